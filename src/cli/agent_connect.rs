@@ -1,6 +1,4 @@
-//! Options about Agent Connect.
-//!
-//! Not here: what they do (see `transport::agent_connect`).
+//! Options of Agent Connect listeners and agents. `transport::agent_connect` implements them.
 
 use std::path::PathBuf;
 
@@ -11,35 +9,35 @@ use super::listeners::read_host;
 use crate::agent_connect::run_request::Permissions;
 use crate::transport::{AgentConnect, Endpoint, Manner, Web};
 
-/// How Agent Connect is served.
+/// Options of Agent Connect listeners.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub(super) struct AgentConnectArgs {
     /// Keep the threads and runs of Agent Connect in this file, an SQLite database, so that they
-    /// outlive this program
+    /// survive a restart
     #[arg(long, value_name = "FILE", env = "ACP_RELAY_STORE")]
     pub(super) store: Option<PathBuf>,
-    /// What an agent is answered that asks for permission where no client of Agent Connect can be
-    /// asked [default: reject]
+    /// What to answer when an agent asks for permission and no Agent Connect client can be asked
+    /// [default: reject]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(super) unasked: Option<Unasked>,
-    /// Call webhooks of Agent Connect at this host, with a port or at any, although it is in our own
-    /// network or its address begins with http://; may be given several times
+    /// Call webhooks of Agent Connect at this host (with one port or any), even in a private
+    /// network or over http://; may be given several times
     #[arg(long, value_name = "HOST", value_parser = read_host)]
     pub(super) allow_callback: Vec<String>,
 }
 
-/// What an agent is answered for those who cannot be asked.
+/// The answer to a permission request when no client can be asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Unasked {
-    /// It is refused
+    /// Reject the request
     #[default]
     Reject,
-    /// It is granted, once
+    /// Allow it, once
     Allow,
 }
 
 impl AgentConnectArgs {
-    /// These, and what `file` says besides.
+    /// These options, with those of `file` where one is not given.
     pub(super) fn over(&self, file: &Self) -> Self {
         let callbacks = [self, file].map(|args| &args.allow_callback);
         let callbacks = callbacks.into_iter().find(|hosts| !hosts.is_empty());
@@ -50,12 +48,15 @@ impl AgentConnectArgs {
         }
     }
 
-    /// What the listeners are told, when any of them heeds it.
+    /// The settings of the listeners.
+    ///
+    /// # Errors
+    /// An option is given that no listener uses, or more than one listener would use the store.
     pub(super) fn settle(&self, listeners: &[ListenerPart]) -> Result<AgentConnect, String> {
         let count = listeners.iter().filter(|part| heeds(part)).count();
         if *self != Self::default() && count == 0 {
             return Err(
-                "--store, --unasked and --allow-callback are for Agent Connect listeners \
+                "--store, --default-permission and --allow-callback are for Agent Connect listeners \
                  (agent-connect+http://), and there is none"
                     .to_owned(),
             );
@@ -73,7 +74,7 @@ impl AgentConnectArgs {
 }
 
 impl Unasked {
-    /// What is done then.
+    /// The same as a rule of Agent Connect.
     pub(super) const fn rule(self) -> Permissions {
         match self {
             Self::Reject => Permissions::Reject,
@@ -82,12 +83,12 @@ impl Unasked {
     }
 }
 
-/// Whether a listener serves Agent Connect.
+/// Whether a listener serves Agent Connect, alone or beside ACP.
 pub(super) const fn heeds(part: &ListenerPart) -> bool {
     is_own(&part.endpoint) || part.agent_connect.is_some()
 }
 
-/// Whether an endpoint is one of Agent Connect's own.
+/// Whether an endpoint's scheme is one of Agent Connect.
 pub(super) const fn is_own(at: &Endpoint) -> bool {
     matches!(
         at,

@@ -1,7 +1,5 @@
-//! What a remote agent may have of this machine, and what folders are called on both: the options
-//! of `connect`, and the disk that paths are looked up on.
-//!
-//! Not here: the judgements (see `crate::policy`).
+//! The options of `connect` about what a remote agent may do on this machine and which folders are
+//! mapped, and the file system that paths are resolved on. `crate::policy` makes the decisions.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -14,36 +12,36 @@ use clap::{Args, ValueEnum};
 use crate::policy::{Border, Disk, Map, Pair, Pattern, Rules};
 use crate::transport::Endpoint;
 
-/// What crosses between this machine and the agent's.
+/// The policy between this machine and the agent's.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "This machine and the agent's")]
 pub(super) struct BorderArgs {
-    /// Whether the agent is kept from running commands here, from files outside the session's folders,
-    /// and from requests that ACP does not have
+    /// When to guard this machine: a guarded agent cannot run commands here, use files outside the
+    /// session's folders, or send requests that ACP does not define
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     guard: Guard,
     /// Let the agent call this method, such as `terminal/*`; may be given several times
     #[arg(long, value_name = "METHOD")]
     allow: Vec<Pattern>,
     /// Refuse this method of the agent, such as `fs/write_text_file`; may be given several times,
-    /// and is stronger than --allow
+    /// and overrides --allow
     #[arg(long, value_name = "METHOD")]
     deny: Vec<Pattern>,
-    /// Let the agent have the files in this folder besides those of the session; may be given
+    /// Let the agent use the files in this folder besides those of the session; may be given
     /// several times
     #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(|path| folder(&path)))]
     root: Vec<PathBuf>,
-    /// A folder here, and what it is called on the agent's machine: paths in messages are changed
-    /// both ways; may be given several times
+    /// A folder here and its path on the agent's machine: paths in messages are translated both
+    /// ways; may be given several times
     #[arg(long, value_name = "LOCAL=REMOTE")]
     map: Vec<Pair>,
 }
 
-/// Against whom this machine is guarded.
+/// The agents that this machine is guarded against.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Guard {
-    /// Agents on other machines, and at a loopback port all but the relays of this user on this
-    /// machine: the port may be a tunnel's
+    /// Agents on other machines, and at a loopback port all except relays of this user on this
+    /// machine, because the port may belong to a tunnel
     #[default]
     Remote,
     /// Every agent
@@ -52,19 +50,19 @@ enum Guard {
     Never,
 }
 
-/// What leads each process elsewhere: the client opens the path, and we only judge it.
+/// Links that resolve differently in each process: the client opens the path, we only check it.
 const OF_EACH_PROCESS: [&str; 2] = ["/proc", "/dev/fd"];
 
-/// Links on one way, as the kernel counts them.
+/// Most symbolic links on one path, the same bound as the kernel's.
 const LINKS: usize = 40;
 
-/// This machine's files.
+/// The file system of this machine.
 #[derive(Debug)]
 struct Files;
 
 impl BorderArgs {
-    /// Raises the border between this machine and `agent`; `None` when nothing is to be judged.
-    /// `is_own` is whether the other end has shown that it is a program of this user on this machine.
+    /// Builds the policy between this machine and `agent`; `None` when nothing has to be checked.
+    /// `is_own`: the other end has proved to be a program of this user on this machine.
     pub(super) fn raise(self, agent: &Endpoint, is_own: bool) -> Option<Box<Border>> {
         let guarded = match self.guard {
             Guard::Remote => !is_own && agent.is_socket(),
@@ -73,14 +71,14 @@ impl BorderArgs {
         };
         if guarded && matches!(self.guard, Guard::Remote) && agent.is_loopback() {
             tracing::warn!(
-                "{agent} is guarded like an agent on another machine, for it has not proved to run on \
-                 this machine as this user; --guard never trusts it"
+                "{agent} is guarded like an agent on another machine, because it has not proved that it \
+                 runs on this machine as this user; --guard never disables this"
             );
         }
         let says_more = !self.allow.is_empty() || !self.root.is_empty();
         if says_more && !guarded {
             tracing::warn!(
-                "{agent} is not guarded, so --allow and --root change nothing; see --guard"
+                "{agent} is not guarded, so --allow and --root have no effect; see --guard"
             );
         }
         if !guarded && self.deny.is_empty() && self.map.is_empty() {
@@ -97,11 +95,11 @@ impl BorderArgs {
     }
 }
 
-/// A folder by the name that it has from everywhere.
+/// The absolute path of an existing folder.
 fn folder(path: &Path) -> Result<PathBuf, String> {
     if path.as_os_str().as_encoded_bytes().starts_with(b"~") {
         return Err(
-            "`~` is the shell's, which leaves it as it is in quotes; name the folder".into(),
+            "`~` is expanded by the shell, but not inside quotes; write the full path".into(),
         );
     }
     let path = std::path::absolute(path).map_err(|fault| fault.to_string())?;
@@ -122,7 +120,7 @@ impl Disk for Files {
     }
 }
 
-/// Whether the way to an absolute path passes nothing that leads each process elsewhere, such as
+/// Whether an absolute path contains no link that resolves differently in each process, such as
 /// `/proc/self/cwd`.
 fn leads_everybody_there(path: &Path) -> bool {
     let names = |path: &Path| -> Vec<OsString> {

@@ -1,7 +1,7 @@
-//! `acp-relay check`: holds recorded conversations against the official ACP v1 schema.
+//! `acp-relay check`: checks recorded conversations against the official ACP v1 schema.
 //!
-//! Not here: the schema (see `canon`), how files are read (see `recording::capture`), which rules
-//! repair a deviation (see `repairs`), and how one is told (see `findings`).
+//! `acp` checks, `recording::capture` reads files, `repairs` finds the rules that repair a
+//! violation, and `findings` formats the results.
 
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
@@ -22,37 +22,37 @@ use crate::recording::capture::{self, Holds, Lines};
 
 /// What `--help` says after the options.
 pub(super) const HELP: &str = "\
-A file has JSON-RPC as it passed on the wire: a message a line, printed over several, in an array, or
-below Content-Length headers; or it is a capture of both sides,
-{\"dir\":\"c2a\",\"ts\":0.1,\"msg\":{…}}, with \"a2c\" for the agent's messages. Where a line does not say
-who sent it, its method tells, and an answer is found by its id.
+A file has JSON-RPC as it passed on the wire: one message per line, one over several lines, in an
+array, or after Content-Length headers; or it is a capture of both sides,
+{\"dir\":\"c2a\",\"ts\":0.1,\"msg\":{…}}, with \"a2c\" for the agent's messages. Where a line does not name
+the sender, the method determines it, and a response is matched by its id.
 
-A deviation is either `refused`: a reader that is built on the official types refuses the message;
-or `ignored`: such a reader goes on without the value. Below it stand the rules that repair it when
+A violation is either `refused`: a reader that is built on the official types refuses the message;
+or `ignored`: such a reader continues without the value. Below it are the rules that repair it when
 the relay reads that side's dialect, if there are any (`acp-relay dialect show NAME`).
 
-Exit codes: 0 no deviation, or none that --fail-on means; 1 deviations; 64 usage; 65 a table has
-faults; 66 a file cannot be read. A reader of stdout that leaves early changes none of them.";
+Exit codes: 0 no violation, or none that --fail-on selects; 1 violations; 64 usage; 65 a table has
+faults; 66 a file cannot be read. A reader of stdout that closes early changes none of them.";
 
-/// What `check` is asked for.
+/// Arguments of `check`.
 #[derive(Debug, Args)]
 pub(super) struct Check {
     /// The files to read; `-` is stdin
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The files hold the messages of this side only
+    /// The files contain only the messages of this side
     #[arg(long, value_enum, value_name = "SIDE")]
     from: Option<From>,
-    /// What the client speaks, for the rules that repair: auto, canonical, or a dialect's name
+    /// The client's dialect, for the rules that repair: auto, canonical, or a dialect's name
     #[arg(long, value_name = "DIALECT", default_value = "auto", value_parser = choice)]
     client_dialect: Choice,
-    /// What the agent speaks, for the rules that repair: auto, canonical, or a dialect's name
+    /// The agent's dialect, for the rules that repair: auto, canonical, or a dialect's name
     #[arg(long, value_name = "DIALECT", default_value = "auto", value_parser = choice)]
     agent_dialect: Choice,
-    /// Which deviations make the exit code 1
+    /// Which violations make the exit code 1
     #[arg(long, value_enum, value_name = "WHICH", default_value = "any")]
     fail_on: FailOn,
-    /// One JSON object for each deviation, each file, and the summary, a line each
+    /// Print one JSON object per line: for each violation, each file, and the summary
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -65,7 +65,7 @@ enum From {
     Agent,
 }
 
-/// The deviations that count.
+/// The violations that count.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum FailOn {
     /// All of them
@@ -127,7 +127,7 @@ fn file(
     };
     let mut tally = Tally::default();
     let done = conversation(args, path, reader, &mut tally, &mut repairs, out);
-    // What was not read to its end is not summed up, lest it be taken for clean.
+    // A file that was not read to its end gets no summary, which could read as "no violation".
     if done.is_ok() {
         let told = if args.json {
             tally.file_json(path, &repairs).to_string()
@@ -140,7 +140,7 @@ fn file(
     done
 }
 
-/// Checks one conversation and prints its deviations.
+/// Checks one conversation and prints its violations.
 fn conversation(
     args: &Check,
     path: &Path,

@@ -1,6 +1,4 @@
-//! The command line.
-//!
-//! Not here: what a subcommand does (each has its own file).
+//! The command line: its arguments, and the dispatch to the subcommands.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -34,7 +32,7 @@ const STYLES: Styles = Styles::styled()
 const EXAMPLES: &str = "\
 Examples:
   acp-relay demo
-      Watch a whole turn between a small agent and a small client, through two relays.
+      Run a complete turn between a small agent and a small client, through two relays.
   acp-relay serve --listen ws://127.0.0.1:9000 -- goose acp
       On the machine with the agent: one agent process for each client that connects.
   acp-relay connect ws://127.0.0.1:9000
@@ -42,21 +40,21 @@ Examples:
   acp-relay serve --config team.toml
       Several agents by name, several listeners; `acp-relay config example` prints such a file.
   acp-relay check capture.jsonl
-      Where a recorded conversation departs from the official ACP v1 schema.
+      Where a recorded conversation violates the official ACP v1 schema.
   acp-relay connect replay:talk.acpr
-      A recording as the agent; `acp-relay replay --help` has more.
+      Use a recording as the agent; `acp-relay replay --help` has more.
 
-Exit codes: 0 all well; 1 `check`, `dialect check`, `dialect test`, `translate` or `inspect` found
+Exit codes: 0 success; 1 `check`, `dialect check`, `dialect test`, `translate` or `inspect` found
 something wrong, `replay client` or `bisect` a difference; 64 usage; 65 faulty mapping table;
 66 unreadable file; 68 unknown host; 69 peer, program or port not available; 71 system;
-73 socket file or (`--record-strict`) recording; 75 stopped before the agent was reached, or told
+73 socket file or (`--record-strict`) recording; 75 stopped before the agent was reached, or asked
 twice to stop; 76 protocol; 77 not permitted; 78 faulty configuration file.
-`connect`, and `serve` on stdio:, pass on the agent's exit where they learn of it (128 + n after
+`connect`, and `serve` on stdio:, return the agent's exit code where they know it (128 + n after
 signal n); 76 after an agent that ended with 0 before it answered a request.";
 
 const VERSION: &str = concat!(env!("VERSION"), "\n", env!("TABLES"));
 
-/// Time the last lines on stderr may take to be read.
+/// Time that the last lines on stderr may take to be read.
 const LAST_LINES: Duration = Duration::from_millis(500);
 
 /// A bridge for the Agent Client Protocol (ACP): between any editor and any agent, over any
@@ -74,13 +72,13 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Listen for clients and give each an agent of its own
+    /// Listen for clients and give each client an agent of its own
     #[command(after_help = examples::serve())]
     Serve(Box<Serve>),
-    /// Speak stdio to the editor that started this, and carry it to an agent elsewhere
+    /// Speak stdio to the editor that started this program, and forward it to an agent
     #[command(after_help = examples::connect())]
     Connect(Box<Connect>),
-    /// Hold a conversation against the official ACP v1 schema: every deviation, with its place
+    /// Check a conversation against the official ACP v1 schema: each violation, with its place
     #[command(after_help = examples::check())]
     Check(check::Check),
     /// Translate messages from one dialect into another
@@ -94,10 +92,10 @@ enum Command {
     /// Play a recording: as the agent to a client, or as the client to an agent
     #[command(after_help = examples::REPLAY)]
     Replay(replay::Replay),
-    /// Find the first turn of a recording at which a live agent goes another way
+    /// Find the first turn of a recording at which a live agent behaves differently
     #[command(after_help = replay::BISECT)]
     Bisect(replay::Bisect),
-    /// Show, make, list and revoke the tokens that let clients in
+    /// Show, create, list and revoke the tokens that clients authenticate with
     Token(token::TokenArgs),
     /// Check, show and explain the configuration file
     #[command(after_help = examples::CONFIG)]
@@ -105,19 +103,19 @@ enum Command {
     /// List the well-known agents
     #[command(after_help = examples::AGENTS)]
     Agents(agents::AgentsArgs),
-    /// Show how a relay that runs is: listeners, connections, sessions, turns
+    /// Show the state of a running relay: listeners, connections, sessions, turns
     #[command(after_help = examples::WATCH)]
     Status(status::Status),
-    /// Tell by the exit code whether a relay takes clients, for health checks
+    /// Report by the exit code whether a relay accepts clients, for health checks
     #[command(after_help = examples::WATCH)]
     Health(status::Health),
     /// Watch a relay: connections, sessions, turns and rates, every second
     #[command(after_help = examples::WATCH)]
     Top(top::Top),
-    /// Show a whole turn through two relays, on embedded parts
+    /// Run a complete turn through two relays, with an embedded agent and client
     #[command(after_help = examples::DEMO)]
     Demo(demo::Demo),
-    /// Print the script with which a shell completes this command line
+    /// Print the completion script of a shell
     #[command(after_help = shell::COMPLETIONS)]
     Completions(shell::Completions),
     /// Print the manual page, or write one for each subcommand
@@ -125,15 +123,15 @@ enum Command {
     Man(shell::Manual),
 }
 
-/// What `serve` is asked for.
+/// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// The configuration file: agents by name, listeners, and what else flags say; flags are
-    /// stronger. `acp-relay config example` prints one
+    /// The configuration file: agents by name, listeners, and the options that are also flags;
+    /// flags override it. `acp-relay config example` prints one
     ///
     /// Without it, and when the command line names neither a listener nor an agent, the user's file
     /// is read ($XDG_CONFIG_HOME/acp-relay/acp-relay.toml), or else the system's
-    /// (/etc/acp-relay/acp-relay.toml). SIGHUP has it read again.
+    /// (/etc/acp-relay/acp-relay.toml). SIGHUP reloads it.
     #[arg(long, value_name = "FILE", env = "ACP_RELAY_CONFIG")]
     pub(super) config: Option<PathBuf>,
     /// Where clients connect; may be given several times [default: ws://127.0.0.1:0]
@@ -147,20 +145,20 @@ pub(super) struct Serve {
     #[arg(long, value_name = "PROFILE", conflicts_with = "command")]
     #[arg(value_parser = agents::read_profile)]
     pub(super) profile: Option<&'static agents::Profile>,
-    /// Let pages of this origin in, such as `https://editor.example`; may be given several times
+    /// Allow web pages of this origin, such as `https://editor.example`; may be given several times
     #[arg(long, value_name = "ORIGIN", value_parser = listeners::read_origin)]
     pub(super) allow_origin: Vec<String>,
-    /// Answer to this name besides the listener's own, with a port or at any; may be given several
-    /// times
+    /// Accept this host name besides the listener's own (with one port or any); may be given
+    /// several times
     #[arg(long, value_name = "NAME", value_parser = listeners::read_host)]
     pub(super) allow_host: Vec<String>,
-    /// A cookie that each new connection is given, for a balancer to find us again
+    /// A cookie set on each new connection, so that a load balancer returns to this relay
     #[arg(long, value_name = "NAME=VALUE", value_parser = listeners::read_cookie)]
     pub(super) affinity_cookie: Option<String>,
-    /// Leave out elephant.ai's routes, PATH/rpc and PATH/sse, beside the official ones
+    /// Do not serve elephant.ai's routes, PATH/rpc and PATH/sse, beside the official ones
     #[arg(long)]
     pub(super) no_elephant: bool,
-    /// What becomes of an agent whose client's WebSocket or HTTP connection breaks [default:
+    /// What to do with an agent whose client's WebSocket or HTTP connection breaks [default:
     /// terminate]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(super) on_disconnect: Option<OnDisconnect>,
@@ -170,7 +168,7 @@ pub(super) struct Serve {
     /// Private key for https:// and wss:// listeners, PEM
     #[arg(long, value_name = "FILE", env = "ACP_RELAY_TLS_KEY")]
     pub(super) tls_key: Option<PathBuf>,
-    /// Answer monitoring here: /metrics, /healthz, /readyz, /startupz, /status; 127.0.0.1:PORT or
+    /// Serve monitoring here: /metrics, /healthz, /readyz, /startupz, /status; 127.0.0.1:PORT or
     /// unix:PATH
     #[arg(long, value_name = "ADDRESS", env = "ACP_RELAY_ADMIN")]
     pub(super) admin: Option<Place>,
@@ -185,28 +183,28 @@ pub(super) struct Serve {
     pub(super) command: Vec<OsString>,
 }
 
-/// What becomes of an agent whose client is gone without a word.
+/// What to do with an agent whose client's connection broke.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum OnDisconnect {
-    /// It is stopped
+    /// Stop it
     #[default]
     Terminate,
-    /// It is kept for a while; a client that sends session/load or session/resume for one of its
-    /// sessions gets it back
+    /// Keep it for a while; a client that sends session/load or session/resume for one of its
+    /// sessions is connected to it again
     Detach,
 }
 
-/// What `connect` is asked for.
+/// Arguments of `connect`.
 #[derive(Debug, Args)]
 pub(super) struct Connect {
     /// Where the agent is
     #[arg(value_name = "ENDPOINT", conflicts_with = "command", value_parser = endpoints::read_agent)]
     pub(super) endpoint: Option<Endpoint>,
-    /// What an agent behind Agent Connect is answered when the client does not answer its question
-    /// [default: reject]
+    /// What to answer a permission request of an agent behind Agent Connect when the client does
+    /// not answer [default: reject]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(super) unasked: Option<Unasked>,
-    /// Answer monitoring here, as `serve --admin` does; 127.0.0.1:PORT or unix:PATH
+    /// Serve monitoring here, as `serve --admin` does; 127.0.0.1:PORT or unix:PATH
     #[arg(long, value_name = "ADDRESS")]
     pub(super) admin: Option<Place>,
     #[command(flatten)]
@@ -229,14 +227,14 @@ pub fn run() -> ExitCode {
     code
 }
 
-/// Says on stderr, in one line, why the program cannot go on.
+/// Prints an error in one line on stderr and returns the exit code.
 pub(super) fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
     stderr::say(&format!("acp-relay: {error}"));
     ExitCode::from(code)
 }
 
-/// A variable that is set and empty says nothing: files for containers set those that they leave
-/// open.
+/// Ignores variables that are set but empty: container files set all variables and leave the unused
+/// ones empty.
 fn without_empty_variables(command: clap::Command) -> clap::Command {
     let is_empty = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
     command
@@ -254,14 +252,14 @@ fn obey() -> ExitCode {
     let (cli, said) = match parsed.map_err(with_tip) {
         Ok(parsed) => parsed,
         Err(error) => {
-            // An argument that is quoted may be an address with a password in it.
+            // The quoted argument may be an address with a password in it.
             let text = error.to_string();
             if let Cow::Owned(clean) = discretion::clean(&text) {
                 stderr::say(clean.trim_end());
                 return ExitCode::from(exit::USAGE);
             }
             let said = error.print();
-            // It is said on stdout when it was asked for.
+            // Requested output (help, version) goes to stdout.
             return if error.use_stderr() {
                 ExitCode::from(exit::USAGE)
             } else {
@@ -273,7 +271,7 @@ fn obey() -> ExitCode {
         memory::give_back();
     }
     if let Command::Serve(args) = cli.command {
-        // Before anything is started that could inherit them.
+        // Before anything is started that could inherit the sockets.
         let sockets = match serve::sockets() {
             Ok(sockets) => sockets,
             Err(code) => return code,
@@ -284,7 +282,7 @@ fn obey() -> ExitCode {
         return fail(exit::USAGE, &error);
     }
     match cli.command {
-        Command::Serve(_) => unreachable!("it is begun above"),
+        Command::Serve(_) => unreachable!("it is started above"),
         Command::Connect(args) => processes::leave_none(|| connect::run(*args)),
         Command::Check(args) => check::run(&args),
         Command::Translate(args) => dialect::translate(&args),
@@ -304,7 +302,7 @@ fn obey() -> ExitCode {
     }
 }
 
-/// Explains a word that is no argument: most often it belongs to a command without its `--`.
+/// Explains an unexpected word: most often it belongs to a command without its `--`.
 fn with_tip(mut error: clap::Error) -> clap::Error {
     let word = error.get(ContextKind::InvalidArg).map(ToString::to_string);
     let usage = error.get(ContextKind::Usage).map(ToString::to_string);
@@ -313,7 +311,7 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
         && takes_a_command
         && word.is_some_and(|word| !word.starts_with('-'))
     {
-        let tip = "the agent's command stands after `--`: -- COMMAND ARGS…".to_owned();
+        let tip = "the agent's command goes after `--`: -- COMMAND ARGS…".to_owned();
         let tips = ContextValue::StyledStrs(vec![tip.into()]);
         error.insert(ContextKind::Suggested, tips);
     }
@@ -324,7 +322,7 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
 mod tests {
     use super::*;
 
-    /// The words of a line, without what the shell does behind them.
+    /// The words of a line, without redirections and pipes.
     fn words(line: &str) -> Vec<OsString> {
         let line = line.split(" | ").next().unwrap_or(line);
         let line = line.split(" > ").next().unwrap_or(line);
@@ -334,10 +332,10 @@ mod tests {
         }
     }
 
-    /// Reads a command line as the program would.
+    /// Parses a command line as the program does.
     fn check(line: &str) {
         if let Err(error) = Cli::try_parse_from(words(line)) {
-            // Help and versions are errors to the reader.
+            // clap reports help and versions as errors.
             assert!(!error.use_stderr(), "{line}: {error}");
         }
     }
@@ -378,7 +376,7 @@ mod tests {
             let block = block.split("```").next().unwrap_or_default();
             for line in block.replace("\\\n", " ").lines() {
                 let line = line.split(" #").next().unwrap_or_default().trim();
-                // What the shell makes of it is a hash.
+                // The command substitution yields a hash.
                 let line = match (line.find("\"$("), line.find(")\"")) {
                     (Some(from), Some(to)) => {
                         format!("{}{}{}", &line[..from], "0".repeat(64), &line[to + 2..])

@@ -1,6 +1,4 @@
-//! What `serve` and `connect` have in common: their options, and the ground both stand on.
-//!
-//! Not here: the options of one of them (see `cli`).
+//! What `serve` and `connect` share: their common options, and the context that both run in.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,11 +19,11 @@ use crate::observe::recorder::Sweeper;
 use crate::proxy::Stop;
 use crate::transport::{Endpoint, Setup};
 
-/// What all subcommands that carry messages understand.
+/// Options of all subcommands that forward messages.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Common {
-    /// The framing of clients on byte streams: auto (as their first bytes show), ndjson (one
-    /// message a line) or content-length (headers, as language servers have them) [default: auto]
+    /// The framing of clients on byte streams: auto (by their first bytes), ndjson (one message per
+    /// line) or content-length (headers, as in language servers) [default: auto]
     #[arg(
         long,
         value_enum,
@@ -34,7 +32,7 @@ pub(super) struct Common {
         help_heading = "Framing and limits"
     )]
     client_framing: Option<FramingChoice>,
-    /// The framing of the agent on byte streams: the same words [default: auto]
+    /// The framing of the agent on byte streams: the same values [default: auto]
     #[arg(
         long,
         value_enum,
@@ -57,29 +55,29 @@ pub(super) struct Common {
     traces: TracesArgs,
 }
 
-/// How a byte stream is cut into messages.
+/// How a byte stream is divided into messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum FramingChoice {
-    /// As the peer's first bytes show; one message a line until then
+    /// By the peer's first bytes; one message per line until then
     Auto,
-    /// One message a line
+    /// One message per line
     Ndjson,
     /// Content-Length headers
     ContentLength,
 }
 
-/// What is there before the first link is opened.
+/// What conversations need before the first link is opened.
 #[derive(Clone)]
 pub(super) struct Ground {
-    /// Told by signals from now on.
+    /// Cancelled by signals.
     pub(super) stop: Stop,
-    /// The bounds in force.
+    /// The effective limits.
     pub(super) limits: Arc<Limits>,
-    /// What the two sides speak.
+    /// The dialects of the two sides.
     pub(super) tongues: Tongues,
-    /// Where conversations are recorded, if they are.
+    /// Records conversations, if they are recorded.
     pub(super) studio: Option<Arc<Studio>>,
-    /// Where their traces go, if they have any.
+    /// Sends their traces, if there are any.
     pub(super) traces: Option<Traces>,
     /// How links to agents are opened.
     pub(super) agent: Setup,
@@ -88,20 +86,20 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    /// Has old recordings deleted, see [`Studio::sweep`].
+    /// Starts to delete old recordings, see `RecorderFactory::sweep`.
     pub(super) fn sweep(&self) -> Option<Sweeper> {
         self.studio.as_ref()?.sweep()
     }
 }
 
 impl Common {
-    /// Nothing is translated unless that is asked for.
+    /// Disables translation on each side whose dialect is not given.
     pub(super) fn or_canonical(mut self) -> Self {
         self.tongues.or_canonical();
         self
     }
 
-    /// Lays the ground. Where that fails it is said why, and the exit code returned.
+    /// Builds the context. Errors are printed, and the exit code is returned.
     pub(super) fn lay(&self) -> Result<Ground, ExitCode> {
         let stop = Stop::default();
         shutdown::watch(stop.clone()).map_err(|error| shutdown::failed(&error))?;
@@ -110,21 +108,21 @@ impl Common {
         self.lay_over(&file, stop, traces)
     }
 
-    /// Has traces made, if they are wanted: once in a process. As above.
+    /// Starts tracing if it is configured: once per process. Errors as in `context`.
     pub(super) fn trace(&self, file: &Config) -> Result<Option<Traces>, ExitCode> {
         let part = self.traces_over(file);
         let started = Traces::start(&part);
         match started {
-            // The variables may be meant for other programs.
+            // The OTEL_* variables may be meant for other programs.
             Err(fault) if part == TracesPart::default() => {
-                tracing::warn!("there are no traces: {fault}");
+                tracing::warn!("no traces are sent: {fault}");
                 Ok(None)
             }
             started => started.map_err(|fault| cli::fail(exit::USAGE, &fault)),
         }
     }
 
-    /// Lays the ground over a configuration file. As above.
+    /// Builds the context over a configuration file. Errors as in `context`.
     pub(super) fn lay_over(
         &self,
         file: &Config,
@@ -154,10 +152,10 @@ impl Common {
         })
     }
 
-    /// The ground of one agent of the file.
+    /// The context of one agent of the file.
     ///
     /// # Errors
-    /// What is wrong with it, for a person.
+    /// What is wrong with its configuration, as text for the user.
     pub(super) fn ground_of(
         &self,
         ground: &Ground,
@@ -190,7 +188,7 @@ impl Common {
         })
     }
 
-    /// Refuses what was said of the agent that this one has no use for.
+    /// Rejects options that do not apply to this agent.
     pub(super) fn check_agent(&self, agent: &Endpoint) -> Result<(), String> {
         if self.agent_framing.is_some() && !agent.is_byte_stream() {
             return Err(format!(
@@ -200,22 +198,22 @@ impl Common {
         self.remote.check(agent)
     }
 
-    /// The framing of clients that were not told of on the command line.
+    /// The framing of clients: that of the command line, or else `choice`.
     pub(super) fn client_framing(&self, choice: Option<FramingChoice>) -> Option<FramingChoice> {
         self.client_framing.or(choice)
     }
 
-    /// The framing of agents, likewise.
+    /// The framing of agents: that of the command line, or else `choice`.
     pub(super) fn agent_framing(&self, choice: Option<FramingChoice>) -> Option<FramingChoice> {
         self.agent_framing.or(choice)
     }
 
-    /// What the command line says that clients speak.
+    /// The clients' dialect on the command line.
     pub(super) fn client_dialect(&self) -> Option<&Choice> {
         self.tongues.client()
     }
 
-    /// What the command line says that agents speak.
+    /// The agents' dialect on the command line.
     pub(super) fn agent_dialect(&self) -> Option<&Choice> {
         self.tongues.agent()
     }
@@ -225,27 +223,27 @@ impl Common {
         self.tongues.over(&file.tables, &file.table_folders).paths()
     }
 
-    /// What is recorded, and how.
+    /// The recording options, over those of a file.
     pub(super) fn record_over(&self, file: &Config) -> RecordPart {
         self.record.over(&file.record)
     }
 
-    /// Whether traces are made, and where they go.
+    /// The trace options, over those of a file.
     pub(super) fn traces_over(&self, file: &Config) -> TracesPart {
         self.traces.over(&file.traces)
     }
 
-    /// Whether the command line sets the limit of that name.
+    /// Whether the command line sets this limit.
     pub(super) fn sets(&self, limit: &str) -> bool {
         self.limits.iter().any(|setting| setting.name() == limit)
     }
 
-    /// Whether there are options about an agent on the command line.
+    /// Whether the command line has options about a remote agent.
     pub(super) fn names_remote(&self) -> bool {
         self.remote != RemoteArgs::default()
     }
 
-    /// The bounds, over those of a file.
+    /// The limits, over those of files.
     pub(super) fn limits_over(&self, under: &[&[limits::Setting]]) -> Limits {
         let mut limits = Limits::default();
         for setting in under.iter().copied().flatten().chain(&self.limits) {

@@ -1,4 +1,4 @@
-//! `acp-relay connect`: speaks stdio to the editor that started it, and carries it to an agent.
+//! `acp-relay connect`: speaks stdio to the editor that started it, and forwards it to an agent.
 
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ use crate::transport::{Endpoint, OpenError, PeerKind, Workers};
 
 /// Runs the subcommand.
 pub(super) fn run(args: Connect) -> ExitCode {
-    // One conversation: a second thread could only cost wake-ups.
+    // One conversation: a second thread would only cost wake-ups.
     runtime::drive(Builder::new_current_thread(), async {
         match connect(args).await {
             Ok(code) => code,
@@ -41,7 +41,7 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     }
     if let Some(unasked) = args.unasked {
         if !agent_connect::is_own(&agent) {
-            let fault = "--unasked is for agents behind Agent Connect (agent-connect+http://)";
+            let fault = "--default-permission is for agents behind Agent Connect (agent-connect+http://)";
             return Ok(cli::fail(exit::USAGE, &fault));
         }
         ground.agent.agent_connect.unasked = unasked.rule();
@@ -83,7 +83,7 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     }
 }
 
-/// Opens the admin listener, if it is wanted. What is wrong is said, and the exit code returned.
+/// Opens the admin listener, if configured. Errors are printed, and the exit code is returned.
 async fn open_admin(place: Option<&Place>, ground: &Ground) -> Result<Option<Admin>, ExitCode> {
     let Some(place) = place else {
         return Ok(None);
@@ -94,7 +94,7 @@ async fn open_admin(place: Option<&Place>, ground: &Ground) -> Result<Option<Adm
     if let Some(traces) = &ground.traces {
         admin.ledger().count_spans(traces.tally());
     }
-    // There is nothing else to listen at.
+    // `connect` has no other listeners.
     admin.ready(Vec::new());
     Ok(Some(admin))
 }

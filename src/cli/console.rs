@@ -1,7 +1,6 @@
-//! What the subcommands that work as filters read and print: data for a person or a program.
+//! stdin and stdout of the subcommands that read and print data for a person or a program.
 //!
-//! A reader that goes away early (`| head`) is no failure. Not here: the stdio that carries a
-//! conversation (see `transport::stdio`).
+//! A reader that closes stdout early (`| head`) is not an error.
 
 use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -12,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{cli, exit};
 
-/// Why a file cannot be used, as a person would say it.
+/// Why a file cannot be used, as text for the user.
 pub(super) fn why(error: &io::Error) -> String {
-    // What names no code is a text of ours.
+    // An error without a code has a text of ours.
     match (error.kind(), error.raw_os_error()) {
         (io::ErrorKind::NotFound, Some(_)) => "there is no such file".to_owned(),
-        (io::ErrorKind::AlreadyExists, Some(_)) => "it is there already".to_owned(),
+        (io::ErrorKind::AlreadyExists, Some(_)) => "it exists already".to_owned(),
         _ => error.to_string(),
     }
 }
@@ -54,24 +53,24 @@ impl Output {
         }
     }
 
-    /// The columns of the terminal that stdout is; `None` when it is none.
+    /// The columns of the terminal that stdout is; `None` if it is not a terminal.
     pub(super) fn columns(&self) -> Option<usize> {
         size().map(|[columns, _]| columns)
     }
 
-    /// Shows what has been printed so far.
+    /// Flushes what has been printed so far.
     pub(super) fn flush(&mut self) {
         if self.failed.is_none() {
             self.failed = self.to.flush().err();
         }
     }
 
-    /// Whether printing goes on to make sense.
+    /// Whether stdout still accepts output.
     pub(super) const fn is_open(&self) -> bool {
         self.failed.is_none()
     }
 
-    /// The exit code of a subcommand that is done, which is `code` unless printing failed.
+    /// The exit code of a finished subcommand: `code`, unless printing failed.
     pub(super) fn done(mut self, code: u8) -> ExitCode {
         self.flush();
         let printed = self.failed.map_or(Ok(()), Err);
@@ -79,15 +78,15 @@ impl Output {
     }
 }
 
-/// The exit code of a subcommand that has printed by other means than [`Output`].
+/// The exit code of a subcommand that has printed by other means than `Output`.
 pub(super) fn printed(code: u8, done: io::Result<()>) -> ExitCode {
     unless_lost(code, done.and_then(|()| io::stdout().flush()))
 }
 
-/// Shows a line to whoever is at the terminal, and may have left: that is no failure.
+/// Prints a line for the person at the terminal. A closed stdout is not an error.
 ///
 /// # Errors
-/// When it cannot be shown for another reason.
+/// The line cannot be printed for another reason.
 pub(super) fn show(line: &str) -> io::Result<()> {
     match writeln!(io::stdout(), "{line}") {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
@@ -104,14 +103,14 @@ fn unless_lost(code: u8, printed: io::Result<()>) -> ExitCode {
     }
 }
 
-/// Prints a text that ends with a line break, as all there is to say.
+/// Prints a text, which ends with a line break, as the only output.
 pub(super) fn print(text: &str, code: u8) -> ExitCode {
     let mut output = Output::new();
     output.line(text.trim_end_matches('\n').as_bytes());
     output.done(code)
 }
 
-/// Prints a value for a program to read.
+/// Prints a JSON value for a program.
 pub(super) fn print_json(value: &serde_json::Value, code: u8) -> ExitCode {
     print(&format!("{value:#}"), code)
 }
@@ -122,8 +121,8 @@ pub(super) fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, what: 
     format!("{count} {what}{ending}")
 }
 
-/// Says something on stderr that belongs to what is printed, in its place and in full. Nobody is
-/// told when that is closed.
+/// Prints on stderr a note that belongs to the printed output, synchronously and in full. Errors
+/// are ignored.
 pub(super) fn remark(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
@@ -138,14 +137,14 @@ pub(super) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Columns and rows of the terminal that stdout is; `None` when it is none.
+/// Columns and rows of the terminal that stdout is; `None` if it is not a terminal.
 pub(super) fn size() -> Option<[usize; 2]> {
     let stdout = io::stdout();
     stdout.is_terminal().then(|| {
         let size = rustix::termios::tcgetwinsize(&stdout).ok();
         let size = size.map_or([0; 2], |size| [size.ws_col, size.ws_row]);
         let [columns, rows] = size.map(usize::from);
-        // A terminal that does not say it is as small as any.
+        // A terminal that does not report its size is assumed to have the smallest usual one.
         [
             if columns == 0 { 80 } else { columns },
             if rows == 0 { 24 } else { rows },
@@ -153,32 +152,32 @@ pub(super) fn size() -> Option<[usize; 2]> {
     })
 }
 
-/// Shows a picture on the terminal that stdout is. Nobody is told when that is closed.
+/// Draws a screen on the terminal that stdout is. Errors are ignored.
 pub(super) fn draw(picture: &str) {
     let mut stdout = io::stdout();
     let _ = stdout.write_all(picture.as_bytes());
     let _ = stdout.flush();
 }
 
-/// The keys of the terminal that stdin is, one at a time and unseen. Dropped, the terminal is as it
-/// was.
+/// The keys of the terminal that stdin is, read one at a time and not echoed. Drop restores the
+/// terminal.
 pub(super) struct Keys {
     before: Option<Termios>,
     end: CancellationToken,
 }
 
 impl Keys {
-    /// Listens from now on; where stdin is no terminal, there are no keys.
+    /// Starts to read keys; there are none where stdin is not a terminal.
     pub(super) fn listen() -> Self {
         let end = CancellationToken::new();
         let before = tcgetattr(io::stdin()).ok();
         if let Some(before) = &before {
             let mut quiet = before.clone();
             quiet.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
-            // Without it the picture is a little less tidy.
+            // If this fails, typed keys are visible on the screen.
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, &quiet);
             let ended = end.clone();
-            // It sits in a read that only a key ends, and goes with the process.
+            // The thread blocks in a read that only a key ends; it ends with the process.
             std::thread::spawn(move || {
                 for byte in io::Read::bytes(io::stdin().lock()) {
                     if matches!(byte, Err(_) | Ok(b'q' | b'Q')) {
@@ -191,7 +190,7 @@ impl Keys {
         Self { before, end }
     }
 
-    /// Waits for `q`, or the end of the keys.
+    /// Waits for `q`, or the end of stdin.
     pub(super) async fn end(&mut self) {
         self.end.cancelled().await;
     }

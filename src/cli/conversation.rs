@@ -1,7 +1,5 @@
-//! One conversation around the relay's loop: reaching the agent, what a client is told when there
-//! is none, and what a person is told at the end.
-//!
-//! Not here: where clients come from (see `serve`, `connect`).
+//! One conversation around the relay's loop: connects to the agent, records and traces the
+//! conversation, answers a client that gets no agent, and logs the result.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -23,10 +21,10 @@ use crate::proxy::{self, End, Stop};
 use crate::transport::registry;
 use crate::transport::{Ear, Endpoint, Exit, Hold, Link, OpenError, Peer, Setup, StopStep, Watch};
 
-/// Time for telling a client that there is no agent, when the program is about to exit.
+/// Time for answering a client that gets no agent, when the program is about to exit.
 const BRISK: Duration = Duration::from_secs(1);
 
-/// Lines of a dead agent's stderr that stand in the log.
+/// Lines of a failed agent's stderr that are logged.
 const LAST_LINES: usize = 3;
 
 /// Why there is no agent.
@@ -34,11 +32,11 @@ const LAST_LINES: usize = 3;
 pub(super) enum NoAgent {
     /// It cannot be reached or started.
     Unreachable(OpenError),
-    /// We were told to stop before it was.
+    /// The relay was asked to stop first.
     Stopped,
 }
 
-/// The agent's hold; remembers what it said last.
+/// The agent's hold; keeps the end of its stderr.
 struct Heard {
     hold: Box<dyn Hold>,
     /// Where its stderr is recorded.
@@ -46,7 +44,7 @@ struct Heard {
     tail: Arc<OnceLock<String>>,
 }
 
-/// Opens the link to the agent, unless the relay is told to stop first.
+/// Opens the link to the agent, unless the relay is asked to stop first.
 pub(super) async fn reach(to: &Endpoint, setup: &Setup, stop: &Stop) -> Result<Link, NoAgent> {
     tokio::select! {
         agent = registry::connect(to, setup) => agent.map_err(NoAgent::Unreachable),
@@ -54,10 +52,10 @@ pub(super) async fn reach(to: &Endpoint, setup: &Setup, stop: &Stop) -> Result<L
     }
 }
 
-/// Carries a conversation until it is over, and records it if that is wanted.
+/// Carries a conversation to its end, and records it if that is configured.
 ///
-/// `border` judges what may pass between the two, if not everything may; `account` counts, if
-/// anybody wants to know.
+/// `policy` decides what may pass between the two sides, if anything is restricted; `metrics`
+/// counts the conversation, if metrics are collected.
 pub(super) async fn carry(
     mut client: Link,
     mut agent: Link,
@@ -91,7 +89,7 @@ pub(super) async fn carry(
             }
             Err(what) if studio.is_strict() => {
                 recorded(Recorded::Failed);
-                // In a box, as what is seldom needed.
+                // Boxed, because it is rarely needed and would enlarge every conversation's task.
                 return Box::pin(refuse_unrecorded(client, what, taps, ground)).await;
             }
             Err(what) => {
@@ -132,7 +130,7 @@ pub(super) async fn carry(
     end
 }
 
-/// Adds who makes spans of a conversation, if anybody does; tells in which trace it is.
+/// Adds the tracer of a conversation, if there is one; returns the trace id.
 fn traced(
     mut taps: Taps,
     ground: &Ground,
@@ -150,9 +148,9 @@ fn traced(
     (taps.with(tracer), Some(trace))
 }
 
-/// Turns a client away whose conversation would have to be recorded and cannot be.
+/// Rejects a client whose conversation must be recorded and cannot be.
 async fn refuse_unrecorded(client: Link, why: String, mut taps: Taps, ground: &Ground) -> End {
-    tracing::error!("turned away, because it cannot be recorded: {why}");
+    tracing::error!("client rejected, because its conversation cannot be recorded: {why}");
     turn_away(client, &Reason::unrecorded(), &ground.limits, &ground.stop).await;
     let cause = Cause::Unrecorded;
     taps.learn(&Fact::Over(&cause, Instant::now()));
@@ -169,7 +167,7 @@ async fn refuse_unrecorded(client: Link, why: String, mut taps: Taps, ground: &G
     }
 }
 
-/// Logs what a conversation came to.
+/// Logs the result of a conversation.
 fn sum_up(end: &End) {
     let dialects: Vec<String> = end.counts.dialects().iter().map(Tally::to_string).collect();
     tracing::info!(
@@ -180,9 +178,9 @@ fn sum_up(end: &End) {
     );
 }
 
-/// Answers the client's first request with `reason` and lets it go; brisk once we are to stop.
+/// Answers the client's first request with `reason` and closes; quickly once the relay stops.
 pub(super) async fn turn_away(client: Link, reason: &Reason, limits: &Limits, stop: &Stop) {
-    // In a box, because it is seldom needed and every conversation's task would have room for it.
+    // Boxed, because it is rarely needed and would enlarge every conversation's task.
     let told = Box::pin(proxy::turn_away(client, reason, limits));
     let hurry = async {
         stop.asked.cancelled().await;
@@ -190,22 +188,22 @@ pub(super) async fn turn_away(client: Link, reason: &Reason, limits: &Limits, st
     };
     let told = tokio::select! {
         told = told => told.map_err(|error| error.to_string()),
-        () = hurry => Err("there was no time for it".to_owned()),
-        () = stop.forced.cancelled() => Err("there was no time for it".to_owned()),
+        () = hurry => Err("timed out while stopping".to_owned()),
+        () = stop.forced.cancelled() => Err("the relay was forced to stop".to_owned()),
     };
     if let Err(why) = told {
-        tracing::debug!("the client could not be told: {why}");
+        tracing::debug!("cannot answer the rejected client: {why}");
     }
 }
 
-/// The same before an exit: the client has a moment to ask.
+/// The same before an exit: the client gets a limited time to send its request.
 pub(super) async fn turn_away_briskly(client: Link, reason: &Reason, limits: &Limits, stop: &Stop) {
-    // What is not said within it is not said.
+    // After the timeout the client gets no answer.
     let _ = tokio::time::timeout(BRISK, turn_away(client, reason, limits, stop)).await;
 }
 
 impl NoAgent {
-    /// What the client is told.
+    /// The error that the client gets.
     pub(super) fn reason(&self) -> Reason {
         match self {
             Self::Unreachable(error) => {
@@ -216,7 +214,7 @@ impl NoAgent {
         }
     }
 
-    /// The exit code for a relay that has only this conversation.
+    /// The exit code of a relay that has only this conversation.
     pub(super) fn code(&self) -> u8 {
         match self {
             Self::Unreachable(error) => exit::of_open_error(error),
@@ -234,7 +232,7 @@ impl fmt::Display for NoAgent {
     }
 }
 
-/// Says that the agent has failed, when nobody made it end.
+/// Logs that the agent failed, unless the relay ended it.
 fn tell_failure(end: &End, tail: &str) {
     let silent = end.is_without_answer();
     let Some(exit) = end.exit.filter(|exit| *exit != Exit::Code(0) || silent) else {
@@ -281,7 +279,7 @@ impl Hold for Heard {
         if let Some(margin) = &self.margin {
             margin.end();
         }
-        // Asked for once, when the agent has exited.
+        // Called once, when the agent has exited.
         let _ = self.tail.set(tail.clone());
         tail
     }

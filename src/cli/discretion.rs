@@ -1,8 +1,8 @@
-//! Takes secrets out of our own words: the log, errors and reports.
+//! Redacts secrets in our own texts: the log, errors and reports.
 //!
-//! Agents print keys when they fail, people type them into endpoints, and logs are passed around as
-//! recordings are. So the same rules about shapes hold for both, under a key of this process. Not
-//! here: the rules (see `recording::redact`). Messages that are forwarded do not pass here.
+//! Agents print keys when they fail, people type them into endpoints, and logs are shared as
+//! recordings are. So both use the pattern rules of `recording::redact`, here with a key of this
+//! process. Forwarded messages do not pass through this module.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -10,30 +10,30 @@ use std::sync::LazyLock;
 use super::record::random;
 use crate::recording::redact::{Mode, Redactor};
 
-/// Lines that a private key may have: 16 384 bits of RSA have some 200.
+/// Most lines of a private key: 16,384 bits of RSA need about 200.
 const KEY: u32 = 256;
 
-/// What stands for a line of one.
+/// Replaces a line of a private key.
 const KEPT_OUT: &[u8] = "‹redacted›".as_bytes();
 
-/// Without random numbers somebody could guess a secret and compare its mark, but not read it.
+/// Without random numbers a guessed secret could be compared with its hash, but not read from it.
 static REDACTOR: LazyLock<Redactor> =
     LazyLock::new(|| Redactor::new(Mode::Default, Vec::new(), random().unwrap_or_default()));
 
-/// A text of ours without the secrets that were quoted in it.
+/// A text of ours with the secrets in it redacted.
 pub(super) fn clean(text: &str) -> Cow<'_, str> {
     REDACTOR.remark(text)
 }
 
-/// Lines on their way out, one after the other.
+/// Redacts a sequence of lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// A private key has begun that an agent prints line by line, and so many may follow.
+    /// Lines that may still belong to a private key that is printed line by line.
     key: u32,
 }
 
 impl Lines {
-    /// The next line, with its line break, if it has one.
+    /// The next line redacted, with its line break if it has one.
     pub(super) fn clean(&mut self, mut line: Vec<u8>) -> Vec<u8> {
         let ends = line.pop_if(|byte| *byte == b'\n').is_some();
         let has = |word: &[u8]| memchr::memmem::find(&line, word).is_some();
@@ -56,7 +56,7 @@ impl Lines {
     }
 }
 
-/// Whether it may be a line of a key, and is no level of the log.
+/// Whether a word may be part of a key, and is not a log level.
 fn is_base64(word: &[u8]) -> bool {
     let end = word
         .iter()

@@ -1,6 +1,4 @@
-//! Which endpoints make sense where, and how they are explained.
-//!
-//! Not here: their grammar (see `transport::Endpoint`).
+//! Which endpoints can be used where, and their help. `transport::Endpoint` has their grammar.
 
 use std::ffi::OsString;
 
@@ -8,7 +6,7 @@ use super::agents;
 use super::config::nearest;
 use crate::transport::{Endpoint, OpenError, OpenErrorKind, Setup, Tls, Web, registry};
 
-/// The forms, for `--help`.
+/// The forms of endpoints, for `--help`.
 pub(super) fn help() -> String {
     let width = Endpoint::FORMS.iter().map(|(form, _)| form.len()).max();
     let width = width.unwrap_or(0) + 2;
@@ -19,14 +17,14 @@ pub(super) fn help() -> String {
     format!(
         "Endpoints:\n{forms}  \
          `-- COMMAND ARGS…` at the end is exec: as separate arguments.\n  \
-         Port 0 lets a listener choose; what it chose is said on stderr: \
+         Port 0 lets the system choose a port; it is printed on stderr: \
          `acp-relay: listening on ENDPOINT`.\n  \
-         Byte streams carry one message a line or Content-Length headers, whichever the peer uses \
+         Byte streams carry one message per line or Content-Length headers, whichever the peer uses \
          first."
     )
 }
 
-/// Reads an agent's endpoint.
+/// Parses an agent's endpoint.
 pub(super) fn read_agent(text: &str) -> Result<Endpoint, String> {
     if !text.contains([':', '/']) {
         let near = nearest(text, agents::profile_names());
@@ -34,25 +32,25 @@ pub(super) fn read_agent(text: &str) -> Result<Endpoint, String> {
         let known = known.map(|(near, profile)| {
             let words = profile.command.join(" ");
             format!(
-                "the command of the well-known agent `{near}`, which stands after `--`: -- {words}"
+                "the command of the well-known agent `{near}`, which goes after `--`: -- {words}"
             )
         });
-        let own = format!("if it is the agent's command, it stands after `--`: -- {text}");
+        let own = format!("if it is the agent's command, it goes after `--`: -- {text}");
         return Err(match known {
-            Some(known) if near == Some(text) => format!("it is no endpoint; did you mean {known}"),
-            Some(known) => format!("it is no endpoint; {own}; or did you mean {known}"),
-            None => format!("it is no endpoint; {own}"),
+            Some(known) if near == Some(text) => format!("it is not an endpoint; did you mean {known}"),
+            Some(known) => format!("it is not an endpoint; {own}; or did you mean {known}"),
+            None => format!("it is not an endpoint; {own}"),
         });
     }
     let read: Result<Endpoint, _> = text.parse();
     read.map_err(|error| error.to_string())
 }
 
-/// Refuses to listen where no client can come from.
+/// Rejects endpoints that cannot be listened at.
 pub(super) fn check_listener(at: &Endpoint) -> Result<(), String> {
     let fault = match at {
         Endpoint::Exec(_) => {
-            "a process that we start is the agent, not a client; its command stands after `--`"
+            "a process that we start is the agent, not a client; its command goes after `--`"
         }
         Endpoint::Replay(_) => {
             "a recording is played as the agent, not as a client (but see `acp-relay replay client`)"
@@ -63,42 +61,42 @@ pub(super) fn check_listener(at: &Endpoint) -> Result<(), String> {
     Err(format!("{at}: {fault}"))
 }
 
-/// What is wrong with a listener at `new` beside `others`, if anything is.
+/// What conflicts between a listener at `new` and `others`, if anything does.
 pub(super) fn clash<'a>(
     mut others: impl Iterator<Item = &'a Endpoint>,
     new: &Endpoint,
 ) -> Option<String> {
-    // The system chooses another port for each that asks for none.
+    // The system chooses another port for each listener at port 0.
     let chosen = matches!(
         new,
         Endpoint::Tcp { port: 0, .. } | Endpoint::Web(Web { port: 0, .. })
     );
     let one = others.find(|one| one.shares_port(new) || *one == new && !chosen)?;
     Some(match one == new {
-        true => format!("{new} is listened at already"),
+        true => format!("there is another listener at {new}"),
         false => {
-            format!("{one} is at the same port already; each listener needs a port of its own")
+            format!("{one} uses the same port; each listener needs a port of its own")
         }
     })
 }
 
-/// Refuses to look for an agent where none can be.
+/// Rejects endpoints where no agent can be.
 pub(super) fn check_agent(to: &Endpoint) -> Result<(), String> {
     let fault = match to {
         Endpoint::Stdio => {
-            "our stdin and stdout are the client's; an agent is a command after `--`, or listens"
+            "our stdin and stdout belong to the client; an agent is a command after `--`, or listens"
         }
         Endpoint::Memory(_) => "it stays within one process; it is for tests",
         Endpoint::Tcp { port: 0, .. } | Endpoint::Web(Web { port: 0, .. }) => {
-            "port 0 is for listening; nothing can be reached at it"
+            "port 0 is for listeners; nothing can be reached at it"
         }
         _ => return Ok(()),
     };
     Err(format!("{to}: {fault}"))
 }
 
-/// Whether the agent could be had, as far as that shows before anybody needs it. `install` is how to
-/// install it.
+/// Checks whether the agent is available, as far as that shows before it is needed. `install` says
+/// how to install it.
 pub(super) fn check_agent_here(
     to: &Endpoint,
     setup: &Setup,
@@ -117,7 +115,7 @@ pub(super) fn check_agent_here(
     })
 }
 
-/// The agent that was named one way or the other; `otherwise` is how it is named without a command.
+/// The agent, named by endpoint or by command; `otherwise` is the usage without a command.
 pub(super) fn agent(
     endpoint: Option<Endpoint>,
     command: Vec<OsString>,
@@ -138,7 +136,7 @@ pub(super) fn agent(
     }
 }
 
-/// Refuses certificates that no listener would show.
+/// Rejects a certificate that no listener uses, and a TLS listener without one.
 pub(super) fn check_certificate(listen: &[Endpoint], tls: &Tls) -> Result<(), String> {
     let given = tls.cert.is_some() || tls.key.is_some();
     if given && !listen.iter().any(is_tls) {

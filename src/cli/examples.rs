@@ -1,7 +1,7 @@
-//! What `--help` of a subcommand teaches by: its examples.
+//! The examples in `--help` of the subcommands.
 //!
-//! A test reads each line that begins with the program's name as a command line. Not here: those of
-//! the program itself (see `cli`), and of subcommands that keep theirs beside what they do.
+//! A test parses each line that begins with the program's name as a command line. Some subcommands
+//! keep their examples in their own files.
 
 use super::{check, endpoints};
 
@@ -10,7 +10,7 @@ pub(super) const DIALECT: &str = "\
 Examples:
   acp-relay dialect list
   acp-relay dialect show copilot-overseer
-      One table as two columns: what the peer says, and what it means.
+      One table as two columns: what the peer sends, and what it means.
   acp-relay dialect check mine.json
       All faults of a table of your own; `acp-relay connect --table mine.json …` uses it.";
 
@@ -18,11 +18,11 @@ Examples:
 pub(super) const INSPECT: &str = "\
 Examples:
   acp-relay inspect open tapes
-      All recordings of a folder in a browser, also while they are written.
+      All recordings of a folder in a browser, also those still being written.
   acp-relay inspect show tapes/talk.acpr
       One of them as text; `acp-relay inspect show --help` explains filters.
   acp-relay inspect lint tapes/talk.acpr
-      Where the protocol is broken; exit code 1 when it is.
+      Where the protocol is violated; exit code 1 if it is.
   acp-relay inspect export tapes/talk.acpr --to md";
 
 /// Of `replay`.
@@ -31,17 +31,17 @@ Examples:
   acp-relay replay agent talk.acpr
       As the agent's command in an editor: the recorded agent, without a model.
   acp-relay replay client talk.acpr --junit report.xml -- goose acp
-      In CI: exit code 1 when the agent answers otherwise than it did.";
+      In CI: exit code 1 when the agent answers differently than in the recording.";
 
 /// Of `config`.
 pub(super) const CONFIG: &str = "\
 Examples:
   acp-relay config example
-      A file that says all there is to say; its comments explain it.
+      A file with every option, explained in comments.
   acp-relay config check team.toml
-      All faults, each with its line and what to do, and what this machine lacks.
+      All faults, each with its line and its remedy, and what is missing on this machine.
   acp-relay config show --config team.toml
-      What is in force, and who has said so: a line, a variable, a flag.";
+      The effective configuration, and where each value is from: a line, a variable, a flag.";
 
 /// Of `agents`.
 pub(super) const AGENTS: &str = "\
@@ -54,43 +54,43 @@ Examples:
 pub(super) const WATCH: &str = "\
 Examples:
   acp-relay serve --admin 127.0.0.1:9464 -- goose acp
-      Has to run, with an admin listener; a relay of yours is found by itself.
+      This one has an admin listener, and the commands below find a relay of yours by themselves.
   acp-relay status --json
   acp-relay health
-      Exit code 0 while it takes clients.
+      Exit code 0 while it accepts clients.
   acp-relay top";
 
 /// Of `demo`.
 pub(super) const DEMO: &str = "\
 Examples:
   acp-relay demo
-      The client grants what the agent asks for.
+      The client allows what the agent asks for.
   acp-relay demo --deny
-      And refuses it.";
+      The client rejects it.";
 
 const SERVE: &str = "\
 Examples:
   acp-relay serve --listen ws://127.0.0.1:9000 -- goose acp
-      An agent process for each client. Port 0 finds one that is free.
+      One agent process for each client. Port 0 chooses a free port.
   acp-relay serve --listen unix:/tmp/acp.sock --profile claude
-      A well-known agent, at a socket for your own programs alone.
+      A well-known agent, at a socket for your own programs only.
   acp-relay serve --listen https://0.0.0.0:9443 --tls-cert cert.pem --tls-key key.pem -- goose acp
       For other machines: ACP's remote transport and WebSockets, with tokens of `acp-relay token`.
   acp-relay serve --config team.toml --admin 127.0.0.1:9464
-      Several agents by name, and figures for Prometheus; `acp-relay config example` prints a file.
+      Several agents by name, and metrics for Prometheus; `acp-relay config example` prints a file.
   acp-relay serve --record tapes --on-disconnect detach -- goose acp
-      Every conversation in a file; an agent whose client is cut off waits for it.";
+      Every conversation in a file; an agent whose client is disconnected waits for it.";
 
 const CONNECT: &str = "\
 Examples, for the agent's command in the settings of an editor:
   acp-relay connect ws://127.0.0.1:9000
-      An agent behind `acp-relay serve`, here or, as a remote agent, through ssh -L.
+      An agent behind `acp-relay serve`, on this machine or, remotely, through ssh -L.
   acp-relay connect --bearer-file alice.token https://agents.example/agents/goose/acp
       One on a server, by its name.
   acp-relay connect --map /home/me/app=/srv/app -- ssh host.example acp-relay connect -- goose acp
-      One behind ssh, where the folder is called otherwise.
+      One behind ssh, where the folder has another path.
   acp-relay connect --record tapes -- goose acp
-      One on this machine, and what it was told and said in a file.";
+      One on this machine, with the conversation recorded in a file.";
 
 const CHECK: &str = "\
 Examples:

@@ -11,9 +11,9 @@ use crate::transport::{OpenError, OpenErrorKind};
 
 /// All went well.
 pub(super) const SUCCESS: u8 = 0;
-/// The command line makes no sense (`EX_USAGE`).
+/// The command line is invalid (`EX_USAGE`).
 pub(super) const USAGE: u8 = 64;
-/// A conversation deviates from the schema (`check`).
+/// A conversation violates the schema (`check`).
 pub(super) const DEVIATES: u8 = 1;
 /// A mapping table has faults (`EX_DATAERR`).
 pub(super) const DATA: u8 = 65;
@@ -21,13 +21,13 @@ pub(super) const DATA: u8 = 65;
 pub(super) const NO_INPUT: u8 = 66;
 /// A host's name does not resolve (`EX_NOHOST`).
 const NO_HOST: u8 = 68;
-/// A peer, program or port is not to be had (`EX_UNAVAILABLE`).
+/// A peer, program or port is not available (`EX_UNAVAILABLE`).
 pub(super) const UNAVAILABLE: u8 = 69;
-/// The operating system failed us (`EX_OSERR`).
+/// The operating system reported an error (`EX_OSERR`).
 pub(super) const SYSTEM: u8 = 71;
-/// A socket file or a recording cannot be made (`EX_CANTCREAT`).
+/// A socket file or a recording cannot be created (`EX_CANTCREAT`).
 pub(super) const CANNOT_CREATE: u8 = 73;
-/// Stopped before all was done (`EX_TEMPFAIL`): before the agent was reached, or told twice.
+/// Stopped early (`EX_TEMPFAIL`): before the agent was reached, or asked twice.
 pub(super) const STOPPED: u8 = 75;
 /// The peer does not speak the protocol (`EX_PROTOCOL`).
 pub(super) const PROTOCOL: u8 = 76;
@@ -50,11 +50,11 @@ pub(super) fn of_open_error(error: &OpenError) -> u8 {
     }
 }
 
-/// The code for a conversation on our stdio, which `ground.stop` may have cut short: the agent's own
-/// where it is known (128 + n for a signal, as shells have it), otherwise whether the agent was
+/// The code for a conversation on our stdio, which `context.stop` may have ended early: the agent's
+/// own where it is known (128 + n for a signal, as in shells), otherwise whether the agent was
 /// lost. An agent that ends with 0 before it answered a request does not speak the protocol. A
-/// stdout that takes nothing, though somebody has it open, is a failure, and so is a conversation
-/// that had to be recorded and was not, however it went.
+/// stdout that is open but accepts nothing is a failure, and so is a conversation that had to be
+/// recorded and was not, whatever its result.
 pub(super) fn of_end(end: &End, ground: &Ground) -> ExitCode {
     if ground.stop.forced.is_cancelled() {
         return ExitCode::from(STOPPED);
@@ -76,7 +76,7 @@ pub(super) fn of_end(end: &End, ground: &Ground) -> ExitCode {
     if let Some(why) = &end.unsaid {
         return cli::fail(
             SYSTEM,
-            &format!("what the agent says cannot be passed on: {why}"),
+            &format!("the agent's output cannot be forwarded: {why}"),
         );
     }
     match (end.exit, &end.cause) {

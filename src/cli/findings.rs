@@ -1,6 +1,4 @@
-//! What `check` found, told: one deviation, and the summary of a file.
-//!
-//! Not here: finding it (see `canon`), and the rules that repair it (see `repairs`).
+//! The results of `check` as text and JSON: each violation, and the summary of a file.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,10 +11,10 @@ use super::repairs::Repairs;
 use crate::acp::{Deviation, Kind, Remedy, Role, Verdict, Weight, plain};
 use crate::jsonrpc::Side;
 
-/// How many groups the summary of a file keeps apart.
+/// Most groups in the summary of a file.
 const GROUPS: usize = 1000;
 
-/// One deviation in its place.
+/// One violation and its place.
 #[derive(Debug)]
 pub(super) struct Finding<'v> {
     pub(super) line: u64,
@@ -26,7 +24,7 @@ pub(super) struct Finding<'v> {
     pub(super) remedies: Vec<Remedy>,
 }
 
-/// What was found so far.
+/// The totals so far.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     messages: u64,
@@ -38,7 +36,7 @@ pub(super) struct Tally {
     groups: BTreeMap<Group, u64>,
 }
 
-/// Deviations that are alike, but for the index in an array.
+/// Violations that differ only in an array index.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
     kind: Kind,
@@ -49,7 +47,7 @@ struct Group {
 }
 
 impl Finding<'_> {
-    /// For a program, one object.
+    /// One JSON object.
     pub(super) fn json(&self, path: &Path) -> Value {
         let (verdict, deviation) = (self.verdict, self.deviation);
         let rules: Vec<Value> = self
@@ -67,17 +65,17 @@ impl Finding<'_> {
             "weight": deviation.weight.id(),
             "pointer": deviation.pointer,
             "found": deviation.found,
-            "wants": deviation.wants,
+            "expected": deviation.wants,
             "repaired": !rules.is_empty(),
             "rules": rules,
         })
     }
 
-    /// For a person: a line, and one for each rule that repairs it.
+    /// A line of text, and one more for each rule that repairs the violation.
     pub(super) fn text(&self) -> String {
         let (verdict, deviation) = (self.verdict, self.deviation);
         let mut text = format!(
-            "line {:<4} {:<6} {}  {}  {}  wants {}",
+            "line {:<4} {:<6} {}  {}  {}  expected {}",
             self.line,
             verdict.from.map_or("?", Side::name),
             place(verdict),
@@ -105,7 +103,7 @@ impl Tally {
         self.refused + self.ignored
     }
 
-    /// The deviations that no rule repairs.
+    /// The violations that no rule repairs.
     pub(super) const fn unrepaired(&self) -> u64 {
         self.deviations() - self.repaired
     }
@@ -146,7 +144,7 @@ impl Tally {
         }
     }
 
-    /// For a program, one file's figures and what its sides were read as.
+    /// The totals of one file and the dialects its sides were read as, as JSON.
     pub(super) fn file_json(&self, path: &Path, repairs: &Repairs) -> Value {
         let read_as = |side| {
             repairs.dialect(side).map(
@@ -155,14 +153,14 @@ impl Tally {
         };
         json!({"file": path.to_string_lossy(), "checked": {
             "messages": self.messages,
-            "deviations": self.deviations(),
+            "violations": self.deviations(),
             "repaired": self.repaired,
             "client": read_as(Side::Client),
             "agent": read_as(Side::Agent),
         }})
     }
 
-    /// For a program, all files in one object.
+    /// The totals of all files, as JSON.
     pub(super) fn json(&self) -> Value {
         let kinds: serde_json::Map<String, Value> = self
             .kinds
@@ -172,7 +170,7 @@ impl Tally {
         json!({"summary": {
             "messages": self.messages,
             "unchecked": self.unchecked,
-            "deviations": self.deviations(),
+            "violations": self.deviations(),
             "refused": self.refused,
             "ignored": self.ignored,
             "repaired": self.repaired,
@@ -181,7 +179,7 @@ impl Tally {
         }})
     }
 
-    /// For a person, one file's.
+    /// The totals of one file, as text.
     pub(super) fn text(&self, path: &Path, repairs: &Repairs) -> String {
         let mut text = String::new();
         // Writing to a String cannot fail.
@@ -209,10 +207,10 @@ impl Tally {
             write!(text, " ({} of no known type)", self.unchecked)?;
         }
         if deviations == 0 {
-            return writeln!(text, ", no deviation");
+            return writeln!(text, ", no violation");
         }
         let (refused, ignored) = (self.refused, self.ignored);
-        let deviations = counted(deviations, "deviation");
+        let deviations = counted(deviations, "violation");
         write!(text, ", {deviations}: {refused} refused, {ignored} ignored")?;
         writeln!(text, "; {} repaired by rules", self.repaired)?;
         for (kind, total) in &self.kinds {
@@ -232,7 +230,7 @@ impl Tally {
                 Some((dialect, None)) => writeln!(text, "the {side} was read as {dialect}")?,
                 Some((dialect, Some(found))) => {
                     let by = plain(&found.by);
-                    writeln!(text, "the {side} was read as {dialect}: its {by} shows it")?;
+                    writeln!(text, "the {side} was read as {dialect}, recognised by its {by}")?;
                 }
             }
         }
@@ -240,7 +238,7 @@ impl Tally {
     }
 }
 
-/// The method, and whether this is its answer.
+/// The method, and whether this is its response.
 fn place(verdict: &Verdict) -> String {
     let method = verdict.method.as_deref().unwrap_or("-");
     match verdict.role {
@@ -252,13 +250,13 @@ fn place(verdict: &Verdict) -> String {
 
 const fn pointer(pointer: &str) -> &str {
     if pointer.is_empty() {
-        "(all of it)"
+        "(the whole value)"
     } else {
         pointer
     }
 }
 
-/// A pointer with `*` for each index, so that the items of an array count as one place.
+/// A pointer with `*` for each index, so that the items of an array are one group.
 fn without_indexes(pointer: &str) -> String {
     let steps: Vec<&str> = pointer
         .split('/')

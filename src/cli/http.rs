@@ -1,7 +1,5 @@
-//! HTTP/1.1 for a person and the tools of this machine: the loop under the viewer and the admin
-//! listener.
-//!
-//! Not here: what is answered, and whom; HTTP as a transport (see `transport::http`).
+//! The HTTP/1.1 server loop of the viewer and the admin listener. The callers provide the answers
+//! and check who may ask.
 
 use std::convert::Infallible;
 use std::io;
@@ -21,31 +19,31 @@ use tokio::sync::Semaphore;
 use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 
-/// Connections at a time. A browser opens six.
+/// Most connections at a time. A browser opens six.
 const CONNECTIONS: usize = 32;
 
-/// How long a request's head may take.
+/// Time that a request's head may take.
 const HEAD: Duration = Duration::from_secs(10);
 
 /// Time to wait before accepting again when the operating system refuses.
 const BREATHER: Duration = Duration::from_millis(50);
 
-/// What is answered.
+/// A response.
 pub(super) type Answer = Response<Full<Bytes>>;
 
-/// Where requests come in.
+/// A listening socket.
 #[derive(Debug)]
 pub(super) enum Socket {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-/// A connection, to or from.
+/// A connection, as client or server.
 pub(super) type Stream = Either<TcpStream, UnixStream>;
 
-/// Answers requests.
+/// Answers HTTP requests.
 pub(super) trait Desk: Send + Sync + 'static {
-    /// Answers one.
+    /// Answers one request.
     fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Answer> + Send;
 }
 
@@ -58,7 +56,7 @@ impl Socket {
     }
 }
 
-/// Has `desk` answer until `stop`.
+/// Accepts connections and has `handler` answer their requests, until `stop`.
 pub(super) async fn serve(socket: Socket, desk: Arc<impl Desk>, stop: CancellationToken) {
     let seats = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
@@ -67,7 +65,7 @@ pub(super) async fn serve(socket: Socket, desk: Arc<impl Desk>, stop: Cancellati
             arrival = socket.accept() => arrival,
         };
         let Ok(stream) = arrival else {
-            // No descriptors left, or gone already: others may have more luck.
+            // No descriptors left, or the connection is gone: try again later.
             tokio::time::sleep(BREATHER).await;
             continue;
         };
@@ -85,7 +83,7 @@ pub(super) async fn serve(socket: Socket, desk: Arc<impl Desk>, stop: Cancellati
                 .header_read_timeout(HEAD)
                 .serve_connection(TokioIo::new(stream), service);
             let connection = pin!(connection);
-            // Whoever hangs up in the middle is no news.
+            // A connection that breaks off is not worth a log line.
             tokio::select! {
                 _ = connection => {}
                 () = stop.cancelled() => {}

@@ -1,6 +1,4 @@
-//! Outcomes as JUnit's XML, which every CI shows: a suite for each file.
-//!
-//! Not here: what is tested (see `replay::report`, `inspect::lint`).
+//! Test results as JUnit XML for CI: one suite for each file.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -10,7 +8,7 @@ use std::time::Duration;
 use super::discretion::clean;
 use super::{cli, exit};
 
-/// What was tested of one file.
+/// The tests of one file.
 #[derive(Debug)]
 pub(super) struct Suite {
     pub(super) name: String,
@@ -25,7 +23,7 @@ pub(super) struct Case {
     pub(super) verdict: Verdict,
 }
 
-/// What came of a test.
+/// The result of a test.
 #[derive(Debug)]
 pub(super) enum Verdict {
     Passed,
@@ -85,7 +83,7 @@ impl Suite {
     }
 }
 
-/// Writes the report. Where that fails it is said, and the exit code returned.
+/// Writes the report. An error is printed, and the exit code is returned.
 pub(super) fn write(path: &Path, suites: &[Suite]) -> Result<(), ExitCode> {
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
     for suite in suites {
@@ -96,7 +94,7 @@ pub(super) fn write(path: &Path, suites: &[Suite]) -> Result<(), ExitCode> {
         .map_err(|error| cli::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display())))
 }
 
-/// Text as it may stand in XML 1.0; what may not at all is shown as U+FFFD.
+/// Text escaped for XML 1.0; characters that XML does not allow become U+FFFD.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,6 +1,5 @@
-//! `--limit NAME=VALUE`: the bounds of [`Limits`], by name.
-//!
-//! Not here: what happens at a bound (see `jsonrpc::limits`).
+//! `--limit NAME=VALUE`: the limits of [`Limits`], by name. `jsonrpc::limits` says what happens at
+//! each of them.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -9,15 +8,15 @@ use std::time::Duration;
 use super::config::nearest;
 use crate::jsonrpc::Limits;
 
-/// Every bound that can be set.
+/// Every limit that can be set.
 #[rustfmt::skip]
 const BOUNDS: &[Bound] = &[
     Bound { name: "frame-from-child", field: Field::Size(|of| &mut of.frame_from_child), range: MESSAGE,
         about: "longest message of an agent we started, or of the client on stdio; beyond it: \
-                discarded, error -32056, the link closed after `offences`" },
+                discarded, error -32056, the link closed after `oversized-messages`" },
     Bound { name: "frame-from-network", field: Field::Size(|of| &mut of.frame_from_network), range: MESSAGE,
         about: "longest message from the network; as above, but over a WebSocket: closed with 1009" },
-    Bound { name: "offences", field: Field::Count(|of| &mut of.offences), range: ANY,
+    Bound { name: "oversized-messages", field: Field::Count(|of| &mut of.offences), range: ANY,
         about: "over-long messages of one link; at it: the link is closed" },
     // The scanner keeps its place in 1024 bits.
     Bound { name: "nesting", field: Field::Count(|of| &mut of.nesting), range: 8..=1024,
@@ -37,71 +36,71 @@ const BOUNDS: &[Bound] = &[
     Bound { name: "in-flight", field: Field::Count(|of| &mut of.in_flight), range: ANY,
         about: "open requests of one side; beyond it: error -32053" },
     Bound { name: "strays", field: Field::Count(|of| &mut of.strays), range: ANY,
-        about: "lines in a row that are not JSON, and answers that nobody waits for; at it: the \
-                agent is stopped, a client's link closed" },
+        about: "consecutive lines that are not JSON, and responses that match no request; at it: \
+                the agent is stopped, a client's link closed" },
     Bound { name: "connections", field: Field::Count(|of| &mut of.connections), range: ANY,
         about: "clients at a time; beyond it: error -32053 to the first request, and closed" },
     Bound { name: "handshake", field: Field::Time(|of| &mut of.handshake), range: DAY,
         about: "for connecting, TLS and the WebSocket handshake; after it: closed" },
     Bound { name: "silence", field: Field::Time(|of| &mut of.silence), range: SILENCE,
-        about: "for the machine at the other end of a socket to confirm what it was sent, or to take \
-                more; after it: the connection has broken off" },
-    Bound { name: "strangers", field: Field::Count(|of| &mut of.strangers), range: ANY,
-        about: "sockets of one address (of IPv6: one /64) that have not shown who they are; beyond it, \
+        about: "for the machine at the other end of a socket to confirm what it was sent, or to \
+                accept more; after it: the connection is lost" },
+    Bound { name: "unauthenticated-sockets", field: Field::Count(|of| &mut of.strangers), range: ANY,
+        about: "sockets of one address (of IPv6: one /64) that are not authenticated yet; beyond it, \
                 and beyond half of http-sockets for all addresses: closed" },
     Bound { name: "failures", field: Field::Count(|of| &mut of.failures), range: ANY,
         about: "wrong tokens of one address a minute; beyond it: 429 for wrong ones" },
-    Bound { name: "of-principal", field: Field::Count(|of| &mut of.of_principal), range: ANY,
-        about: "clients of one principal at a time, but of the relay's own user; beyond it: error \
+    Bound { name: "per-principal", field: Field::Count(|of| &mut of.of_principal), range: ANY,
+        about: "clients of one principal at a time, except the relay's own user; beyond it: error \
                 -32053 to the first request, and closed" },
     Bound { name: "spawns", field: Field::Count(|of| &mut of.spawns), range: ANY,
-        about: "agents started for one principal a minute, but for the relay's own user; beyond \
+        about: "agents started for one principal a minute, except for the relay's own user; beyond \
                 it: as above" },
     Bound { name: "recheck", field: Field::Time(|of| &mut of.recheck), range: 10..=86_400_000,
-        about: "between two looks whether what let a client in is still good; when it is not: \
-                closed with 4401" },
+        about: "between two checks whether a client's credentials are still valid; when they are \
+                not: closed with 4401" },
     Bound { name: "client-messages", field: Field::Count(|of| &mut of.client_messages), range: ANY,
-        about: "messages of one client a second, with five seconds' worth at once; beyond it: read \
-                later" },
+        about: "messages of one client a second, with five seconds' worth at once; beyond it: \
+                reading is delayed" },
     Bound { name: "client-bytes", field: Field::Size(|of| &mut of.client_bytes), range: ANY,
-        about: "bytes of one client a second, with a second's worth at once; beyond it: read later" },
+        about: "bytes of one client a second, with a second's worth at once; beyond it: as above" },
     Bound { name: "http-sockets", field: Field::Count(|of| &mut of.http_sockets), range: ANY,
         about: "sockets of one HTTP listener, WebSockets apart; at it: new ones wait" },
     Bound { name: "http-requests", field: Field::Count(|of| &mut of.http_requests), range: ANY,
         about: "requests and streams on one HTTP/2 socket; beyond it: refused" },
-    Bound { name: "http-strangers", field: Field::Count(|of| &mut of.http_strangers), range: ANY,
-        about: "streams of one client for sessions nobody has named; beyond it: 404" },
+    Bound { name: "http-unknown-sessions", field: Field::Count(|of| &mut of.http_strangers), range: ANY,
+        about: "streams of one client for sessions that no message has named; beyond it: 404" },
     Bound { name: "http-waiting", field: Field::Size(|of| &mut of.http_waiting), range: ANY,
         about: "bytes that wait on an HTTP client's streams; at it: the agent is not read" },
     Bound { name: "http-replay", field: Field::Size(|of| &mut of.http_replay), range: ANY,
-        about: "bytes kept for HTTP clients that come back; beyond it: 410 for the oldest" },
+        about: "bytes kept for HTTP clients that reconnect; beyond it: 410 for the oldest" },
     Bound { name: "http-bodies", field: Field::Size(|of| &mut of.http_bodies), range: ANY,
-        about: "how much of messages may be on its way to one HTTP listener; beyond it: 503, for \
-                large ones at three quarters of it" },
+        about: "bytes of messages in transit to one HTTP listener; beyond it: 503, for large ones \
+                at three quarters of it" },
     Bound { name: "http-body", field: Field::Time(|of| &mut of.http_body), range: DAY,
-        about: "for an HTTP request's body, besides a second for each KiB; after it: 408" },
+        about: "for an HTTP request's body, plus a second for each KiB; after it: 408" },
     Bound { name: "http-keepalive", field: Field::Time(|of| &mut of.http_keepalive), range: DAY,
-        about: "between two signs of life on a silent HTTP stream: 10 s after one is missing, the \
-                stream is lost and is opened again; for a WebSocket peer to send anything before \
-                it gets a ping, and again for it to answer: then the connection is lost" },
+        about: "between two keepalive comments on a silent HTTP stream: 10 s after one is missing, \
+                the stream is lost and is opened again; for a WebSocket peer to send anything \
+                before it gets a ping, and again for it to answer: then the connection is lost" },
     Bound { name: "http-unopened", field: Field::Time(|of| &mut of.http_unopened), range: DAY,
         about: "for a session's stream to be opened; after it: the connection's stream carries it" },
     Bound { name: "http-stall", field: Field::Time(|of| &mut of.http_stall), range: DAY,
-        about: "for an HTTP socket or stream that takes nothing; after it: closed; for an agent \
-                that takes nothing; after it: 503" },
+        about: "for an HTTP socket or stream that accepts nothing; after it: closed; for an agent \
+                that accepts nothing; after it: 503" },
     Bound { name: "http-grace", field: Field::Time(|of| &mut of.http_grace), range: DAY,
-        about: "for an HTTP client with no stream open and no request running; after it: it has \
-                left, and its agent is stopped; for a server at whose port nothing listens; after \
+        about: "for an HTTP client with no stream open and no request running; after it: it is \
+                gone, and its agent is stopped; for a server at whose port nothing listens; after \
                 it: it is lost" },
     Bound { name: "agent-connect-runs", field: Field::Count(|of| &mut of.agent_connect_runs), range: ANY,
-        about: "runs of an Agent Connect listener not over; beyond it: 503" },
+        about: "unfinished runs of an Agent Connect listener; beyond it: 503" },
     Bound { name: "agent-connect-sessions", field: Field::Count(|of| &mut of.agent_connect_sessions), range: ANY,
-        about: "threads of such a listener in use; beyond it: the one unused for longest is given \
-                up" },
+        about: "threads of such a listener in use; beyond it: the least recently used one is \
+                released" },
     Bound { name: "agent-connect-threads", field: Field::Count(|of| &mut of.agent_connect_threads), range: ANY,
         about: "threads it keeps; beyond it: 503" },
     Bound { name: "agent-connect-kept", field: Field::Count(|of| &mut of.agent_connect_kept), range: ANY,
-        about: "runs it keeps; beyond it: the oldest that are over are forgotten" },
+        about: "runs it keeps; beyond it: the oldest finished ones are deleted" },
     Bound { name: "agent-connect-run", field: Field::Time(|of| &mut of.agent_connect_run), range: DAY,
         about: "for such a run; after it: cancelled, its status timeout" },
     Bound { name: "agent-connect-start", field: Field::Time(|of| &mut of.agent_connect_start), range: DAY,
@@ -110,50 +109,50 @@ const BOUNDS: &[Bound] = &[
         about: "for each step of stopping an agent: stdin closed, SIGTERM, SIGKILL; at most 1 s \
                 once `drain` is over" },
     Bound { name: "drain", field: Field::Time(|of| &mut of.drain), range: DAY,
-        about: "for running turns to end once the relay is told to stop" },
+        about: "for running turns to end once the relay is asked to stop" },
     Bound { name: "drain-min", field: Field::Time(|of| &mut of.drain_min), range: DAY,
-        about: "for listeners to stay open once the relay is told to stop, for balancers to see \
+        about: "for listeners to stay open once the relay is asked to stop, so that balancers see \
                 that it refuses: 503, or error -32054 to the first request" },
-    Bound { name: "last-words", field: Field::Time(|of| &mut of.last_words), range: DAY,
-        about: "for what is still on its way when all is over: the output of an agent that has \
-                exited, when others hold its pipes open; a network client's last messages" },
-    Bound { name: "return-grace", field: Field::Time(|of| &mut of.return_grace), range: DAY,
-        about: "for a client to come back to an idle agent (--on-disconnect detach); after it: \
-                the agent is stopped" },
-    Bound { name: "return-turn", field: Field::Time(|of| &mut of.return_turn), range: DAY,
-        about: "for a client to come back to an agent that is at work; as above" },
-    Bound { name: "kept-for-return", field: Field::Size(|of| &mut of.kept_for_return), range: ANY,
-        about: "how much of a conversation is kept for a client that may come back; beyond it: \
-                what it has seen is forgotten, and an agent that is alone is not read" },
+    Bound { name: "close-grace", field: Field::Time(|of| &mut of.last_words), range: DAY,
+        about: "for remaining data at the end: the output of an agent that has exited, when other \
+                processes hold its pipes open; a network client's last messages" },
+    Bound { name: "reconnect-grace", field: Field::Time(|of| &mut of.return_grace), range: DAY,
+        about: "for a client to reconnect to an idle agent (--on-disconnect detach); after it: the \
+                agent is stopped" },
+    Bound { name: "reconnect-turn", field: Field::Time(|of| &mut of.return_turn), range: DAY,
+        about: "for a client to reconnect to an agent in a turn; as above" },
+    Bound { name: "reconnect-bytes", field: Field::Size(|of| &mut of.kept_for_return), range: ANY,
+        about: "bytes of a conversation kept for a client that may reconnect; beyond it: what the \
+                client has received is deleted, and an agent without a client is not read" },
     Bound { name: "stderr-kept", field: Field::Size(|of| &mut of.stderr_kept), range: 256..=(64 << 20),
-        about: "how much of an agent's stderr is kept; older text is forgotten" },
+        about: "bytes kept of an agent's stderr; older text is deleted" },
 ];
 
-/// Offsets in a message are kept in 32 bits.
+/// Offsets in a message are stored in 32 bits.
 const MESSAGE: RangeInclusive<u64> = 1024..=(2 << 30);
 const ANY: RangeInclusive<u64> = 1..=(1 << 30);
 /// In milliseconds.
 const DAY: RangeInclusive<u64> = 0..=86_400_000;
 
-/// What keepalive can do, in milliseconds.
+/// The range of TCP keepalive, in milliseconds.
 const SILENCE: RangeInclusive<u64> = 1000..=86_400_000;
 
 /// Widest line of `--help`.
 const WIDTH: usize = 98;
 
-/// One bound.
+/// One limit.
 #[derive(Debug)]
 struct Bound {
-    /// That of the field, with `-`.
+    /// The field's name, with `-` for `_`.
     name: &'static str,
     field: Field,
-    /// What makes sense; of times, in milliseconds.
+    /// The values allowed; of times, in milliseconds.
     range: RangeInclusive<u64>,
-    /// What is bounded, and what happens there.
+    /// What is limited, and what happens at the limit.
     about: &'static str,
 }
 
-/// Where a bound is kept, and how it is spelled.
+/// The field of a limit, and the form of its value.
 #[derive(Clone, Copy, Debug)]
 enum Field {
     Count(fn(&mut Limits) -> &mut usize),
@@ -161,7 +160,7 @@ enum Field {
     Time(fn(&mut Limits) -> &mut Duration),
 }
 
-/// One bound that was set.
+/// A limit and its new value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting {
     name: &'static str,
@@ -174,7 +173,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     BOUNDS.iter().map(|bound| bound.name)
 }
 
-/// Every bound by name, as `limits` have it.
+/// The name and value of every limit in `limits`.
 pub(super) fn spelled(limits: &Limits) -> Vec<(&'static str, String)> {
     let mut limits = limits.clone();
     let each = BOUNDS.iter().map(|bound| {
@@ -184,7 +183,7 @@ pub(super) fn spelled(limits: &Limits) -> Vec<(&'static str, String)> {
     each.collect()
 }
 
-/// Whether a bound is about what comes before an agent, so that one agent cannot have its own.
+/// Whether a limit applies before an agent is chosen, so that it cannot be set for one agent.
 pub(super) fn is_of_listeners(name: &str) -> bool {
     let of_listeners = [
         "drain-min",
@@ -196,7 +195,7 @@ pub(super) fn is_of_listeners(name: &str) -> bool {
     name.starts_with("http-") || of_listeners.contains(&name)
 }
 
-/// The names, what is in force when nothing is set, and what they mean, for `--help`.
+/// The names, defaults and meanings, for `--help`.
 pub(super) fn help() -> String {
     let mut text = "Limits (--limit NAME=VALUE; sizes in bytes or with KiB, MiB, GiB; times \
                     with s or ms, or in seconds):"
@@ -228,7 +227,7 @@ pub(super) fn help() -> String {
     text
 }
 
-/// Reads `NAME=VALUE`.
+/// Parses `NAME=VALUE`.
 pub(super) fn parse(text: &str) -> Result<Setting, String> {
     let (name, value) = text
         .split_once('=')
@@ -255,12 +254,12 @@ pub(super) fn parse(text: &str) -> Result<Setting, String> {
 }
 
 impl Setting {
-    /// What it is called.
+    /// The limit's name.
     pub(super) const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Its value, as it may be written.
+    /// Its value as text.
     pub(super) fn spelled(&self) -> String {
         self.field.spelled(self.value)
     }
@@ -327,7 +326,7 @@ impl Field {
     }
 }
 
-/// Reads a number of bytes.
+/// Parses a number of bytes.
 ///
 /// # Errors
 /// What was expected.

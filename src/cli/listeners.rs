@@ -1,34 +1,32 @@
-//! Options of `serve` about listeners that begin with HTTP: what they mean and what they may hold.
-//!
-//! Not here: which endpoints can be listened at (see `endpoints`).
+//! Options of `serve` for HTTP listeners: parsing, and whether they apply.
 
 use crate::transport::{Endpoint, Front};
 
-/// Reads `--allow-origin`.
+/// Parses `--allow-origin`.
 pub(super) fn read_origin(text: &str) -> Result<String, String> {
     let (scheme, authority) = text.split_once("://").ok_or(
-        "an origin is a scheme and a host, as browsers spell them: https://editor.example",
+        "an origin is a scheme and a host, as browsers write them: https://editor.example",
     )?;
     let plain = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());
     if !plain(scheme) || !plain(authority) || authority.contains(['/', '*', ',', '@']) {
         return Err("an origin has neither a path nor a wildcard".to_owned());
     }
     if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        return Err("browsers spell an origin in lower case".to_owned());
+        return Err("browsers write an origin in lower case".to_owned());
     }
     Ok(text.to_owned())
 }
 
-/// Reads `--allow-host`.
+/// Parses `--allow-host`.
 pub(super) fn read_host(text: &str) -> Result<String, String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
     if text.is_empty() || !text.bytes().all(plain) {
-        return Err("expected NAME or NAME:PORT, as clients ask for it".to_owned());
+        return Err("expected NAME or NAME:PORT, as clients request it".to_owned());
     }
     Ok(text.to_owned())
 }
 
-/// Reads `--affinity-cookie`.
+/// Parses `--affinity-cookie`.
 pub(super) fn read_cookie(text: &str) -> Result<String, String> {
     let expected = "expected NAME=VALUE, in letters, digits and -_.~";
     let (name, value) = text.split_once('=').ok_or(expected)?;
@@ -41,7 +39,7 @@ pub(super) fn read_cookie(text: &str) -> Result<String, String> {
     }
 }
 
-/// Refuses options that would have no effect on any listener.
+/// Rejects options that apply to none of the listeners.
 pub(super) fn check(listen: &[Endpoint], front: &Front) -> Result<(), String> {
     let given = !front.origins.is_empty()
         || !front.hosts.is_empty()
@@ -50,7 +48,7 @@ pub(super) fn check(listen: &[Endpoint], front: &Front) -> Result<(), String> {
     if given && !listen.iter().any(|at| matches!(at, Endpoint::Web(_))) {
         return Err(
             "--allow-origin, --allow-host, --affinity-cookie and --no-elephant are for \
-                    listeners that begin with HTTP (http://, ws://), and there is none"
+                    HTTP and WebSocket listeners (http://, ws://), and there is none"
                 .to_owned(),
         );
     }

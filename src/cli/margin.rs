@@ -1,8 +1,7 @@
-//! What an agent writes on stderr, as it goes into a recording: whole lines.
+//! Collects an agent's stderr into whole lines for the recording.
 //!
-//! A pipe is read in pieces that end anywhere, and half a key cannot be recognised. So text without
-//! a line break waits for one, and a key on several lines waits for its end. Not here: reading the
-//! pipe (see `transport::process`), finding keys (see `recording::redact`).
+//! A pipe is read in pieces that end anywhere, and half a secret cannot be recognised. So text
+//! without a line break waits for one, and a multi-line private key waits for its end.
 
 use parking_lot::Mutex;
 
@@ -10,10 +9,10 @@ use memchr::memmem::rfind;
 
 use crate::observe::recorder::Remarks;
 
-/// Bytes that wait. More are recorded as they are: no line of any use is longer.
+/// Most bytes that wait. More are recorded as they are: no useful line is longer.
 const WAITING: usize = 16 << 10;
 
-/// The lines of one agent, on their way into its recording.
+/// The stderr of one agent, on its way into its recording.
 #[derive(Debug)]
 pub(super) struct Margin {
     remarks: Remarks,
@@ -26,7 +25,7 @@ impl Margin {
         Self { remarks, waiting }
     }
 
-    /// The agent has written this.
+    /// Adds what the agent has written.
     pub(super) fn hear(&self, bytes: &[u8]) {
         let mut waiting = self.waiting.lock();
         waiting.extend_from_slice(bytes);
@@ -41,7 +40,7 @@ impl Margin {
         }
     }
 
-    /// It will write no more, or not in time.
+    /// Records the rest: the agent writes no more, or not in time.
     pub(super) fn end(&self) {
         let mut waiting = self.waiting.lock();
         if !waiting.is_empty() {
@@ -51,7 +50,7 @@ impl Margin {
     }
 }
 
-/// How much of a text is in whole lines, and no key that has not ended.
+/// The length of the whole lines of a text, without a private key that has not ended.
 fn whole(text: &[u8]) -> usize {
     let lines = memchr::memrchr(b'\n', text).map_or(0, |at| at + 1);
     match rfind(&text[..lines], b"-----BEGIN") {

@@ -1,17 +1,15 @@
-//! Has the C library give the memory of large messages back when they are gone.
-//!
-//! Not here: how much of messages may be in memory at a time (see `jsonrpc::Limits`).
+//! Makes the C library return the memory of large messages to the system once they are freed.
 //!
 //! # Why
 //!
-//! glibc takes large blocks from the system one by one and gives them back, until the first has been
-//! given back: from then on it keeps blocks of up to 32 MiB, in a heap for each thread. Clients
-//! that send a few messages of 16 MiB, one after the other, leave some 100 MiB with the relay for
-//! good; with a fixed bound it is a third of that, while they do it. The bound is set by a variable
-//! of the environment alone, or by a call that is not safe Rust. So the program starts itself
-//! again, in the same process, before it has begun anything. musl has no such heaps.
+//! glibc takes large blocks from the system one by one and returns them, until the first has been
+//! returned: from then on it keeps blocks of up to 32 MiB, in a heap for each thread. Clients that
+//! send a few messages of 16 MiB, one after the other, leave some 100 MiB in the relay for good;
+//! with a fixed threshold it is a third of that, and only while they do it. The threshold can be
+//! set only by an environment variable, or by a call that is not safe Rust. So the program
+//! re-executes itself, in the same process, before it does anything else. musl has no such heaps.
 
-/// Starts the program again where that is of use. Returns where it is not, or cannot be done.
+/// Re-executes the program where that helps. Returns where it does not help, or fails.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(super) fn give_back() {
     use std::env;
@@ -20,7 +18,7 @@ pub(super) fn give_back() {
 
     use crate::transport::process::ALLOCATOR;
 
-    /// Blocks of so many bytes are given back at once.
+    /// Blocks of at least this size are returned at once.
     const LARGE: &str = "1048576";
 
     let [ours, threshold] = ALLOCATOR;
@@ -36,10 +34,10 @@ pub(super) fn give_back() {
     let mut again = Command::new(program);
     again.arg0(name).args(words);
     again.env(ours, "again").env(threshold, LARGE);
-    // It comes back only when it fails, and then all is as it was.
+    // `exec` returns only if it fails, and then nothing has changed.
     let _ = again.exec();
 }
 
-/// Elsewhere there is nothing to do.
+/// Does nothing on other systems.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(super) const fn give_back() {}

@@ -1,24 +1,22 @@
-//! The program: what its command line means, and how it starts and stops.
+//! The program: its command line, its subcommands, and how it starts and stops.
 //!
-//! One file, or one room, for each subcommand: `serve`, `connect`, `check`, `dialect` (also
+//! Each subcommand is one file or directory: `serve`, `connect`, `check`, `dialect` (also
 //! `translate`), `inspect`, `replay` (also `bisect`), `token`, `config`, `agents`, `status` (also
-//! `health`), `top`, `demo`, and `shell` for completions and manuals. Besides:
+//! `health`), `top`, `demo`, and `shell` for completions and manual pages. Besides:
 //!
-//! - `cli` is the command line and chooses; `common` is what `serve` and `connect` share;
-//!   `endpoints`, `limits`, `listeners`, `border`, `remote`, `record`, `tongues`, `traces`,
-//!   `agent_connect` and `examples` are options and help; `exit` are the exit codes.
-//! - `conversation` puts one conversation around the relay's loop; `door` is who may come to
-//!   `serve`; `admin` tells how a relay is, `page` how that looks, `viewer` shows recordings in a
-//!   browser, and `http` is the small server below both.
-//! - `telemetry` starts the log, `stderr` writes it, `stint` and `seldom` bound it, `discretion`
-//!   keeps secrets out of it, and `margin` does so for the stderr of agents in recordings.
-//! - `processes`, `memory`, `runtime`, `shutdown` and `state` are about the process: what it leaves
-//!   behind, its allocator, its threads, its signals, its files. `console` is stdin and stdout of
-//!   subcommands that carry no conversation.
-//! - `findings` and `repairs` are `check`'s, `junit` and `several` are for all that judge
+//! - `command_line` parses the arguments and dispatches; `common` is what `serve` and `connect`
+//!   share; `endpoints`, `limits`, `listeners`, `policy`, `remote`, `record`, `dialect_options`,
+//!   `traces`, `agent_connect` and `examples` are options and help; `exit` has the exit codes.
+//! - `conversation` runs one conversation; `admission` authenticates the clients of `serve`;
+//!   `admin` serves monitoring, `status_text` formats it, `viewer` shows recordings in a browser,
+//!   and `http` is the HTTP server of both.
+//! - `telemetry` starts the log, `stderr` writes it, `rate_limit` and `throttle` limit it,
+//!   `log_redaction` removes secrets from it, and `stderr_capture` records the stderr of agents.
+//! - `processes`, `memory`, `runtime`, `shutdown` and `state` are about the process: its children,
+//!   allocator, threads, signals and files. `console` is stdin and stdout of the subcommands that
+//!   carry no conversation.
+//! - `findings` and `repairs` belong to `check`; `junit` and `inputs` to the subcommands that check
 //!   recordings.
-//!
-//! Not here: anything a conversation needs to know.
 
 mod admin;
 mod agent_connect;

@@ -1,6 +1,4 @@
-//! A status as a person reads it: what `status` prints, and each picture of `top`.
-//!
-//! Not here: what is told (see `admin::report`), and when it is drawn (see `top`).
+//! The status as text: what `status` prints, and each screen of `top`.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -10,7 +8,8 @@ use serde_json::Value;
 
 use super::console::counted;
 
-/// The columns beside the client's, which takes what they leave: widths, and whether to the left.
+/// The columns beside the client's, which takes the remaining width: width, and whether
+/// left-aligned.
 const COLUMNS: [(usize, bool); 8] = [
     (4, false),
     (10, true),
@@ -25,7 +24,7 @@ const COLUMNS: [(usize, bool); 8] = [
 /// Narrowest and widest column of clients.
 const CLIENT: (usize, usize) = (12, 60);
 
-/// What there is to write on.
+/// The space for the text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Paper {
     /// Characters in a line.
@@ -34,15 +33,15 @@ pub(super) struct Paper {
     pub(super) rows: usize,
 }
 
-/// What has passed until some time, by conversation: messages of the client and of the agent, and
-/// bytes of both.
+/// The totals of each conversation at some time: messages of the client and of the agent, and bytes
+/// of both.
 #[derive(Clone, Debug)]
 pub(super) struct Passed {
     at: Instant,
     all: HashMap<u64, [u64; 3]>,
 }
 
-/// How much passes a second.
+/// Messages and bytes per second.
 #[derive(Clone, Debug)]
 pub(super) struct Rates {
     each: HashMap<u64, [u64; 3]>,
@@ -61,7 +60,7 @@ impl Passed {
         }
     }
 
-    /// How much has passed since then. What a conversation did that has ended is not known.
+    /// The rates since `before`. Those of ended conversations are not known.
     pub(super) fn since(&self, before: &Self) -> Rates {
         let seconds = self.at.duration_since(before.at).as_secs_f64().max(1e-3);
         #[expect(
@@ -72,7 +71,7 @@ impl Passed {
         )]
         let rate = |now: u64, then: u64| (now.saturating_sub(then) as f64 / seconds).round() as u64;
         let each = self.all.iter().map(|(number, now)| {
-            // One that is new has done all of it since.
+            // A new conversation did all of it since then.
             let then = before.all.get(number).copied().unwrap_or_default();
             let rates = [0, 1, 2].map(|at| rate(now[at], then[at]));
             (*number, rates)
@@ -93,12 +92,12 @@ impl Rates {
     }
 }
 
-/// A status, with rates instead of sums if they are known.
+/// The status as text, with rates instead of totals if they are known.
 pub(super) fn page(status: &Value, paper: Paper, rates: Option<&Rates>) -> String {
     let mut lines = head(status, rates);
     let mut rows: Vec<&Value> = connections(status).iter().collect();
     if let Some(rates) = rates {
-        // Who does most stands first; of those who do nothing, who is in a turn.
+        // The highest rates first; among idle conversations, those in a turn.
         let busy = |one: &&Value| {
             let [heard, said, _] = rates.of(one);
             (heard + said, one["turns"].as_u64())
@@ -222,7 +221,7 @@ fn row(paper: Paper, client: &str, cells: &[String; 8]) -> String {
     line
 }
 
-/// As much of a line as there is room for.
+/// A line cut to a width.
 fn cut(line: &str, width: usize) -> String {
     if line.chars().count() <= width {
         return line.to_owned();
@@ -249,7 +248,7 @@ fn span(seconds: &Value) -> String {
     }
 }
 
-/// A number, short.
+/// A number, abbreviated.
 fn count(count: u64) -> String {
     match count {
         0..100_000 => count.to_string(),
@@ -258,7 +257,7 @@ fn count(count: u64) -> String {
     }
 }
 
-/// A number of bytes, short.
+/// A number of bytes, abbreviated.
 fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let (mut whole, mut unit) = (count, 0);

@@ -1,6 +1,5 @@
-//! `--record …`: where and how conversations are recorded.
-//!
-//! Not here: the recorder (see `observe::recorder`), what is done with recordings (`inspect`).
+//! `--record …`: where and how conversations are recorded. `observe::recorder` writes the
+//! recordings; `inspect` reads them.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -27,47 +26,47 @@ use crate::recording::redact::{Mode, Pattern, Redactor};
 use crate::recording::{Peer, What};
 use crate::transport::{self, Link, PeerKind, Presence};
 
-/// How long a conversation that is over waits for its last lines to be written.
+/// How long a finished conversation waits for its last lines to be written.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long an agent has to end by itself when its conversation cannot be recorded any more. What is
-/// said meanwhile is not recorded, so it is short.
+/// How long an agent has to exit by itself when its conversation can no longer be recorded. Its
+/// messages in that time are not recorded, so it is short.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What is recorded, and how.
+/// Options of recordings.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Recording")]
 pub(super) struct RecordArgs {
     /// Record every conversation into a file of its own in this folder
     #[arg(long, value_name = "DIR", env = "ACP_RELAY_RECORD")]
     record: Option<PathBuf>,
-    /// Which conversations are kept [default: all]
+    /// Which recordings are kept [default: all]
     #[arg(long, value_enum, value_name = "WHICH")]
     record_mode: Option<Keep>,
-    /// What happens when recording is slower than the conversation [default: lossless]
+    /// What to do when recording is slower than the conversation [default: lossless]
     #[arg(long, value_enum, value_name = "WHAT")]
     record_policy: Option<Pace>,
-    /// When the disk is told to keep what was recorded, so that it outlives a power cut [default: none]
+    /// When recorded data is synced to disk, so that it survives a power failure [default: none]
     #[arg(long, value_enum, value_name = "WHEN")]
     record_sync: Option<Synced>,
-    /// What is kept out of recordings [default: default]
+    /// What is redacted in recordings [default: default]
     #[arg(long, value_enum, value_name = "WHAT")]
     record_redact: Option<Redact>,
-    /// Keep out what is at this place in messages, too; `*` is any one step
+    /// Also redact the value at this JSON Pointer in messages; `*` matches any one step
     #[arg(long, value_name = "POINTER")]
     record_redact_pointer: Vec<Pattern>,
-    /// End a conversation that cannot be recorded (any more)
+    /// End a conversation that cannot be recorded, or can no longer be
     #[arg(long)]
     record_strict: bool,
-    /// Delete recordings that nothing was written to for so long, such as 30d or 12h
+    /// Delete recordings that were last written to longer ago than this, such as 30d or 12h
     #[arg(long, value_name = "TIME", value_parser = age)]
     record_max_age: Option<Duration>,
-    /// Delete the oldest recordings when all in the folder are larger than this, such as 10GiB
+    /// Delete the oldest recordings when those in the folder exceed this in total, such as 10GiB
     #[arg(long, value_name = "SIZE", value_parser = limits::bytes)]
     record_max_total: Option<u64>,
 }
 
-/// The same, from wherever it was said.
+/// The same options, from the command line and the configuration file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RecordPart {
     pub(super) folder: Option<PathBuf>,
@@ -86,7 +85,7 @@ pub(super) enum Keep {
     /// All
     #[default]
     All,
-    /// Those in which something went wrong; the last 16 MiB before it, and all after
+    /// Those in which something failed: the last 16 MiB before it, and everything after
     OnError,
 }
 
@@ -95,16 +94,16 @@ pub(super) enum Pace {
     /// The conversation waits
     #[default]
     Lossless,
-    /// What does not fit is counted and left out
+    /// Data that does not fit is dropped and counted
     Lossy,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Synced {
-    /// When the system thinks it right, which may be half a minute later
+    /// When the operating system decides, which may be half a minute later
     #[default]
     None,
-    /// A second later, by a thread of its own
+    /// A second later, by a separate thread
     #[value(name = "1s")]
     Second,
     /// At each write, for which the recorder waits some milliseconds
@@ -118,13 +117,13 @@ pub(super) enum Redact {
     /// Secrets
     #[default]
     Default,
-    /// All text; lengths and hashes stay
+    /// All text; lengths and hashes are kept
     Structure,
     /// All bodies
     Meta,
 }
 
-/// Where conversations are recorded.
+/// Creates the recorders of conversations.
 #[derive(Debug)]
 pub(super) struct Studio {
     desk: Arc<Desk>,
@@ -134,7 +133,7 @@ pub(super) struct Studio {
     durability: Durability,
     redactor: Arc<Redactor>,
     strict: bool,
-    /// How much of what was recorded is kept.
+    /// How much of the recordings is kept.
     bounds: Bounds,
 }
 
@@ -147,7 +146,7 @@ pub(super) struct Take {
 }
 
 impl RecordArgs {
-    /// What these options say, and what `file` says besides.
+    /// These options, with those of `file` where one is not given.
     pub(super) fn over(&self, file: &RecordPart) -> RecordPart {
         let pointers = [&file.pointers[..], &self.record_redact_pointer].concat();
         RecordPart {
@@ -165,20 +164,21 @@ impl RecordArgs {
 }
 
 impl RecordPart {
-    /// Opens the studio, if it is wanted. What is wrong is said, and the exit code returned.
+    /// Opens the folder for recordings, if there is one. Errors are printed, and the exit code is
+    /// returned.
     pub(super) fn open(self) -> Result<Option<Studio>, ExitCode> {
         let Some(folder) = self.folder else {
             if self == Self::default() {
                 return Ok(None);
             }
-            let fault = "nothing is recorded without a folder: --record DIR";
+            let fault = "recording options need a folder: --record DIR";
             return Err(cli::fail(exit::USAGE, &fault));
         };
         let trouble = |error: std::io::Error| {
             let what = format!("cannot record into {}: {error}", folder.display());
             cli::fail(exit::CANNOT_CREATE, &what)
         };
-        // Tried now, so that it fails before a client comes.
+        // Tried now, so that it fails before a client connects.
         Folder::new(&folder, "", 0).map_err(trouble)?;
         let desk = Desk::start().map_err(trouble)?;
         let key = random().ok_or_else(|| {
@@ -226,12 +226,12 @@ impl Redact {
 }
 
 impl Studio {
-    /// Where recordings are.
+    /// The folder of the recordings.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Says where recordings are. An editor starts `connect` in a folder of its own choice.
+    /// Prints where recordings are. An editor starts `connect` in a folder of its own choice.
     pub(super) fn announce(&self, is_connect: bool) {
         let at = std::path::absolute(&self.folder).unwrap_or_else(|_| self.folder.clone());
         let depends = match is_connect && self.folder.is_relative() {
@@ -247,8 +247,8 @@ impl Studio {
         ));
     }
 
-    /// Has old recordings deleted from now on, as long as what is returned is kept, if that is
-    /// wanted.
+    /// Starts to delete old recordings, if that is configured; it stops when the returned value is
+    /// dropped.
     pub(super) fn sweep(&self) -> Option<Sweeper> {
         if self.bounds == Bounds::default() {
             return None;
@@ -259,12 +259,12 @@ impl Studio {
             .ok()
     }
 
-    /// Whether what cannot be recorded must not be said.
+    /// Whether a conversation that cannot be recorded must end.
     pub(super) const fn is_strict(&self) -> bool {
         self.strict
     }
 
-    /// Begins to record a conversation. `stop` ends it as ever.
+    /// Starts to record a conversation, which `stop` still ends.
     pub(super) fn begin(
         &self,
         client: &mut Link,
@@ -311,7 +311,7 @@ impl Studio {
                 }
             }),
             on_end: Box::new(move |outcome| {
-                // Nobody waits for it when the conversation was cut off.
+                // The receiver is dropped if the conversation was cut off.
                 let _ = tell.send(outcome);
             }),
         };
@@ -334,7 +334,7 @@ impl Studio {
     }
 }
 
-/// Has a recording tell who the two are, and when the client is lost and comes back.
+/// Records who the peers are, and when the client is lost and resumes.
 fn tell_of_links(remarks: &Remarks, client: &mut Link, agent: &Link) {
     let watched = remarks.clone();
     client.hold.watch(Box::new(move |presence| {
@@ -363,7 +363,7 @@ fn tell_of_links(remarks: &Remarks, client: &mut Link, agent: &Link) {
     }
 }
 
-/// Ends a conversation that has to be recorded and cannot be any more; the agent gets its grace.
+/// Ends a conversation that must be recorded and no longer can be; the agent gets [`GRACE`].
 fn end_unrecorded(stop: Stop, runtime: &Handle) {
     stop.unrecorded.cancel();
     stop.asked.cancel();
@@ -374,17 +374,17 @@ fn end_unrecorded(stop: Stop, runtime: &Handle) {
 }
 
 impl Take {
-    /// What ends the conversation.
+    /// Ends the conversation.
     pub(super) const fn stop(&self) -> &Stop {
         &self.stop
     }
 
-    /// Where the agent's stderr goes.
+    /// Receives the agent's stderr.
     pub(super) fn margin(&self) -> Arc<Margin> {
         Arc::clone(&self.margin)
     }
 
-    /// Waits until all is written; a note when it could not be.
+    /// Waits until everything is written; returns a note if it could not be.
     pub(super) async fn end(self) -> Option<Note> {
         let why = match tokio::time::timeout(PATIENCE, self.end).await {
             Ok(Ok(Outcome::Kept(path))) => {
@@ -392,12 +392,12 @@ impl Take {
                 return None;
             }
             Ok(Ok(Outcome::Dropped)) => {
-                tracing::debug!("nothing went wrong; not kept");
+                tracing::debug!("no error occurred; the recording is not kept");
                 return None;
             }
-            // It was said when it happened.
+            // The recorder has logged this error.
             Ok(Ok(Outcome::Failed(why))) => why,
-            Ok(Err(_)) => "the recorder is gone".to_owned(),
+            Ok(Err(_)) => "the recorder has stopped".to_owned(),
             Err(_) => {
                 let why = "the end of the recording could not be written in time";
                 tracing::error!("{why}");
@@ -408,7 +408,7 @@ impl Take {
     }
 }
 
-/// Reads how old a recording may become: `30d`, `12h`, `90m`.
+/// Parses the greatest age of a recording: `30d`, `12h`, `90m`.
 ///
 /// # Errors
 /// What was expected.
@@ -423,7 +423,7 @@ pub(super) fn age(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| expected.to_owned())
 }
 
-/// The same, as it is read.
+/// Formats an age as [`age`] parses it.
 pub(super) fn spell_age(age: Duration) -> String {
     let seconds = age.as_secs();
     match () {

@@ -1,7 +1,6 @@
-//! The options of remote agents: whom to trust, and what their servers are told.
+//! The options of remote agents: TLS, and the headers and tokens sent to their servers.
 //!
-//! A token is never an argument, because every user of a machine can read those. Not here: what is
-//! done with them (see `transport`).
+//! A token is never an argument, because every user of a machine can read those.
 
 use std::env;
 use std::fs::File;
@@ -17,12 +16,12 @@ use crate::transport::{Endpoint, Greeting, Pin, Setup, Web};
 
 /// The environment variable that holds a bearer token.
 const BEARER: &str = "ACP_RELAY_BEARER";
-/// Who sees headers.
+/// The endpoints that are sent headers.
 const OVER_HTTP: &str = "HTTP (http://, https://, ws://, wss://)";
-/// Longest file that can be a token, in bytes.
+/// Longest file with a token, in bytes.
 const TOKEN: u64 = 16 << 10;
 
-/// How remote agents are reached.
+/// Options of remote agents.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Remote agents")]
 pub(super) struct RemoteArgs {
@@ -36,20 +35,22 @@ pub(super) struct RemoteArgs {
     /// A header for every HTTP request to the agent; may be given several times
     #[arg(long = "header", value_name = "NAME: VALUE")]
     pub(super) headers: Vec<String>,
-    /// A file of such headers, one a line, for those that are secret, such as an API key
+    /// A file of such headers, one per line, for secret ones such as an API key
     #[arg(long, value_name = "FILE")]
     pub(super) header_file: Option<PathBuf>,
     /// A file with the bearer token for the agent; without it, the variable ACP_RELAY_BEARER
     #[arg(long, value_name = "FILE")]
     pub(super) bearer_file: Option<PathBuf>,
-    /// Speak HTTP/2 to http:// agents without asking; over TLS it is agreed on by itself
+    /// Use HTTP/2 with http:// agents without negotiation; over TLS it is negotiated
     #[arg(long)]
     pub(super) http2_prior_knowledge: bool,
 }
 
 impl RemoteArgs {
-    /// Sets up links to agents; without a file, the token is the one in the environment. What makes
-    /// no sense by itself is the error.
+    /// Configures links to agents; without a file, the token is that of the environment.
+    ///
+    /// # Errors
+    /// The options are inconsistent, or a file cannot be used.
     pub(super) fn apply(&self, setup: &mut Setup) -> Result<(), String> {
         self.set_up(setup)?;
         let token = env::var_os(BEARER).filter(|token| !token.is_empty());
@@ -63,8 +64,8 @@ impl RemoteArgs {
         Ok(())
     }
 
-    /// Refuses a file with a token that this agent would not see. The token in the environment may be
-    /// for another.
+    /// Rejects a token file that would not be sent to this agent. The token in the environment may
+    /// be for another agent.
     pub(super) fn check(&self, agent: &Endpoint) -> Result<(), String> {
         match self.bearer_file {
             Some(_) if !matches!(agent, Endpoint::Web(_)) => {
@@ -74,8 +75,8 @@ impl RemoteArgs {
         }
     }
 
-    /// The same as `apply`, without the environment: its token is for the agent on the command line,
-    /// and for none of several.
+    /// The same as `apply`, without the environment: its token is only for the agent on the command
+    /// line.
     pub(super) fn set_up(&self, setup: &mut Setup) -> Result<(), String> {
         setup.tls.ca = self.tls_ca.clone();
         setup.tls.pin = self.pin_sha256;
@@ -99,8 +100,8 @@ impl RemoteArgs {
     }
 }
 
-/// Reads a small file of secrets that an option names. What a link leads to is judged, but not what
-/// was handed down to us, and a pipe (`<(pass show far)`) is nobody else's.
+/// Reads a small file of secrets that an option names. The target of a symbolic link is checked,
+/// but not secrets mounted in a container; a pipe (`<(pass show far)`) is private.
 fn secrets(option: &str, path: &Path) -> Result<String, String> {
     let shown = path.display();
     let unreadable = |fault| format!("{option}: {shown} cannot be read ({fault})");
@@ -111,7 +112,7 @@ fn secrets(option: &str, path: &Path) -> Result<String, String> {
         mount.is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::RDONLY))
     };
     if about.is_file() && !(is_handed_down(about.uid(), about.mode()) && read_only()) {
-        let way_out = format!("; where that cannot be done, a pipe will do, <(cat {shown})");
+        let way_out = format!("; if that is not possible, use a pipe: <(cat {shown})");
         state::judge_secret(path, &about).map_err(|fault| format!("{option}: {fault}{way_out}"))?;
     }
     let mut text = String::new();
@@ -122,13 +123,13 @@ fn secrets(option: &str, path: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// Whether a file on a read-only mount is what containers have for secrets, for all in them to read:
-/// root's, and nobody else may write to it. Whoever is given it can neither change nor mend it.
+/// Whether a file on a read-only mount is a container's secret, readable by all in the container:
+/// owned by root and not writable by others. Its user can neither change nor fix the permissions.
 const fn is_handed_down(owner: u32, mode: u32) -> bool {
     owner == 0 && mode & 0o022 == 0
 }
 
-/// Refuses options that nobody would see.
+/// Rejects options that do not apply to the agent's endpoint.
 pub(super) fn check(agent: &Endpoint, setup: &Setup) -> Result<(), String> {
     let tls = matches!(agent, Endpoint::Web(Web { tls: true, .. }));
     if setup.tls.ca.is_some() && !tls {
@@ -147,7 +148,7 @@ pub(super) fn check(agent: &Endpoint, setup: &Setup) -> Result<(), String> {
         return unseen("--http2-prior-knowledge", "HTTP in clear (http://)", agent);
     }
     if headers.contains_key("authorization") && !tls && !agent.is_loopback() {
-        tracing::warn!(%agent, "the token for the agent is sent in clear; use https:// or wss://");
+        tracing::warn!(%agent, "the token for the agent is sent unencrypted; use https:// or wss://");
     }
     Ok(())
 }

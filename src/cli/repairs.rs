@@ -1,8 +1,8 @@
-//! Which rules repair what `check` finds: the conversation as the relay would have passed it on.
+//! Which rules repair what `check` finds: the conversation as the relay would forward it.
 //!
-//! Each message is read by the translation of its sender's dialect, and what comes of it is held
-//! against the schema, too. A deviation that is gone then was repaired by the rules that worked on
-//! the message. Not here: the rules (see `crate::dialect`), and the deviations (see `canon`).
+//! Each message is translated from its sender's dialect, and the result is checked against the
+//! schema, too. A violation that is absent from the result was repaired by the rules that changed
+//! the message.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) struct Repairs {
     canonical: Conversation,
     recognised: [Option<Recognised>; 2],
     heard: [bool; 2],
-    /// What came of the message heard last.
+    /// The result of the last message.
     last: Last,
 }
 
@@ -29,7 +29,7 @@ struct Last {
     rules: Vec<Remedy>,
     /// The dialect it was read as.
     reader: String,
-    /// What is wrong with it once the rules have worked.
+    /// The violations that remain after the rules.
     left: Vec<Deviation>,
 }
 
@@ -52,8 +52,8 @@ impl Repairs {
         })
     }
 
-    /// What a side's messages were read as, and by what it was recognised; `None` for a side that
-    /// said nothing.
+    /// The dialect that a side's messages were read as, and by what it was recognised; `None` for a
+    /// side without messages.
     pub(super) fn dialect(&self, side: Side) -> Option<(&str, Option<&Recognised>)> {
         let recognised = self.recognised[side as usize].as_ref();
         self.heard[side as usize].then(|| (self.pair.dialect(side), recognised))
@@ -71,7 +71,7 @@ impl Remedies for Repairs {
     fn hear(&mut self, from: Option<Side>, message: &Frame) {
         self.last = Last::default();
         let Some(from) = from else {
-            // Nobody knows whose dialect it is in; its answer is to find it all the same.
+            // The sender's dialect is not known; the message is recorded to match its response.
             self.last.left = self.canonical.hear(None, message).deviations;
             return;
         };
@@ -83,10 +83,10 @@ impl Remedies for Repairs {
         for frame in &turn.stage.after {
             let verdict = self.canonical.hear(Some(from), frame);
             self.last.left.extend(verdict.deviations);
-            // The other side's translation has to know what was asked of it.
+            // The other side's translation has to know what was requested of it.
             self.pair.write(from.other(), frame);
         }
-        // What fails, or fails closed, is canonical then, but it is not what was meant.
+        // A failed or denied translation is canonical, but is not a repair of the message.
         let failed = [Happened::Untranslatable, Happened::Permission];
         if turn
             .stage
@@ -111,7 +111,7 @@ impl Remedies for Repairs {
         if deviation.pointer == "/jsonrpc" && deviation.kind == Kind::MissingMember {
             return vec![Remedy {
                 rule: self.last.reader.clone(),
-                why: "Whatever is read without `jsonrpc` goes on with it.".to_owned(),
+                why: "Messages that are read without `jsonrpc` are forwarded with it.".to_owned(),
             }];
         }
         self.last.rules.clone()

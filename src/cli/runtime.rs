@@ -1,6 +1,4 @@
-//! The runtime under a subcommand.
-//!
-//! Not here: what runs on it.
+//! The tokio runtime of a subcommand.
 
 use std::future::Future;
 use std::io;
@@ -12,8 +10,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{cli, exit};
 
-/// Pairs of files that a process must be able to open besides those it has. The runtime panics
-/// without its own, and no conversation can do with less.
+/// Pairs of descriptors that must be available besides those already open. The runtime panics
+/// without its own, and every conversation needs some.
 const PAIRS: usize = 8;
 
 /// Runs `main` on the runtime that `builder` describes.
@@ -28,7 +26,7 @@ pub(super) fn drive(builder: Builder, main: impl Future<Output = ExitCode>) -> E
     code
 }
 
-/// The runtime that `builder` describes. What is wrong is said, and the exit code returned.
+/// Builds the runtime. Errors are printed, and the exit code is returned.
 pub(super) fn build(mut builder: Builder) -> Result<Runtime, ExitCode> {
     let runtime = room()
         .and_then(|()| builder.enable_all().build())
@@ -46,7 +44,7 @@ pub(super) fn build(mut builder: Builder) -> Result<Runtime, ExitCode> {
     })
 }
 
-/// Finds out whether as many files can be opened as are needed.
+/// Checks that enough files can be opened.
 fn room() -> io::Result<()> {
     let mut held = Vec::with_capacity(PAIRS);
     for _ in 0..PAIRS {
@@ -55,8 +53,8 @@ fn room() -> io::Result<()> {
     Ok(())
 }
 
-/// Has a write beyond the size that files may have (`ulimit -f`) fail, and be told, instead of ending
-/// this process. A handler and not `SIG_IGN`, which agents would inherit.
+/// Makes a write beyond the file size limit (`ulimit -f`) fail with an error, instead of ending
+/// this process. Installs a handler, because agents would inherit `SIG_IGN`.
 fn outlive_long_files(runtime: &Runtime) -> io::Result<()> {
     let _inside = runtime.enter();
     signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).map(drop)

@@ -1,15 +1,13 @@
-//! Warnings that strangers can cause as often as they like, and that the log should not repeat.
-//!
-//! Not here: what those are.
+//! Warnings that any peer can cause at any rate: one line per second, with a count of the rest.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Time between two lines about the same thing.
+/// Time between two lines of the same kind.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Says a thing once in a while, and how often it was left unsaid.
+/// Limits the rate of one kind of warning, and counts those that were left out.
 #[derive(Debug, Default)]
 pub(super) struct Seldom(Mutex<Said>);
 
@@ -20,18 +18,18 @@ struct Said {
 }
 
 impl Seldom {
-    /// Warns of `what`, unless that was done a moment ago.
+    /// Logs `what` as a warning, or at debug level if a warning was logged within [`INTERVAL`].
     pub(super) fn warn(&self, what: std::fmt::Arguments<'_>) {
         match self.turn(Instant::now()) {
             None => tracing::debug!("{what}"),
             Some(0) => tracing::warn!("{what}"),
             Some(left_out) => {
-                tracing::warn!("{what} ({left_out} more of the kind since the last line)")
+                tracing::warn!("{what} ({left_out} more like this since the last line)")
             }
         }
     }
 
-    /// Whether it may be said; then, how often it was left out.
+    /// How many warnings were left out, if one may be logged now.
     fn turn(&self, now: Instant) -> Option<u64> {
         let mut said = self.0.lock();
         if said

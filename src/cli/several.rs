@@ -1,7 +1,7 @@
-//! Several recordings on one command line.
+//! Several recordings on one command line, and a filter.
 //!
-//! A pattern such as `tapes/*.acpr` names each segment of a recording, and a last word may be a
-//! filter. Not here: what is done with each.
+//! A pattern such as `tapes/*.acpr` matches each segment of a recording, and the last argument may
+//! be a filter.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use super::{cli, exit};
 use crate::recording::filter::Filter;
 use crate::recording::{PACKED, PLAIN, Recording};
 
-/// Recordings, and which of their events.
+/// Recordings, and a filter of their events.
 #[derive(Debug, Args)]
 pub(super) struct Sources {
-    /// Recordings; of one in several segments, any of them. A last word that is no file is a
+    /// Recordings; of one in several segments, any segment. A last argument that is not a file is a
     /// filter, such as `method:session/* and dur>2s`; the fields are below
     #[arg(value_name = "FILE", required = true)]
     words: Vec<OsString>,
-    /// The same filter, whatever files there are
+    /// The same filter, as an option
     #[arg(long, value_name = "FILTER")]
     filter: Option<Filter>,
 }
@@ -35,8 +35,8 @@ impl Sources {
 /// The files, each recording once, and the filter.
 pub(super) type Sorted = (Vec<PathBuf>, Option<Filter>);
 
-/// Tells files from a filter at the end, unless that is given otherwise. What is wrong is said, and
-/// the exit code returned.
+/// Separates a filter at the end from the files, unless there is a filter already. Errors are
+/// printed, and the exit code is returned.
 pub(super) fn sort_out(words: &[OsString], filter: Option<&Filter>) -> Result<Sorted, ExitCode> {
     let (mut files, mut filter) = (words, filter.cloned());
     if let [rest @ .., last] = words
@@ -52,7 +52,7 @@ pub(super) fn sort_out(words: &[OsString], filter: Option<&Filter>) -> Result<So
     Ok((each_once(&files), filter))
 }
 
-/// The files, of those that are segments of one recording only the first.
+/// The files, with only the first of the segments of one recording.
 pub(super) fn each_once(files: &[PathBuf]) -> Vec<PathBuf> {
     let mut seen: Vec<Vec<PathBuf>> = Vec::new();
     let mut once = Vec::new();
@@ -69,7 +69,7 @@ pub(super) fn each_once(files: &[PathBuf]) -> Vec<PathBuf> {
     once
 }
 
-/// Whether a word names a file, even one that is not there.
+/// Whether an argument names a file, even one that does not exist.
 fn is_file(word: &Path) -> bool {
     let text = word.to_string_lossy();
     text.ends_with(PLAIN) || text.ends_with(PACKED) || word.exists()

@@ -1,7 +1,4 @@
-//! What a shell and a packager want: completions, and manual pages.
-//!
-//! Both are made from the command line itself, so they cannot be about another one. Not here: the
-//! command line (see `cli`).
+//! Shell completions and manual pages, both generated from the definition of the command line.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,7 +13,7 @@ use clap_mangen::Man;
 
 use super::{agents, cli, console, exit, tongues};
 
-/// How completions are put to use.
+/// Examples of `completions`.
 pub(super) const COMPLETIONS: &str = "\
 Examples:
   acp-relay completions bash > ~/.local/share/bash-completion/completions/acp-relay
@@ -24,7 +21,7 @@ Examples:
       With ~/.zfunc in $fpath before compinit.
   acp-relay completions fish > ~/.config/fish/completions/acp-relay.fish";
 
-/// How the manual is read.
+/// Examples of `man`.
 pub(super) const MAN: &str = "\
 Examples:
   acp-relay man | man -l -
@@ -32,17 +29,17 @@ Examples:
   acp-relay man --dir ~/.local/share/man/man1
       A page for each subcommand; `man acp-relay-serve` finds them.";
 
-/// Letters in our texts, and what stands for them in roff.
+/// Non-ASCII characters in our texts, and their replacement in roff.
 const PLAIN: [(char, &str); 4] = [('…', "..."), ('→', "\\(->"), ('←', "\\(<-"), ('⇄', "<->")];
 
-/// What `completions` is asked for.
+/// Arguments of `completions`.
 #[derive(Debug, Args)]
 pub(super) struct Completions {
-    /// The shell that completes
+    /// The shell
     shell: Shell,
 }
 
-/// What `man` is asked for.
+/// Arguments of `man`.
 #[derive(Debug, Args)]
 pub(super) struct Manual {
     /// The subcommand whose page is printed, such as `serve` or `inspect show`
@@ -53,7 +50,7 @@ pub(super) struct Manual {
     dir: Option<PathBuf>,
 }
 
-/// Has the names of dialects and profiles offered where one is expected, and no files.
+/// Offers the names of dialects and profiles where one is expected, instead of files.
 fn with_names(command: Command) -> Command {
     let offer = |arg: Arg| {
         let is = |name: &str| arg.get_value_names().is_some_and(|all| all[0] == name);
@@ -74,8 +71,8 @@ pub(super) fn completions(args: &Completions, command: Command) -> ExitCode {
     let name = command.get_name().to_owned();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
     let script = String::from_utf8_lossy(&script);
-    // clap_complete 4.6 takes the hyphen of our name for one between subcommands, where it says what
-    // each of them takes, and bash then finds none of that.
+    // clap_complete 4.6 takes the hyphen in our name for a separator of subcommands where it lists
+    // their arguments, so that bash would not find those.
     let script = script.replace("acp__subcmd__relay", "acp__relay");
     console::print(&script, exit::SUCCESS)
 }
@@ -115,8 +112,9 @@ fn write_pages(command: &Command, dir: &Path) -> io::Result<()> {
     fs::write(dir.join(man.get_filename()), page(&man)?)
 }
 
-/// A page in roff. What follows the options in `--help` is laid out by hand, and stays so. What is
-/// not ASCII is written as roff has it, for not every reader of manuals knows UTF-8.
+/// A manual page in roff. The text after the options is laid out already and stays unfilled.
+/// Non-ASCII characters are written as roff escapes, because not every manual reader supports
+/// UTF-8.
 fn page(man: &Man) -> io::Result<String> {
     let mut page = Vec::new();
     man.render(&mut page)?;
@@ -127,7 +125,7 @@ fn page(man: &Man) -> io::Result<String> {
     for letter in page.chars() {
         match letter.is_ascii() {
             true => plain.push(letter),
-            // Whoever reads in ASCII is shown nothing of what roff knows by its number alone.
+            // A reader in ASCII shows nothing for a numeric escape.
             false => match PLAIN.iter().find(|(known, _)| *known == letter) {
                 Some((_, text)) => plain.push_str(text),
                 // Writing to a string does not fail.

@@ -1,10 +1,10 @@
-//! Signals: the first asks for a graceful end, the second does not wait. With a configuration file,
-//! SIGHUP has it read again.
+//! Signals: the first one stops the program gracefully, the second one at once. With a
+//! configuration file, SIGHUP reloads it.
 //!
-//! Without one SIGHUP ends the program like the others: it is what a terminal says that is closed,
-//! and a relay that nobody sees any more should not go on.
+//! Without one, SIGHUP ends the program like the others: a closed terminal sends it, and a relay
+//! without its terminal should not continue.
 //!
-//! A signal that whoever started us has us ignore (`nohup`, `&` in a script) stays ignored.
+//! A signal that was ignored when the program started (`nohup`, `&` in a script) stays ignored.
 
 use std::io;
 use std::process::ExitCode;
@@ -16,24 +16,24 @@ use tokio::sync::Notify;
 use super::{cli, exit};
 use crate::proxy::Stop;
 
-/// The signals that end the program; those that we were told to ignore are missing.
+/// The signals that end the program; those that are ignored are `None`.
 struct Signals {
     terminate: Option<Signal>,
     interrupt: Option<Signal>,
     hangup: Option<Signal>,
-    /// Who is told of SIGHUP instead.
+    /// Notified of SIGHUP, if SIGHUP does not end the program.
     again: Option<Arc<Notify>>,
 }
 
-/// Listens for SIGTERM, SIGINT and SIGHUP from now on and passes them to `stop`.
+/// Handles SIGTERM, SIGINT and SIGHUP from now on and cancels the tokens of `stop`.
 ///
 /// # Errors
-/// When the operating system does not let us listen.
+/// The operating system does not allow it.
 pub(super) fn watch(stop: Stop) -> io::Result<()> {
     watch_with(stop, None)
 }
 
-/// The same, but for SIGHUP, which goes to `again` when that is given.
+/// The same, but SIGHUP notifies `again` if that is given.
 ///
 /// # Errors
 /// As above.
@@ -51,7 +51,7 @@ pub(super) fn watch_with(stop: Stop, again: Option<Arc<Notify>>) -> io::Result<(
     };
     tokio::spawn(async move {
         let name = signals.next().await;
-        tracing::info!("{name}: ending; once more to end at once");
+        tracing::info!("{name}: stopping; send a signal once more to stop at once");
         stop.asked.cancel();
         let name = signals.next().await;
         tracing::warn!("{name} again: not waiting any longer");
@@ -60,13 +60,13 @@ pub(super) fn watch_with(stop: Stop, again: Option<Arc<Notify>>) -> io::Result<(
     Ok(())
 }
 
-/// Says that signals cannot be listened for, and gives the exit code.
+/// Prints that signals cannot be handled, and returns the exit code.
 pub(super) fn failed(error: &io::Error) -> ExitCode {
-    cli::fail(exit::SYSTEM, &format!("cannot listen for signals: {error}"))
+    cli::fail(exit::SYSTEM, &format!("cannot handle signals: {error}"))
 }
 
-/// The signals that this process was started to ignore, bit n - 1 for signal n (proc(5), `SigIgn`);
-/// none where that cannot be found out.
+/// The signals that were ignored when this process started, bit n - 1 for signal n (proc(5),
+/// `SigIgn`); none where that cannot be determined.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -92,7 +92,7 @@ impl Signals {
     }
 }
 
-/// Waits for a signal; for ever, when it is ignored.
+/// Waits for a signal; forever if it is ignored.
 async fn one(signal: &mut Option<Signal>) {
     match signal {
         Some(signal) => {

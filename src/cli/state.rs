@@ -1,7 +1,7 @@
-//! The state directory and the files in it that are nobody else's business.
+//! The state directory and its private files.
 //!
-//! A file that others can read is refused and not mended: whoever has read it keeps what it said.
-//! Checked as ssh checks keys. Not here: what the files hold (see `token`).
+//! A file that others can read is rejected and not repaired: others may have read its content
+//! already. The checks are those that ssh applies to keys.
 
 use std::env;
 use std::fs::{self, DirBuilder, File};
@@ -12,34 +12,34 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::geteuid;
 
-/// Names the directory.
+/// The variable that names the directory.
 const VARIABLE: &str = "ACP_RELAY_STATE_DIR";
 
-/// Longest file that is read, in bytes.
+/// Largest file that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Bits of a mode that let others in: to read or to write.
+/// Mode bits that let other users read or write.
 const OTHERS: u32 = 0o077;
-/// Those that let others write.
+/// Mode bits that let other users write.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Why a file is not to be had.
+/// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
-    /// There is nothing to be found or made: no home, no permission, no room.
+    /// It cannot be found or created: no home, no permission, no space.
     #[error("{0}")]
     Unavailable(String),
-    /// It is there and must not be used.
+    /// It exists, but must not be used.
     #[error("{0}")]
     Unsafe(String),
 }
 
-/// The state directory, which need not be there yet.
+/// The state directory, which need not exist yet.
 #[derive(Clone, Debug)]
 pub(super) struct State(PathBuf);
 
 impl State {
-    /// Finds its place: $ACP_RELAY_STATE_DIR, $XDG_STATE_HOME/acp-relay or ~/.local/state/acp-relay.
+    /// Finds it: $ACP_RELAY_STATE_DIR, $XDG_STATE_HOME/acp-relay or ~/.local/state/acp-relay.
     pub(super) fn find() -> Result<Self, Fault> {
         let given = |name| env::var_os(name).filter(|value| !value.is_empty());
         // A relative path would be another directory for each program that uses it.
@@ -59,18 +59,18 @@ impl State {
         match absolute("HOME") {
             Some(home) => Ok(Self(home.join(".local/state/acp-relay"))),
             None => Err(Fault::Unavailable(format!(
-                "there is no place for the token: neither {VARIABLE} nor HOME is set"
+                "there is no directory for the token: neither {VARIABLE} nor HOME is set"
             ))),
         }
     }
 
-    /// A file in it.
+    /// The path of a file in it.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// Makes the directory if need be, and holds its lock until what is returned is dropped, so that
-    /// of two programs that change something the second sees what the first has done.
+    /// Creates the directory if necessary, and locks it until the returned file is dropped, so that
+    /// of two programs that change something the second sees the changes of the first.
     pub(super) fn lock(&self) -> Result<File, Fault> {
         let unavailable = |fault: io::Error| {
             let path = self.0.display();
@@ -88,12 +88,12 @@ impl State {
     }
 }
 
-/// Reads a file that only its owner may read; `None` when there is none.
+/// Reads a file that only its owner may read; `None` if it does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<String>, Fault> {
     let shown = path.display();
     let opened = fs::OpenOptions::new()
         .read(true)
-        // Neither a link nor a pipe that nobody writes to.
+        // Do not follow links, and do not wait for a writer of a pipe.
         .custom_flags(
             (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC)
                 .bits()
@@ -104,7 +104,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, Fault> {
         Ok(file) => file,
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(_) if fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink()) => {
-            let what = format!("{shown} is a symbolic link, and may point elsewhere tomorrow");
+            let what = format!("{shown} is a symbolic link, whose target may change; use a file");
             return Err(Fault::Unsafe(what));
         }
         Err(fault) => {
@@ -116,7 +116,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, Fault> {
     let unavailable = |fault| Fault::Unavailable(format!("{shown} cannot be read ({fault})"));
     let about = file.metadata().map_err(unavailable)?;
     if !about.is_file() {
-        return Err(Fault::Unsafe(format!("{shown} is no file")));
+        return Err(Fault::Unsafe(format!("{shown} is not a regular file")));
     }
     judge_secret(path, &about)?;
     let mut text = String::new();
@@ -127,11 +127,11 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, Fault> {
     Ok(Some(text))
 }
 
-/// Writes such a file, whole or not at all.
+/// Writes such a file atomically.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Fault> {
     let new = path.with_extension("new");
     let write = || -> io::Result<()> {
-        // What a relay that was killed has left behind. Whoever writes holds the lock.
+        // A leftover of a relay that was killed. The caller holds the lock.
         match fs::remove_file(&new) {
             Err(fault) if fault.kind() != io::ErrorKind::NotFound => return Err(fault),
             _ => {}
@@ -150,7 +150,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Fault> {
     })
 }
 
-/// Refuses a file with a secret in it that others could read.
+/// Rejects a file with a secret that other users could read.
 pub(super) fn judge_secret(path: &Path, about: &fs::Metadata) -> Result<(), Fault> {
     judge(path, about, OTHERS, "go-rwx")
 }
@@ -159,7 +159,7 @@ fn judge(path: &Path, about: &fs::Metadata, open: u32, remedy: &str) -> Result<(
     let path = path.display();
     let (owner, mode) = (about.uid(), about.mode() & 0o777);
     if owner != 0 && owner != geteuid().as_raw() {
-        let what = format!("{path} belongs to somebody else (user {owner})");
+        let what = format!("{path} belongs to another user (user {owner})");
         return Err(Fault::Unsafe(what));
     }
     if mode & open != 0 {

@@ -1,6 +1,4 @@
-//! `acp-relay status` and `acp-relay health`: how a relay that runs is.
-//!
-//! Not here: the live view (see `top`), how it looks (see `page`), and what is told (see `admin`).
+//! `acp-relay status` and `acp-relay health`: the state of a running relay.
 
 use std::process::ExitCode;
 
@@ -11,15 +9,15 @@ use super::admin::{self, Asked, Place};
 use super::page::{Paper, page};
 use super::{cli, console, exit, runtime};
 
-/// Which relay is meant.
+/// Selects the relay.
 #[derive(Debug, Args)]
 pub(super) struct Whose {
-    /// The relay's admin listener; found by itself when one relay of yours is running
+    /// The relay's admin listener; found automatically if one relay of yours is running
     #[arg(long, value_name = "ADDRESS", env = "ACP_RELAY_ADMIN")]
     pub(super) admin: Option<Place>,
 }
 
-/// What `status` is asked for.
+/// Arguments of `status`.
 #[derive(Debug, Args)]
 pub(super) struct Status {
     #[command(flatten)]
@@ -29,12 +27,12 @@ pub(super) struct Status {
     json: bool,
 }
 
-/// What `health` is asked for.
+/// Arguments of `health`.
 #[derive(Debug, Args)]
 pub(super) struct Health {
     #[command(flatten)]
     whose: Whose,
-    /// Ask whether it lives, rather than whether it takes clients
+    /// Check only whether the relay is alive, not whether it accepts clients
     #[arg(long)]
     live: bool,
 }
@@ -47,14 +45,14 @@ pub(super) fn status(args: &Status) -> ExitCode {
             Ok(answer) if json => console::print(answer.body.trim_end(), exit::SUCCESS),
             Ok(answer) => match serde_json::from_str(&answer.body) {
                 Ok(status) => console::print(&page(&status, paper(), None), exit::SUCCESS),
-                Err(_) => cli::fail(exit::PROTOCOL, &"what answers there is no relay"),
+                Err(_) => cli::fail(exit::PROTOCOL, &"the program that answers there is not a relay"),
             },
             Err(fault) => cli::fail(exit::UNAVAILABLE, &fault),
         }
     })
 }
 
-/// Runs `health`: 0 when all is well, for the health checks of containers.
+/// Runs `health`: exit code 0 for a healthy relay, for the health checks of containers.
 pub(super) fn health(args: &Health) -> ExitCode {
     let path = if args.live { "/healthz" } else { "/readyz" };
     let whose = &args.whose;
@@ -69,13 +67,13 @@ pub(super) fn health(args: &Health) -> ExitCode {
     })
 }
 
-/// Asks the relay that is meant.
+/// Sends a request to the selected relay.
 pub(super) async fn fetch(whose: &Whose, path: &str) -> Result<Asked, String> {
     let place = admin::find(whose.admin.as_ref())?;
     admin::ask(&place, path).await
 }
 
-/// All the lines there are, as wide as the terminal or, where there is none, as it takes.
+/// Unlimited lines, as wide as the terminal or 132 columns without one.
 pub(super) fn paper() -> Paper {
     Paper {
         columns: console::size().map_or(132, |[columns, _]| columns),

@@ -1,10 +1,9 @@
-//! Our stderr, which perhaps nobody reads.
+//! Writes to stderr, which may be closed or never read.
 //!
-//! Whoever started us may have closed it or may let its pipe run full, and neither may hold up a
-//! conversation or end the program. So a thread writes, behind a bounded queue; what does not fit
-//! is lost and counted, and errors are nobody's. The log has a bound besides (see `stint`), unless
-//! it was asked for in detail. It is there that secrets are taken out. Not here: what is worth
-//! saying (see `telemetry`).
+//! A closed or full pipe must neither delay a conversation nor end the program. So a thread writes,
+//! behind a bounded queue; lines that do not fit are dropped and counted, and errors are ignored.
+//! The log also has a rate limit (see `rate_limit`), unless a detailed level was requested. Secrets
+//! are redacted here.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,13 +16,13 @@ use rustix::io::Errno;
 use super::discretion::Lines;
 use super::stint::Stint;
 
-/// Lines that may wait. Beyond it: lost, and counted.
+/// Most lines in the queue. More are dropped and counted.
 const LINES: usize = 1024;
 
-/// Bytes that may wait. Beyond it: as above.
+/// Most bytes in the queue. More are dropped, as above.
 const BYTES: usize = 256 << 10;
 
-/// The one stderr of the process.
+/// The stderr of the process.
 static STDERR: Stderr = Stderr {
     queue: Mutex::new(Queue {
         lines: VecDeque::new(),
@@ -38,23 +37,23 @@ static STDERR: Stderr = Stderr {
 
 struct Stderr {
     queue: Mutex<Queue>,
-    /// Rung when there is something to write, and when all is written.
+    /// Notified when there is something to write, and when everything is written.
     bell: Condvar,
 }
 
 struct Queue {
     lines: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Lines that did not fit since that was last said.
+    /// Dropped lines that have not been reported yet.
     lost: u64,
-    /// Lines that are missing for good: too many, and not read in time.
+    /// Lines never written: over the rate limit, and over the queue's limit.
     missing: [u64; 2],
-    /// What the log may still say; none when it may say all.
+    /// The rate limit of the log; `None` if it is not limited.
     stint: Option<Stint>,
     writer: Writer,
 }
 
-/// The thread that writes.
+/// The state of the thread that writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Writer {
     Absent,
@@ -62,27 +61,26 @@ enum Writer {
     Busy,
 }
 
-/// Where the log writes; one call is one line.
+/// The writer of the log; one call is one line.
 #[derive(Debug)]
 pub(super) struct Log;
 
-/// Says one line.
+/// Prints one line.
 pub(super) fn say(line: &str) {
     STDERR.push(format!("{line}\n").into_bytes());
 }
 
-/// Has the log say all there is, however much that is.
+/// Removes the rate limit of the log.
 pub(super) fn say_all() {
     STDERR.lock().stint = None;
 }
 
-/// How many lines have not been written: because there were too many, and because nobody read them
-/// in time.
+/// How many lines were never written: over the rate limit, and because stderr was not read in time.
 pub(super) fn lost() -> [u64; 2] {
     STDERR.lock().missing
 }
 
-/// Waits until all is written, for `patience` at most: for the end of the program.
+/// Waits until everything is written, for `timeout` at most; for the end of the program.
 pub(super) fn settle(patience: Duration) {
     let busy = |queue: &mut Queue| {
         queue.writer == Writer::Busy || queue.writer == Writer::Idle && queue.has_some()
@@ -117,7 +115,7 @@ impl Stderr {
         self.bell.notify_all();
     }
 
-    /// The thread.
+    /// The loop of the thread.
     fn write(&self) {
         let mut lines = Lines::default();
         let mut queue = self.lock();
@@ -142,7 +140,7 @@ impl Queue {
         !self.lines.is_empty() || self.lost > 0
     }
 
-    /// What is to be written next. What was lost came after all that waits.
+    /// The next line to write. The report of dropped lines comes after the queue.
     fn next(&mut self) -> Option<Vec<u8>> {
         if let Some(line) = self.lines.pop_front() {
             self.bytes -= line.len();
@@ -150,13 +148,13 @@ impl Queue {
         }
         let lost = std::mem::take(&mut self.lost);
         (lost > 0).then(|| {
-            let words = "more lines were lost, because nobody read this in time";
+            let words = "more lines were lost, because stderr was not read in time";
             format!("acp-relay: {lost} {words}\n").into_bytes()
         })
     }
 }
 
-/// Writes all of it, or what can be written: there is nobody to tell about an error.
+/// Writes all bytes; an error cannot be reported and ends it.
 fn put(mut bytes: &[u8]) {
     let stderr = rustix::stdio::stderr();
     while !bytes.is_empty() {
@@ -164,7 +162,7 @@ fn put(mut bytes: &[u8]) {
             Ok(0) => return,
             Ok(count) => bytes = &bytes[count..],
             Err(Errno::INTR) => {}
-            // Another program that shares the file has made it non-blocking.
+            // Another program that shares the file made it non-blocking.
             Err(Errno::AGAIN) => {
                 let mut waiting = [PollFd::from_borrowed_fd(stderr, PollFlags::OUT)];
                 if rustix::event::poll(&mut waiting, None).is_err_and(|fault| fault != Errno::INTR)

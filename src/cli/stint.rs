@@ -1,8 +1,7 @@
-//! How many lines the log may have, so that no peer can fill a disk with it.
+//! The rate limit of the log, so that no peer can fill a disk with it.
 //!
-//! What each place says about strangers is bounded already (see `seldom`, `observe::Journal`); this is
-//! for all of them together, and for clients that come again and again. Not here: lines that nobody
-//! reads (see `stderr`).
+//! Warnings that peers can cause are limited one by one (see `throttle`, `observe::Journal`); this
+//! limit is for all lines together, and for clients that reconnect again and again.
 
 use std::time::Instant;
 
@@ -12,12 +11,12 @@ const BURST: u32 = 1000;
 /// Lines a second in the long run: some hundred megabytes a day.
 const RATE: u32 = 20;
 
-/// What is left of the lines.
+/// A token bucket for lines.
 #[derive(Debug)]
 pub(super) struct Stint {
     lines: f64,
     since: Option<Instant>,
-    /// Lines that were left out since the last one that was not.
+    /// Lines dropped since the last one that was written.
     left_out: u64,
 }
 
@@ -30,7 +29,7 @@ impl Stint {
         }
     }
 
-    /// Whether another line may be written; then, how many were left out before it.
+    /// How many lines were dropped before this one, if this one may be written.
     pub(super) fn take(&mut self, now: Instant) -> Option<u64> {
         let since = *self.since.get_or_insert(now);
         let more = now.saturating_duration_since(since).as_secs_f64() * f64::from(RATE);

@@ -1,7 +1,7 @@
-//! Logs, on stderr.
+//! The log: its options, and its start.
 //!
-//! stdout belongs to the protocol. Bodies of messages are never logged. Not here: how lines get
-//! there (see `stderr`).
+//! It goes to stderr (see `stderr`), because stdout carries the protocol. Message bodies are never
+//! logged.
 
 use std::borrow::Cow;
 use std::io::IsTerminal;
@@ -12,25 +12,25 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::stderr;
 
-/// What is logged when nobody says.
+/// The default level.
 const LEVEL: &str = "warn";
 
-/// How lines of the log are written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
     /// For people
     #[default]
     Human,
-    /// An object a line, for programs
+    /// One JSON object per line, for programs
     Json,
 }
 
-/// What is logged, and how.
+/// Options of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub(super) struct LogArgs {
     /// What is logged on stderr: error, warn, info, debug, trace, or a filter such as `agent=info`
     /// [default: warn]
-    // Below what the subcommand is about.
+    // After the options of the subcommand.
     #[arg(
         id = "log",
         long = "log",
@@ -40,7 +40,7 @@ pub(super) struct LogArgs {
         value_name = "LEVEL"
     )]
     pub(super) level: Option<String>,
-    /// How the log is written: for people, or an object a line for programs [default: human]
+    /// The format of the log: for people, or one JSON object per line [default: human]
     #[arg(
         id = "log_format",
         long = "log-format",
@@ -54,7 +54,7 @@ pub(super) struct LogArgs {
 }
 
 impl LogArgs {
-    /// These, and what `file` says besides.
+    /// These options, with those of `file` where one is not given.
     pub(super) fn over(&self, file: &Self) -> Self {
         Self {
             level: self.level.clone().or_else(|| file.level.clone()),
@@ -68,7 +68,7 @@ impl LogArgs {
     }
 }
 
-/// Refuses what is no `env-filter` directive.
+/// Checks an `env-filter` directive.
 ///
 /// # Errors
 /// Why, and what is expected.
@@ -76,10 +76,10 @@ pub(super) fn check(level: &str) -> Result<(), String> {
     filter(level).map(|_| ())
 }
 
-/// Starts logging; colour only on a terminal and without `NO_COLOR`.
+/// Starts the log; with colour only on a terminal and without `NO_COLOR`.
 ///
 /// # Errors
-/// When the level is no `env-filter` directive.
+/// The level is not an `env-filter` directive.
 pub(super) fn start(args: &LogArgs) -> Result<(), String> {
     let form = args.format.unwrap_or_default();
     let filter = filter(args.level()).map_err(|fault| format!("--log {fault}"))?;
@@ -87,7 +87,7 @@ pub(super) fn start(args: &LogArgs) -> Result<(), String> {
         .max_level_hint()
         .is_none_or(|most| most > LevelFilter::INFO)
     {
-        // Whoever asks for details wants them.
+        // A detailed log is not rate-limited.
         stderr::say_all();
     }
     let colour = std::io::stderr().is_terminal()
@@ -112,8 +112,7 @@ pub(super) fn start(args: &LogArgs) -> Result<(), String> {
 fn filter(level: &str) -> Result<EnvFilter, String> {
     let builder = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into());
     let fault = |what: &str| format!("{level}: {what}. Use error, warn, info, debug or trace");
-    // A word that is no level would be read as the name of a part of the program, and all others
-    // be silenced.
+    // `EnvFilter` would read an unknown word as the name of a module, and silence all others.
     let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
     let words = level.split(',').map(str::trim);
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
@@ -121,9 +120,9 @@ fn filter(level: &str) -> Result<EnvFilter, String> {
         .iter()
         .find(|word| !word.contains(['=', '[']) && !is_level(word))
     {
-        return Err(fault(&format!("{word:?} is no level")));
+        return Err(fault(&format!("{word:?} is not a level")));
     }
-    // What is said of one part leaves the warnings of the others as they are.
+    // A directive for one module leaves the warnings of the others enabled.
     let whole = words.iter().any(|word| !word.contains('='));
     let level = if whole {
         Cow::Borrowed(level)

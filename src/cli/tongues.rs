@@ -1,7 +1,6 @@
-//! What the two sides are told to speak: `--client-dialect`, `--agent-dialect`.
+//! The dialects of the two sides: `--client-dialect`, `--agent-dialect`.
 //!
-//! The user's tables are read once, when the program starts; those built in when they are needed.
-//! Not here: what is done with a dialect (see `conversation::speech`).
+//! The user's tables are read once, when the program starts; built-in ones when they are needed.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -17,16 +16,16 @@ use crate::dialect::{Library, Unknown};
 use crate::jsonrpc::framing::Framing;
 use crate::transport::{Peer, PeerKind};
 
-/// The dialects of the two sides.
+/// Options of dialects.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Dialects")]
 pub(super) struct TonguesArgs {
-    /// What clients speak: auto (recognised by what they say; the default), canonical, or a
+    /// The clients' dialect: auto (recognised by their messages; the default), canonical, or a
     /// dialect's name
     #[arg(long = "client-dialect", id = "client-dialect", value_name = "DIALECT")]
     #[arg(value_parser = choice)]
     client: Option<Choice>,
-    /// What the agent speaks: auto (recognised by what it says; the default), canonical, or a
+    /// The agent's dialect: auto (recognised by its messages; the default), canonical, or a
     /// dialect's name
     #[arg(long = "agent-dialect", id = "agent-dialect", value_name = "DIALECT")]
     #[arg(value_parser = choice)]
@@ -35,33 +34,33 @@ pub(super) struct TonguesArgs {
     tables: Tables,
 }
 
-/// The dialects of the two sides, with the tables behind them.
+/// The dialects of the two sides, with their tables.
 #[derive(Clone, Debug)]
 pub(super) struct Tongues {
     library: Arc<Library>,
     /// The digest of the tables.
     tables: String,
-    /// What was said of them; `Auto` when nothing was.
+    /// The configured choices; none means `Auto`.
     client: Option<Choice>,
     agent: Option<Choice>,
-    /// Where the agent works, unless that is where we do.
+    /// The agent's working directory, unless it is ours.
     folder: Option<PathBuf>,
 }
 
 impl TonguesArgs {
-    /// Nothing is translated on a side of which nothing was said.
+    /// Disables translation on each side whose dialect is not given.
     pub(super) fn or_canonical(&mut self) {
         for side in [&mut self.client, &mut self.agent] {
             side.get_or_insert(Choice::Canonical);
         }
     }
 
-    /// What was said of clients.
+    /// The choice for clients.
     pub(super) const fn client(&self) -> Option<&Choice> {
         self.client.as_ref()
     }
 
-    /// What was said of the agent.
+    /// The choice for the agent.
     pub(super) const fn agent(&self) -> Option<&Choice> {
         self.agent.as_ref()
     }
@@ -71,7 +70,7 @@ impl TonguesArgs {
         self.tables.paths()
     }
 
-    /// The same, with more of the user's tables, which those named here may replace.
+    /// The same, with more of the user's tables, which those of these options may replace.
     pub(super) fn over(&self, tables: &[PathBuf], folders: &[PathBuf]) -> Self {
         Self {
             tables: self.tables.over(tables, folders),
@@ -81,8 +80,7 @@ impl TonguesArgs {
 }
 
 impl Tongues {
-    /// Reads the tables that are needed. What is wrong with them is said, and the exit code
-    /// returned.
+    /// Reads the tables that are needed. Errors are printed, and the exit code is returned.
     pub(super) fn new(args: TonguesArgs) -> Result<Self, ExitCode> {
         let plain = |choice: &Option<Choice>| *choice == Some(Choice::Canonical);
         let builtin = args.tables.is_empty();
@@ -101,8 +99,8 @@ impl Tongues {
             agent: args.agent,
             folder: None,
         };
-        // What is built in holds together, and is read when the first client comes: that is half of
-        // the memory the program would have at its start.
+        // The built-in tables are valid. They are read when the first client connects, because they
+        // are half of the program's memory at its start.
         let known = match builtin {
             true => tongues.check_names(),
             false => tongues.try_speech().map(drop),
@@ -113,7 +111,7 @@ impl Tongues {
         }
     }
 
-    /// With what is said of one agent, where the command line says nothing.
+    /// With the dialect of one agent, where the command line gives none.
     ///
     /// # Errors
     /// There is no such dialect.
@@ -130,7 +128,7 @@ impl Tongues {
         tongues.check_names().map(|()| tongues)
     }
 
-    /// With what is said of the clients of one listener, as above.
+    /// With the dialect of one listener's clients, where the command line gives none.
     ///
     /// # Errors
     /// There is no such dialect.
@@ -142,7 +140,7 @@ impl Tongues {
         tongues.check_names().map(|()| tongues)
     }
 
-    /// With this client. One that we are ourselves speaks canonical, whatever is said of others.
+    /// For this client. Another acp-relay always speaks canonical.
     pub(super) fn of(&self, client: &Peer) -> Cow<'_, Self> {
         match client.kind {
             PeerKind::Ours => Cow::Owned(Self {
@@ -153,7 +151,7 @@ impl Tongues {
         }
     }
 
-    /// What the client and the agent are told to speak, in words.
+    /// The configured dialects of the client and the agent.
     pub(super) fn names(&self) -> [String; 2] {
         self.choices().map(|choice| match choice {
             Choice::Canonical => "canonical".to_owned(),
@@ -162,33 +160,33 @@ impl Tongues {
         })
     }
 
-    /// The digest of the tables there are.
+    /// The digest of the tables.
     pub(super) fn tables(&self) -> &str {
         &self.tables
     }
 
-    /// The speech of one conversation.
+    /// The dialect options of one conversation.
     pub(super) fn speech(&self) -> Speech {
         let speech = self
             .try_speech()
             .expect("both dialects were found when the program started");
-        // A folder that is gone is not one to open a session in.
+        // A deleted folder is not passed on.
         let ours = || std::env::current_dir().unwrap_or_default();
         let folder = self.folder.clone().unwrap_or_else(ours);
         speech.in_folder(&folder.to_string_lossy())
     }
 
-    /// The framing that the client's dialect comes in.
+    /// The framing that the client's dialect uses.
     pub(super) fn client_framing(&self) -> Option<Framing> {
         self.framing(self.client.as_ref())
     }
 
-    /// The framing that the agent's dialect comes in.
+    /// The framing that the agent's dialect uses.
     pub(super) fn agent_framing(&self) -> Option<Framing> {
         self.framing(self.agent.as_ref())
     }
 
-    /// Finds the dialects that are named.
+    /// Checks that the named dialects exist.
     fn check_names(&self) -> Result<(), Unknown> {
         for choice in self.choices() {
             if let Choice::Named(name) = choice {
@@ -218,13 +216,13 @@ impl Tongues {
     }
 }
 
-/// All that a side may be told to speak, of what is built in: a table's file has its name.
+/// The names of the built-in dialects, and of the other choices. A table's file has its name.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let tables = Library::builtin_files().filter_map(|(file, _)| file.strip_suffix(".json"));
     ["auto", "canonical"].into_iter().chain(tables)
 }
 
-/// What a name on the command line chooses.
+/// Parses a choice of dialect.
 pub(super) fn choice(text: &str) -> Result<Choice, std::convert::Infallible> {
     Ok(match text {
         "canonical" => Choice::Canonical,

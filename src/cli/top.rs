@@ -1,7 +1,7 @@
-//! `acp-relay top`: connections, sessions, turns and rates, drawn anew every second.
+//! `acp-relay top`: connections, sessions, turns and rates, redrawn every second.
 //!
-//! Plain escape sequences: the other screen, home, clear. `q`, Ctrl-C or the end of stdin ends it.
-//! Where stdout is no terminal the view is printed once. Not here: what is told (see `admin`).
+//! It uses three escape sequences: alternate screen, home, clear. `q`, Ctrl-C or the end of stdin
+//! ends it. Where stdout is not a terminal, the status is printed once.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -14,14 +14,14 @@ use super::page::{Paper, Passed, page};
 use super::status::{Whose, fetch, paper};
 use super::{cli, console, exit, runtime};
 
-/// Time between two pictures.
+/// Time between two screens.
 const BEAT: Duration = Duration::from_secs(1);
 
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 const HOME: &str = "\x1b[H\x1b[2J";
 
-/// What `top` is asked for.
+/// Arguments of `top`.
 #[derive(Debug, Args)]
 pub(super) struct Top {
     #[command(flatten)]
@@ -51,17 +51,17 @@ pub(super) fn run(args: &Top) -> ExitCode {
 
 async fn look(whose: &Whose) -> Result<Value, String> {
     let answer = fetch(whose, "/status").await?;
-    serde_json::from_str(&answer.body).map_err(|_| "what answers there is no relay".to_owned())
+    serde_json::from_str(&answer.body).map_err(|_| "the program that answers there is not a relay".to_owned())
 }
 
-/// Draws until somebody has seen enough, or the relay is gone.
+/// Draws until the user quits or the relay is gone.
 async fn watch(whose: &Whose, mut keys: console::Keys) -> Result<(), String> {
     let mut before: Option<Passed> = None;
     loop {
         let status = match look(whose).await {
             Ok(status) => status,
             Err(_) if before.is_some() => {
-                return Err("the relay that was watched is gone".to_owned());
+                return Err("the watched relay is gone".to_owned());
             }
             Err(fault) => return Err(fault),
         };
@@ -70,10 +70,10 @@ async fn watch(whose: &Whose, mut keys: console::Keys) -> Result<(), String> {
         let [columns, rows] = console::size().unwrap_or([80, 24]);
         let paper = Paper {
             columns,
-            // One is left for what ends it, and one between.
+            // One for the key hint, and one blank.
             rows: rows.saturating_sub(2),
         };
-        let picture = format!("{HOME}{}\nq ends", page(&status, paper, rates.as_ref()));
+        let picture = format!("{HOME}{}\nq quits", page(&status, paper, rates.as_ref()));
         console::draw(&picture.replace('\n', "\r\n"));
         before = Some(now);
         tokio::select! {

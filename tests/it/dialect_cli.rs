@@ -206,7 +206,7 @@ fn show_tells_what_is_below_and_from_where() {
         "shape s  (lower)",
         "  case 1 one",
         "  case 2",
-        "    goes on as it is",
+        "    is forwarded unchanged",
     ];
     let mut rest = text.as_str();
     for place in places {

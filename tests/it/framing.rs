@@ -199,7 +199,7 @@ fn streams_hold_what_they_hold() {
         (
             Some(Cl),
             "{\"id\":1}\n",
-            &["!! bad header: a message stands without one"],
+            &["!! bad header: a message has no header"],
             Some(Cl),
         ),
     ];

@@ -121,7 +121,7 @@ fn mistakes_are_told_with_what_was_probably_meant() {
             "it has no scheme; did you mean \"ws://127.0.0.1:9000\"?\n",
         ),
         (&["serve", "--lisen", "ws://127.0.0.1:0"], "'--listen'"),
-        (&["serve", "goose", "acp"], "stands after `--`"),
+        (&["serve", "goose", "acp"], "goes after `--`"),
         (
             &["serve", "--config", "/nowhere.toml"],
             "acp-relay: /nowhere.toml: there is no such file\n",

@@ -134,10 +134,10 @@ class Replayed(Run):
         return done.stdout
 
     def another(self, env, recording):
-        said = self.ask(env, recording, self.other.command, 1, "--settle", "200ms", "--patience", "5s")
+        said = self.ask(env, recording, self.other.command, 1, "--settle", "200ms", "--response-timeout", "5s")
         if "result of initialize" not in said:
             self.wrong.append("the handshake is another, and nobody says so: %s" % said[-2000:])
-        said = self.ask(env, recording, self.other.command, 1, "--settle", "200ms", "--patience", "5s",
+        said = self.ask(env, recording, self.other.command, 1, "--settle", "200ms", "--response-timeout", "5s",
                            subcommand=("bisect",))
         if "smallest failing prefix: the handshake alone" not in said:
             self.wrong.append("bisect does not find it: %s" % said[-2000:])

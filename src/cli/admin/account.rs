@@ -1,6 +1,4 @@
-//! Opens the figures of a conversation.
-//!
-//! Not here: keeping them (see `observe::metrics`).
+//! Registers a conversation with the metrics.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,7 +10,7 @@ use crate::observe::metrics::{
 };
 use crate::transport::{Ear, Endpoint, Exit, Hold, Link, StopStep, Watch};
 
-/// What a conversation is to be counted under, while it does not exist yet.
+/// The metrics of a conversation that has not begun yet.
 pub(in crate::cli) struct Account {
     ledger: Arc<Ledger>,
     transports: [Transport; 2],
@@ -20,13 +18,13 @@ pub(in crate::cli) struct Account {
     since: Instant,
 }
 
-/// The agent's hold; counts what it writes to stderr.
+/// The agent's hold; counts what the agent writes to stderr.
 struct Counted {
     hold: Box<dyn Hold>,
     agent: Arc<AgentFigures>,
 }
 
-/// Counts those who are judged at the door.
+/// Counts the results of authentication.
 #[derive(Debug)]
 pub(in crate::cli) struct Turnstile(pub(in crate::cli) Arc<Ledger>);
 
@@ -64,8 +62,8 @@ impl Witness for Turnstile {
 }
 
 impl Account {
-    /// For a client that came in through `door` and an agent that is about to be reached at `to`,
-    /// under its name in the configuration.
+    /// For a client of a listener of this transport and the agent at `to`, under its configured
+    /// name.
     pub(in crate::cli) fn new(
         ledger: &Arc<Ledger>,
         door: Transport,
@@ -80,24 +78,24 @@ impl Account {
         }
     }
 
-    /// What the agent is called in the configuration.
+    /// The configured name of the agent.
     pub(in crate::cli) fn agent(&self) -> String {
         self.agent.name().to_owned()
     }
 
-    /// Where it is counted how the recording went.
+    /// Counts the results of recordings.
     pub(in crate::cli) fn recordings(&self) -> Arc<Ledger> {
         Arc::clone(&self.ledger)
     }
 
-    /// There is no agent.
+    /// Counts a failure to reach the agent.
     pub(in crate::cli) fn fail(self) {
         self.agent.started(false);
         self.ledger.rejected(self.transports[0], Rejection::NoAgent);
     }
 
-    /// The conversation begins. What the agent writes to stderr is counted from here.
-    /// So many bytes may wait for either side.
+    /// Begins the conversation. The agent's stderr is counted from now on. `room` is how many bytes
+    /// may wait for either side.
     pub(in crate::cli) fn begin(self, client: &Link, agent: &mut Link, room: usize) -> Instrument {
         self.agent.started(true);
         let hold = std::mem::replace(&mut agent.hold, Box::new(()));

@@ -1,6 +1,4 @@
-//! What the program tells of itself with each scrape: its runtimes, and its log.
-//!
-//! Not here: how that is spelled (see `observe::metrics`).
+//! The metrics of the program itself, read at each scrape: its runtimes, and its log.
 
 use tokio::runtime::{Handle, RuntimeMetrics};
 
@@ -11,13 +9,13 @@ use crate::transport::Workers;
 /// This program.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// The runtime of all that is no client's.
+    /// The runtime of everything except the clients.
     main: Handle,
     workers: Workers,
 }
 
 impl Program {
-    /// With the runtime that this is called on, and these workers.
+    /// For the current runtime, and these workers.
     pub(super) fn new(workers: Workers) -> Self {
         Self {
             main: Handle::current(),

@@ -1,6 +1,4 @@
-//! Asks an admin listener, as `status`, `health` and `top` do.
-//!
-//! Not here: what is done with the answer.
+//! The HTTP client of an admin listener, for `status`, `health` and `top`.
 
 use std::time::Duration;
 
@@ -17,19 +15,19 @@ use super::place::Place;
 use super::sign;
 use crate::cli::http::Stream;
 
-/// How long an answer may take.
+/// How long a response may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Longest answer that is read, in bytes.
+/// Largest response that is read, in bytes.
 const LONGEST: usize = 16 << 20;
 
-/// An answer.
+/// A response.
 pub(in crate::cli) struct Asked {
     pub(in crate::cli) status: u16,
     pub(in crate::cli) body: String,
 }
 
-/// The listener that is meant: the one given, or the only one of this user.
+/// The admin listener that was given, or else the only one of this user.
 pub(in crate::cli) fn find(given: Option<&Place>) -> Result<Place, String> {
     if let Some(place) = given {
         return Ok(place.clone());
@@ -38,7 +36,7 @@ pub(in crate::cli) fn find(given: Option<&Place>) -> Result<Place, String> {
     match &found[..] {
         [] => Err(
             "no relay of yours with an admin listener is running here; start one with \
-                   `acp-relay serve --admin 127.0.0.1:0 …`, or say where it is: --admin ADDRESS"
+                   `acp-relay serve --admin 127.0.0.1:0 …`, or give its address: --admin ADDRESS"
                 .to_owned(),
         ),
         [(_, place)] => Ok(place.clone()),
@@ -55,14 +53,14 @@ pub(in crate::cli) fn find(given: Option<&Place>) -> Result<Place, String> {
     }
 }
 
-/// Asks for `path`.
+/// Requests `path`.
 ///
 /// # Errors
-/// Why there is no answer, for a person.
+/// Why there is no response, as text for the user.
 pub(in crate::cli) async fn ask(place: &Place, path: &str) -> Result<Asked, String> {
     let told = tokio::time::timeout(PATIENCE, get(place, path)).await;
     let told = told.unwrap_or_else(|_| Err(format!("no answer within {PATIENCE:?}")));
-    told.map_err(|why| format!("the admin listener at {place} cannot be asked: {why}"))
+    told.map_err(|why| format!("cannot query the admin listener at {place}: {why}"))
 }
 
 async fn get(place: &Place, path: &str) -> Result<Asked, String> {

@@ -1,12 +1,12 @@
-//! In which of Prometheus' two text formats metrics are sent.
+//! Chooses between Prometheus' two text formats of metrics.
 //!
-//! Whoever accepts OpenMetrics gets that, as Prometheus does. Everybody else gets the older format,
-//! which all scrapers read. Between two formats that are both accepted the weight decides, then the
-//! order, as in Prometheus' own clients; `*/*` names neither. Not here: the figures.
+//! A client that accepts OpenMetrics gets it, as from Prometheus. All others get the older format,
+//! which all scrapers read. Between two accepted formats the weight decides, then the order, as in
+//! Prometheus' own clients; `*/*` names neither.
 
 use hyper::header::{ACCEPT, HeaderMap};
 
-/// A form of the text.
+/// A text format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// OpenMetrics 1.0.
@@ -16,7 +16,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// The form that is asked for.
+    /// The format that is requested.
     pub(super) fn wanted(headers: &HeaderMap) -> Self {
         let fields = headers.get_all(ACCEPT).into_iter();
         let fields = fields.filter_map(|field| field.to_str().ok());
@@ -29,7 +29,7 @@ impl Form {
         clauses.first().map_or(Self::Plain, |(form, _)| *form)
     }
 
-    /// The form that one clause names, and its weight.
+    /// The format that one clause names, and its weight.
     fn named(clause: &str) -> Option<(Self, f32)> {
         let mut parts = clause.split(';').map(str::trim);
         let name = parts.next()?.to_ascii_lowercase();
@@ -49,7 +49,7 @@ impl Form {
         (weight > 0.0).then_some((form, weight))
     }
 
-    /// Its name among media types.
+    /// The media type.
     pub(super) const fn media_type(self) -> &'static str {
         match self {
             Self::Open => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -57,7 +57,7 @@ impl Form {
         }
     }
 
-    /// `page`, which is OpenMetrics, in this form.
+    /// Converts a text in OpenMetrics to this format.
     pub(super) fn put(self, page: String) -> String {
         match self {
             Self::Open => page,
@@ -66,8 +66,8 @@ impl Form {
     }
 }
 
-/// What OpenMetrics says, as 0.0.4 says it: a counter's family has the name of its samples, there
-/// is no end, there are no units, and quotes stand in help as they are.
+/// Converts OpenMetrics to 0.0.4: a counter's family has the name of its samples, there is no EOF
+/// line, there are no units, and quotes in help texts are not escaped.
 fn plain(page: &str) -> String {
     let mut text = String::with_capacity(page.len());
     let mut help = None;

@@ -1,17 +1,17 @@
-//! The admin listener: how the relay is, for monitoring systems, containers and people.
+//! The admin listener, for monitoring systems, containers and people.
 //!
-//! Off unless asked for (`serve --admin`), and never beyond this machine. [`place`] is where it may
-//! listen, [`sign`] how the user's other commands find it, [`server`] who may ask, [`routes`] what
-//! is answered and [`report`] how conversations are told of. [`account`] opens the figures of a
-//! conversation, [`around`] tells of the program itself, and [`ask()`] is the other end of all
-//! that. Not here: what is counted (see `observe::metrics`).
+//! Off by default (`serve --admin`), and only on this machine. `address` is where it listens,
+//! `address_file` how the user's other commands find it, `server` checks requests, `routes` answers
+//! them and `report` is `/status`. `conversation_metrics` counts conversations, `gauge_source`
+//! reads the metrics of the program itself, and `client` queries a listener. `observe::metrics` has
+//! the metrics.
 //!
 //! # Why
 //!
-//! **No credential.** What it tells are figures and the addresses of clients, never a body or a
-//! secret, and it changes nothing; `Host`, `Origin` and `Sec-Fetch-Site` keep web pages out, and a
-//! Unix socket keeps other users out where that matters. Recordings are bodies, so the viewer that
-//! stands below it is behind an address that nobody can guess, as ever.
+//! **No credentials.** It serves metrics and the addresses of clients, never a body or a secret,
+//! and changes nothing; checks of `Host`, `Origin` and `Sec-Fetch-Site` keep web pages out, and a
+//! Unix socket keeps other users out where that matters. Recordings have bodies, so the viewer
+//! below it is at an address that cannot be guessed.
 
 mod account;
 mod around;

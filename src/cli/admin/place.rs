@@ -1,6 +1,4 @@
-//! Where the admin listener is: a port of loopback, or a Unix socket.
-//!
-//! Not here: finding the one that runs (see `sign`).
+//! The address of the admin listener: a loopback port, or a Unix socket.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,7 +7,7 @@ use std::str::FromStr;
 
 use crate::transport::Endpoint;
 
-/// A place on this machine.
+/// An address on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Place {
     Loopback(SocketAddr),
@@ -17,7 +15,7 @@ pub(in crate::cli) enum Place {
 }
 
 impl Place {
-    /// The same as listeners have it.
+    /// The same address as a listener's endpoint.
     pub(in crate::cli) fn endpoint(&self) -> Endpoint {
         match self {
             Self::Loopback(address) => Endpoint::Tcp {
@@ -52,8 +50,8 @@ impl FromStr for Place {
             address.ok_or("expected 127.0.0.1:PORT, [::1]:PORT, localhost:PORT or unix:PATH")?;
         if !address.ip().to_canonical().is_loopback() {
             return Err(
-                "it can be reached from other machines, and what it tells is not for everybody; \
-                 listen on 127.0.0.1 and have a proxy or an agent of your monitoring fetch it"
+                "it can be reached from other machines, and monitoring is not for everyone; listen \
+                 on 127.0.0.1, and have a proxy or a monitoring agent fetch from there"
                     .to_owned(),
             );
         }

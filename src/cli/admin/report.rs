@@ -1,6 +1,4 @@
-//! How conversations are told of: the JSON of `/status`. No bodies, no secrets.
-//!
-//! Not here: how a person is shown it (see `cli::status`, `cli::top`).
+//! The JSON of `/status`. It has no bodies and no secrets.
 
 use std::time::Instant;
 
@@ -9,7 +7,7 @@ use serde_json::{Value, json};
 use super::server::Shared;
 use crate::observe::metrics::Glimpse;
 
-/// How the relay stands.
+/// The state of the relay.
 pub(super) fn status(shared: &Shared) -> Value {
     let now = Instant::now();
     let ledger = &shared.ledger;

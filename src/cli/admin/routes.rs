@@ -1,6 +1,4 @@
-//! What may be asked of the admin listener. Everything is read, nothing is written.
-//!
-//! Not here: the loop under it (see `cli::http`).
+//! The routes of the admin listener. All of them are read-only.
 
 use std::time::Instant;
 
@@ -22,16 +20,16 @@ const JSON: &str = "application/json";
 const INDEX: &str = "\
 /metrics   for Prometheus
 /healthz   200 while the relay lives
-/readyz    200 while it takes clients, 503 before and once it was asked to end
+/readyz    200 while it accepts clients, 503 before that and once it was asked to stop
 /startupz  200 once its listeners are open
-/status    what goes on, as JSON
+/status    connections, sessions and turns, as JSON
 ";
 
 impl Desk for Shared {
     async fn answer(&self, request: Request<Incoming>) -> Answer {
         if !self.admits(request.headers()) {
             self.ledger.unwanted(Unwanted::Page);
-            return say(StatusCode::FORBIDDEN, TEXT, "this address is not ours\n");
+            return say(StatusCode::FORBIDDEN, TEXT, "this host or origin is not allowed\n");
         }
         let path = request.uri().path();
         if let (Some((door, viewer)), Some(rest)) = (&self.viewer, path.strip_prefix("/recordings"))
@@ -67,7 +65,7 @@ impl Shared {
                 let page = form.put(self.ledger.scrape(now));
                 say(StatusCode::OK, form.media_type(), page)
             }
-            // An answer shows that the runtime runs.
+            // Any response shows that the runtime works.
             "/healthz" => say(StatusCode::OK, TEXT, "alive\n"),
             "/readyz" => say(when(self.state() == "serving"), TEXT, self.line()),
             "/startupz" => say(when(self.listeners().is_some()), TEXT, self.line()),

@@ -1,7 +1,5 @@
-//! The admin listener itself: bound before anybody is served, and there until the last
-//! conversation is over.
-//!
-//! Not here: what is answered (see `routes`).
+//! The admin listener: bound before any client is served, and open until the last conversation
+//! has ended.
 
 use std::io;
 use std::path::Path;
@@ -23,32 +21,32 @@ use crate::cli::{cli, exit, stderr};
 use crate::observe::metrics::Ledger;
 use crate::transport::{Endpoint, SocketFile, Workers, bind_unix};
 
-/// A running admin listener. Dropped, it ends.
+/// A running admin listener. Drop ends it.
 pub(in crate::cli) struct Admin {
     shared: Arc<Shared>,
     place: Place,
-    /// Where the viewer of recordings is, if there is one.
+    /// The address of the viewer of recordings, if there is one.
     recordings: Option<String>,
     end: CancellationToken,
     _sign: Option<Sign>,
     _file: Option<SocketFile>,
 }
 
-/// What answers are made from.
+/// The state that responses are made from.
 pub(super) struct Shared {
     pub(super) ledger: Arc<Ledger>,
     /// The addresses of the listeners, once they are open.
     pub(super) listeners: RwLock<Option<Vec<String>>>,
-    /// Cancelled when the relay is to end.
+    /// Cancelled when the relay is asked to stop.
     pub(super) asked: CancellationToken,
-    /// Whom web pages may name; none on a Unix socket, which they cannot reach.
+    /// The origins of web pages that are allowed; none on a Unix socket, which pages cannot reach.
     pub(super) origins: Option<Origins>,
-    /// Recordings, and what has to stand in their address.
+    /// The viewer of recordings, and the secret in its address.
     pub(super) viewer: Option<(Door, Viewer)>,
 }
 
 impl Admin {
-    /// Listens at `place`. `recordings` is where conversations are recorded.
+    /// Listens at `place`. `recordings` is the folder of the recordings.
     async fn open(
         place: &Place,
         asked: CancellationToken,
@@ -71,7 +69,7 @@ impl Admin {
         let viewer = match (recordings, port) {
             (Some(folder), Some(port)) => {
                 let door = Door::new(port);
-                let door = door.ok_or_else(|| io::Error::other("there is no randomness"))?;
+                let door = door.ok_or_else(|| io::Error::other("the system has no random numbers"))?;
                 Some((door, Viewer::of(folder)?))
             }
             _ => None,
@@ -98,7 +96,7 @@ impl Admin {
         tokio::spawn(http::serve(socket, Arc::clone(&shared), end.clone()));
         let sign = Sign::put_up(&place);
         let sign = sign
-            .map_err(|error| tracing::debug!(%error, "others will not find the admin listener"));
+            .map_err(|error| tracing::debug!(%error, "cannot announce the admin listener"));
         Ok(Self {
             shared,
             place,
@@ -109,7 +107,7 @@ impl Admin {
         })
     }
 
-    /// The same, and says where. What is wrong is said, and the exit code returned.
+    /// The same, and prints the address. Errors are printed, and the exit code is returned.
     pub(in crate::cli) async fn begin(
         place: &Place,
         asked: CancellationToken,
@@ -131,20 +129,20 @@ impl Admin {
         &self.shared.ledger
     }
 
-    /// Has it tell of this program, which has such workers.
+    /// Adds the metrics of this program, with these workers.
     pub(in crate::cli) fn tell_of(&self, workers: Workers) {
         let program = Program::new(workers);
         self.shared.ledger.surround(Arc::new(program));
     }
 
-    /// These listeners are open, and no others.
+    /// Sets the addresses of the open listeners.
     pub(in crate::cli) fn ready(&self, listeners: Vec<String>) {
         *self.shared.listeners.write() = Some(listeners);
     }
 }
 
 impl Shared {
-    /// Where the listeners are; none before all of them are open.
+    /// The addresses of the listeners; none before all of them are open.
     pub(super) fn listeners(&self) -> Option<Vec<String>> {
         self.listeners.read().clone()
     }
@@ -159,7 +157,7 @@ impl Shared {
     }
 }
 
-/// Takes down when the end was asked for.
+/// Marks the start of draining in the metrics.
 async fn drain(shared: Arc<Shared>, end: CancellationToken) {
     tokio::select! {
         () = shared.asked.cancelled() => shared.ledger.drain(Instant::now()),

@@ -1,7 +1,5 @@
-//! How a command of the same user finds the admin listener of a relay that runs: a small file with
-//! its address, named by its number, there as long as the relay is.
-//!
-//! Not here: asking (see `ask`).
+//! Announces the admin listener of a running relay to commands of the same user: a small file with
+//! its address, named after the process id, which exists while the relay runs.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -13,12 +11,12 @@ use rustix::process::{Pid, geteuid, test_kill_process};
 use super::place::Place;
 use crate::cli::state::State;
 
-/// The file. Dropped, it is gone.
+/// The file. Drop removes it.
 #[derive(Debug)]
 pub(super) struct Sign(PathBuf);
 
 impl Sign {
-    /// Says where the listener of this process is.
+    /// Writes the address of this process's listener.
     pub(super) fn put_up(place: &Place) -> io::Result<Self> {
         let folder = folder().ok_or(io::ErrorKind::NotFound)?;
         DirBuilder::new()
@@ -29,7 +27,7 @@ impl Sign {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let path = folder.join(std::process::id().to_string());
-        // One with our number is left from a process that is gone.
+        // A file with our process id is left from an earlier process.
         let _ = fs::remove_file(&path);
         let mut options = OpenOptions::new();
         let mut file = options
@@ -49,8 +47,8 @@ impl Drop for Sign {
     }
 }
 
-/// The admin listeners of this user's relays, with the relays' numbers. The signs of relays that
-/// were killed are taken down.
+/// The admin listeners of this user's relays, with process ids. Files of relays that were killed
+/// are removed.
 pub(super) fn find() -> Vec<(u32, Place)> {
     let Some(folder) = folder().filter(|folder| is_ours(folder)) else {
         return Vec::new();
@@ -76,7 +74,7 @@ fn folder() -> Option<PathBuf> {
     Some(State::find().ok()?.file("admin"))
 }
 
-/// Whether nobody else could have put something there.
+/// Whether no other user could have put files there.
 fn is_ours(folder: &Path) -> bool {
     fs::metadata(folder)
         .is_ok_and(|found| found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0)

@@ -1,6 +1,4 @@
-//! `acp-relay agents list`: the well-known agents, and which of them are here.
-//!
-//! Not here: the agents of a configuration file (see `config show`).
+//! `acp-relay agents list`: the well-known agents, and which of them are installed.
 
 use std::process::ExitCode;
 
@@ -11,7 +9,7 @@ use super::profile::{Profile, all};
 use crate::cli::{console, exit};
 use crate::transport::process::find_program;
 
-/// What `agents` is asked for.
+/// Arguments of `agents`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AgentsArgs {
     #[command(subcommand)]
@@ -22,7 +20,7 @@ pub(in crate::cli) struct AgentsArgs {
 enum Command {
     /// List the well-known agents: their commands, and whether they are installed
     List {
-        /// One JSON array, for a program
+        /// Print one JSON array, for a program
         #[arg(long)]
         json: bool,
     },

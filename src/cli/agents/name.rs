@@ -1,12 +1,12 @@
-//! How an agent's name is spelled.
+//! The syntax of an agent's name.
 //!
-//! Clients say it in the path of an address, so it is made of what stands there as it is, and
-//! cannot be taken for anything else: a folder, an option, another name.
+//! Clients use it in the path of an address, so it has only characters that need no escape there,
+//! and cannot be mistaken for a folder or an option.
 
 /// Longest name, in bytes.
 const LONGEST: usize = 64;
 
-/// Refuses what is no name.
+/// Rejects an invalid name.
 ///
 /// # Errors
 /// Why, as a clause.
@@ -17,11 +17,11 @@ pub(in crate::cli) fn check_name(name: &str) -> Result<(), &'static str> {
     } else if name.len() > LONGEST {
         Err("it is longer than 64 bytes")
     } else if !name.bytes().all(plain) {
-        Err("only letters, digits and - _ . may stand in it")
+        Err("only letters, digits and - _ . are allowed in it")
     } else if !name.starts_with(|first: char| first.is_ascii_alphanumeric()) {
         Err("it does not begin with a letter or a digit")
     } else if name.contains("..") {
-        Err("two dots follow each other")
+        Err("it has two consecutive dots")
     } else {
         Ok(())
     }

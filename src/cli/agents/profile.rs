@@ -1,7 +1,7 @@
-//! The words that well-known agents are started with.
+//! The commands of well-known agents.
 //!
-//! They are those of the ACP registry (github.com/agentclientprotocol/registry), where it starts a
-//! program that can be installed.
+//! They are those of the ACP registry (github.com/agentclientprotocol/registry), for programs that
+//! can be installed.
 
 use std::ffi::OsString;
 use std::sync::OnceLock;
@@ -10,19 +10,19 @@ use serde_json::Value;
 
 use crate::transport::Launch;
 
-/// All of them.
+/// All profiles.
 const DATA: &str = include_str!("profiles.json");
 
 /// How a well-known agent is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) struct Profile {
     pub(in crate::cli) name: String,
-    /// Other names that people know it by.
+    /// Other names of the agent.
     pub(in crate::cli) aliases: Vec<String>,
     pub(in crate::cli) title: String,
     /// Program and arguments.
     pub(in crate::cli) command: Vec<String>,
-    /// What it wants to find in its environment.
+    /// The variables it needs.
     pub(in crate::cli) env: Vec<(String, String)>,
     /// The mapping table that it usually needs.
     pub(in crate::cli) dialect: Option<String>,
@@ -30,12 +30,12 @@ pub(in crate::cli) struct Profile {
     pub(in crate::cli) install: String,
 }
 
-/// An agent that is started.
+/// An agent that is started as a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::cli) struct Program {
     pub(in crate::cli) argv: Vec<OsString>,
     pub(in crate::cli) launch: Launch,
-    /// How to install it, where we know.
+    /// How to install it, if known.
     pub(in crate::cli) install: Option<String>,
 }
 
@@ -66,17 +66,17 @@ pub(in crate::cli) fn profile_names() -> impl Iterator<Item = &'static str> {
     all().iter().flat_map(names)
 }
 
-/// Reads `--profile`.
+/// Parses `--profile`.
 pub(in crate::cli) fn read_profile(name: &str) -> Result<&'static Profile, String> {
     profile(name).ok_or_else(|| {
         let near = crate::cli::config::nearest(name, profile_names());
         let near = near.map_or_else(String::new, |near| format!(" did you mean `{near}`?"));
-        format!("there is no profile of that name;{near} `acp-relay agents list` has them all")
+        format!("there is no profile of that name;{near} `acp-relay agents list` lists them")
     })
 }
 
 impl Profile {
-    /// What is started.
+    /// The program to start.
     pub(in crate::cli) fn program(&self) -> Program {
         let env = self
             .env

@@ -1,6 +1,4 @@
-//! `[agents.NAME]`: what each name stands for.
-//!
-//! Not here: the names that programs are known by (see `cli::agents`).
+//! `[agents.NAME]`: the agents of the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -30,7 +28,7 @@ const OF_ENDPOINTS: [&str; 6] = [
     "tls-ca",
 ];
 
-/// All agents of the file, and their names: one with faults is called by its name all the same.
+/// All agents of the file, and their names: the name of an agent with faults is known, too.
 pub(super) fn agents(sheet: &Sheet<'_>, context: &Context) -> (BTreeMap<String, AgentPart>, Names) {
     let Some(own) = sheet.sheet("agents") else {
         if sheet.has("agents").is_none() {
@@ -56,7 +54,7 @@ pub(super) fn agents(sheet: &Sheet<'_>, context: &Context) -> (BTreeMap<String, 
     (agents.collect(), names)
 }
 
-/// Finds fault with a file that describes no agent.
+/// Reports a file that describes no agent.
 fn nobody(sheet: &Sheet<'_>, context: &Context) {
     if context.look >= Look::Whole {
         let remedy = "describe it below [agents.NAME], with command = [\"PROGRAM\", \"ARG\"]; \
@@ -65,8 +63,8 @@ fn nobody(sheet: &Sheet<'_>, context: &Context) {
     }
 }
 
-/// Finds fault with agents of which is said what nobody heeds: there is no Agent Connect, neither
-/// before them nor behind.
+/// Reports permission defaults that have no effect, because Agent Connect is used neither by the
+/// listeners nor by the agent.
 pub(super) fn check_unasked(
     sheet: &Sheet<'_>,
     agents: &BTreeMap<String, AgentPart>,
@@ -80,8 +78,8 @@ pub(super) fn check_unasked(
     };
     for (name, sheet) in sheet.tables() {
         let part = agents.get(&name.value).filter(|part| !part.is_rest());
-        if let (Some(at), Some(_)) = (sheet.has("unasked"), part) {
-            let what = format!("`{}` is for Agent Connect", sheet.path("unasked"));
+        if let (Some(at), Some(_)) = (sheet.has("default-permission"), part) {
+            let what = format!("`{}` is for Agent Connect", sheet.path("default-permission"));
             let remedy =
                 "listen for it with agent-connect+http://, or beside ACP with `agent-connect`";
             sheet.fault_with(&at, what, remedy);
@@ -99,11 +97,11 @@ fn agent(sheet: &Sheet<'_>, context: &Context) -> Option<AgentPart> {
     let framing = one_of(sheet, "framing");
     let record = sheet.flag("record").unwrap_or(true);
     let limits = settings(sheet, "limits", |name| {
-        let why = "this is a limit of all listeners; it stands in [limits]";
+        let why = "this limit applies to all listeners; move it to [limits]";
         (limits::is_of_listeners(name)).then(|| why.to_owned())
     });
     let on_disconnect = one_of(sheet, "on-disconnect");
-    let unasked = one_of(sheet, "unasked");
+    let unasked = one_of(sheet, "default-permission");
     sheet.close();
     Some(AgentPart {
         description,
@@ -135,14 +133,14 @@ fn source(sheet: &Sheet<'_>, context: &Context) -> Option<Source> {
     match &given[..] {
         [] => {
             let what = format!("{} names no agent", sheet.name());
-            let remedy = "say command = [\"PROGRAM\", \"ARG\"], profile = \"NAME\" or endpoint = \
+            let remedy = "add command = [\"PROGRAM\", \"ARG\"], profile = \"NAME\" or endpoint = \
                           \"…\"";
             sheet.fault_with(&sheet.at, what, remedy);
         }
         [_] => {}
         [(first, _), (second, at), ..] => {
-            let what = format!("`{}` stands beside `{first}`", sheet.path(second));
-            sheet.fault_with(at, what, "an agent is one of them");
+            let what = format!("`{}` is given besides `{first}`", sheet.path(second));
+            sheet.fault_with(at, what, "an agent has only one of them");
         }
     }
     match given.first() {
@@ -160,7 +158,7 @@ fn source(sheet: &Sheet<'_>, context: &Context) -> Option<Source> {
     }
 }
 
-/// An agent by its words.
+/// An agent given by its command.
 fn program(
     sheet: &Sheet<'_>,
     command: Vec<Spot<String>>,
@@ -169,7 +167,7 @@ fn program(
 ) -> Option<Program> {
     if let Some(first) = args.first() {
         let what = format!("`{}` is for profiles", sheet.path("args"));
-        sheet.fault_with(&first.at, what, "put the words into `command`");
+        sheet.fault_with(&first.at, what, "put the arguments into `command`");
     }
     let Some(first) = command.first() else {
         let at = sheet.has("command")?;
@@ -181,12 +179,12 @@ fn program(
     };
     let word = &first.value;
     if word.is_empty() || (word.contains('/') && !word.starts_with('/')) {
-        let what = format!("{}: `{word}` is no program", sheet.path("command"));
+        let what = format!("{}: `{word}` is not a program", sheet.path("command"));
         let remedy = "name one that is on PATH, or its full path";
         sheet.fault_with(&first.at, what, remedy);
     } else if command.len() == 1 && word.contains(' ') {
         let what = format!("{}: `{word}` is one word", sheet.path("command"));
-        let remedy = "there is no shell to split it; write each word in quotes of its own";
+        let remedy = "there is no shell to split it; write each word as a string of its own";
         sheet.fault_with(&first.at, what, remedy);
     }
     Some(Program {
@@ -196,7 +194,7 @@ fn program(
     })
 }
 
-/// An agent by the name of its profile.
+/// An agent given by the name of its profile.
 fn profiled(
     sheet: &Sheet<'_>,
     name: &Spot<String>,
@@ -210,7 +208,7 @@ fn profiled(
             &name.at,
             what,
             known,
-            "`acp-relay agents list` has them all",
+            "`acp-relay agents list` lists them",
         );
         return None;
     };
@@ -223,7 +221,7 @@ fn profiled(
 fn reached(sheet: &Sheet<'_>, endpoint: Spot<Endpoint>, remote: RemoteArgs) -> Option<Source> {
     let fault = |what: String| sheet.fault(&endpoint.at, what);
     if let Endpoint::Exec(_) = endpoint.value {
-        fault("a program is named with `command`, each of its words in quotes".to_owned());
+        fault("a program is configured with `command`, each of its words as a string".to_owned());
         return None;
     }
     endpoints::check_agent(&endpoint.value)
@@ -233,7 +231,7 @@ fn reached(sheet: &Sheet<'_>, endpoint: Spot<Endpoint>, remote: RemoteArgs) -> O
     Some(Source::Endpoint(endpoint.value, remote))
 }
 
-/// Finds fault with what nobody behind this endpoint would see.
+/// Reports options that do not apply to this endpoint.
 fn unseen(sheet: &Sheet<'_>, at: &Endpoint, remote: &RemoteArgs) {
     let web = match at {
         Endpoint::Web(web) => Some(web),
@@ -268,8 +266,8 @@ fn unseen(sheet: &Sheet<'_>, at: &Endpoint, remote: &RemoteArgs) {
         }
     }
     if let (Some(_), Some(at)) = (sheet.has("tls-ca"), sheet.has("pin-sha256")) {
-        let what = format!("`{}` stands beside `tls-ca`", sheet.path("pin-sha256"));
-        sheet.fault_with(&at, what, "an agent is trusted by one of them");
+        let what = format!("`{}` is given besides `tls-ca`", sheet.path("pin-sha256"));
+        sheet.fault_with(&at, what, "use only one of them");
     }
 }
 

@@ -1,6 +1,4 @@
-//! `acp-relay config`: what is wrong with a file, what one looks like, and what is in force.
-//!
-//! Not here: reading it (see `read`).
+//! `acp-relay config`: checks a file, prints an example, and shows the effective configuration.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,10 +13,10 @@ use crate::cli::console::{self, counted};
 use crate::cli::telemetry::LogArgs;
 use crate::cli::{cli, exit, serve};
 
-/// A file that says all there is to say, with comments.
+/// A file with all options, and comments.
 const EXAMPLE: &str = include_str!("example.toml");
 
-/// What `config` is asked for.
+/// Arguments of `config`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ConfigArgs {
     #[command(subcommand)]
@@ -27,28 +25,27 @@ pub(in crate::cli) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Say all that is wrong with a configuration file, each with its line; exit code 78 if anything
-    /// is
+    /// Report all faults of a configuration file, each with its line; exit code 78 if there are any
     ///
-    /// Programs, certificates, tokens and folders have to be there, too.
+    /// The programs, certificates, tokens and folders that it names must exist, too.
     Check {
         /// The file; without it, the one that `serve` would read
         #[arg(value_name = "FILE", env = "ACP_RELAY_CONFIG")]
         file: Option<PathBuf>,
-        /// The file is for another machine: do not look for programs, certificates, tokens and
-        /// folders on this one
+        /// The file is for another machine: do not check programs, certificates, tokens and folders
+        /// on this one
         #[arg(long)]
         elsewhere: bool,
     },
-    /// Show what `serve` would do with the file, the environment and these options, each with where
-    /// it comes from, and without secrets
+    /// Show the effective configuration of `serve` with the file, the environment and these
+    /// options, each value with its source, and without secrets
     Show(Box<Serve>),
-    /// Print a configuration file that has everything in it, explained
+    /// Print a configuration file with all options, explained
     Example,
 }
 
-/// Runs the subcommand. `said` is the command line, `known` what may stand on it, and `log` what it
-/// says of the log.
+/// Runs the subcommand. `matches` is the parsed command line, `known` its definition, and `log` has
+/// the log options of the command line.
 pub(in crate::cli) fn run(
     args: &ConfigArgs,
     said: &ArgMatches,
@@ -121,7 +118,7 @@ fn in_force(args: &Serve, said: &ArgMatches, known: &clap::Command, log: &LogArg
         lines: lines(&text),
     };
     let heading = match &place {
-        Some(place) => format!("# Lines are those of {}.", place.0.display()),
+        Some(place) => format!("# Line numbers refer to {}.", place.0.display()),
         None => "# There is no configuration file.".to_owned(),
     };
     match show::show(args, &file, log, &sources) {

@@ -1,6 +1,4 @@
-//! What is wrong in a configuration file, with its place and what to do.
-//!
-//! Not here: finding it.
+//! A fault of a configuration file, with its position and remedy.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,20 +6,20 @@ use std::ops::Range;
 /// One fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) struct Fault {
-    /// Where it begins, in bytes from the beginning of the file.
+    /// Byte offset in the file.
     pub(super) at: usize,
     /// What is wrong, as a clause.
     pub(super) what: String,
-    /// What to do about it, as a clause, when we know.
+    /// The remedy, as a clause, if it is known.
     pub(super) remedy: Option<String>,
-    /// Whether it is only worth a word: what is so now may be otherwise when it counts.
+    /// Whether it is only a note: the state of the machine may be different at run time.
     pub(super) is_note: bool,
 }
 
-/// All faults of a file, in its order, and the notes between them.
+/// All faults of a file, in its order, with the notes.
 #[derive(Debug)]
 pub(in crate::cli) struct Faults {
-    /// The file, as it was named.
+    /// The file's name as given.
     pub(super) file: String,
     /// Line and column of each, both from 1; the column in characters.
     pub(super) found: Vec<(usize, usize, Fault)>,
@@ -49,7 +47,7 @@ impl Fault {
 }
 
 impl Faults {
-    /// Puts the faults of `text` into its order.
+    /// Sorts the faults of `text` by position.
     pub(super) fn new(file: &str, text: &str, mut faults: Vec<Fault>) -> Self {
         faults.sort_by_key(|fault| fault.at);
         faults.dedup();
@@ -65,7 +63,7 @@ impl Faults {
         }
     }
 
-    /// Whether there is nothing but notes.
+    /// Whether there are only notes.
     pub(super) fn is_sound(&self) -> bool {
         self.found.iter().all(|(_, _, fault)| fault.is_note)
     }

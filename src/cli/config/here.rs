@@ -1,7 +1,7 @@
-//! What a file needs of this machine: programs, certificates, tokens, tables, folders.
+//! Checks what a file needs of this machine: programs, certificates, tokens, tables, folders.
 //!
-//! Looked at by `config check` alone, so that one run tells all; `serve` comes across the same when
-//! it begins. Nothing is made or changed. Not here: what is wrong with the words (see `read`).
+//! Only `config check` does this, to report everything at once; `serve` finds the same faults at
+//! its start. Nothing is created or changed.
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,8 @@ use crate::cli::token::Store;
 use crate::transport::{Endpoint, OpenError, Setup, Tls, registry};
 use crate::transport::{check_authorities, check_certificates};
 
-/// The tokens: the user's own, which is in `file` if it is not where it usually is, and all others.
-/// What is not there yet is made when it is needed, or done without.
+/// The tokens: the user's own, which is in `file` if that is given, and all others. Those that do
+/// not exist yet are created when needed, or not needed.
 pub(super) fn tokens(sheet: &Sheet<'_>, key: &'static str, file: Option<&Path>) {
     let store = Store::find(file.map(Path::to_owned));
     let read = store.and_then(|store| store.own().and_then(|_| store.others()));
@@ -29,7 +29,7 @@ pub(super) fn tokens(sheet: &Sheet<'_>, key: &'static str, file: Option<&Path>) 
     }
 }
 
-/// Mapping tables.
+/// The mapping tables.
 pub(super) fn tables(sheet: &Sheet<'_>, tables: &[PathBuf], folders: &[PathBuf]) {
     let read = Tables::default().over(tables, folders).library();
     if let Err(trouble) = read {
@@ -43,27 +43,27 @@ pub(super) fn tables(sheet: &Sheet<'_>, tables: &[PathBuf], folders: &[PathBuf])
     }
 }
 
-/// Where a listener is to be. A port may be in use by the very relay that the file is for.
+/// The address of a listener. The port may be in use by the relay that the file is for.
 pub(super) fn place(sheet: &Sheet<'_>, key: &'static str, at: &Endpoint) {
     match registry::is_free(at) {
         Ok(true) => {}
         Ok(false) => {
             let what = format!("{}: the port is in use now", sheet.path(key));
-            let remedy = "unless it is by the relay that this file is for, `serve` will not start";
+            let remedy = "unless the relay of this file uses it, `serve` will not start";
             sheet.note(&sheet.at(key), what, remedy);
         }
         Err(error) => lacking(sheet, key, error),
     }
 }
 
-/// What a listener with TLS shows.
+/// The certificate and key of a listener with TLS.
 pub(super) fn certificate(sheet: &Sheet<'_>, at: &Endpoint, tls: &Tls) {
     for (key, error) in check_certificates(at, tls) {
         lacking(sheet, key, error);
     }
 }
 
-/// An agent's program and its folder, or the secrets that are shown to it.
+/// An agent's program and folder, or the secrets that are sent to it.
 pub(super) fn agent(sheet: &Sheet<'_>, source: &Source) {
     match source {
         Source::Program(program) => {
@@ -100,7 +100,7 @@ pub(super) fn agent(sheet: &Sheet<'_>, source: &Source) {
     }
 }
 
-/// The files of what an agent is shown: each by itself, and then whether they go together.
+/// The files with secrets for an agent: each by itself, and then both together.
 fn secrets(sheet: &Sheet<'_>, remote: &RemoteArgs) {
     let headers = RemoteArgs {
         header_file: remote.header_file.clone(),
@@ -112,7 +112,7 @@ fn secrets(sheet: &Sheet<'_>, remote: &RemoteArgs) {
     };
     let fault = |key, args: &RemoteArgs| {
         let what = args.set_up(&mut Setup::default()).err();
-        // It begins with the flag, which is called as the key is.
+        // The text begins with the flag, which has the same name as the key.
         let what = what.map(|what| match what.split_once(": ") {
             Some((_, what)) => what.to_owned(),
             None => what,
@@ -128,12 +128,12 @@ fn secrets(sheet: &Sheet<'_>, remote: &RemoteArgs) {
     }
 }
 
-/// A folder that files are put into. It is made when it is not there, if that can be done.
+/// A folder for new files. It is created later if it does not exist and can be created.
 pub(super) fn folder(sheet: &Sheet<'_>, key: &'static str, folder: &Path) {
     let there = folder.ancestors().find(|path| path.exists());
     let there = there.unwrap_or_else(|| Path::new("/"));
     if !there.is_dir() {
-        let what = format!("{} is no folder", there.display());
+        let what = format!("{} is not a folder", there.display());
         missing(sheet, key, &what);
     } else if let Err(fault) = access(there, Access::WRITE_OK | Access::EXEC_OK) {
         let what = format!("nothing can be written to {} ({fault})", there.display());
@@ -141,7 +141,7 @@ pub(super) fn folder(sheet: &Sheet<'_>, key: &'static str, folder: &Path) {
     }
 }
 
-/// A file that is made in a folder which has to be there.
+/// A new file in a folder that must exist.
 pub(super) fn file(sheet: &Sheet<'_>, key: &'static str, file: &Path) {
     let parent = file.parent().unwrap_or_else(|| Path::new("/"));
     if parent.is_dir() {
@@ -159,7 +159,7 @@ fn missing(sheet: &Sheet<'_>, key: &'static str, what: &str) {
     sheet.fault(&sheet.at(key), format!("{}: {what}", sheet.path(key)));
 }
 
-/// What could not be opened with what the key says.
+/// Reports that the value of a key cannot be used.
 fn lacking(sheet: &Sheet<'_>, key: &'static str, error: OpenError) {
     let at = sheet.at(key);
     match error.remedy {
@@ -168,7 +168,7 @@ fn lacking(sheet: &Sheet<'_>, key: &'static str, error: OpenError) {
     }
 }
 
-/// A sentence, as it stands behind a semicolon.
+/// A sentence turned into a clause after a semicolon.
 fn clause(sentence: &str) -> String {
     let mut letters = sentence.chars();
     let first = letters.next().map(|letter| letter.to_ascii_lowercase());

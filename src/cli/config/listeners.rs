@@ -1,7 +1,4 @@
-//! `[[listeners]]`: where clients connect.
-//!
-//! Not here: which options go together on one listener (see `cli::listeners`), for flags say the
-//! same.
+//! `[[listeners]]`: where clients connect. `cli::listeners` parses the options that are also flags.
 
 use super::agents::Names;
 use super::here;
@@ -94,7 +91,7 @@ fn listener(
     })
 }
 
-/// The agents that clients may name there, and that of those who name none.
+/// The agents that clients of a listener may name, and the agent of those that name none.
 fn served(sheet: &Sheet<'_>, agents: &Names) -> (Option<Vec<String>>, Option<String>) {
     let served = sheet.texts("agents");
     for name in served.iter().flatten() {
@@ -112,7 +109,7 @@ fn served(sheet: &Sheet<'_>, agents: &Names) -> (Option<Vec<String>>, Option<Str
     (served, default_agent)
 }
 
-/// Finds fault with what means nothing at such an endpoint, and with what is missing there.
+/// Reports keys that do not apply to this endpoint, and missing ones.
 fn check_keys(sheet: &Sheet<'_>, endpoint: &Spot<Endpoint>) {
     let at = &endpoint.value;
     let is_web = matches!(at, Endpoint::Web(_));
@@ -126,14 +123,14 @@ fn check_keys(sheet: &Sheet<'_>, endpoint: &Spot<Endpoint>) {
                 "no-elephant",
             ][..],
             is_web,
-            "listeners that begin with HTTP",
+            "HTTP and WebSocket listeners",
             None,
         ),
         (
             &["agent-connect"],
             streams,
             "http:// and https:// listeners",
-            Some("Agent Connect alone is listened for with agent-connect+http://"),
+            Some("for Agent Connect alone, listen at agent-connect+http://"),
         ),
         (
             &["tls-cert", "tls-key", "tls-client-ca"],
@@ -164,7 +161,7 @@ const fn is_tls(at: &Endpoint) -> bool {
     matches!(at, Endpoint::Web(Web { tls: true, .. }))
 }
 
-/// Finds fault with a listener that nobody would guard.
+/// Reports a listener that is too exposed.
 fn guarded(sheet: &Sheet<'_>, endpoint: &Spot<Endpoint>, auth: &DoorArgs) {
     let Err(error) = check_exposure(&endpoint.value, auth) else {
         return;
@@ -173,10 +170,10 @@ fn guarded(sheet: &Sheet<'_>, endpoint: &Spot<Endpoint>, auth: &DoorArgs) {
         at if at.is_loopback() => "use ws:// or http://",
         Endpoint::Web(_) => {
             "use wss:// or https:// with `tls-cert` and `tls-key`, or 127.0.0.1 behind a proxy or \
-             ssh; or accept it with `dangerously-plaintext` in [auth]"
+             ssh; or accept the risk with `dangerously-plaintext` in [auth]"
         }
         _ => {
-            "use wss://, or 127.0.0.1 or a Unix socket behind ssh; or accept it with \
+            "use wss://, or 127.0.0.1 or a Unix socket behind ssh; or accept the risk with \
              `dangerously-no-auth` in [auth]"
         }
     };

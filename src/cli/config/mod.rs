@@ -1,26 +1,25 @@
-//! The configuration file, `acp-relay.toml`: several agents, several listeners, and all that flags
-//! can say.
+//! The configuration file, `acp-relay.toml`: several agents, several listeners, and the options
+//! that are also flags. Flags override the environment, which overrides the file.
 //!
-//! `place` finds the file, `sheet` reads one table of it and knows the place of everything, and
-//! `agents`, `listeners`, `sections` and `read` make a [`Config`] of it, or all its faults at once;
-//! `here` finds what this machine lacks. `command` is `acp-relay config`; `show` says what is in
-//! force, `page` how it looks, and `source` who has said so. Not here: what is done with it (see
-//! `serve`), and flags, which are stronger than the environment, which is stronger than the file.
+//! `file` finds the file, `table_reader` reads one table of it with positions, and `agents`,
+//! `listeners`, `sections` and `read` make a [`Config`] of it, or report all its faults;
+//! `local_checks` finds what is missing on this machine. `command` is `acp-relay config`; `show`
+//! and `report` print the effective configuration, with the `source` of each value.
 //!
 //! # Why
 //!
-//! **A file in the current directory is never picked up.** The file says which programs run.
-//! Whoever starts the relay inside a checkout, an unpacked archive or `/tmp` would otherwise run
-//! what a stranger has put there.
+//! **A file in the current directory is never used.** The file says which programs run. Starting
+//! the relay inside a checkout, an unpacked archive or `/tmp` would otherwise run programs that
+//! somebody else chose.
 //!
-//! **A file that others may write to is refused**, for the same reason, as ssh does with its own.
+//! **A file that others may write to is rejected**, for the same reason, as ssh does with its own.
 //!
-//! **The file of the user or of the system is read only when the command line says nothing** of
-//! what to serve. A command line that names an agent or a listener says all; a file that somebody
-//! has forgotten must not add a door to it.
+//! **The file of the user or of the system is read only when the command line does not say what to
+//! serve.** A command line that names an agent or a listener is complete; a forgotten file must not
+//! add a listener to it.
 //!
-//! **The tree is walked here, not by `serde`**, which gives up at the first fault; people who write
-//! such a file for the first time have several, and want all of them, each with its place.
+//! **The tree is walked here, not by `serde`**, which stops at the first fault; a first version of
+//! such a file has several, and all of them are reported, each with its position.
 
 mod agents;
 mod command;

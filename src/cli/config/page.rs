@@ -1,6 +1,4 @@
-//! The page that `config show` prints: lines of TOML, and behind each who has said so.
-//!
-//! Not here: which lines there are (see `show`), and who has said what (see `source`).
+//! The output of `config show`: lines of TOML, each with the source of its value.
 
 use std::ffi::OsString;
 use std::fmt::{Display, Write as _};
@@ -14,14 +12,14 @@ use crate::cli::common::FramingChoice;
 use crate::cli::discretion;
 use crate::conversation::Choice;
 
-/// Where the remarks begin, in characters.
+/// The column of the comments, in characters.
 const COLUMN: usize = 56;
 
-/// The page that is shown.
+/// The report being written.
 pub(super) struct Page<'a> {
     text: String,
     pub(super) sources: &'a Sources<'a>,
-    /// The path of the table that is written, with a full stop behind it.
+    /// The path of the current table, with a trailing dot.
     table: String,
 }
 
@@ -34,17 +32,17 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// All that was written.
+    /// The whole text.
     pub(super) fn into_text(self) -> String {
         self.text
     }
 
-    /// The path of a key in the table that is written.
+    /// The path of a key in the current table.
     pub(super) fn path(&self, key: &str) -> String {
         format!("{}{key}", self.table)
     }
 
-    /// Begins a table.
+    /// Starts a table.
     pub(super) fn open(&mut self, heading: &str, path: &str) {
         let gap = if self.text.is_empty() { "" } else { "\n" };
         // Writing to a string does not fail.
@@ -52,7 +50,7 @@ impl<'a> Page<'a> {
         path.clone_into(&mut self.table);
     }
 
-    /// A key, its value in TOML, and who has said so.
+    /// Writes a key, its value in TOML, and the source of the value.
     pub(super) fn line(&mut self, key: &str, flag: Option<&str>, value: impl Display) {
         let from = self.sources.of(flag, &self.path(key));
         self.remarked(key, value, &from);
@@ -93,13 +91,13 @@ impl<'a> Page<'a> {
     }
 }
 
-/// One of the values that a flag takes.
+/// One of the values of an option, as TOML.
 pub(super) fn word<T: ValueEnum>(value: &T) -> String {
     let name = value.to_possible_value();
     quote(name.as_ref().map_or("", |name| name.get_name()))
 }
 
-/// A number as one, anything else as a text.
+/// A number as TOML, or any other text as a string.
 pub(super) fn number(text: &str) -> String {
     match text.parse::<u64>() {
         Ok(number) => number.to_string(),
@@ -121,7 +119,7 @@ pub(super) fn list(texts: &[String]) -> String {
     format!("[{}]", texts.join(", "))
 }
 
-/// A key as TOML has it.
+/// A key as TOML.
 pub(super) fn bare(key: &str) -> String {
     match is_bare(key) {
         true => key.to_owned(),
@@ -129,10 +127,10 @@ pub(super) fn bare(key: &str) -> String {
     }
 }
 
-/// A text in quotes, without what looks like a secret.
+/// A TOML string, with secrets redacted.
 pub(super) fn quote(text: &str) -> String {
     let text = discretion::clean(text);
     let quoted = serde_json::Value::from(&*text).to_string();
-    // A string of JSON is one of TOML, but for this.
+    // A JSON string is a TOML string, except for this character.
     quoted.replace('\u{7f}', "\\u007f")
 }

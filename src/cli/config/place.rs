@@ -1,6 +1,4 @@
-//! Where the configuration file is.
-//!
-//! Not here: what stands in it.
+//! Finds and reads the configuration file.
 
 use std::env;
 use std::fs::{self, File};
@@ -11,16 +9,16 @@ use std::string::FromUtf8Error;
 
 use crate::cli::{console, exit};
 
-/// The file's place below a folder of configuration.
+/// The file's path below a configuration directory.
 const BELOW: &str = "acp-relay/acp-relay.toml";
-/// The system's folder of configuration.
+/// The system's configuration directory.
 const SYSTEM: &str = "/etc";
-/// The bits of a file's mode that let others write to it.
+/// Mode bits that let other users write.
 const WRITABLE: u32 = 0o022;
-/// Longest file that is read, in bytes.
+/// Largest file that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// A file that was named, or found.
+/// The path of a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) struct Place(pub(in crate::cli) PathBuf);
 
@@ -30,9 +28,9 @@ impl Place {
         Self::usual().into_iter().find(|place| place.0.is_file())
     }
 
-    /// Where files are looked for, in that order.
+    /// The default paths, in the order of search.
     pub(in crate::cli) fn usual() -> Vec<Self> {
-        // The base directory specification has relative paths ignored.
+        // The XDG base directory specification says to ignore relative paths.
         let folder = |name| {
             env::var_os(name)
                 .map(PathBuf::from)
@@ -44,10 +42,10 @@ impl Place {
         folders.map(|folder| Self(folder.join(BELOW))).collect()
     }
 
-    /// Its text.
+    /// Reads the file.
     ///
     /// # Errors
-    /// Why it cannot be read, for a person, and the exit code.
+    /// The exit code, and why it cannot be read, as text for the user.
     pub(in crate::cli) fn text(&self) -> Result<String, (u8, String)> {
         let path = self.0.display();
         let read = || -> io::Result<Vec<u8>> {
@@ -70,41 +68,41 @@ impl Place {
         })
     }
 
-    /// Refuses a file whose programs somebody else could choose.
+    /// Rejects a file that other users could change, because it says which programs run.
     ///
     /// # Errors
-    /// Who else may write to it, and what to do, for a person.
+    /// Who may write to it and the remedy, as text for the user.
     pub(in crate::cli) fn check_owner(&self) -> Result<(), String> {
         let path = self.0.display();
         let about = fs::metadata(&self.0).map_err(|error| format!("{path}: {error}"))?;
         let ours = [0, rustix::process::geteuid().as_raw()].contains(&about.uid());
         if !ours {
             return Err(format!(
-                "{path} belongs to another user, who could choose what is run here; \
+                "{path} belongs to another user, who could choose which programs run here; \
                  make it yours with chown"
             ));
         }
-        // What is written to a device such as /dev/null is not what is read from it.
+        // Writing to a device such as /dev/null does not change what is read from it.
         if about.mode() & WRITABLE != 0 && !about.file_type().is_char_device() {
             return Err(format!(
-                "others may write to {path}, and so choose what is run here; \
-                 `chmod go-w {path}` keeps them out"
+                "other users may write to {path}, and so choose which programs run here; \
+                 run `chmod go-w {path}`"
             ));
         }
         Ok(())
     }
 
-    /// The folder that relative paths in it begin at.
+    /// The base folder of relative paths in the file.
     pub(super) fn folder(&self) -> PathBuf {
-        // Of `team.toml` the parent is empty, not absent.
+        // The parent of `team.toml` is empty, not absent.
         let parent = self.0.parent().filter(|path| !path.as_os_str().is_empty());
         let parent = parent.unwrap_or_else(|| Path::new("."));
-        // A folder that is gone is not one that anything could be found in.
+        // If the current directory was deleted, the path stays relative.
         std::path::absolute(parent).unwrap_or_else(|_| parent.to_owned())
     }
 }
 
-/// Where a file is not UTF-8, with line and column: `3:9: …`.
+/// The position of the first byte that is not UTF-8, with the message: `3:9: …`.
 fn not_text(error: &FromUtf8Error) -> String {
     let good = error.utf8_error().valid_up_to();
     let (before, rest) = error.as_bytes().split_at(good);

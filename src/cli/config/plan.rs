@@ -1,7 +1,6 @@
-//! What a configuration file says, once it is read.
+//! The content of a configuration file.
 //!
-//! What it leaves out is `None`, so that flags and the environment can be laid over it. Not here:
-//! reading it.
+//! Missing options are `None`, so that flags and the environment can override the file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,7 +22,7 @@ use crate::transport::{Endpoint, Front, Tls};
 /// A whole file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::cli) struct Config {
-    /// The agent of those who name none.
+    /// The agent of clients that name none.
     pub(in crate::cli) default_agent: Option<String>,
     /// By name.
     pub(in crate::cli) agents: BTreeMap<String, AgentPart>,
@@ -31,13 +30,13 @@ pub(in crate::cli) struct Config {
     pub(in crate::cli) record: RecordPart,
     pub(in crate::cli) limits: Vec<Setting>,
     pub(in crate::cli) log: LogArgs,
-    /// Where monitoring is answered.
+    /// The address of the admin listener.
     pub(in crate::cli) admin: Option<admin::Place>,
     pub(in crate::cli) agent_connect: AgentConnectArgs,
-    /// What becomes of agents of which nothing is said.
+    /// The default for agents that do not set it.
     pub(in crate::cli) on_disconnect: Option<OnDisconnect>,
     pub(in crate::cli) traces: TracesPart,
-    /// Who may come in.
+    /// Options of admission.
     pub(in crate::cli) auth: DoorArgs,
     /// The user's mapping tables, and folders of them.
     pub(in crate::cli) tables: Vec<PathBuf>,
@@ -51,28 +50,28 @@ pub(in crate::cli) struct AgentPart {
     pub(in crate::cli) source: Source,
     pub(in crate::cli) dialect: Option<Choice>,
     pub(in crate::cli) framing: Option<FramingChoice>,
-    /// Whether its conversations are recorded where others are.
+    /// Whether its conversations are recorded, if recording is on.
     pub(in crate::cli) record: bool,
     pub(in crate::cli) limits: Vec<Setting>,
-    /// What becomes of it when its client's connection breaks.
+    /// What to do when its client's connection breaks.
     pub(in crate::cli) on_disconnect: Option<OnDisconnect>,
-    /// What it is answered where nobody can be asked.
+    /// The answer to its permission requests when no client can be asked.
     pub(in crate::cli) unasked: Option<Unasked>,
 }
 
 impl AgentPart {
-    /// Whether it is behind Agent Connect.
+    /// Whether it is reached by Agent Connect.
     pub(in crate::cli) const fn is_rest(&self) -> bool {
         matches!(&self.source, Source::Endpoint(at, _) if is_own(at))
     }
 }
 
-/// Where an agent comes from.
+/// How an agent is reached.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::cli) enum Source {
-    /// It is started.
+    /// It is started as a process.
     Program(Program),
-    /// It listens.
+    /// It listens at an endpoint.
     Endpoint(Endpoint, RemoteArgs),
 }
 
@@ -84,10 +83,10 @@ pub(in crate::cli) struct ListenerPart {
     pub(in crate::cli) tls: Tls,
     pub(in crate::cli) framing: Option<FramingChoice>,
     pub(in crate::cli) dialect: Option<Choice>,
-    /// The agents that its clients may name; all when not given.
+    /// The agents that its clients may name; all if `None`.
     pub(in crate::cli) agents: Option<Vec<String>>,
     /// The path below which Agent Connect is served beside ACP.
     pub(in crate::cli) agent_connect: Option<String>,
-    /// The agent of those who name none, instead of the file's.
+    /// The agent of clients that name none, instead of the file's default.
     pub(in crate::cli) default_agent: Option<String>,
 }

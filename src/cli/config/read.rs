@@ -1,7 +1,5 @@
-//! The text of a file made into a [`Config`], or into all its faults.
-//!
-//! Not here: its agents and listeners (see `agents`, `listeners`), what else it holds (see
-//! `sections`), and a single table (see `sheet`).
+//! Reads the text of a file into a [`Config`], or all its faults. `agents`, `listeners` and
+//! `sections` read its parts.
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
@@ -23,36 +21,37 @@ use crate::conversation::Choice;
 use crate::dialect::Library;
 use crate::transport::Endpoint;
 
-/// Most faults of syntax that are told one by one. Where there are more, the file is mostly not
-/// TOML, and each line of it is a fault.
+/// Most syntax faults that are reported one by one. A file with more is mostly not TOML, and each
+/// of its lines is a fault.
 const SYNTAX: usize = 10;
 
-/// How far is looked for faults.
+/// Which faults are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cli) enum Look {
-    /// At the words alone: flags may change what they come to, and `serve` sees for itself what
-    /// there is on this machine.
+    /// Those in the values themselves: flags may override their combination, and `serve` itself
+    /// finds what is missing on this machine.
     Words,
-    /// At what `serve` would refuse if it were started with the file and nothing else.
+    /// Also what `serve` would reject with the file and no flags.
     Whole,
-    /// The same, and at what has to be there on this machine.
+    /// Also what is missing on this machine.
     Here,
 }
 
-/// What is looked at while a file is read.
+/// What the functions that read the parts of a file need.
 #[derive(Debug)]
 pub(super) struct Context {
-    /// Where relative paths begin.
+    /// The base of relative paths.
     pub(super) folder: PathBuf,
     pub(super) look: Look,
-    /// The file names no tables of its own, so that it is known which dialects may be named.
+    /// Whether the file names no tables of its own, so that all dialects are known.
     builtin: bool,
-    /// Those, once one is named: reading them takes longer than all the rest.
+    /// The built-in dialects, loaded when one is named, because that takes longer than all the
+    /// rest.
     dialects: OnceCell<Option<Library>>,
 }
 
 impl Context {
-    /// The dialects that may be named, if that is known.
+    /// The dialects that may be named, if they are known.
     fn dialects(&self) -> Option<&Library> {
         if !self.builtin {
             return None;
@@ -63,7 +62,7 @@ impl Context {
     }
 }
 
-/// Reads a configuration file's text.
+/// Reads the text of a configuration file.
 ///
 /// # Errors
 /// All its faults.
@@ -75,13 +74,13 @@ pub(in crate::cli) fn read(place: &Place, text: &str, look: Look) -> Result<Conf
     }
 }
 
-/// The same, with what was found whatever it is worth.
+/// The same, but returns the faults and notes in any case.
 pub(super) fn judge(place: &Place, text: &str, look: Look) -> (Config, Faults) {
     let (tree, mut broken) = DeTable::parse_recoverable(text);
     let found = Found::default();
     let file = place.0.display().to_string();
     broken.sort_by_key(|error| error.span().map_or(0, |at| at.start));
-    // A value that is not closed takes in all that follows, and each line of that is a fault.
+    // An unclosed value includes everything after it, and each following line is a fault.
     let unclosed = |error: &Error| {
         error.message().starts_with("unclosed array,")
             || error.message().starts_with("unclosed inline table,")
@@ -97,10 +96,10 @@ pub(super) fn judge(place: &Place, text: &str, look: Look) -> (Config, Faults) {
         found.add(fault);
     }
     if let Some(mut next) = broken.next() {
-        next.what = format!("{} more faults of syntax from here on", 1 + broken.count());
+        next.what = format!("{} more syntax faults from here on", 1 + broken.count());
         found.add(next.with_remedy("is this a TOML file?"));
     }
-    // What can be read of a file that is not TOML may mean something else than was meant.
+    // The readable parts of a file that is not TOML may mean something else than intended.
     if !found.is_empty() {
         return (
             Config::default(),
@@ -112,8 +111,8 @@ pub(super) fn judge(place: &Place, text: &str, look: Look) -> (Config, Faults) {
     (config, Faults::new(&file, text, found.into_inner()))
 }
 
-/// All that is wrong with the text of a configuration file, a line each, as `config check
-/// --elsewhere` says it; `None` when nothing is. Looks at no file.
+/// All faults in the text of a configuration file, a line each, as `config check --other-machine`
+/// prints them; `None` if there are none. Accesses no file.
 #[must_use]
 pub fn faults(text: &str) -> Option<String> {
     let place = Place("acp-relay.toml".into());
@@ -121,7 +120,7 @@ pub fn faults(text: &str) -> Option<String> {
     faults.map(|faults| faults.to_string())
 }
 
-/// What the file says.
+/// The content of the file.
 fn config(sheet: &Sheet<'_>, folder: PathBuf, look: Look) -> Config {
     let dialects = sheet.sheet("dialects");
     let own = |key| {
@@ -199,14 +198,14 @@ fn config(sheet: &Sheet<'_>, folder: PathBuf, look: Look) -> Config {
     }
 }
 
-/// The agent of those who name none.
+/// The agent of clients that name none.
 pub(super) fn default_agent(sheet: &Sheet<'_>, agents: &Names) -> Option<String> {
     let name = sheet.text("default-agent")?;
     known_agent(sheet, "default-agent", &name.value, &name.at, agents);
     Some(name.value)
 }
 
-/// Finds fault with a name that no agent has.
+/// Reports a name that no agent has.
 pub(super) fn known_agent(
     sheet: &Sheet<'_>,
     key: &str,
@@ -227,7 +226,7 @@ pub(super) fn known_agent(
     );
 }
 
-/// A dialect by name.
+/// Reads a dialect's name.
 pub(super) fn dialect(sheet: &Sheet<'_>, context: &Context) -> Option<Choice> {
     sheet.read("dialect", |text| {
         let Ok(choice) = tongues::choice(text);
@@ -240,7 +239,7 @@ pub(super) fn dialect(sheet: &Sheet<'_>, context: &Context) -> Option<Choice> {
     })
 }
 
-/// One of the values that a flag takes.
+/// Reads one of the values of an option.
 pub(super) fn one_of<T: ValueEnum>(sheet: &Sheet<'_>, key: &'static str) -> Option<T> {
     sheet.read(key, |text| {
         T::from_str(text, false).map_err(|_| {
@@ -255,7 +254,7 @@ pub(super) fn one_of<T: ValueEnum>(sheet: &Sheet<'_>, key: &'static str) -> Opti
     })
 }
 
-/// A path, beginning at the file's folder.
+/// Reads a path, relative to the file's folder.
 pub(super) fn path(sheet: &Sheet<'_>, key: &'static str, context: &Context) -> Option<PathBuf> {
     sheet.read(key, |text| match text.is_empty() {
         true => Err("an empty path".to_owned()),
@@ -263,7 +262,7 @@ pub(super) fn path(sheet: &Sheet<'_>, key: &'static str, context: &Context) -> O
     })
 }
 
-/// The limits of the table `key`; `refuse` says why one may not stand there.
+/// The limits in the table `key`; `refuse` returns why one is not allowed there.
 pub(super) fn settings(
     sheet: &Sheet<'_>,
     key: &'static str,
@@ -291,7 +290,7 @@ pub(super) fn settings(
     settings
 }
 
-/// The end, whose two times are limits.
+/// The two limits in `[drain]`.
 fn drain(sheet: &Sheet<'_>) -> Vec<Setting> {
     let Some(sheet) = sheet.sheet("drain") else {
         return Vec::new();

@@ -1,7 +1,5 @@
-//! The tables of the file that are about the relay itself: `[auth]`, `[record]`, `[admin]`,
-//! `[agent-connect]`, `[traces]` and `[log]`. They say what flags say, under the same names.
-//!
-//! Not here: bounds and the end (see `read`).
+//! The tables `[auth]`, `[record]`, `[admin]`, `[agent-connect]`, `[traces]` and `[log]`. Their
+//! keys have the names of the flags.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +17,7 @@ use crate::cli::traces::{TracesPart, collector};
 use crate::cli::{admin, limits, listeners};
 use crate::recording::redact::Pattern;
 
-/// Who may come in, as the flags have it, and what those may use who show certificates.
+/// Options of admission, and the agents that each name in a certificate may use.
 pub(super) fn auth(sheet: &Sheet<'_>, context: &Context, agents: &Names) -> DoorArgs {
     let flag = |key| sheet.flag(key).unwrap_or(false);
     let auth = DoorArgs {
@@ -46,7 +44,7 @@ pub(super) fn auth(sheet: &Sheet<'_>, context: &Context, agents: &Names) -> Door
     auth
 }
 
-/// The names that may come in with a certificate, and the agents of each.
+/// The names accepted in certificates, and the agents of each.
 fn certificates(sheet: &Sheet<'_>, agents: &Names) -> Option<BTreeMap<String, Agents>> {
     let sheet = sheet.sheet("certificates")?;
     let named = sheet.tables().into_iter().map(|(name, sheet)| {
@@ -79,7 +77,7 @@ pub(super) fn record(sheet: &Sheet<'_>, context: &Context) -> RecordPart {
         sheet.fault_with(
             &sheet.at,
             "record: `dir` is missing",
-            "name the folder that recordings go to",
+            "name the folder for recordings",
         );
     }
     sheet.close();
@@ -89,7 +87,7 @@ pub(super) fn record(sheet: &Sheet<'_>, context: &Context) -> RecordPart {
     part
 }
 
-/// Where monitoring is answered.
+/// The address of the admin listener.
 pub(super) fn admin(
     sheet: &Sheet<'_>,
     context: &Context,
@@ -108,8 +106,8 @@ pub(super) fn admin(
     let own = place.endpoint();
     let same = |one: &&ListenerPart| one.endpoint == own || one.endpoint.shares_port(&own);
     if let Some(one) = listeners.iter().find(same) {
-        let what = format!("{} is at the same place already", one.endpoint);
-        sheet.fault_with(&at, what, "monitoring needs one of its own");
+        let what = format!("{} uses the same address", one.endpoint);
+        sheet.fault_with(&at, what, "monitoring needs an address of its own");
     } else if context.look == Look::Here {
         here::place(sheet, "listen", &own);
     }
@@ -123,7 +121,7 @@ pub(super) fn agent_connect(
 ) -> AgentConnectArgs {
     let args = AgentConnectArgs {
         store: path(sheet, "store", context),
-        unasked: one_of(sheet, "unasked"),
+        unasked: one_of(sheet, "default-permission"),
         allow_callback: sheet.list("allow-callback", listeners::read_host),
     };
     sheet.close();

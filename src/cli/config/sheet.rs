@@ -1,7 +1,7 @@
-//! One table of the file, read key by key.
+//! Reads one table of the file, key by key.
 //!
-//! What is not as expected is a fault at its place, and reading goes on. A key that nobody asked
-//! for is a fault as well, told when the sheet is closed. Not here: what the keys mean.
+//! An unexpected value is a fault at its position, and reading continues. A key that was never read
+//! is a fault as well, reported by `finish`.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -12,17 +12,17 @@ use toml::de::{DeTable, DeValue};
 
 use super::fault::Fault;
 
-/// How alike two words have to be for one to be offered for the other.
+/// Lowest similarity of two words for one to be suggested for the other.
 const ALIKE: f64 = 0.8;
 
-/// The faults found so far, by all sheets of a file.
+/// The faults of a file found so far.
 #[derive(Debug, Default)]
 pub(super) struct Found(RefCell<Vec<Fault>>);
 
-/// A table and its place.
+/// A table and its position.
 #[derive(Debug)]
 pub(super) struct Sheet<'f> {
-    /// How it is called, such as `agents.goose`; empty for the file itself.
+    /// Its path, such as `agents.goose`; empty for the whole file.
     name: String,
     pub(super) at: Range<usize>,
     table: &'f DeTable<'f>,
@@ -30,7 +30,7 @@ pub(super) struct Sheet<'f> {
     asked: RefCell<Vec<&'static str>>,
 }
 
-/// A value and its place.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Spot<T> {
     pub(super) at: Range<usize>,
@@ -67,12 +67,12 @@ impl<'f> Sheet<'f> {
         }
     }
 
-    /// Something is wrong at `at`.
+    /// Adds a fault at `at`.
     pub(super) fn fault(&self, at: &Range<usize>, what: impl Into<String>) {
         self.found.add(Fault::new(at, what));
     }
 
-    /// The same, and what to do about it.
+    /// Adds a fault with its remedy.
     pub(super) fn fault_with(
         &self,
         at: &Range<usize>,
@@ -82,8 +82,8 @@ impl<'f> Sheet<'f> {
         self.found.add(Fault::new(at, what).with_remedy(remedy));
     }
 
-    /// A word at `at` that is none of those known. What to do is to take the one that was probably
-    /// meant, or else what `otherwise` says.
+    /// Adds a fault about an unknown word at `at`. The remedy is the known word that was probably
+    /// meant, or else `otherwise`.
     pub(super) fn fault_unknown<'k>(
         &self,
         at: &Range<usize>,
@@ -97,7 +97,7 @@ impl<'f> Sheet<'f> {
         }
     }
 
-    /// Each of these keys that stands here is for something else.
+    /// Adds a fault for each of these keys that is present, because they are for something else.
     pub(super) fn fault_misplaced(
         &self,
         keys: &[&'static str],
@@ -113,18 +113,18 @@ impl<'f> Sheet<'f> {
         }
     }
 
-    /// Something is worth a word.
+    /// Adds a note.
     pub(super) fn note(&self, at: &Range<usize>, what: impl Into<String>, remedy: &str) {
         self.found
             .add(Fault::new(at, what).with_remedy(remedy).into_note());
     }
 
-    /// How it is called itself.
+    /// The path of this table.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// How a key of this sheet is called.
+    /// The path of a key in this table.
     pub(super) fn path(&self, key: &str) -> String {
         let key = match is_bare(key) {
             true => Cow::Borrowed(key),
@@ -136,17 +136,17 @@ impl<'f> Sheet<'f> {
         }
     }
 
-    /// Whether nothing stands there.
+    /// Whether the table has no entries.
     pub(super) fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
 
-    /// Where the key stands, or else the table.
+    /// The position of a key, or else of the table.
     pub(super) fn at(&self, key: &'static str) -> Range<usize> {
         self.has(key).unwrap_or_else(|| self.at.clone())
     }
 
-    /// Whether the key stands there; its value is not looked at.
+    /// The position of a key, if it is present; its value is not checked.
     pub(super) fn has(&self, key: &'static str) -> Option<Range<usize>> {
         self.value(key).map(|value| value.span())
     }
@@ -155,7 +155,7 @@ impl<'f> Sheet<'f> {
         self.value(key).and_then(|value| self.as_text(key, value))
     }
 
-    /// What `read` makes of a text, unless it says why not.
+    /// Converts a string with `read`, whose error is a fault.
     pub(super) fn read<T>(
         &self,
         key: &'static str,
@@ -164,7 +164,7 @@ impl<'f> Sheet<'f> {
         self.read_at(key, read).map(|read| read.value)
     }
 
-    /// The same, with its place.
+    /// The same, with the position.
     pub(super) fn read_at<T>(
         &self,
         key: &'static str,
@@ -188,18 +188,18 @@ impl<'f> Sheet<'f> {
         }
     }
 
-    /// A list of texts.
+    /// A list of strings.
     pub(super) fn texts(&self, key: &'static str) -> Option<Vec<Spot<String>>> {
         let value = self.value(key)?;
         let DeValue::Array(items) = value.get_ref() else {
             return self.unexpected(key, "a list of texts, [\"…\", \"…\"]", value);
         };
         let texts = items.iter().map(|item| self.as_text(key, item));
-        // What is no text is a fault by now; the others are read all the same.
+        // Values that are not strings are faults already; the others are still read.
         Some(texts.flatten().collect())
     }
 
-    /// A list of texts that `read` makes something of.
+    /// A list of strings, each converted with `read`.
     pub(super) fn list<T>(
         &self,
         key: &'static str,
@@ -213,7 +213,7 @@ impl<'f> Sheet<'f> {
         each.collect()
     }
 
-    /// A table within this one.
+    /// A table in this one.
     pub(super) fn sheet(&self, key: &'static str) -> Option<Self> {
         let value = self.value(key)?;
         match value.get_ref() {
@@ -238,7 +238,7 @@ impl<'f> Sheet<'f> {
         tables.collect()
     }
 
-    /// All entries, whatever their keys: each key with its value as text or number.
+    /// All entries with any keys: each key, and its value as text, which is a string or a number.
     pub(super) fn entries(&self) -> Vec<(Spot<String>, Spot<String>)> {
         let entries = self.table.iter().filter_map(|(key, value)| {
             let name = key.get_ref().to_string();
@@ -260,7 +260,7 @@ impl<'f> Sheet<'f> {
         entries.collect()
     }
 
-    /// All entries that are tables, whatever their keys.
+    /// All entries with any keys that are tables.
     pub(super) fn tables(&self) -> Vec<(Spot<String>, Self)> {
         let tables = self.table.iter().filter_map(|(key, value)| {
             let name = key.get_ref().to_string();
@@ -274,7 +274,7 @@ impl<'f> Sheet<'f> {
         tables.collect()
     }
 
-    /// All that was wanted has been asked for: what else stands there is not known.
+    /// Adds a fault for each key that was never read.
     pub(super) fn close(&self) {
         let known = self.asked.borrow();
         for key in self.table.keys() {
@@ -330,7 +330,7 @@ impl<'f> Sheet<'f> {
     }
 }
 
-/// Whether TOML has this key without quotes.
+/// Whether TOML allows this key without quotes.
 pub(super) fn is_bare(key: &str) -> bool {
     let bare = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     !key.is_empty() && key.bytes().all(bare)

@@ -1,8 +1,6 @@
-//! `config show`: what `serve` would do with this file, this environment and this command line, as a
-//! file, and behind each line who has said so.
-//!
-//! Values of variables and headers are left out, and so is what looks like a secret. Not here: how
-//! the page is written (see `page`), and who has said what (see `source`).
+//! `config show`: the effective configuration of `serve` for this file, environment and command
+//! line, as a file in which each line names its source. Values of variables and headers are left
+//! out, and secrets are redacted.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -21,13 +19,13 @@ use crate::cli::traces::TracesPart;
 use crate::cli::{limits, serve};
 use crate::transport::{Endpoint, Launch};
 
-/// Stands for what may be a secret.
+/// Replaces a value that may be secret.
 const HIDDEN: &str = "\"‹hidden›\"";
 
-/// The page of what is in force. `log` is what the command line says of the log.
+/// The text of the effective configuration. `log` has the log options of the command line.
 ///
 /// # Errors
-/// What does not go together, for a person.
+/// The options are inconsistent.
 pub(super) fn show(
     args: &Serve,
     file: &Config,
@@ -51,7 +49,7 @@ pub(super) fn show(
 }
 
 impl Page<'_> {
-    /// What stands above all tables.
+    /// The keys before all tables.
     fn whole(&mut self, args: &Serve, file: &Config) {
         self.maybe("default-agent", None, file.default_agent.as_deref());
         let kept = args.on_disconnect.or(file.on_disconnect);
@@ -66,7 +64,7 @@ impl Page<'_> {
         }
     }
 
-    /// A listener; `own` is its place among those of the file.
+    /// A listener; `own` is its index among those of the file.
     fn listener(&mut self, args: &Serve, part: &ListenerPart, own: Option<usize>) {
         let table = own.map_or_else(String::new, |index| format!("listeners.{index}."));
         self.open("[[listeners]]", &table);
@@ -113,7 +111,7 @@ impl Page<'_> {
             }
             (None, None) => ("command", "command", words(&args.command)),
         };
-        // It has no name; this one is nobody else's.
+        // It has no name in the file.
         self.open("[agents.default]", "");
         self.line(key, Some(id), value);
         self.tongue(args.common.agent_dialect(), "agent-dialect");
@@ -137,7 +135,7 @@ impl Page<'_> {
         }
         if let Some(unasked) = part.unasked {
             let unasked = args.agent_connect.unasked.unwrap_or(unasked);
-            self.line("unasked", Some("unasked"), word(&unasked));
+            self.line("default-permission", Some("default_permission"), word(&unasked));
         }
         if !part.limits.is_empty() {
             let table = format!("agents.{name}.limits.");
@@ -229,7 +227,7 @@ impl Page<'_> {
         ] {
             if said && !value {
                 let line = self.sources.of(None, &self.path(key));
-                self.remarked(key, value, &format!("the command line, against {line}"));
+                self.remarked(key, value, &format!("the command line, overriding {line}"));
             } else {
                 self.line(key, Some(flag), value);
             }
@@ -306,7 +304,7 @@ impl Page<'_> {
             self.line("store", Some("store"), path(store));
         }
         let unasked = args.unasked.unwrap_or_default();
-        self.line("unasked", Some("unasked"), word(&unasked));
+        self.line("default-permission", Some("default_permission"), word(&unasked));
         let hosts = &args.allow_callback;
         self.list("allow-callback", Some("allow_callback"), hosts);
     }

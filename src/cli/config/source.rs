@@ -1,6 +1,4 @@
-//! Who has said something: the command line, the environment, a line of the file, or nobody.
-//!
-//! Not here: what was said (see `show`).
+//! The source of a value: a flag, a variable, a line of the file, or the default.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +7,9 @@ use clap::{ArgMatches, Command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// All that was said.
+/// All sources.
 pub(super) struct Sources<'a> {
-    /// The command line, and what may stand on it.
+    /// The parsed command line, and its definition.
     pub(super) said: &'a ArgMatches,
     pub(super) command: &'a Command,
     /// Lines of the file, from 1, by the paths of keys: `auth.require-token`,
@@ -20,14 +18,14 @@ pub(super) struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Who has said what the flag `id`, if there is one, and the key `path` mean.
+    /// The source of the value of the flag `id`, if there is one, and the key `path`.
     pub(super) fn of(&self, id: Option<&str>, path: &str) -> String {
         id.and_then(|id| self.flag(id))
             .or_else(|| Some(format!("line {}", self.lines.get(path)?)))
             .unwrap_or_else(|| "default".to_owned())
     }
 
-    /// The same where only the command line or the environment can have said it.
+    /// The same for the command line and the environment only.
     fn flag(&self, id: &str) -> Option<String> {
         let mut flags = self.command.get_arguments();
         let flag = flags.find(|flag| flag.get_id() == id)?;

@@ -1,7 +1,7 @@
-//! A small agent: it greets more warmly, if it may.
+//! A small agent without a model.
 //!
-//! It plans, reads a file through the editor, asks for permission to change it, writes it through
-//! the editor, and says so. Not here: a mind.
+//! It sends a plan, reads a file through the editor, asks for permission to change it, and writes
+//! it through the editor.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::talk::{Failure, Talk};
 use crate::transport::registry;
 use crate::transport::{Endpoint, Setup};
 
-/// Plays the agent on our stdin and stdout until the client leaves.
+/// Runs the agent on our stdin and stdout until the client closes.
 pub(super) async fn play() -> Result<(), Failure> {
     let mut talk = Talk::over(registry::connect(&Endpoint::Stdio, &Setup::default()).await?);
     let mut folder = String::new();
@@ -112,14 +112,14 @@ async fn update(talk: &mut Talk, update: Value) -> Result<(), Failure> {
     .await
 }
 
-/// Asks the client and waits; the demo's client says nothing else meanwhile.
+/// Sends a request to the client and waits; the demo's client sends nothing else meanwhile.
 async fn request(talk: &mut Talk, method: &str, params: Value) -> Result<Value, Failure> {
     let id = talk.ask(method, params).await?;
     loop {
         let message = talk
             .hear()
             .await?
-            .ok_or("the client left in the middle of a turn")?;
+            .ok_or("the client closed in the middle of a turn")?;
         if message["id"] == id && message.get("method").is_none() {
             return match message.get("result") {
                 Some(result) => Ok(result.clone()),

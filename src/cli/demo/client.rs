@@ -1,4 +1,4 @@
-//! A small client: starts the relays, takes one turn, and shows it as it happens.
+//! A small client: starts the relays, runs one turn, and shows it as it happens.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,21 +14,21 @@ use crate::cli::console;
 use crate::transport::registry;
 use crate::transport::{Endpoint, Link, Setup, StopStep};
 
-/// How often the serving relay's stderr is looked at until it says where it listens, and how long.
+/// How often the serving relay's stderr is read until it has the address, and for how long.
 const PACE: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const BEFORE: &str = "hello, reader\n";
 
-/// Nobody could have seen it.
+/// The output cannot be printed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot print: {0}")]
 pub(super) struct Unshown(std::io::Error);
 
-/// A folder that goes away with its owner.
+/// A temporary folder. Drop removes it.
 struct Folder(PathBuf);
 
-/// Plays the client, with everything it needs.
+/// Runs the client, with everything it needs.
 pub(super) async fn play(deny: bool) -> Result<(), Failure> {
     let program = std::env::current_exe()?.into_os_string();
     let folder = Folder::new()?;
@@ -77,15 +77,15 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
     show(&format!("the connecting relay ended with {exit}"))?;
     stop(serve).await?;
     if (after == BEFORE) != deny {
-        return Err("the file is not what the turn should have left".into());
+        return Err("the file does not have the expected content after the turn".into());
     }
     show(
-        "\nYours now:  acp-relay serve -- YOUR-AGENT   and, as the editor's agent,   acp-relay connect ENDPOINT",
+        "\nNext:  acp-relay serve -- YOUR-AGENT   and, as the editor's agent,   acp-relay connect ENDPOINT",
     )?;
     Ok(())
 }
 
-/// Starts the relay beside the agent and returns where it listens.
+/// Starts the relay of the agent and returns its address.
 async fn start_serve(program: &OsString) -> Result<(Link, String), Failure> {
     let mut words: Vec<OsString> = vec![program.clone()];
     words.extend(["serve", "--listen", "ws://127.0.0.1:0", "--"].map(OsString::from));
@@ -115,7 +115,7 @@ async fn stop(mut serve: Link) -> Result<(), Unshown> {
     show(&format!("the serving relay ended with {exit}"))
 }
 
-/// Asks the agent, serving what it asks meanwhile.
+/// Sends a request to the agent, and answers the agent's requests meanwhile.
 async fn ask(
     talk: &mut Talk,
     folder: &Path,
@@ -129,7 +129,7 @@ async fn ask(
         let message = talk
             .hear()
             .await?
-            .ok_or("the agent left in the middle of a turn")?;
+            .ok_or("the agent closed in the middle of a turn")?;
         match (
             message.get("method").and_then(Value::as_str),
             message.get("id"),
@@ -150,11 +150,11 @@ async fn ask(
     }
 }
 
-/// Does what the agent asks of an editor.
+/// Performs a request of the agent as an editor does.
 fn serve_agent(folder: &Path, deny: bool, method: &str, params: &Value) -> Result<Value, Failure> {
     let path = Path::new(params["path"].as_str().unwrap_or_default());
     if method.starts_with("fs/") && path.parent() != Some(folder) {
-        return Err(format!("the agent reached for {}", path.display()).into());
+        return Err(format!("the agent requested {}", path.display()).into());
     }
     match method {
         "fs/read_text_file" => {
@@ -180,15 +180,15 @@ fn serve_agent(folder: &Path, deny: bool, method: &str, params: &Value) -> Resul
             let kind = if deny { "reject_once" } else { "allow_once" };
             let options = params["options"]
                 .as_array()
-                .ok_or("a permission without options")?;
+                .ok_or("a permission request without options")?;
             let chosen = options
                 .iter()
                 .find(|option| option["kind"] == kind)
-                .ok_or("no such option")?;
+                .ok_or("a permission request without the expected option")?;
             show(&format!("    ▶ {}", text(&chosen["name"])))?;
             Ok(json!({ "outcome": { "outcome": "selected", "optionId": chosen["optionId"] } }))
         }
-        other => Err(format!("the agent asked for {other}").into()),
+        other => Err(format!("the agent called {other}").into()),
     }
 }
 
@@ -212,7 +212,7 @@ fn show_update(update: &Value) -> Result<(), Unshown> {
     Ok(())
 }
 
-/// Shows a line to the person at the terminal, who may have left; the demo goes on.
+/// Shows a line to the person at the terminal; the demo continues if stdout is closed.
 fn show(line: &str) -> Result<(), Unshown> {
     console::show(line).map_err(Unshown)
 }

@@ -1,8 +1,8 @@
-//! `acp-relay demo`: the main job on embedded parts.
+//! `acp-relay demo`: a complete turn through two relays.
 //!
 //! A small agent runs behind `acp-relay serve`, a small client starts `acp-relay connect`, and one
-//! whole turn passes through both relays over a WebSocket: real processes, the real message path.
-//! Only the agent's mind is made up. Not here: anything the relay itself needs.
+//! turn passes through both relays over a WebSocket: real processes, the real message path. Only
+//! the agent has no model.
 
 mod agent;
 mod client;

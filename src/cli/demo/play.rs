@@ -1,4 +1,4 @@
-//! Plays one part of the demo.
+//! Runs one part of the demo.
 
 use std::process::ExitCode;
 
@@ -10,13 +10,13 @@ use super::{agent, client};
 use crate::cli::{cli, exit, processes, runtime, shutdown};
 use crate::proxy::Stop;
 
-/// What `demo` is asked for.
+/// Arguments of `demo`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Demo {
     /// Refuse the agent's edit instead of allowing it
     #[arg(long)]
     deny: bool,
-    /// Which part to play; the others are started by it
+    /// Which part to run; it starts the others
     #[arg(long, value_enum, default_value_t, hide = true)]
     part: Part,
 }
@@ -40,11 +40,11 @@ pub(in crate::cli) fn run(args: &Demo) -> ExitCode {
     }
 }
 
-/// Plays the client, until it is told to stop: dropping the play removes all it has made.
+/// Runs the client until it is asked to stop; dropping the future removes everything it created.
 async fn lead(deny: bool) -> ExitCode {
     let stop = Stop::default();
     if let Err(error) = shutdown::watch(stop.clone()) {
-        let error = format!("cannot listen for signals: {error}");
+        let error = format!("cannot handle signals: {error}");
         return cli::fail(exit::SYSTEM, &error);
     }
     tokio::select! {
@@ -59,7 +59,7 @@ fn outcome(end: Result<(), Failure>) -> ExitCode {
         Err(error) if error.is::<client::Unshown>() => cli::fail(exit::SYSTEM, &error),
         Err(error) => cli::fail(
             exit::UNAVAILABLE,
-            &format!("the demo came to nothing: {error}"),
+            &format!("the demo failed: {error}"),
         ),
     }
 }

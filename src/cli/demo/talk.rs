@@ -1,4 +1,4 @@
-//! A JSON-RPC conversation over a link, one message at a time.
+//! JSON-RPC over a link, one message at a time.
 
 use std::future::poll_fn;
 
@@ -8,10 +8,10 @@ use crate::jsonrpc::framing::Cut;
 use crate::jsonrpc::{Farewell, Frame};
 use crate::transport::Link;
 
-/// Why a part of the demo cannot go on.
+/// Why a part of the demo cannot continue.
 pub(super) type Failure = Box<dyn std::error::Error>;
 
-/// One end of a conversation.
+/// One end of the link.
 pub(super) struct Talk {
     link: Link,
     next_id: u64,
@@ -57,7 +57,7 @@ impl Talk {
             .await
     }
 
-    /// Ends our stream and waits until the other end has exited.
+    /// Closes our stream and waits until the other end has exited.
     pub(super) async fn leave(mut self) -> Result<crate::jsonrpc::Exit, Failure> {
         poll_fn(|cx| self.link.tx.poll_close(cx, Farewell::Done)).await?;
         while self.hear().await?.is_some() {}

@@ -1,6 +1,6 @@
-//! `acp-relay dialect check`: mapping tables against the laws, their examples included.
+//! `acp-relay dialect check`: validates mapping tables and runs their examples.
 //!
-//! All faults of all files are told at once. Not here: the laws (see `crate::dialect`).
+//! Reports all faults of all files at once; `crate::dialect` has the validation.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -13,24 +13,24 @@ use super::shelf::{Shelf, Source, Trouble, files, read};
 use crate::cli::console::{self, counted};
 use crate::dialect::{Fault, Unknown};
 
-/// What `check` is asked for.
+/// The arguments of `check`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 0 no fault; 1 faults; 64 usage; 65 a table given with --table has faults; 66 a file cannot be read."
 )]
 pub(super) struct Check {
-    /// Tables, or folders of them; all known tables when none is named
+    /// Tables, or folders of tables; without any, all known tables are checked
     files: Vec<PathBuf>,
-    /// Print an object for a program instead
+    /// Print a JSON object instead
     #[arg(long)]
     json: bool,
 }
 
-/// What came of one file.
+/// The result of one file.
 struct Checked {
     file: String,
     text: String,
-    /// The table, when it could be read.
+    /// The table, if it is valid by itself.
     source: Option<Source>,
     faults: Vec<Fault>,
 }
@@ -59,7 +59,7 @@ pub(super) fn run(args: &Check, mut shelf: Shelf) -> ExitCode {
     console::print(&text, code)
 }
 
-/// Adds all files before the first is judged, for they may build on each other.
+/// Adds all files before it checks the first, because they may extend each other.
 fn check(paths: &[PathBuf], shelf: &mut Shelf) -> Result<Vec<Checked>, Trouble> {
     let mut checked: Vec<Checked> = Vec::new();
     if paths.is_empty() {
@@ -101,7 +101,7 @@ fn check(paths: &[PathBuf], shelf: &mut Shelf) -> Result<Vec<Checked>, Trouble> 
     Ok(checked)
 }
 
-/// The faults that show only among the other tables.
+/// The faults that depend on the other tables.
 fn carried_out(source: &Source, shelf: &Shelf) -> Vec<Fault> {
     let table = &source.table;
     if let Err(unknown) = shelf.library.program(&table.name) {
@@ -135,7 +135,7 @@ fn carried_out(source: &Source, shelf: &Shelf) -> Vec<Fault> {
     faults
 }
 
-/// The tables that a faulty one builds on and that are not known.
+/// A fault for each unknown table that a faulty table extends.
 fn strangers(file: &str, text: &str, shelf: &Shelf) -> Vec<Fault> {
     let table: Value = serde_json::from_str(text).unwrap_or_default();
     let names = ["extends", "reads"]
@@ -206,7 +206,7 @@ fn as_text(one: &Checked) -> String {
         None => {
             let _ = writeln!(
                 text,
-                "{}: its examples were not run, for it cannot be read",
+                "{}: its examples were not run, because the table has faults",
                 one.file
             );
         }

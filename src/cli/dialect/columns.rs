@@ -1,11 +1,9 @@
-//! Text in columns.
-//!
-//! Not here: what stands in them.
+//! Plain text tables.
 
-/// Widest column but the last; what is wider pushes the rest of its line to the right.
+/// Maximum width of all columns but the last; a wider cell shifts the rest of its line.
 const WIDEST: usize = 52;
 
-/// Rows under each other, two spaces between their columns. The last column is as it is.
+/// Aligns the cells of `rows`, two spaces between columns. The last column is not padded.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {

@@ -1,6 +1,4 @@
 //! The command line of `acp-relay dialect`.
-//!
-//! Not here: what a subcommand does (each has its own file).
 
 use std::process::ExitCode;
 
@@ -9,7 +7,7 @@ use clap::{Args, Subcommand};
 use super::shelf::{Shelf, Tables};
 use super::{check, list, schema, show, test};
 
-/// What `dialect` is asked for.
+/// The arguments of `dialect`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Dialect {
     #[command(flatten)]
@@ -28,7 +26,7 @@ enum Command {
     Check(check::Check),
     /// The JSON Schema of mapping tables, for editors
     Schema,
-    /// Run golden vectors, messages in both columns, and say of each whether it passed
+    /// Run golden vectors, messages in both columns, and report which passed
     Test(test::Test),
 }
 

@@ -1,7 +1,7 @@
-//! Why a message was changed: the rules, their reasons, and what they touched.
+//! Explains why a message was changed: the rules, their reasons, and the changed places.
 //!
-//! What was touched is found by comparing the message before and after. Where several rules had a
-//! hand in it, all are named before all changes. Not here: translating.
+//! The changes are found by comparing the message before and after. If several rules applied, all
+//! rules are listed before all changes.
 
 use std::fmt::Write as _;
 
@@ -11,17 +11,17 @@ use super::passage::Stage;
 use crate::dialect::{Fired, Library, Note, Way};
 use crate::jsonrpc::{Frame, Side};
 
-/// Longest value that a person is shown.
+/// Maximum characters of a value in the text output.
 const SHOWN: usize = 160;
 
-/// One place that differs.
+/// One difference.
 struct Change {
     at: String,
     before: Option<Value>,
     after: Option<Value>,
 }
 
-/// One stage, explained.
+/// The explanation of one stage.
 pub(super) struct Explanation<'s> {
     line: u64,
     from: Side,
@@ -31,7 +31,7 @@ pub(super) struct Explanation<'s> {
 }
 
 impl<'s> Explanation<'s> {
-    /// `None` when nothing was changed and there is nothing to say.
+    /// `None` if nothing was changed and there are no notes.
     pub(super) fn of(
         line: u64,
         from: Side,
@@ -74,7 +74,7 @@ impl<'s> Explanation<'s> {
         }
     }
 
-    /// For a person, several lines.
+    /// Several lines of text.
     pub(super) fn text(&self) -> String {
         let (from, to) = self.ways();
         let before = value(&self.stage.before);
@@ -98,7 +98,7 @@ impl<'s> Explanation<'s> {
         }
         match self.stage.after.len() {
             1 => {}
-            0 => text.push_str("  does not go on\n"),
+            0 => text.push_str("  is not forwarded\n"),
             several => {
                 let _ = writeln!(text, "  becomes {several} messages");
             }
@@ -117,7 +117,7 @@ impl<'s> Explanation<'s> {
         text
     }
 
-    /// For a program, one object.
+    /// One JSON object.
     pub(super) fn json(&self) -> Value {
         let (from, to) = self.ways();
         let rule = |fired| json!({"rule": Fired::to_string(fired), "why": self.why(fired)});
@@ -148,7 +148,7 @@ impl<'s> Explanation<'s> {
     }
 }
 
-/// A note as a clause.
+/// A note in one line.
 pub(super) fn told(note: &Note) -> String {
     let rule = note
         .rule
@@ -178,7 +178,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// The places that differ, as deep as objects and lists of one length go together.
+/// Collects the differences; descends into objects and into lists of equal length.
 fn compare(at: &str, before: &Value, after: &Value, changes: &mut Vec<Change>) {
     let place = |name: &str| format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
     match (before, after) {

@@ -1,6 +1,4 @@
-//! `acp-relay dialect list`: the dialects that are known.
-//!
-//! Not here: what a dialect consists of (see `show`).
+//! `acp-relay dialect list`: the known dialects.
 
 use std::process::ExitCode;
 
@@ -12,11 +10,11 @@ use super::shelf::{Shelf, Source};
 use crate::cli::console;
 use crate::jsonrpc::Side;
 
-/// What `list` is asked for.
+/// The arguments of `list`.
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// Print an array for a program instead: name, title, aliases, speaker, extends, reads, dates,
-    /// file, builtin
+    /// Print a JSON array instead: name, title, aliases, speaker, extends, reads, dates, file,
+    /// builtin
     #[arg(long)]
     json: bool,
 }

@@ -1,9 +1,8 @@
-//! `acp-relay dialect …` and `acp-relay translate`: the mapping tables at a person's hand.
+//! `acp-relay dialect …` and `acp-relay translate`: work with mapping tables.
 //!
-//! One file for each subcommand: [`mod@list`] what is known, [`mod@show`] a table as two columns,
-//! [`mod@check`] a file against the laws, [`mod@schema`] of the format, [`mod@test`] golden
-//! vectors, and [`mod@translate`] messages. They all work on a [`mod@shelf`] of tables. Not here:
-//! translating, which is `crate::dialect`'s, and choosing the dialect of a running conversation.
+//! One file per subcommand: [`mod@list`] the tables, [`mod@show`] one in two columns, [`mod@check`]
+//! files, print the [`mod@schema`] of the format, [`mod@test`] golden vectors and
+//! [`mod@translate`] messages. All work on a set of [`mod@tables`]; `crate::dialect` translates.
 
 mod check;
 mod columns;

@@ -1,10 +1,9 @@
-//! A message's way from one dialect through canonical to another, with what was said before.
+//! Translates messages from one dialect through canonical to another, with conversation state.
 //!
-//! *Between* two peers there is one translation for each, as in a relay: the client speaks one
-//! dialect, the agent the other. A *whole* conversation in one dialect needs two for either
-//! dialect, because both sides spoke the first and both are to have spoken the second; each
-//! message is also shown to the translation across from it, so that answers find what they answer.
-//! Not here: rules (see `crate::dialect`), and lines (see `lines`).
+//! *Relay* mode has one translator for each peer, as in a relay: the client speaks one dialect, the
+//! agent another. *Convert* mode takes a conversation held in one dialect on both sides and
+//! produces it in another, so it needs two translators per dialect. Each message also passes the
+//! opposite translator, so that answers find their requests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,42 +12,42 @@ use crate::conversation::{Choice, Recognised, Speech};
 use crate::dialect::{Fired, Library, Note, Outcome, Unknown, Way};
 use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, Shape, Side, scan};
 
-/// The translations of a conversation.
+/// How a conversation is translated.
 pub(super) enum Passage {
     /// The client speaks one dialect, the agent another.
     Between(Pair),
-    /// Both spoke one dialect and are to have spoken another.
+    /// Both sides spoke one dialect; the output is in another.
     Whole { from: Box<Pair>, to: Box<Pair> },
 }
 
-/// A translation for each peer, as a relay has between them.
+/// One translator for each peer, as in a relay.
 #[derive(Debug)]
 pub(in crate::cli) struct Pair {
     speech: Speech,
-    /// The methods of open requests, by the side that asked: an answer may show a dialect.
+    /// The methods of open requests, by the side that sent them: an answer may reveal a dialect.
     asked: [HashMap<IdBuf, String>; 2],
 }
 
-/// What comes of one message at one peer's translation.
+/// The result of one message at one peer's translator.
 #[derive(Debug)]
 pub(in crate::cli) struct Turn {
-    /// What the peer's dialect was found to be.
+    /// The dialect that was detected for the peer.
     pub(in crate::cli) recognised: Option<Recognised>,
-    /// What goes back to the sender.
+    /// Messages for the sender.
     pub(in crate::cli) back: Vec<Frame>,
     pub(in crate::cli) stage: Stage,
 }
 
-/// What comes of one message.
+/// The result of one message.
 #[derive(Default)]
 pub(super) struct Carried {
-    /// What goes on.
+    /// Messages for the other side.
     pub(super) forward: Vec<Frame>,
-    /// What goes back to the sender.
+    /// Messages for the sender.
     pub(super) back: Vec<Frame>,
-    /// What was done, in order.
+    /// The translations made, in order.
     pub(super) stages: Vec<Stage>,
-    /// What the sender's dialect was found to be.
+    /// The dialect that was detected for the sender.
     pub(super) recognised: Option<Recognised>,
 }
 
@@ -77,12 +76,12 @@ impl Pair {
         })
     }
 
-    /// What a peer is taken to speak at present.
+    /// The dialect assumed for a peer at present.
     pub(in crate::cli) fn dialect(&self, peer: Side) -> &str {
         self.speech.dialect(peer)
     }
 
-    /// Turns what `peer` has said into canonical; a frame that is no message stays as it is.
+    /// Translates a frame from `peer` to canonical; a frame that is no message is not changed.
     pub(in crate::cli) fn read(&mut self, peer: Side, frame: &Frame) -> Turn {
         let Some(at) = envelope(frame) else {
             return self.turn(peer, Way::Read, frame, Outcome::default());
@@ -106,7 +105,7 @@ impl Pair {
         }
     }
 
-    /// Turns a canonical message into what `peer` speaks.
+    /// Translates a canonical message to the dialect of `peer`.
     pub(in crate::cli) fn write(&mut self, peer: Side, frame: &Frame) -> Turn {
         let outcome = envelope(frame).map(|at| self.speech.write(peer, frame, &at));
         self.turn(peer, Way::Write, frame, outcome.unwrap_or_default())
@@ -133,7 +132,7 @@ impl Pair {
 }
 
 impl Passage {
-    /// Carries one message of side `from`.
+    /// Translates one message of side `from`.
     pub(super) fn carry(&mut self, from: Side, frame: &Frame) -> Carried {
         let mut carried = Carried::default();
         match self {
@@ -147,7 +146,7 @@ impl Passage {
                     let said = pair.write(from.other(), &frame);
                     carried.forward.extend(said.stage.after.iter().cloned());
                     carried.stages.push(said.stage);
-                    // What is answered in canonical goes to the sender in its own dialect.
+                    // A canonical answer to the sender is translated to the sender's dialect.
                     for frame in said.back {
                         let told = pair.write(from, &frame);
                         carried.back.extend(told.stage.after.iter().cloned());
@@ -176,7 +175,7 @@ impl Passage {
     }
 }
 
-/// A request with the id it had, which its recorded answer will have, too.
+/// Restores the id of a request, because its recorded answer has that id.
 fn numbered_as(before: &Frame, after: Frame) -> Frame {
     let (Some(old), Some(new)) = (envelope(before), envelope(&after)) else {
         return after;

@@ -1,22 +1,20 @@
-//! The rows and guards of a rule as two columns.
-//!
-//! Not here: what stands around them (see `show`).
+//! The rows and guards of a rule in two columns.
 
 use serde_json::Value;
 
 use super::columns::table;
 
-/// Lines of four cells: dialect, arrow, canonical, and what is done.
+/// Lines of four cells: dialect, arrow, canonical, conversion.
 type Lines = Vec<Vec<String>>;
 
-/// A rule, or one of its cases, with all it does.
+/// A rule, or one of its cases, with all its parts.
 pub(super) fn case(case: &Value) -> String {
     let mut lines = Lines::new();
     body(case, 1, None, &mut lines);
     table(&lines)
 }
 
-/// The named shapes of the table called `from`.
+/// The named shapes of the table `from`.
 pub(super) fn shapes(from: &str, shapes: &Value) -> String {
     let mut text = String::new();
     for (name, all) in shapes.as_object().into_iter().flatten() {
@@ -33,7 +31,7 @@ pub(super) fn shapes(from: &str, shapes: &Value) -> String {
     text
 }
 
-/// A value as a person writes it: texts without quotes.
+/// A value as text: strings without quotes.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -59,11 +57,11 @@ fn body(case: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
         self::row(row, depth, only, lines);
     }
     for (key, word) in [
-        ("rest", "what no row names"),
+        ("rest", "all other members"),
         ("split", "one message for each element of"),
-        ("drop", "is left out"),
-        ("answer", "the bridge answers"),
-        ("refuse", "the bridge refuses"),
+        ("drop", "is dropped"),
+        ("answer", "the relay answers"),
+        ("refuse", "the relay refuses"),
         ("fail", "becomes the error"),
         ("do", "does"),
     ] {
@@ -89,7 +87,7 @@ fn body(case: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
     cases(&case["cases"], depth, only, lines);
 }
 
-/// Cases by their numbers, each with its reason.
+/// Numbered cases, each with its reason.
 fn cases(all: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
     for (at, inner) in each(all).enumerate() {
         let name = inner["name"]
@@ -102,12 +100,12 @@ fn cases(all: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
         let told = lines.len();
         body(inner, depth + 1, only, lines);
         if lines.len() == told {
-            say(lines, depth + 1, "goes on as it is");
+            say(lines, depth + 1, "is forwarded unchanged");
         }
     }
 }
 
-/// A line that is no row.
+/// Appends a line that is no row.
 fn say(lines: &mut Lines, depth: usize, what: &str) {
     lines.push(vec![format!("{}{what}", indent(depth))]);
 }
@@ -170,7 +168,7 @@ fn row(row: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
     }
 }
 
-/// What is done to a row's value.
+/// What happens to a row's value.
 fn done(row: &Value) -> String {
     let mut all = Vec::new();
     for (key, word) in [
@@ -239,7 +237,7 @@ fn arrow(only: Option<&str>) -> &'static str {
     }
 }
 
-/// The whole value has an empty pointer.
+/// A pointer; the empty one, the whole value, is `(all)`.
 fn named(place: &str) -> String {
     if place.is_empty() {
         "(all)".to_owned()
@@ -252,7 +250,7 @@ fn indent(depth: usize) -> String {
     "  ".repeat(depth)
 }
 
-/// The elements of a list; one value counts as a list of one.
+/// The elements of a list; a single value counts as a list of one.
 fn each(value: &Value) -> impl Iterator<Item = &Value> {
     let (many, one) = match value {
         Value::Array(all) => (all.as_slice(), None),

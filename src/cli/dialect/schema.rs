@@ -1,9 +1,9 @@
-//! `acp-relay dialect schema`: the JSON Schema of mapping tables, so that editors help to write one.
+//! `acp-relay dialect schema`: the JSON Schema of mapping tables, for editors.
 //!
-//! The words of conversions and actions come from their lists in `crate::dialect`; the keys of
-//! each object are written here, and `tests/it/dialect_cli` proves that the reader of tables knows
-//! exactly these. A copy is kept at `mappings/schema/table.json`. Not here: the laws, which no
-//! schema can state (see `check`).
+//! The names of conversions and actions come from their lists in `crate::dialect`; the keys of each
+//! object are written here, and `tests/it/dialect_cli` checks that the table reader knows exactly
+//! these. A copy is kept at `mappings/schema/table.json`. What a schema cannot state is left to
+//! `check`.
 
 use std::process::ExitCode;
 
@@ -188,7 +188,7 @@ fn clue() -> Value {
     )
 }
 
-/// A constant, or one word that tests. An object that is no test is a constant only when empty.
+/// A constant, or a test of one word. A non-empty object that is no test needs `const`.
 fn expectation() -> Value {
     let types = json!({"enum": ["null", "boolean", "number", "string", "array", "object"]});
     let tests = [
@@ -216,7 +216,7 @@ fn values() -> Value {
     })
 }
 
-/// Messages of one side, told by one of the `kinds`, with further keys.
+/// Selects messages of one side by one of the `kinds`; `more` are further keys.
 fn selector(kinds: &[&str], more: Value, required: &[&str]) -> Value {
     let mut properties =
         json!({"from": {"description": "The side that sends.", "enum": ["client", "agent"]}});
@@ -240,12 +240,12 @@ fn text(about: &str) -> Value {
     json!({"type": "string", "minLength": 1, "description": about})
 }
 
-/// Something for people, which the program does not read.
+/// A remark for people; the program does not read it.
 fn note() -> Value {
     json!({"description": "For people."})
 }
 
-/// Many, or one alone.
+/// A list, or a single item.
 fn list(item: &Value) -> Value {
     json!({"anyOf": [{"type": "array", "items": item}, item]})
 }

@@ -1,6 +1,4 @@
-//! The mapping tables at hand: those built in and those the user names, with their text.
-//!
-//! Not here: what a table says (see `crate::dialect::table`).
+//! The mapping tables in use, built-in and the user's, with their files and text.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -14,10 +12,10 @@ use serde_json::Value;
 use crate::cli::{cli, exit};
 use crate::dialect::{Faults, Library, Table, Unknown};
 
-/// The longest file of a table, in bytes.
+/// Maximum size of a table's file, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Which tables there are besides those built in.
+/// Tables besides the built-in ones.
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct Tables {
     /// A mapping table to use besides those built in; may be given several times
@@ -40,14 +38,14 @@ pub(in crate::cli) struct Shelf {
 /// One table with its file.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
-    /// The file, as it was named.
+    /// The file, as the user named it.
     pub(super) file: String,
     pub(super) text: String,
     pub(super) table: Arc<Table>,
     pub(super) builtin: bool,
 }
 
-/// Why there is no shelf.
+/// Why the tables cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::cli) enum Trouble {
     /// A file cannot be read.
@@ -63,7 +61,7 @@ pub(in crate::cli) enum Trouble {
 }
 
 impl Tables {
-    /// With more before them.
+    /// These tables, after the given ones.
     pub(in crate::cli) fn over(&self, tables: &[PathBuf], folders: &[PathBuf]) -> Self {
         Self {
             tables: [tables, &self.tables].concat(),
@@ -76,12 +74,12 @@ impl Tables {
         (self.tables, self.dialect_dirs)
     }
 
-    /// Whether there are only those built in.
+    /// Whether there are only the built-in tables.
     pub(in crate::cli) fn is_empty(&self) -> bool {
         self.tables.is_empty() && self.dialect_dirs.is_empty()
     }
 
-    /// The built-in tables, read when they are needed, with the user's.
+    /// The library of the built-in tables and the user's.
     ///
     /// # Errors
     /// A file cannot be read, or all faults of all of the user's tables.
@@ -98,7 +96,7 @@ impl Tables {
         }
     }
 
-    /// A digest of all of them: of those built in, and behind a `+` of the user's.
+    /// A digest of all tables: that of the built-in ones, then `+` and that of the user's.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -114,7 +112,7 @@ impl Tables {
         Ok(format!("{builtin}+{}", &own.finalize().to_hex()[..8]))
     }
 
-    /// The user's tables: their files, as they are named, and their text.
+    /// The user's tables: file names, as given, and texts.
     fn own(&self) -> Result<Vec<(String, String)>, Trouble> {
         let mut own = Vec::new();
         for path in self.dialect_dirs.iter().chain(&self.tables) {
@@ -133,7 +131,7 @@ impl Trouble {
         Self::File { path, error }
     }
 
-    /// Says it, and gives the exit code.
+    /// Prints the error and returns the exit code.
     pub(in crate::cli) fn fail(&self) -> ExitCode {
         let code = match self {
             Self::File { .. } => exit::NO_INPUT,
@@ -144,14 +142,14 @@ impl Trouble {
 }
 
 impl Source {
-    /// The table as its file has it.
+    /// The table as JSON, as in its file.
     pub(super) fn value(&self) -> Value {
         serde_json::from_str(&self.text).expect("a table that was read is JSON")
     }
 }
 
 impl Shelf {
-    /// The built-in tables with the user's.
+    /// Loads the built-in tables and the user's.
     ///
     /// # Errors
     /// A file cannot be read, or all faults of all tables.
@@ -179,7 +177,7 @@ impl Shelf {
         }
     }
 
-    /// Adds one table of the user's.
+    /// Adds one table of the user.
     ///
     /// # Errors
     /// All its faults.
@@ -204,10 +202,10 @@ impl Shelf {
         &self.sources
     }
 
-    /// A dialect's tables, its own first, then those it builds on.
+    /// The tables of a dialect: its own first, then those it extends.
     ///
     /// # Errors
-    /// One of them is not known, or they extend each other in a circle.
+    /// One of them is unknown, or they extend each other in a circle.
     pub(super) fn stack(&self, name: &str) -> Result<Vec<&Source>, Unknown> {
         let source = |table: Arc<Table>| {
             let found = self
@@ -225,12 +223,12 @@ impl Shelf {
     }
 }
 
-/// The text of a table's file.
+/// Reads the text of a table's file.
 pub(super) fn read(path: &Path) -> Result<String, Trouble> {
     let wrong = |error| Trouble::file(path, error);
     let refused = |why: &str| Err(wrong(io::Error::other(why)));
     let about = fs::metadata(path).map_err(wrong)?;
-    // A device has no end, and a pipe without a writer no beginning.
+    // A device may never end, and opening a pipe without a writer blocks.
     if !about.is_file() {
         return refused("a table is read from a regular file only");
     }

@@ -1,8 +1,5 @@
-//! `acp-relay dialect show`: a dialect as a person reads it, its own rules first, then those of the
-//! tables it builds on.
-//!
-//! Rows are told in two columns, with what is done to a value behind them. Not here: the columns
-//! themselves (see `rows`), and the list of dialects (see `list`).
+//! `acp-relay dialect show`: a dialect in two columns, its own rules first, then those of the
+//! tables it extends.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -15,12 +12,12 @@ use super::shelf::{Shelf, Source};
 use crate::cli::{cli, console, exit};
 use crate::jsonrpc::Side;
 
-/// What `show` is asked for.
+/// The arguments of `show`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The dialect stands on the left, canonical ACP on the right; ⇄ is carried both ways, → only from the
-dialect, ← only to it. Each rule names the table it comes from; tables that this one builds on follow
-below it, in the order in which a message of the dialect meets them.
+The dialect is on the left, canonical ACP on the right; ⇄ is translated both ways, → only from the
+dialect, ← only to it. Each rule names its table; the tables that this one extends follow, in the
+order in which they apply to a message of the dialect.
 
 Exit codes: 0 shown; 64 no such dialect or rule; 65 a table has faults; 66 a file cannot be read.")]
 pub(super) struct Show {
@@ -33,7 +30,7 @@ pub(super) struct Show {
     /// Also print the examples
     #[arg(long)]
     examples: bool,
-    /// Print the flattened table for a program instead: every rule names its `table`
+    /// Print the flattened table as JSON instead: every rule names its `table`
     #[arg(long)]
     json: bool,
 }
@@ -88,7 +85,7 @@ fn rules(table: &Value) -> impl Iterator<Item = &Value> {
     table["rules"].as_array().into_iter().flatten()
 }
 
-/// The own table with the rules, shapes and memory of all layers, each saying its table.
+/// The table with the rules, shapes and memory of all layers, each with the name of its table.
 fn flattened(layers: &[(&Source, Value)], wanted: &dyn Fn(&Value) -> bool) -> Value {
     let mut all = layers[0].1.clone();
     let tables: Vec<&str> = layers
@@ -159,7 +156,7 @@ fn tell(table: &str, rule: &Value, examples: bool, text: &mut String) {
     for loss in rule["loses"].as_array().into_iter().flatten() {
         let _ = write!(
             text,
-            "  out and back it loses: {}",
+            "  lost in a round trip: {}",
             rows::plain(&loss["at"])
         );
         for (key, word) in [("when", ", when "), ("why", ": ")] {
@@ -187,7 +184,7 @@ fn tell(table: &str, rule: &Value, examples: bool, text: &mut String) {
     }
 }
 
-/// `from agent, session/update`, as a person says it.
+/// `from agent, session/update`.
 fn selector(on: &Value) -> String {
     let from = on["from"].as_str().unwrap_or_default();
     for (key, what) in [

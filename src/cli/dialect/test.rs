@@ -1,6 +1,4 @@
-//! `acp-relay dialect test`: golden vectors, run in the ways they state.
-//!
-//! Not here: the format and the running (see `crate::dialect::Vector`).
+//! `acp-relay dialect test`: runs golden vectors in the directions they state.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,14 +12,14 @@ use super::shelf::{Shelf, Trouble};
 use crate::cli::console::{self, counted};
 use crate::dialect::{Library, Report, Vector};
 
-/// What `test` is asked for.
+/// The arguments of `test`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A vector is one JSON object on a line: `name`, `dialect`, `direction` (agent_to_client or
 client_to_agent), `dialect_msg` and `canonical_msg`, `context` (earlier messages in both forms),
 `roundtrip` (true: both ways) or `flow` (d2c, c2d), `canonical_before`, `canonical_after`,
 `canonical_reply`, `dialect_reply`, `ids`. Messages are compared by value. `wire` and `http` state
-bytes and requests, which are not run here: they are counted as skipped.
+bytes and requests, which this command does not run: they are counted as skipped.
 
 Exit codes: 0 none failed; 1 one failed, a line is no vector, or a file has none; 64 usage; 65 a table
 has faults; 66 a file cannot be read.")]
@@ -29,27 +27,27 @@ pub(super) struct Test {
     /// Files of vectors, one a line
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Print an object for a program instead: `results`, `vectors`, `passed`, `failed`, `skipped`
+    /// Print a JSON object instead: `results`, `vectors`, `passed`, `failed`, `skipped`
     #[arg(long)]
     json: bool,
-    /// Print only what failed, and the summary
+    /// Print only failures, and the summary
     #[arg(long, short)]
     quiet: bool,
 }
 
-/// What came of one file.
+/// The result of one file.
 struct Ran {
     file: String,
     vectors: usize,
     results: Vec<Outcome>,
 }
 
-/// What came of one vector in one way.
+/// The result of one vector in one direction.
 struct Outcome {
     line: usize,
     dialect: String,
     report: Report,
-    /// What the vector states that nothing here runs.
+    /// The part of the vector that this command does not run.
     skipped: Option<&'static str>,
 }
 
@@ -108,7 +106,7 @@ fn run_file(file: &str, text: &str, library: &Library) -> Ran {
     ran
 }
 
-/// A vector in all the ways it states, then what of it cannot be run.
+/// Runs a vector in all its directions, then adds its skipped part.
 fn outcomes(line: usize, vector: &Vector, library: &Library) -> Vec<Outcome> {
     let outcome = |report, skipped| Outcome {
         line,
@@ -155,7 +153,7 @@ impl Outcome {
         }
     }
 
-    /// `ok`, `FAIL` or `skip`, where, which, the way, and what is wrong or was not run.
+    /// Writes `ok`, `FAIL` or `skip`, the place, dialect, name, direction, and the fault.
     fn tell(&self, file: &str, text: &mut String) {
         let Report { name, way, fault } = &self.report;
         let verdict = match (fault, self.skipped) {
@@ -194,7 +192,7 @@ impl Outcome {
     }
 }
 
-/// The figures of some files.
+/// The totals of some files.
 struct Totals {
     vectors: usize,
     passed: usize,

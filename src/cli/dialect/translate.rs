@@ -1,9 +1,8 @@
-//! `acp-relay translate`: messages from one dialect into another, line by line, with context.
+//! `acp-relay translate`: translates messages from one dialect into another, line by line.
 //!
-//! What is no message is copied; what a rule says about a message (left out, answered, not
-//! translatable, a permission repaired) is said on stderr, and nothing is lost in silence. Not
-//! here: how a line is read (see `recording::capture`), which translations it meets (see
-//! `passage`), and how a change is explained (see `explain`).
+//! Lines that are no message are copied. Notes of the rules (dropped, answered, untranslatable,
+//! permission repaired) go to stderr. `recording::capture` reads the lines, `pipeline` translates,
+//! and `explain` describes a change.
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -24,32 +23,32 @@ use crate::dialect::{Happened, Unknown};
 use crate::jsonrpc::{Frame, Limits, Shape, Side, scan};
 use crate::recording::capture::{self, Holds, Line, Lines, Place};
 
-/// What `translate` is asked for.
+/// The arguments of `translate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A file has one message a line, or is a capture of both sides, {\"dir\":\"c2a\",\"msg\":{…}}, with
-\"a2c\" for the agent's messages. What is no message is copied.
+\"a2c\" for the agent's messages. Lines that are no message are copied.
 
 --from and --to translate a conversation that both sides held in one dialect into another.
---client and --agent translate what each side says for the other, as the relay would between them;
-what the relay would answer by itself is printed in a capture and said on stderr otherwise.
-A dialect that is not named is `canonical`, the stable v1 protocol itself. `auto` finds out from the
-initialize exchange what each side speaks, and reads tolerantly until then.
-`acp-relay dialect list` names the dialects.
+--client and --agent translate the messages of each side for the other, as the relay would; the
+relay's own answers are printed to stdout in a capture, to stderr otherwise.
+A dialect that is not named is `canonical`, the stable v1 protocol itself. `auto` detects each
+side's dialect from the initialize exchange, and reads tolerantly until then.
+`acp-relay dialect list` lists the dialects.
 
 Exit codes: 0 all translated; 1 a message could not be translated; 64 usage; 65 a table has faults;
-66 a file cannot be read. A reader of stdout that leaves early changes none of them.
+66 a file cannot be read. Closing stdout early does not change the exit code.
 
 Examples:
   acp-relay translate --from copilot-overseer --to canonical --explain talk.jsonl
   acp-relay translate --from auto talk.jsonl
-      Canonical ACP from whatever it was.")]
+      Canonical ACP from a dialect that is detected.")]
 pub(in crate::cli) struct Translate {
     /// The dialect the conversation was held in, or `auto`
     #[arg(long, value_name = "DIALECT", value_parser = choice)]
     #[arg(required_unless_present_any = ["to", "client", "agent"], conflicts_with_all = ["client", "agent"])]
     from: Option<Choice>,
-    /// The dialect it is wanted in
+    /// The dialect to translate into
     #[arg(long, value_name = "DIALECT", value_parser = written, conflicts_with_all = ["client", "agent"])]
     to: Option<Choice>,
     /// The dialect the client speaks, or `auto`
@@ -58,11 +57,11 @@ pub(in crate::cli) struct Translate {
     /// The dialect the agent speaks, or `auto`
     #[arg(long, value_name = "DIALECT", value_parser = choice)]
     agent: Option<Choice>,
-    /// Whose messages plain lines are, where neither dialect nor method says so
+    /// The sender of plain lines, where neither dialect nor method shows it
     #[arg(long, value_enum, value_name = "SIDE")]
     speaker: Option<Speaker>,
-    /// Say on stderr of each changed message which rules changed it, why, and each place before and
-    /// after
+    /// Explain each changed message on stderr: which rules changed it, why, and each place before
+    /// and after
     #[arg(long)]
     explain: bool,
     /// Explain in JSON, one object a line
@@ -87,9 +86,9 @@ struct Run<'a> {
     args: &'a Translate,
     shelf: &'a Shelf,
     passage: Passage,
-    /// Whose messages plain lines are.
+    /// The sender of plain lines.
     speaker: Option<Side>,
-    /// Tells who speaks where nothing else does, by method and id.
+    /// Finds the sender by method and id where nothing else shows it.
     conversation: Conversation,
     limits: Limits,
     output: Output,
@@ -128,7 +127,7 @@ pub(in crate::cli) fn run(args: &Translate) -> ExitCode {
     }
 }
 
-/// The translations, and the only side that speaks, where there is only one.
+/// The pipeline, and the only side that speaks the dialect, if there is only one.
 fn passage(args: &Translate, shelf: &Shelf) -> Result<(Passage, Option<Side>), Unknown> {
     let library = &shelf.library;
     let canonical = Choice::Canonical;
@@ -151,10 +150,10 @@ fn passage(args: &Translate, shelf: &Shelf) -> Result<(Passage, Option<Side>), U
     Ok((passage, speaker(from).or_else(|| speaker(to))))
 }
 
-/// A dialect to write: it has to be known beforehand.
+/// Parses the dialect to write, which cannot be detected.
 fn written(text: &str) -> Result<Choice, String> {
     match choice(text) {
-        Ok(Choice::Auto) => Err("only what is read can be found out; name the dialect".to_owned()),
+        Ok(Choice::Auto) => Err("`auto` works for reading only; name the dialect".to_owned()),
         Ok(choice) => Ok(choice),
     }
 }
@@ -165,7 +164,7 @@ impl Run<'_> {
         for line in Lines::new(input) {
             at += 1;
             let read = match line {
-                Ok(line) if line.cut => Err("it is longer than any message may be".to_owned()),
+                Ok(line) if line.cut => Err("the line exceeds the message size limit".to_owned()),
                 Ok(line) => Ok(line),
                 Err(error) => Err(error.to_string()),
             };
@@ -197,7 +196,7 @@ impl Run<'_> {
             return Ok(());
         };
         let why = match scan(message, &self.limits) {
-            // A line of a capture that was no message on the wire.
+            // A line of a capture that recorded no message.
             _ if from.is_some() && place.is_none() => None,
             Shape::One(_) => return self.message(line, *from, message, place.as_ref()),
             Shape::Batch => Some("a batch".to_owned()),
@@ -206,7 +205,7 @@ impl Run<'_> {
         if let Some(why) = why.filter(|_| !self.args.json) {
             let at = line.number;
             console::remark(&format!(
-                "acp-relay: line {at}: copied, for it is no message: {why}"
+                "acp-relay: line {at}: copied, because it is no message: {why}"
             ));
         }
         self.output.line(&line.bytes);
@@ -227,7 +226,7 @@ impl Run<'_> {
         let Some(from) = from else {
             self.output.flush();
             let what = format!(
-                "line {at}: whose message is this? say --speaker client or --speaker agent"
+                "line {at}: the sender is unknown: add --speaker client or --speaker agent"
             );
             return Err(cli::fail(exit::USAGE, &what));
         };
@@ -262,7 +261,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Says what was recognised, and what was done.
+    /// Reports the detected dialect and the translations.
     fn tell(&mut self, at: u64, from: Side, carried: &Carried) {
         if let Some(found) = &carried.recognised {
             if self.args.json {
@@ -282,7 +281,7 @@ impl Run<'_> {
         }
     }
 
-    /// Says what was done, as much as was asked for.
+    /// Reports one translation, with as much detail as requested.
     fn tell_stage(&mut self, at: u64, from: Side, stage: &Stage) {
         self.failed += stage
             .notes

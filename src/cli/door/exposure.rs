@@ -1,9 +1,9 @@
-//! Listeners that are too open: refused, or warned of.
+//! Listeners that are too exposed: rejected, or warned about.
 
 use super::DoorArgs;
 use crate::transport::{Endpoint, OpenError, OpenErrorKind, Web};
 
-/// Refuses a listener that nothing guards, and says what would guard it.
+/// Rejects a listener without authentication, and names the remedy.
 pub(in crate::cli) fn check(endpoint: &Endpoint, args: &DoorArgs) -> Result<(), OpenError> {
     let refused = |what: &str, remedy: &str| {
         Err(OpenError {
@@ -16,13 +16,13 @@ pub(in crate::cli) fn check(endpoint: &Endpoint, args: &DoorArgs) -> Result<(), 
     if endpoint.is_loopback() {
         if args.require_token && matches!(endpoint, Endpoint::Tcp { .. }) {
             return refused(
-                "a byte stream shows no token, and --require-token wants one",
+                "a byte stream has no token, and --require-token requires one",
                 "Listen on ws:// or http:// instead",
             );
         }
         return Ok(());
     }
-    // A listener that lets everybody in has no token to hide from those on the way.
+    // Without authentication there is no token to protect in transit.
     if args.dangerously_no_auth {
         return Ok(());
     }
@@ -30,33 +30,33 @@ pub(in crate::cli) fn check(endpoint: &Endpoint, args: &DoorArgs) -> Result<(), 
         Endpoint::Web(Web { tls: true, .. }) => Ok(()),
         Endpoint::Web(_) if args.dangerously_plaintext => Ok(()),
         Endpoint::Web(_) => refused(
-            "this address can be reached from other machines, and without TLS whoever is on the \
-             way reads the token and can then run the agent",
+            "this address can be reached from other machines, and without TLS others on the network \
+             can read the token and then run the agent",
             "Listen on wss:// or https:// with --tls-cert and --tls-key, or on 127.0.0.1 and reach \
-             it through ssh; or accept the risk with --dangerously-plaintext, or let anybody in \
-             with --dangerously-no-auth",
+             it through ssh; or accept the risk with --dangerously-plaintext, or disable \
+             authentication with --dangerously-no-auth",
         ),
         _ => refused(
-            "this address can be reached from other machines, and whoever reaches it can run the \
-             agent, because a byte stream shows no token",
+            "this address can be reached from other machines, and anyone who reaches it can run the \
+             agent, because a byte stream has no token",
             "Listen on wss://, or on 127.0.0.1 or a Unix socket and reach it through ssh, or \
              accept the risk with --dangerously-no-auth",
         ),
     }
 }
 
-/// What is dangerous about a listener that was asked for all the same.
+/// The warning about a dangerous listener that was explicitly allowed.
 pub(super) fn warning(endpoint: &Endpoint, args: &DoorArgs) -> Option<String> {
     if endpoint.is_loopback() {
         return None;
     }
     let in_clear = !matches!(endpoint, Endpoint::Web(Web { tls: true, .. }));
     if args.dangerously_no_auth {
-        let what = "whoever reaches it can run the agent (--dangerously-no-auth)";
+        let what = "anyone who reaches it can run the agent (--dangerously-no-auth)";
         return Some(format!("{endpoint}: {what}"));
     }
     in_clear.then(|| {
-        let what = "tokens can be read on their way (--dangerously-plaintext)";
+        let what = "tokens can be read in transit (--dangerously-plaintext)";
         format!("{endpoint}: {what}")
     })
 }

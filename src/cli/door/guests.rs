@@ -1,7 +1,7 @@
-//! How many of each principal are in, and how many have come of late.
+//! How many clients of each principal are connected, and how many connected recently.
 //!
-//! Neither the relay's own user is counted, for whom `Limits::connections` is enough, nor anybody
-//! without a name.
+//! The relay's own user is not counted, for whom `Limits::connections` suffices, nor are anonymous
+//! clients.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use crate::jsonrpc::reply::{self, Reason};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Who is counted.
+/// Identifies a principal.
 type Name = (Means, Arc<str>);
 
-/// Those who are in, by principal.
+/// The connected clients, by principal.
 #[derive(Debug)]
 pub(super) struct Guests {
     limits: Arc<Limits>,
     counts: Mutex<HashMap<Name, Count>>,
 }
 
-/// Of one principal.
+/// The counts of one principal.
 #[derive(Debug)]
 struct Count {
     here: usize,
-    /// When all who have come lately will be forgotten.
+    /// When the recent connections no longer count.
     until: Instant,
 }
 
-/// One that is in, until it is dropped.
+/// A connected client, until it is dropped.
 #[derive(Debug)]
 pub(in crate::cli) struct Stay(Option<(Arc<Guests>, Name)>);
 
@@ -45,7 +45,7 @@ impl Guests {
         })
     }
 
-    /// Counts one in, or says why there is no room for it.
+    /// Counts a client, or returns why it exceeds a limit.
     pub(super) fn enter(self: &Arc<Self>, who: Option<&Arc<Principal>>) -> Result<Stay, Reason> {
         let counted =
             |who: &&Arc<Principal>| matches!(who.means, Means::Token | Means::Certificate);

@@ -1,9 +1,9 @@
-//! The door of `serve`: what has to be shown there, who has come in, and for how long.
+//! Admission to `serve`: which credentials are required, who is connected, and for how long.
 //!
-//! `options` are the flags, `exposure` what must not be begun with them, `open` makes the gate and
-//! keeps it up to date, `guests` counts those who are in, and `pass` watches over each of them.
-//! `sign` tells this user's `connect` where its relays listen. Not here: the judgement (see
-//! `guard`), and tokens as files (see `token`).
+//! `options` are the flags, `exposure` rejects unsafe listeners, `control` creates the gate and
+//! updates it, `client_registry` counts clients, and `guarded_link` enforces each client's
+//! credentials and rate. `listener_file` tells this user's `connect` where relays listen. `auth`
+//! makes the decisions; `token` stores tokens.
 
 mod exposure;
 mod guests;

@@ -1,4 +1,4 @@
-//! Makes the gate, and reads its keys again when their files change.
+//! Creates the gate, and reloads its keys when their files change.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,44 +19,44 @@ use crate::jsonrpc::Limits;
 use crate::jsonrpc::reply::Reason;
 use crate::transport::{Endpoint, Link, OpenError, OpenErrorKind};
 
-/// Time between two looks at the files.
+/// Time between two checks of the files.
 const LOOK: Duration = Duration::from_secs(1);
-/// Time between two warnings about the same danger.
+/// Time between two warnings of the same kind.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The door of a serving relay.
+/// The admission of a serving relay.
 pub(in crate::cli) struct Door {
     gate: Gate,
-    /// The keys it opens with, until the files say otherwise; `None` where nothing has to be shown.
+    /// The initial keys; `None` where no credentials are required.
     keys: Option<Keys>,
     names: Names,
     store: Option<Store>,
     warnings: Vec<String>,
     guests: Arc<Guests>,
     limits: Arc<Limits>,
-    /// Ends the watch when the door is given up for another.
+    /// Ends the background task when this value is replaced.
     over: CancellationToken,
     _over: DropGuard,
 }
 
-/// The names that are good in certificates, and their agents.
+/// The names accepted in certificates, and their agents.
 type Names = Option<Arc<BTreeMap<String, Agents>>>;
 
-/// The files that tokens are kept in.
+/// The token files.
 #[derive(Debug)]
 struct Files {
     store: Store,
     names: Names,
-    /// What they were when they were read last.
+    /// Their state when they were last read.
     seen: Mutex<Option<Stamp>>,
 }
 
 impl Door {
-    /// Makes the gate for these listeners, in the place of the one of `before`. The user's own token
-    /// is made if there is none. Nobody comes in before [`Door::stand`].
+    /// Creates the gate for these listeners, replacing that of `before`. The user's own token is
+    /// created if it does not exist. The keys are not valid before [`Self::activate`].
     ///
     /// # Errors
-    /// When it would stand too open, or its tokens cannot be relied on.
+    /// A listener is too exposed, or the token files cannot be used.
     pub(in crate::cli) fn open(
         args: &DoorArgs,
         listen: &[Endpoint],
@@ -95,7 +95,7 @@ impl Door {
             gate,
             keys: None,
             names,
-            // Those who came in with a token may still be there.
+            // Clients admitted with a token may still be connected.
             store: before.and_then(|before| before.store.clone()),
             warnings: warnings.collect(),
             guests: Guests::new(limits),
@@ -115,19 +115,19 @@ impl Door {
         Ok(door)
     }
 
-    /// Judges who may come in.
+    /// The gate, which decides whom to admit.
     pub(in crate::cli) fn gate(&self) -> Gate {
         self.gate.clone()
     }
 
-    /// Takes effect: from now on its keys are those of the door before it as well.
+    /// Sets the keys of the gate, which also replaces those of `before`.
     pub(in crate::cli) fn stand(&self) {
         if let Some(keys) = &self.keys {
             self.gate.set_keys(keys.clone());
         }
     }
 
-    /// Follows changes of the files, and warns of what is dangerous, for as long as it stands.
+    /// Watches the files, and repeats the warnings, until this value is dropped.
     pub(in crate::cli) fn watch(&self) {
         if self.store.is_some() || !self.warnings.is_empty() {
             let over = self.over.clone();
@@ -136,11 +136,11 @@ impl Door {
         }
     }
 
-    /// Takes in a client that the gate has admitted. Its link ends when what let it in is no longer
-    /// good. The client is counted until the stay is dropped.
+    /// Registers a client that the gate has admitted. Its link ends when its credentials become
+    /// invalid. The client counts until the permit is dropped.
     ///
     /// # Errors
-    /// When it has too much here already: what it is told, and its link as it was.
+    /// It exceeds a limit: the error it gets, and its link.
     #[expect(clippy::result_large_err, reason = "once for each client")]
     pub(in crate::cli) fn receive(&self, client: Link) -> Result<(Link, Stay), (Link, Reason)> {
         match self.guests.enter(client.peer.principal.as_ref()) {
@@ -162,9 +162,9 @@ impl Door {
         });
         match fetched {
             Ok(store) => self.store = Some(store),
-            // A machine without a home still serves its own user.
+            // A machine without a home directory still serves its own user.
             Err(Fault::Unavailable(what)) if !needed => {
-                tracing::warn!("no token will be taken: {what}");
+                tracing::warn!("no token will be accepted: {what}");
                 self.keys = Some(Keys::new(None, Keyring::default(), self.names.clone()));
             }
             Err(fault) => {
@@ -196,12 +196,12 @@ impl Source for Files {
         match own.and_then(|own| Ok((own, self.store.others()?))) {
             Ok((own, others)) => {
                 if !first {
-                    tracing::info!("the tokens were read again");
+                    tracing::info!("the tokens were reloaded");
                 }
                 Some(Keys::new(own.as_ref(), others, self.names.clone()))
             }
             Err(fault) => {
-                tracing::error!("the tokens are as they were before: {fault}");
+                tracing::error!("the tokens cannot be reloaded, the previous ones stay valid: {fault}");
                 None
             }
         }
@@ -220,12 +220,12 @@ async fn watch(gate: Gate, warnings: Vec<String>) {
                 tracing::warn!("{warning}");
             }
         }
-        // A token that was taken back is not good any more, and those who came in with it leave.
+        // A revoked token becomes invalid, and its clients are disconnected.
         gate.refresh();
     }
 }
 
-/// What this user is called, or else its number.
+/// The name of this user, or else the number.
 fn user_name() -> String {
     let number = geteuid().as_raw();
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The flags of the door.
+//! The flags of admission.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,11 +7,11 @@ use clap::Args;
 
 use crate::auth::Agents;
 
-/// Who may come in.
+/// Options of admission.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
-#[command(next_help_heading = "Who may come in")]
+#[command(next_help_heading = "Authentication")]
 pub(in crate::cli) struct DoorArgs {
-    /// Want a token also of your own programs on this machine
+    /// Require a token also from your own programs on this machine
     #[arg(long, conflicts_with_all = ["no_auth_loopback", "dangerously_no_auth"])]
     pub(in crate::cli) require_token: bool,
     /// A file with your own token, instead of the one in the state directory
@@ -22,27 +22,27 @@ pub(in crate::cli) struct DoorArgs {
         hide_env_values = true
     )]
     pub(in crate::cli) token_file: Option<PathBuf>,
-    /// Let every user of this machine in who reaches a loopback listener
+    /// Admit every user of this machine who connects to a loopback listener
     #[arg(long)]
     pub(in crate::cli) no_auth_loopback: bool,
-    /// Authorities whose certificates clients may show instead of a token, PEM
+    /// Certificate authorities of client certificates, accepted instead of a token, PEM
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) tls_client_ca: Option<PathBuf>,
-    /// Listen beyond this machine although anybody who reaches the port can then run the agent
+    /// Listen beyond this machine although anyone who reaches the port can then run the agent
     #[arg(long)]
     pub(in crate::cli) dangerously_no_auth: bool,
-    /// Listen beyond this machine without TLS, although tokens can then be read on their way
+    /// Listen beyond this machine without TLS, although tokens can then be read in transit
     #[arg(long)]
     pub(in crate::cli) dangerously_plaintext: bool,
-    /// The names that may come in with a certificate, and their agents; all names and all agents
-    /// when there is none. Only a file says it: without one there is one agent.
+    /// The names accepted in certificates, and their agents; all names and all agents if `None`.
+    /// Only a file sets it: without one there is one agent.
     #[arg(skip)]
     pub(in crate::cli) certificates: Option<BTreeMap<String, Agents>>,
 }
 
 impl DoorArgs {
-    /// These, and what `file` says besides. Whoever asks for a token on the command line does not
-    /// have it undone by a file, and the other way round.
+    /// These options, with those of `file` where one is not given. A flag that requires a token is
+    /// not undone by the file, and vice versa.
     pub(in crate::cli) fn over(&self, file: &Self) -> Self {
         let lenient = self.no_auth_loopback || self.dangerously_no_auth;
         Self {

@@ -1,7 +1,5 @@
-//! A client's link, for as long as its credential is good, and read no faster than the client may
-//! talk.
-//!
-//! A link for which neither matters stays as it is. Not here: what is judged (see `guard`).
+//! A client's link that ends when the client's credentials become invalid, and that is read no
+//! faster than the client's rate limit. A link that needs neither is returned unchanged.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,12 +14,12 @@ use crate::jsonrpc::framing::Cut;
 use crate::jsonrpc::{Farewell, Frame, Limits};
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, moment};
 
-/// From this rate on, which is the default, nothing is measured.
+/// From this rate on, which is the default, there is no limit.
 const BOUNDLESS: usize = 1 << 30;
 /// Seconds' worth of messages that may come at once.
 const BURST: u32 = 5;
 
-/// What the client says.
+/// Receives from the client.
 struct Hears {
     rx: Box<dyn FrameStream>,
     gate: Gate,
@@ -32,23 +30,23 @@ struct Hears {
     void: Arc<AtomicBool>,
 }
 
-/// What is said to it.
+/// Sends to the client.
 struct Says {
     tx: Box<dyn FrameSink>,
     void: Arc<AtomicBool>,
 }
 
-/// How fast it may talk.
+/// The rate limit of a client.
 struct Pace {
     message: Duration,
     bytes: usize,
-    /// When all that was said would have been said at that speed.
+    /// When all received messages would have been sent at the limit's rate.
     messages_until: Instant,
     bytes_until: Instant,
     wait: Option<Pin<Box<Sleep>>>,
 }
 
-/// The link of a client that was let in.
+/// Guards the link of an admitted client.
 pub(super) fn watch(client: Link, gate: &Gate, limits: &Limits) -> Link {
     let Some(principal) = client.peer.principal.clone() else {
         return client;
@@ -77,7 +75,7 @@ pub(super) fn watch(client: Link, gate: &Gate, limits: &Limits) -> Link {
 }
 
 impl Hears {
-    /// Whether it has just turned out that the client may not stay.
+    /// Whether the credentials have just become invalid.
     fn is_void(&mut self, cx: &mut Context<'_>) -> bool {
         while self.next_check.as_mut().poll(cx).is_ready() {
             if !self.gate.still_admits(&self.principal, moment()) {
@@ -91,7 +89,7 @@ impl Hears {
     }
 
     fn not_let_in(&self) -> LinkError {
-        LinkError::Refused(format!("{} is no longer let in", self.principal))
+        LinkError::Refused(format!("the credentials of {} are no longer valid", self.principal))
     }
 }
 
@@ -115,7 +113,7 @@ impl FrameStream for Hears {
         Poll::Ready(heard)
     }
 
-    // Also when the client is held back for talking too fast.
+    // Also while the client is held back by its rate limit.
     fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
         if !self.void.load(Ordering::Relaxed) && self.is_void(cx) {
             return Poll::Ready(self.not_let_in());
@@ -152,7 +150,7 @@ impl FrameSink for Says {
 }
 
 impl Pace {
-    /// None when nothing is to be measured.
+    /// `None` without a limit.
     fn of(limits: &Limits) -> Option<Self> {
         let (messages, bytes) = (limits.client_messages, limits.client_bytes);
         if messages >= BOUNDLESS && bytes >= BOUNDLESS {
@@ -179,7 +177,7 @@ impl Pace {
         self.wait = (due > now).then(|| Box::pin(sleep_until(due)));
     }
 
-    /// Ready when the client may be heard again.
+    /// Ready when the client may be read again.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(wait) = &mut self.wait {
             ready!(wait.as_mut().poll(cx));
@@ -275,7 +273,7 @@ mod tests {
             {}
             let stays = timeout(AGES, &mut run).await;
             assert!(stays.is_err(), "its token is good");
-            // Another is made in its place.
+            // Replaced by another token.
             let other = Token::new([2; 6], [2; 32]);
             gate.set_keys(Keys::new(Some(&other), Keyring::default(), None));
             let end = timeout(AGES, run).await.expect("it ends").expect("it runs");

@@ -1,12 +1,11 @@
-//! At which ports this user's relays listen, so that `connect` knows which agents are on this machine
-//! and when to send the user's own token.
+//! Records at which ports this user's relays listen, so that `connect` knows which agents are on
+//! this machine and when to send the user's own token.
 //!
-//! A port alone does not tell: behind it may be another user's program, or the way to another
-//! machine (`ssh -L`), and neither is trusted or sent the token. So a relay keeps a file in the state
-//! directory, named after its port, locked for as long as it runs, and holding the secret of its
-//! `LocalKey`. A file that is not locked was left by a relay that was killed. `connect` has the
-//! listener prove that it knows the secret. Not here: what is in the state directory else (see
-//! `state`), and the proof (see `auth::local`).
+//! A port alone proves nothing: another user's program may listen there, or a tunnel to another
+//! machine (`ssh -L`), and neither is trusted or sent the token. So a relay keeps a file in the
+//! state directory, named after its port, locked while it runs, with the secret of its `LocalKey`.
+//! An unlocked file was left by a relay that was killed. `connect` has the listener prove that it
+//! knows the secret (see `auth::local`).
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -32,17 +31,17 @@ use crate::transport::{Endpoint, Setup, Web, errand, owner};
 /// The directory of the files, in the state directory.
 const DIRECTORY: &str = "relays";
 
-/// What tells this machine, from its start to its end, from others that have the same directory.
+/// Identifies this boot of this machine among others that share the state directory.
 const MACHINE: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The secret of this process's listeners, and their key.
+/// The secret of this process's listeners, and the key made from it.
 static SECRET: LazyLock<Option<(String, Arc<LocalKey>)>> = LazyLock::new(|| {
     let secret = random()?;
     let key = Arc::new(key(&secret));
     Some((secret, key))
 });
 
-/// A file that says that a relay listens.
+/// A file that announces a listener.
 #[derive(Debug)]
 pub(in crate::cli) struct Sign {
     path: PathBuf,
@@ -50,12 +49,12 @@ pub(in crate::cli) struct Sign {
 }
 
 impl Sign {
-    /// The key with which the listeners of this process prove that they are on this machine.
+    /// The key with which listeners of this process prove that they are on this machine.
     pub(in crate::cli) fn key() -> Option<Arc<LocalKey>> {
         SECRET.as_ref().map(|(_, key)| Arc::clone(key))
     }
 
-    /// Says that a relay listens there; `None` where that is of no use, or cannot be said.
+    /// Announces a listener; `None` where that is useless or fails.
     pub(in crate::cli) fn hang_out(at: &Endpoint) -> Option<Self> {
         let port = port(at)?;
         let state = State::find().ok()?;
@@ -86,20 +85,20 @@ impl Sign {
 
 impl Drop for Sign {
     fn drop(&mut self) {
-        // Gone already, or for the next relay at this port to lock.
+        // Already gone, or left for the next relay at this port to lock.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Whether the listener at `to` proves that it is a relay of this user on this machine. If it does,
-/// it will be sent the user's own token, unless there is something else to be sent.
+/// Whether the listener at `to` proves that it is a relay of this user on this machine. If so, it
+/// will be sent the user's own token, unless another one is configured.
 pub(in crate::cli) async fn greet(to: &Endpoint, setup: &mut Setup) -> bool {
     let within = setup.limits.handshake;
     let proven = timeout(within, is_proven(to, setup)).await;
     if proven != Ok(Some(true)) {
         return false;
     }
-    // Another user's program may listen at another of this machine's addresses.
+    // Another user's program may listen at another address of this machine.
     let alone = |port| owner::listens_alone(geteuid().as_raw(), port) != Some(false);
     if !setup.greeting.headers.contains_key("authorization") && port(to).is_some_and(alone) {
         match Store::find(None).and_then(|store| store.own()) {
@@ -115,7 +114,7 @@ pub(in crate::cli) async fn greet(to: &Endpoint, setup: &mut Setup) -> bool {
     true
 }
 
-/// Challenges the listener at `to` if a relay of this user listens at its port; `None` when there is
+/// Challenges the listener at `to` if a relay of this user listens at its port; `None` if there is
 /// none, or no answer.
 async fn is_proven(to: &Endpoint, setup: &Setup) -> Option<bool> {
     let Endpoint::Web(web) = to else { return None };

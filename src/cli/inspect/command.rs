@@ -1,6 +1,4 @@
-//! The command line of `acp-relay inspect`.
-//!
-//! Not here: what a subcommand does (each has its own file).
+//! The command line of `acp-relay inspect`, and how its subcommands open a recording.
 
 use std::io;
 use std::path::Path;
@@ -14,7 +12,7 @@ use super::{
 use crate::cli::{cli, console, exit, viewer};
 use crate::recording::{Misfit, Recording};
 
-/// What `inspect` is asked for.
+/// The arguments of `inspect`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Inspect {
     #[command(subcommand)]
@@ -31,7 +29,7 @@ enum Command {
     /// The same while it is being recorded
     #[command(after_help = select::help())]
     Follow(follow::Follow),
-    /// Find a text in messages, and say where it stands
+    /// Find a text in messages, with its place in each
     #[command(after_help = select::help())]
     Grep(grep::Grep),
     /// Counts, durations, turns, and what the relay did
@@ -48,12 +46,12 @@ enum Command {
     Open(viewer::Open),
     /// Put a mark into a recording, also while it is being written
     Mark(mark::Mark),
-    /// Write a copy of a recording with today's rules about secrets
+    /// Write a copy of a recording, redacted by the current rules
     Scrub(scrub::Scrub),
     /// Write a conversation for other programs
     #[command(after_help = select::help())]
     Export(export::Export),
-    /// Make a recording of what another program has captured
+    /// Make a recording from a capture of another program
     Import(import::Import),
     /// Delete old recordings from a folder
     Prune(prune::Prune),
@@ -79,8 +77,8 @@ pub(in crate::cli) fn run(args: &Inspect) -> ExitCode {
     }
 }
 
-/// The recording that the file at `path` belongs to. Where there is none that is said, and the
-/// exit code returned.
+/// Opens the recording that the file at `path` belongs to. Prints an error and returns the exit
+/// code.
 pub(super) fn recording(path: &Path) -> Result<Recording, ExitCode> {
     let recording = segments_of(path)?;
     match recording.check() {
@@ -89,7 +87,7 @@ pub(super) fn recording(path: &Path) -> Result<Recording, ExitCode> {
     }
 }
 
-/// The same, whatever is in the file.
+/// Like [`recording`], without a check of the content.
 pub(super) fn segments_of(path: &Path) -> Result<Recording, ExitCode> {
     if let Some(misfit) = Misfit::of(path) {
         return Err(misfitting(path, &misfit));
@@ -98,7 +96,7 @@ pub(super) fn segments_of(path: &Path) -> Result<Recording, ExitCode> {
     found.map_err(|error| unreadable(path, &error))
 }
 
-/// Says why a file cannot be read as a recording.
+/// Prints why a file cannot be read as a recording.
 pub(in crate::cli) fn misfitting(path: &Path, misfit: &Misfit) -> ExitCode {
     match misfit {
         Misfit::Unreadable(error) => unreadable(path, error),
@@ -106,7 +104,7 @@ pub(in crate::cli) fn misfitting(path: &Path, misfit: &Misfit) -> ExitCode {
     }
 }
 
-/// Says that a file cannot be read.
+/// Prints that a file cannot be read.
 pub(super) fn unreadable(path: &Path, error: &io::Error) -> ExitCode {
     let (file, text) = (path.display().to_string(), error.to_string());
     // Some errors name the file themselves.

@@ -1,10 +1,8 @@
-//! What tells a message from others of its method, in a few words.
-//!
-//! Not here: making the words harmless where they are shown.
+//! The words that tell a message from others of the same method. The caller escapes them.
 
 use serde_json::Value;
 
-/// Where a few words stand that a person looks for.
+/// Where messages have such words.
 const PLACES: [&str; 12] = [
     "/params/update/sessionUpdate",
     "/params/update/status",
@@ -20,7 +18,7 @@ const PLACES: [&str; 12] = [
     "/error/message",
 ];
 
-/// The words of a message.
+/// Summarizes a message.
 pub(super) fn detail(message: &Value) -> String {
     let at = |pointer: &&str| message.pointer(pointer)?.as_str();
     let mut words: Vec<&str> = PLACES.iter().filter_map(at).collect();

@@ -1,7 +1,6 @@
 //! `acp-relay inspect diff`: whether two recordings hold the same conversation.
 //!
-//! Ids, times and the borders of chunks are none of it. Not here: what is compared (see
-//! `recording::canonical`).
+//! `recording::canonical` compares; ids, times and chunk boundaries do not count.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,7 +17,7 @@ use crate::cli::exit;
 use crate::recording::canonical::{Difference, Step, Steps, compare};
 use crate::recording::{Found, MessageKind, Scene, parted_json};
 
-/// What `inspect diff` is asked for.
+/// The arguments of `inspect diff`.
 #[derive(Debug, Args)]
 pub(super) struct Diff {
     /// A recording
@@ -27,15 +26,14 @@ pub(super) struct Diff {
     /// Another one
     #[arg(value_name = "B")]
     right: PathBuf,
-    /// From where they are looked at
+    /// Which messages to compare
     #[arg(long, value_enum, default_value_t)]
     at: At,
-    /// Pass over what is at this place in params, results and errors, such as /update/used; `*`
-    /// is any one step
+    /// Ignore this place in params, results and errors, such as /update/used; `*` is any one step
     #[arg(long, value_name = "POINTER")]
     ignore: Vec<String>,
     /// One JSON object a line: only (a or b), n and step; or changed (both numbers), step and patch
-    /// (RFC 6902); nothing when they are the same
+    /// (RFC 6902); none if the conversations are the same
     #[arg(long)]
     json: bool,
 }
@@ -114,7 +112,7 @@ fn is_ignored(change: &Value, ignored: &[String]) -> bool {
     ignored.iter().any(|pattern| {
         let mut steps = path.split('/');
         let at = |own: &str| steps.next().is_some_and(|step| own == "*" || own == step);
-        // What is below is ignored as well.
+        // Everything below the place is ignored as well.
         pattern.split('/').all(at)
     })
 }
@@ -151,7 +149,7 @@ fn as_text(difference: &Difference, left: &[Step], right: &[Step], paint: Paint,
             let mut removed = ("", 0);
             for change in patch.as_array().into_iter().flatten() {
                 let path = change["path"].as_str().unwrap_or_default();
-                // Of items that are removed one after the other, each has the place of the first.
+                // Consecutive removals from a list all carry the index of the first.
                 let again = change["op"] == "remove" && removed.0 == path;
                 removed = (path, if again { removed.1 + 1 } else { 0 });
                 let place = excerpt(path.as_bytes());
@@ -167,7 +165,7 @@ fn as_text(difference: &Difference, left: &[Step], right: &[Step], paint: Paint,
     }
 }
 
-/// What stands at a pointer, or so many items after it.
+/// The value at a pointer; with `after`, the item that many places later.
 fn nth<'a>(tree: &'a Value, path: &str, after: usize) -> Option<&'a Value> {
     let (list, last) = path.rsplit_once('/')?;
     match last.parse::<usize>() {
@@ -176,7 +174,7 @@ fn nth<'a>(tree: &'a Value, path: &str, after: usize) -> Option<&'a Value> {
     }
 }
 
-/// Two values, from a little before where they part.
+/// Two values, from a little before their first difference.
 fn texts(before: Option<&Value>, after: Option<&Value>) -> (String, String) {
     let text = |value: Option<&Value>| value.map(Value::to_string).unwrap_or_default();
     let (before, after) = (text(before), text(after));
@@ -194,7 +192,7 @@ fn texts(before: Option<&Value>, after: Option<&Value>) -> (String, String) {
     (cut(&before), cut(&after))
 }
 
-/// A step in a line.
+/// A step in one line.
 fn title(step: &Step) -> String {
     let kind = step.kind.map_or("no message", MessageKind::name);
     let number = step

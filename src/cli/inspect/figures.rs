@@ -1,6 +1,4 @@
-//! Figures as a table, or as JSON.
-//!
-//! Not here: how they come about (see `stats`).
+//! Statistics as text, or as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +9,7 @@ use super::paint::{Paint, Tone};
 use super::stats::{Figures, Method, Times};
 use super::units::{excerpt, size, took};
 
-/// Columns of names that are listed.
+/// Maximum width of a line of counts.
 const WIDTH: usize = 78;
 
 pub(super) fn json(figures: &mut Figures) -> Value {

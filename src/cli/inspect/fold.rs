@@ -1,34 +1,32 @@
-//! What an agent says in many small messages, as one.
-//!
-//! Not here: how it is printed (see `show`).
+//! Joins consecutive chunks of an agent's message into one run.
 
 use serde_json::Value;
 
 use crate::recording::{Event, Message, MessageKind, What};
 
-/// Chunks of one kind, one after the other.
+/// Consecutive chunks of one kind.
 #[derive(Debug)]
 pub(super) struct Run {
-    /// Of the first.
+    /// The number of the first chunk.
     pub(super) n: u64,
-    /// Of the first, in microseconds.
+    /// The time of the first chunk, in microseconds.
     pub(super) t: u64,
-    /// Of the last.
+    /// The time of the last chunk.
     pub(super) until: u64,
     pub(super) count: u64,
     /// `agent_message_chunk`, `agent_thought_chunk`, `user_message_chunk`.
     pub(super) kind: String,
-    /// All of what they say.
+    /// Their texts, joined.
     pub(super) text: String,
     pub(super) message: Message,
 }
 
-/// The run that goes on, if one does.
+/// The current run, if any.
 #[derive(Debug, Default)]
 pub(super) struct Folding(Option<Run>);
 
 impl Folding {
-    /// Takes a chunk; returns the run that ends because it does not belong there.
+    /// Adds a chunk; returns the previous run if the chunk begins a new one.
     pub(super) fn add(&mut self, chunk: Run) -> Option<Run> {
         let next = match &mut self.0 {
             Some(current) => current.take(chunk)?,
@@ -37,14 +35,14 @@ impl Folding {
         self.0.replace(next)
     }
 
-    /// Ends the run.
+    /// Ends the current run.
     pub(super) const fn end(&mut self) -> Option<Run> {
         self.0.take()
     }
 }
 
 impl Run {
-    /// The run that an event begins, if it is a chunk.
+    /// The run of one chunk, if the event is a chunk.
     pub(super) fn begin(event: &Event) -> Option<Self> {
         let What::Message(message) = &event.what else {
             return None;
@@ -66,7 +64,7 @@ impl Run {
         })
     }
 
-    /// The kind, and how many there are.
+    /// The kind, and the number of chunks.
     pub(super) fn title(&self) -> String {
         match self.count {
             1 => self.kind.clone(),
@@ -74,7 +72,7 @@ impl Run {
         }
     }
 
-    /// Takes the next one in; gives it back when it does not belong here.
+    /// Appends the next run; returns it if it does not belong to this one.
     pub(super) fn take(&mut self, next: Self) -> Option<Self> {
         let same = self.kind == next.kind
             && self.message.hop == next.message.hop

@@ -1,6 +1,6 @@
-//! `acp-relay inspect follow`: a conversation while it is being recorded.
+//! `acp-relay inspect follow`: shows a conversation while it is being recorded.
 //!
-//! It goes on into the next segment and ends with the recording.
+//! It continues in the next segment, and ends with the recording.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,27 +21,27 @@ use crate::recording::{
     Conversation, Entry, Event, Found, Insight, Reader, Recording, Source, What, open, segments,
 };
 
-/// Between two looks at a file that has not grown.
+/// Time between two polls of a file that has not grown.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Looks without anything new after which a run of chunks is shown as far as it goes.
+/// Polls without a new line after which a run of chunks is shown, although it may continue.
 const PATIENCE: u32 = 10;
 
-/// What `inspect follow` is asked for.
+/// The arguments of `inspect follow`.
 #[derive(Debug, Args)]
 pub(super) struct Follow {
     #[command(flatten)]
     selection: Selection,
-    /// Begin so many events before now
+    /// Begin this many events before the current end
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     last: usize,
-    /// Every event by itself, also those that only say that a frame was passed on
+    /// Show every event separately, also the notes that a frame was forwarded
     #[arg(long)]
     all: bool,
-    /// The bodies of messages in full
+    /// Show whole message bodies
     #[arg(long)]
     bodies: bool,
-    /// The lines of the recording, each answer with the time it took
+    /// Print the lines of the recording, each answer with its duration
     #[arg(long)]
     json: bool,
 }
@@ -51,7 +51,7 @@ struct Tail {
     recording: Recording,
     segment: usize,
     reader: Reader<Source>,
-    /// The last event says that nothing comes after it.
+    /// The last event is the end of the recording.
     over: bool,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn run(args: &Follow) -> ExitCode {
         Ok(path) => path,
         Err(error) => return unreadable(&args.selection.file, &error),
     };
-    // One that has only just begun may be empty still.
+    // A recording that has just begun may still be empty.
     let is_empty = std::fs::metadata(&path).is_ok_and(|data| data.len() == 0);
     let opened = if is_empty {
         segments_of(&path)
@@ -97,10 +97,10 @@ fn newest(path: &Path) -> io::Result<PathBuf> {
     let last = segments(path)?
         .pop()
         .and_then(|mut last| last.segments.pop());
-    last.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no recording in it yet"))
+    last.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the folder has no recording yet"))
 }
 
-/// What was asked and answered before we came. An error is met again where it is read to be shown.
+/// The exchanges recorded so far. An error is reported later, when the entry is read to be shown.
 fn known(recording: &Recording) -> Conversation {
     let mut known = Conversation::default();
     for event in recording.events().map_while(Result::ok) {
@@ -118,7 +118,7 @@ fn follow(
     let filter = args.selection.filter.as_ref();
     let mut insight = Insight::wanted_by(filter);
     let mut tail = Tail::new(recording)?;
-    // What was there before we came; `None` once we are up to date.
+    // The last lines of those already recorded; `None` once they have been shown.
     let mut before = Some(VecDeque::new());
     let mut idle = 0;
     while page.output.is_open() {
@@ -164,7 +164,7 @@ fn follow(
     Ok(())
 }
 
-/// Whether an event is meant, by what is known until now.
+/// Whether an event matches, as far as is known now.
 fn picks(
     filter: Option<&Filter>,
     event: &Event,
@@ -199,14 +199,14 @@ impl Tail {
         })
     }
 
-    /// The next line; `None` when there is none yet.
+    /// The next line; `None` if there is none yet.
     fn next(&mut self) -> io::Result<Option<Entry>> {
         loop {
             let mut entry = self.reader.next();
             if entry.is_none()
                 && let Some(path) = self.later()?
             {
-                // Lines may have come before the next segment did.
+                // More lines may have been written before the next segment was created.
                 entry = self.reader.next();
                 if entry.is_none() {
                     self.segment += 1;
@@ -226,7 +226,7 @@ impl Tail {
         }
     }
 
-    /// The segment after this one, when there is one: then this one does not grow any more.
+    /// The next segment, if it exists: then the current one no longer grows.
     fn later(&mut self) -> io::Result<Option<PathBuf>> {
         let Some(path) = self.recording.segments.first() else {
             return Ok(None);

@@ -1,7 +1,6 @@
-//! `acp-relay inspect grep`: a text in messages, and where it stands.
+//! `acp-relay inspect grep`: finds a text in messages.
 //!
-//! What is searched is what was meant: strings without their escapes, and what an agent says in
-//! many chunks as one text.
+//! Strings are searched unescaped, and the chunks of an agent's message as one text.
 
 use std::process::ExitCode;
 
@@ -19,30 +18,30 @@ use crate::cli::several::Sources;
 use crate::cli::{cli, exit};
 use crate::recording::{Body, Event, What, parted_json};
 
-/// What `inspect grep` is asked for.
+/// The arguments of `inspect grep`.
 #[derive(Debug, Args)]
 pub(super) struct Grep {
     /// A regular expression
     #[arg(value_name = "PATTERN")]
     pattern: String,
-    /// Letters of ASCII match whether they are capitals or not
+    /// Ignore the case of ASCII letters
     #[arg(short, long)]
     ignore_case: bool,
     #[command(flatten)]
     sources: Sources,
-    /// One JSON object a line: file, n, t (seconds), pointer, text; of a text that goes on over several
+    /// One JSON object a line: file, n, t (seconds), pointer, text; of a match that spans several
     /// chunks also chunks, their number
     #[arg(long)]
     json: bool,
 }
 
-/// A text that the pattern matches.
+/// A match of the pattern.
 pub(super) struct Hit<'a> {
     pub(super) n: u64,
     pub(super) t: u64,
     pub(super) pointer: &'a str,
     pub(super) text: &'a str,
-    /// How many chunks it goes on over.
+    /// The number of chunks that the text spans.
     pub(super) chunks: u64,
 }
 
@@ -87,7 +86,7 @@ pub(super) fn run(args: &Grep) -> ExitCode {
     round.done(output, code)
 }
 
-/// Tells all that the pattern matches in a recording.
+/// Reports all matches in a recording.
 fn find(
     selection: &Selection,
     pattern: &Regex,
@@ -144,7 +143,7 @@ impl Hit<'_> {
     }
 }
 
-/// Shows all texts of an event.
+/// Passes all texts of an event to `see`.
 fn search(event: &Event, see: &mut impl FnMut(&str, &str)) {
     match &event.what {
         What::Message(message) => match (&message.body, message.body.json()) {

@@ -1,6 +1,6 @@
-//! `acp-relay inspect lint`: where conversations break the protocol.
+//! `acp-relay inspect lint`: violations of the protocol in conversations.
 //!
-//! Not here: what is looked for, and how it is found (see `recording::lint`).
+//! `recording::lint` has the rules.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -24,26 +24,26 @@ use crate::recording::filter::{Facts, Filter};
 use crate::recording::lint::{Finding, Linter, RULES, Rule, Weight};
 use crate::recording::{Event, Found, Scene, What};
 
-/// What `inspect lint` is asked for.
+/// The arguments of `inspect lint`.
 #[derive(Debug, Args)]
 pub(super) struct Lint {
-    /// Recordings; of one in several segments, any of them. A last word that is no file is a
+    /// Recordings; of one in several segments, any of them. A last argument that is no file is a
     /// filter, such as `not lint:schema-*`; the fields are below
     #[arg(value_name = "FILE", required_unless_present = "list")]
     words: Vec<OsString>,
-    /// The same filter, whatever files there are
+    /// The same filter, without a check whether a file has this name
     #[arg(long, value_name = "FILTER")]
     filter: Option<Filter>,
-    /// The rules, and what they look for
+    /// List the rules
     #[arg(long)]
     list: bool,
-    /// From where it is looked at
+    /// Which messages to check
     #[arg(long, value_enum, default_value_t)]
     at: At,
-    /// The least that makes the exit code 1
+    /// The lowest weight that makes the exit code 1
     #[arg(long, value_enum, value_name = "WEIGHT", default_value = "error")]
     fail_on: Least,
-    /// Write the outcome as JUnit's XML, too: a suite for each file, in it a case for each rule
+    /// Also write the outcome as JUnit XML: a suite for each file, in it a case for each rule
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// One JSON object a line: file, n, t (seconds), id, weight, side, method, what; with --list id,
@@ -52,12 +52,12 @@ pub(super) struct Lint {
     json: bool,
 }
 
-/// The least weight that counts.
+/// The lowest weight that counts.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Least {
     /// Worth knowing
     Hint,
-    /// Some peers will stumble over it
+    /// Some peers will fail on it
     Warning,
     /// It breaks the protocol
     Error,
@@ -117,7 +117,7 @@ pub(super) fn run(args: &Lint) -> ExitCode {
     round.done(output, code)
 }
 
-/// Prints findings, and how many there are.
+/// Prints findings and their totals.
 fn tell(findings: &[Finding], paint: Paint, output: &mut Output) {
     let mut counts: BTreeMap<_, u64> = BTreeMap::new();
     for finding in findings {
@@ -137,7 +137,7 @@ impl Lint {
         finding.rule.weight >= self.fail_on.weight()
     }
 
-    /// What a rule has found, as a test.
+    /// The findings of one rule, as a test case.
     fn case(&self, rule: &Rule, findings: &[Finding]) -> Case {
         let own = findings.iter().filter(|finding| finding.rule == rule);
         let lines: Vec<String> = own
@@ -178,9 +178,9 @@ fn list(json: bool, output: &mut Output) {
     }
 }
 
-/// The findings that are meant.
+/// The findings that the filter selects.
 fn find(at: At, selection: &Selection) -> Result<Vec<Finding>, ExitCode> {
-    // The filter is asked about each finding by itself.
+    // The filter is applied to each finding separately.
     let all = Selection {
         file: selection.file.clone(),
         filter: None,
@@ -208,8 +208,8 @@ fn find(at: At, selection: &Selection) -> Result<Vec<Finding>, ExitCode> {
             _ => (Side::Agent, Side::Client),
         };
         remark(&format!(
-            "acp-relay: {}: only the {side} is heard in it; if the {other} has said anything, it is \
-             missing in what is found",
+            "acp-relay: {}: it has only messages of the {side}; findings that need messages of the \
+             {other} are missing",
             selection.file.display()
         ));
     }
@@ -278,7 +278,7 @@ fn as_text(finding: &Finding, paint: Paint) -> String {
     paint.line(19, Some(tone), &spoken(finding))
 }
 
-/// A finding in a line.
+/// A finding in one line.
 fn spoken(finding: &Finding) -> String {
     let mut text = format!(
         "{:>6} {:>12}  {:<7} {} {}",

@@ -17,7 +17,7 @@ use crate::jsonrpc::printable;
 use crate::recording::calendar;
 use crate::recording::{Entry, Found, Header, MessageKind, Recording, What, segments};
 
-/// What `inspect ls` is asked for.
+/// The arguments of `inspect ls`.
 #[derive(Debug, Args)]
 pub(super) struct List {
     /// Folders, or recordings
@@ -29,10 +29,10 @@ pub(super) struct List {
     json: bool,
 }
 
-/// Above the lines for a person.
+/// The heading of the text output.
 const HEADING: &str = "recording                    lasted turns errors  events       size  agent";
 
-/// A recording at a glance.
+/// The summary of a recording.
 #[derive(Default)]
 struct Glance {
     header: Header,
@@ -61,7 +61,7 @@ pub(super) fn run(args: &List) -> ExitCode {
             }
         }
     }
-    // The segments of one recording may have been named one by one.
+    // Several segments of one recording may have been named.
     let mut seen = HashSet::new();
     found.retain(|recording| seen.insert(recording.segments.clone()));
     let mut output = Output::new();

@@ -1,8 +1,8 @@
-//! `acp-relay inspect mark`: a place in a recording that somebody wants to find again.
+//! `acp-relay inspect mark`: adds a mark to a recording, to find a place again.
 //!
-//! A recording that is being written has one writer, which takes marks up from a file beside it;
-//! that is for nobody else to read, and has no secrets in it either.
-//! One that is over, or was torn, is added to: nothing in it is changed.
+//! A recording that is being written has one writer, which reads marks from a file beside it; only
+//! its owner can read that file, and secrets are redacted in it too. To a recording that has ended,
+//! or was cut off, the mark is appended; nothing in it is changed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek as _, Write};
@@ -24,16 +24,16 @@ use crate::recording::redact::{Mode, Redactor};
 use crate::recording::write::{self, Stamp};
 use crate::recording::{Found, PACKED, Reader, What};
 
-/// What `inspect mark` is asked for.
+/// The arguments of `inspect mark`.
 #[derive(Debug, Args)]
 pub(super) struct Mark {
     /// The recording; of one in several segments, any of them
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// What is worth remembering here
+    /// The text of the mark
     #[arg(value_name = "TEXT")]
     text: String,
-    /// Say what was done as JSON: file, by (mark or writer), n (by mark)
+    /// Report as JSON: file, by (mark or writer), n (by mark)
     #[arg(long)]
     json: bool,
 }
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Mark) -> ExitCode {
     };
     let last = last.unwrap_or_else(|| args.file.clone());
     if last.to_string_lossy().ends_with(PACKED) {
-        let what = "the last segment is packed, and nothing is added to those";
+        let what = "the last segment is compressed, so nothing can be added to it";
         return cli::fail(exit::DATA, &format!("{}: {what}", last.display()));
     }
     match mark(&last, &args.text) {
@@ -62,7 +62,7 @@ fn said(file: &Path, mut what: Value) -> ExitCode {
     print(&what.to_string(), exit::SUCCESS)
 }
 
-/// The number of the mark's event; none when the recording has a writer, who will give it one.
+/// Returns the number of the mark's event, or `None` if the recording has a writer, which sets it.
 fn mark(path: &Path, text: &str) -> io::Result<Option<u64>> {
     let file = OpenOptions::new()
         .read(true)
@@ -71,13 +71,13 @@ fn mark(path: &Path, text: &str) -> io::Result<Option<u64>> {
         .open(path)?;
     let lock = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
     if lock.is_err() {
-        // The writer would keep secrets out, too, but what waits for it lies in a file as it is.
+        // The writer redacts too, but until then the text is in a file as given.
         return wish(path, &clean(mode_in(&file)?, text)?).map(|()| None);
     }
     resume(file, text).map(Some)
 }
 
-/// Leaves a mark for the writer.
+/// Queues a mark for the writer.
 fn wish(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .append(true)
@@ -87,7 +87,7 @@ fn wish(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(format!("{}\n", text.replace(['\n', '\r'], " ")).as_bytes())
 }
 
-/// Adds a mark to a recording that nobody writes. One that was ended is ended again behind it.
+/// Appends a mark to a recording without a writer. If the recording was ended, ends it again.
 fn resume(mut file: File, text: &str) -> io::Result<u64> {
     let mut reader = Reader::new(&file);
     let mut last = Stamp::default();
@@ -122,11 +122,11 @@ fn resume(mut file: File, text: &str) -> io::Result<u64> {
     let mut out = Vec::new();
     if reader.torn() > 0 {
         out.push(b'\n');
-        // What was lost may have been anything.
+        // The lost line may have been anything.
         ended = None;
     }
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    // The recording's own clock has stopped.
+    // The recording's monotonic clock is lost.
     last.w = since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0));
     for what in [What::Resume, What::Mark(clean(mode, text)?)] {
         last.n += 1;
@@ -149,7 +149,7 @@ fn resume(mut file: File, text: &str) -> io::Result<u64> {
     Ok(marked)
 }
 
-/// The mode of a recording.
+/// The redaction mode of a recording.
 fn mode_in(file: &File) -> io::Result<Mode> {
     let first = Reader::new(file).next().transpose()?;
     Ok(match first.map(|entry| entry.found) {
@@ -158,14 +158,14 @@ fn mode_in(file: &File) -> io::Result<Mode> {
     })
 }
 
-/// The mode of that name; of another one, that which keeps secrets out.
+/// The mode with this name; for an unknown name, the default, which redacts secrets.
 fn mode_of(name: &str) -> Mode {
     let modes = [Mode::Full, Mode::Structure, Mode::Meta];
     let named = |mode: &Mode| mode.name() == name;
     modes.into_iter().find(named).unwrap_or_default()
 }
 
-/// The text as the recording's mode lets it in.
+/// Redacts the text by the recording's mode.
 fn clean(mode: Mode, text: &str) -> io::Result<String> {
     let key = random().ok_or_else(|| io::Error::other("the system has no random numbers"))?;
     let redactor = Redactor::new(mode, Vec::new(), key);

@@ -1,11 +1,6 @@
-//! `acp-relay inspect …`: recordings at a person's hand.
+//! `acp-relay inspect …`: commands that work on recordings, one file per subcommand.
 //!
-//! One file for each subcommand: [`mod@list`] what there is, [`mod@show`] a conversation,
-//! [`mod@follow`] one that is going on, [`mod@grep`] for a text, [`mod@stats`] in figures,
-//! [`mod@lint`] for faults of the protocol, [`mod@diff`] two, [`mod@verify`] that nothing was
-//! changed or lost, [`mod@mark`] a place, [`mod@scrub`] secrets, [`mod@export`] to other programs,
-//! [`mod@import`] from them, [`mod@prune`] old ones. Not here: the format and the filter language
-//! (see `crate::recording`).
+//! They rely on `crate::recording` for the format and the filter language.
 
 mod command;
 mod detail;

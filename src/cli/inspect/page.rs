@@ -1,7 +1,6 @@
-//! A conversation as lines for a person, or for a program.
+//! Prints a conversation as lines of text, or as JSON.
 //!
-//! All text of others is shown without control characters: a recording may hold anything. Not
-//! here: where the events come from (see `show`, `follow`).
+//! A recording may hold any bytes, so control characters in its texts are escaped.
 
 use serde_json::value::RawValue;
 
@@ -16,35 +15,35 @@ use crate::recording::{
     Conversation, Entry, Event, Exchange, Found, Header, Message, MessageKind, What, tree,
 };
 
-/// Characters of a line before what happened.
+/// Characters of a line before the description.
 const HEAD: usize = 17;
 
-/// How a conversation is shown.
+/// How a conversation is printed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Style {
-    /// Every event by itself.
+    /// Every event separately.
     pub(super) all: bool,
-    /// The bodies of messages in full.
+    /// Whole message bodies.
     pub(super) bodies: bool,
     /// The lines of the recording.
     pub(super) json: bool,
-    /// Nothing comes after what is known: a request that has no answer gets none.
+    /// Nothing will be added to the recording: a request without an answer stays unanswered.
     pub(super) whole: bool,
 }
 
-/// What is being shown.
+/// Prints events.
 pub(super) struct Page {
     style: Style,
     paint: Paint,
     pub(super) output: Output,
     conversation: Conversation,
-    /// What is known of requests before their answers are shown.
+    /// Exchanges that are known before their answers are printed.
     known: Conversation,
     chunks: Folding,
 }
 
 impl Page {
-    /// A page; `known` has the answers that are there already.
+    /// `known` has the answers recorded so far.
     pub(super) fn new(style: Style, known: Conversation) -> Self {
         let output = Output::new();
         Self {
@@ -57,12 +56,12 @@ impl Page {
         }
     }
 
-    /// Remembers an event that is not shown: what comes may belong to it.
+    /// Notes an event that is not printed: later ones may belong to it.
     pub(super) fn pass_over(&mut self, event: &Event) {
         self.conversation.see(event);
     }
 
-    /// Shows a line; what is wrong with it, if it cannot be shown.
+    /// Prints a line; returns the fault if it is damaged.
     pub(super) fn entry(&mut self, entry: Entry) -> Option<String> {
         match entry.found {
             Found::Header(_) if self.style.json => {
@@ -95,7 +94,7 @@ impl Page {
         self.output.line(line.as_bytes());
     }
 
-    /// The line as it is, and what only a reader of all of them knows.
+    /// Prints the line as it is; an answer with its duration and the number of its request.
     fn raw(&mut self, event: &Event, line: &[u8]) {
         let exchange = self.conversation.see(event);
         let took = exchange
@@ -111,7 +110,7 @@ impl Page {
         }
     }
 
-    /// Shows an event.
+    /// Prints an event.
     pub(super) fn event(&mut self, event: &Event) {
         if let Some(chunk) = Run::begin(event).filter(|_| !self.style.all) {
             if let Some(run) = self.chunks.add(chunk) {
@@ -119,7 +118,7 @@ impl Page {
             }
             return;
         }
-        // That chunks were passed on does not part them.
+        // An event that chunks were forwarded does not end their run.
         if matches!(event.what, What::Passed(_)) && !self.style.all {
             return;
         }
@@ -168,7 +167,7 @@ impl Page {
         self.output.line(line.as_bytes());
     }
 
-    /// What a message is, and the exchange that it is part of.
+    /// Describes a message and the exchange that it belongs to.
     fn message(
         &self,
         head: &str,
@@ -235,12 +234,12 @@ impl Page {
     }
 }
 
-/// The number and the time of an event, to the millisecond.
+/// The number and time of an event, to the millisecond.
 fn head(n: u64, t: u64) -> String {
     format!("{n:>5} {:>6}.{:03} ", t / 1_000_000, t / 1_000 % 1_000)
 }
 
-/// At which edge a message crossed: `→` is said by that side, `←` is said to it.
+/// The side at which a message was recorded: `→` is received from it, `←` sent to it.
 fn edge(message: &Message) -> String {
     let (hop, arrow) = match (message.hop, message.to) {
         (Side::Client, Side::Agent) => ("client", "→"),
@@ -251,12 +250,12 @@ fn edge(message: &Message) -> String {
     format!("{hop} {arrow}")
 }
 
-/// Anything that is no message.
+/// Describes an event that is no message.
 fn said(what: &What) -> String {
     let text = match what {
         What::Passed(passed) => {
             let (first, last, count, to) = (passed.first, passed.last, passed.count, passed.to);
-            format!("passed on to the {to} unchanged: {first} to {last}, {count} messages")
+            format!("forwarded to the {to} unchanged: {first} to {last}, {count} messages")
         }
         What::Stderr(body) => {
             let bytes = body.bytes().map(|bytes| excerpt(bytes.trim_ascii_end()));
@@ -273,16 +272,16 @@ fn said(what: &What) -> String {
         }
         What::Clock { jump } => format!("the wall clock jumped by {} µs", jump),
         What::Mark(text) => format!("mark: {text}"),
-        What::Resume => "the recording goes on".to_owned(),
+        What::Resume => "the recording continues".to_owned(),
         What::End { rotated, why, .. } => {
             let word = if *rotated {
-                "goes on in another file"
+                "continues in another file"
             } else {
                 "ends"
             };
             format!("the recording {word}: {why}")
         }
-        What::Other { kind, .. } => format!("{kind}: of a kind that is not known here"),
+        What::Other { kind, .. } => format!("{kind}: an unknown kind of event"),
         What::Message(_) => String::new(),
     };
     excerpt(text.as_bytes())
@@ -295,7 +294,7 @@ const fn of_side(message: &Message) -> Tone {
     }
 }
 
-/// The colour of what happened.
+/// The colour of an event.
 fn tone(what: &What) -> Option<Tone> {
     match what {
         What::Message(message) => Some(match message.kind {

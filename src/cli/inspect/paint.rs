@@ -1,39 +1,39 @@
-//! Colour, for a person at a terminal.
+//! Colours and line widths for a terminal.
 //!
-//! None when stdout is no terminal, when `NO_COLOR` is set (no-color.org), and on a `dumb` one.
+//! No colours if stdout is no terminal, `NO_COLOR` is set (no-color.org), or `TERM` is `dumb`.
 
 use crate::cli::console::Output;
 
-/// Fewest characters of a text that are worth their place.
+/// Minimum characters of a text that is shown at all.
 const LEAST: usize = 8;
 
-/// Paints, or leaves as it is.
+/// Colours text, or returns it unchanged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Paint {
     on: bool,
-    /// Where a line is cut.
+    /// The width at which lines are cut.
     columns: Option<usize>,
 }
 
-/// What a colour says.
+/// The meaning of a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
-    /// Said by the client.
+    /// Sent by the client.
     Client,
-    /// Said by the agent.
+    /// Sent by the agent.
     Agent,
-    /// Something failed.
+    /// A failure.
     Bad,
-    /// Worth a look.
+    /// Unusual.
     Odd,
-    /// Of less interest.
+    /// Less important.
     Faint,
     /// A heading.
     Strong,
 }
 
 impl Paint {
-    /// As the terminal wants it.
+    /// Follows the terminal and the environment.
     pub(super) fn of(output: &Output) -> Self {
         let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -44,7 +44,7 @@ impl Paint {
         }
     }
 
-    /// A text in its tone.
+    /// Colours a text.
     pub(super) fn tone(self, tone: Tone, text: &str) -> String {
         if !self.on {
             return text.to_owned();
@@ -60,8 +60,8 @@ impl Paint {
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    /// What is known of a message and a text of it in a line that fits the terminal: of what does
-    /// not, the text gives way first, then the `rest`, of which there is a short form.
+    /// Joins the head of a line, a text and the rest, fitted to the terminal: first the text is
+    /// shortened, then the long form of `rest` is replaced by the short one.
     pub(super) fn fit(self, known: &str, text: &str, rest: [&str; 2]) -> String {
         let text = match text {
             "" => String::new(),
@@ -84,7 +84,7 @@ impl Paint {
         format!("{known}{}…{short}", cut.trim_end())
     }
 
-    /// A line that begins with a faint head of so many characters; cut where the terminal ends.
+    /// Colours a line, the first `head` characters faint, and cuts it at the terminal's width.
     pub(super) fn line(self, head: usize, tone: Option<Tone>, line: &str) -> String {
         let line = self.cut(line);
         let split = line

@@ -1,7 +1,6 @@
 //! `acp-relay inspect prune`: deletes old recordings from a folder.
 //!
-//! Not here: what may be deleted (see `observe::recorder`), and a relay that does so while it records
-//! (see `cli::record`).
+//! `observe::recorder` decides what may be deleted.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,19 +15,19 @@ use crate::cli::console::Output;
 use crate::cli::{cli, exit, limits, record};
 use crate::observe::recorder::{Keep, prune};
 
-/// What `inspect prune` is asked for.
+/// The arguments of `inspect prune`.
 #[derive(Debug, Args)]
 pub(super) struct Prune {
-    /// The folder that was recorded into
+    /// The folder of recordings
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Delete those that nothing was written to for so long, such as 30d or 12h
+    /// Delete recordings that were last written to this long ago, such as 30d or 12h
     #[arg(long, value_name = "TIME", value_parser = record::age, required_unless_present = "max_total")]
     max_age: Option<Duration>,
-    /// Delete the oldest until the others are no larger than this, such as 10GiB
+    /// Delete the oldest until the others are together no larger than this, such as 10GiB
     #[arg(long, value_name = "SIZE", value_parser = limits::bytes, required_unless_present = "max_age")]
     max_total: Option<u64>,
-    /// Delete nothing; only say what would be
+    /// Delete nothing; only report what would be deleted
     #[arg(long)]
     dry_run: bool,
     /// One JSON object a line: name, bytes, why (age, total); and last: left (bytes)
@@ -66,10 +65,10 @@ pub(super) fn run(args: &Prune) -> ExitCode {
     let last = match args.json {
         true => json!({"left": pruned.left}).to_string(),
         false => format!(
-            "{} recordings ({}) {}; {} are left",
+            "{} recordings ({}) {}; {} remain",
             pruned.gone.len(),
             size(bytes),
-            if args.dry_run { "would go" } else { "are gone" },
+            if args.dry_run { "would be deleted" } else { "deleted" },
             size(pruned.left),
         ),
     };

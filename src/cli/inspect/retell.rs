@@ -1,8 +1,8 @@
-//! Whether the mapping tables make again what they made in a recording.
+//! Checks whether the mapping tables translate a recording's messages as recorded.
 //!
-//! What was heard goes through a core that speaks what the recorded one did; what a rule has
-//! changed has to come out as it was said. That takes the tables of then, all of what was heard
-//! from the beginning, and the texts in it. Not here: sums and numbers (see `recording::verify`).
+//! The received messages go through a conversation with the recorded dialects; each message that a
+//! rule changed must come out as it was sent. This needs the same tables, all received messages
+//! from the beginning, and their texts.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io;
@@ -18,41 +18,41 @@ use crate::recording::{
     Entry, Finding, Found, Header, Message, MessageKind, Recording, What, tree,
 };
 
-/// Heard messages of which it is remembered what they would become. What is said follows closely.
+/// Maximum number of received messages whose translations are kept. The sent ones follow closely.
 const REMEMBERED: usize = 4096;
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Default)]
 pub(super) struct Retold {
     /// Translated messages that were compared.
     pub(super) compared: u64,
-    /// Why none was, or no more.
+    /// Why no message, or none after some event, could be compared.
     pub(super) why: Option<String>,
     pub(super) findings: Vec<Finding>,
 }
 
-/// The mapping tables at hand.
+/// The mapping tables in use.
 pub(super) struct Desk {
     pub(super) library: Arc<Library>,
-    /// Their digest.
+    /// The digest of the tables.
     pub(super) digest: String,
 }
 
-/// A conversation that is held again.
+/// A conversation that is translated again.
 struct Again {
     core: Core,
     out: Outbox,
     began: Instant,
-    /// What each heard message becomes, by its number and the side that is told.
+    /// The translations of each received message, by its number and the receiving side.
     expected: BTreeMap<(u64, usize), VecDeque<Frame>>,
-    /// Heard messages that something else than a rule has changed.
+    /// Received messages that something other than a rule has changed.
     foreign: HashSet<u64>,
 }
 
-/// Holds the conversation of a recording again.
+/// Translates the conversation of a recording again.
 ///
 /// # Errors
-/// When it cannot be read.
+/// The recording cannot be read.
 pub(super) fn retell(recording: &Recording, desk: &Desk) -> io::Result<Retold> {
     let mut retold = Retold::default();
     let header = recording
@@ -93,7 +93,7 @@ pub(super) fn retell(recording: &Recording, desk: &Desk) -> io::Result<Retold> {
                     });
                     None
                 }
-                Some(Verdict::Blind) => Some("a message was left out of it"),
+                Some(Verdict::Blind) => Some("a message was not recorded"),
                 None => None,
             },
             What::Note { name, of, .. } => {
@@ -112,16 +112,16 @@ pub(super) fn retell(recording: &Recording, desk: &Desk) -> io::Result<Retold> {
     Ok(retold)
 }
 
-/// What is found of one message.
+/// The result for one message.
 enum Verdict {
     Same,
     Other(String),
-    /// It is not there, so that nobody knows what comes of it.
+    /// The message was not recorded, so its effects are unknown.
     Blind,
 }
 
-/// The conversation from its beginning; `None` when nothing is translated in it, or why that cannot
-/// be repeated.
+/// The conversation at its beginning; `None` if nothing is translated in it, or the reason why it
+/// cannot be repeated.
 fn begin(
     header: &Header,
     recording: &Recording,
@@ -140,13 +140,13 @@ fn begin(
         return Ok(Ok(None));
     }
     let why = match (&header.tables, header.redaction.mode.as_str()) {
-        (None, _) => Some("it does not say by which tables".to_owned()),
+        (None, _) => Some("it does not name its tables".to_owned()),
         (Some(tables), _) if *tables != desk.digest => Some(format!(
             "it was made by tables {tables}, these are {}",
             desk.digest
         )),
         (_, mode @ ("meta" | "structure")) => Some(format!("its texts were left out ({mode})")),
-        _ if header.first != 1 => Some("it does not begin at the beginning".to_owned()),
+        _ if header.first != 1 => Some("its beginning is missing".to_owned()),
         _ => None,
     };
     if let Some(why) = why {
@@ -173,7 +173,7 @@ fn begin(
     })))
 }
 
-/// The folder in which the relay has opened a session by itself, for a client that knows none.
+/// The folder in which the relay opened a session itself, for a client that knows no sessions.
 fn folder(recording: &Recording) -> io::Result<String> {
     for event in recording.events() {
         if let What::Message(message) = event?.what
@@ -190,7 +190,7 @@ fn folder(recording: &Recording) -> io::Result<String> {
 }
 
 impl Again {
-    /// Hears a message, or compares one that was said.
+    /// Processes a received message, or compares a sent one.
     fn see(&mut self, n: u64, t: u64, message: &Message) -> Option<Verdict> {
         let Some(bytes) = message.body.bytes() else {
             return Some(Verdict::Blind);
@@ -240,7 +240,7 @@ impl Again {
     }
 }
 
-/// A message without the trace that the relay may have written into it.
+/// The message without the trace context that the relay may have added.
 fn without_trace(mut message: Value) -> Value {
     let Some(params) = message.get_mut("params").and_then(Value::as_object_mut) else {
         return message;

@@ -1,7 +1,5 @@
-//! One recording after the other: each under its name when there are several, and those that cannot
-//! be read no reason to leave the rest.
-//!
-//! Not here: which they are (see `cli::several`).
+//! Iterates over recordings: prints each name if there are several, and continues after an
+//! unreadable one.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,12 +11,12 @@ use crate::cli::console::Output;
 use crate::jsonrpc::printable;
 use crate::recording::filter::Filter;
 
-/// Recordings that are looked at.
+/// The recordings of a command.
 pub(super) struct Round {
     files: IntoIter<PathBuf>,
     filter: Option<Filter>,
     several: bool,
-    /// Whether there is something above the next one.
+    /// Whether something was printed before.
     begun: bool,
     failed: Option<ExitCode>,
 }
@@ -34,9 +32,9 @@ impl Round {
         }
     }
 
-    /// The next one; none when nobody reads any more.
+    /// The next recording; `None` if stdout is closed.
     pub(super) fn next(&mut self, output: &mut Output) -> Option<Selection> {
-        // What is said of a file on stderr comes after what was printed of the one before.
+        // Errors about a file on stderr come after the output about the one before.
         output.flush();
         if !output.is_open() {
             return None;
@@ -45,7 +43,7 @@ impl Round {
         self.files.next().map(|file| Selection { file, filter })
     }
 
-    /// Prints the name of one, where there are several.
+    /// Prints the name of a recording, if there are several.
     pub(super) fn head(&mut self, selection: &Selection, paint: Paint, output: &mut Output) {
         if !self.several {
             return;
@@ -58,12 +56,12 @@ impl Round {
         output.line(paint.tone(Tone::Strong, &format!("{name}:")).as_bytes());
     }
 
-    /// One could not be read, which was said.
+    /// Notes that a recording could not be read, which has been reported.
     pub(super) fn fail(&mut self, code: ExitCode) {
         self.failed.get_or_insert(code);
     }
 
-    /// The exit code: that of the first one that could not be read, else `code`.
+    /// The exit code: that of the first unreadable recording, else `code`.
     pub(super) fn done(self, output: Output, code: u8) -> ExitCode {
         let done = output.done(code);
         self.failed.unwrap_or(done)

@@ -1,7 +1,6 @@
-//! What an agent says in many small messages, searched as the one text that it is.
+//! Searches the chunks of an agent's message as one text.
 //!
-//! Each session has its own run, so that two that go on at a time do not part each other. Not
-//! here: what stands in one message (see `grep`).
+//! Each session has its own run, so that concurrent sessions do not interrupt each other's.
 
 use std::collections::HashMap;
 
@@ -12,28 +11,28 @@ use super::grep::Hit;
 use crate::jsonrpc::Side;
 use crate::recording::{Event, What};
 
-/// Where a chunk has its text.
+/// The text of a chunk.
 const POINTER: &str = "/params/update/content/text";
 
-/// Bytes of a run that are kept at most; a longer one is searched in parts.
+/// Maximum bytes of a run; a longer one is searched in parts.
 const MOST: usize = 1 << 20;
 
-/// The runs that go on, by edge and session.
+/// The open runs, by side, direction and session.
 #[derive(Debug, Default)]
 pub(super) struct Runs(HashMap<Lane, Going>);
 
 type Lane = (Side, Side, Option<String>);
 
-/// One that goes on.
+/// A run that may continue.
 #[derive(Debug)]
 struct Going {
     run: Run,
-    /// Where its chunks end, but for the last.
+    /// The ends of its chunks, except the last.
     borders: Vec<usize>,
 }
 
 impl Runs {
-    /// Takes an event in; tells what a run holds that ends with it.
+    /// Adds an event; searches a run that ends with it.
     pub(super) fn see(&mut self, event: &Event, pattern: &Regex, tell: &mut impl FnMut(&Hit<'_>)) {
         let What::Message(message) = &event.what else {
             return;
@@ -64,7 +63,7 @@ impl Runs {
         }
     }
 
-    /// Tells what those hold that are left.
+    /// Searches the remaining runs.
     pub(super) fn end(self, pattern: &Regex, tell: &mut impl FnMut(&Hit<'_>)) {
         let mut rest: Vec<Going> = self.0.into_values().collect();
         rest.sort_by_key(|going| going.run.n);
@@ -82,7 +81,7 @@ impl Going {
         }
     }
 
-    /// Tells the text if something is found in it that no chunk holds by itself.
+    /// Reports a match that spans several chunks.
     fn search(&self, pattern: &Regex, tell: &mut impl FnMut(&Hit<'_>)) {
         let crosses = |found: &regex_lite::Match<'_>| {
             let at = self.borders.partition_point(|end| *end <= found.start());
@@ -101,7 +100,7 @@ impl Going {
     }
 }
 
-/// A text from a little before `at`.
+/// The text from shortly before `at`.
 fn around(text: &str, at: usize) -> &str {
     const BEFORE: usize = 40;
     let mut from = at.saturating_sub(BEFORE);

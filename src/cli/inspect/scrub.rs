@@ -1,6 +1,6 @@
-//! `acp-relay inspect scrub`: a copy of a recording with today's rules about secrets.
+//! `acp-relay inspect scrub`: copies a recording, redacted by the current rules.
 //!
-//! All segments become one file. What was replaced before stays replaced.
+//! All segments become one file. Values that were redacted before stay redacted.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -25,34 +25,34 @@ use crate::recording::{
     Body, Entry, Event, Found, Message, MessageKind, PLAIN, Recording, Redaction, What,
 };
 
-/// What `inspect scrub` is asked for.
+/// The arguments of `inspect scrub`.
 #[derive(Debug, Args)]
 pub(super) struct Scrub {
-    /// Recordings; of one in several segments, any of them. The last word is the copy, which must
-    /// not be there yet; or a folder for the copies, under the names of their recordings
+    /// Recordings; of one in several segments, any of them. The last argument is the copy, which
+    /// must not exist yet; or a folder for the copies, which keep the names of their recordings
     #[arg(value_name = "FILE", num_args = 2.., required = true)]
     files: Vec<PathBuf>,
-    /// What is kept out of it
+    /// What is redacted
     #[arg(long, value_enum, default_value_t)]
     redact: Redact,
-    /// Keep out what is at this place in messages, too; `*` is any one step
+    /// Also redact this place in messages; `*` is any one step
     #[arg(long, value_name = "POINTER")]
     redact_pointer: Vec<Pattern>,
-    /// Say what was done as JSON: file, events, redacted, mode, rules
+    /// Report as JSON: file, events, redacted, mode, rules
     #[arg(long)]
     json: bool,
 }
 
-/// What is known of the messages that go one way at one edge, by edge; first what was heard there.
+/// Redaction state per side and direction; first that of received messages.
 pub(super) type Flows = [[Flow; 2]; 2];
 
-/// What a copy holds.
+/// The content of a copy.
 #[derive(Debug, Default)]
 struct Copied {
     events: u64,
-    /// Messages of which something was left out, now or before.
+    /// Messages with redacted parts, now or before.
     redacted: u64,
-    /// What its header says about that.
+    /// The redaction in its header.
     redaction: Redaction,
 }
 
@@ -61,13 +61,13 @@ pub(super) fn run(args: &Scrub) -> ExitCode {
     let Some((to, from)) = args.files.split_last() else {
         return cli::fail(
             exit::USAGE,
-            &"scrub takes a recording, and where its copy goes",
+            &"scrub needs a recording and the path of its copy",
         );
     };
     let from = each_once(from);
     if from.len() > 1 && !to.is_dir() {
         let what = format!(
-            "{}: for several copies this has to be a folder",
+            "{}: several copies need a folder",
             to.display()
         );
         return cli::fail(exit::USAGE, &what);
@@ -98,7 +98,7 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<(), ExitCode> {
         let what = format!("{}: {}", to.display(), console::why(&error));
         cli::fail(exit::CANNOT_CREATE, &what)
     };
-    // Half a copy would look like a whole one.
+    // A partial copy would look like a complete one.
     let part = part(&to).map_err(refused)?;
     let file = create(&part).map_err(refused)?;
     let copied = scrub(&recording, &redactor, BufWriter::new(file));
@@ -130,21 +130,21 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<(), ExitCode> {
     }
 }
 
-/// Where a copy is written until it is whole: beside its place, which has to be free.
+/// The temporary file of a copy, beside its final path, which must be free.
 fn part(to: &Path) -> io::Result<PathBuf> {
     is_free(to)?;
     let random = random::<8>().ok_or_else(|| io::Error::other("no random numbers"))?;
-    // The copy's own name may be as long as names can be.
+    // The final name may already have the maximum length.
     let name = format!(".{}.part", data_encoding::HEXLOWER.encode(&random));
     Ok(to.with_file_name(name))
 }
 
-/// Puts a whole copy in its place, never over what was put there meanwhile.
+/// Moves a complete copy to its final path; never replaces a file.
 fn put(part: &Path, to: &Path) -> io::Result<()> {
     match fs::hard_link(part, to) {
         Ok(()) => fs::remove_file(part),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        // There are file systems without links.
+        // The file system may not support links.
         Err(_) => {
             is_free(to)?;
             fs::rename(part, to)
@@ -160,11 +160,11 @@ fn is_free(to: &Path) -> io::Result<()> {
     }
 }
 
-/// What a copy says about what was left out: also that which was before.
+/// The redaction of a copy: includes what was redacted before.
 fn told(before: &Redaction, redactor: &Redactor) -> Redaction {
     let now = redactor.describe();
     match (redactor.mode(), Mode::of(&before.mode)) {
-        // Nothing more was left out.
+        // Nothing more was redacted.
         (Mode::Full, _) if !before.mode.is_empty() => before.clone(),
         (mode, Some(was)) if mode >= was => now,
         (_, None) if before.mode.is_empty() => now,
@@ -208,7 +208,7 @@ fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::
                 copied.redacted += u64::from(is_redacted);
             }
             Found::Broken(fault) => {
-                let what = format!("byte {at}: {fault}; what cannot be read cannot be scrubbed");
+                let what = format!("byte {at}: {fault}; a damaged line cannot be scrubbed");
                 return Err(io::Error::new(io::ErrorKind::InvalidData, what));
             }
         }
@@ -240,7 +240,7 @@ fn clean(event: Event, redactor: &Redactor, flows: &mut Flows, ended: String) ->
             of,
         },
         What::Mark(text) => What::Mark(say(text)),
-        // All is one segment now.
+        // The copy has one segment.
         What::End {
             rotated: true, why, ..
         } => What::Note {
@@ -253,7 +253,7 @@ fn clean(event: Event, redactor: &Redactor, flows: &mut Flows, ended: String) ->
             why,
             digest: ended,
         },
-        // Nobody knows what is in it.
+        // Its content is unknown.
         What::Other { kind, .. } => What::Note {
             name: "left_out".to_owned(),
             text: format!("an event of a kind that is not known here: {kind}"),
@@ -294,7 +294,7 @@ pub(super) fn clean_message(
         body => clean_text(body.clone(), redactor),
     };
     if !places.is_empty() {
-        // A patch repeats what is in the body.
+        // A patch repeats parts of the body.
         message.patch = None;
     }
     if redactor.mode() == Mode::Structure {

@@ -1,6 +1,4 @@
-//! Which recording and which of its events a subcommand is about.
-//!
-//! Not here: the filter language (see `recording::filter`).
+//! Selects a recording, its events and a point of view for a subcommand.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,30 +11,30 @@ use crate::jsonrpc::Side;
 use crate::recording::filter::{FIELDS, Field, Filter};
 use crate::recording::{Entry, Event, Found, Header, Insight, Recording, Scene, View, What};
 
-/// A recording, and which of its events.
+/// A recording and a filter of its events.
 #[derive(Debug, Args)]
 pub(super) struct Selection {
     /// The recording; of one in several segments, any of them
     #[arg(value_name = "FILE")]
     pub(super) file: PathBuf,
-    /// Which events, such as `method:session/* and dur>2s`; the fields are below
+    /// A filter of events, such as `method:session/* and dur>2s`; the fields are below
     #[arg(value_name = "FILTER")]
     pub(super) filter: Option<Filter>,
 }
 
-/// From where a conversation is looked at.
+/// The point of view on a conversation.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(super) enum At {
-    /// What both sides said, before anything was translated
+    /// What the relay received from both sides, before translation
     #[default]
     Heard,
-    /// What the client said and was told
+    /// What the client sent and received
     Client,
-    /// What the agent said and was told
+    /// What the agent sent and received
     Agent,
 }
 
-/// A recording, with what only a reader of all of it knows.
+/// An open recording, with what must be known from all of it.
 #[derive(Debug)]
 pub(super) struct Chosen<'a> {
     selection: &'a Selection,
@@ -65,8 +63,8 @@ impl At {
 }
 
 impl Selection {
-    /// Opens the recording. Where that fails it is said why, and the exit code returned. With
-    /// `at`, messages that are not in the view are passed over.
+    /// Opens the recording; on failure, prints why and returns the exit code. With `at`, messages
+    /// outside of the view are skipped.
     pub(super) fn open(&self, at: Option<At>) -> Result<Chosen<'_>, ExitCode> {
         let mut chosen = Chosen {
             selection: self,
@@ -75,7 +73,7 @@ impl Selection {
             insight: Insight::wanted_by(self.filter.as_ref()),
         };
         let asks = |field| self.filter.as_ref().is_some_and(|f| f.asks(field));
-        // What both sides said can be told from each event by itself.
+        // The view of received messages needs no state.
         let at = at.map(At::view);
         let looks_on = at.is_some_and(|at| at != View::Heard);
         if looks_on || asks(Field::Lint) || asks(Field::Dur) {
@@ -88,7 +86,7 @@ impl Selection {
 }
 
 impl Chosen<'_> {
-    /// Reads all of it once, for what cannot be known event by event.
+    /// Reads the whole recording once, for what depends on other events.
     fn learn(&mut self, view: Option<View>) -> Result<(), ExitCode> {
         let mut scene = Scene::of(view.unwrap_or_default());
         let mut over = false;
@@ -112,12 +110,12 @@ impl Chosen<'_> {
         Ok(())
     }
 
-    /// Whether the event is meant.
+    /// Whether the event is in the view and matches the filter.
     pub(super) fn picks(&self, event: &Event) -> bool {
         self.is_in_view(event) && self.passes(event)
     }
 
-    /// Whether the event is seen from where it is looked at.
+    /// Whether the event is in the view.
     pub(super) fn is_in_view(&self, event: &Event) -> bool {
         match (&self.view, &event.what) {
             (Some(scene), What::Message(message)) => scene.shows(event.n, message),
@@ -125,18 +123,18 @@ impl Chosen<'_> {
         }
     }
 
-    /// Whether the filter means the event.
+    /// Whether the event matches the filter.
     pub(super) fn passes(&self, event: &Event) -> bool {
         let filter = self.selection.filter.as_ref();
         filter.is_none_or(|filter| filter.matches(event, self.insight.facts(event.n)))
     }
 
-    /// All lines, those that are not meant, too.
+    /// All lines, also those not selected.
     pub(super) fn entries(&self) -> impl Iterator<Item = std::io::Result<(usize, Entry)>> + '_ {
         self.recording.entries()
     }
 
-    /// Shows all events that are meant and the header; that lines are damaged is said at the end.
+    /// Visits the header and all selected events; then reports damaged lines.
     pub(super) fn each(
         &self,
         begin: impl FnMut(&Header),
@@ -149,7 +147,7 @@ impl Chosen<'_> {
         })
     }
 
-    /// The same, those events, too, that are not in the view, each with whether it is.
+    /// Like [`Self::each`], but also visits events outside of the view, with a flag.
     pub(super) fn each_told(
         &self,
         mut begin: impl FnMut(&Header),
@@ -180,7 +178,7 @@ impl Chosen<'_> {
     }
 }
 
-/// Says that lines of a recording could not be read, if there are any.
+/// Reports that lines of a recording were damaged, if any.
 pub(super) fn passed_over(damaged: u64) {
     let lines = match damaged {
         0 => return,
@@ -188,6 +186,6 @@ pub(super) fn passed_over(damaged: u64) {
         more => format!("{more} damaged lines were"),
     };
     remark(&format!(
-        "acp-relay: {lines} passed over: see `inspect verify`"
+        "acp-relay: {lines} skipped: see `inspect verify`"
     ));
 }

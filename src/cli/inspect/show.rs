@@ -1,6 +1,4 @@
 //! `acp-relay inspect show`: a conversation, line by line.
-//!
-//! Not here: what a line says (see `page`).
 
 use std::process::ExitCode;
 
@@ -14,18 +12,18 @@ use crate::cli::exit;
 use crate::jsonrpc::printable;
 use crate::recording::{Conversation, Event, Found, Scene, What};
 
-/// What `inspect show` is asked for.
+/// The arguments of `inspect show`.
 #[derive(Debug, Args)]
 pub(super) struct Show {
     #[command(flatten)]
     selection: Selection,
-    /// Every event by itself, also those that only say that a frame was passed on
+    /// Show every event separately, also the notes that a frame was forwarded
     #[arg(long)]
     all: bool,
-    /// The bodies of messages in full
+    /// Show whole message bodies
     #[arg(long)]
     bodies: bool,
-    /// The lines of the recording, each answer with the time it took
+    /// Print the lines of the recording, each answer with its duration
     #[arg(long)]
     json: bool,
 }
@@ -92,19 +90,19 @@ pub(super) fn run(args: &Show) -> ExitCode {
     page.end_run();
     if !picked && !args.json && page.output.is_open() {
         page.output.flush();
-        remark("acp-relay: nothing in it goes with the filter");
+        remark("acp-relay: no event matches the filter");
     }
     if !has_ended && !args.json && page.output.is_open() {
         page.output.flush();
         remark(match rotated {
-            true => "acp-relay: the recording goes on in a file that is not there (yet)",
+            true => "acp-relay: the recording continues in a file that does not exist (yet)",
             false => "acp-relay: the recording has no end: it is being written, or was cut off",
         });
     }
     page.output.done(code)
 }
 
-/// Shows an event if the filter picks it. Whether it does.
+/// Prints an event if it is selected. Returns whether it is.
 fn show(chosen: &Chosen<'_>, event: &Event, page: &mut Page) -> bool {
     let picked = chosen.picks(event);
     if picked {
@@ -115,8 +113,8 @@ fn show(chosen: &Chosen<'_>, event: &Event, page: &mut Page) -> bool {
     picked
 }
 
-/// Who asked what and what came of it, so that a request can say which answer it got; and the order
-/// in which each side got its messages.
+/// The exchanges, so that a request can be printed with its answer, and the order in which each
+/// side received its messages.
 fn exchanges(chosen: &Chosen<'_>) -> std::io::Result<(Conversation, Scene)> {
     let (mut known, mut scene) = (Conversation::default(), Scene::both());
     for entry in chosen.entries() {

@@ -1,6 +1,4 @@
-//! `acp-relay inspect stats`: conversations in figures.
-//!
-//! Not here: how they are printed (see `figures`).
+//! `acp-relay inspect stats`: statistics of conversations. `stats_report` prints them.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -18,12 +16,12 @@ use crate::cli::several::Sources;
 use crate::jsonrpc::Side;
 use crate::recording::{Conversation, Event, Message, MessageKind, View, What, tree};
 
-/// What `inspect stats` is asked for.
+/// The arguments of `inspect stats`.
 #[derive(Debug, Args)]
 pub(super) struct Stats {
     #[command(flatten)]
     sources: Sources,
-    /// From where it is looked at
+    /// Which messages to count
     #[arg(long, value_enum, default_value = "client")]
     at: At,
     /// One JSON object a file: file, lasted, client, agent (frames, bytes), turns, first_update, permission (count,
@@ -34,19 +32,19 @@ pub(super) struct Stats {
     json: bool,
 }
 
-/// A conversation in figures.
+/// Statistics of a conversation.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
-    /// By who calls, and the method.
+    /// By the calling side, and the method.
     pub(super) methods: BTreeMap<(&'static str, String), Method>,
-    /// Kinds of `session/update`, and how many.
+    /// Kinds of `session/update`.
     pub(super) updates: BTreeMap<String, u64>,
-    /// Why turns ended.
+    /// Stop reasons of turns.
     pub(super) stops: BTreeMap<String, u64>,
     pub(super) turns: Times,
     pub(super) first_update: Times,
     pub(super) permission: Times,
-    /// Frames and bytes that the client, the agent said.
+    /// Frames and bytes sent by the client and by the agent.
     pub(super) said: [(u64, u64); 2],
     pub(super) noise: u64,
     pub(super) stderr: u64,
@@ -57,11 +55,11 @@ pub(super) struct Figures {
     pub(super) lasted: u64,
     view: View,
     conversation: Conversation,
-    /// Open prompts that nothing was heard of yet, by session: when they were asked.
+    /// Open prompts without an update so far, by session: the times of their requests.
     waiting: BTreeMap<String, u64>,
 }
 
-/// One method.
+/// Statistics of a method.
 #[derive(Debug, Default)]
 pub(super) struct Method {
     pub(super) requests: u64,
@@ -123,7 +121,7 @@ fn count(selection: &Selection, at: At) -> Result<Figures, ExitCode> {
 }
 
 impl Times {
-    /// The duration that so many percent are not longer than; the nearest rank.
+    /// The nearest-rank percentile.
     pub(super) fn percentile(&mut self, percent: usize) -> Option<u64> {
         self.0.sort_unstable();
         let rank = (self.0.len() * percent).div_ceil(100);
@@ -136,8 +134,8 @@ impl Times {
 }
 
 impl Figures {
-    /// Takes in what counts from wherever one looks: which answer is for which request, and what
-    /// rules did. Either may stand with what the relay said, which is in no view of both sides.
+    /// Counts what does not depend on the view: exchanges and applied rules. They may be recorded
+    /// with messages that the relay sent, which are in no view of both sides.
     fn look(&mut self, event: &Event) {
         self.conversation.see(event);
         match &event.what {
@@ -147,7 +145,7 @@ impl Figures {
                     *self.rules.entry(rule.clone()).or_default() += 1;
                 }
             }
-            // They left nothing of the message.
+            // A translation after which nothing of the message was left.
             What::Note { name, text, .. } if name == "translated" => {
                 *self.rules.entry(text.clone()).or_default() += 1;
             }
@@ -176,8 +174,8 @@ impl Figures {
         let (frames, bytes) = &mut self.said[from as usize];
         *frames += 1;
         *bytes += message.body.len();
-        // Of an answer that was heard and said, one event is in the view. It counts for the method
-        // that was asked there.
+        // Of an answer that is recorded as received and as sent, one event is in the view. It
+        // counts for the method of the request in that view.
         let is_answer = message.kind.is_some_and(MessageKind::is_answer);
         let asked = self.conversation.exchange_in(self.view, event.n);
         let asked = asked.filter(|_| is_answer);

@@ -1,11 +1,11 @@
-//! Times, sizes and texts as a person reads them.
+//! Formats durations, times, sizes and texts for people.
 
 use std::fmt::Write as _;
 
 use crate::jsonrpc::printable;
 use crate::recording::parted;
 
-/// Longest text that stands in a line.
+/// Maximum characters of an excerpt.
 const SHOWN: usize = 120;
 
 /// Microseconds as a duration.
@@ -17,12 +17,12 @@ pub(super) fn took(micros: u64) -> String {
     }
 }
 
-/// Microseconds as a place in time.
+/// Microseconds as seconds with six decimals.
 pub(super) fn place(micros: u64) -> String {
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
-/// Bytes.
+/// A number of bytes.
 pub(super) fn size(bytes: u64) -> String {
     match bytes {
         0..1_024 => format!("{bytes} B"),
@@ -35,7 +35,7 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// The beginning of a text of others, harmless and in one line.
+/// The beginning of a text, escaped and in one line.
 pub(super) fn excerpt(text: &[u8]) -> String {
     let cut = text.len().min(4 * SHOWN);
     let whole = printable(&text[..cut]);

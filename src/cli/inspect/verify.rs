@@ -1,4 +1,4 @@
-//! `acp-relay inspect verify`: whether recordings are what was written.
+//! `acp-relay inspect verify`: checks that recordings are complete and unchanged.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,14 +16,14 @@ use crate::cli::several::each_once;
 use crate::jsonrpc::printable;
 use crate::recording::{Misfit, verify};
 
-/// What `inspect verify` is asked for.
+/// The arguments of `inspect verify`.
 #[derive(Debug, Args)]
 pub(super) struct Verify {
     /// Recordings; of one in several segments, any of them
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// One JSON object a line: name, segments, events, ended, translations (again: how many were
-    /// made again; why: why no more were), findings (a list: file, at, id, what)
+    /// repeated; why: why no more were), findings (a list: file, at, id, what)
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -51,14 +51,14 @@ pub(super) fn run(args: &Verify) -> ExitCode {
                 continue;
             }
         };
-        // A recording may be damaged wherever it likes; what never was one has no damage.
+        // Damage is a finding; a file that never was a recording is an error.
         if let Err(misfit @ (Misfit::Foreign | Misfit::Newer(_))) = recording.check() {
             let code = misfitting(path, &misfit);
             failed.get_or_insert(code);
             continue;
         }
         let mut report = verify(&recording);
-        // What is damaged is told; what it would have become is nobody's to say.
+        // Translations of a damaged recording cannot be checked.
         let retold = match report.findings.is_empty() {
             true => retell(&recording, &desk),
             false => Ok(Retold::default()),
@@ -106,15 +106,15 @@ pub(super) fn run(args: &Verify) -> ExitCode {
         }
         let verdict = match (report.findings.len(), report.ended) {
             (0, true) => "intact".to_owned(),
-            (0, false) => "intact as far as it goes; it was not ended".to_owned(),
+            (0, false) => "intact, but not ended".to_owned(),
             (count, _) => format!("{count} findings"),
         };
         let verdict = match (&retold.why, retold.compared) {
             (None, 0) => verdict,
-            (None, count) => format!("{verdict}; {count} translations made again"),
+            (None, count) => format!("{verdict}; {count} translations repeated"),
             (Some(why), _) => {
                 let why = printable(why.as_bytes());
-                format!("{verdict}; translations were not made again: {why}")
+                format!("{verdict}; translations were not repeated: {why}")
             }
         };
         let (events, segments) = (report.events, report.segments);

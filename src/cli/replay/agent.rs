@@ -1,7 +1,6 @@
 //! `acp-relay replay agent`: a recording as the agent of the client on our stdio.
 //!
-//! It is `connect` to the endpoint that the options describe. Not here: the endpoint (see
-//! `transport::replay`).
+//! It runs `connect` with a `transport::replay` endpoint made from the options.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,51 +20,50 @@ use crate::transport::replay::Spot;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   acp-relay replay agent talk.acpr
-      As the agent's command in an editor: the recorded agent, as fast as it is read.
+      As the agent's command in an editor: the recorded agent, at full speed.
   acp-relay replay agent talk.acpr --match order --unmatched nearest
-      Whatever is asked, something recorded answers it.
+      Every request gets some recorded answer.
   acp-relay replay agent talk.acpr --speed 1 --max-idle 2s
       At the pace of the recording, without its long pauses.
   acp-relay replay agent talk.acpr --fault faults.txt
       faults.txt:  after 12 delay 5s
                    after 20 error -32603 out of memory
-      What goes wrong once event 12 and 20 were played: drop, delay, error, close, or garbage, a
-      line that is no message and reaches the client as it is (not with --edge agent).
+      Faults to inject after events 12 and 20: drop, delay, error, close, or garbage, a line that
+      is no message and reaches the client unchanged (not with --edge agent).
   acp-relay serve --listen ws://127.0.0.1:9000 --agent 'replay:talk.acpr?match=shape&speed=10'
       The same over a WebSocket, for any number of clients. The settings of the endpoint are
       match, speed, max-idle, unmatched, fault, edge and, as the last one, forward.
 
-A request is the recorded one when its method is the same and its params are (--match strict), have
-the same members (shape), or in any case (order). Session ids, request ids and the working directory
-are translated; `_meta`, and who the client says it is, do not count.";
+A request matches a recorded one if the method is the same and the params are equal (--match
+strict), have the same members (shape), or in any case (order). Session ids, request ids and the
+working directory are translated; `_meta` and the client's name and version are ignored.";
 
-/// What `replay agent` is asked for.
+/// The arguments of `replay agent`.
 #[derive(Debug, Args)]
 pub(super) struct Agent {
     /// A recording (.acpr, .acpr.zst), or a capture of one JSON line per message
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// When a request is a recorded one: strict, shape or order
+    /// When a request matches a recorded one: strict, shape or order
     #[arg(long = "match", value_name = "HOW", default_value_t)]
     matching: Match,
-    /// How fast: 1 is as recorded, 10 ten times as fast, max without any pause
+    /// Playback speed: 1 is as recorded, 10 ten times as fast, max without pauses
     #[arg(long, value_name = "SPEED", default_value_t)]
     speed: Speed,
     /// The longest pause
     #[arg(long, value_name = "TIME", value_parser = duration)]
     max_idle: Option<Duration>,
-    /// What becomes of a request that was not recorded: error, nearest or forward
+    /// What to do with a request that was not recorded: error, nearest or forward
     #[arg(long, value_name = "WHAT", default_value_t)]
     unmatched: Unmatched,
-    /// The live agent that has what was not recorded
+    /// The live agent that answers requests that were not recorded
     #[arg(long, value_name = "ENDPOINT", value_parser = endpoints::read_agent)]
     forward: Option<Endpoint>,
-    /// What goes wrong on purpose: lines of `after EVENT drop|delay TIME|error CODE
-    /// TEXT|close|garbage`
+    /// Faults to inject: lines of `after EVENT drop|delay TIME|error CODE TEXT|close|garbage`
     #[arg(long, value_name = "FILE")]
     fault: Option<PathBuf>,
-    /// Whose words are played where a dialect was translated: what the client heard, or what the
-    /// agent said
+    /// Which messages to play where a dialect was translated: those the client received, or those
+    /// the agent sent
     #[arg(long, value_name = "EDGE", default_value = "client")]
     edge: Edge,
     #[command(flatten)]
@@ -80,7 +78,7 @@ pub(super) fn run(args: Agent) -> ExitCode {
             return cli::fail(exit::USAGE, &fault);
         }
         if args.unmatched == Unmatched::Nearest {
-            let fault = "--forward and --unmatched nearest are two answers to one question";
+            let fault = "--forward and --unmatched nearest exclude each other; give only one";
             return cli::fail(exit::USAGE, &fault);
         }
     }
@@ -100,7 +98,7 @@ pub(super) fn run(args: Agent) -> ExitCode {
         unasked: None,
         border: BorderArgs::default(),
         endpoint: Some(Endpoint::Replay(spot)),
-        // What is played is what was said, slips and all.
+        // A recording is played as it is, with its deviations from the schema.
         common: args.common.or_canonical(),
         command: Vec::new(),
     };

@@ -1,7 +1,7 @@
-//! `acp-relay bisect`: how many turns of a recording it takes until a live agent goes another way,
-//! or until something is met in what it says.
+//! `acp-relay bisect`: finds the number of recorded turns after which a live agent behaves
+//! differently, or a filter matches its messages.
 //!
-//! Each try is a new agent and a new conversation. Not here: holding it (see `play`).
+//! Each attempt starts a new agent and a new conversation.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -24,16 +24,16 @@ use crate::recording::spelled;
 pub(in crate::cli) const EXAMPLES: &str = "\
 Examples:
   acp-relay bisect talk.acpr -- goose acp
-      The first turn at which the agent does not go on as recorded.
+      The first turn at which the agent behaves differently.
   acp-relay bisect talk.acpr --save small.jsonl --cwd . -- goose acp
-      And the conversation up to there, to replay and to report.
+      The same, and saves the conversation up to there, to replay and to report.
   acp-relay bisect talk.acpr --until lint:unanswered -- goose acp
-      The first turn at which the linter finds that; any filter of inspect will do, such as
+      The first turn at which the linter finds that; --until takes any filter of inspect, such as
       'kind:error and method:session/prompt' or 'dur>30s'.
 
-Exit codes: 0 nothing differs, or is met; 1 a failing prefix was found; 64 usage; 66 unreadable file; 69 no agent.";
+Exit codes: 0 no difference, or no match; 1 a failing prefix was found; 64 usage; 66 unreadable file; 69 no agent.";
 
-/// What `bisect` is asked for.
+/// The arguments of `bisect`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Bisect {
     /// A recording (.acpr, .acpr.zst), or a capture of one JSON line per message
@@ -42,7 +42,7 @@ pub(in crate::cli) struct Bisect {
     /// Write the smallest prefix that fails, as a capture
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Look for this in the live conversation, instead of for a difference; see inspect show --help
+    /// Look for a match of this filter, not for a difference; see inspect show --help
     #[arg(long, value_name = "FILTER")]
     until: Option<Filter>,
     #[command(flatten)]
@@ -92,7 +92,7 @@ fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
     if !worst.fails {
         return Ok(output.done(exit::SUCCESS));
     }
-    // What fails in a prefix fails in a longer one, too. The handshake alone is 0 turns.
+    // If a prefix fails, every longer one fails too. The handshake alone is 0 turns.
     let (mut least, mut most) = (0, turns);
     while least < most {
         let middle = usize::midpoint(least, most);

@@ -1,6 +1,4 @@
-//! `acp-relay replay client`: a live agent against recorded conversations, a new agent for each.
-//!
-//! Not here: holding the conversation (see `play`).
+//! `acp-relay replay client`: plays recorded clients to a live agent, a new agent for each file.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,29 +20,29 @@ use crate::transport::Endpoint;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   acp-relay replay client talk.acpr -- goose acp
-      Ask the agent what was asked in the recording. Exit code 0 when it answers as it did.
+      Send the recorded requests. Exit code 0 if the agent answers as recorded.
   acp-relay replay client talk.acpr --cwd . --ignore /params/update/rawOutput -- goose acp
-      In this directory, whatever the tools put out.
+      In this directory, ignoring the output of tools.
   acp-relay replay client tapes/*.acpr --junit report.xml --agent ws://127.0.0.1:9000
       In CI, one conversation after the other: a test suite for each, in it a test case for each
       turn.
 
-Each message waits for what was heard before it was said in the recording. What the agent asks is
-answered as it was; of permissions, the option of the same kind, or of the same name, is chosen.
-No difference are ids of requests, sessions, tool calls and messages, times, durations and processes,
-the working directory, where a text is cut into chunks or ends once it is cancelled, the tokens that
-were used, and what was redacted.
+Each message is sent once everything has been received that preceded it in the recording. Requests
+of the agent get the recorded answer; for permissions, the option of the same kind or name is
+chosen. Ignored are the ids of requests, sessions, tool calls and messages, times, durations and
+process ids, the working directory, chunk boundaries, text cut short by a cancellation, token usage,
+and redacted values.
 
-Exit codes: 0 all the same; 1 one differs; 64 usage; 66 an unreadable file; 69 no agent.";
+Exit codes: 0 no difference; 1 a difference; 64 usage; 66 an unreadable file; 69 no agent.";
 
-/// What `replay client` is asked for.
+/// The arguments of `replay client`.
 #[derive(Debug, Args)]
 pub(super) struct Client {
     /// Recordings (.acpr, .acpr.zst), or captures of one JSON line per message; of a recording in
     /// several segments, any of them
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Write the outcome as JUnit's XML, too
+    /// Also write the outcome as JUnit XML
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Print one JSON object a file: file, same, turns, steps, seconds, differences (a list: kind,
@@ -55,11 +53,11 @@ pub(super) struct Client {
     play: Play,
 }
 
-/// What came of one file.
+/// The result of one file.
 enum Ran {
     Same,
     Differs,
-    /// It could not be read, or there is no agent. That is said, and the exit code this.
+    /// The file is unreadable, or there is no agent: reported, with this exit code.
     Not(ExitCode),
 }
 

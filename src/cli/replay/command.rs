@@ -1,6 +1,4 @@
 //! The command line of `acp-relay replay`.
-//!
-//! Not here: what a subcommand does (each has its own file).
 
 use std::process::ExitCode;
 
@@ -8,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::{agent, client};
 
-/// What `replay` is asked for.
+/// The arguments of `replay`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Replay {
     #[command(subcommand)]
@@ -17,10 +15,10 @@ pub(in crate::cli) struct Replay {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Be the recorded agent: answer the client on stdio as it was answered
+    /// Play the recorded agent: answer the client on stdio as recorded
     #[command(after_help = agent::EXAMPLES)]
     Agent(Box<agent::Agent>),
-    /// Be the recorded client: ask a live agent the same, and say what it answers otherwise
+    /// Play the recorded client: send its requests to a live agent, and report different answers
     #[command(after_help = client::EXAMPLES)]
     Client(Box<client::Client>),
 }

@@ -1,8 +1,8 @@
-//! `acp-relay replay …` and `acp-relay bisect`: recordings played again.
+//! `acp-relay replay …` and `acp-relay bisect`: replays recordings.
 //!
-//! [`mod@agent`] answers a client from a recording, [`mod@client`] asks an agent what a recorded
-//! client asked and says what is different, [`mod@bisect`] finds the first turn that is. Not here:
-//! what is said when (see `recording::replay`), `replay:` as an endpoint (`transport::replay`).
+//! [`mod@agent`] answers a client from a recording; [`mod@client`] sends a recorded client's
+//! requests to a live agent and reports differences; [`mod@bisect`] finds the first turn that
+//! differs. `recording::replay` decides what is sent when.
 
 mod agent;
 mod bisect;

@@ -1,6 +1,6 @@
 //! Plays the client of a script to a live agent, once.
 //!
-//! Not here: what is said when (see `recording::replay::Driver`), what is made of the outcome.
+//! `recording::replay::Driver` decides what is sent when.
 
 use std::ffi::OsString;
 use std::future::{Future, poll_fn};
@@ -26,10 +26,10 @@ use crate::transport::{
     Endpoint, Farewell, Link, LinkError, OpenError, PeerKind, Setup, StopStep, registry,
 };
 
-/// How long an agent may take to end once it is told that all is said.
+/// How long an agent may take to exit after the conversation.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// How a client is played.
+/// Options for playing a client.
 #[derive(Debug, Args)]
 pub(super) struct Play {
     /// The agent's endpoint, instead of a command
@@ -39,20 +39,20 @@ pub(super) struct Play {
     /// The directory to work in, instead of the recorded one
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
-    /// What is at this place in messages is no difference; `*` is any one step. May be repeated
+    /// Ignore differences at this place in messages; `*` is any one step. May be repeated
     #[arg(long, value_name = "POINTER")]
     ignore: Vec<Pattern>,
-    /// Notifications that hold this text, as spelled in JSON, are no difference. May be repeated
+    /// Ignore notifications that contain this text, as spelled in JSON. May be repeated
     #[arg(long, value_name = "TEXT")]
     ignore_message: Vec<String>,
-    /// How long is waited for updates after a turn, without a word
+    /// How long to wait for updates after a turn, from the last message on
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     settle: Duration,
-    /// How long is waited for an answer, without a word
+    /// How long to wait for an answer, from the last message on
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
     patience: Duration,
-    /// Whose words are played where a dialect was translated: what the agent heard, or what the
-    /// client said
+    /// Which messages to play where a dialect was translated: those the agent received, or those
+    /// the client sent
     #[arg(long, value_name = "EDGE", default_value = "agent")]
     edge: Edge,
     /// The agent's command and its arguments
@@ -63,17 +63,17 @@ pub(super) struct Play {
 /// The outcome of a run.
 #[derive(Debug)]
 pub(super) struct Outcome {
-    /// How it differs.
+    /// The differences from the recording.
     pub(super) compared: Compared,
-    /// What was said.
+    /// The messages of this run.
     pub(super) live: Script,
-    /// What kept it from going on.
+    /// What stopped the conversation early.
     pub(super) troubles: Vec<String>,
-    /// How long it took.
+    /// The duration of the run.
     pub(super) took: Duration,
 }
 
-/// A link and what is on its way.
+/// A link with the message to send and the state of the conversation.
 struct Stage {
     link: Link,
     driver: Driver,
@@ -84,14 +84,14 @@ struct Stage {
 }
 
 impl Outcome {
-    /// Whether it went as recorded.
+    /// Whether the run matches the recording.
     pub(super) fn is_same(&self) -> bool {
         self.compared.differences.is_empty() && self.troubles.is_empty()
     }
 }
 
 impl Play {
-    /// The conversation to be played. What is wrong is said, and the exit code returned.
+    /// Loads the conversation to play. Prints an error and returns the exit code.
     pub(super) fn script(&self, file: &std::path::Path) -> Result<Script, ExitCode> {
         Script::open(file, self.edge).map_err(|error| match error {
             ScriptError::Unreadable { path, source } => {
@@ -102,7 +102,7 @@ impl Play {
         })
     }
 
-    /// The agent.
+    /// The endpoint of the agent.
     pub(super) fn agent(&self, subcommand: &str) -> Result<Endpoint, ExitCode> {
         let otherwise = format!("{subcommand} --agent ENDPOINT");
         endpoints::agent(self.agent.clone(), self.command.clone(), &otherwise)
@@ -126,7 +126,7 @@ impl Play {
             && let Some(folder) = script.directory()
             && !std::path::Path::new(folder).is_dir()
         {
-            tracing::warn!("the recorded folder {folder} is not here; --cwd DIR names another");
+            tracing::warn!("the recorded folder {folder} does not exist; give --cwd DIR");
         }
         let began = Instant::now();
         let played = runtime.block_on(play(agent, driver));
@@ -156,7 +156,7 @@ async fn play(agent: &Endpoint, driver: Driver) -> Result<Driver, OpenError> {
     };
     poll_fn(|cx| stage.poll(cx)).await;
     stage.driver.close();
-    // An agent that does not end by itself is killed with its link.
+    // An agent that does not exit by itself is killed with its link.
     let _ = timeout(FAREWELL, poll_fn(|cx| stage.poll_end(cx))).await;
     if stage.link.peer.kind == PeerKind::Child {
         let exit = timeout(FAREWELL, poll_fn(|cx| stage.link.hold.poll_exit(cx))).await;
@@ -176,7 +176,7 @@ impl Stage {
             match self.speak(cx) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => {
-                    tracing::warn!("the agent is gone: {error}");
+                    tracing::warn!("the connection to the agent is lost: {error}");
                     self.lose();
                 }
                 Poll::Pending => return Poll::Pending,
@@ -195,7 +195,7 @@ impl Stage {
         }
     }
 
-    /// Takes in all that has come.
+    /// Receives all available messages.
     fn hear(&mut self, cx: &mut Context<'_>) {
         while !self.over {
             let now = self.began.elapsed();
@@ -208,7 +208,7 @@ impl Stage {
         }
     }
 
-    /// Hands over what waits.
+    /// Sends the pending message.
     fn speak(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         if self.over {
             self.waiting = None;
@@ -228,7 +228,7 @@ impl Stage {
         self.driver.end();
     }
 
-    /// Ends our stream, and hears what is still said.
+    /// Closes our side, and receives what is still sent.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let closed = self.link.tx.poll_close(cx, Farewell::Done).is_ready();
         self.hear(cx);

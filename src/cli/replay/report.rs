@@ -1,6 +1,4 @@
-//! What a person, and a program, is told of a run.
-//!
-//! Not here: JUnit's form (see `cli::junit`).
+//! The report of a run: lines for people, JSON, and a JUnit suite.
 
 use serde_json::{Value, json};
 
@@ -10,16 +8,16 @@ use crate::jsonrpc::printable;
 use crate::recording::parted;
 use crate::recording::replay::Difference;
 
-/// Differences that are shown; all are in `--json`.
+/// Maximum differences in the text; `--json` has all.
 const SHOWN: usize = 40;
 
-/// Changes of one message that are shown.
+/// Maximum changes shown of one message.
 const CHANGES: usize = 6;
 
-/// Characters of a value that are shown.
+/// Maximum characters shown of a value.
 const VALUE: usize = 160;
 
-/// The run in lines.
+/// The run as lines of text.
 pub(super) fn lines(name: &str, outcome: &Outcome) -> Vec<String> {
     let compared = &outcome.compared;
     let mut lines = Vec::new();
@@ -45,7 +43,7 @@ pub(super) fn lines(name: &str, outcome: &Outcome) -> Vec<String> {
         "the same".to_owned()
     } else {
         match compared.differences.len() {
-            0 => "it did not go on".to_owned(),
+            0 => "it stopped early".to_owned(),
             1 => "1 difference".to_owned(),
             count => format!("{count} differences"),
         }
@@ -83,7 +81,7 @@ pub(super) fn json(name: &str, outcome: &Outcome) -> Value {
     })
 }
 
-/// The run as a suite of tests: one for the handshake and for each turn.
+/// The run as a test suite: one case for the handshake and one for each turn.
 pub(super) fn suite(name: &str, outcome: &Outcome) -> Suite {
     let compared = &outcome.compared;
     let turns = compared.turns.len();
@@ -92,7 +90,7 @@ pub(super) fn suite(name: &str, outcome: &Outcome) -> Suite {
         let found = compared.differences.iter().filter(here);
         let told = found.flat_map(|one| [vec![heading(one)], changes(one)].concat());
         let mut lines: Vec<String> = told.collect();
-        // What kept it from going on is told where it ended.
+        // What stopped the run belongs to the turn in which it stopped.
         if turn == turns {
             lines.extend(outcome.troubles.iter().cloned());
         }
@@ -115,7 +113,7 @@ pub(super) fn suite(name: &str, outcome: &Outcome) -> Suite {
     }
 }
 
-/// One difference in a line: `turn 2  event 31  agent  changed  session/update tool_call`.
+/// One difference in one line: `turn 2  event 31  agent  changed  session/update tool_call`.
 pub(super) fn heading(difference: &Difference) -> String {
     let turn = match difference.turn {
         0 => "handshake".to_owned(),
@@ -133,7 +131,7 @@ pub(super) fn heading(difference: &Difference) -> String {
     printable(parted(&line).as_bytes())
 }
 
-/// What was changed, a line each.
+/// The changes, one per line.
 pub(super) fn changes(difference: &Difference) -> Vec<String> {
     let all = difference.patch.as_array().map_or(&[][..], Vec::as_slice);
     let text = |change: &Value, name: &str| change[name].as_str().unwrap_or_default().to_owned();
@@ -144,7 +142,7 @@ pub(super) fn changes(difference: &Difference) -> Vec<String> {
             let path = text(change, "path");
             let path = path.strip_prefix("/body").unwrap_or(&path);
             let what = match text(change, "op").as_str() {
-                "remove" => format!("{path} is not there"),
+                "remove" => format!("{path} is missing"),
                 "add" => format!("{path} is new: {}", cut(&change["value"])),
                 _ => format!("{path} is now {}", cut(&change["value"])),
             };

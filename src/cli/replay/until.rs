@@ -1,7 +1,7 @@
-//! `bisect --until`: something in the live conversation that is looked for.
+//! `bisect --until`: looks for a match in the live conversation.
 //!
-//! It is said in the filter language, so that it may be a message, how long an answer took, or what
-//! the linter finds. Not here: the search for the prefix (see `bisect`).
+//! It uses the filter language, so a match may be a message, the duration of an answer, or a lint
+//! finding.
 
 use crate::jsonrpc::printable;
 use crate::recording::Insight;
@@ -9,7 +9,7 @@ use crate::recording::filter::Filter;
 use crate::recording::lint::{Finding, Linter};
 use crate::recording::replay::Script;
 
-/// The first message of `live` that goes with the filter, for a person.
+/// Describes the first message of `live` that matches the filter.
 pub(super) fn met(filter: &Filter, live: &Script) -> Option<String> {
     let events = live.events();
     let mut insight = Insight::wanted_by(Some(filter));

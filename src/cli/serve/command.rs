@@ -1,6 +1,4 @@
-//! The subcommand: from the command line to the exit code, and what happens on SIGHUP.
-//!
-//! Not here: what is served (see `plan`), and where (see `listening`).
+//! `acp-relay serve` from the command line to the exit code, and reloading on SIGHUP.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -24,10 +22,10 @@ use crate::observe::metrics::Reloaded;
 use crate::proxy::Stop;
 use crate::transport::Inherited;
 
-/// A serving relay.
+/// A running `serve`.
 struct Server {
     args: Serve,
-    /// The configuration file, if there is one, and what it said when we began.
+    /// The configuration file, if there is one, and its content at the start.
     place: Option<Place>,
     begun_with: Config,
     stop: Stop,
@@ -37,18 +35,18 @@ struct Server {
     in_force: InForce,
 }
 
-/// The sockets that systemd has bound for us. What is wrong is said, and the exit code returned.
+/// The sockets passed by systemd. Errors are printed, and the exit code is returned.
 pub(in crate::cli) fn sockets() -> Result<Inherited, ExitCode> {
     let passed = sd_listen_fds::get();
     let passed = passed.map_err(|error| {
-        let fault = format!("{error}: LISTEN_PID and LISTEN_FDS are not as systemd has them");
+        let fault = format!("{error}: LISTEN_PID and LISTEN_FDS are not set as systemd sets them");
         cli::fail(exit::USAGE, &fault)
     })?;
     let sockets = passed.into_iter().map(|(_, socket)| socket.into_std());
     Ok(Inherited::new(sockets.collect()))
 }
 
-/// Runs the subcommand. `log` is what the command line says of the log.
+/// Runs the subcommand. `log` has the log options of the command line.
 pub(in crate::cli) fn run(args: Serve, log: &LogArgs, sockets: Inherited) -> ExitCode {
     let place = place(&args);
     let file = match place.as_ref().map_or_else(|| Ok(Config::default()), load) {
@@ -58,7 +56,7 @@ pub(in crate::cli) fn run(args: Serve, log: &LogArgs, sockets: Inherited) -> Exi
     if let Err(error) = telemetry::start(&log.over(&file.log)) {
         return cli::fail(exit::USAGE, &error);
     }
-    // Clients are served by workers of their own.
+    // Clients are served on separate worker threads.
     runtime::drive(Builder::new_current_thread(), async {
         match serve(args, place, file, sockets).await {
             Ok(code) | Err(code) => code,
@@ -66,7 +64,7 @@ pub(in crate::cli) fn run(args: Serve, log: &LogArgs, sockets: Inherited) -> Exi
     })
 }
 
-/// The configuration file: the one that was named, or, when nothing else was, the usual one.
+/// The configuration file: the one given, or the default one if nothing to serve is given.
 pub(in crate::cli) fn place(args: &Serve) -> Option<Place> {
     let named = args.config.clone().map(Place);
     let says_nothing = args.listen.is_empty()
@@ -76,7 +74,7 @@ pub(in crate::cli) fn place(args: &Serve) -> Option<Place> {
     named.or_else(|| Place::find().filter(|_| says_nothing))
 }
 
-/// Reads the configuration file. What is wrong is said, and the exit code returned.
+/// Reads the configuration file. Errors are printed, and the exit code is returned.
 fn load(place: &Place) -> Result<Config, ExitCode> {
     let text = place
         .text()
@@ -124,7 +122,7 @@ async fn serve(
     let listening = tokio::select! {
         listening = server.listening.follow(plan.listeners) => listening,
         () = house.stop.asked.cancelled() => {
-            let fault = "stopped before anything was listened at";
+            let fault = "stopped before any listener was open";
             return Err(cli::fail(exit::STOPPED, &fault));
         }
     };
@@ -154,7 +152,7 @@ async fn serve(
     })
 }
 
-/// Has those who come counted, if anybody counts.
+/// Connects the metrics, if they are collected, to the admission and the agents of a plan.
 fn watch(admin: Option<&Admin>, plan: &InForce) {
     let Some(admin) = admin else {
         return;
@@ -162,7 +160,7 @@ fn watch(admin: Option<&Admin>, plan: &InForce) {
     let turnstile = Turnstile(Arc::clone(admin.ledger()));
     plan.door.gate().be_watched(Arc::new(turnstile));
     for agent in plan.roster.all() {
-        // Its figures are there before its first client, whose failure would else be no increase.
+        // Its series exist before its first client, so that a first failure is an increase.
         let _ = admin.ledger().agent(agent.called());
         if let Some(harbour) = &agent.harbour {
             harbour.be_watched(admin.ledger());
@@ -170,7 +168,7 @@ fn watch(admin: Option<&Admin>, plan: &InForce) {
     }
 }
 
-/// Opens the admin listener, if it is wanted. What is wrong is said, and the exit code returned.
+/// Opens the admin listener, if configured. Errors are printed, and the exit code is returned.
 async fn open_admin(
     place: Option<&admin::Place>,
     plan: &Plan,
@@ -186,13 +184,13 @@ async fn open_admin(
 }
 
 impl Server {
-    /// Serves until all listeners are done or the program is told to stop.
+    /// Serves until all listeners are closed or the program is asked to stop.
     async fn run(&mut self, again: Option<&Notify>) {
         manager::ready(&self.status());
         let stop = self.stop.asked.clone();
         loop {
             tokio::select! {
-                // Listeners end when the end is asked for, and may be faster than we.
+                // Listeners close when a stop is requested, possibly before this loop sees it.
                 () = self.listening.ended() => break,
                 () = stop.cancelled() => break,
                 () = asked(again) => self.reload().await,
@@ -203,14 +201,14 @@ impl Server {
         self.tell_admin();
     }
 
-    /// Says where the listeners are now.
+    /// Reports the addresses of the listeners to the admin listener.
     fn tell_admin(&self) {
         if let Some(admin) = &self.admin {
             admin.ready(self.listening.addresses());
         }
     }
 
-    /// Reads the configuration file again. With faults, all stays as it is.
+    /// Reloads the configuration file. With faults, nothing changes.
     async fn reload(&mut self) {
         let Some(place) = self.place.clone() else {
             return;
@@ -242,15 +240,15 @@ impl Server {
         self.tell_admin();
         let path = place.0.display();
         match followed {
-            Ok(later) => stderr::say(&format!("acp-relay: {path} was read again{later}")),
+            Ok(later) => stderr::say(&format!("acp-relay: {path} was reloaded{later}")),
             Err(_) => stderr::say(&format!(
-                "acp-relay: {path} was read again and has faults; all stays as it was"
+                "acp-relay: {path} was read again and has faults; nothing was changed"
             )),
         }
         manager::ready(&self.status());
     }
 
-    /// What of a file has changed that counts from the next start on.
+    /// The changed sections of a file that need a restart.
     fn later(&self, file: &Config) -> String {
         let before = &self.begun_with;
         let changed = [
@@ -268,7 +266,7 @@ impl Server {
             return String::new();
         }
         format!(
-            "; what has changed in {} counts from the next start on",
+            "; changes in {} take effect after a restart",
             names.join(", ")
         )
     }
@@ -289,7 +287,7 @@ impl Server {
     }
 }
 
-/// Waits until the file is to be read again.
+/// Waits for a request to reload.
 async fn asked(again: Option<&Notify>) {
     match again {
         Some(again) => again.notified().await,

@@ -1,7 +1,5 @@
-//! Where clients are welcomed: each gets a seat, the agent it asks for, and its conversation; or is
-//! told why not.
-//!
-//! Not here: where they come from (see `reception`).
+//! Serves clients: each gets a connection slot, the agent it asks for, and its conversation; or an
+//! error that says why not. `accept_loop` accepts them.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -24,22 +22,22 @@ use crate::observe::metrics::{Ledger, Rejection, Transport};
 use crate::proxy::{Received, Stop};
 use crate::transport::{Arrival, Link, PeerKind};
 
-/// Clients that are told why they are not served, at a time. Beyond it: closed without a word.
+/// Most clients that are sent an error at a time. More are closed without one.
 const APOLOGIES: usize = 64;
 
-/// What all clients share.
+/// The state that all clients share.
 pub(super) struct House {
     pub(super) stop: Stop,
     pub(super) conversations: TaskTracker,
     pub(super) refusals: Refusals,
     seats: Seats,
     apologies: Semaphore,
-    /// Where is counted, if anybody wants to know.
+    /// Counts clients, if metrics are collected.
     ledger: Option<Arc<Ledger>>,
     arrivals: AtomicU64,
 }
 
-/// What strangers can cause, and what is said of it.
+/// Rate-limited warnings about what any peer can cause.
 #[derive(Default)]
 pub(super) struct Refusals {
     pub(super) no_arrival: Seldom,
@@ -47,7 +45,7 @@ pub(super) struct Refusals {
     no_handshake: Seldom,
 }
 
-/// A client that was let in, and the agent it asks for; both count it for as long as it is here.
+/// An admitted client and its agent; both count it until it is dropped.
 struct Admitted<'s> {
     client: Link,
     _stay: Stay,
@@ -68,12 +66,12 @@ impl House {
         }
     }
 
-    /// The number of a client that has just come, for the log.
+    /// The next client number, for the log.
     pub(super) fn number(&self) -> u64 {
         self.arrivals.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Finishes a client's handshake and carries its conversation. `door` is how it has come.
+    /// Finishes a client's handshake and serves its conversation. `transport` is the listener's.
     pub(super) async fn welcome(
         &self,
         arrival: Arrival,
@@ -122,7 +120,7 @@ impl House {
         }
     }
 
-    /// Has a client and its agent talk until they are done.
+    /// Runs the conversation of a client and its agent.
     async fn converse(
         &self,
         client: Link,
@@ -145,8 +143,8 @@ impl House {
             .map(|ledger| Account::new(ledger, door, agent.called(), &agent.endpoint));
         match conversation::reach(&agent.endpoint, &ground.agent, &self.stop).await {
             Ok(link) => {
-                // In a box, so that what was needed to come this far is not kept for as long as the
-                // conversation lasts.
+                // Boxed, so that what was needed up to here is not kept for the length of the
+                // conversation.
                 let end = Box::pin(carry(client, link, None, ground, account)).await;
                 exit::of_end(&end, ground)
             }
@@ -162,7 +160,7 @@ impl House {
         }
     }
 
-    /// Meets a client that may have come back for its agent; `None` when it has found it.
+    /// Reattaches a client to its detached conversation; `None` if it had one.
     async fn receive(&self, client: Link, agent: &Agent) -> Option<Link> {
         let Some(harbour) = agent.harbour.as_ref().filter(|_| can_return(&client)) else {
             return Some(client);
@@ -177,8 +175,8 @@ impl House {
         }
     }
 
-    /// Tells a client why it is not served, unless that many are being told already. It is counted
-    /// once: one that is not let in either way was counted for that.
+    /// Tells a client why it is not served, unless too many are being told already. It is counted
+    /// once: a client that fails its handshake or credentials is counted for that.
     async fn apologise(
         &self,
         arrival: Arrival,
@@ -201,7 +199,7 @@ impl House {
         unavailable
     }
 
-    /// A listener could not take a client.
+    /// Counts a client that a listener could not accept.
     pub(super) fn unaccepted(&self, door: Transport) {
         if let Some(ledger) = &self.ledger {
             ledger.unaccepted(door);
@@ -221,7 +219,7 @@ impl House {
     ) -> Result<Link, (ExitCode, Option<Rejection>)> {
         let within = limits.handshake;
         let seldom = &self.refusals.no_handshake;
-        // One that comes while listeners stay open for a while is to hear why it is refused.
+        // A client that connects while listeners stay open to drain gets the reason.
         let stop = match self.stop.asked.is_cancelled() {
             true => &self.stop.forced,
             false => &self.stop.asked,
@@ -235,12 +233,12 @@ impl House {
         match finished {
             Ok(Ok(client)) => Ok(client),
             Ok(Err(error)) => {
-                seldom.warn(format_args!("turned away: {error}"));
-                // Whoever turned it away has counted it already.
+                seldom.warn(format_args!("rejected: {error}"));
+                // Counted where it was rejected.
                 Err((ExitCode::from(exit::of_open_error(&error)), None))
             }
             Err(_) => {
-                let slow = "turned away: the handshake took longer than";
+                let slow = "rejected: the handshake took longer than";
                 seldom.warn(format_args!("{slow} {within:?}"));
                 Err((ExitCode::from(exit::UNAVAILABLE), Some(Rejection::Timeout)))
             }
@@ -248,10 +246,10 @@ impl House {
     }
 }
 
-/// Lets a client in, and finds it a seat at the agent that it asks for.
+/// Admits a client, and takes a slot at the agent that it asks for.
 ///
 /// # Errors
-/// What it is told, and its link.
+/// The client's link, and the error it gets.
 #[expect(clippy::result_large_err, reason = "once for each client")]
 fn admit(client: Link, station: &Station) -> Result<Admitted<'_>, (Link, Reason)> {
     let (client, stay) = station.door.receive(client)?;
@@ -266,11 +264,11 @@ fn admit(client: Link, station: &Station) -> Result<Admitted<'_>, (Link, Reason)
     }
 }
 
-/// The agent that a client asks for, and a seat there.
+/// The agent that a client asks for, and a slot there.
 fn choose<'s>(client: &Link, station: &'s Station) -> Result<(&'s Arc<Agent>, Seat), Reason> {
     let wanted_agent = client.peer.wanted_agent.as_deref();
     let Some(agent) = station.roster.find(wanted_agent) else {
-        // Strangers are not told which there are.
+        // The names of agents are not disclosed.
         let message = match wanted_agent {
             Some(_) => "there is no such agent",
             None => "an agent has to be named: /agents/NAME/acp in the address",
@@ -281,7 +279,7 @@ fn choose<'s>(client: &Link, station: &'s Station) -> Result<(&'s Arc<Agent>, Se
     if let Some(who) = &client.peer.principal
         && !who.may_use(name)
     {
-        let message = format!("the {who} is for other agents");
+        let message = format!("the {who} may not use this agent");
         return Err(Reason::new(reply::POLICY_DENIED, message));
     }
     let limit = agent.ground.limits.connections;
@@ -294,8 +292,8 @@ fn full(limit: usize) -> Reason {
     Reason::new(reply::OVERLOADED, message).retryable()
 }
 
-/// Whether the end of a client's link may be a broken connection. A byte stream that ends says that
-/// the client wants no more, and that it may still be listening.
+/// Whether the end of a client's link may be a broken connection. The end of a byte stream is
+/// deliberate, and the client may still be reading.
 fn can_return(client: &Link) -> bool {
     client.peer.kind == PeerKind::Remote && !client.peer.half_close
 }

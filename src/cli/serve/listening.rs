@@ -1,6 +1,4 @@
-//! The listeners that are open, and how they follow a new plan.
-//!
-//! Not here: who comes there (see `reception`).
+//! The open listeners, and how they change with a new plan.
 
 use std::sync::Arc;
 
@@ -23,17 +21,17 @@ pub(super) struct Listening {
     tasks: JoinSet<()>,
 }
 
-/// One of them, under the endpoint that it was asked for with.
+/// One open listener, under its configured endpoint.
 struct Open {
     endpoint: Endpoint,
-    /// Where it is.
+    /// Its actual address.
     address: Endpoint,
     station: watch::Sender<Arc<Station>>,
-    /// Tells this user's `connect` of it.
+    /// Announces it to this user's `connect`.
     _sign: Option<Sign>,
 }
 
-/// A listener that is bound and takes nobody yet.
+/// A bound listener that does not accept yet.
 type Bound = (Endpoint, Box<dyn Listener>, Station);
 
 impl Listening {
@@ -46,8 +44,8 @@ impl Listening {
         }
     }
 
-    /// Follows a plan: opens what is new, changes what stays, closes what is gone. If something new
-    /// cannot be opened, nothing changes.
+    /// Applies a plan: opens new listeners, updates those that stay, closes the others. If a new
+    /// one cannot be opened, nothing changes.
     ///
     /// # Errors
     /// What cannot be opened, and why.
@@ -55,7 +53,7 @@ impl Listening {
         &mut self,
         plan: Vec<(ListenerPart, Station)>,
     ) -> Result<(), OpenError> {
-        // One whose task has ended is not there any more.
+        // A listener whose task has ended is closed.
         self.open.retain(|open| !open.station.is_closed());
         let mut bound: Vec<Bound> = Vec::new();
         let mut kept: Vec<(Open, Arc<Station>)> = Vec::new();
@@ -90,7 +88,7 @@ impl Listening {
             return Err(error);
         }
         for (open, station) in kept {
-            // A task that ended this moment needs no news.
+            // Fails if the task has just ended.
             let _ = open.station.send(station);
             self.open.push(open);
         }
@@ -140,12 +138,12 @@ impl Listening {
     }
 }
 
-/// A listener cannot become another one at its port: those who came there need it to the end of
-/// their conversations, to answer what they are asked.
+/// A listener cannot be replaced by another one at its port: existing conversations still need it,
+/// to answer requests.
 fn occupied(wanted: &Endpoint, by: &Endpoint) -> OpenError {
-    let what = format!("this relay listens there itself, at {by}");
+    let what = format!("this relay itself listens there, at {by}");
     OpenError::new(OpenErrorKind::Unavailable, wanted, what).with_remedy(
-        "Another path or scheme at the same port counts from the next start on; \
-         choose another port to have it now",
+        "Another path or scheme at the same port takes effect after a restart; \
+         choose another port to use it now",
     )
 }

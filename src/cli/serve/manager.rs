@@ -1,6 +1,4 @@
-//! What whoever started us is told of our state: systemd, by sd_notify(3).
-//!
-//! Nothing is said where nobody asked for it (`NOTIFY_SOCKET`).
+//! Reports the state of the relay to systemd by sd_notify(3), if `NOTIFY_SOCKET` is set.
 
 use sd_notify::NotifyState;
 
@@ -9,21 +7,21 @@ pub(super) fn ready(status: &str) {
     tell(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// The configuration file is being read again. [`ready`] follows.
+/// The configuration file is being reloaded. [`ready`] follows.
 pub(super) fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => tell(&[NotifyState::Reloading, now]),
-        Err(error) => tracing::debug!(%error, "there is no time to tell the service manager"),
+        Err(error) => tracing::debug!(%error, "cannot read the clock for the service manager"),
     }
 }
 
-/// The end has begun.
+/// The relay is stopping.
 pub(super) fn stopping() {
     tell(&[NotifyState::Stopping, NotifyState::Status("draining")]);
 }
 
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::debug!(%error, "the service manager could not be told");
+        tracing::debug!(%error, "cannot notify the service manager");
     }
 }

@@ -1,6 +1,4 @@
-//! What is to be served: the command line laid over the configuration file.
-//!
-//! Not here: doing it.
+//! Combines the command line with the configuration file into listeners and agents.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,27 +19,27 @@ use crate::observe::recorder::Sweeper;
 use crate::proxy::{Harbour, Stop};
 use crate::transport::{AgentConnect, Endpoint, Front, OpenError, Setup, Tls, Workers};
 
-/// Where clients connect when nobody says.
+/// The default listener.
 const LISTEN: &str = "ws://127.0.0.1:0";
 
-/// What is to be served.
+/// The listeners to open, and the rest of the plan.
 pub(super) struct Plan {
     pub(super) listeners: Vec<(ListenerPart, Station)>,
     pub(super) in_force: InForce,
 }
 
-/// What of a plan is taken over by the next.
+/// The part of a plan that the next one takes over from.
 pub(super) struct InForce {
     entrance: Entrance,
     pub(super) door: Arc<Door>,
     pub(super) roster: Roster,
     workers: Workers,
     ground: Ground,
-    /// Who deletes old recordings.
+    /// Deletes old recordings.
     sweeper: Option<Sweeper>,
 }
 
-/// All that a door depends on.
+/// Everything that admission depends on.
 #[derive(PartialEq)]
 struct Entrance {
     args: DoorArgs,
@@ -50,7 +48,7 @@ struct Entrance {
 }
 
 impl InForce {
-    /// What the clients of one listener get.
+    /// The state of one listener.
     fn station(
         &self,
         args: &Serve,
@@ -89,26 +87,26 @@ impl InForce {
         })
     }
 
-    /// The threads for clients.
+    /// The worker threads for clients.
     pub(super) fn workers(&self) -> Workers {
         self.workers.clone()
     }
 
-    /// Where conversations are recorded, if any agent's are.
+    /// The recorder factory, if any agent is recorded.
     pub(super) fn studio(&self) -> Option<&Studio> {
         self.roster
             .all()
             .find_map(|agent| agent.ground.studio.as_deref())
     }
 
-    /// Has old recordings deleted by this plan, from now on.
+    /// Deletes old recordings by this plan, from now on.
     pub(super) fn sweep(&mut self) {
         self.sweeper = self.ground.sweep();
     }
 }
 
-/// Makes a plan. `before` is the one in force, whose agents may be waiting for clients. What is
-/// wrong is said, and the exit code returned.
+/// Makes a plan. `before` is the active one, whose agents may be waiting for clients. Errors are
+/// printed, and the exit code is returned.
 pub(super) fn plan(
     args: &Serve,
     file: &Config,
@@ -134,7 +132,7 @@ pub(super) fn plan(
         limits: (*ground.limits).clone(),
     };
     let door = match before.filter(|plan| plan.entrance == entrance) {
-        // Whoever is in is counted there.
+        // It counts the connected clients.
         Some(same) => Arc::clone(&same.door),
         None => {
             let before = before.map(|plan| &*plan.door);
@@ -190,7 +188,7 @@ pub(in crate::cli) fn listener_parts(
     if args.listen.is_empty() && !file.listeners.is_empty() {
         if front != Front::default() || tls != Tls::default() {
             return Err(
-                "options of listeners are for those of --listen, and the listeners are those \
+                "options of listeners apply to those of --listen, and the listeners are those \
                         of the configuration file"
                     .to_owned(),
             );
@@ -254,7 +252,7 @@ fn on_command_line(
     }))
 }
 
-/// The agents of the file. Everything that is wrong with them is said.
+/// The agents of the file. All errors are printed.
 fn roster(
     args: &Serve,
     file: &Config,
@@ -262,15 +260,15 @@ fn roster(
     before: Option<&Roster>,
 ) -> Result<Roster, ExitCode> {
     if file.agents.is_empty() {
-        // Says what to do.
+        // Has the remedy.
         let none = endpoints::agent(None, Vec::new(), "serve --agent ENDPOINT");
         let none = none.err().unwrap_or_default();
         let fault = format!("{none}. Or describe agents in a file: `acp-relay config example`");
         return Err(cli::fail(exit::USAGE, &fault));
     }
     if args.common.names_remote() {
-        let fault = "options about remote agents are for that of --agent; those of the \
-                     configuration file have their own, `acp-relay config example` shows them";
+        let fault = "options about remote agents apply to --agent; agents of the configuration \
+                     file have their own, `acp-relay config example` shows them";
         return Err(cli::fail(exit::USAGE, &fault));
     }
     let mut named = std::collections::BTreeMap::new();
@@ -318,7 +316,7 @@ fn of_file(
     remote::check(&endpoint, &ground.agent).map_err(|fault| refuse(exit::CONFIG, &fault))?;
     endpoints::check_agent_here(&endpoint, &ground.agent, install)
         .map_err(|error| refuse(exit::of_open_error(&error), &error))?;
-    // Those who wait there go on waiting.
+    // Detached conversations are kept.
     let harbour = old.and_then(|old| old.harbour.clone());
     let new = || Arc::new(Harbour::new(Arc::clone(&ground.limits)));
     Ok(Agent {
@@ -330,7 +328,7 @@ fn of_file(
     })
 }
 
-/// Whether an agent waits for clients that come back.
+/// Whether an agent waits for clients that reconnect.
 fn detaches(args: &Serve, file: &Config, part: Option<&AgentPart>) -> bool {
     let of_agent = part.and_then(|part| part.on_disconnect);
     let said = args.on_disconnect.or(of_agent).or(file.on_disconnect);

@@ -1,6 +1,4 @@
-//! Takes the clients of one listener.
-//!
-//! Not here: what becomes of a client (see `house`).
+//! Accepts the clients of one listener. `server` serves them.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,11 +16,11 @@ use crate::transport::{Arrival, Endpoint, Listener};
 /// Time to wait before accepting again when the operating system refuses (no descriptors left).
 const BREATHER: Duration = Duration::from_millis(100);
 
-/// Where a conversation on our own stdio reports its end: it is our exit code.
+/// Receives the result of the conversation on our own stdio, which is our exit code.
 pub(super) type Report = mpsc::Sender<ExitCode>;
 
-/// Takes clients until there are no more, the listener is given up (`station` is closed), or the end
-/// has come. After it was asked for, the listener stays open for `Limits::drain_min`.
+/// Accepts clients until there are no more, the listener is removed (`state` is closed), or the
+/// relay is forced to stop. After a stop request the listener stays open for `Limits::drain_min`.
 pub(super) async fn receive(
     house: Arc<House>,
     mut listener: Box<dyn Listener>,
@@ -42,7 +40,7 @@ pub(super) async fn receive(
                 }
                 let setup = station.borrow_and_update().setup.clone();
                 if let Err(error) = listener.renew(&setup) {
-                    tracing::error!("{error}; the listener stays as it was");
+                    tracing::error!("{error}; the listener is unchanged");
                 }
                 continue;
             }
@@ -87,7 +85,7 @@ async fn closing_time(until: Option<Instant>) {
     }
 }
 
-/// Has a client welcomed, and reports its end.
+/// Serves a client, and reports the result.
 async fn attend(
     house: Arc<House>,
     arrival: Arrival,
@@ -97,7 +95,7 @@ async fn attend(
 ) {
     let code = house.welcome(arrival, &station, door).await;
     if let Some(report) = report {
-        // There is only one conversation on our stdio.
+            // There is only one conversation on our stdio, so the channel has space.
         let _ = report.try_send(code);
     }
 }

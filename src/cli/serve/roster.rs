@@ -1,6 +1,4 @@
-//! The agents that clients can have, by name.
-//!
-//! Not here: where they come from (see `plan`).
+//! The agents of `serve`, by name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,13 +15,13 @@ use crate::transport::{Endpoint, Offer, Setup};
 
 /// One agent.
 pub(super) struct Agent {
-    /// What it is called; the one on the command line has no name.
+    /// Its name; the agent on the command line has none.
     pub(super) name: Option<String>,
     pub(super) endpoint: Endpoint,
     pub(super) ground: Ground,
-    /// Its own clients.
+    /// Limits its clients.
     pub(super) seats: Seats,
-    /// Where it waits for clients that come back; none when it does not.
+    /// Its detached conversations; `None` if it does not wait for clients.
     pub(super) harbour: Option<Arc<Harbour>>,
 }
 
@@ -31,36 +29,36 @@ pub(super) struct Agent {
 #[derive(Clone, Default)]
 pub(super) struct Roster {
     pub(super) named: BTreeMap<String, Arc<Agent>>,
-    /// That of clients who name none.
+    /// The agent of clients that name none.
     pub(super) default: Option<Arc<Agent>>,
 }
 
-/// What the clients of one listener get.
+/// The configuration of one listener.
 #[derive(Clone)]
 pub(super) struct Station {
     pub(super) roster: Roster,
-    /// What they speak, where the command line does not say it.
+    /// The clients' dialect, where the command line gives none.
     pub(super) dialect: Option<Choice>,
-    /// How their links are opened.
+    /// How links are opened.
     pub(super) setup: Setup,
-    /// Where they are let in.
+    /// Authenticates and counts clients.
     pub(super) door: Arc<Door>,
 }
 
 impl Agent {
-    /// What it is called where everything has a name.
+    /// The name for metrics and messages.
     pub(super) fn called(&self) -> &str {
         self.name.as_deref().unwrap_or(ONLY_AGENT)
     }
 }
 
 impl Roster {
-    /// All of them; one that is also the default may be there twice.
+    /// All agents; one that is also the default may occur twice.
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Agent>> {
         self.default.iter().chain(self.named.values())
     }
 
-    /// The agent of that name, or of those who name none.
+    /// The agent of that name, or the default.
     pub(super) fn find(&self, name: Option<&str>) -> Option<&Arc<Agent>> {
         match name {
             Some(name) => self.named.get(name),
@@ -68,8 +66,8 @@ impl Roster {
         }
     }
 
-    /// How Agent Connect offers them, with what the file says of each; `unasked` is what the command
-    /// line says of all.
+    /// The agents for Agent Connect, with the file's options of each; `default_permission` is that
+    /// of the command line, for all.
     pub(super) fn offers(&self, file: &Config, unasked: Option<Unasked>) -> Vec<Offer> {
         let named = self.named.keys().map(|name| {
             let part = file.agents.get(name);
@@ -87,7 +85,7 @@ impl Roster {
         }
     }
 
-    /// What of it a listener has.
+    /// The part of the pool that a listener serves.
     pub(super) fn of(&self, part: &ListenerPart) -> Self {
         let mut own = self.clone();
         if self.named.is_empty() {
@@ -107,7 +105,7 @@ impl Roster {
     }
 }
 
-/// The only one, which need not be named.
+/// The only agent, which need not be named.
 pub(super) fn only(named: &BTreeMap<String, Arc<Agent>>) -> Option<Arc<Agent>> {
     let mut all = named.values();
     all.next().filter(|_| all.next().is_none()).cloned()

@@ -1,21 +1,20 @@
-//! How many clients there are.
+//! Counts connections against a limit.
 //!
-//! The limit is an argument, because it can change while clients are there. Not here: what becomes
-//! of one that finds no seat.
+//! The limit is an argument, because a reload can change it while clients are connected.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Seats, all of which are counted.
+/// The number of slots in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seats(Arc<AtomicUsize>);
 
-/// A taken seat. Dropped, it is free.
+/// A slot in use. Drop releases it.
 #[derive(Debug)]
 pub(super) struct Seat(Arc<AtomicUsize>);
 
 impl Seats {
-    /// Takes a seat unless `limit` are taken.
+    /// Takes a slot unless `limit` are in use.
     pub(super) fn take(&self, limit: usize) -> Option<Seat> {
         let more = |taken: usize| (taken < limit).then_some(taken + 1);
         let taken = self

@@ -1,4 +1,4 @@
-//! `acp-relay token new`: a token for somebody, printed or written once.
+//! `acp-relay token new`: creates a token, and prints it or writes it to a file, once.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -16,19 +16,19 @@ use crate::cli::console::Output;
 use crate::cli::state::Fault;
 use crate::cli::{cli, exit};
 
-/// What `new` is asked for.
+/// Arguments of `new`.
 #[derive(Debug, Args)]
 pub(super) struct New {
-    /// What its bearer is called, in logs and recordings
+    /// The name of its bearer, for logs and recordings
     #[arg(value_parser = read_name)]
     name: String,
-    /// For how long it is good: 30d, 12h, 90m; for good when left out
+    /// How long it is valid: 30d, 12h, 90m; without limit if omitted
     #[arg(long, value_name = "TIME", value_parser = time::read)]
     expires: Option<Duration>,
-    /// The agents it is good for, by name, with commas between them; all when left out
+    /// The agents it is valid for, by name, separated by commas; all if omitted
     #[arg(long, value_name = "NAMES", value_parser = read_agents)]
     agents: Option<Agents>,
-    /// It may also see and change what is not its bearer's own
+    /// Its bearer may also see and change what belongs to others
     #[arg(long)]
     admin: bool,
     /// Write it to this new file, which only you can read, instead of printing it
@@ -52,7 +52,7 @@ pub(super) fn run(args: &New, store: &Store) -> Result<ExitCode, Fault> {
     let mut kept = args.out.as_deref().map(create).transpose()?;
     let added = store.change(|ring| ring.add(key));
     if let (Some((path, _)), Err(_) | Ok(Err(_))) = (&kept, &added) {
-        // There is no such token.
+        // The token was not stored.
         let _ = fs::remove_file(*path);
     }
     if let Err(fault) = added? {
@@ -63,13 +63,13 @@ pub(super) fn run(args: &New, store: &Store) -> Result<ExitCode, Fault> {
         None => print(token.reveal()),
     };
     if !shown {
-        // Nobody has seen it, and its name would be taken.
+        // The token was not seen, so it is removed to free its name.
         let _ = store.change(|ring| Ok(ring.remove(&args.name)))?;
     }
     Ok(code)
 }
 
-/// Makes a file that nobody else can read.
+/// Creates a file that other users cannot read.
 fn create(path: &Path) -> Result<(&Path, File), Fault> {
     let mut open = File::options();
     open.write(true).create_new(true).mode(0o600);
@@ -77,7 +77,7 @@ fn create(path: &Path) -> Result<(&Path, File), Fault> {
     Ok((path, file))
 }
 
-/// Whether it was written, and how the program ends.
+/// Writes the token to the file: whether that worked, and the exit code.
 fn write(path: &Path, file: &mut File, token: &str) -> (bool, ExitCode) {
     match writeln!(file, "{token}") {
         Ok(()) => (true, ExitCode::from(exit::SUCCESS)),
@@ -91,7 +91,7 @@ fn write(path: &Path, file: &mut File, token: &str) -> (bool, ExitCode) {
     }
 }
 
-/// The same of stdout. A reader that has gone has not seen it.
+/// The same for stdout. A reader that has closed it has not seen the token.
 fn print(token: &str) -> (bool, ExitCode) {
     let mut output = Output::new();
     output.line(token.as_bytes());
@@ -101,7 +101,7 @@ fn print(token: &str) -> (bool, ExitCode) {
 
 fn unwritable(path: &Path, fault: &io::Error) -> Fault {
     let why = match fault.kind() {
-        io::ErrorKind::AlreadyExists => "there is such a file, and it is left as it is".to_owned(),
+        io::ErrorKind::AlreadyExists => "it exists already, and is left unchanged".to_owned(),
         _ => fault.to_string(),
     };
     Fault::Unavailable(format!("{} cannot be written ({why})", path.display()))

@@ -1,4 +1,4 @@
-//! The command line of `acp-relay token`, and its small subcommands.
+//! The command line of `acp-relay token`, with its small subcommands.
 
 use std::process::ExitCode;
 
@@ -13,13 +13,13 @@ use crate::cli::{cli, console, exit};
 pub(in crate::cli) const EXAMPLES: &str = "\
 Examples:
   acp-relay token show
-      Your own token, for a program on this machine that cannot find it by itself.
+      Your own token, for a program on this machine that cannot find it automatically.
   acp-relay token new alice --expires 30d --agents goose,gemini
-      A token for somebody else, printed once and good at once. Only its SHA-256 is kept.
+      A token for somebody else, printed once and valid at once. Only its SHA-256 is kept.
   acp-relay token revoke alice
-      A running relay notices within a second, and closes what alice has open within a minute.";
+      A running relay notices within a second, and closes alice's connections within a minute.";
 
-/// What `token` is asked for.
+/// Arguments of `token`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(in crate::cli) struct TokenArgs {
@@ -29,13 +29,13 @@ pub(in crate::cli) struct TokenArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Print your own token, which is made if there is none yet
+    /// Print your own token, which is created if there is none yet
     Show,
-    /// Make a token for somebody, and print it, or write it to a file, this once
+    /// Create a token for somebody, and print it, or write it to a file, once
     New(add::New),
-    /// List the tokens you have made
+    /// List the tokens you have created
     List(list::List),
-    /// Have a token be good no longer
+    /// Make a token invalid
     Revoke {
         /// Its name
         #[arg(value_parser = read_name)]
@@ -57,12 +57,12 @@ pub(in crate::cli) fn run(args: &TokenArgs) -> ExitCode {
     done.unwrap_or_else(|fault| cli::fail(code(&fault), &fault))
 }
 
-/// Reads the name of a token.
+/// Parses the name of a token.
 pub(super) fn read_name(text: &str) -> Result<String, &'static str> {
     check_name(text).map(|()| text.to_owned())
 }
 
-/// The exit code for what is wrong with a file.
+/// The exit code for an error of a file.
 pub(in crate::cli) const fn code(fault: &Fault) -> u8 {
     match fault {
         Fault::Unavailable(_) => exit::CANNOT_CREATE,
@@ -71,7 +71,7 @@ pub(in crate::cli) const fn code(fault: &Fault) -> u8 {
 }
 
 fn revoke(name: &str, store: &Store) -> Result<ExitCode, Fault> {
-    let none = || format!("there is no token called {name:?}; `acp-relay token list` has them all");
+    let none = || format!("there is no token called {name:?}; `acp-relay token list` lists them");
     let gone = store.change(|ring| ring.remove(name).ok_or_else(none))?;
     Ok(match gone {
         Ok(_) => ExitCode::from(exit::SUCCESS),

@@ -1,4 +1,4 @@
-//! `acp-relay token list`: the tokens that were made, without their text.
+//! `acp-relay token list`: lists the tokens, without their secrets.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use crate::auth::{Agents, Key};
 use crate::cli::state::Fault;
 use crate::cli::{console, exit};
 
-/// What `list` is asked for.
+/// Arguments of `list`.
 #[derive(Debug, Args)]
 pub(super) struct List {
     /// Print an array for a program instead: name, id, expires (seconds since 1970), expired,
@@ -43,7 +43,7 @@ pub(super) fn run(args: &List, store: &Store) -> Result<ExitCode, Fault> {
         ));
     }
     if text.is_empty() {
-        console::remark("no token was made yet; `acp-relay token new NAME` makes one");
+        console::remark("there are no tokens; `acp-relay token new NAME` creates one");
         return Ok(ExitCode::from(exit::SUCCESS));
     }
     Ok(console::print(&text, exit::SUCCESS))

@@ -1,15 +1,14 @@
-//! `acp-relay token`, and where tokens are kept.
+//! `acp-relay token`, and the store of tokens.
 //!
-//! `command` is the command line, `add`, `list` and what it holds itself the subcommands; `store` is
-//! what they and the listeners read and write. Not here: what a token is good for (see `guard`), and
-//! which files are safe (see `state`).
+//! `command` is the command line; `add` and `list` are subcommands; `store` has the files that they
+//! and the listeners read and write. `auth` says what a token allows, `state` which files are safe.
 //!
 //! # Why
 //!
-//! **There are two files.** `tokens` holds digests alone, so that who reads it, in a backup, learns
-//! no token. `token` is the user's own and holds it as it is: `connect` of the same user has to find
-//! it there, and `token show` to print it. It is worth no more than being that user, who can read
-//! the memory of the relay as well.
+//! **There are two files.** `tokens` has only digests, so that its reader, in a backup, learns no
+//! token. `token` has the user's own in clear: `connect` of the same user has to find it there, and
+//! `token show` to print it. It gives no more access than being that user, who can read the memory
+//! of the relay as well.
 
 mod add;
 mod command;

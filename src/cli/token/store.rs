@@ -1,4 +1,4 @@
-//! The files that tokens are kept in.
+//! The files that store tokens.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,28 +10,28 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use crate::auth::{Keyring, Token};
 use crate::cli::state::{self, Fault, State};
 
-/// The user's own.
+/// The user's own token.
 const OWN: &str = "token";
-/// All others, as digests.
+/// All other tokens, as digests.
 const OTHERS: &str = "tokens";
 
-/// Where tokens are kept.
+/// The token store of a user.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Store {
     state: State,
-    /// The user's own token is elsewhere.
+    /// The file of the user's own token, if it is not in the state directory.
     own: Option<PathBuf>,
 }
 
-/// What tells the files from those that were there before.
+/// Identifies the versions of the files.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::cli) struct Stamp([Option<Traits>; 2]);
 
-/// Of one file: when it was written, its length and its number, whose it is and who may read it.
+/// Of one file: modification time, length, inode, owner and mode.
 type Traits = (SystemTime, u64, u64, u32, u32);
 
 impl Store {
-    /// The store of this user; `own` is where the user's own token is, if it is elsewhere.
+    /// The store of this user; `own` is the file of the user's own token, if it is elsewhere.
     pub(in crate::cli) fn find(own: Option<PathBuf>) -> Result<Self, Fault> {
         let state = State::find()?;
         Ok(Self { state, own })
@@ -42,7 +42,7 @@ impl Store {
         let path = self.own_path();
         let Some(text) = state::read(&path)? else {
             return match &self.own {
-                Some(path) => Err(Fault::Unsafe(format!("{} is not there", path.display()))),
+                Some(path) => Err(Fault::Unsafe(format!("{} does not exist", path.display()))),
                 None => Ok(None),
             };
         };
@@ -50,13 +50,13 @@ impl Store {
         Token::read(&text).map(Some).map_err(unfit)
     }
 
-    /// The user's own token, which is made when there is none.
+    /// The user's own token, which is created if there is none.
     pub(in crate::cli) fn own_or_new(&self) -> Result<Token, Fault> {
         if let Some(token) = self.own()? {
             return Ok(token);
         }
         let _lock = self.state.lock()?;
-        // Another relay may have made it meanwhile.
+        // Another relay may have created it meanwhile.
         if let Some(token) = self.own()? {
             return Ok(token);
         }
@@ -71,13 +71,13 @@ impl Store {
         let text = state::read(&path)?.unwrap_or_default();
         Keyring::read(&text).map_err(|fault| {
             Fault::Unsafe(format!(
-                "{}, {fault}; mend or remove the line",
+                "{}, {fault}; fix or remove the line",
                 path.display()
             ))
         })
     }
 
-    /// Changes them. What `change` returns as an error is one of the user.
+    /// Changes the other tokens. An error of `change` is the user's.
     pub(super) fn change<T>(
         &self,
         change: impl FnOnce(&mut Keyring) -> Result<T, String>,
@@ -91,7 +91,7 @@ impl Store {
         Ok(changed)
     }
 
-    /// The state of the files.
+    /// The current versions of the files.
     pub(in crate::cli) fn stamp(&self) -> Stamp {
         Stamp([self.own_path(), self.state.file(OTHERS)].map(|path| stamp(&path)))
     }

@@ -1,11 +1,11 @@
-//! When a token expires: read from the command line, and shown.
+//! When a token expires: parsing and formatting.
 
 use std::time::{Duration, SystemTime};
 
-/// Longest time a token may be good, in seconds.
+/// Longest validity of a token, in seconds.
 const LONGEST: u64 = 100 * 366 * 86_400;
 
-/// Reads `30d`, `12h`, `90m`.
+/// Parses `30d`, `12h`, `90m`.
 pub(super) fn read(text: &str) -> Result<Duration, String> {
     let expected = "expected a number of days, hours or minutes: 30d, 12h, 90m";
     let unit = text.chars().last().ok_or(expected)?;
@@ -21,10 +21,10 @@ pub(super) fn read(text: &str) -> Result<Duration, String> {
         .filter(|all| (1..=LONGEST).contains(all));
     seconds
         .map(Duration::from_secs)
-        .ok_or_else(|| "a token is good for a minute at least, and for a hundred years".to_owned())
+        .ok_or_else(|| "a token is valid for at least a minute, and at most a hundred years".to_owned())
 }
 
-/// So many seconds since 1970, in UTC.
+/// Formats seconds since 1970, in UTC.
 pub(super) fn show(unix: u64) -> String {
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(unix);
     httpdate::fmt_http_date(at)

@@ -1,6 +1,4 @@
-//! Carries what the OTLP library has spelled to the collector.
-//!
-//! Not here: what it is, and when (see `exporter`).
+//! The HTTP client of the OTLP exporter.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,7 +9,7 @@ use opentelemetry_http::{HttpClient, HttpError};
 
 use crate::transport::{Endpoint, Setup, errand};
 
-/// The library's HTTP client, made of our own transport.
+/// The library's HTTP client, on our own transport.
 #[derive(Debug, Default)]
 pub(super) struct Courier(Setup);
 

@@ -1,6 +1,4 @@
 //! The thread that sends spans to the collector.
-//!
-//! Not here: what is spelled (the library's), and how it gets there (see `courier`).
 
 use std::env;
 use std::fmt;
@@ -21,13 +19,13 @@ use super::options::{Settled, TracesPart};
 use crate::observe::traces::{About, Maker, Outlet, Tally, Tracer};
 use crate::transport::{Peer, PeerKind};
 
-/// What traces are filed under when nobody says (`OTEL_SERVICE_NAME`).
+/// The default service name (`OTEL_SERVICE_NAME`).
 const SERVICE: &str = "acp-relay";
 
-/// Time that is left for the last spans when the program ends.
+/// Time for the last spans when the program ends.
 const LAST: Duration = Duration::from_secs(2);
 
-/// Traces, as long as somebody makes them.
+/// Traces, if they are configured.
 #[derive(Clone)]
 pub(in crate::cli) struct Traces(Arc<Inner>);
 
@@ -36,25 +34,25 @@ struct Inner {
     maker: Arc<Maker>,
     tally: Arc<Tally>,
     insert: bool,
-    /// Told when all is sent.
+    /// Receives when everything is sent.
     over: Mutex<channel::Receiver<()>>,
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct Exporter {
     spans: channel::Receiver<SpanData>,
     to: SpanExporter,
     tally: Arc<Tally>,
     settled: Settled,
-    /// The last batch was not taken, and that was said.
+    /// Whether the last batch failed, which was logged.
     down: bool,
 }
 
 impl Traces {
-    /// Starts the thread, if traces are wanted.
+    /// Starts the thread, if traces are configured.
     ///
     /// # Errors
-    /// What makes no sense, for a person.
+    /// The configuration is invalid, as text for the user.
     pub(in crate::cli) fn start(part: &TracesPart) -> Result<Option<Self>, String> {
         let Some(settled) = part.settle()? else {
             return Ok(None);
@@ -70,7 +68,7 @@ impl Traces {
         if let Some(endpoint) = &settled.endpoint {
             builder = builder.with_endpoint(endpoint);
         }
-        let fault = |error: &dyn fmt::Display| format!("traces cannot be sent: {error}");
+        let fault = |error: &dyn fmt::Display| format!("cannot send traces: {error}");
         let mut to = builder.build().map_err(|error| fault(&error))?;
         to.set_resource(&resource());
         let (outlet, spans) = Outlet::new(settled.room);
@@ -89,7 +87,7 @@ impl Traces {
         let thread = std::thread::Builder::new().name("traces".to_owned());
         let spawned = thread.spawn(move || {
             exporter.run(&runtime);
-            // Whoever waits no longer does not mind.
+            // Fails if `finish` has stopped waiting.
             let _ = tell.send(());
         });
         spawned.map_err(|error| fault(&error))?;
@@ -102,8 +100,8 @@ impl Traces {
         }))))
     }
 
-    /// Begins the trace of a conversation, and whether requests are to be marked with it; `agent` is
-    /// its name in the configuration.
+    /// Begins the trace of a conversation, and returns whether it is inserted into requests;
+    /// `agent` is the configured name.
     pub(in crate::cli) fn begin(
         &self,
         client: &Peer,
@@ -127,16 +125,16 @@ impl Traces {
         Some((tracer, self.0.insert))
     }
 
-    /// What became of spans.
+    /// The counts of spans.
     pub(in crate::cli) fn tally(&self) -> Arc<Tally> {
         Arc::clone(&self.0.tally)
     }
 
-    /// Sends what is left, as far as there is time.
+    /// Sends the remaining spans, within [`LAST`].
     pub(in crate::cli) fn finish(&self) {
         drop(self.outlet().take());
         let over = self.0.over.lock();
-        // What is not sent by then is not.
+        // Spans that are not sent by then are lost.
         let _ = over.recv_timeout(LAST);
     }
 
@@ -146,7 +144,7 @@ impl Traces {
 }
 
 impl Exporter {
-    /// Sends until nothing more can come.
+    /// Sends until the queue is closed.
     fn run(mut self, runtime: &Runtime) {
         while let Ok(first) = self.spans.recv() {
             let until = Instant::now() + self.settled.delay;
@@ -172,16 +170,16 @@ impl Exporter {
         self.tally.sent(count, sent.is_ok());
         let was_down = std::mem::replace(&mut self.down, sent.is_err());
         match sent {
-            Ok(()) if was_down => tracing::warn!("the collector takes traces again"),
+            Ok(()) if was_down => tracing::warn!("the collector accepts traces again"),
             Err(why) if !was_down => {
-                tracing::warn!("traces are lost until the collector takes them again: {why}");
+                tracing::warn!("traces are lost until the collector accepts them again: {why}");
             }
             Ok(()) | Err(_) => {}
         }
     }
 }
 
-/// What all spans are said to come from.
+/// The resource of all spans.
 fn resource() -> Resource {
     let given = env::var("OTEL_SERVICE_NAME").ok();
     let given = given.filter(|name| !name.is_empty());

@@ -1,16 +1,15 @@
-//! Traces: whether they are made, and how they get to a collector.
+//! Traces: their options, and the export to a collector.
 //!
 //! `options` are the flags, their part of the configuration file and the `OTEL_*` variables;
-//! `courier` carries what the library has spelled; `exporter` is the thread that does. Not here:
-//! the spans (see `observe::traces`).
+//! `exporter` is the thread that sends spans, by `http_client`. `observe::traces` makes the spans.
 //!
 //! # Why
 //!
-//! **A thread of its own**, with a runtime of its own: to spell five hundred spans takes a
-//! millisecond, and `connect` has one thread alone for its conversation.
+//! **A separate thread**, with its own runtime: encoding five hundred spans takes a millisecond,
+//! and `connect` has only one thread for its conversation.
 //!
-//! **Own batches, not the SDK's.** What it leaves out it does not tell, and a collector that is down
-//! would be told of with every batch. Here both are figures, and one line.
+//! **Own batches, not the SDK's.** The SDK does not report the spans that it drops, and would log
+//! an unavailable collector with every batch. Here both are metrics, and one log line.
 
 mod courier;
 mod exporter;

@@ -1,6 +1,5 @@
-//! Whether traces are made, and where they go: flags, the file, and the variables of OpenTelemetry.
-//!
-//! Not here: those variables that the library reads by itself (headers, the resource, the sampler).
+//! Options of traces: flags, the file, and variables of OpenTelemetry. The library itself reads
+//! some of those variables (headers, the resource, the sampler).
 
 use std::env;
 use std::time::Duration;
@@ -14,53 +13,53 @@ use crate::transport::{Endpoint, Manner, Web};
 #[command(next_help_heading = "Traces")]
 pub(in crate::cli) struct TracesArgs {
     /// Send traces to the OTLP/HTTP collector at this address, such as http://127.0.0.1:4318;
-    /// OTEL_EXPORTER_OTLP_ENDPOINT and the other OTEL_* variables are heeded
+    /// OTEL_EXPORTER_OTLP_ENDPOINT and the other OTEL_* variables are honoured
     #[arg(long, value_name = "URL", value_parser = collector)]
     otlp_endpoint: Option<String>,
-    /// What becomes of requests that name no trace (`_meta.traceparent`) [default: pass]
+    /// What to do with requests that name no trace (`_meta.traceparent`) [default: pass]
     #[arg(long, value_enum, value_name = "WHAT")]
     trace_context: Option<TraceContext>,
 }
 
-/// The same, from wherever it was said.
+/// The same options, from the command line and the configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::cli) struct TracesPart {
     pub(in crate::cli) otlp_endpoint: Option<String>,
     pub(in crate::cli) trace_context: Option<TraceContext>,
 }
 
-/// What becomes of requests that name no trace.
+/// What to do with requests that name no trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum TraceContext {
-    /// They pass as they are
+    /// Forward them unchanged
     #[default]
     Pass,
-    /// They are given the span that was made of them; what stands there already stays
+    /// Insert the context of their span; an existing one is kept
     Insert,
 }
 
-/// What is settled.
+/// The effective options.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settled {
-    /// The address of the collector; that of the environment when not given.
+    /// The address of the collector; that of the environment if `None`.
     pub(super) endpoint: Option<String>,
-    /// Spelled as JSON; as protobuf otherwise, as the specification has it.
+    /// Whether spans are encoded as JSON; otherwise as protobuf, the specification's default.
     pub(super) json: bool,
     pub(super) insert: bool,
-    /// Spans that may wait.
+    /// Most spans that may wait.
     pub(super) room: usize,
-    /// Spans that are sent at a time.
+    /// Most spans that are sent at a time.
     pub(super) batch: usize,
     /// How long a span may wait for others.
     pub(super) delay: Duration,
-    /// How long the collector may take.
+    /// How long the collector may take to respond.
     pub(super) patience: Duration,
 }
 
-/// The address of a collector.
+/// Parses the address of a collector.
 ///
 /// # Errors
-/// When it is none.
+/// It is not such an address.
 pub(in crate::cli) fn collector(text: &str) -> Result<String, String> {
     match text.parse() {
         Ok(Endpoint::Web(Web {
@@ -72,7 +71,7 @@ pub(in crate::cli) fn collector(text: &str) -> Result<String, String> {
 }
 
 impl TracesArgs {
-    /// These, and what `file` says besides.
+    /// These options, with those of `file` where one is not given.
     pub(in crate::cli) fn over(&self, file: &TracesPart) -> TracesPart {
         let own = || self.otlp_endpoint.clone();
         TracesPart {
@@ -83,10 +82,10 @@ impl TracesArgs {
 }
 
 impl TracesPart {
-    /// What is to be done; `None` when no traces are wanted.
+    /// The effective options; `None` if no traces are made.
     ///
     /// # Errors
-    /// What makes no sense.
+    /// The options or variables are invalid.
     pub(super) fn settle(&self) -> Result<Option<Settled>, String> {
         self.settle_in(&|name| env::var(name).ok().filter(|value| !value.is_empty()))
     }
@@ -105,7 +104,7 @@ impl TracesPart {
         if !named || off {
             if insert && !off {
                 return Err(
-                    "--trace-context insert names spans, and none are made without \
+                    "--trace-context insert inserts spans, and there are none without \
                             --otlp-endpoint"
                         .to_owned(),
                 );
@@ -117,8 +116,8 @@ impl TracesPart {
             Some("http/json") => true,
             Some(protocol) => {
                 return Err(format!(
-                    "OTEL_EXPORTER_OTLP_PROTOCOL is {protocol}, and traces are sent as \
-                     http/protobuf or http/json alone; a collector takes those at port 4318"
+                    "OTEL_EXPORTER_OTLP_PROTOCOL is {protocol}, and traces are sent only as \
+                     http/protobuf or http/json; a collector accepts those at port 4318"
                 ));
             }
         };

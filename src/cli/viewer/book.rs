@@ -1,8 +1,7 @@
-//! One recording that is being looked at: its index, its files, and a thread that reads on.
+//! One open recording: its index, its files, and a thread that reads it.
 //!
-//! The thread reads from the beginning to the end and then waits for more. What has been read can
-//! be asked for at any time, so the first events of a large recording are there at once. Not here:
-//! which recordings there are (see `shelf`).
+//! The thread reads from the beginning to the end and then polls for more. What has been read is
+//! available at any time, so the first events of a large recording can be shown at once.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -22,22 +21,22 @@ use super::search::Searches;
 use crate::recording::lint::Finding;
 use crate::recording::{Entry, Found, Reader, Recording, Source, What, open};
 
-/// How long the reader of a recording sleeps at its end.
+/// Time between two polls at the end of a recording.
 pub(super) const NAP: Duration = Duration::from_millis(150);
 
-/// A recording younger than this is taken to be written.
+/// A recording younger than this is assumed to be written.
 const YOUNG: Duration = Duration::from_secs(2);
 
-/// How many lines are read before those who ask get their turn.
+/// Lines that are added under one lock of the index, so that requests get a turn.
 const BATCH: usize = 2_000;
 
-/// Bytes that are read at a time when all of a recording is passed through.
+/// Bytes that are read at a time when a whole recording is searched.
 const BLOCK: u64 = 1 << 20;
 
 /// One recording.
 #[derive(Debug)]
 pub(super) struct Book {
-    /// Its first file.
+    /// The path of its first file.
     pub(super) path: PathBuf,
     index: Mutex<Index>,
     files: Mutex<Vec<Reader<Source>>>,
@@ -50,26 +49,26 @@ pub(super) struct Book {
 /// How far a recording has been read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Progress {
-    /// Grows with everything that changes.
+    /// Incremented with every change.
     pub(super) revision: u64,
     /// Bytes that were read.
     pub(super) bytes: u64,
-    /// Bytes there are.
+    /// Bytes in total.
     pub(super) of: u64,
-    /// It has been read to its end, and nobody writes it.
+    /// It has been read to its end, and no process writes it.
     pub(super) at_rest: bool,
-    /// Why it is not read any further.
+    /// Why reading stopped.
     pub(super) trouble: Option<String>,
 }
 
 impl Progress {
-    /// How far, of what, and whether that is all.
+    /// Bytes read, bytes in total, and whether the recording is complete.
     fn stand(&self) -> (u64, u64, bool) {
         (self.bytes, self.of, self.at_rest)
     }
 }
 
-/// What the thread holds.
+/// The state of the reading thread.
 struct Hand {
     book: std::sync::Weak<Book>,
     recording: Recording,
@@ -78,10 +77,10 @@ struct Hand {
 }
 
 impl Book {
-    /// Opens a recording, and begins to read it.
+    /// Opens a recording, and starts to read it.
     ///
     /// # Errors
-    /// When its first file cannot be opened, or no thread be had.
+    /// Its first file cannot be opened, or a thread cannot be started.
     pub(super) fn open(recording: Recording) -> io::Result<Arc<Self>> {
         let (reading, stopped) = sync_channel(0);
         let (linting, ended) = sync_channel(0);
@@ -120,19 +119,19 @@ impl Book {
         self.searches.lock()
     }
 
-    /// Takes in what the linter has found among the first `seen` items, and what is so if they are
-    /// all; wakes those who wait.
+    /// Adds findings of the linter among the first `seen` items, and those that hold if there are
+    /// no more items; wakes waiting requests.
     pub(super) fn found(&self, found: &[Finding], late: Vec<Finding>, seen: usize) {
         let mut index = self.index();
         index.find(found, late, seen);
         self.progress.send_modify(|progress| progress.revision += 1);
     }
 
-    /// Some items from the `from`th on, and the bytes from the first to the last of them; none
-    /// when there are no more.
+    /// Some items from the `from`th on, and the bytes from the first to the last of them; `None` if
+    /// there are no more.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// They cannot be read.
     pub(super) fn block(&self, from: usize) -> io::Result<Option<(Vec<Item>, Bytes)>> {
         let items: Vec<Item> = {
             let index = self.index();
@@ -154,7 +153,7 @@ impl Book {
         Ok(Some((items, bytes)))
     }
 
-    /// How far it has been read, now and later.
+    /// The progress of reading, to watch.
     pub(super) fn progress(&self) -> watch::Receiver<Progress> {
         self.progress.subscribe()
     }
@@ -162,7 +161,7 @@ impl Book {
     /// The bytes from the beginning of `first` to the end of `last`, of the same segment.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// They cannot be read.
     pub(super) fn span(&self, first: &Item, last: &Item) -> io::Result<Bytes> {
         let mut files = self.files.lock();
         let file = files
@@ -184,7 +183,7 @@ impl Hand {
         self.tell(&[], 0);
     }
 
-    /// Reads until the book is closed.
+    /// Reads until the recording is closed.
     fn read_all(&mut self) -> io::Result<()> {
         let mut before = 0;
         for segment in 0.. {
@@ -212,8 +211,8 @@ impl Hand {
         Ok(())
     }
 
-    /// Comes to rest before a segment that is not there, when nobody writes the one before it: then
-    /// the relay ended between the two, or the file was taken away.
+    /// Marks the recording as complete before a missing segment if no process writes the one
+    /// before: then the relay ended between the two, or the file was removed.
     fn rest(&mut self, missing: u16) {
         let there = self.recording.segments.len() > usize::from(missing);
         let at_rest = !there && !self.is_written(missing.saturating_sub(1));
@@ -223,7 +222,7 @@ impl Hand {
         }
     }
 
-    /// Reads some lines. Whether there were any, or `None` when the segment is over.
+    /// Reads some lines. Returns whether there were any, or `None` at the end of the segment.
     fn read_some(
         &mut self,
         reader: &mut Reader<Source>,
@@ -245,11 +244,11 @@ impl Hand {
         }
         let read = !entries.is_empty();
         let at_end = entries.len() < BATCH && !over;
-        // A packed segment, and one with a successor, does not grow.
+        // A compressed segment, and one with a successor, does not grow.
         over |= !read && self.recording.segments.len() > usize::from(segment) + 1;
         let length = length(reader.source())?;
         let (bytes, of) = (before + reader.at(), before + length);
-        // What has come to rest is asked about again when it has grown.
+        // If it is complete, this is checked again only after it has grown.
         let at_rest = at_end && (!read && self.progress.at_rest || !self.is_written(segment));
         if read || (bytes, of, at_rest) != self.progress.stand() {
             self.progress.bytes = bytes;
@@ -262,7 +261,7 @@ impl Hand {
         Ok((!over).then_some(read))
     }
 
-    /// Enters lines and wakes those who wait for them. Whether the book is still open.
+    /// Adds lines and wakes waiting requests. Returns whether the recording is still open.
     fn tell(&mut self, entries: &[Entry], segment: u16) -> bool {
         let Some(book) = self.book.upgrade() else {
             return false;
@@ -271,7 +270,7 @@ impl Hand {
         for entry in entries {
             index.take(segment, entry);
         }
-        // Whoever has the index sees it and the progress of one moment.
+        // The index is still locked, so that it and the progress are of the same moment.
         book.progress.send_modify(|progress| {
             let revision = progress.revision + 1;
             *progress = Progress {
@@ -282,7 +281,7 @@ impl Hand {
         true
     }
 
-    /// Whether somebody writes a segment: who does, has it locked.
+    /// Whether a process writes a segment: the writer has it locked.
     fn is_written(&self, segment: u16) -> bool {
         let Some(book) = self.book.upgrade() else {
             return false;
@@ -295,7 +294,7 @@ impl Hand {
         if ended {
             return false;
         }
-        // Who has just made it may not have locked it yet, and must find it free.
+        // The writer may not have locked a new file yet, and must find it unlocked.
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let age = now
             .map_or(0, |now| now.as_micros())
@@ -307,12 +306,12 @@ impl Hand {
         file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 
-    /// Sleeps. Whether the book is still open.
+    /// Sleeps. Returns whether the recording is still open.
     fn wait(&self) -> bool {
         self.stopped.recv_timeout(NAP) == Err(RecvTimeoutError::Timeout)
     }
 
-    /// Looks for segments that have come since.
+    /// Looks for new segments.
     fn look_again(&mut self) -> io::Result<()> {
         let first = &self.recording.segments[0];
         let now = Recording::of(Path::new(first))?;
@@ -323,7 +322,7 @@ impl Hand {
     }
 }
 
-/// The (unpacked) bytes of a segment; where it is read from does not change.
+/// The (decompressed) length of a segment; the position is not changed.
 fn length(source: &mut Source) -> io::Result<u64> {
     let at = source.stream_position()?;
     let end = source.seek(SeekFrom::End(0))?;

@@ -1,8 +1,8 @@
-//! Who may ask the viewer, and under which headers it answers.
+//! Access control of the viewer, and the headers of its answers.
 //!
 //! The viewer listens on loopback, which every program of this machine and every web page in its
-//! browsers can reach. So an address holds a token that is made anew for each run, the `Host`
-//! must be ours, and a request that another page caused is refused. Not here: what is answered.
+//! browsers can reach. So an address contains a token that is generated for each run, the `Host`
+//! must be ours, and a request that another page caused is rejected.
 
 use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::{Response, StatusCode};
@@ -14,7 +14,7 @@ use crate::auth::origin::{Door as Origins, Names};
 /// Bytes of a token.
 const TOKEN: usize = 16;
 
-/// What a request must show.
+/// Checks requests.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Door {
     token: String,
@@ -22,7 +22,7 @@ pub(in crate::cli) struct Door {
 }
 
 impl Door {
-    /// A door with a new token, for a listener at `port`; none when there is no randomness.
+    /// Generates a token, for a listener at `port`; `None` if there is no randomness.
     pub(in crate::cli) fn new(port: u16) -> Option<Self> {
         let mut bytes = [0; TOKEN];
         SystemRandom::new().fill(&mut bytes).ok()?;
@@ -40,15 +40,15 @@ impl Door {
         })
     }
 
-    /// The path that the page stands under.
+    /// The path of the page.
     pub(in crate::cli) fn path(&self) -> String {
         format!("/{}/", self.token)
     }
 
-    /// The part of the path after the token, if the request may come in.
+    /// The part of the path after the token, if the request is admitted.
     ///
     /// # Errors
-    /// The status to refuse it with.
+    /// The status of the rejection.
     pub(in crate::cli) fn admit<'a>(
         &self,
         path: &'a str,
@@ -63,7 +63,7 @@ impl Door {
             .strip_prefix('/')
             .and_then(|path| path.split_once('/'))
             .ok_or(StatusCode::NOT_FOUND)?;
-        // Hashes are compared, so that the time it takes tells nothing of the token.
+        // Hashes are compared, so that the duration reveals nothing about the token.
         if blake3::hash(token.as_bytes()) != blake3::hash(self.token.as_bytes()) {
             return Err(StatusCode::NOT_FOUND);
         }
@@ -71,7 +71,7 @@ impl Door {
     }
 }
 
-/// Puts on the headers of every answer.
+/// Adds the headers of every answer.
 pub(super) fn seal<B>(mut response: Response<B>) -> Response<B> {
     for (name, value) in [
         ("content-security-policy", page::POLICY),

@@ -1,9 +1,8 @@
-//! What the linter finds in a recording that is being looked at.
+//! The linter's findings in an open recording.
 //!
-//! It takes many times longer than reading, so it has a thread of its own, which begins when the
-//! recording has been read to its end and waits for more as that does. That a request has no answer
-//! is a finding once nobody writes the recording any more; until then the answer may come. Not here:
-//! what is looked for (see `recording::lint`).
+//! Linting takes many times longer than reading, so it has its own thread, which starts when the
+//! recording has been read to its end and then follows it. A request without an answer becomes a
+//! finding once no process writes the recording; until then the answer may come.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,39 +16,39 @@ use super::search::part;
 use crate::recording::lint::{Finding, Linter, RULES};
 use crate::recording::{Found, line};
 
-/// Findings that are kept; of what comes after them, the number.
+/// Maximum findings kept; further ones are only counted.
 const KEPT: usize = 100_000;
 
-/// Characters of what a finding says that are given to the page.
+/// Maximum characters of a finding's text for the page.
 const SAYS: usize = 400;
 
-/// What was found so far.
+/// The findings so far.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     /// By the number of the event.
     found: BTreeMap<u64, Vec<Finding>>,
-    /// How many, by the rule's id.
+    /// Number of findings by the rule's id.
     counts: BTreeMap<&'static str, u64>,
     pub(super) total: usize,
-    /// Those that hold only as long as nothing comes after them; they are among `found`.
+    /// Those that hold only if no event follows; they are also in `found`.
     late: Vec<Finding>,
-    /// Items that were looked at.
+    /// Number of items linted.
     pub(super) seen: usize,
 }
 
-/// What the thread holds.
+/// The state of the linting thread.
 pub(super) struct Inspector {
     pub(super) book: Weak<Book>,
     pub(super) stopped: Receiver<()>,
 }
 
 impl Findings {
-    /// What was found about the event with number `n`.
+    /// The findings of the event with number `n`.
     pub(super) fn about(&self, n: u64) -> &[Finding] {
         self.found.get(&n).map_or(&[], Vec::as_slice)
     }
 
-    /// Takes some in. Whether it is kept.
+    /// Adds a finding. Returns whether it is kept.
     fn add(&mut self, finding: &Finding) -> bool {
         if let Some(was) = finding.was {
             self.total -= 1;
@@ -72,7 +71,7 @@ impl Findings {
         kept
     }
 
-    /// Takes one out again.
+    /// Removes a finding.
     fn remove(&mut self, finding: &Finding) {
         self.total -= 1;
         *self.counts.entry(finding.rule.id).or_default() -= 1;
@@ -81,7 +80,7 @@ impl Findings {
         }
     }
 
-    /// The rules that were broken, the worst first, each with how often.
+    /// The rules with findings, the most severe first, with the number of findings.
     pub(super) fn rules(&self) -> Value {
         let mut rules: Vec<_> = RULES
             .iter()
@@ -99,7 +98,7 @@ impl Findings {
         rules.collect()
     }
 
-    /// The findings of one rule, or of all when there is no id: from the `from`th, so many.
+    /// `count` findings from the `from`th on, of one rule, or of all if `id` is empty.
     pub(super) fn list(&self, id: &str, from: usize, count: usize) -> Value {
         let all = self.found.values().flatten();
         let of = all.filter(|finding| id.is_empty() || finding.rule.id == id);
@@ -123,9 +122,9 @@ pub(super) fn as_json(finding: &Finding) -> Value {
 }
 
 impl Inspector {
-    /// Looks at events until the recording is over, or nobody looks at it any more.
+    /// Lints until the recording is closed.
     pub(super) fn work(self) {
-        // What cannot be read is said by the thread that reads.
+        // An error is reported by the thread that reads.
         let _ = self.inspect();
     }
 
@@ -145,7 +144,7 @@ impl Inspector {
                 None
             };
             begun |= block.is_some();
-            // Those of segments that have begun; at the end also of one that has no event yet.
+            // Headers of the segments up to this one; at the end also of one without events so far.
             let until = match &block {
                 Some((items, _)) => items.first().map_or(0, |item| item.segment),
                 None => u16::MAX,
@@ -188,8 +187,8 @@ impl Inspector {
 }
 
 impl super::index::Index {
-    /// Takes in what was found among the first `seen` items, and what is so if they are all
-    /// (`late`), which stands for what was late before.
+    /// Adds findings among the first `seen` items, and those that hold if there are no more items
+    /// (`late`), which replace the previous ones.
     pub(super) fn find(&mut self, found: &[Finding], late: Vec<Finding>, seen: usize) {
         self.findings.seen = seen;
         for finding in std::mem::take(&mut self.findings.late) {

@@ -1,9 +1,8 @@
-//! Where every event of a recording stands, and what a page must know of it before it is read.
+//! The position of every event of a recording, and what the page needs to know without reading it.
 //!
-//! It is shown one line after the other and keeps no bodies: about 60 bytes for each event. A
-//! translated message was recorded when it was written; it is listed behind the one that it was made
-//! of, where its receiver got it.
-//! Not here: files and threads (see `book`).
+//! Lines are added one by one, without their bodies: about 60 bytes per event. A translated message
+//! is recorded when it is written; it is listed after the message that it was made of, as its
+//! receiver got it.
 
 use super::findings::Findings;
 use crate::jsonrpc::Side;
@@ -11,74 +10,74 @@ use crate::recording::{
     Conversation, Entry, Event, Exchange, Found, Header, Message, MessageKind, View, What,
 };
 
-/// Items within which a translated message follows the one it was made of.
+/// Maximum distance in items at which a translated message is listed after its original.
 const NEAR: usize = 10_000;
 
-/// Every line that was read, in order.
+/// All lines read so far, in order.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    /// The header of each segment, and which segment that is.
+    /// The header of each segment, with the segment's number.
     pub(super) headers: Vec<(u16, Header)>,
     pub(super) items: Vec<Item>,
     /// The keys of all items, in order.
     pub(super) order: Vec<u64>,
-    /// What is shown while runs of chunks are folded: no repetitions, and not that frames were
-    /// passed on.
+    /// The keys of the items shown while runs of chunks are folded: without later chunks of a run,
+    /// and without the notes that frames were forwarded.
     pub(super) folded: Vec<u64>,
     pub(super) turns: Vec<Turn>,
     pub(super) damaged: u64,
     pub(super) errors: u64,
-    /// The recording says that it is over.
+    /// The recording has an end.
     pub(super) ended: bool,
-    /// Its last line says that it goes on in another file.
+    /// Its last line says that it continues in another file.
     pub(super) rotated: bool,
     pub(super) findings: Findings,
-    /// Items of which more became known after they were taken in, in the order in which it did.
+    /// Items that changed after they were added, in the order of the changes.
     pub(super) revised: Vec<u32>,
     conversation: Conversation,
-    /// Runs of chunks that may go on.
+    /// Runs of chunks that may continue.
     open: Vec<OpenRun>,
 }
 
 /// One line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
-    /// Where it begins in its segment.
+    /// The offset in its segment.
     pub(super) at: u64,
-    /// Its event's number; of a damaged line, that of the event before it.
+    /// The event's number; for a damaged line, that of the event before it.
     pub(super) n: u64,
     /// Microseconds since the recording began.
     pub(super) t: u64,
     pub(super) length: u32,
-    /// How many chunks it stands for while runs are folded; 0 for one that is folded away.
+    /// The number of chunks it represents while runs are folded; 0 if it is folded away.
     pub(super) run: u32,
     pub(super) segment: u16,
-    /// The item behind which it is listed: of a translated message, the one it was made of; of any
-    /// other item, itself.
+    /// The item after which it is listed: for a translated message, its original; for any other
+    /// item, itself.
     pub(super) place: u32,
     pub(super) class: Class,
-    /// It was handed over with the bytes it had.
+    /// It was forwarded unchanged.
     pub(super) passed: bool,
 }
 
-/// What a line is, as far as the timeline tells lines apart.
+/// The kinds of lines that the timeline distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Heard from the client, or said to the agent.
+    /// Received from the client, or sent to the agent.
     ToAgent,
-    /// The other way.
+    /// Received from the agent, or sent to the client.
     ToClient,
-    /// An answer that says why there is none.
+    /// An error response.
     Error,
-    /// That frames were passed on.
+    /// A note that frames were forwarded.
     Passed,
-    /// All else.
+    /// Any other event.
     Other,
-    /// Nothing that can be relied on.
+    /// A damaged line.
     Broken,
 }
 
-/// A prompt and what came of it.
+/// A prompt and its answer.
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
     pub(super) item: usize,
@@ -104,19 +103,19 @@ struct OpenRun {
     kind: Vec<u8>,
     session: Option<String>,
     head: usize,
-    /// Where its last chunk is listed.
+    /// The place of its last chunk.
     last: usize,
 }
 
 impl Item {
-    /// What orders it among all items, of which it is the one at `at`.
+    /// The sort key of this item, which has the index `at`.
     pub(super) fn key(&self, at: usize) -> u64 {
         u64::from(self.place) << 32 | u64::from(narrow(at))
     }
 }
 
 impl Index {
-    /// Takes a line of segment `segment` in.
+    /// Adds a line of a segment.
     pub(super) fn take(&mut self, segment: u16, entry: &Entry) {
         let last = self.items.last().map_or((0, 0), |item| (item.n, item.t));
         let (n, t, class) = match &entry.found {
@@ -153,7 +152,7 @@ impl Index {
         }
     }
 
-    /// The place of the message that a translated one was made of; its own, of anything else.
+    /// The place of a translated message's original; for any other line, its own.
     fn place(&self, at: usize, entry: &Entry) -> usize {
         let Found::Event(event) = &entry.found else {
             return at;
@@ -169,22 +168,22 @@ impl Index {
         origin.filter(is_near).map_or(at, |(_, origin)| origin)
     }
 
-    /// The key of an item; beyond the last one, a greater one than all.
+    /// The key of an item; past the end, one greater than all.
     pub(super) fn key(&self, at: usize) -> u64 {
         self.items.get(at).map_or(u64::MAX, |item| item.key(at))
     }
 
-    /// What the recording says of itself.
+    /// The header of the first segment.
     pub(super) fn header(&self) -> Option<&Header> {
         self.headers.first().map(|(_, header)| header)
     }
 
-    /// The exchange that the event with number `n` asks for or answers.
+    /// The exchange of the event with number `n`, a request or an answer.
     pub(super) fn exchange(&self, n: u64) -> Option<&Exchange> {
         self.conversation.exchange(n)
     }
 
-    /// How long that took, in microseconds, when there is an answer.
+    /// The duration of that exchange in microseconds, if it was answered.
     pub(super) fn took(&self, n: u64) -> Option<u64> {
         self.conversation.took(n)
     }
@@ -194,8 +193,8 @@ impl Index {
         self.items.partition_point(|item| item.n < n)
     }
 
-    /// How much happened in each of `count` equal parts of the time: to the agent, to the client,
-    /// errors, all else.
+    /// The number of items in each of `count` equal parts of the time: to the agent, to the client,
+    /// errors, others.
     pub(super) fn buckets(&self, count: usize) -> [Vec<u32>; 4] {
         let mut buckets = [(); 4].map(|()| vec![0; count]);
         let whole = self.lasted() + 1;
@@ -208,7 +207,7 @@ impl Index {
                 Class::Passed => continue,
             };
             let place = u128::from(item.t) * count as u128 / u128::from(whole);
-            // It is less than `count`, for no item is later than the last.
+            // It is less than `count`, because no item is later than the last.
             buckets[bucket][usize::try_from(place).unwrap_or(0)] += 1;
         }
         buckets
@@ -251,7 +250,7 @@ impl Index {
             return;
         };
         let (class, place) = (self.items[at].class, self.items[at].place as usize);
-        // A message that was passed on as it was, between two translated chunks, parts them.
+        // A message that was forwarded unchanged between two translated chunks interrupts the run.
         let parts = |run: &OpenRun| {
             let is_own = |n: usize| self.items[n].place as usize == n;
             let mut between = run.last + 1..place;
@@ -288,8 +287,7 @@ impl Index {
         if self.conversation.see(event).is_none() {
             return;
         }
-        // What the client asked and was sent; of both, a translated prompt's own exchange is the
-        // agent's.
+        // The exchange in the client's view; a translated prompt has another one with the agent.
         let at_client = View::At(Side::Client);
         let Some(exchange) = self.conversation.exchange_in(at_client, event.n) else {
             return;
@@ -332,9 +330,9 @@ fn class(what: &What) -> Class {
     }
 }
 
-/// The kind of update that a frame is, if it is one of many that make up one text.
+/// The kind of a chunk's update; `None` for other messages.
 ///
-/// The name cannot stand inside of a string, where its quotes would be escaped.
+/// The name cannot occur within a string, where its quotes would be escaped.
 fn chunk(message: &Message) -> Option<&[u8]> {
     const NAME: &[u8] = b"\"sessionUpdate\"";
     if message.method.as_deref() != Some("session/update") {
@@ -349,7 +347,7 @@ fn chunk(message: &Message) -> Option<&[u8]> {
     kind.ends_with(b"_chunk").then_some(kind)
 }
 
-/// Puts a key into an ordered list, at or near its end.
+/// Inserts a key into a sorted list, at or near its end.
 pub(super) fn put(list: &mut Vec<u64>, key: u64) {
     let at = list.partition_point(|known| *known < key);
     list.insert(at, key);

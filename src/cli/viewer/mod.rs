@@ -1,29 +1,27 @@
 //! The viewer: recordings in a browser.
 //!
-//! One page, embedded in the program, and a small server that gives it windows of a recording:
-//! [`mod@index`] knows where every event stands, [`mod@book`] holds one recording and follows it
-//! while it grows, [`mod@search`] filters and [`mod@findings`] lints
-//! it, [`mod@rows`] spells what the page asks for. What may be
-//! asked is in [`mod@routes`], who may ask in [`mod@door`]. The page is in `page/`, without a build
-//! step. Not here: the format (see `crate::recording`).
+//! One page, embedded in the program, and a small server that sends it windows of a recording:
+//! [`mod@index`] knows the position of every event, [`mod@open_recording`] holds one recording and
+//! follows it while it grows, [`mod@search`] filters, [`mod@findings`] lints, [`mod@rows`] encodes
+//! the rows for the page. [`mod@routes`] answers requests, [`mod@access`] admits them. The page is
+//! in `page/`, without a build step.
 //!
 //! # Why
 //!
-//! **The page starts nothing.** A replay runs a program of the user's choice. Were it started from a
-//! page, everything that can make the browser ask (an extension, a script that found a way in) could
-//! run programs; so the page gives the command line, and a person runs it. For the same reason an
-//! address is good for one run: what is left of it in a browser's history is worth nothing later.
+//! **The page starts nothing.** A replay runs a program of the user's choice. If a page could start
+//! it, everything that can make the browser send requests (an extension, an injected script) could
+//! run programs; so the page shows the command line, and the user runs it. For the same reason an
+//! address is valid for one run: one in a browser's history is worthless later.
 //!
-//! **The page has a filter, a linter and an unpacker of its own.** They are for files that are
-//! dropped onto it where there is no program to ask. The program's would take WebAssembly, a second
-//! target to build for and a policy that lets pages compile code. What the page finds is held against
-//! what the program finds, with the same vectors.
+//! **The page has its own filter, linter and decompressor**, for files that are dropped onto it
+//! where no program runs. Compiling the program's would take WebAssembly, a second build target and
+//! a policy that lets pages compile code. The same vectors test the page and the program.
 //!
-//! **What is dropped onto the page is judged by no server.** The page could ask the viewer that gave
-//! it, which has the schema. But it promises that what is dropped is sent nowhere; an address on
-//! loopback may be a tunnel to another machine, which no page can tell; and a viewer on an admin port
-//! would work on what anybody sends, where now everything is read and nothing taken. So the page
-//! names the command that judges all of it.
+//! **No server checks files that are dropped onto the page.** The viewer that served the page has
+//! the schema. But the page promises that dropped files are sent nowhere; an address on loopback may
+//! be a tunnel to another machine, which a page cannot detect; and a viewer on an admin port would
+//! process input of any client, where now it only reads. So the page names the command that checks
+//! everything.
 
 mod book;
 mod door;

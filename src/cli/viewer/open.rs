@@ -1,6 +1,4 @@
 //! `acp-relay inspect open`: recordings in a browser.
-//!
-//! Not here: the server and the page.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,16 +16,16 @@ use crate::cli::{cli, exit, runtime, shutdown};
 use crate::proxy::Stop;
 use crate::recording::{Misfit, Recording};
 
-/// What `inspect open` is asked for.
+/// The arguments of `inspect open`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Open {
     /// The recording, or a folder of them; one that is being written is followed
     #[arg(value_name = "FILE|DIR", default_value = ".")]
     path: PathBuf,
-    /// The port on loopback; 0 is any
+    /// The port on loopback; 0 chooses any
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Write the page into this file instead: it shows recordings that are dropped onto it
+    /// Write the page to this file instead: it shows recordings that are dropped onto it
     #[arg(long, value_name = "OUT.html", conflicts_with = "port")]
     page: Option<PathBuf>,
 }
@@ -53,8 +51,8 @@ pub(in crate::cli) fn run(args: &Open) -> ExitCode {
     runtime::drive(Builder::new_multi_thread(), serve(viewer, args.port))
 }
 
-/// Says why what is at a path is neither a folder nor a recording. One that has only just begun may
-/// be empty still.
+/// Prints why a path is neither a folder nor a recording. A recording that has just begun may be
+/// empty.
 fn misfit(path: &Path) -> Option<ExitCode> {
     if path.is_dir() {
         return None;
@@ -84,7 +82,7 @@ async fn serve(viewer: Viewer, port: u16) -> ExitCode {
     if printed != ExitCode::SUCCESS {
         return printed;
     }
-    remark("Open this address in a browser; it holds for this run. Ctrl-C ends it.");
+    remark("Open this address in a browser; it is valid for this run. Stop with Ctrl-C.");
     server.run(viewer, stop.asked).await;
     ExitCode::SUCCESS
 }

@@ -1,8 +1,7 @@
-//! The page: its files in one program, or in one file.
+//! The page: its files as the server sends them, or as one file.
 //!
-//! It is plain HTML, CSS and JavaScript, without a build step and without any request but to the
-//! viewer itself. All in one file it has no server, and shows what is dropped onto it. Not here:
-//! what the page does (see `page/`).
+//! It is plain HTML, CSS and JavaScript, without a build step and without requests to other
+//! servers. As one file it has no server, and shows recordings that are dropped onto it.
 
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
@@ -11,20 +10,20 @@ use crate::acp;
 use crate::jsonrpc::Side;
 use crate::recording::lint::RULES;
 
-/// What a browser may load and run on the page.
+/// The content security policy of the page.
 pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The page itself; it names the other two, and has a place for what is [`known`].
+/// The page's HTML; it names the two other parts, and has a placeholder for [`embedded`] data.
 const HTML: &str = include_str!("page/index.html");
 
-/// How it looks.
+/// The page's style.
 pub(super) const STYLE: &str = concat!(
     include_str!("page/base.css"),
     include_str!("page/views.css")
 );
 
-/// What it does, in the order in which its parts build on each other.
+/// The page's script; later parts depend on earlier ones.
 pub(super) const SCRIPT: &str = concat!(
     "\"use strict\";\n",
     include_str!("page/text.js"),
@@ -50,13 +49,13 @@ pub(super) const SCRIPT: &str = concat!(
     include_str!("page/open.js"),
 );
 
-/// The page itself, for a browser that asks a viewer.
+/// The page, for a browser that is connected to a viewer.
 pub(super) fn html() -> String {
     HTML.replace("{}</script>", &format!("{}</script>", known()))
 }
 
-/// What the page's own linter, for files that are dropped onto it, has from the program's: rules and
-/// methods. It is data, which a browser does not run.
+/// The program's rules and methods, for the page's own linter of dropped files. It is data, which a
+/// browser does not run.
 fn known() -> Value {
     let rules = RULES
         .iter()
@@ -65,7 +64,7 @@ fn known() -> Value {
     json!({"rules": rules.collect::<Vec<_>>(), "methods": methods.collect::<Vec<_>>()})
 }
 
-/// The page in one file. Its policy names the two parts by their digests, and no server at all.
+/// The page in one file. Its policy allows the two parts by their digests, and no server.
 pub(super) fn alone() -> String {
     let hash = |text: &str| data_encoding::BASE64.encode(digest(&SHA256, text.as_bytes()).as_ref());
     let policy = format!(
@@ -79,7 +78,7 @@ pub(super) fn alone() -> String {
         .replace("<link rel=\"stylesheet\" href=\"page.css\">", &style)
         .replace(
             "<script src=\"page.js\" defer></script>",
-            // A deferred script cannot be inline; this one stands where the body ends.
+            // A deferred script cannot be inline; this one is at the end of the body.
             "",
         )
         .replace("</body>", &format!("<script>{SCRIPT}</script>\n</body>"))
@@ -89,7 +88,7 @@ pub(super) fn alone() -> String {
 mod tests {
     use super::*;
 
-    /// The parts share one scope, in which the later of two would silently be the only one.
+    /// The parts share one scope, in which a second definition would replace the first silently.
     #[test]
     fn no_name_is_given_twice() {
         let mut names = std::collections::HashSet::new();

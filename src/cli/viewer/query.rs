@@ -1,10 +1,8 @@
-//! What a page asks with: the part of its address after the `?`.
-//!
-//! Not here: what the parameters mean (see `rows`, `routes`).
+//! The query of a request from the page.
 
 use std::str::FromStr;
 
-/// The parameters of a question, decoded.
+/// The parameters of a query, decoded.
 #[derive(Debug, Default)]
 pub(super) struct Query(Vec<(String, String)>);
 
@@ -29,7 +27,7 @@ impl Query {
     }
 }
 
-/// Undoes the escapes of a URL; what is none stays as it is.
+/// Decodes the escapes of a URL; an invalid one is not changed.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,9 +1,8 @@
-//! What may be asked of the viewer, and what is answered.
+//! The requests that the viewer answers.
 //!
-//! Everything is read, nothing is written. `state` waits for news when the page says what it
-//! knows (`after`), which is how it follows a recording that grows. Any HTTP server can mount it:
-//! it is given the rest of a path and answers. Not here: who may ask (see `door`), sockets (see
-//! `server`).
+//! All of them only read. `state` with `after` waits for a change, so that the page can follow a
+//! recording that grows. Any HTTP server can mount the viewer: it gets the rest of a path and
+//! answers.
 
 use std::io;
 use std::path::Path;
@@ -26,35 +25,34 @@ use crate::cli::http::Answer;
 use crate::dialect::Library;
 use crate::recording::filter::{Fault, Filter};
 
-/// How long a page that waits for news is kept waiting.
+/// Maximum wait of a request for a change.
 const LONG_POLL: Duration = Duration::from_secs(20);
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// The recordings, and the rules that may be named in them.
+/// The routes over a set of recordings.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Viewer {
     shelf: Arc<Shelf>,
 }
 
-/// Why there is no answer.
+/// An error response.
 struct Refused(StatusCode, String);
 
 impl Viewer {
-    /// The recording that the file at `path` belongs to, or those in the folder there, also those
-    /// that come later and those that are being written.
+    /// The recording that the file at `path` belongs to, or those in the folder `path`, also later
+    /// ones and those being written.
     ///
     /// # Errors
-    /// When there is nothing that can be read.
+    /// There is no readable recording.
     pub(in crate::cli) fn of(path: &Path) -> io::Result<Self> {
         let shelf = Arc::new(Shelf::of(path)?);
         Ok(Self { shelf })
     }
 
-    /// Answers one request. `path` is what follows the place that the viewer is mounted at, which
-    /// has to end with a slash, for the page names its parts relative to it. Who may ask is for the
-    /// caller to say.
+    /// Answers one request. `path` follows the mount point, which must end with a slash, because
+    /// the page names its parts relative to it. The caller checks access.
     pub(in crate::cli) async fn answer<B>(&self, path: &str, request: &Request<B>) -> Answer {
         if ![Method::GET, Method::HEAD].contains(request.method()) {
             let mut answer = say(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET");
@@ -122,12 +120,12 @@ impl Viewer {
     }
 }
 
-/// Refuses a request that may not come in.
+/// Rejects a request that is not admitted.
 pub(super) fn refuse(status: StatusCode) -> Answer {
-    seal(say(status, TEXT, "this address is not ours"))
+    seal(say(status, TEXT, "this request is not allowed"))
 }
 
-/// The filter of a question, if it has one.
+/// The filter of a query, if it has one.
 fn asked(query: &Query) -> Result<Option<Filter>, Refused> {
     match query.text("q").trim() {
         "" => Ok(None),
@@ -139,12 +137,12 @@ fn asked(query: &Query) -> Result<Option<Filter>, Refused> {
     }
 }
 
-/// How a recording stands, when that is other than the page knows.
+/// The state of a recording, once it differs from the revision `after`.
 async fn state(name: &str, book: &Arc<Book>, query: &Query) -> Result<Answer, Refused> {
     if let Some(known) = query.number::<u64>("after") {
         let mut progress = book.progress();
         let news = progress.wait_for(|now| now.revision != known);
-        // Without news the page gets what it had, and asks again.
+        // After the timeout the page gets the same state, and asks again.
         let _ = tokio::time::timeout(LONG_POLL, news).await;
     }
     let (name, book) = (name.to_owned(), Arc::clone(book));
@@ -152,7 +150,7 @@ async fn state(name: &str, book: &Arc<Book>, query: &Query) -> Result<Answer, Re
     Ok(found(JSON, state.to_string()))
 }
 
-/// What a rule of the tables built in is for.
+/// The purpose of a built-in table's rule.
 fn rule(id: &str) -> Value {
     let (dialect, rule) = id.split_once('/').unwrap_or_default();
     let library = Library::builtin().ok();
@@ -168,7 +166,7 @@ fn rule(id: &str) -> Value {
     }
 }
 
-/// All of `bytes`, or the one range of them that is asked for (RFC 9110, 14).
+/// All of `bytes`, or the one range that is requested (RFC 9110, 14).
 fn ranged(bytes: Bytes, range: Option<&HeaderValue>) -> Result<Answer, Refused> {
     let length = bytes.len();
     let asked = range
@@ -206,7 +204,7 @@ fn part(asked: &str, length: usize) -> Option<(usize, usize)> {
     (from < to).then_some((from, to))
 }
 
-/// Does what reads files where that holds nobody up.
+/// Runs file reads on a thread for blocking work.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, Refused> {

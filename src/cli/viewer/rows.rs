@@ -1,8 +1,6 @@
-//! A window of a recording as the page gets it: the lines, each with what only a reader of all
-//! of them knows.
+//! A window of a recording as the page gets it: lines with facts that depend on other lines.
 //!
-//! Lines that are long come without their body, which the page asks for when somebody looks.
-//! Not here: which lines there are (see `index`), where the answers go (see `routes`).
+//! Long lines come without their body, which the page requests when it is shown.
 
 use std::io;
 
@@ -18,19 +16,19 @@ use crate::recording::filter::Filter;
 use crate::recording::write::{self, Stamp};
 use crate::recording::{Body, Found, Header, What, line};
 
-/// Chunks of a run that are looked at for what it says.
+/// Chunks of a run that are read for its text.
 const CHUNKS: usize = 24;
 
-/// Rows in one answer.
+/// Maximum rows in one answer.
 const MOST: usize = 500;
 
 /// Bytes of a line beyond which its body is left out.
 const LONG: usize = 8 << 10;
 
-/// Parts of the timeline, and turns up to which it shows each.
+/// Parts of the timeline; also the number of turns up to which it shows each.
 const BUCKETS: usize = 240;
 
-/// How a recording stands: what the page shows around the rows.
+/// The state of a recording: what the page shows around the rows.
 pub(super) fn state(name: &str, book: &Book) -> Value {
     let index = book.index();
     let progress = book.progress();
@@ -66,12 +64,12 @@ pub(super) fn state(name: &str, book: &Book) -> Value {
     })
 }
 
-/// The rows that a page asks for with `from` and `count`, that `filter` lets through, with `all` (no
-/// folding), `t0` and `t1` (microseconds), `i0` and `i1` (items). With `n`, also where the event
-/// of that number stands among them.
+/// The rows that the page requests with `from` and `count` and that match `filter`, with `all` (no
+/// folding), `t0` and `t1` (microseconds), `i0` and `i1` (items). With `n`, also the place of the
+/// event with that number among them.
 ///
 /// # Errors
-/// When the recording cannot be read.
+/// The recording cannot be read.
 pub(super) fn rows(book: &Book, query: &Query, filter: Option<&Filter>) -> io::Result<Vec<u8>> {
     let all = query.text("all") == "1";
     let mut searches = book.searches();
@@ -144,7 +142,7 @@ pub(super) fn turns(book: &Book, query: &Query) -> Value {
     json!({"total": index.turns.len(), "from": from, "turns": turns.collect::<Vec<_>>()})
 }
 
-/// What the linter has found: of the rule `id`, or of all, `count` from `from`.
+/// The linter's findings: of the rule `id`, or of all, `count` from `from`.
 pub(super) fn findings(book: &Book, query: &Query) -> Value {
     let index = book.index();
     let from = query.number("from").unwrap_or(0);
@@ -154,7 +152,7 @@ pub(super) fn findings(book: &Book, query: &Query) -> Value {
 }
 
 fn within<'a>(list: &'a [u64], index: &Index, query: &Query) -> &'a [u64] {
-    // An item counts as of the time of the one it is listed behind.
+    // An item counts with the time of the item it is listed after.
     let time = |key: &u64| index.items[item_at(*key >> 32)].t;
     let t0 = query.number("t0").unwrap_or(0);
     let t1 = query.number("t1").unwrap_or(u64::MAX);
@@ -165,7 +163,7 @@ fn within<'a>(list: &'a [u64], index: &Index, query: &Query) -> &'a [u64] {
     &list[from.min(to)..to]
 }
 
-/// What is known of a line besides what stands in it.
+/// Facts about a line that are not in the line.
 fn told(at: usize, item: &Item, index: &Index) -> Value {
     let mut facts = json!({"i": at, "size": item.length});
     if item.class == Class::Broken {
@@ -193,7 +191,7 @@ fn told(at: usize, item: &Item, index: &Index) -> Value {
     facts
 }
 
-/// Where the first chunks of the run that an item stands for may be; nowhere when it is no run.
+/// Candidates for the first chunks of the run that an item represents; none if it is no run.
 fn run(at: usize, head: &Item, index: &Index) -> Vec<Item> {
     if head.run < 2 {
         return Vec::new();
@@ -208,8 +206,8 @@ fn run(at: usize, head: &Item, index: &Index) -> Vec<Item> {
         .collect()
 }
 
-/// The beginning of what a run of so many chunks says. Of chunks that were heard and said again in
-/// other words, those at the edge of the first count.
+/// The beginning of the text of a run of `count` chunks. If chunks were recorded as received and as
+/// sent, those at the side of the first count.
 fn says(book: &Book, mut count: u32, run: &[Item]) -> io::Result<String> {
     let mut text = String::new();
     let mut edge = None;
@@ -254,7 +252,7 @@ fn row(book: &Book, item: &Item, facts: &Value, out: &mut Vec<u8>) -> io::Result
     let fault = match &found {
         Found::Broken(fault) => Some(fault.to_string()),
         _ if text.len() > LONG => Some("this line is too long to be shown".to_owned()),
-        // A line may have its checksum and yet be no JSON, when somebody made it so.
+        // A line may have a valid checksum and yet be no JSON, if it was made by hand.
         _ if serde_json::from_slice::<&RawValue>(text).is_err() => {
             Some("this line is no JSON".to_owned())
         }

@@ -1,9 +1,8 @@
-//! Which lines of a recording a filter lets through.
+//! Searches: the lines of a recording that match a filter.
 //!
-//! Passing a large recording through takes longer than a page waits, so a search goes on where it
-//! stopped with each question. What is known of an event may come after it was looked at (an
-//! answer, a finding): the index says of which, and those are looked at again. Not here: the
-//! language (see `recording::filter`), reading (see `book`).
+//! Filtering a large recording takes longer than a page waits, so each request continues a search
+//! where the last one stopped. An answer or a finding may become known after an event was checked:
+//! the index lists such events, and they are checked again.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,35 +15,35 @@ use super::index::{Class, Index, Item, put};
 use crate::recording::filter::{Facts, Field, Filter};
 use crate::recording::{Found, line};
 
-/// How long one question may search.
+/// Time that one request may search.
 const PATIENCE: Duration = Duration::from_millis(120);
 
-/// Searches whose results are kept.
+/// Maximum number of searches kept.
 const KEPT: usize = 6;
 
-/// Results of a search that are looked at again between two looks at the clock.
+/// Changed items that are checked again between two checks of the clock.
 const AGAIN: usize = 64;
 
-/// The searches that were asked for last.
+/// The most recent searches.
 #[derive(Debug, Default)]
 pub(super) struct Searches(VecDeque<Search>);
 
-/// A filter and what it has let through.
+/// A filter and its matches.
 #[derive(Clone, Debug)]
 pub(super) struct Search {
     filter: Filter,
     all: bool,
-    /// It asks for what may become known later.
+    /// The filter depends on facts that may become known later.
     looks_back: bool,
-    /// Items that were looked at.
+    /// Number of items checked.
     pub(super) seen: usize,
-    /// The keys of those let through, in order.
+    /// The keys of the matches, in order.
     pub(super) through: Vec<u64>,
-    /// Revisions of the index that were taken in.
+    /// Number of the index's changes that were processed.
     revised: usize,
 }
 
-/// What a filter is told of an event besides what stands in it.
+/// Facts about an event that are not in its line.
 #[derive(Debug, Default)]
 struct Known {
     took: Option<u64>,
@@ -52,11 +51,11 @@ struct Known {
 }
 
 impl Searches {
-    /// The result so far, after some more searching; over every event (`all`) or those that are
-    /// shown while runs are folded.
+    /// The matches so far, after some more searching; among all events (`all`) or those shown while
+    /// runs are folded.
     ///
     /// # Errors
-    /// When the recording cannot be read.
+    /// The recording cannot be read.
     pub(super) fn ask(&mut self, book: &Book, filter: &Filter, all: bool) -> io::Result<&Search> {
         let text = filter.to_string();
         let known = |search: &Search| search.filter.to_string() == text && search.all == all;
@@ -83,19 +82,19 @@ impl Search {
         }
     }
 
-    /// Whether there is nothing left to look at.
+    /// Whether every item is checked.
     pub(super) const fn is_done(&self, index: &Index) -> bool {
         self.seen >= index.items.len() && (!self.looks_back || self.revised >= index.revised.len())
     }
 
-    /// Goes on for a while.
+    /// Continues for a while.
     fn go_on(&mut self, book: &Book) -> io::Result<()> {
         let start = Instant::now();
         while start.elapsed() < PATIENCE && (self.look_back(book)? || self.look_on(book)?) {}
         Ok(())
     }
 
-    /// Looks at the next events. Whether there were any.
+    /// Checks the next events. Returns whether there were any.
     fn look_on(&mut self, book: &Book) -> io::Result<bool> {
         let Some((items, block)) = book.block(self.seen)? else {
             return Ok(false);
@@ -118,7 +117,7 @@ impl Search {
         Ok(true)
     }
 
-    /// Looks again at events of which more is known now. Whether there were any.
+    /// Checks changed events again. Returns whether there were any.
     fn look_back(&mut self, book: &Book) -> io::Result<bool> {
         if !self.looks_back {
             return Ok(false);

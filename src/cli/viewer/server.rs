@@ -1,6 +1,4 @@
-//! The viewer's server: HTTP/1.1 on loopback, for one person.
-//!
-//! Not here: what is answered (see `routes`), and the loop (see `cli::http`).
+//! The viewer's server: HTTP/1.1 on loopback, for one user.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -15,7 +13,7 @@ use super::door::Door;
 use super::routes::{Viewer, refuse};
 use crate::cli::http::{self, Answer, Desk, Socket};
 
-/// A listener with its door.
+/// A listener with its access control.
 #[derive(Debug)]
 pub(super) struct Server {
     listener: TcpListener,
@@ -23,14 +21,14 @@ pub(super) struct Server {
     address: String,
 }
 
-/// The viewer behind its door.
+/// The viewer behind access control.
 struct Guarded(Door, Viewer);
 
 impl Server {
-    /// Listens at a port of loopback, any when it is 0.
+    /// Listens on a port of loopback; 0 chooses any.
     ///
     /// # Errors
-    /// When the port, or randomness, is not to be had.
+    /// The port is not available, or there is no randomness.
     pub(super) async fn bind(port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let at = listener.local_addr()?;
@@ -44,12 +42,12 @@ impl Server {
         })
     }
 
-    /// Where the page is, token and all.
+    /// The address of the page, with the token.
     pub(super) fn address(&self) -> &str {
         &self.address
     }
 
-    /// Answers until `stop`.
+    /// Serves until `stop`.
     pub(super) async fn run(self, viewer: Viewer, stop: CancellationToken) {
         let desk = Arc::new(Guarded(self.door, viewer));
         http::serve(Socket::Tcp(self.listener), desk, stop).await;

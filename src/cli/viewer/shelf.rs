@@ -1,7 +1,6 @@
 //! The recordings that a viewer shows: one, or those of a folder.
 //!
-//! The page names them by their place in a list, so no path comes from outside. Not here: what is
-//! in one (see `book`).
+//! The page names them by their index in a list, so no path comes from a client.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,10 +14,10 @@ use serde_json::{Value, json};
 use super::book::Book;
 use crate::recording::{Found, Recording, open, segments};
 
-/// Recordings that are kept open.
+/// Maximum number of recordings kept open.
 const OPEN: usize = 4;
 
-/// What there is to look at.
+/// The recordings of a viewer.
 #[derive(Debug)]
 pub(super) struct Shelf {
     folder: Option<PathBuf>,
@@ -27,26 +26,26 @@ pub(super) struct Shelf {
 
 #[derive(Debug, Default)]
 struct State {
-    /// They only ever become more: a place in it is a name.
+    /// Only grows: an index in it is a name.
     recordings: Vec<Recording>,
-    /// The agents that their headers name, as far as they have one yet.
+    /// The agents that their headers name, where known.
     agents: HashMap<usize, String>,
-    /// The one looked at last stands last.
+    /// The most recently used is last.
     open: Vec<(usize, Arc<Book>)>,
 }
 
 impl Shelf {
-    /// The recording that the file at `path` belongs to, or all in the folder there.
+    /// The recording that the file at `path` belongs to, or all in the folder `path`.
     ///
     /// # Errors
-    /// When there is nothing that can be read.
+    /// There is no readable recording.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         let is_folder = fs::metadata(path)?.is_dir();
         let recordings = if is_folder {
             segments(path)?
         } else {
             let recording = Recording::of(path)?;
-            // What is wrong with the file is said now and not on the page.
+            // A faulty file is reported now and not on the page.
             open(path)?;
             vec![recording]
         };
@@ -59,10 +58,10 @@ impl Shelf {
         })
     }
 
-    /// All of them, the newest last.
+    /// All recordings, the newest last.
     ///
     /// # Errors
-    /// When the folder cannot be read any more.
+    /// The folder cannot be read any more.
     pub(super) fn list(&self) -> io::Result<Value> {
         let mut state = self.state.lock();
         if let Some(folder) = &self.folder {
@@ -89,10 +88,10 @@ impl Shelf {
         Ok(list.collect())
     }
 
-    /// The recording at a place of the list, with its name.
+    /// The recording at an index of the list, with its name.
     ///
     /// # Errors
-    /// When there is none, or it cannot be opened.
+    /// There is none, or it cannot be opened.
     pub(super) fn book(&self, place: usize) -> io::Result<(String, Arc<Book>)> {
         let mut state = self.state.lock();
         let recording = state.recordings.get(place).cloned();

@@ -65,13 +65,13 @@ fn lines_for_people() {
     assert_eq!(
         lines,
         [
-            r#"line 3    agent  -  (all of it)  not-json  wants a JSON-RPC message; not valid JSON: expected a value (at byte 0); found Logging out\u{1b}[2J"#,
-            "line 4    agent  session/update  /params/update/entries  missing-member  wants an array of PlanEntry, in Plan",
-            r#"line 5    agent  logout (result)  /result/more  unknown-member  wants no member "more" in LogoutResponse; found 1 (ignored)"#,
+            r#"line 3    agent  -  (the whole value)  not-json  expected a JSON-RPC message; not valid JSON: expected a value (at byte 0); found Logging out\u{1b}[2J"#,
+            "line 4    agent  session/update  /params/update/entries  missing-member  expected an array of PlanEntry, in Plan",
+            r#"line 5    agent  logout (result)  /result/more  unknown-member  expected no member "more" in LogoutResponse; found 1 (ignored)"#,
             "",
-            "-: 4 messages (1 of no known type), 3 deviations: 2 refused, 1 ignored; 0 repaired by rules",
+            "-: 4 messages (1 of no known type), 3 violations: 2 refused, 1 ignored; 0 repaired by rules",
             "     1  not-json",
-            "             1  -  (all of it)",
+            "             1  -  (the whole value)",
             "     1  missing-member",
             "             1  session/update  /params/update/entries",
             "     1  unknown-member",
@@ -96,13 +96,13 @@ fn lines_for_programs() {
             "file": "-", "line": 4, "side": "agent", "role": "notification",
             "method": "session/update", "kind": "missing-member", "weight": "refused",
             "pointer": "/params/update/entries", "found": null,
-            "wants": "an array of PlanEntry, in Plan", "repaired": false, "rules": [],
+            "expected": "an array of PlanEntry, in Plan", "repaired": false, "rules": [],
         })
     );
     assert_eq!(
         lines[3],
         serde_json::json!({"file": "-", "checked": {
-            "messages": 4, "deviations": 3, "repaired": 0,
+            "messages": 4, "violations": 3, "repaired": 0,
             "client": {"dialect": "loose-v1", "by": null},
             "agent": {"dialect": "loose-v1", "by": null},
         }})
@@ -110,7 +110,7 @@ fn lines_for_programs() {
     assert_eq!(
         lines[4]["summary"],
         serde_json::json!({
-            "messages": 4, "unchecked": 1, "deviations": 3, "refused": 2, "ignored": 1,
+            "messages": 4, "unchecked": 1, "violations": 3, "refused": 2, "ignored": 1,
             "repaired": 0, "unrepaired": 3,
             "kinds": {"not-json": 1, "missing-member": 1, "unknown-member": 1},
         })

@@ -305,7 +305,7 @@ fn the_file_says_which_names_come_in_and_which_certificate_is_shown() {
         let changed = changed.replace("\"key.pem", &format!("\"{folder}/key.pem"));
         stage.write(&changed.replace("[auth.certificates.ops]", ""));
         serve.signal(Signal::HUP);
-        while !serve.complaint().await.unwrap().contains("read again") {}
+        while !serve.complaint().await.unwrap().contains("reloaded") {}
         while dial(port, &other, None).await.is_err() {}
         let shown = authority.sign(&named("ops", vec![]));
         let mut stream = dial(port, &other, Some(shown)).await.unwrap();

@@ -167,13 +167,13 @@ fn a_file_of_tokens_that_is_opened_to_others_is_told() {
             let name = format!("bob-{}", names.next().unwrap());
             assert_eq!(token(dir.path(), &["new", &name]).await.code, Some(0));
             let seen = timeout(Duration::from_secs(3), relay.complaint()).await;
-            if seen.is_ok_and(|line| line.unwrap().contains("read again")) {
+            if seen.is_ok_and(|line| line.unwrap().contains("were reloaded")) {
                 break;
             }
         }
         set_mode(&dir.path().join("tokens"), 0o644);
         let said = relay.complaint().await.unwrap();
-        assert!(said.contains("as they were before"), "{said}");
+        assert!(said.contains("the previous ones stay valid"), "{said}");
         assert!(said.contains("mode 0644"), "{said}");
     });
 }
@@ -202,7 +202,7 @@ fn what_others_could_have_read_is_refused_and_left_alone() {
                 fs::remove_file(state.join("token")).unwrap();
                 fs::create_dir(state.join("token")).unwrap();
             },
-            "is no file",
+            "is not a regular file",
         ),
         (
             |state| fs::write(state.join("token"), "short\n").unwrap(),
@@ -238,7 +238,7 @@ fn what_others_could_have_read_is_refused_and_left_alone() {
             chown(state.join("token"), Some(65_534), None).unwrap();
             let served = run_in(&state, &["serve", "--", "cat"]).await;
             assert_eq!(served.code, Some(77), "{}", served.stderr);
-            assert!(served.stderr.contains("somebody else"), "{}", served.stderr);
+            assert!(served.stderr.contains("another user"), "{}", served.stderr);
         }
     });
 }
@@ -269,7 +269,7 @@ fn a_machine_without_a_home_serves_its_own_user_all_the_same() {
         let nowhere = Path::new("/proc/nowhere");
         let mut relay = Program::start_in(nowhere, &["serve", "--", "cat"]);
         let said = relay.complaint().await.unwrap();
-        assert!(said.contains("no token will be taken"), "{said}");
+        assert!(said.contains("no token will be accepted"), "{said}");
         relay.address().await;
         let strict = run_in(nowhere, &["serve", "--require-token", "--", "cat"]).await;
         assert_eq!(strict.code, Some(73), "{}", strict.stderr);

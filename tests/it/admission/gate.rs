@@ -132,7 +132,7 @@ fn each_claim_has_its_answer_at_each_place() {
             Ok((means, name)) if means != Means::User || claim.token.is_some() => {
                 assert_eq!(who, (means, name));
             }
-            _ => assert_eq!(who, (Means::Nobody, "anybody".to_owned())),
+            _ => assert_eq!(who, (Means::Nobody, "anonymous".to_owned())),
         }
     }
     // A Unix socket is the user's own, whatever loopback wants.

@@ -144,7 +144,7 @@ fn a_principal_has_no_more_than_its_share() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let alice = make(dir.path(), &["alice"]).await;
-        let mut relay = serve(dir.path(), &["--limit", "of-principal=1"]);
+        let mut relay = serve(dir.path(), &["--limit", "per-principal=1"]);
         let address = relay.address().await;
         let mut first = open(&address, Some(&alice)).await.unwrap();
         greet(&mut first).await;
@@ -228,7 +228,7 @@ fn what_nobody_guards_is_not_begun() {
             ),
             (
                 &["--listen", "tcp://127.0.0.1:0", "--require-token"],
-                &["shows no token", "ws://"],
+                &["has no token", "ws://"],
             ),
             (
                 &["--listen", "http://[::]:0", "--require-token"],

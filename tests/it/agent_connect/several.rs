@@ -126,7 +126,7 @@ fn a_thread_stays_with_the_agent_that_has_spoken_in_it() {
         let agents = found(&searched.await.unwrap());
         let body = json!({ "agent_id": agents[1].1, "input": human("hi") });
         let refused = client.call("POST", &path, Some(&body)).await;
-        assert_eq!(refused, (422, json!("the thread is another agent's")));
+        assert_eq!(refused, (422, json!("the thread belongs to another agent")));
         let body =
             json!({ "agent_id": "7f3c1c9e-0d5b-4a55-9b6e-0a2f1f6f0001", "input": human("hi") });
         assert_eq!(client.call("POST", &path, Some(&body)).await.0, 404);

@@ -64,7 +64,7 @@ fn a_configuration_file_is_refused_for_its_syntax_before_anything_else() {
         let folder = tempfile::tempdir().unwrap();
         for (text, faults) in cases {
             let path = file(folder.path(), "team.toml", text);
-            let check = run(&["config", "check", "--elsewhere", &path], "").await;
+            let check = run(&["config", "check", "--other-machine", &path], "").await;
             let serve = run(&["serve", "--config", &path], "").await;
             let serve = (serve.code, serve.stderr.replacen("acp-relay: ", "", 1));
             for (code, stderr) in [(check.code, check.stderr), serve] {
@@ -189,12 +189,12 @@ fn the_name_of_a_well_known_agent_in_the_place_of_an_endpoint_is_answered_with_i
     let cases: [(&[&str], &str); 6] = [
         (
             &["connect", "claude"],
-            "it is no endpoint; did you mean the command of the well-known agent `claude`, which \
-             stands after `--`: -- claude-agent-acp\n",
+            "it is not an endpoint; did you mean the command of the well-known agent `claude`, which \
+             goes after `--`: -- claude-agent-acp\n",
         ),
         (
             &["connect", "goose"],
-            "agent `goose`, which stands after `--`: -- goose acp\n",
+            "agent `goose`, which goes after `--`: -- goose acp\n",
         ),
         (
             &["serve", "--agent", "gemini-cli"],
@@ -202,13 +202,13 @@ fn the_name_of_a_well_known_agent_in_the_place_of_an_endpoint_is_answered_with_i
         ),
         (
             &["connect", "clude"],
-            "if it is the agent's command, it stands after `--`: -- clude; or did you mean the \
-             command of the well-known agent `claude`, which stands after `--`: -- claude-agent-acp\n",
+            "if it is the agent's command, it goes after `--`: -- clude; or did you mean the \
+             command of the well-known agent `claude`, which goes after `--`: -- claude-agent-acp\n",
         ),
-        (&["connect", "my-own"], "it stands after `--`: -- my-own\n"),
+        (&["connect", "my-own"], "it goes after `--`: -- my-own\n"),
         (
             &["connect", "localhost"],
-            "it stands after `--`: -- localhost\n",
+            "it goes after `--`: -- localhost\n",
         ),
     ];
     block_on(async {

@@ -145,7 +145,7 @@ fn transcripts_and_figures_show_what_the_client_was_sent() {
         }
         let stats = printed(&["inspect", "stats", "--json", &file], 0).await;
         assert_eq!(lines(&stats)[0]["first_update"]["count"], 1, "{stats}");
-        let args = ["inspect", "export", "--to", "md", "--at", "heard", &file];
+        let args = ["inspect", "export", "--to", "md", "--at", "received", &file];
         let heard = printed(&args, 0).await;
         assert!(!heard.contains("Hello"), "{heard}");
     });

@@ -109,7 +109,7 @@ fn a_command_line_without_sense_is_refused() {
                     "--",
                     "cat",
                 ],
-                "ws://[::1]:1/acp is at the same port already",
+                "ws://[::1]:1/acp uses the same port",
             ),
             (
                 &["serve", "--client-framing", "ndjson", "--", "cat"],

@@ -91,7 +91,7 @@ fn an_editor_whose_file_is_full_has_not_left() {
     let full = run(&format!("{ask} | \"$@\" >/dev/full"), &words);
     let said = String::from_utf8(full.stderr).unwrap();
     assert_eq!(full.status.code(), Some(71), "{said}");
-    assert!(said.contains("cannot be passed on: "), "{said}");
+    assert!(said.contains("cannot be forwarded: "), "{said}");
     let read = run(&format!("{ask} | \"$@\""), &words);
     assert_eq!(read.status.code(), Some(0), "{read:?}");
 }

@@ -66,7 +66,7 @@ fn all_agents_of_a_listener_are_served_beside_acp() {
             &TWO[after.unwrap()..]
         ));
         serve.signal(Signal::HUP);
-        while !serve.complaint().await.unwrap().ends_with("was read again") {}
+        while !serve.complaint().await.unwrap().ends_with("was reloaded") {}
         assert_eq!(agents(&caller).await, expected[..1]);
         assert_eq!(ask("/connect/agents/two").await.status.as_u16(), 404);
         serve.signal(Signal::TERM);
@@ -99,7 +99,7 @@ for line in sys.stdin:
 
 const ASKING: &str = r#"
 agents.careful = { command = ["python3", "ASKS"] }
-agents.trusted = { command = ["python3", "ASKS"], unasked = "allow" }
+agents.trusted = { command = ["python3", "ASKS"], default-permission = "allow" }
 [[listeners]]
 endpoint = "http://127.0.0.1:0"
 dialect = "goref"
@@ -140,14 +140,14 @@ fn each_agent_has_its_own_answer_where_nobody_can_be_asked() {
         assert_eq!(answered(&caller, "careful").await, "reject_once");
         assert_eq!(answered(&caller, "trusted").await, "allow_once");
         // What is said of it can be taken back while it runs.
-        stage.write(&config.replace(", unasked = \"allow\"", ""));
+        stage.write(&config.replace(", default-permission = \"allow\"", ""));
         serve.signal(Signal::HUP);
-        while !serve.complaint().await.unwrap().ends_with("was read again") {}
+        while !serve.complaint().await.unwrap().ends_with("was reloaded") {}
         assert_eq!(answered(&caller, "trusted").await, "reject_once");
         serve.signal(Signal::TERM);
         assert_eq!(serve.exit().await.code(), Some(0));
         // The command line is stronger.
-        let mut serve = Program::of(stage.command(&["--unasked", "allow"]));
+        let mut serve = Program::of(stage.command(&["--default-permission", "allow"]));
         let caller = Caller::to(&serve.address().await);
         assert_eq!(answered(&caller, "careful").await, "allow_once");
         serve.signal(Signal::TERM);

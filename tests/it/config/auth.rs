@@ -53,7 +53,7 @@ fn a_token_is_for_its_agents_and_what_the_file_wants_is_wanted() {
         // One's own programs need none once the file says so, and others still do.
         stage.write(TWO);
         serve.signal(Signal::HUP);
-        while !serve.complaint().await.unwrap().contains("read again") {}
+        while !serve.complaint().await.unwrap().contains("reloaded") {}
         assert_eq!(ask("/acp", None).await.0, 200);
         assert_eq!(ask("/acp", Some("Bearer nobody")).await.0, 401);
         assert_eq!(ask("/agents/one/acp", Some(&alice)).await.0, 403);

@@ -23,7 +23,7 @@ fn every_fault_is_told_at_once_with_its_place() {
             .filter_map(|line| line.strip_prefix("#= "))
             .collect();
         let shown = path.to_str().unwrap();
-        let outcome = block_on(run(&["config", "check", "--elsewhere", shown], ""));
+        let outcome = block_on(run(&["config", "check", "--other-machine", shown], ""));
         let prefix = format!("{shown}:");
         let said: Vec<&str> = outcome
             .stderr
@@ -46,7 +46,7 @@ fn the_example_has_no_faults_and_everything_in_it() {
     fs::write(&path, &example).unwrap();
     let check = |text: &str| {
         fs::write(&path, text).unwrap();
-        let args = ["config", "check", "--elsewhere", path.to_str().unwrap()];
+        let args = ["config", "check", "--other-machine", path.to_str().unwrap()];
         block_on(run(&args, ""))
     };
     let outcome = check(&example);
@@ -196,7 +196,7 @@ endpoint = "tcp://192.0.2.1:9000"
         (":27:10:", "holds no certificate"),
         (":28:15:", "nowhere.headers"),
         (":30:12:", "the directory of the socket file does not exist"),
-        (":32:12:", "a file that is no socket stands there"),
+        (":32:12:", "a file that is not a socket exists there"),
         (":34:12:", "this machine has no such address"),
     ] {
         let told = |line: &&str| line.contains(place) && line.contains(says);
@@ -207,7 +207,7 @@ endpoint = "tcp://192.0.2.1:9000"
         );
     }
     // Its words alone have two faults.
-    let elsewhere = block_on(run(&["config", "check", "--elsewhere", &file], ""));
+    let elsewhere = block_on(run(&["config", "check", "--other-machine", &file], ""));
     assert_eq!(elsewhere.stderr.lines().count(), 2, "{}", elsewhere.stderr);
 }
 

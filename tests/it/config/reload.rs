@@ -45,7 +45,7 @@ fn conversations_go_on_and_new_ones_are_served_by_the_new_file() {
         serve.signal(Signal::HUP);
         let unix = serve.address().await;
         let said = serve.complaint().await.unwrap();
-        assert!(said.ends_with("was read again"), "{said}");
+        assert!(said.ends_with("was reloaded"), "{said}");
 
         assert_eq!(
             old.post(r#"{"jsonrpc":"2.0","id":5,"method":"x"}"#).await,
@@ -77,7 +77,7 @@ fn conversations_go_on_and_new_ones_are_served_by_the_new_file() {
         serve.signal(Signal::HUP);
         let said = serve.complaint().await.unwrap();
         assert_eq!(said, format!("acp-relay: no longer listening on {unix}"));
-        assert!(serve.complaint().await.unwrap().ends_with("was read again"));
+        assert!(serve.complaint().await.unwrap().ends_with("was reloaded"));
         client
             .write("{\"jsonrpc\":\"2.0\",\"id\":6,\"method\":\"x\"}\n")
             .await;
@@ -112,7 +112,7 @@ fn a_file_with_faults_changes_nothing() {
                 serve.complaint().await.unwrap();
             }
             let said = serve.complaint().await.unwrap();
-            assert!(said.ends_with("all stays as it was"), "{said}");
+            assert!(said.ends_with("nothing was changed"), "{said}");
             assert_eq!(Client::open(&caller, "/agents/b/acp").await.words(), ["b"]);
             assert_eq!(Client::open(&caller, "/acp").await.words(), ["before"]);
         }
@@ -134,13 +134,13 @@ fn a_listener_that_would_become_another_at_its_port_is_told_of() {
             stage.write(&BEFORE.replace("http://127.0.0.1:0", &other));
             serve.signal(Signal::HUP);
             let said = serve.complaint().await.unwrap();
-            assert!(said.contains("this relay listens there itself"), "{said}");
+            assert!(said.contains("this relay itself listens there"), "{said}");
             assert!(
-                said.contains(&address) && said.contains("next start"),
+                said.contains(&address) && said.contains("after a restart"),
                 "{said}"
             );
             let said = serve.complaint().await.unwrap();
-            assert!(said.ends_with("all stays as it was"), "{said}");
+            assert!(said.ends_with("nothing was changed"), "{said}");
         }
     });
 }
@@ -170,7 +170,7 @@ fn a_token_taken_away_after_the_listeners_have_changed_lets_nobody_stay() {
         stage.write(&format!("{BEFORE}{listener}[limits]\nrecheck = \"50ms\"\n"));
         serve.signal(Signal::HUP);
         serve.address().await;
-        assert!(serve.complaint().await.unwrap().ends_with("was read again"));
+        assert!(serve.complaint().await.unwrap().ends_with("was reloaded"));
         let revoked = run_in(state.path(), &["token", "revoke", "alice"]).await;
         assert_eq!(revoked.code, Some(0), "{}", revoked.stderr);
         while events.next().await.is_some() {}
@@ -189,7 +189,7 @@ fn what_counts_from_the_next_start_on_is_said() {
         ));
         serve.signal(Signal::HUP);
         let said = serve.complaint().await.unwrap();
-        let later = "was read again; what has changed in [log], [admin], [traces] counts from the next start on";
+        let later = "was reloaded; changes in [log], [admin], [traces] take effect after a restart";
         assert!(said.ends_with(later), "{said}");
     });
 }

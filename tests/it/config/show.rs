@@ -120,7 +120,7 @@ fn each_value_has_who_said_it() {
                 "[auth]",
                 "require-token",
                 "false",
-                "the command line, against line 15",
+                "the command line, overriding line 15",
             ),
             ("[auth]", "no-auth-loopback", "true", "--no-auth-loopback"),
             (

@@ -59,7 +59,7 @@ fn a_transcript_becomes_canonical_with_its_context() {
     assert!(
         outcome
             .stderr
-            .contains("line 8: copied, for it is no message"),
+            .contains("line 8: copied, because it is no message"),
         "{}",
         outcome.stderr
     );
@@ -168,7 +168,7 @@ fn plain_lines_need_to_know_who_speaks() {
     let unknown = relay(&["translate", "--from", "acpex"], &lines(&[strange]));
     assert_eq!(unknown.code, Some(64));
     assert!(
-        unknown.stderr.contains("line 1: whose message is this?"),
+        unknown.stderr.contains("line 1: the sender is unknown"),
         "{}",
         unknown.stderr
     );

@@ -122,7 +122,7 @@ fn damage_is_told_by_all_who_read_on() {
         &["export", bad, "--to", "md"],
     ] {
         let said = String::from_utf8(inspect(args).stderr).unwrap();
-        let told = "1 damaged line was passed over: see `inspect verify`";
+        let told = "1 damaged line was skipped: see `inspect verify`";
         assert!(said.contains(told), "{args:?}: {said}");
     }
     let found = String::from_utf8(inspect(&["lint", bad]).stdout).unwrap();

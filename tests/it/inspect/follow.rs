@@ -73,7 +73,7 @@ fn it_follows_to_the_end() {
     file.write_all(&line[20..]).unwrap();
     assert!(next().ends_with("mark: live"));
     file.write_all(&end(32, true)).unwrap();
-    assert!(next().contains("goes on in another file"));
+    assert!(next().contains("continues in another file"));
     let mut later = Vec::new();
     write::header(
         &mut later,

@@ -270,7 +270,7 @@ not json
 {"type":"response","ts":0.5,"from":"Agent","to":"Proxy(0)","id":"b","is_error":false,"payload":{"protocolVersion":1}}
 "#;
     let file = recording(folder.path(), "proxied", proxied);
-    for (at, count) in [("heard", 2), ("client", 1), ("agent", 2)] {
+    for (at, count) in [("received", 2), ("client", 1), ("agent", 2)] {
         let said = answer(&["export", &file, "--to", "ndjson", "--at", at], 0);
         assert_eq!(said.lines().count(), count, "{at}: {said}");
     }
@@ -319,7 +319,7 @@ fn a_form_leaves_out_what_it_has_no_place_for_and_says_why() {
         "[{\"id\":1, \"method\":\"x\"}]\n{\"method\":\"x\"}\n"
     );
     let said = String::from_utf8(output.stderr).unwrap();
-    let wanted = "2 messages were left out: this form has no place for them";
+    let wanted = "2 messages were left out: this format cannot represent them";
     assert!(said.contains(wanted), "{said}");
     assert_eq!(
         answer(&["export", &file, "--to", "capture"], 0)

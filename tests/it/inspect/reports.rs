@@ -158,7 +158,7 @@ fn that_nothing_goes_with_a_filter_is_said() {
         assert_eq!(output.status.code(), Some(0));
         String::from_utf8(output.stderr).unwrap()
     };
-    let nothing = "acp-relay: nothing in it goes with the filter\n";
+    let nothing = "acp-relay: no event matches the filter\n";
     assert_eq!(said("method:nobody/asks"), nothing);
     assert_eq!(said("method:initialize"), "");
 }
@@ -194,10 +194,10 @@ fn files_that_cannot_be_used_are_told_in_words() {
             "there is no such file",
         ),
         (&["bisect", missing, "--", "true"], "there is no such file"),
-        (&["inspect", "scrub", &file, &file], "it is there already"),
+        (&["inspect", "scrub", &file, &file], "it exists already"),
         (
             &["inspect", "import", from.to_str().unwrap(), &file],
-            "it is there already",
+            "it exists already",
         ),
     ] {
         let said = run(args);

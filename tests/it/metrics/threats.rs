@@ -82,7 +82,7 @@ fn an_opening_that_is_none_or_never_ends_leaves_a_figure() {
 
 #[test]
 fn more_than_a_principals_share_leaves_a_figure() {
-    let options = ["--listen", "ws://127.0.0.1:0", "--limit", "of-principal=1"];
+    let options = ["--listen", "ws://127.0.0.1:0", "--limit", "per-principal=1"];
     let folder = TempDir::new().unwrap();
     let alice = Relay::bearer(&folder, &["new", "alice"]);
     let relay = Relay::serve(folder, &options, &[]);

@@ -98,7 +98,7 @@ impl Proc {
     }
 
     pub(crate) fn is_keeper(&self) -> bool {
-        self.words().iter().any(|word| word == "__keeper")
+        self.words().iter().any(|word| word == "__watchdog")
     }
 
     /// Its command line; nothing when it is a zombie.

@@ -287,7 +287,7 @@ async fn replayed(aviary: &mut Aviary, folder: &Path) {
     fs::write(&capture, talk).unwrap();
     answer(&["inspect", "import", &capture, &file, "--redact", "full"]).await;
     let agent = format!("read -r line; echo '{}'; read -r line", answers(aviary));
-    let pace = ["--settle", "100ms", "--patience", "5s"];
+    let pace = ["--settle", "100ms", "--response-timeout", "5s"];
     for how in [&["--junit", report.as_str()][..], &["--json"]] {
         let args = [
             &["replay", "client", &file, "--log", "trace"],

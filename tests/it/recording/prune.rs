@@ -318,12 +318,12 @@ async fn prune_says_what_goes_and_wants_a_bound() {
     let (code, text) = said(&["--max-age", "3d", "--max-total", "2KiB"]).await;
     assert_eq!(
         (code, &*text),
-        (Some(0), "0 recordings (0 B) are gone; 2.0 KiB are left\n")
+        (Some(0), "0 recordings (0 B) deleted; 2.0 KiB remain\n")
     );
     let (_, text) = said(&["--max-age", "1d", "--dry-run"]).await;
     assert_eq!(
         text,
-        format!("{name}     2.0 KiB  age\n1 recordings (2.0 KiB) would go; 0 B are left\n")
+        format!("{name}     2.0 KiB  age\n1 recordings (2.0 KiB) would be deleted; 0 B remain\n")
     );
     assert!(path.exists());
     let (_, text) = said(&["--max-total", "2047", "--json"]).await;

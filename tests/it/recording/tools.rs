@@ -84,7 +84,7 @@ async fn a_conversation_is_recorded_and_read_again() {
         assert!(shown.stdout.contains(says), "{says} in {}", shown.stdout);
     }
     let all = inspect(&["show", "--all", "--bodies", path]).await;
-    assert!(all.stdout.contains("passed on to the client unchanged"));
+    assert!(all.stdout.contains("forwarded to the client unchanged"));
     assert!(!all.stdout.contains('\u{1b}'), "{}", all.stdout);
 
     let lines = inspect(&["show", "--json", path]).await;
@@ -268,7 +268,7 @@ async fn a_folder_that_cannot_be_recorded_into_is_told_at_once() {
     let outcome = record(&folder, &[]).await;
     assert_eq!(outcome.code, Some(73));
     assert!(
-        outcome.stderr.contains("others may write"),
+        outcome.stderr.contains("other users can write"),
         "{}",
         outcome.stderr
     );

@@ -151,7 +151,7 @@ fn what_is_no_message_is_told_so_unless_it_was_recorded() {
         assert!([-32600, -32700].contains(&code), "{line}: {heard:?}");
         assert_eq!(
             house.actor.remark().as_deref(),
-            Some("heard what is no message")
+            Some("received a line that is not a message")
         );
     }
     // What it said in the recording has the answer that it had there, and once.

@@ -69,7 +69,7 @@ async fn play(capture: PathBuf, dialect: &'static str) -> bool {
     let translated = text.contains("\"rules\":[");
     let verified = program::run(&["inspect", "verify", first.to_str().unwrap()], "").await;
     assert_eq!(verified.code, Some(0), "{what}: {verified:?}");
-    let again = verified.stdout.contains("translations made again");
+    let again = verified.stdout.contains("translations repeated");
     assert_eq!(again, translated, "{what}: {verified:?}");
     if translated {
         let first = first.to_str().unwrap();

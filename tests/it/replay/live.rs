@@ -43,7 +43,7 @@ fn an_endpoint_prints_as_it_is_read() {
         ("replay:", "names no recording"),
         ("replay:t?match=loose", "expected strict, shape, order"),
         ("replay:t?speed=0", "is no speed"),
-        ("replay:t?idle=1s", "is no setting; expected match="),
+        ("replay:t?idle=1s", "is not an option; expected match="),
         ("replay:t?unmatched=forward", "named by forward=ENDPOINT"),
         ("replay:t?max-idle=5", "is no duration"),
     ] {

@@ -5,7 +5,7 @@
 
 Each play of plays/ is held as run.py holds it, its dialects named, the permission given, through a
 relay that records. Then the recording, which `inspect verify` has to find intact with all its
-translations made again, is played
+translations repeated, is played
   - at the client's edge: the agent is what the client heard, and nothing is translated;
   - at the agent's edge: the agent is what it said itself, translated once more;
 each time to the recorded client, through a relay that records again. `replay client` finds nothing
@@ -45,7 +45,7 @@ class Recorded(Run):
         named, tape = super().dialects(), self.tape()
         verified = self.ask("inspect", "verify", tape)
         faults = [] if verified.returncode == 0 else ["verify: " + verified.stdout]
-        if "were not made again" in verified.stdout:
+        if "were not repeated" in verified.stdout:
             faults.append("verify: " + verified.stdout)
         for name, words, agent, edges in (
                 ("client-edge", PLAIN, ["--", self.relay, "replay", "agent", tape], ["client"]),

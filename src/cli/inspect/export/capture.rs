@@ -1,14 +1,14 @@
-//! Messages, one a line: bare, or with direction and time.
+//! Messages, one per line: bare, or with direction and time.
 
 use super::{Form, Said};
 use crate::jsonrpc::{Limits, Side, is_json};
 use crate::recording::spelled;
 use crate::recording::write::fits_line;
 
-/// The messages alone, and what else is JSON.
+/// Bare messages, and other lines that are JSON.
 pub(super) struct Plain;
 
-/// `{"dir":"c2a","ts":0.1,"msg":{…}}`; what is no JSON as `"raw":"…"`.
+/// `{"dir":"c2a","ts":0.1,"msg":{…}}`; a line that is no JSON as `"raw":"…"`.
 pub(super) struct Captured;
 
 impl Form for Plain {
@@ -19,7 +19,7 @@ impl Form for Plain {
         if fits_line(said.bytes) {
             out.extend_from_slice(said.bytes);
         } else {
-            // Between tokens a line break is a space.
+            // A line break between tokens may be replaced by a space.
             out.extend(said.bytes.trim_ascii().iter().map(|byte| match byte {
                 b'\n' | b'\r' => b' ',
                 byte => *byte,

@@ -21,25 +21,25 @@ use crate::cli::{cli, exit};
 use crate::observe::recorder::create;
 use crate::recording::{Conversation, What};
 
-/// Bytes after which what is there is written.
+/// Bytes after which the output is flushed.
 const ENOUGH: usize = 256 << 10;
 
-/// What `inspect export` is asked for.
+/// The arguments of `inspect export`.
 #[derive(Debug, Args)]
 pub(in crate::cli::inspect) struct Export {
     #[command(flatten)]
     selection: Selection,
-    /// The form
-    #[arg(long, value_enum, value_name = "FORM")]
+    /// The format
+    #[arg(long, value_enum, value_name = "FORMAT")]
     to: To,
-    /// Where to, instead of stdout; the file must not be there yet
+    /// The file to write, instead of stdout; it must not exist yet
     #[arg(long, value_name = "OUT")]
     out: Option<PathBuf>,
-    /// From where it is looked at; default: client for md and mermaid, heard for the others
+    /// Which messages to export; default: client for md and mermaid, received for the others
     #[arg(long, value_enum)]
     at: Option<At>,
-    /// Say what was done as JSON, on stderr: messages, left_out (the form has no place for them),
-    /// bodiless (their bodies were not recorded)
+    /// Report as JSON, on stderr: messages, left_out (the format cannot represent them), bodiless
+    /// (their bodies were not recorded)
     #[arg(long)]
     json: bool,
 }
@@ -64,7 +64,7 @@ enum To {
     Devtools,
 }
 
-/// Where it goes.
+/// Where the output goes.
 enum Sink {
     File(std::fs::File),
     Stdout(Output),
@@ -98,7 +98,7 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> ExitCode {
     let done = chosen.each_told(
         |header| form.borrow_mut().begin(header, &mut out.borrow_mut()),
         |event, in_view| {
-            // Which request an answer is for may be told by what is not in the view.
+            // An event outside of the view may tell which request an answer belongs to.
             conversation.see(event);
             let exchange = conversation.exchange_in(at.view(), event.n);
             let exchange = exchange.filter(|one| one.n != event.n);
@@ -140,7 +140,7 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> ExitCode {
         remark(&done.to_string());
     } else {
         for (count, why) in [
-            (left_out, "this form has no place for them"),
+            (left_out, "this format cannot represent them"),
             (bodiless, "their bodies were not recorded"),
         ] {
             if count > 0 {

@@ -1,7 +1,7 @@
-//! What acp-devtools imports: its export, version 1.
+//! The export format of acp-devtools, version 1.
 //!
 //! After `packages/core/src/storage/export.ts` of github.com/maksugr/acp-devtools (MIT). Frames
-//! are texts in it, so that those that are no JSON have a place.
+//! are strings in it, so that also those that are no JSON can be exported.
 
 use serde_json::json;
 

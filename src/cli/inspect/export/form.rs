@@ -1,4 +1,4 @@
-//! What all forms have in common.
+//! What all export formats have in common.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -6,33 +6,33 @@ use serde_json::value::RawValue;
 use crate::jsonrpc::{Frame, Id, Limits, Shape, Side, scan};
 use crate::recording::{Event, Header, Message, MessageKind};
 
-/// A form in which a conversation is written.
+/// A format in which a conversation is written.
 pub(super) trait Form {
-    /// Before the first message.
+    /// Called before the first message.
     fn begin(&mut self, _header: &Header, _out: &mut Vec<u8>) {}
-    /// A message; `false` when the form has no place for it.
+    /// Writes a message; `false` if the format cannot represent it.
     fn message(&mut self, said: &Said<'_>, out: &mut Vec<u8>) -> bool;
-    /// Anything else that happened.
+    /// Writes any other event.
     fn event(&mut self, _event: &Event, _out: &mut Vec<u8>) {}
-    /// After the last one.
+    /// Called after the last message.
     fn end(&mut self, _out: &mut Vec<u8>) {}
 }
 
-/// A message, taken apart.
+/// A message to export, with its parts.
 #[derive(Debug)]
 pub(super) struct Said<'a> {
     pub(super) event: &'a Event,
     pub(super) message: &'a Message,
     pub(super) from: Side,
-    /// The frame as it was.
+    /// The recorded bytes.
     pub(super) bytes: &'a [u8],
-    /// From the request, when this is its answer; in microseconds.
+    /// Microseconds since the request, if this is its answer.
     pub(super) took: Option<u64>,
     frame: Frame,
 }
 
 impl<'a> Said<'a> {
-    /// `None` when the body was not recorded.
+    /// `None` if the body was not recorded.
     pub(super) fn new(event: &'a Event, message: &'a Message, took: Option<u64>) -> Option<Self> {
         let bytes = message.body.bytes()?;
         Some(Self {
@@ -50,15 +50,14 @@ impl<'a> Said<'a> {
         self.event.t as f64 / 1e6
     }
 
-    /// The frame as a value in a document of JSON; none when it is no JSON, or such as many
-    /// readers refuse.
+    /// The frame as a JSON value; `None` if it is no JSON, or JSON that many readers reject.
     pub(super) fn raw(&self) -> Option<&RawValue> {
         serde_json::from_slice(self.bytes)
             .ok()
             .filter(|_| self.is_plain())
     }
 
-    /// The params, the result or the error, likewise; `null` when there is none.
+    /// The params, the result or the error, likewise; `null` if there is none.
     pub(super) fn body(&self) -> Option<&RawValue> {
         let Shape::One(envelope) = scan(&self.frame, &Limits::default()) else {
             return None;
@@ -71,7 +70,7 @@ impl<'a> Said<'a> {
             .filter(|_| self.is_plain())
     }
 
-    /// The id, as spelled; none when many readers refuse it.
+    /// The id, as spelled; `None` if many readers reject it.
     pub(super) fn id(&self) -> Option<&RawValue> {
         let Shape::One(envelope) = scan(&self.frame, &Limits::default()) else {
             return None;
@@ -93,14 +92,14 @@ impl<'a> Said<'a> {
         self.message.method.as_deref().unwrap_or_default()
     }
 
-    /// Whether it holds no half of a surrogate pair.
+    /// Whether it has no lone surrogate.
     fn is_plain(&self) -> bool {
         crate::recording::lone(self.bytes).is_none()
     }
 }
 
-/// An object of JSON that is written member by member, so that what was said keeps its spelling: a
-/// tree would refuse `1e999` and whatever is nested deep.
+/// A JSON object that is written member by member, so that values keep their spelling:
+/// `serde_json::Value` would reject `1e999` and deep nesting.
 pub(super) struct Row(Vec<u8>);
 
 impl Row {
@@ -113,7 +112,7 @@ impl Row {
         self.spelled(name, &value.into().to_string())
     }
 
-    /// The same if there is a value.
+    /// Adds a member if there is a value.
     pub(super) fn with_some(self, name: &str, value: Option<impl Into<Value>>) -> Self {
         match value {
             Some(value) => self.with(name, value),
@@ -121,7 +120,7 @@ impl Row {
         }
     }
 
-    /// Adds what was said, or `null`.
+    /// Adds a member with its original spelling, or `null`.
     pub(super) fn with_raw(self, name: &str, value: Option<&RawValue>) -> Self {
         self.spelled(name, value.map_or("null", RawValue::get))
     }
@@ -131,7 +130,7 @@ impl Row {
         self.0
             .extend_from_slice(Value::from(name).to_string().as_bytes());
         self.0.push(b':');
-        // A row is one line; in a string of JSON no line breaks.
+        // An object is one line; a JSON string has no raw line breaks.
         let in_line = |byte| {
             if matches!(byte, b'\n' | b'\r') {
                 b' '
@@ -143,7 +142,7 @@ impl Row {
         self
     }
 
-    /// Appends it.
+    /// Appends the object to `out`.
     pub(super) fn end(mut self, out: &mut Vec<u8>) {
         out.append(&mut self.0);
         out.push(b'}');

@@ -1,6 +1,6 @@
-//! HAR 1.2 with the messages of a WebSocket as Chromium writes them (`_webSocketMessages`).
+//! HAR 1.2 with WebSocket messages as Chromium writes them (`_webSocketMessages`).
 //!
-//! The conversation becomes one connection, whatever carried it.
+//! The conversation becomes one connection, whatever its transport was.
 
 use serde_json::json;
 

@@ -1,8 +1,8 @@
-//! The trace of the official conductor, for the official trace viewer.
+//! The trace format of the official conductor, for the official trace viewer.
 //!
 //! After `trace.rs` of the crate `agent-client-protocol-conductor` 5.0: one JSON object a line, a
-//! request, a response or a notification, with seconds since the beginning. It has no place for
-//! what is no message.
+//! request, a response or a notification, with seconds since the beginning. It cannot represent
+//! frames that are no message.
 
 use super::form::Row;
 use super::{Form, Said};

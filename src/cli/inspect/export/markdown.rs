@@ -1,7 +1,6 @@
-//! A transcript for people: what was asked, said, done and permitted, turn by turn.
+//! A transcript for people: prompts, answers, tool calls and permissions, turn by turn.
 //!
-//! All text is quoted, and what HTML would take for a tag is not one. Not here: the protocol;
-//! whoever wants that looks at `inspect show`.
+//! All text is quoted, and HTML tags are escaped.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -69,13 +68,13 @@ impl Form for Markdown {
                 let title = call["title"]
                     .as_str()
                     .or_else(|| self.title(&call["toolCallId"]));
-                format!("- may it? {}", inline(title.unwrap_or("?")))
+                format!("- permission request: {}", inline(title.unwrap_or("?")))
             }
             (Some(MessageKind::Error), method) => {
                 let why = tree["error"]["message"].as_str().unwrap_or("?");
                 format!("*{} fails: {}*", inline(method), inline(why))
             }
-            (None, _) => format!("*{} says what is no message.*", said.from),
+            (None, _) => format!("*{} sends a line that is no message.*", said.from),
             _ => String::new(),
         };
         if !text.is_empty() {
@@ -184,7 +183,7 @@ fn paragraph(out: &mut Vec<u8>, text: &str) {
     out.push(b'\n');
 }
 
-/// A text as a quotation; it may be Markdown itself, and may hold blocks of code.
+/// A text as a quotation; it may be Markdown itself, with code blocks.
 fn quote(text: &str) -> String {
     let mut fenced = false;
     let lines = text.lines().map(|line| {
@@ -205,7 +204,7 @@ fn quote(text: &str) -> String {
     lines.join("\n")
 }
 
-/// A text within a line, in which nothing is Markdown.
+/// A text within a line, with Markdown escaped.
 fn inline(text: &str) -> String {
     let mut out = String::new();
     for character in printable(parted(text).replace(['\n', '\r', '\t'], " ").as_bytes()).chars() {

@@ -1,6 +1,6 @@
-//! A sequence diagram, for pages that draw Mermaid.
+//! A sequence diagram in Mermaid.
 //!
-//! Runs of chunks are one arrow, texts are cut short: Mermaid refuses diagrams of more than
+//! Runs of chunks become one arrow and texts are cut: Mermaid rejects diagrams of more than
 //! 50 000 characters.
 
 use super::{Form, Said};
@@ -10,7 +10,7 @@ use crate::cli::inspect::units::took;
 use crate::jsonrpc::Side;
 use crate::recording::{Event, Header, MessageKind, What, parted, tree};
 
-/// Longest text on an arrow.
+/// Maximum characters of a label.
 const SHOWN: usize = 60;
 
 #[derive(Default)]
@@ -84,7 +84,7 @@ fn draw(out: &mut Vec<u8>, from: Side, arrow: &str, text: &str) {
     out.extend_from_slice(format!("  {from}{arrow}{to}: {}\n", label(text)).as_bytes());
 }
 
-/// What tells this message from others of its method.
+/// The words that tell this message from others of the same method.
 fn more(said: &Said<'_>) -> String {
     match tree(said.bytes).map(|tree| detail(&tree)) {
         Some(detail) if !detail.is_empty() => format!(": {detail}"),
@@ -92,7 +92,7 @@ fn more(said: &Said<'_>) -> String {
     }
 }
 
-/// A text that means nothing to Mermaid.
+/// A text with characters escaped that have a meaning in Mermaid.
 fn label(text: &str) -> String {
     let mut out = String::new();
     for (at, character) in parted(text).chars().enumerate() {
@@ -116,7 +116,7 @@ fn label(text: &str) -> String {
                 out.push(character);
             }
             _ if character.is_control() => out.push(' '),
-            // `;`, `#`, `<` and what else ends or begins something.
+            // `;`, `#`, `<` and other delimiters.
             _ if character.is_ascii() => out += &format!("#{};", u32::from(character)),
             '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
             _ => out.push(character),

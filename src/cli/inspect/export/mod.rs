@@ -1,7 +1,7 @@
-//! `acp-relay inspect export`: conversations for other programs, and for people without this one.
+//! `acp-relay inspect export`: writes conversations in formats of other programs, and for people.
 //!
-//! One file for each form, all of them a [`Form`]. What a form has no place for is counted and
-//! said. Not here: the other direction (see `import`).
+//! One file for each format, all of them a [`Format`]. Messages that a format cannot represent are
+//! counted and reported.
 
 mod capture;
 mod command;

@@ -1,11 +1,11 @@
-//! A TCP connection that never was, packet by packet.
+//! A synthetic TCP connection, packet by packet.
 //!
-//! IPv4 (RFC 791) and TCP (RFC 9293) as far as a dissector looks: addresses, ports, numbers,
-//! flags. Not here: the file they stand in (see `pcapng`).
+//! IPv4 (RFC 791) and TCP (RFC 9293) as far as a dissector needs it: addresses, ports, sequence
+//! numbers, flags.
 
 use crate::jsonrpc::Side;
 
-/// Bytes of payload in one packet.
+/// Maximum payload bytes in one packet.
 const SEGMENT: usize = 32 << 10;
 
 /// 127.0.0.1 and 127.0.0.2.
@@ -17,14 +17,14 @@ const SYN: u8 = 2;
 const PUSH: u8 = 8;
 const ACK: u8 = 16;
 
-/// Both ends of it: how much each has sent.
+/// Both ends of the connection: the bytes that each has sent.
 #[derive(Debug, Default)]
 pub(super) struct Connection {
     sent: [u32; 2],
 }
 
 impl Connection {
-    /// The packets that open it.
+    /// The packets that open the connection.
     pub(super) fn open(&mut self) -> Vec<Vec<u8>> {
         vec![
             self.packet(Side::Client, SYN, b""),
@@ -33,7 +33,7 @@ impl Connection {
         ]
     }
 
-    /// The packets that carry something.
+    /// The packets that carry data.
     pub(super) fn send(&mut self, from: Side, bytes: &[u8]) -> Vec<Vec<u8>> {
         let chunks = bytes.chunks(SEGMENT);
         chunks
@@ -41,7 +41,7 @@ impl Connection {
             .collect()
     }
 
-    /// The packets that end it.
+    /// The packets that close the connection.
     pub(super) fn close(&mut self) -> Vec<Vec<u8>> {
         vec![
             self.packet(Side::Client, FIN | ACK, b""),
@@ -71,7 +71,7 @@ impl Connection {
             self.sent[other]
         };
         packet.extend_from_slice(&heard.to_be_bytes());
-        // 20 bytes of header, the flags, the window, no checksum (as with offloading), no urgency.
+        // 20 bytes of header, the flags, the window, no checksum (as with offloading), not urgent.
         packet.extend_from_slice(&[0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
         packet.extend_from_slice(payload);
         let counts = u32::from(flags & (SYN | FIN) != 0);
@@ -93,7 +93,7 @@ fn checksum(header: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// A WebSocket's text message (RFC 6455, 5.2). A client's is masked, here with zeroes.
+/// A WebSocket text message (RFC 6455, 5.2). A client's is masked, here with zeroes.
 pub(super) fn websocket(from: Side, text: &[u8]) -> Vec<u8> {
     let mask = if from == Side::Client { 0x80 } else { 0 };
     let mut frame = vec![0x81];

@@ -1,7 +1,7 @@
-//! A file for Wireshark: the conversation as a WebSocket connection that never was.
+//! A file for Wireshark: the conversation as a synthetic WebSocket connection.
 //!
 //! pcapng (draft-ietf-opsawg-pcapng): a section, one interface of raw IP, a block for each
-//! packet, with marks as comments on the next one. Not here: the packets (see `packet`).
+//! packet, and marks as comments on the next packet.
 
 use super::packet::{Connection, websocket};
 use super::{Form, Said};
@@ -11,7 +11,7 @@ use crate::recording::{Event, Header, What};
 /// `LINKTYPE_RAW`: packets begin with their IP header.
 const RAW_IP: u32 = 101;
 
-/// The opening of RFC 6455, 1.3.
+/// The opening handshake of RFC 6455, 1.3.
 const ASK: &str = "GET / HTTP/1.1\r\nHost: acp\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
 const GRANT: &str = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\

@@ -19,25 +19,25 @@ use crate::cli::{cli, exit};
 use crate::observe::recorder::create;
 use crate::recording::redact::{Mode, Pattern, Redactor};
 
-/// What `inspect import` is asked for.
+/// The arguments of `inspect import`.
 #[derive(Debug, Args)]
 pub(in crate::cli::inspect) struct Import {
     /// A file, or `-` for stdin: a trace of the official conductor (.jsons), an export of
-    /// acp-devtools, a HAR file, what Zed's log of an agent copies, a capture
-    /// ({"dir":"c2a","ts":0.1,"msg":{…}}) or bare messages: one a line, printed over several, in an
-    /// array, or below Content-Length headers; in UTF-8 or UTF-16
+    /// acp-devtools, a HAR file, text copied from Zed's ACP log, a capture
+    /// ({"dir":"c2a","ts":0.1,"msg":{…}}) or bare messages: one a line, pretty-printed, in an
+    /// array, or with Content-Length headers; in UTF-8 or UTF-16
     #[arg(value_name = "IN")]
     from: PathBuf,
-    /// The recording, such as name.acpr, which must not be there yet
+    /// The recording, such as name.acpr, which must not exist yet
     #[arg(value_name = "OUT")]
     to: PathBuf,
-    /// What is kept out of it
+    /// What is redacted
     #[arg(long, value_enum, default_value_t)]
     redact: Redact,
-    /// Keep out what is at this place in messages, too; `*` is any one step
+    /// Also redact this place in messages; `*` is any one step
     #[arg(long, value_name = "POINTER")]
     redact_pointer: Vec<Pattern>,
-    /// Say what was done as JSON: form, events, left_out, guessed, odd (what is no message)
+    /// Report as JSON: form, events, left_out, guessed, odd (lines that are no message)
     #[arg(long)]
     json: bool,
 }
@@ -59,14 +59,14 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> ExitCode {
         Err(why) => return cli::fail(exit::DATA, &format!("{}: {why}", args.from.display())),
     };
     if capture.began == 0 {
-        // The file does not say when; it was no later than this.
+        // The file has no time; its modification time is an upper bound.
         let changed = fs::metadata(&args.from).and_then(|data| data.modified());
         let since = changed
             .ok()
             .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         capture.began = since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0));
     }
-    // What a body says is not kept where no text of one is.
+    // Names come from bodies, so they are not kept in modes without bodies.
     if matches!(args.redact.mode(), Mode::Full | Mode::Default) {
         capture.name_peers();
     }
@@ -97,10 +97,10 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> ExitCode {
     }
     let mut say = format!("{form}: {events} events");
     if left_out > 0 {
-        say += &format!("; {left_out} lines that are no message of ACP were left out");
+        say += &format!("; {left_out} lines that are no ACP message were left out");
     }
     if guessed > 0 {
-        say += &format!("; of {guessed} messages the sender is a guess");
+        say += &format!("; the sender of {guessed} messages is a guess");
     }
     if capture.odd > 0 {
         say += &format!("; {} of them are no messages", capture.odd);

@@ -1,7 +1,7 @@
-//! The forms that other programs write, told apart by what is in them.
+//! Reads the formats that other programs write, detected by their content.
 //!
-//! A message keeps its bytes where the form has them. Not here: the trace (see `trace`) and Zed's log
-//! (see `zed`), where messages are taken apart.
+//! A message keeps its bytes where the format has them; `trace` and `zed` read formats that split a
+//! message into its parts.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -12,53 +12,53 @@ use crate::jsonrpc::{Frame, Limits, Shape, Side, is_json, printable, scan};
 use crate::recording::capture::{Holds, Lines};
 use crate::recording::{members, unfold};
 
-/// What was captured.
+/// The content of a capture.
 #[derive(Debug, Default)]
 pub(super) struct Capture {
-    /// The form it had, for a person.
+    /// The name of the format, for people.
     pub(super) form: &'static str,
-    /// In microseconds since 1970; 0 when nobody knows.
+    /// In microseconds since 1970; 0 if unknown.
     pub(super) began: u64,
-    /// What the form calls them.
+    /// The names of the peers in the capture.
     pub(super) client: Option<String>,
     pub(super) agent: Option<String>,
     pub(super) items: Vec<Item>,
-    /// Lines that say nothing of ACP.
+    /// Lines without an ACP message.
     pub(super) left_out: u64,
-    /// Messages whose sender nothing tells.
+    /// Messages whose sender is unknown.
     pub(super) guessed: u64,
-    /// What stands in a message's place and is none.
+    /// Items that are no message.
     pub(super) odd: u64,
 }
 
-/// The form that says nothing but the messages.
+/// The format that has messages only.
 const BARE: &str = "bare messages";
 
-/// What is expected where there is no message.
+/// The error for a file without a message.
 const NOTHING: &str = "there is no message in it; expected bare messages (one a line, printed over \
                        several, in an array, or below Content-Length headers), a capture \
                        ({\"dir\":\"c2a\",\"ts\":0.1,\"msg\":{…}}), a trace (.jsons), a HAR file, an \
                        export of acp-devtools or a copied log of Zed's";
 
-/// A message at an edge.
+/// A message at one side of the relay.
 #[derive(Debug)]
 pub(super) struct Item {
     /// In microseconds since the beginning.
     pub(super) t: u64,
     pub(super) hop: Side,
     pub(super) to: Side,
-    /// It went on to the other edge as it was.
+    /// It was forwarded unchanged.
     pub(super) passed: bool,
     pub(super) bytes: Vec<u8>,
 }
 
-/// Reads a capture of any form.
+/// Reads a capture of any format.
 pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
     let text = unfold(text).map_err(|error| error.to_string())?;
     let mut capture = form(&text)?;
     let odd = capture.items.iter().filter(|item| !item.is_message());
     capture.odd = odd.count() as u64;
-    // Who says who speaks may well have captured nothing but noise.
+    // A format that names the senders may have captured only other output.
     let is_bare = capture.items.is_empty() || capture.form == BARE;
     if is_bare && capture.odd == capture.items.len() as u64 {
         return Err(NOTHING.to_owned());
@@ -72,7 +72,7 @@ fn form(text: &[u8]) -> Result<Capture, String> {
         .find(|line| !line.trim_ascii().is_empty());
     let first = first.ok_or("there is nothing in it")?;
     let has = |text: &[u8], name: &str| members(text).any(|(own, _)| own == name.as_bytes());
-    // What goes over several lines is one document.
+    // JSON over several lines is one document.
     let document = serde_json::from_slice::<&RawValue>(text)
         .ok()
         .map(|whole| whole.get().as_bytes());
@@ -87,7 +87,7 @@ fn form(text: &[u8]) -> Result<Capture, String> {
     }
 }
 
-/// An array of what else would be a line each.
+/// Reads an array of items that could also be one per line.
 fn array(text: &[u8]) -> Result<Capture, String> {
     let items: Vec<&RawValue> = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let all: Vec<_> = items
@@ -101,16 +101,16 @@ fn array(text: &[u8]) -> Result<Capture, String> {
     }
 }
 
-/// A JSON text without line breaks, which stand between its tokens alone.
+/// A JSON text without line breaks, which occur only between its tokens.
 fn one_line(text: &[u8]) -> Vec<u8> {
     let plain = |byte: &u8| if b"\r\n".contains(byte) { b' ' } else { *byte };
     text.iter().map(plain).collect()
 }
 
-/// Seconds or parts of them, in microseconds.
+/// Seconds or fractions of them, in microseconds.
 pub(super) fn micros(value: &Value, unit: f64) -> u64 {
     let micros = value.as_f64().unwrap_or(0.0) * unit;
-    // Negative times and times beyond all reason are cut by the cast.
+    // The cast saturates negative and excessive times.
     micros.round() as u64
 }
 
@@ -157,8 +157,8 @@ fn devtools(text: &[u8]) -> Result<Capture, String> {
     Ok(capture)
 }
 
-/// An object with those members alone: what else is in it may be what no tree holds, such as
-/// `1e999`.
+/// An object with only these members: others may be values that `serde_json::Value` rejects, such
+/// as `1e999`.
 fn picked(text: &[u8], names: &[&str]) -> Result<Value, String> {
     let wanted = members(text).filter_map(|(name, at)| {
         let name = names.iter().find(|wanted| wanted.as_bytes() == name)?;
@@ -168,7 +168,7 @@ fn picked(text: &[u8], names: &[&str]) -> Result<Value, String> {
     Ok(Value::Object(wanted.collect::<Result<_, _>>()?))
 }
 
-/// A HAR file with messages of WebSockets, as browsers write them.
+/// A HAR file with WebSocket messages, as browsers write them.
 fn har(text: &[u8]) -> Result<Capture, String> {
     let whole: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let entries = whole["log"]["entries"].as_array().into_iter().flatten();
@@ -231,7 +231,7 @@ fn lines(text: &[u8]) -> Result<Capture, String> {
         }
         let sender = verdict.from.unwrap_or_else(|| {
             capture.guessed += 1;
-            // Methods that nobody knows: agents tell something of a session, clients ask.
+            // The method is unknown: agents send notifications of a session, clients requests.
             let of_session = memchr::memmem::find(message.as_bytes(), b"\"sessionId\"");
             match (verdict.role, of_session) {
                 (Some(acp::Role::Notification), Some(_)) => Side::Agent,
@@ -248,7 +248,7 @@ fn lines(text: &[u8]) -> Result<Capture, String> {
     Ok(capture)
 }
 
-/// What a line says for its direction that is a capture's but for that.
+/// The invalid direction of a line that is otherwise one of a capture.
 fn unknown_direction(line: &[u8]) -> Option<Vec<u8>> {
     if !is_json(line, &Limits::default()) {
         return None;
@@ -264,7 +264,7 @@ fn unknown_direction(line: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl Item {
-    /// A message that one side said, and that the other one got as it was.
+    /// A message that was sent by one side and received by the other unchanged.
     pub(super) const fn heard(t: u64, to: Side, bytes: Vec<u8>) -> Self {
         Self {
             t,

@@ -1,7 +1,6 @@
-//! `acp-relay inspect import`: recordings made of what other programs have captured.
+//! `acp-relay inspect import`: makes recordings from captures of other programs.
 //!
-//! [`forms`] tells the forms apart and reads them, [`writer`] makes events of what they hold.
-//! Not here: the other direction (see `export`).
+//! [`formats`] detects and reads the formats, [`writer`] turns their messages into events.
 
 mod command;
 mod forms;

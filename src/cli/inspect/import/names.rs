@@ -1,7 +1,6 @@
-//! Who spoke in a capture, by what the two have said of themselves.
+//! The names of the peers in a capture, from `initialize` and its answer.
 //!
-//! `initialize` and its answer name the programs; most forms have no other place for it. Not here:
-//! forms that say it themselves, which are believed.
+//! Most formats have no other place for them; a format that names the peers has precedence.
 
 use serde_json::Value;
 
@@ -9,11 +8,11 @@ use super::forms::{Capture, Item};
 use crate::jsonrpc::{Kind, Limits, Shape, Side, scan};
 use crate::recording::members;
 
-/// How much of a name is taken over, in characters.
+/// Maximum characters of a name.
 const LONGEST: usize = 80;
 
 impl Capture {
-    /// Names the two where the form does not.
+    /// Names the peers that the format does not name.
     pub(super) fn name_peers(&mut self) {
         for (name, from) in [
             (&mut self.client, Side::Client),
@@ -26,9 +25,9 @@ impl Capture {
     }
 }
 
-/// What `from` calls itself in this message, with its version.
+/// The name and version of `from` in this message.
 fn introduced(item: &Item, from: Side) -> Option<String> {
-    // An answer needs no request here: no other has such a member.
+    // The result needs no request: no other result has this member.
     let (kind, member) = match from {
         Side::Client => (Kind::Request, "clientInfo"),
         Side::Agent => (Kind::Result, "agentInfo"),

@@ -1,8 +1,8 @@
-//! The trace of the official conductor (`.jsons`), which the official trace viewer shows.
+//! The trace format of the official conductor (`.jsons`), for the official trace viewer.
 //!
-//! A line tells a message's parts, so that it is put together here from their bytes. With proxies
-//! in between a message is told for each stretch; those at the two ends are taken. What is MCP
-//! and not ACP is left out.
+//! A line has a message's parts, so the message is assembled from their bytes. With proxies in
+//! between, a message appears once for each hop; those at the two ends are used. MCP messages are
+//! left out.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -33,8 +33,8 @@ pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
     Ok(capture)
 }
 
-/// The message of a line; `None` for what is between proxies, or MCP. `inner` are the open
-/// requests of MCP.
+/// The message of a line; `None` if it is between proxies, or MCP. `inner` has the open requests of
+/// MCP.
 fn item(parts: &Parts<'_>, inner: &mut HashSet<String>) -> Option<Item> {
     let text = |name: &str| -> Option<String> { serde_json::from_str(parts.get(name)?.get()).ok() };
     let raw = |name: &str| parts.get(name).map_or("null", |value| value.get());

@@ -1,6 +1,4 @@
-//! A recording of messages that were not recorded by us.
-//!
-//! Not here: where they come from (see `forms`).
+//! Writes a recording of messages from a capture.
 
 use std::collections::HashMap;
 
@@ -11,7 +9,7 @@ use crate::recording::redact::Redactor;
 use crate::recording::write::{self, Stamp, fits_line};
 use crate::recording::{Body, Header, Message, MessageKind, Passed, Peer, VERSION, What, members};
 
-/// A request, until it is answered.
+/// A request without an answer so far.
 struct Asked {
     n: u64,
     method: Option<String>,
@@ -24,13 +22,13 @@ struct Writer<'a> {
     lines: Vec<u8>,
     stamp: Stamp,
     began: u64,
-    /// By asker and id.
+    /// By the side that asked, and the id.
     open: HashMap<(Side, IdBuf), Vec<Asked>>,
-    /// Frames that were handed over and not yet said to be.
+    /// Frames that were forwarded and not yet written as such.
     passed: Option<Passed>,
 }
 
-/// The lines of a recording, and how many events it has.
+/// The lines of a recording, and its number of events.
 pub(super) fn recording(capture: &Capture, redactor: &Redactor, id: String) -> (Vec<u8>, u64) {
     let peer = |name: &Option<String>, unknown: &str| Peer {
         name: redactor
@@ -94,7 +92,7 @@ impl Writer<'_> {
         {
             self.hand_over();
         }
-        // Clocks of others may go back.
+        // Clocks of other programs may go back.
         self.stamp.t = self.stamp.t.max(item.t);
         let n = self.stamp.n + 1;
         let message = self.message(n, item);
@@ -112,7 +110,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Says that frames were handed over.
+    /// Writes that frames were forwarded.
     fn hand_over(&mut self) {
         if let Some(passed) = self.passed.take() {
             self.event(&What::Passed(passed));

@@ -1,7 +1,7 @@
-//! The messages that Zed's log of an agent copies, which tell a message's parts.
+//! Messages copied from Zed's ACP log, whose lines have a message's parts.
 //!
-//! An answer stands there with its method, and with what it says below `params`, be it a result or
-//! an error; no result of ACP looks like an error. Times are not in it.
+//! An answer has its method, and its result or error as `params`; no result of ACP has the form of
+//! an error. There are no times.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use super::forms::{Capture, Item};
 use crate::jsonrpc::Side;
 use crate::recording::members;
 
-/// Whether a line is one of them.
+/// Whether a line is one of this format.
 pub(super) fn is_one(line: &[u8]) -> bool {
     let has = |name: &[u8]| members(line).any(|(own, _)| own == name);
     has(b"_direction") && has(b"_type")
 }
 
-/// Reads them, a line each.
+/// Reads the lines.
 pub(super) fn read(text: &[u8]) -> Capture {
     let mut capture = Capture {
         form: "a log of Zed's",
@@ -57,7 +57,7 @@ fn item(line: &[u8]) -> Option<Item> {
     Some(Item::heard(0, to, bytes.into_bytes()))
 }
 
-/// Whether an answer says why there is none.
+/// Whether the body of an answer is an error.
 fn is_error(said: &str) -> bool {
     let parts: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_str(said);
     parts.is_ok_and(|parts| {

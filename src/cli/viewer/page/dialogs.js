@@ -12,7 +12,7 @@ const KEYS = [
 /** What a filter can say. */
 const TERMS = [
   ["permission", "a word, or \"some words\", anywhere in the message"], ["method:session/*", "of that method, answers too"],
-  ["kind:error", "request, notification, answer, stderr, mark …"], ["from:agent", "who said it"],
+  ["kind:error", "request, notification, answer, stderr, mark …"], ["from:agent", "the side that sent it"],
   ["session:0199", "of the session that begins so"], ["update:tool_call*", "the kind of a session/update"],
   ["dur>2s  t<1m  size>10k", "how long, when, how large"], ["lint:*  rule:goose/*", "where the linter found something, or a rule changed it"],
   ["not  or  ( )", "join them"],

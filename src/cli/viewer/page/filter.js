@@ -163,11 +163,11 @@ class Filter {
     this.fields.add(name);
     if (sort === "text") return this.asksText(name, value);
     if (Array.isArray(sort)) {
-      if (!sort.includes(value)) this.fail(`one of these is wanted: ${sort.join(" ")}`);
+      if (!sort.includes(value)) this.fail(`expected one of: ${sort.join(" ")}`);
       return (one) => WORD_ASKS[name](one, value);
     }
     const bound = quantity(value, UNITS[sort]);
-    if (bound === null) this.fail(`a number is wanted, such as ${EXAMPLES[sort]}`);
+    if (bound === null) this.fail(`expected a number, such as ${EXAMPLES[sort]}`);
     const holds = { "=": (a) => a === bound, "<": (a) => a < bound, "<=": (a) => a <= bound, ">": (a) => a > bound, ">=": (a) => a >= bound }[sign];
     return (one) => {
       const own = NUMBERS[name](one);
@@ -179,7 +179,7 @@ class Filter {
     this.fields.add(name);
     const glob = new Glob(value);
     if (name === "lint" && !JSON.parse($("known").textContent).rules.some((rule) => glob.is(rule.id))) {
-      this.fail("no rule is called so; `acp-relay inspect lint --list` has them");
+      this.fail("no such rule; `acp-relay inspect lint --list` lists them");
     }
     return (one) => TEXT_ASKS[name](one, glob);
   }

@@ -161,7 +161,7 @@ fn connect_over_http_ends_as_over_a_websocket_when_the_server_is_stopped() {
 fn a_message_posted_while_the_last_ones_wait_is_refused_as_busy_and_they_are_delivered() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
-        let limits = ["--limit", "last-words=20s", "--limit", "http-unopened=60s"];
+        let limits = ["--limit", "close-grace=20s", "--limit", "http-unopened=60s"];
         let options = [&HTTP[..], &limits].concat();
         let mut program = serve(state.path(), &options, "exit 3");
         let client = Http::initialize(&program.address().await).await;

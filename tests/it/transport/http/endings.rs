@@ -150,7 +150,7 @@ fn the_last_words_reach_the_streams_before_they_end() {
 fn a_conversation_that_is_over_says_so_on_each_stream() {
     let reasons = [
         (Farewell::Done, "1000 "),
-        (Farewell::Shutdown, "1001 the relay is going away"),
+        (Farewell::Shutdown, "1001 the relay is shutting down"),
         (Farewell::PeerFailed, "1011 the other side failed"),
         (
             Farewell::Unrecorded,
@@ -179,7 +179,7 @@ fn a_conversation_that_is_over_says_so_on_each_stream() {
                 drop(link);
             };
             let listening = async {
-                let said = format!(" acp-relay farewell {words}");
+                let said = format!(" acp-relay close {words}");
                 assert_eq!(last_comment(&mut own).await, Some(said.clone()));
                 // What waits can be read, but nothing more is taken.
                 let reply = site.caller.post(&[name], r#"{"method":"x"}"#).await;

@@ -301,9 +301,9 @@ fn what_does_not_speak_acp_is_found_out() {
             200,
             &[JSON, ID],
             r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
-            "is none in JSON-RPC",
+            "is not a JSON-RPC answer",
         ),
-        (200, &[JSON, ID], "{}", "is none in JSON-RPC"),
+        (200, &[JSON, ID], "{}", "is not a JSON-RPC answer"),
         (404, &[], "nothing here\n", "404 Not Found: nothing here"),
     ];
     for (status, headers, body, words) in cases {

@@ -169,7 +169,7 @@ fn a_server_that_says_farewell_is_heard_out_and_not_asked_again() {
     // What it says, and what is wrong with it.
     let said = [
         ("1000 ", None),
-        ("1001 the relay is going away", None),
+        ("1001 the relay is shutting down", None),
         (
             "1011 the other side failed",
             Some("closed with 1011: the other side failed"),
@@ -180,7 +180,7 @@ fn a_server_that_says_farewell_is_heard_out_and_not_asked_again() {
         run(async {
             let (mut server, mut link, events) = begun().await;
             let session = prompted(&mut server, &mut link, 1, "s1").await;
-            let farewell = format!(": acp-relay farewell {words}\n\n");
+            let farewell = format!(": acp-relay close {words}\n\n");
             let piece = format!("retry: 1\nid: 1\ndata: {}\n\n{farewell}", update(1));
             events.piece(piece).await;
             assert_eq!(heard(&mut *link.rx).await, Frame::from(update(1)));
