@@ -1,51 +1,41 @@
-//! The HTTP/1.1 server loop of the viewer and the admin listener. The callers provide the answers
-//! and check who may ask.
+//! HTTP/1.1 for a person and the tools of this machine: the accept loop under the routers of the
+//! viewer and the admin listener.
 
-use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::body::Incoming;
+use axum::Router;
+use axum::http::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 
-/// Most connections at a time. A browser opens six.
+use crate::auth::origin::{Door as Origins, Names};
+
+/// Connections at a time. A browser opens six.
 const CONNECTIONS: usize = 32;
 
-/// Time that a request's head may take.
+/// How long a request's head may take.
 const HEAD: Duration = Duration::from_secs(10);
 
 /// Time to wait before accepting again when the operating system refuses.
-const BREATHER: Duration = Duration::from_millis(50);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A response.
-pub(super) type Answer = Response<Full<Bytes>>;
-
-/// A listening socket.
+/// Where requests come in.
 #[derive(Debug)]
 pub(super) enum Socket {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-/// A connection, as client or server.
+/// A connection, to or from.
 pub(super) type Stream = Either<TcpStream, UnixStream>;
-
-/// Answers HTTP requests.
-pub(super) trait Desk: Send + Sync + 'static {
-    /// Answers one request.
-    fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Answer> + Send;
-}
 
 impl Socket {
     async fn accept(&self) -> io::Result<Stream> {
@@ -56,39 +46,55 @@ impl Socket {
     }
 }
 
-/// Accepts connections and has `handler` answer their requests, until `stop`.
-pub(super) async fn serve(socket: Socket, desk: Arc<impl Desk>, stop: CancellationToken) {
-    let seats = Arc::new(Semaphore::new(CONNECTIONS));
+/// The pages that may ask a listener at this port of loopback: its own.
+pub(super) fn own_origin(port: u16) -> Origins {
+    Origins {
+        origins: vec![format!("http://127.0.0.1:{port}")],
+        hosts: Vec::new(),
+        names: Names::Loopback {
+            port,
+            default_port: 80,
+        },
+    }
+}
+
+/// Whether a request with these headers comes from an admitted page or from a program.
+pub(super) fn is_admitted(origins: &Origins, headers: &HeaderMap) -> bool {
+    let all = |name| headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
+    let sites = headers.get_all("sec-fetch-site").into_iter();
+    let sites = sites.map(HeaderValue::as_bytes);
+    origins.admit(all(ORIGIN), all(HOST), sites).is_ok()
+}
+
+/// Serves `router` until `stop`.
+pub(super) async fn serve(socket: Socket, router: Router, stop: CancellationToken) {
+    let connections = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
-        let arrival = tokio::select! {
+        let accepted = tokio::select! {
             () = stop.cancelled() => return,
-            arrival = socket.accept() => arrival,
+            accepted = socket.accept() => accepted,
         };
-        let Ok(stream) = arrival else {
-            // No descriptors left, or the connection is gone: try again later.
-            tokio::time::sleep(BREATHER).await;
+        let Ok(stream) = accepted else {
+            // No descriptors left, or the client has gone: the next accept may succeed.
+            tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let Ok(seat) = Arc::clone(&seats).try_acquire_owned() else {
+        let Ok(permit) = Arc::clone(&connections).try_acquire_owned() else {
             continue;
         };
-        let (desk, stop) = (Arc::clone(&desk), stop.clone());
+        let (router, stop) = (router.clone(), stop.clone());
         tokio::spawn(async move {
-            let service = service_fn(|request| {
-                let desk = Arc::clone(&desk);
-                async move { Ok::<_, Infallible>(desk.answer(request).await) }
-            });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD)
-                .serve_connection(TokioIo::new(stream), service);
+                .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
             let connection = pin!(connection);
-            // A connection that breaks off is not worth a log line.
+            // A client that closes early is not an error.
             tokio::select! {
                 _ = connection => {}
                 () = stop.cancelled() => {}
             }
-            drop(seat);
+            drop(permit);
         });
     }
 }

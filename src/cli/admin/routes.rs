@@ -1,92 +1,96 @@
-//! The routes of the admin listener. All of them are read-only.
+//! What the admin listener answers. Everything is read, nothing is written.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, ORIGIN};
-use hyper::{Method, Request, Response, StatusCode};
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tower_http::set_header::SetResponseHeaderLayer;
 
 use super::exposition::Form;
 use super::report;
 use super::server::Shared;
-use crate::cli::http::{Answer, Desk};
+use crate::cli::http::is_admitted;
+use crate::cli::viewer;
 use crate::observe::metrics::Unwanted;
 
-const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 
 const INDEX: &str = "\
 /metrics   for Prometheus
 /healthz   200 while the relay lives
-/readyz    200 while it accepts clients, 503 before that and once it was asked to stop
+/readyz    200 while it takes clients, 503 before and once it was asked to end
 /startupz  200 once its listeners are open
-/status    connections, sessions and turns, as JSON
+/status    what goes on, as JSON
 ";
 
-impl Desk for Shared {
-    async fn answer(&self, request: Request<Incoming>) -> Answer {
-        if !self.admits(request.headers()) {
-            self.ledger.unwanted(Unwanted::Page);
-            return say(StatusCode::FORBIDDEN, TEXT, "this host or origin is not allowed\n");
-        }
-        let path = request.uri().path();
-        if let (Some((door, viewer)), Some(rest)) = (&self.viewer, path.strip_prefix("/recordings"))
-        {
-            return match door.admit(rest, request.headers()) {
-                Ok(path) => viewer.answer(path, &request).await,
-                Err(status) => {
-                    self.ledger.unwanted(Unwanted::Recordings);
-                    say(status, TEXT, "there is nothing here\n")
-                }
-            };
-        }
-        if ![Method::GET, Method::HEAD].contains(request.method()) {
-            let mut answer = say(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET\n");
-            let allowed = HeaderValue::from_static("GET, HEAD");
-            answer.headers_mut().insert(ALLOW, allowed);
-            return answer;
-        }
-        self.at(path, request.headers())
+/// All routes, those of the viewer of recordings included if there is one.
+pub(super) fn router(shared: Arc<Shared>) -> Router {
+    let fixed =
+        |name, value| SetResponseHeaderLayer::overriding(name, HeaderValue::from_static(value));
+    let mut routes = Router::new()
+        .route("/", get(INDEX))
+        .route("/metrics", get(metrics))
+        // An answer shows that the runtime runs.
+        .route("/healthz", get("alive\n"))
+        .route("/readyz", get(ready))
+        .route("/startupz", get(started))
+        .route("/status", get(status))
+        .fallback((StatusCode::NOT_FOUND, INDEX))
+        .method_not_allowed_fallback(|| async { (StatusCode::METHOD_NOT_ALLOWED, "only GET\n") })
+        .layer(fixed(CACHE_CONTROL, "no-store"))
+        .layer(fixed(X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .with_state(Arc::clone(&shared));
+    if let Some((door, viewer)) = &shared.viewer {
+        let counted = Arc::clone(&shared);
+        let refused = move || counted.ledger.unwanted(Unwanted::Recordings);
+        routes = routes.merge(viewer::router("/recordings", viewer, door, refused));
     }
+    routes.layer(middleware::from_fn_with_state(shared, admit))
 }
 
-impl Shared {
-    fn at(&self, path: &str, headers: &HeaderMap) -> Answer {
-        match path {
-            "/" => say(StatusCode::OK, TEXT, INDEX),
-            "/metrics" => {
-                let now = Instant::now();
-                if self.asked.is_cancelled() {
-                    self.ledger.drain(now);
-                }
-                let form = Form::wanted(headers);
-                let page = form.put(self.ledger.scrape(now));
-                say(StatusCode::OK, form.media_type(), page)
-            }
-            // Any response shows that the runtime works.
-            "/healthz" => say(StatusCode::OK, TEXT, "alive\n"),
-            "/readyz" => say(when(self.state() == "serving"), TEXT, self.line()),
-            "/startupz" => say(when(self.listeners().is_some()), TEXT, self.line()),
-            "/status" => say(StatusCode::OK, JSON, format!("{}\n", report::status(self))),
-            _ => say(StatusCode::NOT_FOUND, TEXT, INDEX),
-        }
+/// Refuses pages of other origins.
+async fn admit(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let origins = shared.origins.as_ref();
+    if origins.is_some_and(|origins| !is_admitted(origins, request.headers())) {
+        shared.ledger.unwanted(Unwanted::Page);
+        return (StatusCode::FORBIDDEN, "this address is not ours\n").into_response();
     }
+    next.run(request).await
+}
 
-    fn line(&self) -> String {
-        format!("{}\n", self.state())
+async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> impl IntoResponse {
+    let now = Instant::now();
+    if shared.asked.is_cancelled() {
+        shared.ledger.drain(now);
     }
+    let form = Form::wanted(&headers);
+    let page = form.put(shared.ledger.scrape(now));
+    ([(CONTENT_TYPE, form.media_type())], page)
+}
 
-    fn admits(&self, headers: &HeaderMap) -> bool {
-        let Some(origins) = &self.origins else {
-            return true;
-        };
-        let all = |name| headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
-        let sites = headers.get_all("sec-fetch-site").into_iter();
-        let sites = sites.map(HeaderValue::as_bytes);
-        origins.admit(all(ORIGIN), all(HOST), sites).is_ok()
-    }
+async fn ready(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
+    (when(shared.state() == "serving"), state_line(&shared))
+}
+
+async fn started(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
+    (when(shared.listeners().is_some()), state_line(&shared))
+}
+
+async fn status(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
+    let page = format!("{}\n", report::status(&shared));
+    ([(CONTENT_TYPE, JSON)], page)
+}
+
+fn state_line(shared: &Shared) -> String {
+    format!("{}\n", shared.state())
 }
 
 const fn when(good: bool) -> StatusCode {
@@ -95,15 +99,4 @@ const fn when(good: bool) -> StatusCode {
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     }
-}
-
-fn say(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Full::new(body.into()));
-    *answer.status_mut() = status;
-    let headers = answer.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    let sniff = HeaderValue::from_static("nosniff");
-    headers.insert("x-content-type-options", sniff);
-    answer
 }

@@ -13,9 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::around::Program;
 use super::place::Place;
+use super::routes;
 use super::sign::Sign;
-use crate::auth::origin::{Door as Origins, Names};
-use crate::cli::http::{self, Socket};
+use crate::auth::origin::Door as Origins;
+use crate::cli::http::{self, Socket, own_origin};
 use crate::cli::viewer::{Door, Viewer};
 use crate::cli::{cli, exit, stderr};
 use crate::observe::metrics::Ledger;
@@ -81,19 +82,13 @@ impl Admin {
             ledger: Arc::new(Ledger::new(env!("VERSION"), Instant::now())),
             listeners: RwLock::default(),
             asked,
-            origins: port.map(|port| Origins {
-                origins: vec![format!("http://127.0.0.1:{port}")],
-                hosts: Vec::new(),
-                names: Names::Loopback {
-                    port,
-                    default_port: 80,
-                },
-            }),
+            origins: port.map(own_origin),
             viewer,
         });
         let end = CancellationToken::new();
         tokio::spawn(drain(Arc::clone(&shared), end.clone()));
-        tokio::spawn(http::serve(socket, Arc::clone(&shared), end.clone()));
+        let router = routes::router(Arc::clone(&shared));
+        tokio::spawn(http::serve(socket, router, end.clone()));
         let sign = Sign::put_up(&place);
         let sign = sign
             .map_err(|error| tracing::debug!(%error, "cannot announce the admin listener"));

@@ -38,4 +38,4 @@ mod shelf;
 
 pub(super) use door::Door;
 pub(super) use open::{Open, run};
-pub(super) use routes::Viewer;
+pub(super) use routes::{Viewer, router};

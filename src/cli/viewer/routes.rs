@@ -1,132 +1,226 @@
-//! The requests that the viewer answers.
+//! What the page asks the viewer for.
 //!
-//! All of them only read. `state` with `after` waits for a change, so that the page can follow a
-//! recording that grows. Any HTTP server can mount the viewer: it gets the rest of a path and
-//! answers.
+//! Everything is read, nothing is written. `state` waits for news when the page says what it
+//! knows (`after`), which is how the page follows a recording that grows.
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
+use axum::extract::{Path as PathParts, RawPathParams, RawQuery, Request, State};
+use axum::http::StatusCode;
+use axum::http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap,
+    HeaderName, HeaderValue, RANGE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use bytes::Bytes;
-use http_body_util::Full;
-use hyper::header::{ACCEPT_RANGES, ALLOW, CONTENT_RANGE, CONTENT_TYPE, HeaderValue, RANGE};
-use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
+use tower_http::set_header::SetResponseHeaderLayer;
 
 use super::book::Book;
-use super::door::seal;
+use super::door::Door;
 use super::query::Query;
 use super::shelf::Shelf;
 use super::{page, rows};
-use crate::cli::http::Answer;
 use crate::dialect::Library;
 use crate::recording::filter::{Fault, Filter};
 
-/// Maximum wait of a request for a change.
+/// How long a page that waits for news is kept waiting.
 const LONG_POLL: Duration = Duration::from_secs(20);
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// The routes over a set of recordings.
+/// The recordings, and the rules that may be named in them.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Viewer {
     shelf: Arc<Shelf>,
 }
 
-/// An error response.
+/// Headers of every answer.
+const HEADERS: [(HeaderName, &str); 6] = [
+    (CONTENT_SECURITY_POLICY, page::POLICY),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (REFERRER_POLICY, "no-referrer"),
+    (CACHE_CONTROL, "no-store"),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
+];
+
+/// Why there is no answer.
 struct Refused(StatusCode, String);
 
+/// An answer, or why there is none.
+type Answer = Result<Response, Refused>;
+
 impl Viewer {
-    /// The recording that the file at `path` belongs to, or those in the folder `path`, also later
-    /// ones and those being written.
+    /// The recording that the file at `path` belongs to, or those in the folder there, also those
+    /// that come later and those that are being written.
     ///
     /// # Errors
-    /// There is no readable recording.
+    /// When there is nothing that can be read.
     pub(in crate::cli) fn of(path: &Path) -> io::Result<Self> {
         let shelf = Arc::new(Shelf::of(path)?);
         Ok(Self { shelf })
     }
 
-    /// Answers one request. `path` follows the mount point, which must end with a slash, because
-    /// the page names its parts relative to it. The caller checks access.
-    pub(in crate::cli) async fn answer<B>(&self, path: &str, request: &Request<B>) -> Answer {
-        if ![Method::GET, Method::HEAD].contains(request.method()) {
-            let mut answer = say(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET");
-            let allowed = HeaderValue::from_static("GET, HEAD");
-            answer.headers_mut().insert(ALLOW, allowed);
-            return seal(answer);
-        }
-        let query = Query::new(request.uri().query().unwrap_or_default());
-        let range = request.headers().get(RANGE).cloned();
-        let done = self.at(path, query, range).await;
-        seal(done.unwrap_or_else(|Refused(status, why)| say(status, TEXT, why)))
-    }
-
-    async fn at(
-        &self,
-        path: &str,
-        query: Query,
-        range: Option<HeaderValue>,
-    ) -> Result<Answer, Refused> {
-        match path {
-            "" => return Ok(found("text/html; charset=utf-8", page::html())),
-            "page.css" => return Ok(found("text/css; charset=utf-8", page::STYLE)),
-            "page.js" => return Ok(found("text/javascript; charset=utf-8", page::SCRIPT)),
-            "api/recordings" => {
-                let shelf = Arc::clone(&self.shelf);
-                let list = blocking(move || shelf.list()).await?;
-                return Ok(found(JSON, list.to_string()));
-            }
-            "api/rule" => return Ok(found(JSON, rule(query.text("id")).to_string())),
-            _ => {}
-        }
-        let place = path
-            .strip_prefix("api/")
-            .and_then(|rest| rest.split_once('/'));
-        let (place, what) = place.ok_or_else(nothing)?;
+    async fn book(&self, place: &str) -> Result<(String, Arc<Book>), Refused> {
         let place = place.parse().map_err(|_| nothing())?;
         let shelf = Arc::clone(&self.shelf);
-        let (name, book) = blocking(move || shelf.book(place)).await?;
-        match what {
-            "state" => state(&name, &book, &query).await,
-            "rows" => {
-                let filter = asked(&query)?;
-                let rows = blocking(move || rows::rows(&book, &query, filter.as_ref())).await?;
-                Ok(found(JSON, rows))
-            }
-            "findings" => {
-                let list = blocking(move || Ok(rows::findings(&book, &query))).await?;
-                Ok(found(JSON, list.to_string()))
-            }
-            "turns" => {
-                let turns = blocking(move || Ok(rows::turns(&book, &query))).await?;
-                Ok(found(JSON, turns.to_string()))
-            }
-            "event" => {
-                let at: usize = query.number("i").ok_or_else(nothing)?;
-                let line = blocking(move || {
-                    let item = book.index().items.get(at).copied();
-                    let item = item.ok_or(io::ErrorKind::NotFound)?;
-                    book.span(&item, &item)
-                });
-                ranged(line.await?, range.as_ref())
-            }
-            _ => Err(nothing()),
-        }
+        blocking(move || shelf.book(place)).await
     }
 }
 
-/// Rejects a request that is not admitted.
-pub(super) fn refuse(status: StatusCode) -> Answer {
-    seal(say(status, TEXT, "this request is not allowed"))
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let Self(status, why) = self;
+        (status, why).into_response()
+    }
 }
 
-/// The filter of a query, if it has one.
-fn asked(query: &Query) -> Result<Option<Filter>, Refused> {
+/// The viewer's routes below `at` and the token of `door`. `refused` is called for each request
+/// that the door refuses.
+pub(in crate::cli) fn router(
+    at: &str,
+    viewer: &Viewer,
+    door: &Door,
+    refused: impl Fn() + Clone + Send + Sync + 'static,
+) -> Router {
+    let page = |kind, text: &'static str| get(move || async move { found(kind, text) });
+    let html = || async { found("text/html; charset=utf-8", page::html()) };
+    let door = door.clone();
+    let admit = move |path: RawPathParams, request: Request, next: Next| {
+        let token = path.iter().find(|(name, _)| *name == "token");
+        let token = token.map_or("", |(_, token)| token);
+        let admitted = door.admit(token, request.headers());
+        let refused = refused.clone();
+        async move {
+            match admitted {
+                Ok(()) => next.run(request).await,
+                Err(status) => {
+                    refused();
+                    (status, "this address is not ours\n").into_response()
+                }
+            }
+        }
+    };
+    let below = |path: &str| format!("{at}/{{token}}/{path}");
+    let mut routes = Router::new()
+        .route(&below(""), get(html))
+        .route(
+            &below("page.css"),
+            page("text/css; charset=utf-8", page::STYLE),
+        )
+        .route(
+            &below("page.js"),
+            page("text/javascript; charset=utf-8", page::SCRIPT),
+        )
+        .route(&below("api/recordings"), get(recordings))
+        .route(&below("api/rule"), get(rule))
+        .route(&below("api/{place}/state"), get(state))
+        .route(&below("api/{place}/rows"), get(rows))
+        .route(&below("api/{place}/findings"), get(findings))
+        .route(&below("api/{place}/turns"), get(turns))
+        .route(&below("api/{place}/event"), get(event))
+        .route(&below("{*rest}"), get(no_page))
+        // Without a token or the slash behind it, which the door refuses.
+        .route(&format!("{at}/"), get(no_page))
+        .route(&format!("{at}/{{token}}"), get(no_page))
+        .with_state(viewer.clone())
+        .layer(middleware::from_fn(admit));
+    for (name, value) in HEADERS {
+        let value = HeaderValue::from_static(value);
+        routes = routes.layer(SetResponseHeaderLayer::overriding(name, value));
+    }
+    routes
+}
+
+async fn no_page() -> Refused {
+    nothing()
+}
+
+/// Of a recording: the token and the number in the path.
+type Place = PathParts<(String, String)>;
+
+async fn recordings(State(viewer): State<Viewer>) -> Answer {
+    let list = blocking(move || viewer.shelf.list()).await?;
+    Ok(found(JSON, list.to_string()))
+}
+
+async fn rows(State(viewer): State<Viewer>, at: Place, query: RawQuery) -> Answer {
+    let (_, book) = viewer.book(&at.1).await?;
+    let query = read(query);
+    let filter = filter(&query)?;
+    let rows = blocking(move || rows::rows(&book, &query, filter.as_ref())).await?;
+    Ok(found(JSON, rows))
+}
+
+async fn findings(State(viewer): State<Viewer>, at: Place, query: RawQuery) -> Answer {
+    let (_, book) = viewer.book(&at.1).await?;
+    let query = read(query);
+    let list = blocking(move || Ok(rows::findings(&book, &query))).await?;
+    Ok(found(JSON, list.to_string()))
+}
+
+async fn turns(State(viewer): State<Viewer>, at: Place, query: RawQuery) -> Answer {
+    let (_, book) = viewer.book(&at.1).await?;
+    let query = read(query);
+    let turns = blocking(move || Ok(rows::turns(&book, &query))).await?;
+    Ok(found(JSON, turns.to_string()))
+}
+
+async fn event(
+    State(viewer): State<Viewer>,
+    at: Place,
+    query: RawQuery,
+    headers: HeaderMap,
+) -> Answer {
+    let (_, book) = viewer.book(&at.1).await?;
+    let at: usize = read(query).number("i").ok_or_else(nothing)?;
+    let line = blocking(move || {
+        let item = book.index().items.get(at).copied();
+        let item = item.ok_or(io::ErrorKind::NotFound)?;
+        book.span(&item, &item)
+    });
+    ranged(line.await?, headers.get(RANGE))
+}
+
+/// The state of a recording, once it differs from what the page knows.
+async fn state(State(viewer): State<Viewer>, at: Place, query: RawQuery) -> Answer {
+    let (name, book) = viewer.book(&at.1).await?;
+    if let Some(known) = read(query).number::<u64>("after") {
+        let mut progress = book.progress();
+        let news = progress.wait_for(|now| now.revision != known);
+        // Without news the page gets what it had, and asks again.
+        let _ = tokio::time::timeout(LONG_POLL, news).await;
+    }
+    let state = blocking(move || Ok(rows::state(&name, &book))).await?;
+    Ok(found(JSON, state.to_string()))
+}
+
+/// What a rule of the tables built in is for.
+async fn rule(query: RawQuery) -> Response {
+    found(JSON, described(read(query).text("id")).to_string())
+}
+
+fn read(RawQuery(query): RawQuery) -> Query {
+    Query::new(query.as_deref().unwrap_or_default())
+}
+
+/// The filter of a request, if it has one.
+fn filter(query: &Query) -> Result<Option<Filter>, Refused> {
     match query.text("q").trim() {
         "" => Ok(None),
         text => {
@@ -137,21 +231,7 @@ fn asked(query: &Query) -> Result<Option<Filter>, Refused> {
     }
 }
 
-/// The state of a recording, once it differs from the revision `after`.
-async fn state(name: &str, book: &Arc<Book>, query: &Query) -> Result<Answer, Refused> {
-    if let Some(known) = query.number::<u64>("after") {
-        let mut progress = book.progress();
-        let news = progress.wait_for(|now| now.revision != known);
-        // After the timeout the page gets the same state, and asks again.
-        let _ = tokio::time::timeout(LONG_POLL, news).await;
-    }
-    let (name, book) = (name.to_owned(), Arc::clone(book));
-    let state = blocking(move || Ok(rows::state(&name, &book))).await?;
-    Ok(found(JSON, state.to_string()))
-}
-
-/// The purpose of a built-in table's rule.
-fn rule(id: &str) -> Value {
+fn described(id: &str) -> Value {
     let (dialect, rule) = id.split_once('/').unwrap_or_default();
     let library = Library::builtin().ok();
     let table = library
@@ -166,8 +246,8 @@ fn rule(id: &str) -> Value {
     }
 }
 
-/// All of `bytes`, or the one range that is requested (RFC 9110, 14).
-fn ranged(bytes: Bytes, range: Option<&HeaderValue>) -> Result<Answer, Refused> {
+/// All of `bytes`, or the one range of them that is asked for (RFC 9110, 14).
+fn ranged(bytes: Bytes, range: Option<&HeaderValue>) -> Answer {
     let length = bytes.len();
     let asked = range
         .and_then(|range| range.to_str().ok()?.strip_prefix("bytes="))
@@ -179,7 +259,8 @@ fn ranged(bytes: Bytes, range: Option<&HeaderValue>) -> Result<Answer, Refused> 
                 let why = format!("there are {length} bytes");
                 Refused(StatusCode::RANGE_NOT_SATISFIABLE, why)
             })?;
-            let mut answer = say(StatusCode::PARTIAL_CONTENT, TEXT, bytes.slice(from..to));
+            let mut answer = found(TEXT, bytes.slice(from..to));
+            *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
             let place = format!("bytes {from}-{}/{length}", to - 1);
             let place = HeaderValue::from_str(&place).expect("digits are a header");
             answer.headers_mut().insert(CONTENT_RANGE, place);
@@ -204,7 +285,7 @@ fn part(asked: &str, length: usize) -> Option<(usize, usize)> {
     (from < to).then_some((from, to))
 }
 
-/// Runs file reads on a thread for blocking work.
+/// Does what reads files where that holds nobody up.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, Refused> {
@@ -223,16 +304,8 @@ fn nothing() -> Refused {
     Refused(StatusCode::NOT_FOUND, "there is nothing here".to_owned())
 }
 
-fn found(kind: &'static str, body: impl Into<Bytes>) -> Answer {
-    say(StatusCode::OK, kind, body)
-}
-
-fn say(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Full::new(body.into()));
-    *answer.status_mut() = status;
-    let kind = HeaderValue::from_static(kind);
-    answer.headers_mut().insert(CONTENT_TYPE, kind);
-    answer
+fn found(kind: &'static str, body: impl Into<axum::body::Body>) -> Response {
+    ([(CONTENT_TYPE, kind)], body.into()).into_response()
 }
 
 #[cfg(test)]

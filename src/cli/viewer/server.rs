@@ -1,19 +1,17 @@
-//! The viewer's server: HTTP/1.1 on loopback, for one user.
+//! The viewer's own listener: HTTP/1.1 on loopback, for one person.
 
 use std::io;
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 
-use hyper::Request;
-use hyper::body::Incoming;
+use axum::Router;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::door::Door;
-use super::routes::{Viewer, refuse};
-use crate::cli::http::{self, Answer, Desk, Socket};
+use super::routes::{Viewer, router};
+use crate::cli::http::{self, Socket};
 
-/// A listener with its access control.
+/// A bound listener.
 #[derive(Debug)]
 pub(super) struct Server {
     listener: TcpListener,
@@ -21,14 +19,11 @@ pub(super) struct Server {
     address: String,
 }
 
-/// The viewer behind access control.
-struct Guarded(Door, Viewer);
-
 impl Server {
-    /// Listens on a port of loopback; 0 chooses any.
+    /// Listens at a port of loopback, any when it is 0.
     ///
     /// # Errors
-    /// The port is not available, or there is no randomness.
+    /// When the port, or randomness, is not available.
     pub(super) async fn bind(port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let at = listener.local_addr()?;
@@ -42,24 +37,14 @@ impl Server {
         })
     }
 
-    /// The address of the page, with the token.
+    /// The page's address, with the token.
     pub(super) fn address(&self) -> &str {
         &self.address
     }
 
     /// Serves until `stop`.
     pub(super) async fn run(self, viewer: Viewer, stop: CancellationToken) {
-        let desk = Arc::new(Guarded(self.door, viewer));
-        http::serve(Socket::Tcp(self.listener), desk, stop).await;
-    }
-}
-
-impl Desk for Guarded {
-    async fn answer(&self, request: Request<Incoming>) -> Answer {
-        let Self(door, viewer) = self;
-        match door.admit(request.uri().path(), request.headers()) {
-            Ok(path) => viewer.answer(path, &request).await,
-            Err(status) => refuse(status),
-        }
+        let routes: Router = router("", &viewer, &self.door, || {});
+        http::serve(Socket::Tcp(self.listener), routes, stop).await;
     }
 }
