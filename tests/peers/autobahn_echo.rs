@@ -3,29 +3,26 @@
 //! `autobahn_echo server` prints `listening on ws://127.0.0.1:PORT/` and echoes whatever comes,
 //! until it is killed; `autobahn_echo client ws://HOST:PORT` runs every case that the suite has
 //! there. It stands on `connect_stream` and `halves`, so all that moves messages is the relay's; as
-//! a server it opens without a door, for the relay's own takes no binary messages. Not here: what the relay makes of messages (it takes no
-//! binary ones), which the suite does not ask.
+//! a server it answers the handshake itself, for the relay's listener takes no binary messages.
 
 use std::error::Error;
 use std::future::poll_fn;
 use std::process::ExitCode;
 
 use acp_relay::jsonrpc::Limits;
-use acp_relay::transport::websocket::{Ear, Mouth, Role, accept_key, connect_stream, halves};
+use acp_relay::transport::websocket::{
+    Receiver, Role, Sender, connect_stream, derive_accept_key, halves,
+};
 use acp_relay::transport::{Farewell, FrameSink};
 use bytes::BytesMut;
 use hyper::HeaderMap;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
 /// The name under which the suite files its verdicts.
 const NAME: &str = "acp-relay";
 
-type Halves = (
-    Ear<OwnedReadHalf, OwnedWriteHalf>,
-    Mouth<OwnedReadHalf, OwnedWriteHalf>,
-);
+type Halves = (Receiver<TcpStream>, Sender<TcpStream>);
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -57,8 +54,7 @@ async fn serve() -> Outcome {
             let limits = Limits::default();
             match open_server(stream).await {
                 Ok((stream, begun)) => {
-                    let (reader, writer) = stream.into_split();
-                    echo(halves(reader, writer, begun, Role::Server, &limits)).await;
+                    echo(halves(stream, &begun, Role::Server, &limits)).await;
                 }
                 Err(error) => eprintln!("autobahn_echo: not opened: {error}"),
             }
@@ -83,22 +79,22 @@ async fn open_server(mut stream: TcpStream) -> Result<(TcpStream, BytesMut), Str
     let head = String::from_utf8_lossy(&head).into_owned();
     let keyed = |line: &&str| line.to_ascii_lowercase().starts_with(KEY);
     let line = head.lines().find(keyed).ok_or("there is no key")?;
-    let accept = accept_key(line[KEY.len()..].trim().as_bytes());
+    let accept = derive_accept_key(line[KEY.len()..].trim().as_bytes());
     let answer = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Accept: {accept}\r\n\r\n"
     );
-    let said = stream.write_all(answer.as_bytes()).await;
-    said.map_err(|error| error.to_string())?;
+    let written = stream.write_all(answer.as_bytes()).await;
+    written.map_err(|error| error.to_string())?;
     Ok((stream, begun))
 }
 
 async fn run_cases(url: &str) -> Outcome {
-    let (mut ear, mut mouth) = open(&format!("{url}/getCaseCount")).await?;
-    let heard = poll_fn(|cx| ear.poll_message(cx)).await;
-    let (_, count) = heard.ok_or("no case count came")??;
+    let (mut receiver, mut sender) = open(&format!("{url}/getCaseCount")).await?;
+    let received = poll_fn(|cx| receiver.poll_message(cx)).await;
+    let (_, count) = received.ok_or("no case count came")??;
     let count: u32 = std::str::from_utf8(&count)?.parse()?;
-    poll_fn(|cx| mouth.poll_close(cx, Farewell::Done)).await?;
+    poll_fn(|cx| sender.poll_close(cx, Farewell::Done)).await?;
     for case in 1..=count {
         echo(open(&format!("{url}/runCase?case={case}&agent={NAME}")).await?).await;
     }
@@ -113,20 +109,19 @@ async fn open(url: &str) -> Outcome<Halves> {
     stream.set_nodelay(true)?;
     let limits = Limits::default();
     let begun = connect_stream(&mut stream, authority, target, &HeaderMap::new(), &limits).await?;
-    let (reader, writer) = stream.into_split();
-    Ok(halves(reader, writer, begun, Role::Client, &limits))
+    Ok(halves(stream, &begun, Role::Client, &limits))
 }
 
 /// Echoes until the other end closes, or breaks the protocol; then closes as the relay does.
-async fn echo((mut ear, mut mouth): Halves) {
-    while let Some(Ok((kind, message))) = poll_fn(|cx| ear.poll_message(cx)).await {
-        let ready = poll_fn(|cx| mouth.poll_ready(cx)).await.is_ok();
-        if !ready || mouth.start_message(kind, message).is_err() {
+async fn echo((mut receiver, mut sender): Halves) {
+    while let Some(Ok((kind, message))) = poll_fn(|cx| receiver.poll_message(cx)).await {
+        let ready = poll_fn(|cx| sender.poll_ready(cx)).await.is_ok();
+        if !ready || sender.start_message(kind, message).is_err() {
             break;
         }
-        if poll_fn(|cx| mouth.poll_flush(cx)).await.is_err() {
+        if poll_fn(|cx| sender.poll_flush(cx)).await.is_err() {
             break;
         }
     }
-    let _ = poll_fn(|cx| mouth.poll_close(cx, Farewell::Done)).await;
+    let _ = poll_fn(|cx| sender.poll_close(cx, Farewell::Done)).await;
 }

@@ -101,18 +101,6 @@ impl<R: AsyncRead + Unpin> Intake<R> {
         self.timing = false;
         Poll::Ready(Ok(read))
     }
-
-    /// Reads once, at most `max` bytes, into memory of the caller: a part of a message whose length
-    /// is known need not pass through the buffer.
-    pub(in crate::transport) fn poll_read_past(
-        &mut self,
-        target: &mut BytesMut,
-        most: usize,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<usize>> {
-        self.timing = false;
-        poll_into(&mut self.io, target, most, cx)
-    }
 }
 
 fn poll_into<R: AsyncRead + Unpin>(

@@ -1,22 +1,20 @@
-//! The opening of a WebSocket (RFC 6455, section 4), from the client's end.
-//!
-//! No extension is offered. Not here: the HTTP around it (see `http`), how long it may take, which
-//! is the caller's, and the server's end (see `http::server::upgrade`).
+//! The opening of a WebSocket (RFC 6455, section 4) as a client. tungstenite makes the request and
+//! the key; the answer is read here, because its bounds are ours, a refusal is reported with the
+//! server's own words, and `Connection` may be a list. No extension is offered.
 
 use std::io;
 
 use bytes::BytesMut;
-use data_encoding::BASE64;
-use hyper::HeaderMap;
-use ring::digest::{Context as Hash, SHA1_FOR_LEGACY_USE_ONLY};
-use ring::rand::{SecureRandom as _, SystemRandom};
+use hyper::header::{
+    CONNECTION, HOST, HeaderMap, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
+};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio_tungstenite::tungstenite::handshake::client::{Request, generate_key, generate_request};
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::http::{Fields, Start, first_line, read_head};
 use crate::jsonrpc::Limits;
 
-/// What every server adds to a client's key before it hashes it (1.3).
-const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// How much of a refusal's body is read for its first line, in bytes.
 const BODY: usize = 1 << 10;
 
@@ -30,19 +28,19 @@ pub enum HandshakeError {
     /// The peer speaks something else, or its HTTP is broken.
     #[error("{0}")]
     Http(&'static str),
-    /// The server said no.
+    /// The server refused.
     #[error("{status}: {why}")]
     Refused {
-        /// What it answered, such as `404 Not Found`.
+        /// Its status, such as `404 Not Found`.
         status: String,
-        /// The first line of its reasons, which may be empty.
+        /// The first line of its body, which may be empty.
         why: String,
     },
 }
 
 /// Opens a WebSocket over a connected stream, and returns what the server has sent behind its
 /// answer. `authority` is the host as the `Host` header has it, `target` the path and the query,
-/// `headers` what the server is told besides.
+/// `headers` what else is sent.
 ///
 /// # Errors
 /// When the server refuses, or does not speak the protocol.
@@ -56,20 +54,19 @@ pub async fn connect_stream<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut nonce = [0; 16];
-    SystemRandom::new()
-        .fill(&mut nonce)
-        .map_err(|_| io::Error::other("the system has no random numbers"))?;
-    let key = BASE64.encode(&nonce);
-    let mut request = format!(
-        "GET {target} HTTP/1.1\r\nHost: {authority}\r\nConnection: Upgrade\r\n\
-         Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n"
-    )
-    .into_bytes();
+    let mut request = Request::builder()
+        .uri(target)
+        .header(HOST, authority)
+        .header(CONNECTION, "Upgrade")
+        .header(UPGRADE, "websocket")
+        .header(SEC_WEBSOCKET_VERSION, "13")
+        .header(SEC_WEBSOCKET_KEY, generate_key())
+        .body(())
+        .map_err(io::Error::other)?;
     for (name, value) in headers {
-        request.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+        request.headers_mut().append(name, value.clone());
     }
-    request.extend(b"\r\n");
+    let (request, key) = generate_request(request).map_err(io::Error::other)?;
     stream.write_all(&request).await?;
     stream.flush().await?;
     let mut buffer = BytesMut::new();
@@ -88,27 +85,22 @@ where
     if !fields.lists("upgrade", "websocket") || !fields.lists("connection", "upgrade") {
         return Err(HandshakeError::Http("its 101 upgrades to something else"));
     }
-    if !only("sec-websocket-accept", &accept_key(key.as_bytes())) {
+    if !only("sec-websocket-accept", &derive_accept_key(key.as_bytes())) {
         return Err(HandshakeError::Http("its answer is not to our request"));
     }
-    let unasked = ["sec-websocket-extensions", "sec-websocket-protocol"];
-    if unasked.iter().any(|name| fields.all(name).next().is_some()) {
+    let unoffered = ["sec-websocket-extensions", "sec-websocket-protocol"];
+    if unoffered
+        .iter()
+        .any(|name| fields.all(name).next().is_some())
+    {
         let what = "it chose an extension or a protocol that was not offered";
         return Err(HandshakeError::Http(what));
     }
     Ok(buffer)
 }
 
-/// What a server answers to a client's key (1.3).
-#[must_use]
-pub fn accept_key(key: &[u8]) -> String {
-    let mut hash = Hash::new(&SHA1_FOR_LEGACY_USE_ONLY);
-    hash.update(key);
-    hash.update(GUID);
-    BASE64.encode(hash.finish().as_ref())
-}
-
-/// The first line of a refusal's body. It is only said to a person, so whatever fails here ends it.
+/// The first line of a refusal's body. It is only shown to a person, so
+/// that any fault here just ends it.
 async fn reason<S: AsyncRead + Unpin>(
     stream: &mut S,
     mut body: BytesMut,
@@ -126,18 +118,4 @@ async fn reason<S: AsyncRead + Unpin>(
         }
     }
     first_line(&body[..body.len().min(BODY)])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The example of RFC 6455, 1.3.
-    #[test]
-    fn the_accept_key_is_that_of_the_rfc() {
-        assert_eq!(
-            accept_key(b"dGhlIHNhbXBsZSBub25jZQ=="),
-            "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
-        );
-    }
 }

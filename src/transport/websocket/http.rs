@@ -1,6 +1,4 @@
 //! As much of HTTP/1.1 as opens a WebSocket: the server's head, bounded in bytes and in fields.
-//!
-//! Not here: what the head has to say (see `handshake`).
 
 use std::io;
 
@@ -100,7 +98,7 @@ fn owned(header: &Header<'_>) -> (String, Bytes) {
 }
 
 /// The first line of a text, for a person: at most 120 characters, none that a terminal would
-/// obey.
+/// act on.
 pub(super) fn first_line(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let line = text.lines().next().unwrap_or_default();

@@ -1,57 +1,154 @@
-//! A link of an open WebSocket: its two halves.
+//! The two halves of an open WebSocket, and the link that they make.
 //!
-//! Not here: how it was opened (see `handshake`), and what the halves do (see `ear`, `mouth`).
+//! Pings and the peer's close frame are answered by the receiving half, for the relay polls the
+//! sending half only when there is something to send. Both share the connection behind a lock.
+//!
+//! # Why
+//! **Code 1000, or none, is the end of a client that wants no more; any other end may be a break.**
+//! It is what the official SDKs send when a program closes its connection (TypeScript and Rust no
+//! code, Python and acpremote 1000), where over HTTP they send DELETE. A page that is reloaded sends
+//! 1001, a process that is killed nothing.
 
+use std::io;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
-use bytes::BytesMut;
+use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 
-use super::ear::{Ear, Hearing, Shared};
-use super::frame::Role;
-use super::mouth::Mouth;
-use super::voice::Voice;
-use crate::jsonrpc::Limits;
-use crate::transport::{Link, Peer, Setup};
+use super::connection::Connection;
+use crate::jsonrpc::framing::Cut;
+use crate::jsonrpc::{Frame, Limits};
+use crate::transport::{Farewell, FrameSink, FrameStream, Link, LinkError, Peer, Setup};
+
+/// Binary messages that are skipped before the link is closed with 1003.
+const BINARIES: u32 = 10;
+
+/// The receiving half of a WebSocket.
+#[derive(Debug)]
+pub struct Receiver<S> {
+    connection: Arc<Mutex<Connection<S>>>,
+    binaries: u32,
+}
+
+/// The sending half of a WebSocket.
+#[derive(Debug)]
+pub struct Sender<S>(Arc<Mutex<Connection<S>>>);
 
 /// Makes the two halves of an open WebSocket. `begun` is what was read behind the handshake.
 #[must_use]
-pub fn halves<R, W>(
-    reader: R,
-    writer: W,
-    begun: BytesMut,
-    role: Role,
-    limits: &Limits,
-) -> (Ear<R, W>, Mouth<R, W>)
+pub fn halves<S>(stream: S, begun: &[u8], role: Role, limits: &Limits) -> (Receiver<S>, Sender<S>)
 where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Unpin,
 {
-    let shared = Arc::new(Shared {
-        hearing: Mutex::new(Hearing::new(reader, begun, role, limits)),
-        voice: Mutex::new(Voice::new(writer, role)),
-    });
-    (Ear::new(shared.clone()), Mouth::new(shared, role))
+    let connection = Arc::new(Mutex::new(Connection::new(stream, begun, role, limits)));
+    let receiver = Receiver {
+        connection: connection.clone(),
+        binaries: 0,
+    };
+    (receiver, Sender(connection))
 }
 
 /// A link over an open WebSocket.
-pub(in crate::transport) fn link<R, W>(
-    (reader, writer): (R, W),
-    begun: BytesMut,
+pub(in crate::transport) fn link<S>(
+    stream: S,
+    begun: &[u8],
     role: Role,
     name: String,
     setup: &Setup,
 ) -> Link
 where
-    R: AsyncRead + Send + Unpin + 'static,
-    W: AsyncWrite + Send + Unpin + 'static,
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (rx, tx) = halves(reader, writer, begun, role, &setup.limits);
+    let (rx, tx) = halves(stream, begun, role, &setup.limits);
     Link {
         peer: Peer::remote(name, false),
         rx: Box::new(rx),
         tx: Box::new(tx),
         hold: Box::new(()),
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Receiver<S> {
+    /// The next message, text or binary. The relay itself takes only text.
+    pub fn poll_message(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<(Data, Bytes), LinkError>>> {
+        self.connection.lock().poll_next(cx)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> FrameStream for Receiver<S> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+        let mut connection = self.connection.lock();
+        loop {
+            let bytes = match ready!(connection.poll_next(cx)) {
+                Some(Ok((Data::Text, text))) => {
+                    return Poll::Ready(Some(Ok(Cut::Frame(Frame::new(text)))));
+                }
+                Some(Ok((_, message))) => message.len(),
+                Some(Err(fault)) => return Poll::Ready(Some(Err(fault))),
+                None => return Poll::Ready(None),
+            };
+            self.binaries += 1;
+            let count = self.binaries;
+            tracing::warn!(count, bytes, "a binary message was skipped");
+            if count >= BINARIES {
+                let what = "too many binary messages; only text is taken";
+                let fault = connection.refuse(CloseCode::Unsupported, what, cx);
+                return Poll::Ready(Some(Err(fault)));
+            }
+        }
+    }
+
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
+        self.connection.lock().poll_silence(true, cx)
+    }
+
+    fn ended_on_purpose(&self) -> bool {
+        self.connection.lock().is_orderly
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Sender<S> {
+    /// Gives a message of either kind, as `start_send` gives a frame.
+    ///
+    /// # Errors
+    /// When a text is not UTF-8, which the peer would have to answer with 1007 (RFC 6455, 8.1);
+    /// nothing is sent then.
+    pub fn start_message(&mut self, kind: Data, message: Bytes) -> Result<(), LinkError> {
+        if kind == Data::Text && simdutf8::basic::from_utf8(&message).is_err() {
+            return Err(LinkError::Io {
+                context: "sending a message that is not UTF-8",
+                source: io::ErrorKind::InvalidData.into(),
+            });
+        }
+        self.0.lock().start_send(kind, message)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> FrameSink for Sender<S> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        self.0.lock().poll_ready(cx)
+    }
+
+    fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
+        if frame.is_text() {
+            self.0.lock().start_send(Data::Text, frame.into_bytes())
+        } else {
+            self.start_message(Data::Text, frame.into_bytes())
+        }
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        self.0.lock().poll_flush(cx)
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>, why: Farewell) -> Poll<Result<(), LinkError>> {
+        self.0.lock().poll_close(why, cx)
     }
 }

@@ -1,20 +1,21 @@
 //! When a peer that sends nothing gets a ping, and when its connection counts as lost.
 //!
-//! Not here: how the ping is sent, and what is read (see `ear`).
-//!
 //! # Why
 //! **A peer that is not silent gets a pong (RFC 6455, 5.5.3).** Its ping may lie behind much that we
 //! have not received yet, or that we do not read because the other side is slow, and a peer like us
 //! would take us for lost. For the same reason our own time counts only while we read, and while
-//! the socket takes what we send: of a socket that is full, TCP decides (`Limits::silence`).
+//! the socket takes what we send: a socket that is full is judged by TCP (`Limits::silence`).
 
 use std::future::Future as _;
+use std::io;
 use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::transport::LinkError;
 
 /// Shortest interval: a timer that is always due would keep the task busy.
 const LEAST: Duration = Duration::from_millis(10);
@@ -23,7 +24,7 @@ const LEAST: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(super) struct Liveness {
     /// Time without a byte before a ping, and then for anything to come.
-    pub(super) interval: Duration,
+    interval: Duration,
     /// Bytes have come since the last look at the clock.
     pub(super) received: bool,
     /// A ping was sent, and nothing has come since.
@@ -75,5 +76,18 @@ impl Liveness {
         };
         timer.as_mut().reset(*since + interval);
         Poll::Ready(due)
+    }
+
+    /// What is reported of a connection that is lost.
+    pub(super) fn loss(&self) -> LinkError {
+        let silent = 2 * self.interval;
+        let what = format!(
+            "it was silent for {silent:?} and did not answer a ping; it hangs, or a tunnel, proxy \
+             or network on the way does. Check these and connect again"
+        );
+        LinkError::Io {
+            context: "waiting for the peer",
+            source: io::Error::new(io::ErrorKind::TimedOut, what),
+        }
     }
 }

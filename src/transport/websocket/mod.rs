@@ -1,43 +1,30 @@
-//! Frames over WebSockets: `ws://` and `wss://`, one JSON text in a text message, one message in
-//! a frame.
+//! Messages over WebSockets: `ws://` and `wss://`, one JSON text in a text message.
 //!
-//! `handshake` opens one as a client, over the little HTTP of `http`; clients of ours come in
-//! through `http::server`. `frame` is the protocol's
-//! frame and `assembly` makes messages of frames; neither knows a socket. `ear` and `mouth` are
-//! the halves of a link; `voice` is what they share; `liveness` decides when a silent peer gets a
-//! ping and when it is lost. Not here: TLS certificates (see `tls`), sockets (see `tcp`).
+//! tokio-tungstenite speaks the protocol; `connection` adds what it leaves to its user, over a
+//! `byte_stream` that follows its frames. `link` makes the halves of a link, `liveness` decides when
+//! a silent peer gets a ping and when it is lost. `handshake` and `http` open a connection as a
+//! client; connections to a listener come through `http::server`.
 //!
 //! # Why
+//! **No extension is negotiated.** Compression across messages of different trust leaks them, and
+//! costs memory for each connection.
 //!
-//! **The frame layer is ours.** Moving messages is this program's trade, and the library that was
-//! here before moves them for programs that keep them. It keeps the memory of the largest message
-//! for as long as the connection lives, copies large messages, and does not come in halves. RFC
-//! 6455 is short, and the Autobahn suite (`tests/peers`) judges what we make of it, in both roles.
-//!
-//! **An over-long message ends the connection with 1009.** The header of its frame shows it. To
-//! read it to its end first, as over TCP, would take for ever when 2^62 bytes are promised.
-//!
-//! **The ear answers pings.** The relay polls the mouth only when there is something to say; a
-//! pong that waited for that would be late for whoever asks whether we live.
+//! **An over-long message ends the connection with 1009.** The head of its frame shows it. To read
+//! it to its end first, as over TCP, would take for ever when 2^62 bytes are promised.
 
-mod assembly;
-mod ear;
-mod frame;
+mod byte_stream;
+mod connection;
 mod handshake;
 mod http;
 mod link;
 mod liveness;
-mod masks;
-mod mouth;
 mod transport;
-mod voice;
 
-pub use assembly::Kind;
-pub use ear::Ear;
-pub use frame::Role;
-pub use handshake::{HandshakeError, accept_key, connect_stream};
-pub use link::halves;
-pub use mouth::Mouth;
+pub use handshake::{HandshakeError, connect_stream};
+pub use link::{Receiver, Sender, halves};
+pub use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+pub use tokio_tungstenite::tungstenite::protocol::Role;
+pub use tokio_tungstenite::tungstenite::protocol::frame::coding::Data;
 
 pub(super) use link::link;
 pub(super) use transport::WebSocket;

@@ -1,12 +1,10 @@
-//! Connecting: sockets, TLS, the opening, and what is said when one of them fails.
-//!
-//! Not here: listening, which begins with HTTP (see `http::listen`).
+//! Connecting: sockets, TLS, the opening, and what is reported when one of them fails. Listening
+//! begins with HTTP (see `http::listen`).
 
 use hyper::StatusCode;
-use tokio::io::split;
 use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::protocol::Role;
 
-use super::frame::Role;
 use super::handshake::{HandshakeError, connect_stream};
 use super::link::link;
 use crate::transport::http;
@@ -43,7 +41,7 @@ impl Transport for WebSocket {
                     let opened =
                         connect_stream(&mut stream, &authority, path, headers, &setup.limits).await;
                     let begun = opened.map_err(|fault| not_opened(to, &fault))?;
-                    return Ok(link(stream.into_split(), begun, Role::Client, name, setup));
+                    return Ok(link(stream, &begun, Role::Client, name, setup));
                 };
                 let certified = tls::name(to, host)?;
                 let mut stream = connector
@@ -53,7 +51,7 @@ impl Transport for WebSocket {
                 let opened =
                     connect_stream(&mut stream, &authority, path, headers, &setup.limits).await;
                 let begun = opened.map_err(|fault| not_opened(to, &fault))?;
-                Ok(link(split(stream), begun, Role::Client, name, setup))
+                Ok(link(stream, &begun, Role::Client, name, setup))
             };
             let opened = timeout(within, open).await;
             opened.unwrap_or_else(|_| Err(failure::too_slow(to, "the handshake", within)))

@@ -12,10 +12,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use acp_relay::jsonrpc::Limits;
-use acp_relay::transport::websocket::{Kind, Role, halves};
-use bytes::BytesMut;
+use acp_relay::transport::websocket::{Data, Role, halves};
 use proptest::prelude::*;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, join};
 
 use crate::support::link::run;
 
@@ -25,7 +24,7 @@ const MAX: usize = 40_000;
 /// A message, how its peer cuts it, and the pings it puts in between.
 #[derive(Clone, Debug)]
 struct Told {
-    kind: Kind,
+    kind: Data,
     payload: Vec<u8>,
     /// Lengths of its frames; the last takes what is left.
     frames: Vec<usize>,
@@ -34,7 +33,7 @@ struct Told {
 }
 
 /// A message as it is received.
-type Heard = (Kind, Vec<u8>);
+type Heard = (Data, Vec<u8>);
 
 /// Gives what it has in chunks of these sizes, over and over, and takes whatever is written.
 struct Chunks {
@@ -102,8 +101,8 @@ impl Told {
     fn lay(&self, into: &mut Vec<u8>) {
         let mut rest = &self.payload[..];
         let mut opcode = match self.kind {
-            Kind::Text => 1,
-            Kind::Binary => 2,
+            Data::Text => 1,
+            _ => 2,
         };
         for length in &self.frames {
             let (now, later) = rest.split_at((*length).min(rest.len()));
@@ -135,7 +134,7 @@ fn hear(bytes: Vec<u8>, sizes: Vec<usize>) -> (Vec<Heard>, bool) {
             ..Limits::default()
         };
         let writer = Nowhere(Vec::new());
-        let (mut ear, _mouth) = halves(reader, writer, BytesMut::new(), Role::Server, &limits);
+        let (mut ear, _mouth) = halves(join(reader, writer), &[], Role::Server, &limits);
         let mut heard = Vec::new();
         loop {
             match poll_fn(|cx| ear.poll_message(cx)).await {
@@ -156,19 +155,19 @@ fn told() -> impl Strategy<Value = Told> {
     ];
     let frames = prop::collection::vec(prop_oneof![0_usize..5, 0_usize..50_000], 0..6);
     let ping = prop::option::of(prop::collection::vec(any::<u8>(), 0..126));
-    let kind = prop_oneof![Just(Kind::Text), Just(Kind::Binary)];
+    let kind = prop_oneof![Just(Data::Text), Just(Data::Binary)];
     (kind, length, any::<u8>(), frames, ping, any::<[u8; 4]>()).prop_map(
         |(kind, length, seed, frames, ping, key)| {
             let payload = match kind {
                 // Characters of one to four bytes, so that every cut falls into one sometimes.
-                Kind::Text => "aé€😀b"
+                Data::Text => "aé€😀b"
                     .chars()
                     .cycle()
                     .skip(usize::from(seed))
                     .take(length / 2)
                     .collect::<String>()
                     .into_bytes(),
-                Kind::Binary => vec![seed; length],
+                _ => vec![seed; length],
             };
             Told {
                 kind,

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use bytes::BytesMut;
 use data_encoding::BASE64;
 use hyper::body::Incoming;
 use hyper::header::{
@@ -17,7 +16,6 @@ use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto::upgrade::downcast;
-use tokio::io::split;
 use tokio_util::either::Either;
 
 use super::answer::{self, Answer};
@@ -28,7 +26,7 @@ use crate::transport::http::names;
 use crate::transport::http::port::caller::Guest;
 use crate::transport::http::port::credential::subprotocol;
 use crate::transport::http::port::socket::Socket;
-use crate::transport::websocket::{Role, accept_key, link};
+use crate::transport::websocket::{Role, derive_accept_key, link};
 
 /// Opens a WebSocket, or says why not.
 pub(super) fn upgrade(
@@ -82,7 +80,9 @@ fn judge<B>(request: &Request<B>) -> Result<String, Refusal> {
         return Err(Refusal::stranger(StatusCode::BAD_REQUEST, why));
     }
     match only(fields, &SEC_WEBSOCKET_KEY) {
-        Some(key) if BASE64.decode(key).is_ok_and(|nonce| nonce.len() == 16) => Ok(accept_key(key)),
+        Some(key) if BASE64.decode(key).is_ok_and(|nonce| nonce.len() == 16) => {
+            Ok(derive_accept_key(key))
+        }
         _ => {
             let why = "Sec-WebSocket-Key is not one Base64 text of 16 bytes";
             Err(Refusal::stranger(StatusCode::BAD_REQUEST, why))
@@ -99,12 +99,11 @@ async fn enter(service: Arc<Service>, upgraded: OnUpgrade, guest: Guest) {
         tracing::error!("a WebSocket's socket is not the one that was accepted");
         return;
     };
-    // A copy, so that the server's buffer is not held for a few bytes.
-    let begun = BytesMut::from(&parts.read_buf[..]);
+    let begun = &parts.read_buf[..];
     let (name, setup) = (guest.from.to_string(), &service.port.setup);
     let mut link = match parts.io.into_inner().stream {
-        Either::Left(stream) => link(stream.into_split(), begun, Role::Server, name, setup),
-        Either::Right(stream) => link(split(*stream), begun, Role::Server, name, setup),
+        Either::Left(stream) => link(stream, begun, Role::Server, name, setup),
+        Either::Right(stream) => link(*stream, begun, Role::Server, name, setup),
     };
     link.peer.principal = Some(guest.principal);
     link.peer.wanted_agent = guest.wanted_agent;

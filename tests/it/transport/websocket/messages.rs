@@ -64,8 +64,8 @@ fn binary_messages_are_passed_over_until_there_are_ten() {
 fn what_breaks_the_protocol_is_told_its_code() {
     let cases: [(&[u8], CloseCode); _] = [
         (b"\x81\x82\0\0\0\0\xc3\x28", CloseCode::Invalid),
-        // In mid-message, of which most has not come.
-        (b"\x01\xfe\x80\0\0\0\0\0\xc3\x28", CloseCode::Invalid),
+        // In a fragment; the rest of the message has not come.
+        (b"\x01\x82\0\0\0\0\xc3\x28", CloseCode::Invalid),
         // It ends within a character.
         (b"\x81\x81\0\0\0\0\xc3", CloseCode::Invalid),
         (b"\x83\x80\0\0\0\0", CloseCode::Protocol),
@@ -73,7 +73,11 @@ fn what_breaks_the_protocol_is_told_its_code() {
         (b"\x81\x02{}", CloseCode::Protocol),
         (b"\x80\x80\0\0\0\0", CloseCode::Protocol),
         (b"\x09\x80\0\0\0\0", CloseCode::Protocol),
-        (b"\x89\xfe\0\x7e\0\0\0\0", CloseCode::Protocol),
+        // Longer than a control frame may be.
+        (
+            &[&b"\x89\xfe\0\x7e\0\0\0\0"[..], &[0; 126]].concat(),
+            CloseCode::Protocol,
+        ),
         (b"\x01\x80\0\0\0\0\x81\x80\0\0\0\0", CloseCode::Protocol),
         (b"\x88\x81\0\0\0\0\x03", CloseCode::Protocol),
         (b"\x88\x82\0\0\0\0\x03\xed", CloseCode::Protocol),

@@ -1,0 +1,208 @@
+//! The byte stream under a `WebSocketStream`. It follows the lengths in the heads of incoming
+//! frames, reads ahead, and records what was written.
+//!
+//! It delays and changes nothing. `connection` asks it whether the library above holds part of a
+//! message, and whether one of the library's buffers may have grown.
+
+use std::future::Future as _;
+use std::io;
+use std::mem;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf as _, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
+
+/// The size of the library's read buffer, which it allocates at once and fills with zeros for each
+/// read, even one that finds nothing.
+pub(super) const READ_BUFFER: usize = 8 << 10;
+/// The most that is read at once while a peer sends faster than the read buffer is emptied.
+const AHEAD: usize = 64 << 10;
+
+/// A byte stream, and what has passed over it.
+#[derive(Debug)]
+pub(super) struct ByteStream<S> {
+    pub(super) io: S,
+    /// Longest message, in bytes.
+    max: u64,
+    /// The head of the next frame, as far as it is there.
+    head: [u8; 14],
+    head_length: usize,
+    /// Bytes of the current frame's payload that are still to come.
+    payload: u64,
+    /// The length of the fragmented message that is being received.
+    message: Option<u64>,
+    /// A frame was announced that makes its message longer than `max`; it is not read.
+    pub(super) is_too_long: bool,
+    ahead: BytesMut,
+    reads_ahead: bool,
+    /// Bytes received since they were last counted.
+    pub(super) received: usize,
+    /// Something has passed since this was last cleared.
+    pub(super) is_active: bool,
+    /// A buffer of the library may be larger than [`READ_BUFFER`].
+    pub(super) has_grown: bool,
+    /// Something was given to the library or written that was not flushed.
+    pub(super) is_unflushed: bool,
+    /// The socket did not take all that was written.
+    pub(super) is_blocked: bool,
+}
+
+impl<S> ByteStream<S> {
+    pub(super) fn new(io: S, max: usize) -> Self {
+        Self {
+            io,
+            max: max as u64,
+            head: [0; 14],
+            head_length: 0,
+            payload: 0,
+            message: None,
+            is_too_long: false,
+            ahead: BytesMut::new(),
+            reads_ahead: false,
+            received: 0,
+            is_active: false,
+            has_grown: false,
+            is_unflushed: false,
+            is_blocked: false,
+        }
+    }
+
+    /// The bytes that the library holds when it waits for more and holds no payload: those of a
+    /// head that is there in part.
+    pub(super) fn part_of_head(&self) -> Option<&[u8]> {
+        let holds_payload = self.payload > 0 || self.message.is_some() || !self.ahead.is_empty();
+        (!holds_payload).then(|| &self.head[..self.head_length])
+    }
+
+    /// Follows the frames in `bytes`. Returns how many bytes may be passed on: all, or those up to
+    /// the payload of a frame that is too long. So the same is reported however a stream is cut.
+    pub(super) fn follow(&mut self, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        while at < bytes.len() && !self.is_too_long {
+            let rest = &bytes[at..];
+            if self.payload > 0 {
+                let count = rest
+                    .len()
+                    .min(usize::try_from(self.payload).unwrap_or(usize::MAX));
+                self.payload -= count as u64;
+                at += count;
+                continue;
+            }
+            let missing = length_of(&self.head[..self.head_length]) - self.head_length;
+            let count = missing.min(rest.len());
+            self.head[self.head_length..][..count].copy_from_slice(&rest[..count]);
+            self.head_length += count;
+            at += count;
+            if self.head_length == length_of(&self.head[..self.head_length]) {
+                self.begin_frame();
+            }
+        }
+        self.received += at;
+        at
+    }
+
+    fn begin_frame(&mut self) {
+        self.head_length = 0;
+        let [first, second, long @ ..] = self.head;
+        let [a, b, c, d, e, f, g, h, ..] = long;
+        self.payload = match second & 0x7f {
+            126 => u64::from(u16::from_be_bytes([a, b])),
+            127 => u64::from_be_bytes([a, b, c, d, e, f, g, h]),
+            short => u64::from(short),
+        };
+        self.has_grown |= self.payload > READ_BUFFER as u64 / 2;
+        // Control frames lie between the fragments of a message.
+        if first & 0x08 == 0 {
+            let length = self.message.unwrap_or(0).saturating_add(self.payload);
+            self.is_too_long = length > self.max;
+            self.message = (first & 0x80 == 0).then_some(length);
+        }
+    }
+}
+
+/// The length of a frame's head, as far as it is known from its first bytes.
+const fn length_of(head: &[u8]) -> usize {
+    let &[_, second, ..] = head else {
+        return 2;
+    };
+    let mask = if second & 0x80 == 0 { 0 } else { 4 };
+    match second & 0x7f {
+        126 => 4 + mask,
+        127 => 10 + mask,
+        _ => 2 + mask,
+    }
+}
+
+impl<S: AsyncRead + Unpin> ByteStream<S> {
+    /// Reads into `buffer`; through `ahead` where the peer sends faster than that is emptied, but
+    /// for a long payload, which needs no second copy.
+    fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.ahead.is_empty() && self.reads_ahead && self.payload < AHEAD as u64 {
+            self.ahead.reserve(AHEAD);
+            // The future holds nothing between polls, so making one for each poll loses nothing.
+            ready!(pin!(self.io.read_buf(&mut self.ahead)).poll(cx))?;
+        } else if self.ahead.is_empty() {
+            ready!(Pin::new(&mut self.io).poll_read(cx, buffer))?;
+            self.reads_ahead = buffer.remaining() == 0;
+            return Poll::Ready(Ok(()));
+        }
+        let count = self.ahead.len().min(buffer.remaining());
+        buffer.put_slice(&self.ahead[..count]);
+        self.ahead.advance(count);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for ByteStream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.is_too_long {
+            return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+        }
+        let before = buffer.filled().len();
+        let Poll::Ready(read) = self.poll_fill(cx, buffer) else {
+            self.reads_ahead = false;
+            mem::take(&mut self.ahead);
+            return Poll::Pending;
+        };
+        let count = self.follow(&buffer.filled()[before..]);
+        buffer.set_filled(before + count);
+        self.is_active = true;
+        Poll::Ready(read)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for ByteStream<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
+        self.is_unflushed = true;
+        self.is_blocked = written.is_pending();
+        self.is_active = true;
+        // The library writes all of its buffer.
+        self.has_grown |= bytes.len() > READ_BUFFER;
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.io).poll_flush(cx);
+        self.is_blocked = flushed.is_pending();
+        self.is_unflushed &= !matches!(flushed, Poll::Ready(Ok(())));
+        flushed
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
