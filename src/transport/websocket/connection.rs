@@ -53,8 +53,7 @@ pub(super) struct Connection<S> {
     /// `None` only within [`Connection::renew`].
     stream: Option<WebSocketStream<ByteStream<S>>>,
     role: Role,
-    config: WebSocketConfig,
-    pub(super) state: State,
+    state: State,
     /// The peer has closed with code 1000, or none.
     pub(super) is_orderly: bool,
     /// What is still to be sent of a long message, and the opcode of its next fragment.
@@ -70,7 +69,7 @@ pub(super) struct Connection<S> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+enum State {
     Open,
     /// The peer broke the protocol and was sent a close frame; it cannot be followed any more.
     Broken,
@@ -97,7 +96,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Self {
             stream: Some(stream(io, begun, role, config)),
             role,
-            config,
             state: State::Open,
             is_orderly: false,
             unsent: None,
@@ -145,17 +143,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Received, LinkError>>> {
         while self.state == State::Open {
-            let received = match ready!(self.stream().poll_next_unpin(cx)) {
-                Some(Ok(Message::Text(text))) => Ok((Data::Text, text.into())),
-                Some(Ok(Message::Binary(bytes))) => Ok((Data::Binary, bytes)),
-                Some(Ok(Message::Close(close))) => return Poll::Ready(self.closed_by(close, cx)),
+            return Poll::Ready(match ready!(self.stream().poll_next_unpin(cx)) {
+                Some(Ok(Message::Text(text))) => Some(Ok((Data::Text, self.own(text.into())))),
+                Some(Ok(Message::Binary(bytes))) => Some(Ok((Data::Binary, self.own(bytes)))),
+                Some(Ok(Message::Close(close))) => self.closed_by(close, cx).map(Err),
                 Some(Ok(_)) => continue,
-                Some(Err(error)) => Err(error),
-                None => Err(Error::ConnectionClosed),
-            };
-            return Poll::Ready(match received {
-                Ok((kind, message)) => Some(Ok((kind, self.own(message)))),
-                Err(error) => self.fault(error, cx).map(Err),
+                Some(Err(error)) => self.fault(error, cx).map(Err),
+                None => self.fault(Error::ConnectionClosed, cx).map(Err),
             });
         }
         Poll::Ready(None)
@@ -178,49 +172,38 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         received
     }
 
-    /// The peer has closed; the library answers.
-    fn closed_by(
-        &mut self,
-        close: Option<CloseFrame>,
-        cx: &mut Context<'_>,
-    ) -> Option<Result<Received, LinkError>> {
+    /// The peer has closed; the library answers. Returns what is wrong with that.
+    fn closed_by(&mut self, close: Option<CloseFrame>, cx: &mut Context<'_>) -> Option<LinkError> {
         self.flush_control(cx);
-        let Some(CloseFrame { code, reason }) = close else {
-            self.is_orderly = true;
-            self.end(State::Ended);
-            return None;
+        let (code, reason) = match &close {
+            None => (CloseCode::Normal, ""),
+            Some(close) => (close.code, close.reason.as_str()),
         };
-        if (code, reason.as_str()) == BAD_CLOSE {
+        if (code, reason) == BAD_CLOSE {
             self.end(State::Broken);
-            return Some(Err(broken("a close frame holds no valid code")));
+            return Some(broken("a close frame holds no valid code"));
         }
         self.is_orderly = code == CloseCode::Normal;
         self.end(State::Ended);
         // A client's codes are its own business; a server's are all that tells why it goes.
         let is_server = self.role == Role::Client;
-        let complaint = is_server.then(|| parting::complaint(code.into(), reason.as_ref()));
-        complaint.flatten().map(Err)
+        parting::complaint(code.into(), reason.as_bytes()).filter(|_| is_server)
     }
 
     /// What ends the connection; `None` when the peer has just gone.
     fn fault(&mut self, error: Error, cx: &mut Context<'_>) -> Option<LinkError> {
-        let too_long = "a message is longer than --limit frame-from-network allows";
+        let is_too_long = self.io().is_too_long || matches!(error, Error::Capacity(_));
         let source = match error {
-            Error::ConnectionClosed | Error::AlreadyClosed => {
-                self.end(State::Ended);
-                return None;
+            _ if is_too_long => {
+                let what = "a message is longer than --limit frame-from-network allows";
+                return Some(self.refuse(CloseCode::Size, what, cx));
             }
-            Error::Io(_) if self.io().is_too_long => {
-                return Some(self.refuse(CloseCode::Size, too_long, cx));
-            }
-            Error::Capacity(_) => return Some(self.refuse(CloseCode::Size, too_long, cx)),
             Error::Utf8(_) => {
                 return Some(self.refuse(CloseCode::Invalid, "a text that is not UTF-8", cx));
             }
             // Several real peers go without a close frame.
-            Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
-                io::ErrorKind::UnexpectedEof.into()
-            }
+            Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)
+            | Error::ConnectionClosed => io::ErrorKind::UnexpectedEof.into(),
             Error::Protocol(error) => {
                 return Some(self.refuse(CloseCode::Protocol, &error.to_string(), cx));
             }
@@ -276,7 +259,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Takes a fresh stream after a second of silence, where a buffer has grown. Called while a
     /// read is pending.
     fn renew(&mut self, cx: &mut Context<'_>) -> bool {
-        let (role, config, io) = (self.role, self.config, self.io());
+        let (role, config) = (self.role, *self.stream().get_config());
+        let io = self.io();
         if !io.has_grown || io.is_unflushed || io.part_of_head().is_none() {
             return false;
         }
