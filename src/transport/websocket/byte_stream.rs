@@ -6,7 +6,6 @@
 
 use std::future::Future as _;
 use std::io::{self, Cursor};
-use std::mem;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
@@ -123,49 +122,42 @@ impl<S> ByteStream<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> ByteStream<S> {
-    /// Reads into `buffer`; through `ahead` where the peer sends faster than that is emptied, but
-    /// for a long payload, which needs no second copy.
-    fn poll_fill(
-        &mut self,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.ahead.is_empty() && self.reads_ahead && self.payload < AHEAD as u64 {
-            self.ahead.reserve(AHEAD);
-            // The future holds nothing between polls, so making one for each poll loses nothing.
-            ready!(pin!(self.io.read_buf(&mut self.ahead)).poll(cx))?;
-        } else if self.ahead.is_empty() {
-            ready!(Pin::new(&mut self.io).poll_read(cx, buffer))?;
-            self.reads_ahead = buffer.remaining() == 0;
-            return Poll::Ready(Ok(()));
-        }
-        let count = self.ahead.len().min(buffer.remaining());
-        buffer.put_slice(&self.ahead[..count]);
-        self.ahead.advance(count);
-        Poll::Ready(Ok(()))
-    }
-}
-
 impl<S: AsyncRead + Unpin> AsyncRead for ByteStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.is_too_long {
+        let this = &mut *self;
+        if this.is_too_long {
             return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
         }
         let before = buffer.filled().len();
-        let Poll::Ready(read) = self.poll_fill(cx, buffer) else {
-            self.reads_ahead = false;
-            mem::take(&mut self.ahead);
-            return Poll::Pending;
-        };
-        let count = self.follow(&buffer.filled()[before..]);
+        if this.ahead.is_empty() {
+            // A long payload needs no second copy.
+            let read = if this.reads_ahead && this.payload < AHEAD as u64 {
+                this.ahead.reserve(AHEAD);
+                // The future holds nothing between polls, so one for each poll loses nothing.
+                let read = pin!(this.io.read_buf(&mut this.ahead)).poll(cx);
+                read.map_ok(drop)
+            } else {
+                let read = Pin::new(&mut this.io).poll_read(cx, buffer);
+                this.reads_ahead = buffer.remaining() == 0;
+                read
+            };
+            if read.is_pending() {
+                this.reads_ahead = false;
+                this.ahead = BytesMut::new();
+            }
+            ready!(read)?;
+        }
+        let count = this.ahead.len().min(buffer.remaining());
+        buffer.put_slice(&this.ahead[..count]);
+        this.ahead.advance(count);
+        let count = this.follow(&buffer.filled()[before..]);
         buffer.set_filled(before + count);
-        self.is_active = true;
-        Poll::Ready(read)
+        this.is_active = true;
+        Poll::Ready(Ok(()))
     }
 }
 
