@@ -269,7 +269,7 @@ fn execute() -> ExitCode {
         }
     };
     if let Command::Serve(_) | Command::Connect(_) = &cli.command {
-        memory::give_back();
+        memory::limit_retention();
     }
     if let Command::Serve(args) = cli.command {
         // Before anything is started that could inherit the sockets.
@@ -315,9 +315,9 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
         && takes_a_command
         && word.is_some_and(|word| !word.starts_with('-'))
     {
-        let tip = "the agent's command goes after `--`: -- COMMAND ARGS…".to_owned();
-        let tips = ContextValue::StyledStrs(vec![tip.into()]);
-        error.insert(ContextKind::Suggested, tips);
+        let hint = "the agent's command goes after `--`: -- COMMAND ARGS…".to_owned();
+        let hints = ContextValue::StyledStrs(vec![hint.into()]);
+        error.insert(ContextKind::Suggested, hints);
     }
     error
 }
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn every_subcommand_teaches_by_examples_that_can_be_typed() {
+    fn every_subcommand_has_examples_that_parse() {
         let mut found = Vec::new();
         let command = Cli::command();
         helps(&command, &mut found);
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_the_readme_can_be_typed() {
+    fn readme_commands_parse() {
         let readme = include_str!("../../README.md");
         let mut lines = 0;
         for block in readme.split("```sh\n").skip(1) {
