@@ -190,9 +190,9 @@ async fn event(
     let (_, book) = viewer.book(&at.1).await?;
     let at: usize = read(query).number("i").ok_or_else(not_found)?;
     let line = blocking(move || {
-        let item = book.index().items.get(at).copied();
+        let item = book.content.index().items.get(at).copied();
         let item = item.ok_or(io::ErrorKind::NotFound)?;
-        book.span(&item, &item)
+        book.content.span(&item, &item)
     });
     ranged(line.await?, headers.get(RANGE))
 }
@@ -201,7 +201,7 @@ async fn event(
 async fn state(State(viewer): State<Viewer>, at: Place, query: RawQuery) -> Answer {
     let (name, book) = viewer.book(&at.1).await?;
     if let Some(known) = read(query).number::<u64>("after") {
-        let mut progress = book.progress();
+        let mut progress = book.content.progress();
         let news = progress.wait_for(|now| now.revision != known);
         // Without news the page gets what it had, and asks again.
         let _ = tokio::time::timeout(LONG_POLL, news).await;
