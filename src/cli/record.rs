@@ -315,9 +315,7 @@ impl RecorderFactory {
                 let _ = sender.send(outcome);
             }),
         };
-        let (recorder, remarks) = self
-            .writer
-            .open(plan)
+        let (recorder, remarks) = Recorder::open(&self.writer, plan)
             .map_err(|error| format!("{}: {error}", self.folder.display()))?;
         record_links(&remarks, client, agent);
         let capture = Arc::new(StderrCapture::new(remarks));
