@@ -41,6 +41,7 @@ mod exec;
 mod exit;
 mod launch;
 mod mark;
+mod process_id;
 mod program;
 mod reaper;
 mod stderr;
