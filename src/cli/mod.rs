@@ -14,8 +14,8 @@
 //! - `telemetry` starts the log, `stderr` writes it, `rate_limit` and `throttle` limit it,
 //!   `log_redaction` removes secrets from it, and `stderr_capture` records the stderr of agents.
 //! - `processes`, `memory`, `runtime`, `shutdown` and `state` are about the process: its children,
-//!   allocator, threads, signals and files; `random` is the system's random numbers. `console` is stdin and stdout of the subcommands that
-//!   carry no conversation.
+//!   allocator, threads, signals and files; `random` is the system's random numbers. `console` is
+//!   stdin and stdout of the subcommands that carry no conversation.
 //! - `findings` and `repairs` belong to `check`; `junit` and `inputs` to the subcommands that check
 //!   recordings.
 

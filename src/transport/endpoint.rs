@@ -3,16 +3,18 @@
 //! An [`Endpoint`] prints in the form in which it is parsed, so the address that a listener reports
 //! can be given to a connector. Parsing resolves no names and opens nothing.
 
+mod authority;
 mod http_endpoint;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 pub use http_endpoint::{DEFAULT_PATH, HttpEndpoint, HttpProtocol};
 
+use self::authority::{Bracketed, authority_parts, port_number};
 use super::replay::ReplayAddress;
 use crate::auth::origin::is_loopback_host;
 
@@ -203,7 +205,9 @@ impl FromStr for Endpoint {
             "replay" => ReplayAddress::parse(rest).map(Self::Replay),
             "memory" => Ok(Self::Memory(rest.to_owned())),
             lower => match HttpProtocol::from_scheme(lower) {
-                Some((manner, tls)) => http_endpoint::parse(manner, tls, rest).map(Self::Http),
+                Some((manner, tls)) => {
+                    http_endpoint::parse(manner, tls, rest, &expected(lower)).map(Self::Http)
+                }
                 None => return Err(unknown_scheme(given, scheme, rest)),
             },
         };
@@ -254,55 +258,6 @@ fn tcp(rest: &str) -> Result<Endpoint, String> {
     let (host, port) = authority_parts(authority, form)?;
     let port = port.ok_or_else(|| format!("the port is missing; {form}"))?;
     Ok(Endpoint::Tcp { host, port })
-}
-
-/// `HOST` or `HOST:PORT`, the host without its brackets.
-fn authority_parts(authority: &str, form: &str) -> Result<(String, Option<u16>), String> {
-    if authority.contains('@') {
-        return Err(format!("a user name (\"@\") is not taken; {form}"));
-    }
-    let (host, port) = if let Some(inner) = authority.strip_prefix('[') {
-        let (address, after) = inner
-            .split_once(']')
-            .ok_or_else(|| format!("the bracket is not closed; {form}"))?;
-        if address.parse::<Ipv6Addr>().is_err() {
-            return Err(format!("[{address}] is not an IPv6 address"));
-        }
-        match after.strip_prefix(':') {
-            None if after.is_empty() => (address, None),
-            None => return Err(format!("{after:?} follows the bracket; {form}")),
-            port => (address, port),
-        }
-    } else {
-        if authority.matches(':').count() > 1 {
-            return Err(format!("an IPv6 address needs brackets; {form}"));
-        }
-        match authority.split_once(':') {
-            Some((host, port)) => (named_host(host, form)?, Some(port)),
-            None => (named_host(authority, form)?, None),
-        }
-    };
-    let port = port.map(port_number).transpose()?;
-    Ok((host.to_owned(), port))
-}
-
-fn named_host<'a>(host: &'a str, form: &str) -> Result<&'a str, String> {
-    if host.is_empty() {
-        return Err(format!("the host is missing; {form}"));
-    }
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    if !host.bytes().all(plain) {
-        return Err(format!("{host:?} is not a host name; {form}"));
-    }
-    Ok(host)
-}
-
-fn port_number(port: &str) -> Result<u16, String> {
-    let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-    port.parse()
-        .ok()
-        .filter(|_| digits)
-        .ok_or_else(|| format!("{port:?} is not a port; expected a number from 0 to 65535"))
 }
 
 /// The expected form of an endpoint of `scheme`, for an error.
@@ -394,17 +349,4 @@ fn same_address(one: &str, other: &str) -> bool {
 
 fn hint(suggestion: Option<&str>) -> String {
     suggestion.map_or_else(String::new, |text| format!("; did you mean {text:?}?"))
-}
-
-/// A host in the form of a URL: IPv6 addresses in brackets.
-pub(super) struct Bracketed<'a>(pub(super) &'a str);
-
-impl fmt::Display for Bracketed<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.contains(':') {
-            write!(f, "[{}]", self.0)
-        } else {
-            f.write_str(self.0)
-        }
-    }
 }

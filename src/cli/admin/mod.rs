@@ -2,9 +2,9 @@
 //!
 //! Off by default (`serve --admin`), and only on this machine. `address` is where it listens,
 //! `address_file` how the user's other commands find it, `server` checks requests, `routes` answers
-//! them from the `shared` state and `report` is `/status`. `conversation_metrics` counts conversations, `gauge_source`
-//! reads the metrics of the program itself, and `client` queries a listener. `observe::metrics` has
-//! the metrics.
+//! them from the `shared` state and `report` is `/status`. `conversation_metrics` counts
+//! conversations, `gauge_source` reads the metrics of the program itself, and `client` queries a
+//! listener. `observe::metrics` has the metrics.
 //!
 //! # Why
 //!

@@ -1,9 +1,10 @@
 //! `acp-relay serve`: listens for clients and gives each an agent of its own.
 //!
-//! `args` is its command line; `command` starts and stops it. `plan` combines the command line and the configuration file into
-//! listeners and an `agent_pool`. `listening` keeps the listeners open and changes them on a
-//! reload; `accept_loop` accepts clients, and `server` finds each one its agent, or sends an error.
-//! `connection_limit` counts clients, and `systemd` notifies the service manager.
+//! `args` is its command line; `command` starts and stops it. `plan` combines the command line and
+//! the configuration file into listeners and an `agent_pool`. `listening` keeps the listeners open
+//! and changes them on a reload; `accept_loop` accepts clients, and `server` finds each one its
+//! agent, or sends an error. `connection_limit` counts clients, and `systemd` notifies the service
+//! manager.
 //!
 //! # Why
 //!

@@ -1,11 +1,11 @@
 //! The viewer: recordings in a browser.
 //!
 //! One page, embedded in the program, and a small server that sends it windows of a recording:
-//! [`mod@index`] knows the position of every event and its [`mod@findings`], [`mod@content`] is what
-//! has been read of a recording, [`mod@reader_thread`] follows it while it grows,
-//! [`mod@lint_thread`] lints, [`mod@search`] filters, [`mod@open_recording`] holds them together, and
-//! [`mod@rows`] encodes the rows for the page. [`mod@routes`] answers requests, [`mod@access`] admits them. The page is
-//! in `page/`, without a build step.
+//! [`mod@index`] knows the position of every event and its [`mod@findings`], [`mod@content`] is
+//! what has been read of a recording, [`mod@reader_thread`] follows it while it grows,
+//! [`mod@lint_thread`] lints, [`mod@search`] filters, [`mod@open_recording`] holds them together,
+//! and [`mod@rows`] encodes the rows for the page. [`mod@routes`] answers requests, [`mod@access`]
+//! admits them. The page is in `page/`, without a build step.
 //!
 //! # Why
 //!

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
@@ -14,8 +14,7 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::time::timeout;
 
 use super::active_run::ActiveRun;
-use super::agents::AgentContext;
-use super::link;
+use super::agent_context::AgentContext;
 use super::settings::ServedAgent;
 use crate::agent_connect::agent::AgentInfo;
 use crate::agent_connect::api_error::ApiError;
@@ -24,8 +23,11 @@ use crate::agent_connect::interrupt::AgentQuestion;
 use crate::agent_connect::messages;
 use crate::agent_connect::run_request::Permissions;
 use crate::agent_connect::uuid::Uuid;
-use crate::jsonrpc::Frame;
-use crate::transport::{IncomingLink, Worker};
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::{CloseReason, Frame};
+use crate::transport::{
+    FrameSink, FrameStream, IncomingLink, Link, LinkError, Peer, PeerKind, Worker,
+};
 
 /// The connection to one agent.
 pub(super) struct AgentConnection {
@@ -153,7 +155,7 @@ impl AgentConnection {
         let link = self.new_link();
         let arrival = IncomingLink {
             from: "agent-connect".to_owned(),
-            finish: Box::pin(std::future::ready(Ok(link::open(self.clone(), link)))),
+            finish: Box::pin(std::future::ready(Ok(self::link(self.clone(), link)))),
             worker: Worker::current(),
         };
         let closed = |_| ApiError::unavailable("the relay is shutting down");
@@ -384,6 +386,93 @@ impl State {
     }
 }
 
+/// Yields the frames for the agent.
+struct Receiver {
+    conn: Arc<AgentConnection>,
+    id: LinkId,
+}
+
+/// Accepts the frames of the agent.
+struct Sender {
+    conn: Arc<AgentConnection>,
+    id: LinkId,
+}
+
+/// A link on which this process is the client. Frames given to its sink are handled at once; its
+/// stream yields the frames for the agent.
+fn link(conn: Arc<AgentConnection>, id: LinkId) -> Link {
+    let wanted_agent = conn.config.name.as_deref().map(Arc::from);
+    Link {
+        peer: Peer {
+            name: "agent-connect".to_owned(),
+            half_close: true,
+            kind: PeerKind::Internal,
+            // It carries the threads of many clients; each request is authorised on its own.
+            principal: None,
+            wanted_agent,
+        },
+        rx: Box::new(Receiver {
+            conn: conn.clone(),
+            id,
+        }),
+        tx: Box::new(Sender { conn, id }),
+        guard: Box::new(()),
+    }
+}
+
+impl FrameStream for Receiver {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
+        let mut state = self.conn.state();
+        if !state.is_current(self.id) || !state.open {
+            return Poll::Ready(None);
+        }
+        if let Some(frame) = state.queue.pop_front() {
+            return Poll::Ready(Some(Ok(Decoded::Frame(frame))));
+        }
+        if state.ended {
+            return Poll::Ready(None);
+        }
+        state.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl FrameSink for Sender {
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
+        self.conn.receive(self.id, &frame);
+        Ok(())
+    }
+
+    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(
+        &mut self,
+        _cx: &mut Context<'_>,
+        _why: CloseReason,
+    ) -> Poll<Result<(), LinkError>> {
+        self.conn.close_link(self.id);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        self.conn.close_link(self.id);
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.conn.close_link(self.id);
+    }
+}
+
 impl std::fmt::Debug for AgentConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Line")
@@ -394,8 +483,6 @@ impl std::fmt::Debug for AgentConnection {
 
 #[cfg(test)]
 mod tests {
-    use std::task::Context;
-
     use futures_util::FutureExt as _;
     use futures_util::future::join_all;
     use tokio::sync::mpsc;

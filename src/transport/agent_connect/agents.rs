@@ -3,36 +3,20 @@
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 use super::agent_connection::AgentConnection;
+use super::agent_context::AgentContext;
 use super::settings::ServedAgent;
 use crate::agent_connect::agent::AgentInfo;
 use crate::agent_connect::api_error::ApiError;
 use crate::agent_connect::route::AgentRef;
-use crate::agent_connect::run_request::Permissions;
 use crate::agent_connect::uuid::Uuid;
 use crate::auth::{ONLY_AGENT, Principal};
-use crate::jsonrpc::Limits;
-use crate::transport::IncomingLink;
 
 /// The connections to the served agents.
 pub(super) struct AgentConnections {
     pub(super) context: Arc<AgentContext>,
     conns: RwLock<Vec<Arc<AgentConnection>>>,
-}
-
-/// The context of all connections.
-pub(super) struct AgentContext {
-    /// The URL of the service.
-    pub(super) base: String,
-    /// The answer to permission requests for clients that cannot be asked.
-    pub(super) default_permission: Permissions,
-    pub(super) limits: Arc<Limits>,
-    pub(super) arrivals: mpsc::Sender<IncomingLink>,
-    /// Cancelled when no more links may be opened.
-    pub(super) closing: CancellationToken,
 }
 
 /// The client of a request.

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use hyper::Request;
 use hyper::body::Incoming;
 
-use super::agents::{AgentConnections, AgentContext};
+use super::agent_context::AgentContext;
+use super::agents::AgentConnections;
 use super::hub::{Hub, now};
 use super::response::{EventBody, RestResponse};
 use super::routes::{self, RestService};

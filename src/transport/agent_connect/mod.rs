@@ -3,10 +3,10 @@
 //!
 //! `listen` binds a port; `routes` answers requests from `hub`, `threads` and `start`, as long as
 //! the client has an access `permit`. `agents` are the served agents; each has an
-//! `agent_connection`, the ACP client, whose link is in `link`: one link carries all threads of an
-//! agent. `active_thread` is a thread in use, `active_run` a run that has not ended; `perform`
-//! executes it, `stream` sends its events, `webhook` its status. `store` is the database. The
-//! protocol itself is in the module `agent_connect`.
+//! `agent_connection`, the ACP client, with its link: one link carries all threads of an agent.
+//! `active_thread` is a thread in use, `active_run` a run that has not ended; `perform` executes
+//! it, `stream` sends its events, `webhook` its status. `store` is the database. The protocol
+//! itself is in the module `agent_connect`.
 //!
 //! # Decisions
 //!
@@ -24,9 +24,9 @@
 mod active_run;
 mod active_thread;
 mod agent_connection;
+mod agent_context;
 mod agents;
 mod hub;
-mod link;
 mod listen;
 mod perform;
 mod permit;

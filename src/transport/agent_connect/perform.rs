@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::active_run::ActiveRun;
+use super::active_run::{ActiveRun, RunFailure};
 use super::active_thread::{ActiveThread, OpenSession};
 use super::hub::{Hub, now};
 use super::store;
@@ -16,9 +16,6 @@ use crate::agent_connect::messages;
 use crate::agent_connect::record::{RunOutcome, RunRecord, RunStatus, TurnRecord};
 use crate::agent_connect::run_request::text_block;
 use crate::jsonrpc::reply;
-
-/// Why a run failed: a JSON-RPC code and a message.
-pub(super) type RunFailure = (i64, String);
 
 /// Executes a run to its end and stores the outcome.
 pub(super) async fn perform(

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::agents::Requester;
-use super::routes::RestService;
 use crate::agent_connect::api_error::ApiError;
 use crate::auth::{Gate, Principal};
 use crate::transport::clock;
+use crate::transport::http::port::Port;
 
 /// The access of an authenticated client.
 pub(super) struct AccessPermit {
@@ -22,12 +22,12 @@ pub(super) struct AccessPermit {
 }
 
 impl AccessPermit {
-    pub(super) fn new(service: &RestService, requester: &Requester) -> Self {
+    pub(super) fn new(port: &Port, requester: &Requester) -> Self {
         Self {
-            gate: service.port.rules().gate.clone(),
+            gate: port.rules().gate.clone(),
             principal: requester.principal.clone(),
-            recheck: service.port.limits.recheck,
-            keepalive: service.port.limits.http_keepalive,
+            recheck: port.limits.recheck,
+            keepalive: port.limits.http_keepalive,
         }
     }
 

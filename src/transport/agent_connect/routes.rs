@@ -232,7 +232,7 @@ async fn start_run(
     let hub = &service.hub;
     let (run, live) = start(hub, requester, thread, parts.json()?).await?;
     let to_cancel = live.request.cancel_on_disconnect.then(|| live.clone());
-    let permit = AccessPermit::new(service, requester);
+    let permit = AccessPermit::new(&service.port, requester);
     let answer = match reply {
         StartReply::Show => response::json(&run.to_json()),
         StartReply::Wait => {
@@ -268,7 +268,7 @@ async fn run_action(
 ) -> Result<RestResponse, ApiError> {
     let hub = &service.hub;
     let empty = || response::empty(StatusCode::NO_CONTENT);
-    let permit = AccessPermit::new(service, requester);
+    let permit = AccessPermit::new(&service.port, requester);
     let settled = async |default| {
         let max_wait = parts.max_wait(default)?;
         permit.while_valid(hub.wait_settled(at, max_wait)).await

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
+use super::active_run::RunFailure;
 use super::active_thread::{OpenSession, ThreadSession};
 use super::agent_connection::AgentConnection;
 use super::agents::Requester;
 use super::hub::{Hub, new_uuid, now};
-use super::perform::RunFailure;
 use super::store;
 use crate::agent_connect::api_error::ApiError;
 use crate::agent_connect::fields::RequestFields;

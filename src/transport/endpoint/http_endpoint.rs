@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Bracketed, authority_parts, expected};
+use super::authority::{Bracketed, authority_parts};
 
 /// Path of a URL without a path.
 pub const DEFAULT_PATH: &str = "/acp";
@@ -88,8 +88,13 @@ impl fmt::Display for HttpEndpoint {
     }
 }
 
-/// Parses the text after the scheme and its colon.
-pub(super) fn parse(protocol: HttpProtocol, tls: bool, rest: &str) -> Result<HttpEndpoint, String> {
+/// Parses the text after the scheme and its colon; `form` is the expected form, for an error.
+pub(super) fn parse(
+    protocol: HttpProtocol,
+    tls: bool,
+    rest: &str,
+    form: &str,
+) -> Result<HttpEndpoint, String> {
     let mut endpoint = HttpEndpoint {
         protocol,
         tls,
@@ -97,7 +102,6 @@ pub(super) fn parse(protocol: HttpProtocol, tls: bool, rest: &str) -> Result<Htt
         port: 0,
         path: String::new(),
     };
-    let form = &expected(endpoint.scheme());
     let rest = rest.strip_prefix("//").ok_or(form)?;
     if rest.contains('?') {
         return Err(format!("a query (\"?\") is not taken; {form}"));

@@ -14,8 +14,9 @@ use std::time::Duration;
 use super::child_table::Agent;
 use super::exit::ExitSlot;
 use super::mark::{Mark, MarkGuard};
+use super::process_id::ProcessId;
 use super::reaper::reaper;
-use super::tree::{self, ProcessId};
+use super::tree;
 use crate::transport::StopStep;
 
 /// A child that is being started.

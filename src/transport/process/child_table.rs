@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::exit::{ExitSlot, to_exit};
 use super::mark::Mark;
-use super::tree::{self, ProcessId};
+use super::process_id::ProcessId;
+use super::tree;
 use super::watchdog::Watchdog;
 use crate::transport::{Exit, StopStep};
 

@@ -14,7 +14,7 @@
 use std::fs::File;
 use std::io::Read;
 
-use super::tree::ProcessId;
+use super::process_id::ProcessId;
 #[cfg(target_os = "linux")]
 pub(super) use linux::MarkGuard;
 

@@ -10,8 +10,8 @@
 //! - [`launch`] is its working directory and environment;
 //! - [`program`] checks that it can be started, and explains why not;
 //! - [`stderr`] reads its stderr;
-//! - [`tree`] finds its descendants and signals exactly those; [`walk`] searches only below the
-//!   relay;
+//! - [`process_id`] is one process; [`tree`] finds the descendants of one and signals exactly those;
+//!   [`walk`] searches only below the relay;
 //! - [`mark`] makes its descendants recognizable, even when they have lost their parents;
 //! - [`agents`] is the interface to the thread that reaps agents, ends whole trees and reaps
 //!   orphans: [`reaper`], whose list is [`child_table`];
@@ -41,6 +41,7 @@ mod exec;
 mod exit;
 mod launch;
 mod mark;
+mod process_id;
 mod program;
 mod reaper;
 mod stderr;

@@ -23,7 +23,8 @@ use tokio::time::sleep;
 
 use super::child_table::{Agent, ChildTable};
 use super::mark::Mark;
-use super::tree::{self, ProcessId, ProcessTree};
+use super::process_id::{self, ProcessId};
+use super::tree::{self, ProcessTree};
 use crate::transport::StopStep;
 
 /// Shortest time between two searches for orphans while agents live.
@@ -278,7 +279,7 @@ impl Reaper {
                 if table.is_abandoned(id, mark) {
                     orphans.push(id);
                 }
-            } else if let Some(pid) = tree::to_pid(id.pid) {
+            } else if let Some(pid) = process_id::to_pid(id.pid) {
                 // A zombie child: the call does not block, and no other process has the number.
                 let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
             }
@@ -321,7 +322,7 @@ fn terminate_tree(id: ProcessId, reaped: bool, root: Option<u32>) {
 
 /// Signals the group of a child that is not reaped yet, so that the number is still its own.
 fn signal_group(id: ProcessId, reaped: bool, signal: Signal) {
-    if let (Some(group), false) = (tree::to_pid(id.pid), reaped) {
+    if let (Some(group), false) = (process_id::to_pid(id.pid), reaped) {
         let _ = rustix::process::kill_process_group(group, signal);
     }
 }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, read_dir};
 use std::io::{self, Read};
 
-use super::tree::{Entry, lookup};
+use super::process_id::{Entry, lookup};
 
 /// How many walks there are at most.
 const WALKS: usize = 4;

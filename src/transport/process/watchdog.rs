@@ -27,7 +27,8 @@ use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::mark::Mark;
-use super::tree::{self, ProcessId, ProcessTree};
+use super::process_id::ProcessId;
+use super::tree::{self, ProcessTree};
 
 /// The first argument that makes the executable of the relay run as the watchdog.
 pub const SUBCOMMAND: &str = "__watchdog";

@@ -1,8 +1,9 @@
 //! The Agent Connect client: a link to an ACP agent in this process, which forwards to a REST
 //! server.
 //!
-//! `connect` opens the link, whose halves are in `link`. `agent` handles the client's messages:
-//! sessions are `threads`, a prompt is a `turn`, and the paths of its run are in `run`.
+//! `connect` opens the link, whose halves are in `link`. `dispatch` handles the client's
+//! messages to the `agent`: a `session` is one of the `threads`, a prompt is a `turn`, and the paths
+//! of its run are in `run`.
 //! `find_agent` finds the agent's descriptor, and `server` sends the HTTP requests, with the client
 //! of `transport::http`. The protocol itself is in the module `agent_connect::remote`.
 //!
@@ -18,10 +19,12 @@
 
 mod agent;
 mod connect;
+mod dispatch;
 mod find_agent;
 mod link;
 mod run;
 mod server;
+mod session;
 mod threads;
 mod turn;
 

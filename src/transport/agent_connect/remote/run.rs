@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::agent::RemoteSession;
 use super::server::{RemoteResponse, RemoteServer, is_absent, segment};
+use super::session::RemoteSession;
 use crate::agent_connect::remote::descriptor::{Descriptor, Generation};
 use crate::agent_connect::remote::error::RemoteError;
 use crate::agent_connect::remote::graph;

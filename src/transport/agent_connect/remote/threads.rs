@@ -5,8 +5,9 @@ use std::sync::Arc;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Value, json};
 
-use super::agent::{RemoteAgent, RemoteSession};
+use super::agent::RemoteAgent;
 use super::server::segment;
+use super::session::RemoteSession;
 use crate::agent_connect::remote::descriptor::{Descriptor, Generation};
 use crate::agent_connect::remote::error::RemoteError;
 use crate::agent_connect::remote::{run_event, sent_content};

@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::agent::{RemoteAgent, RemoteSession};
+use super::agent::RemoteAgent;
 use super::run::RemoteRun;
+use super::session::RemoteSession;
 use super::threads::{key_required, session_id};
 use crate::agent_connect::remote::descriptor::Generation;
 use crate::agent_connect::remote::error::RemoteError;

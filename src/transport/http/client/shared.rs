@@ -2,8 +2,8 @@
 //! of the link.
 
 use std::io;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,15 +18,12 @@ use super::answer::{self, Refusal};
 use super::http_client::HttpClient;
 use super::queue::Queue;
 use super::sessions::{self, Session, Sessions};
-use super::stream;
 use crate::jsonrpc::IdBuf;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::reply::{self, Reason};
 use crate::transport::http::names::{CONNECTION, SESSION};
 use crate::transport::{Endpoint, LinkError, open_error};
 
-/// Streams of sessions that may be open at a time. Over HTTP/1.1 each is a connection.
-const MAX_STREAMS: usize = 256;
 /// How long a message waits for the stream on which its answer will come. Some servers send the
 /// head of a stream only with its first event.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(2);
@@ -132,27 +129,6 @@ impl Shared {
             }
         }
         headers
-    }
-
-    /// Opens a session's stream unless there is one; `None` when there are too many.
-    pub(super) fn open_stream(
-        self: &Arc<Self>,
-        session: &Session,
-    ) -> Option<watch::Receiver<bool>> {
-        if matches!(self.api, Api::Elephant) || sessions::header(session).is_none() {
-            return Some(watch::channel(true).1);
-        }
-        let mut sessions = self.sessions();
-        if let Some(opened) = sessions.streams.get(session) {
-            return Some(opened.clone());
-        }
-        if sessions.streams.len() >= MAX_STREAMS {
-            return None;
-        }
-        let (ready, opened) = watch::channel(false);
-        sessions.streams.insert(Arc::clone(session), opened.clone());
-        stream::spawn(self, Some(Arc::clone(session)), ready);
-        Some(opened)
     }
 
     /// Sends an error to the client for a request that failed here.

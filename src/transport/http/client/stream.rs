@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::answer::Refusal;
 use super::http_client::NoResponse;
 use super::sessions::{self, Session};
-use super::shared::Shared;
+use super::shared::{Api, Shared};
 use super::sse::{SseEvent, SseReader};
 use crate::jsonrpc::framing::{Decoded, too_long};
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
@@ -31,6 +31,8 @@ use crate::transport::http::content::{self, is_type};
 use crate::transport::http::names::{self, CLOSE};
 use crate::transport::{LinkError, closing};
 
+/// Streams of sessions that may be open at a time. Over HTTP/1.1 each is a connection.
+const MAX_STREAMS: usize = 256;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How long a server may take for the head of a stream.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -89,6 +91,29 @@ pub(super) enum Opened {
     Later(String, Option<Duration>),
     /// Nothing listens there.
     Refused(String),
+}
+
+impl Shared {
+    /// Opens a session's stream unless there is one; `None` when there are too many.
+    pub(super) fn open_stream(
+        self: &Arc<Self>,
+        session: &Session,
+    ) -> Option<watch::Receiver<bool>> {
+        if matches!(self.api, Api::Elephant) || sessions::header(session).is_none() {
+            return Some(watch::channel(true).1);
+        }
+        let mut sessions = self.sessions();
+        if let Some(opened) = sessions.streams.get(session) {
+            return Some(opened.clone());
+        }
+        if sessions.streams.len() >= MAX_STREAMS {
+            return None;
+        }
+        let (ready, opened) = watch::channel(false);
+        sessions.streams.insert(Arc::clone(session), opened.clone());
+        spawn(self, Some(Arc::clone(session)), ready);
+        Some(opened)
+    }
 }
 
 /// Opens a stream and passes on its events, in a task that ends with the link.

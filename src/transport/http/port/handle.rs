@@ -6,10 +6,10 @@ use hyper::{Request, StatusCode, Version};
 use tokio::task::yield_now;
 
 use super::answer::{self, Answer, Content};
-use super::bind::Port;
 use super::caller::{AuthenticatedClient, Caller};
 use super::credentials::authenticate;
 use super::refusal::{Refusal, Why};
+use super::shared::Port;
 use crate::auth::{CHALLENGE, PROOF};
 use crate::transport::{OpenError, OpenErrorKind};
 

@@ -23,8 +23,8 @@ use tokio::time::{sleep, timeout};
 use tokio_util::either::Either;
 
 use super::answer::{Answer, BodyStream};
-use super::bind::Port;
 use super::caller::Caller;
+use super::shared::Port;
 use super::socket::Socket;
 use super::unauthenticated::UnauthenticatedSockets;
 use crate::auth::RejectReason;

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::repeats::Repeats;
 use super::routing::Routing;
 use super::streams::{Delivery, Lease, Opening, StreamError, Streams};
-use super::turn::Turns;
+use super::turns::Turns;
 use crate::auth::Principal;
 use crate::jsonrpc::{CloseReason, Frame, IdBuf, Limits};
 use crate::transport::Worker;

@@ -13,6 +13,7 @@ use hyper::{Method, Request, StatusCode};
 
 use super::answer::{self, Answer};
 use super::connection::Connection;
+use super::elephant_route::Route;
 use super::events::EventStream;
 use super::inbound::Accepted;
 use super::post::{check_type, parse};
@@ -25,24 +26,6 @@ use crate::transport::http::port::caller::AuthenticatedClient;
 
 /// Longest name of a client, in bytes.
 const MAX_CLIENT_ID: usize = 256;
-
-/// One of the routes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Route {
-    Rpc,
-    Sse,
-}
-
-impl Route {
-    /// The route of the rest of a path, after the endpoint's path.
-    pub(super) fn of(rest: &str) -> Option<Self> {
-        match rest {
-            "/rpc" => Some(Self::Rpc),
-            "/sse" => Some(Self::Sse),
-            _ => None,
-        }
-    }
-}
 
 /// Answers a request to one of the routes.
 pub(super) async fn answer(

@@ -37,6 +37,7 @@ mod answer;
 mod connection;
 mod connections;
 mod elephant;
+mod elephant_route;
 mod events;
 mod get;
 mod inbound;
@@ -51,6 +52,7 @@ mod service;
 mod stream;
 mod streams;
 mod turn;
+mod turns;
 mod upgrade;
 mod worker_choice;
 

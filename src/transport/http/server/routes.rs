@@ -11,6 +11,7 @@ use tokio::task::yield_now;
 
 use super::answer::{self, Answer};
 use super::connection::Departure;
+use super::elephant_route::Route;
 use super::get::get;
 use super::post::{post, single};
 use super::refusal::{METHODS, Refusal};
@@ -79,7 +80,7 @@ async fn route(
     let path = request.uri().path();
     let route = path.strip_prefix(&*service.port.at.path);
     let route = route.filter(|_| service.has_elephant());
-    let route = route.and_then(elephant::Route::of);
+    let route = route.and_then(Route::of);
     let is_served = service.has_http() || service.only_websockets();
     let rules = service.port.rules();
     let agent = match route {

@@ -6,7 +6,7 @@ use hyper::header::HeaderValue;
 
 use super::connection::Connection;
 use super::connections::Connections;
-use super::elephant;
+use super::elephant_route::Route;
 use super::link::link;
 use super::refusal::Refusal;
 use crate::transport::HttpProtocol;
@@ -34,7 +34,7 @@ impl AcpService {
     pub(in crate::transport::http) fn serves(&self, path: &str) -> bool {
         let below = path.strip_prefix(&*self.port.at.path);
         let elephant = below.filter(|_| self.has_elephant());
-        self.is_endpoint(path) || elephant.and_then(elephant::Route::of).is_some()
+        self.is_endpoint(path) || elephant.and_then(Route::of).is_some()
     }
 
     /// Whether the official endpoint, or one for a named agent, is at `path`.

@@ -4,7 +4,6 @@
 //! answered. They are served in tasks of their own, and only the order in which their heads came is
 //! the order in which they were sent: it is recorded before anything is awaited.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,13 +15,6 @@ use super::connection::Connection;
 /// for as long as that may take.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
-/// The turns that have not passed.
-#[derive(Debug, Default)]
-pub(super) struct Turns {
-    open: BTreeSet<u64>,
-    next: u64,
-}
-
 /// One message's turn, which passes when this is dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
@@ -33,12 +25,7 @@ pub(super) struct Turn {
 impl Turn {
     /// A turn behind all others.
     pub(super) fn after_all(connection: Arc<Connection>) -> Self {
-        let mut state = connection.state();
-        let turns = &mut state.turns;
-        let number = turns.next;
-        turns.next += 1;
-        turns.open.insert(number);
-        drop(state);
+        let number = connection.state().turns.add();
         Self { connection, number }
     }
 
@@ -49,7 +36,7 @@ impl Turn {
                 let room = self.connection.has_room.notified();
                 tokio::pin!(room);
                 room.as_mut().enable();
-                if self.connection.state().turns.open.first() == Some(&self.number) {
+                if self.connection.state().turns.is_first(self.number) {
                     return;
                 }
                 room.await;
@@ -62,7 +49,7 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.connection.state().turns.open.remove(&self.number);
+        self.connection.state().turns.remove(self.number);
         self.connection.has_room.notify_waiters();
     }
 }
