@@ -364,7 +364,6 @@ fn the_visible_top_level_is_fixed() {
         "LICENSE",
         "README.md",
         "mappings",
-        "packaging",
         "src",
         "tests",
     ];

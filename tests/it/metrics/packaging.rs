@@ -9,7 +9,7 @@ use acp_relay::observe::metrics::{CATALOGUE, Metric, Type};
 fn read(path: &str) -> String {
     fs::read_to_string(
         Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("packaging")
+            .join("src/assets")
             .join(path),
     )
     .unwrap()
@@ -43,7 +43,7 @@ fn the_documented_list_is_the_one_of_the_program() {
     let page = read("prometheus/METRICS.md");
     assert!(
         page == Metric::page(),
-        "write this into packaging/prometheus/METRICS.md:\n{}",
+        "write this into src/assets/prometheus/METRICS.md:\n{}",
         Metric::page()
     );
 }
