@@ -17,8 +17,8 @@ use super::common::Common;
 use super::door::DoorArgs;
 use super::telemetry::{self, LogArgs};
 use super::{
-    agents, check, config, connect, console, demo, dialect, discretion, endpoints, examples, exit,
-    inspect, limits, listeners, memory, processes, replay, serve, shell, status, stderr, token,
+    agents, assets, check, config, connect, console, demo, dialect, discretion, endpoints, examples, exit,
+    inspect, limits, listeners, manual, memory, processes, replay, serve, shell, status, stderr, token,
     top,
 };
 use crate::transport::Endpoint;
@@ -61,8 +61,11 @@ const LAST_LINES: Duration = Duration::from_millis(500);
 /// transport, byte for byte.
 #[derive(Debug, Parser)]
 #[command(name = "acp-relay", version = env!("VERSION"), long_version = VERSION)]
-#[command(styles = STYLES, after_help = EXAMPLES)]
-#[command(after_long_help = format!("{}\n\n{}\n\n{EXAMPLES}", endpoints::help(), limits::help()))]
+#[command(styles = STYLES, after_help = format!("{}\n\n{EXAMPLES}", manual::topics()))]
+#[command(after_long_help = format!(
+    "{}\n\n{}\n\n{}\n\n{EXAMPLES}", manual::topics(), endpoints::help(), limits::help()
+))]
+#[command(disable_help_subcommand = true)]
 struct Cli {
     #[command(flatten)]
     log: LogArgs,
@@ -115,6 +118,12 @@ enum Command {
     /// Run a complete turn through two relays, with an embedded agent and client
     #[command(after_help = examples::DEMO)]
     Demo(demo::Demo),
+    /// Show this help, the help of a subcommand, or a page of the manual
+    #[command(after_help = manual::EXAMPLES)]
+    Help(manual::Help),
+    /// List and print the files for service managers and monitoring that the program contains
+    #[command(after_help = assets::EXAMPLES)]
+    Assets(assets::AssetsArgs),
     /// Print the completion script of a shell
     #[command(after_help = shell::COMPLETIONS)]
     Completions(shell::Completions),
@@ -297,6 +306,8 @@ fn obey() -> ExitCode {
         Command::Health(args) => status::health(&args),
         Command::Top(args) => top::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Help(args) => manual::run(&args, command),
+        Command::Assets(args) => assets::run(&args),
         Command::Completions(args) => shell::completions(&args, Cli::command()),
         Command::Man(args) => shell::manual(&args, Cli::command()),
     }
@@ -369,10 +380,12 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_the_readme_can_be_typed() {
-        let readme = include_str!("../../README.md");
+    fn every_line_of_the_readme_and_the_manual_can_be_typed() {
+        let mut pages = vec![include_str!("../../README.md")];
+        pages.extend(crate::docs::TOPICS.iter().map(|topic| topic.text));
+        let blocks = pages.iter().flat_map(|page| page.split("```sh\n").skip(1));
         let mut lines = 0;
-        for block in readme.split("```sh\n").skip(1) {
+        for block in blocks {
             let block = block.split("```").next().unwrap_or_default();
             for line in block.replace("\\\n", " ").lines() {
                 let line = line.split(" #").next().unwrap_or_default().trim();
@@ -389,6 +402,6 @@ mod tests {
                 }
             }
         }
-        assert!(lines > 30, "{lines}");
+        assert!(lines > 60, "{lines}");
     }
 }

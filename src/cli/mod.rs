@@ -2,7 +2,8 @@
 //!
 //! Each subcommand is one file or directory: `serve`, `connect`, `check`, `dialect` (also
 //! `translate`), `inspect`, `replay` (also `bisect`), `token`, `config`, `agents`, `status` (also
-//! `health`), `top`, `demo`, and `shell` for completions and manual pages. Besides:
+//! `health`), `top`, `demo`, `manual` (`help`), `assets`, and `shell` for completions and manual
+//! pages. Besides:
 //!
 //! - `command_line` parses the arguments and dispatches; `common` is what `serve` and `connect`
 //!   share; `endpoints`, `limits`, `listeners`, `policy`, `remote`, `record`, `dialect_options`,
@@ -21,6 +22,7 @@
 mod admin;
 mod agent_connect;
 mod agents;
+mod assets;
 mod border;
 mod check;
 mod cli;
@@ -42,6 +44,7 @@ mod inspect;
 mod junit;
 mod limits;
 mod listeners;
+mod manual;
 mod margin;
 mod memory;
 mod page;
