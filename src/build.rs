@@ -12,7 +12,7 @@ use std::{env, fs};
 use serde_json::Value;
 
 /// The members that a cover leaves out.
-const INSIDE: [&str; 6] = ["memory", "shapes", "rules", "why", "source", "notes"];
+const LEFT_OUT: [&str; 6] = ["memory", "shapes", "rules", "why", "source", "notes"];
 
 fn main() {
     println!("cargo::rerun-if-changed=mappings");
@@ -25,7 +25,7 @@ fn main() {
         .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
         .collect();
     files.sort();
-    name_this_build(&files);
+    set_version(&files);
     let mut list = String::from("[\n");
     for path in files {
         let name = path.file_name().expect("a file has a name");
@@ -71,7 +71,7 @@ fn manual(root: &Path, out: &Path) {
 }
 
 /// Sets the texts of `--version`: the commit, the number of tables, and a digest over them.
-fn name_this_build(tables: &[PathBuf]) {
+fn set_version(tables: &[PathBuf]) {
     let mut digest = blake3::Hasher::new();
     for path in tables {
         digest.update(&fs::read(path).expect("a table can be read"));
@@ -117,7 +117,7 @@ fn cover(path: &str) -> String {
     let text = fs::read_to_string(path).expect("a table can be read");
     match serde_json::from_str(&text) {
         Ok(Value::Object(mut table)) => {
-            table.retain(|name, _| !INSIDE.contains(&&**name));
+            table.retain(|name, _| !LEFT_OUT.contains(&&**name));
             Value::Object(table).to_string()
         }
         _ => text,

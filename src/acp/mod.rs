@@ -9,17 +9,17 @@
 //! The check builds a tree of every message. It is for offline use, and no message of a running
 //! relay passes through it.
 
-mod deviation;
-mod hear;
+mod violation;
+mod checker;
 mod methods;
-mod pairs;
+mod requests;
 mod phrase;
 mod remedies;
 mod schema;
 mod union;
-mod walk;
+mod validate;
 
-pub use deviation::{Deviation, Kind, Weight, plain};
-pub use hear::{Conversation, Role, Verdict};
+pub use checker::{CheckedMessage, Checker, MessageRole};
 pub use methods::methods;
 pub use remedies::{Remedies, Remedy};
+pub use violation::{Consequence, Violation, ViolationKind, escape_controls};

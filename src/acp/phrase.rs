@@ -3,7 +3,7 @@
 use super::schema::{Node, Schema, Types};
 
 /// Most names of an enumeration that are listed.
-const MOST: usize = 16;
+const MAX_LISTED: usize = 16;
 
 /// What `node` expects: `an array of PlanEntry`, `a string (SessionId)`, `"end_turn" or "refusal"`.
 pub(super) fn wanted(schema: &Schema, node: Node<'_>) -> String {
@@ -40,8 +40,8 @@ pub(super) fn choice<S: AsRef<str>>(values: &[S]) -> String {
     match values.as_slice() {
         [] => "nothing".to_owned(),
         [only] => (*only).to_owned(),
-        [some @ .., last] if values.len() <= MOST => format!("{} or {last}", some.join(", ")),
-        many => format!("{}, …", many[..MOST].join(", ")),
+        [some @ .., last] if values.len() <= MAX_LISTED => format!("{} or {last}", some.join(", ")),
+        many => format!("{}, …", many[..MAX_LISTED].join(", ")),
     }
 }
 
@@ -101,7 +101,7 @@ fn with_article(word: &str) -> String {
 }
 
 /// The name among `known` that `name` probably stands for: the same but for case and separators.
-pub(super) fn meant<'a>(name: &str, mut known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn similar<'a>(name: &str, mut known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let bare = |name: &str| {
         name.chars()
             .filter(|c| c.is_alphanumeric())

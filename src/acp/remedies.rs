@@ -3,18 +3,18 @@
 //! `check` names, beside each violation, the rules that repair it. An implementation receives the
 //! same conversation and is asked for them.
 
-use super::Deviation;
+use super::Violation;
 use crate::jsonrpc::{Frame, Side};
 
 /// A source of rules that repair violations.
 pub trait Remedies {
     /// Receives every message of the conversation, in order, before [`Remedies::rules`] is called
     /// for it.
-    fn hear(&mut self, from: Option<Side>, message: &Frame);
+    fn receive(&mut self, from: Option<Side>, message: &Frame);
 
     /// The rules that repair `violation` in the last message, in the order in which they apply;
     /// none when it remains.
-    fn rules(&self, deviation: &Deviation) -> Vec<Remedy>;
+    fn rules(&self, violation: &Violation) -> Vec<Remedy>;
 }
 
 /// A rule that repairs a violation.

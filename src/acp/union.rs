@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::phrase;
 use super::schema::{Node, Schema, Types};
-use super::{Kind, Weight};
+use super::{Consequence, ViolationKind};
 
 /// The variant chosen for a value.
 #[derive(Debug)]
@@ -16,23 +16,23 @@ pub(super) enum Choice<'s> {
     One(Node<'s>),
     /// It is the first variant by its discriminator; but when the first refuses it, an official
     /// reader tries the second, which has no discriminator.
-    Rather(Node<'s>, Node<'s>),
+    Prefer(Node<'s>, Node<'s>),
     /// It is this variant, which has no discriminator, although the value has one.
-    Despite(Node<'s>, Complaint<'s>),
+    Untagged(Node<'s>, Mismatch<'s>),
     /// It may be any of these; only a trial can tell.
     Try(Vec<Node<'s>>),
     /// It is none of them.
-    None(Complaint<'s>),
+    None(Mismatch<'s>),
 }
 
 /// Why no variant matches.
 #[derive(Debug)]
-pub(super) struct Complaint<'s> {
-    pub(super) kind: Kind,
-    pub(super) weight: Weight,
+pub(super) struct Mismatch<'s> {
+    pub(super) kind: ViolationKind,
+    pub(super) consequence: Consequence,
     /// The member it is about; `None` for the value as a whole.
     pub(super) member: Option<&'s str>,
-    pub(super) wants: String,
+    pub(super) expected: String,
 }
 
 /// Chooses among the variants of `union`.
@@ -45,7 +45,11 @@ pub(super) fn choose<'s>(schema: &'s Schema, union: Node<'s>, value: &Value) -> 
         .filter(|variant| schema.types(*variant).admit(own))
         .collect();
     match (value, fit.as_slice()) {
-        (_, []) => none(Kind::WrongType, None, phrase::wanted(schema, union)),
+        (_, []) => none(
+            ViolationKind::WrongType,
+            None,
+            phrase::wanted(schema, union),
+        ),
         (Value::Object(members), _) => match tag(schema, &fit) {
             Some(tag) => by_tag(schema, &fit, tag, members),
             None => by_members(schema, &fit, members),
@@ -55,12 +59,12 @@ pub(super) fn choose<'s>(schema: &'s Schema, union: Node<'s>, value: &Value) -> 
     }
 }
 
-fn none(kind: Kind, member: Option<&str>, wants: String) -> Choice<'_> {
-    Choice::None(Complaint {
+fn none(kind: ViolationKind, member: Option<&str>, expected: String) -> Choice<'_> {
+    Choice::None(Mismatch {
         kind,
-        weight: Weight::Refused,
+        consequence: Consequence::Refused,
         member,
-        wants,
+        expected,
     })
 }
 
@@ -99,30 +103,30 @@ fn by_tag<'s>(
             .get(tag)
             .is_some_and(|tag| tag.get("const").is_none())
     });
-    let wants = phrase::choice(&names);
+    let expected = phrase::choice(&names);
     match (members.get(tag), untagged) {
         (Some(Value::String(name)), _) => {
             let named = variants
                 .iter()
                 .find(|node| constant(node).and_then(Value::as_str) == Some(name));
             match (named.or(future), untagged) {
-                (Some(node), Some(second)) => Choice::Rather(*node, *second),
+                (Some(node), Some(second)) => Choice::Prefer(*node, *second),
                 (Some(node), None) => Choice::One(*node),
-                (None, Some(node)) => Choice::Despite(
+                (None, Some(node)) => Choice::Untagged(
                     *node,
-                    Complaint {
-                        kind: Kind::UnknownVariant,
-                        weight: Weight::Ignored,
+                    Mismatch {
+                        kind: ViolationKind::UnknownVariant,
+                        consequence: Consequence::Ignored,
                         member: Some(tag),
-                        wants: format!("{wants}, or no such member"),
+                        expected: format!("{expected}, or no such member"),
                     },
                 ),
-                (None, None) => none(Kind::UnknownVariant, Some(tag), wants),
+                (None, None) => none(ViolationKind::UnknownVariant, Some(tag), expected),
             }
         }
-        (Some(_), _) => none(Kind::WrongType, Some(tag), wants),
+        (Some(_), _) => none(ViolationKind::WrongType, Some(tag), expected),
         (None, Some(node)) => Choice::One(*node),
-        (None, None) => none(Kind::MissingMember, Some(tag), wants),
+        (None, None) => none(ViolationKind::MissingMember, Some(tag), expected),
     }
 }
 
@@ -147,7 +151,7 @@ fn by_members<'s>(
         (Some(node), None) => Choice::One(*node),
         (Some(node), Some(_)) if least == 0 => Choice::One(*node),
         _ => {
-            let wants: Vec<String> = variants
+            let expected: Vec<String> = variants
                 .iter()
                 .filter_map(|node| {
                     let node = schema.resolve(*node);
@@ -157,9 +161,9 @@ fn by_members<'s>(
                 })
                 .collect();
             none(
-                Kind::MissingMember,
+                ViolationKind::MissingMember,
                 None,
-                format!("a member {}", phrase::choice(&wants)),
+                format!("a member {}", phrase::choice(&expected)),
             )
         }
     }

@@ -9,71 +9,71 @@ use super::run_request::Permissions;
 use super::uuid::Uuid;
 
 /// Description of an agent that gives none.
-const ABOUT: &str = "Coding agent reached through the Agent Client Protocol";
+const DEFAULT_DESCRIPTION: &str = "Coding agent reached through the Agent Client Protocol";
 
 /// JSON-RPC's code for an internal error.
-const INTERNAL: i64 = -32603;
+const INTERNAL_ERROR: i64 = -32603;
 /// The range of the relay's own error codes.
-const OURS: std::ops::RangeInclusive<i64> = -32059..=-32050;
+const RELAY_ERRORS: std::ops::RangeInclusive<i64> = -32059..=-32050;
 
 /// An agent that has answered `initialize`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Agent {
+pub struct AgentInfo {
     /// Derived from its name, so that it stays the same across restarts.
     pub id: Uuid,
     /// Its name.
     pub name: String,
     version: String,
     url: String,
-    about: String,
+    description: String,
     capabilities: Value,
     /// The ids of its authentication methods.
-    logins: Vec<String>,
+    auth_methods: Vec<String>,
 }
 
-impl Agent {
+impl AgentInfo {
     /// The agent with this answer to `initialize`; `null` if it has not answered. `configured_name`
     /// and `description` are from the configuration; `base` is the server's URL without a slash at
     /// the end.
     #[must_use]
-    pub fn introduced(
-        named: Option<&str>,
-        about: Option<&str>,
+    pub fn new(
+        configured_name: Option<&str>,
+        description: Option<&str>,
         initialized: &Value,
         base: &str,
     ) -> Self {
-        let told = |pointer: &str| Some(initialized.pointer(pointer)?.as_str()?.to_owned());
-        let own = told("/agentInfo/name").filter(|name| !name.is_empty());
-        let name = named.map(str::to_owned).or(own);
+        let text = |pointer: &str| Some(initialized.pointer(pointer)?.as_str()?.to_owned());
+        let own = text("/agentInfo/name").filter(|name| !name.is_empty());
+        let name = configured_name.map(str::to_owned).or(own);
         let name = name.unwrap_or_else(|| "agent".to_owned());
-        let logins: Vec<String> = initialized
+        let auth_methods: Vec<String> = initialized
             .get("authMethods")
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
             .filter_map(|method| Some(method.get("id")?.as_str()?.to_owned()))
             .collect();
-        let title = told("/agentInfo/title").filter(|title| *title != name);
-        let mut about = match (about, title) {
+        let title = text("/agentInfo/title").filter(|title| *title != name);
+        let mut description = match (description, title) {
             (Some(about), _) => about.to_owned(),
-            (None, Some(title)) => format!("{title}. {ABOUT}"),
-            (None, None) => ABOUT.to_owned(),
+            (None, Some(title)) => format!("{title}. {DEFAULT_DESCRIPTION}"),
+            (None, None) => DEFAULT_DESCRIPTION.to_owned(),
         };
-        if !logins.is_empty() {
-            about.push_str(&format!(". Ways to log in: {}", logins.join(", ")));
+        if !auth_methods.is_empty() {
+            description.push_str(&format!(". Ways to log in: {}", auth_methods.join(", ")));
         }
         let id = Uuid::of_agent(&name);
         Self {
             id,
             url: format!("{base}/agents/{id}"),
-            version: told("/agentInfo/version").unwrap_or_else(|| "unknown".to_owned()),
+            version: text("/agentInfo/version").unwrap_or_else(|| "unknown".to_owned()),
             name,
-            about,
+            description,
             capabilities: initialized
                 .get("agentCapabilities")
                 .cloned()
                 .unwrap_or_default(),
-            logins,
+            auth_methods,
         }
     }
 
@@ -92,7 +92,7 @@ impl Agent {
 
     /// The method that reopens a session of it, if it supports one.
     #[must_use]
-    pub fn revives_with(&self) -> Option<&'static str> {
+    pub fn reopen_method(&self) -> Option<&'static str> {
         if self.has("/loadSession") {
             Some("session/load")
         } else if self.has("/sessionCapabilities/resume") {
@@ -104,7 +104,7 @@ impl Agent {
 
     /// Whether it supports `session/NAME`, one of the optional methods.
     #[must_use]
-    pub fn offers(&self, name: &str) -> bool {
+    pub fn supports(&self, name: &str) -> bool {
         self.has(&format!("/sessionCapabilities/{name}"))
     }
 
@@ -119,17 +119,21 @@ impl Agent {
     /// The code and the message of a run that failed with this error of the agent. If a login is
     /// required, the message lists the methods.
     #[must_use]
-    pub fn complaint(&self, error: &Value) -> (i64, String) {
+    pub fn run_error(&self, error: &Value) -> (i64, String) {
         let code = error
             .get("code")
             .and_then(Value::as_i64)
-            .unwrap_or(INTERNAL);
+            .unwrap_or(INTERNAL_ERROR);
         // The relay's own code: the agent has exited or could not be reached.
-        let code = if OURS.contains(&code) { INTERNAL } else { code };
+        let code = if RELAY_ERRORS.contains(&code) {
+            INTERNAL_ERROR
+        } else {
+            code
+        };
         let message = error.get("message").and_then(Value::as_str);
         let mut message = message.unwrap_or("the agent gave no reason").to_owned();
-        if code == -32000 && !self.logins.is_empty() {
-            message.push_str(&format!(" (methods: {})", self.logins.join(", ")));
+        if code == -32000 && !self.auth_methods.is_empty() {
+            message.push_str(&format!(" (methods: {})", self.auth_methods.join(", ")));
         }
         (code, message)
     }
@@ -137,7 +141,7 @@ impl Agent {
     /// Its descriptor, which the older generation calls the manifest; `uses_forms` if the agent is
     /// known to request forms.
     #[must_use]
-    pub fn descriptor(&self, asks_forms: bool) -> Value {
+    pub fn descriptor(&self, uses_forms: bool) -> Value {
         let mut interrupts = vec![json!({
             "interrupt_type": PERMISSION,
             "interrupt_payload": { "type": "object", "properties": {
@@ -152,7 +156,7 @@ impl Agent {
                 "cancelled": { "type": "boolean" },
             } },
         })];
-        if asks_forms {
+        if uses_forms {
             interrupts.push(json!({
                 "interrupt_type": ELICITATION,
                 "interrupt_payload": { "type": "object", "properties": {
@@ -177,7 +181,7 @@ impl Agent {
                     "callbacks": true,
                     "streaming": { "values": true, "custom": true },
                 },
-                "input": self.input(),
+                "input": self.input_schema(),
                 "output": { "type": "object", "properties": {
                     "messages": { "type": "array" },
                     "stopReason": { "type": "string" },
@@ -186,7 +190,7 @@ impl Agent {
                     "cwd": { "type": "string" },
                     "mcp_servers": { "type": "array" },
                     "mode": { "type": "string" },
-                    "permissions": { "enum": Permissions::WORDS },
+                    "permissions": { "enum": Permissions::NAMES },
                 } },
                 "custom_streaming_update": { "type": "object", "properties": {
                     "sessionUpdate": { "type": "string" },
@@ -198,8 +202,8 @@ impl Agent {
     }
 
     /// The schema of its input: messages or a prompt, made of the content blocks it supports.
-    fn input(&self) -> Value {
-        let blocks = json!({ "type": "array", "items": { "anyOf": self.blocks() } });
+    fn input_schema(&self) -> Value {
+        let blocks = json!({ "type": "array", "items": { "anyOf": self.content_blocks() } });
         let content = json!({ "anyOf": [{ "type": "string" }, blocks] });
         let message = json!({
             "type": "object",
@@ -213,7 +217,7 @@ impl Agent {
     }
 
     /// The content blocks of ACP that it supports. All agents support texts and links.
-    fn blocks(&self) -> Vec<Value> {
+    fn content_blocks(&self) -> Vec<Value> {
         let block = |kind: &str, members: &[&str]| {
             let mut properties = json!({ "type": { "const": kind } });
             for name in members {
@@ -242,7 +246,7 @@ impl Agent {
     fn metadata(&self) -> Value {
         json!({
             "ref": { "name": self.name, "version": self.version, "url": self.url },
-            "description": self.about,
+            "description": self.description,
         })
     }
 }
@@ -258,13 +262,13 @@ mod tests {
             "agentCapabilities": { "loadSession": true, "sessionCapabilities": { "close": {}, "fork": null } },
             "authMethods": [{ "id": "login", "name": "Log in" }],
         });
-        let agent = Agent::introduced(None, None, &initialized, "http://here");
+        let agent = AgentInfo::new(None, None, &initialized, "http://here");
         assert_eq!(agent.name, "claude-agent");
-        assert_eq!(agent.revives_with(), Some("session/load"));
-        assert!(agent.offers("close") && !agent.offers("fork") && !agent.offers("list"));
+        assert_eq!(agent.reopen_method(), Some("session/load"));
+        assert!(agent.supports("close") && !agent.supports("fork") && !agent.supports("list"));
         assert!(agent.matches(Some("claude-agent"), None) && !agent.matches(None, Some("2")));
         let error = json!({ "code": -32000, "message": "Authentication required" });
-        let complaint = agent.complaint(&error);
+        let complaint = agent.run_error(&error);
         assert_eq!(
             complaint,
             (
@@ -273,7 +277,7 @@ mod tests {
             )
         );
         assert_ne!(
-            Agent::introduced(Some("mine"), None, &initialized, "").id,
+            AgentInfo::new(Some("mine"), None, &initialized, "").id,
             agent.id
         );
     }
@@ -283,7 +287,7 @@ mod tests {
         let kinds = |capabilities: Value| -> Vec<String> {
             let initialized =
                 json!({ "agentCapabilities": { "promptCapabilities": capabilities } });
-            let agent = Agent::introduced(Some("a"), Some("Ours"), &initialized, "");
+            let agent = AgentInfo::new(Some("a"), Some("Ours"), &initialized, "");
             let descriptor = agent.descriptor(false);
             assert_eq!(descriptor["metadata"]["description"], "Ours");
             let input = &descriptor["specs"]["input"]["properties"];

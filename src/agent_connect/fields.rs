@@ -4,28 +4,28 @@
 
 use serde_json::{Map, Value};
 
-use super::fault::Fault;
+use super::api_error::ApiError;
 use super::uuid::Uuid;
 
 /// A JSON object of a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Fields<'a>(&'a Map<String, Value>);
+pub struct RequestFields<'a>(&'a Map<String, Value>);
 
-impl<'a> Fields<'a> {
+impl<'a> RequestFields<'a> {
     /// The fields of a request's body.
     ///
     /// # Errors
     /// When it is not an object.
-    pub fn of(body: &'a Value) -> Result<Self, Fault> {
+    pub fn new(body: &'a Value) -> Result<Self, ApiError> {
         match body {
             Value::Object(map) => Ok(Self(map)),
-            _ => Err(Fault::invalid("the body must be a JSON object")),
+            _ => Err(ApiError::invalid("the body must be a JSON object")),
         }
     }
 
     /// A member of any type.
     #[must_use]
-    pub fn any(self, name: &str) -> Option<&'a Value> {
+    pub fn get(self, name: &str) -> Option<&'a Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
@@ -33,7 +33,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// When it is of another type.
-    pub fn text(self, name: &str) -> Result<Option<&'a str>, Fault> {
+    pub fn text(self, name: &str) -> Result<Option<&'a str>, ApiError> {
         self.typed(name, "a string", Value::as_str)
     }
 
@@ -41,7 +41,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// When it is of another type.
-    pub fn flag(self, name: &str) -> Result<Option<bool>, Fault> {
+    pub fn boolean(self, name: &str) -> Result<Option<bool>, ApiError> {
         self.typed(name, "true or false", Value::as_bool)
     }
 
@@ -49,7 +49,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// When it is of another type.
-    pub fn number(self, name: &str) -> Result<Option<u64>, Fault> {
+    pub fn number(self, name: &str) -> Result<Option<u64>, ApiError> {
         // JSON does not tell 1.0 from 1, and JSON Schema calls both integers.
         let whole = |value: &Value| {
             let float = value
@@ -70,7 +70,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// When it is of another type.
-    pub fn list(self, name: &str) -> Result<Option<&'a [Value]>, Fault> {
+    pub fn list(self, name: &str) -> Result<Option<&'a [Value]>, ApiError> {
         self.typed(name, "an array", |value| {
             value.as_array().map(Vec::as_slice)
         })
@@ -80,7 +80,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// When it is of another type.
-    pub fn object(self, name: &str) -> Result<Option<&'a Map<String, Value>>, Fault> {
+    pub fn object(self, name: &str) -> Result<Option<&'a Map<String, Value>>, ApiError> {
         self.typed(name, "an object", Value::as_object)
     }
 
@@ -88,7 +88,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// When it is of another type.
-    pub fn inner(self, name: &str) -> Result<Option<Self>, Fault> {
+    pub fn nested(self, name: &str) -> Result<Option<Self>, ApiError> {
         Ok(self.object(name)?.map(Self))
     }
 
@@ -96,20 +96,20 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// When it is not a UUID.
-    pub fn uuid(self, name: &str) -> Result<Option<Uuid>, Fault> {
-        self.typed(name, "a UUID", |value| Uuid::read(value.as_str()?))
+    pub fn uuid(self, name: &str) -> Result<Option<Uuid>, ApiError> {
+        self.typed(name, "a UUID", |value| Uuid::parse(value.as_str()?))
     }
 
     /// One of these words, as its index.
     ///
     /// # Errors
     /// When it is another value.
-    pub fn word(self, name: &str, words: &[&str]) -> Result<Option<usize>, Fault> {
-        let number = |value: &Value| {
+    pub fn choice(self, name: &str, words: &[&str]) -> Result<Option<usize>, ApiError> {
+        let index = |value: &Value| {
             let text = value.as_str()?;
             words.iter().position(|word| *word == text)
         };
-        self.typed(name, &format!("one of {}", words.join(", ")), number)
+        self.typed(name, &format!("one of {}", words.join(", ")), index)
     }
 
     /// The names of all members.
@@ -122,13 +122,13 @@ impl<'a> Fields<'a> {
         name: &str,
         wanted: &str,
         read: impl FnOnce(&'a Value) -> Option<T>,
-    ) -> Result<Option<T>, Fault> {
-        let Some(value) = self.any(name) else {
+    ) -> Result<Option<T>, ApiError> {
+        let Some(value) = self.get(name) else {
             return Ok(None);
         };
         match read(value) {
             Some(read) => Ok(Some(read)),
-            None => Err(Fault::mistyped(name, wanted)),
+            None => Err(ApiError::wrong_type(name, wanted)),
         }
     }
 }

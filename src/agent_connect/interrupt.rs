@@ -5,8 +5,8 @@
 
 use serde_json::{Value, json};
 
-use super::fault::Fault;
-use super::fields::Fields;
+use super::api_error::ApiError;
+use super::fields::RequestFields;
 use super::run_request::Permissions;
 
 /// The interrupt for a permission request.
@@ -16,7 +16,7 @@ pub const ELICITATION: &str = "acp_elicitation";
 
 /// A question of an agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct AgentQuestion {
     /// The id of its request, unchanged.
     pub id: Value,
     kind: Kind,
@@ -29,10 +29,10 @@ enum Kind {
     Elicitation,
 }
 
-impl Question {
+impl AgentQuestion {
     /// The question in a request; `None` when the request is not a question.
     #[must_use]
-    pub fn of(id: Value, method: &str, params: Value) -> Option<Self> {
+    pub fn from_request(id: Value, method: &str, params: Value) -> Option<Self> {
         let kind = match method {
             "session/request_permission" => Kind::Permission,
             "elicitation/create" => Kind::Elicitation,
@@ -85,15 +85,15 @@ impl Question {
     ///
     /// # Errors
     /// 422, when the payload does not answer the question; the question stays open.
-    pub fn answer(&self, resume: &Value) -> Result<Value, Fault> {
-        let fields = Fields::of(resume)
-            .map_err(|_| Fault::invalid("the resume payload must be a JSON object"))?;
-        if fields.flag("cancelled")? == Some(true) {
+    pub fn answer(&self, resume: &Value) -> Result<Value, ApiError> {
+        let fields = RequestFields::new(resume)
+            .map_err(|_| ApiError::invalid("the resume payload must be a JSON object"))?;
+        if fields.boolean("cancelled")? == Some(true) {
             return Ok(self.cancelled());
         }
         match self.kind {
-            Kind::Permission => self.permit(fields),
-            Kind::Elicitation => fill(fields, resume),
+            Kind::Permission => self.permission_result(fields),
+            Kind::Elicitation => form_result(fields, resume),
         }
     }
 
@@ -119,30 +119,32 @@ impl Question {
         chosen.map_or_else(|| self.cancelled(), |option| selected(&option))
     }
 
-    fn permit(&self, fields: Fields<'_>) -> Result<Value, Fault> {
+    fn permission_result(&self, fields: RequestFields<'_>) -> Result<Value, ApiError> {
         if let Some(option) = fields.text("option_id")? {
             let mut known = self
                 .options()
                 .filter_map(|one| one.get("optionId")?.as_str());
             if !known.any(|one| one == option) {
                 let what = format!("{option:?} is none of the options");
-                return Err(Fault::invalid(what));
+                return Err(ApiError::invalid(what));
             }
             return Ok(selected(option));
         }
-        let kind = match fields.flag("approved")? {
+        let kind = match fields.boolean("approved")? {
             Some(true) => "allow_once",
             Some(false) => "reject_once",
             None => {
                 let what =
                     "the resume payload must hold \"option_id\", \"approved\" or \"cancelled\"";
-                return Err(Fault::invalid(what));
+                return Err(ApiError::invalid(what));
             }
         };
         match self.option_of(&[kind]) {
             Some(option) => Ok(selected(&option)),
             None if kind == "reject_once" => Ok(self.cancelled()),
-            None => Err(Fault::invalid("none of the options is of kind allow_once")),
+            None => Err(ApiError::invalid(
+                "none of the options is of kind allow_once",
+            )),
         }
     }
 
@@ -168,11 +170,11 @@ fn selected(option: &str) -> Value {
 }
 
 /// A form is answered with `{"action", "content"}` as in ACP, or with its members alone.
-fn fill(fields: Fields<'_>, resume: &Value) -> Result<Value, Fault> {
+fn form_result(fields: RequestFields<'_>, resume: &Value) -> Result<Value, ApiError> {
     let actions = ["accept", "decline", "cancel"];
-    let action = match fields.word("action", &actions)? {
+    let action = match fields.choice("action", &actions)? {
         Some(at) => actions[at],
-        None if fields.flag("approved")? == Some(false) => "decline",
+        None if fields.boolean("approved")? == Some(false) => "decline",
         None => "accept",
     };
     if action != "accept" {
@@ -182,8 +184,8 @@ fn fill(fields: Fields<'_>, resume: &Value) -> Result<Value, Fault> {
         Some(content) => content.clone(),
         None => {
             let mut rest = resume.as_object().cloned().unwrap_or_default();
-            for ours in ["request_id", "action", "approved", "cancelled", "content"] {
-                rest.remove(ours);
+            for known in ["request_id", "action", "approved", "cancelled", "content"] {
+                rest.remove(known);
             }
             rest
         }
@@ -200,30 +202,31 @@ fn fill(fields: Fields<'_>, resume: &Value) -> Result<Value, Fault> {
 ///
 /// # Errors
 /// 422, when the body is not an object or names another interrupt type.
-pub fn resume<'a>(body: &'a Value, open: &Question) -> Result<&'a Value, Fault> {
-    let fields = Fields::of(body)?;
+pub fn resume_payload<'a>(body: &'a Value, open: &AgentQuestion) -> Result<&'a Value, ApiError> {
+    let fields = RequestFields::new(body)?;
     let Some(named) = fields.text("interrupt_type")? else {
-        return Ok(fields.any("resume_payload").unwrap_or(body));
+        return Ok(fields.get("resume_payload").unwrap_or(body));
     };
     if named != open.name() {
         let what = format!("the open interrupt is of type {}", open.name());
-        return Err(Fault::invalid(what));
+        return Err(ApiError::invalid(what));
     }
     fields
-        .any("resume_payload")
-        .ok_or_else(|| Fault::invalid("\"resume_payload\" is missing"))
+        .get("resume_payload")
+        .ok_or_else(|| ApiError::invalid("\"resume_payload\" is missing"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn permission() -> Question {
+    fn permission() -> AgentQuestion {
         let params = json!({ "sessionId": "s", "toolCall": { "toolCallId": "t" }, "options": [
             { "optionId": "y", "name": "Yes", "kind": "allow_once" },
             { "optionId": "n", "name": "No", "kind": "reject_once" },
         ] });
-        Question::of(json!(5), "session/request_permission", params).expect("a permission")
+        AgentQuestion::from_request(json!(5), "session/request_permission", params)
+            .expect("a permission")
     }
 
     #[test]
@@ -259,7 +262,8 @@ mod tests {
     #[test]
     fn a_form_is_filled_in_either_way() {
         let params = json!({ "sessionId": "s", "mode": "form", "message": "Which day?", "requestedSchema": {} });
-        let question = Question::of(json!("e"), "elicitation/create", params).expect("a form");
+        let question =
+            AgentQuestion::from_request(json!("e"), "elicitation/create", params).expect("a form");
         let filled = json!({ "action": "accept", "content": { "day": "Monday" } });
         assert_eq!(question.answer(&filled), Ok(filled.clone()));
         assert_eq!(
@@ -277,12 +281,12 @@ mod tests {
         let wrapped =
             json!({ "interrupt_type": PERMISSION, "resume_payload": { "option_id": "y" } });
         assert_eq!(
-            resume(&wrapped, &permission()),
+            resume_payload(&wrapped, &permission()),
             Ok(&json!({ "option_id": "y" }))
         );
         let other = json!({ "interrupt_type": ELICITATION, "resume_payload": {} });
         assert_eq!(
-            resume(&other, &permission())
+            resume_payload(&other, &permission())
                 .expect_err("another type")
                 .status,
             422

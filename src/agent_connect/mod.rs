@@ -19,17 +19,17 @@
 //! **Values hold no tool calls.** Values are sent repeatedly while a run is streamed; the thread's
 //! state holds the tool calls once, and the updates themselves are streamed in the mode `custom`.
 
-pub mod fault;
+pub mod api_error;
 pub mod uuid;
-pub mod moment;
+pub mod timestamp;
 pub mod fields;
 pub mod route;
 pub mod session;
 pub mod run_request;
 pub mod search;
-pub mod say;
-pub mod fold;
-pub mod past;
+pub mod messages;
+pub mod turn_output;
+pub mod history_filter;
 pub mod interrupt;
 pub mod record;
 pub mod agent;

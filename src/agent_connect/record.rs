@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::moment::Moment;
+use super::timestamp::Timestamp;
 use super::uuid::Uuid;
 
 /// The status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum RunStatus {
     /// The run has not ended.
     Pending,
     /// The run failed.
@@ -22,7 +22,7 @@ pub enum Status {
 
 /// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum RunOutcome {
     /// The turn has ended.
     Result {
         /// The stop reason, and what else the run shows.
@@ -44,13 +44,13 @@ pub enum Outcome {
         /// A JSON-RPC error code.
         code: i64,
         /// What happened.
-        what: String,
+        message: String,
     },
 }
 
 /// A run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Run {
+pub struct RunRecord {
     /// Its id.
     pub id: Uuid,
     /// The agent it runs on.
@@ -58,20 +58,20 @@ pub struct Run {
     /// Its thread, unless the thread was created for this run alone.
     pub thread: Option<Uuid>,
     /// Its status.
-    pub status: Status,
+    pub status: RunStatus,
     /// When it was requested.
-    pub created: Moment,
+    pub created: Timestamp,
     /// When its status changed last.
-    pub updated: Moment,
+    pub updated: Timestamp,
     /// The body of the request that created it.
     pub creation: Value,
     /// Its outcome; `None` while it is pending.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<RunOutcome>,
 }
 
 /// A thread.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Thread {
+pub struct ThreadRecord {
     /// Its id.
     pub id: Uuid,
     /// The agent that owns the session, once there is one.
@@ -79,9 +79,9 @@ pub struct Thread {
     /// The ACP session.
     pub session: Option<String>,
     /// When it was created.
-    pub created: Moment,
+    pub created: Timestamp,
     /// When it was last changed.
-    pub updated: Moment,
+    pub updated: Timestamp,
     /// The metadata that the client gave.
     pub metadata: Map<String, Value>,
     /// How its session was created: `cwd` and `mcp_servers`.
@@ -90,18 +90,18 @@ pub struct Thread {
 
 /// One finished run of a thread: what it added to the thread.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Turn {
+pub struct TurnRecord {
     /// The run.
     pub run: Uuid,
     /// When it ended.
-    pub at: Moment,
+    pub ended: Timestamp,
     /// The stop reason, and what the agent did.
     pub values: Map<String, Value>,
     /// The messages of the client and the agent.
     pub messages: Vec<Value>,
 }
 
-impl Status {
+impl RunStatus {
     /// All statuses, with their names.
     pub const ALL: [(Self, &str); 5] = [
         (Self::Pending, "pending"),
@@ -113,13 +113,13 @@ impl Status {
 
     /// Its name.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         Self::ALL[self as usize].1
     }
 
     /// The status of that name.
     #[must_use]
-    pub fn of(word: &str) -> Option<Self> {
+    pub fn from_name(word: &str) -> Option<Self> {
         let found = Self::ALL.iter().find(|(_, known)| *known == word);
         found.map(|(status, _)| *status)
     }
@@ -131,10 +131,10 @@ impl Status {
     }
 }
 
-impl Outcome {
+impl RunOutcome {
     /// The form in which it is stored.
     #[must_use]
-    pub fn kept(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         match self {
             Self::Result {
                 values,
@@ -144,43 +144,49 @@ impl Outcome {
                 json!({ "values": values, "messages": messages, "text": text })
             }
             Self::Interrupt { name, payload } => json!({ "interrupt": name, "payload": payload }),
-            Self::Error { code, what } => json!({ "errcode": code, "description": what }),
+            Self::Error {
+                code,
+                message: what,
+            } => json!({ "errcode": code, "description": what }),
         }
     }
 
     /// Reads the stored form.
     #[must_use]
-    pub fn read(kept: &Value) -> Option<Self> {
-        if let Some(values) = kept.get("values") {
+    pub fn from_json(stored: &Value) -> Option<Self> {
+        if let Some(values) = stored.get("values") {
             return Some(Self::Result {
                 values: values.as_object()?.clone(),
-                messages: kept.get("messages")?.as_array()?.clone(),
-                text: kept.get("text").and_then(Value::as_str).map(str::to_owned),
+                messages: stored.get("messages")?.as_array()?.clone(),
+                text: stored
+                    .get("text")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned),
             });
         }
-        if let Some(name) = kept.get("interrupt") {
+        if let Some(name) = stored.get("interrupt") {
             return Some(Self::Interrupt {
                 name: name.as_str()?.to_owned(),
-                payload: kept.get("payload")?.clone(),
+                payload: stored.get("payload")?.clone(),
             });
         }
         Some(Self::Error {
-            code: kept.get("errcode")?.as_i64()?,
-            what: kept.get("description")?.as_str()?.to_owned(),
+            code: stored.get("errcode")?.as_i64()?,
+            message: stored.get("description")?.as_str()?.to_owned(),
         })
     }
 }
 
-impl Run {
+impl RunRecord {
     /// The run as both generations show it.
     #[must_use]
-    pub fn shown(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let mut shown = json!({
             "run_id": self.id.to_string(),
             "agent_id": self.agent.to_string(),
             "created_at": self.created.to_string(),
             "updated_at": self.updated.to_string(),
-            "status": self.status.word(),
+            "status": self.status.name(),
             "creation": self.creation,
         });
         if let Some(thread) = self.thread {
@@ -194,7 +200,7 @@ impl Run {
     pub fn output(&self) -> Value {
         match &self.outcome {
             None => Value::Null,
-            Some(Outcome::Result {
+            Some(RunOutcome::Result {
                 values, messages, ..
             }) => {
                 let mut output = json!({ "type": "result", "values": values });
@@ -203,10 +209,13 @@ impl Run {
                 }
                 output
             }
-            Some(Outcome::Interrupt { name, payload }) => {
+            Some(RunOutcome::Interrupt { name, payload }) => {
                 json!({ "type": "interrupt", "interrupt": { name: payload } })
             }
-            Some(Outcome::Error { code, what }) => json!({
+            Some(RunOutcome::Error {
+                code,
+                message: what,
+            }) => json!({
                 "type": "error",
                 "run_id": self.id.to_string(),
                 "errcode": code,
@@ -217,9 +226,9 @@ impl Run {
 
     /// Its output in the form of the older generations.
     #[must_use]
-    pub fn output_of_old(&self) -> Value {
+    pub fn old_output(&self) -> Value {
         match &self.outcome {
-            Some(Outcome::Result {
+            Some(RunOutcome::Result {
                 values,
                 messages,
                 text,
@@ -234,11 +243,11 @@ impl Run {
                 json!({
                     "type": "result",
                     "run_id": self.id.to_string(),
-                    "status": self.status.word(),
+                    "status": self.status.name(),
                     "result": result,
                 })
             }
-            Some(Outcome::Interrupt { name, payload }) => json!({
+            Some(RunOutcome::Interrupt { name, payload }) => json!({
                 "type": "interrupt",
                 "interrupt_type": name,
                 "interrupt_payload": payload,
@@ -249,10 +258,10 @@ impl Run {
     }
 }
 
-impl Thread {
+impl ThreadRecord {
     /// The thread as shown, with its status and the messages of these turns.
     #[must_use]
-    pub fn shown(&self, status: &str, turns: &[Turn]) -> Value {
+    pub fn to_json(&self, status: &str, turns: &[TurnRecord]) -> Value {
         let mut metadata = self.metadata.clone();
         if let Some(session) = &self.session {
             metadata.insert("acp_session_id".to_owned(), json!(session));
@@ -266,7 +275,7 @@ impl Thread {
         });
         if let Some(last) = turns.last() {
             shown["values"] = json!(last.values);
-            shown["messages"] = json!(said(turns));
+            shown["messages"] = json!(messages(turns));
         }
         shown
     }
@@ -274,18 +283,18 @@ impl Thread {
 
 /// The state of a thread after these turns, in the form of the older generation.
 #[must_use]
-pub fn state(turns: &[Turn]) -> Value {
+pub fn state(turns: &[TurnRecord]) -> Value {
     let values = turns.last().map(|turn| turn.values.clone());
     let mut state = values.unwrap_or_default();
-    state.insert("messages".to_owned(), json!(said(turns)));
+    state.insert("messages".to_owned(), json!(messages(turns)));
     Value::Object(state)
 }
 
 /// The states of a thread: the latest first, at most `limit`, only those before the checkpoint
 /// `before`. The id of a checkpoint is the id of the run that led to it.
 #[must_use]
-pub fn history(turns: &[Turn], limit: usize, before: Option<&str>) -> Vec<Value> {
-    let named = |turn: &Turn| before.is_some_and(|before| turn.run.to_string() == before);
+pub fn history(turns: &[TurnRecord], limit: usize, before: Option<&str>) -> Vec<Value> {
+    let named = |turn: &TurnRecord| before.is_some_and(|before| turn.run.to_string() == before);
     let end = turns.iter().position(named).unwrap_or(turns.len());
     let states = (1..=end).rev().take(limit);
     let state = |count: usize| {
@@ -293,14 +302,14 @@ pub fn history(turns: &[Turn], limit: usize, before: Option<&str>) -> Vec<Value>
         json!({
             "checkpoint": { "checkpoint_id": turn.run.to_string() },
             "values": turn.values,
-            "messages": said(&turns[..count]),
-            "metadata": { "created_at": turn.at.to_string() },
+            "messages": messages(&turns[..count]),
+            "metadata": { "created_at": turn.ended.to_string() },
         })
     };
     states.map(state).collect()
 }
 
-fn said(turns: &[Turn]) -> Vec<&Value> {
+fn messages(turns: &[TurnRecord]) -> Vec<&Value> {
     turns.iter().flat_map(|turn| &turn.messages).collect()
 }
 
@@ -308,10 +317,10 @@ fn said(turns: &[Turn]) -> Vec<&Value> {
 mod tests {
     use super::*;
 
-    fn turn(n: u8) -> Turn {
-        Turn {
+    fn turn(n: u8) -> TurnRecord {
+        TurnRecord {
             run: Uuid::random([n; 16]),
-            at: Moment::default(),
+            ended: Timestamp::default(),
             values: Map::new(),
             messages: vec![json!(n)],
         }
@@ -332,26 +341,29 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_is_read_as_it_is_kept() {
+    fn an_outcome_is_read_as_it_is_stored() {
         for outcome in [
-            Outcome::Result {
+            RunOutcome::Result {
                 values: Map::new(),
                 messages: vec![json!(1)],
                 text: Some("a".to_owned()),
             },
-            Outcome::Interrupt {
+            RunOutcome::Interrupt {
                 name: "x".to_owned(),
                 payload: json!({}),
             },
-            Outcome::Error {
+            RunOutcome::Error {
                 code: -32603,
-                what: "y".to_owned(),
+                message: "y".to_owned(),
             },
         ] {
-            assert_eq!(Outcome::read(&outcome.kept()), Some(outcome));
+            assert_eq!(RunOutcome::from_json(&outcome.to_json()), Some(outcome));
         }
-        for (status, word) in Status::ALL {
-            assert_eq!((status.word(), Status::of(word)), (word, Some(status)));
+        for (status, word) in RunStatus::ALL {
+            assert_eq!(
+                (status.name(), RunStatus::from_name(word)),
+                (word, Some(status))
+            );
         }
     }
 }

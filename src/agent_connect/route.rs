@@ -1,6 +1,6 @@
 //! Routing: what a method and a path request, in both generations of Agent Connect.
 
-use super::fault::Fault;
+use super::api_error::ApiError;
 use super::uuid::Uuid;
 
 /// What a request asks for.
@@ -9,11 +9,11 @@ pub enum Route {
     /// Search agents.
     SearchAgents,
     /// One agent.
-    Agent(Named),
+    Agent(AgentRef),
     /// The descriptor of an agent; its manifest, in the older generation.
-    Descriptor(Named),
+    Descriptor(AgentRef),
     /// Create a thread.
-    MakeThread,
+    CreateThread,
     /// Search threads.
     SearchThreads,
     /// Get a thread.
@@ -27,22 +27,22 @@ pub enum Route {
     /// A thread's past states.
     History(Uuid),
     /// Copy a thread.
-    Copy(Uuid),
+    CopyThread(Uuid),
     /// The runs of a thread.
     ThreadRuns(Uuid),
     /// Search runs.
     SearchRuns,
     /// Start a run, on this thread if there is one.
-    Start(Option<Uuid>, Then),
+    Start(Option<Uuid>, StartReply),
     /// An action on a run, on this thread if one is named.
-    Run(Option<Uuid>, Uuid, Deed),
+    Run(Option<Uuid>, Uuid, RunAction),
     /// The OpenAPI document.
-    Document,
+    OpenApi,
 }
 
 /// How a path names an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Named {
+pub enum AgentRef {
     /// By its id.
     Id(Uuid),
     /// By its configured name.
@@ -51,7 +51,7 @@ pub enum Named {
 
 /// What is answered when a run is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
+pub enum StartReply {
     /// The run itself.
     Show,
     /// The run's output, once it has ended.
@@ -62,7 +62,7 @@ pub enum Then {
 
 /// An action on a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum RunAction {
     /// Get it.
     Show,
     /// Answer its open interrupt.
@@ -83,24 +83,24 @@ pub enum Deed {
 
 /// Why no route was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lost {
+pub enum RouteError {
     /// The path is not served, or names something that cannot exist.
-    Unknown(Fault),
+    NotFound(ApiError),
     /// The path takes only these methods.
-    Method(&'static str),
+    WrongMethod(&'static str),
 }
 
-impl Lost {
+impl RouteError {
     /// Nothing is served at this path.
     #[must_use]
-    pub const fn nowhere() -> Self {
-        Self::Unknown(Fault::unknown("nothing is served at this path"))
+    pub const fn not_found() -> Self {
+        Self::NotFound(ApiError::not_found("nothing is served at this path"))
     }
 }
 
-impl Named {
+impl AgentRef {
     fn read(text: &str) -> Self {
-        Uuid::read(text).map_or_else(|| Self::Name(text.to_owned()), Self::Id)
+        Uuid::parse(text).map_or_else(|| Self::Name(text.to_owned()), Self::Id)
     }
 }
 
@@ -108,89 +108,89 @@ impl Named {
 ///
 /// # Errors
 /// When nothing is served there.
-pub fn find(method: &str, path: &str) -> Result<Route, Lost> {
+pub fn find(method: &str, path: &str) -> Result<Route, RouteError> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let uuid = |text: &str, what: &'static str| {
-        Uuid::read(text).ok_or_else(|| Lost::Unknown(Fault::unknown(what)))
+        Uuid::parse(text).ok_or_else(|| RouteError::NotFound(ApiError::not_found(what)))
     };
     let thread = |text| uuid(text, "there is no such thread");
     let run = |text| uuid(text, "there is no such run");
-    let only = |wanted: &'static str, route: Route| {
+    let require = |wanted: &'static str, route: Route| {
         if method == wanted || (wanted == "GET" && method == "HEAD") {
             Ok(route)
         } else {
-            Err(Lost::Method(wanted))
+            Err(RouteError::WrongMethod(wanted))
         }
     };
     match parts.as_slice() {
-        ["openapi.json"] => only("GET", Route::Document),
-        ["agents", "search"] => only("POST", Route::SearchAgents),
+        ["openapi.json"] => require("GET", Route::OpenApi),
+        ["agents", "search"] => require("POST", Route::SearchAgents),
         ["agents", "agent", id, "manifest"] | ["agents", id, "manifest" | "descriptor"] => {
-            only("GET", Route::Descriptor(Named::read(id)))
+            require("GET", Route::Descriptor(AgentRef::read(id)))
         }
-        ["agents", id] => only("GET", Route::Agent(Named::read(id))),
-        ["threads"] => only("POST", Route::MakeThread),
-        ["threads", "search"] => only("POST", Route::SearchThreads),
+        ["agents", id] => require("GET", Route::Agent(AgentRef::read(id))),
+        ["threads"] => require("POST", Route::CreateThread),
+        ["threads", "search"] => require("POST", Route::SearchThreads),
         ["threads", id] => match method {
             "GET" | "HEAD" => Ok(Route::Thread(thread(id)?)),
             "PATCH" => Ok(Route::PatchThread(thread(id)?)),
             "DELETE" => Ok(Route::DeleteThread(thread(id)?)),
-            _ => Err(Lost::Method("GET, PATCH, DELETE")),
+            _ => Err(RouteError::WrongMethod("GET, PATCH, DELETE")),
         },
-        ["threads", id, "state"] => only("GET", Route::State(thread(id)?)),
-        ["threads", id, "history"] => only("GET", Route::History(thread(id)?)),
-        ["threads", id, "copy"] => only("POST", Route::Copy(thread(id)?)),
+        ["threads", id, "state"] => require("GET", Route::State(thread(id)?)),
+        ["threads", id, "history"] => require("GET", Route::History(thread(id)?)),
+        ["threads", id, "copy"] => require("POST", Route::CopyThread(thread(id)?)),
         ["threads", id, "runs"] => match method {
             "GET" | "HEAD" => Ok(Route::ThreadRuns(thread(id)?)),
-            "POST" => Ok(Route::Start(Some(thread(id)?), Then::Show)),
-            _ => Err(Lost::Method("GET, POST")),
+            "POST" => Ok(Route::Start(Some(thread(id)?), StartReply::Show)),
+            _ => Err(RouteError::WrongMethod("GET, POST")),
         },
         ["threads", id, "runs", "wait"] => {
-            only("POST", Route::Start(Some(thread(id)?), Then::Wait))
+            require("POST", Route::Start(Some(thread(id)?), StartReply::Wait))
         }
         ["threads", id, "runs", "stream"] => {
-            only("POST", Route::Start(Some(thread(id)?), Then::Stream))
+            require("POST", Route::Start(Some(thread(id)?), StartReply::Stream))
         }
         ["threads", id, "runs", one, rest @ ..] => {
             let (thread, run) = (Some(thread(id)?), run(one)?);
-            deed(method, rest).map(|deed| Route::Run(thread, run, deed))
+            run_action(method, rest).map(|action| Route::Run(thread, run, action))
         }
-        ["runs"] => only("POST", Route::Start(None, Then::Show)),
-        ["runs", "wait"] => only("POST", Route::Start(None, Then::Wait)),
-        ["runs", "stream"] => only("POST", Route::Start(None, Then::Stream)),
-        ["runs", "search"] => only("POST", Route::SearchRuns),
+        ["runs"] => require("POST", Route::Start(None, StartReply::Show)),
+        ["runs", "wait"] => require("POST", Route::Start(None, StartReply::Wait)),
+        ["runs", "stream"] => require("POST", Route::Start(None, StartReply::Stream)),
+        ["runs", "search"] => require("POST", Route::SearchRuns),
         ["runs", one, rest @ ..] => {
             let run = run(one)?;
-            deed(method, rest).map(|deed| Route::Run(None, run, deed))
+            run_action(method, rest).map(|action| Route::Run(None, run, action))
         }
-        _ => Err(Lost::nowhere()),
+        _ => Err(RouteError::not_found()),
     }
 }
 
 /// The action on a run for the rest of a path.
-fn deed(method: &str, rest: &[&str]) -> Result<Deed, Lost> {
+fn run_action(method: &str, rest: &[&str]) -> Result<RunAction, RouteError> {
     let reads = matches!(method, "GET" | "HEAD");
-    let read = |deed| {
+    let read = |action| {
         if reads {
-            Ok(deed)
+            Ok(action)
         } else {
-            Err(Lost::Method("GET"))
+            Err(RouteError::WrongMethod("GET"))
         }
     };
     match rest {
         [] => match method {
-            _ if reads => Ok(Deed::Show),
-            "POST" => Ok(Deed::Resume),
-            "DELETE" => Ok(Deed::Delete),
-            _ => Err(Lost::Method("GET, POST, DELETE")),
+            _ if reads => Ok(RunAction::Show),
+            "POST" => Ok(RunAction::Resume),
+            "DELETE" => Ok(RunAction::Delete),
+            _ => Err(RouteError::WrongMethod("GET, POST, DELETE")),
         },
-        ["wait"] => read(Deed::Wait),
-        ["output"] => read(Deed::Output),
-        ["stream"] => read(Deed::Stream),
-        ["threadstate"] => read(Deed::State),
-        ["cancel"] if method == "POST" => Ok(Deed::Cancel),
-        ["cancel"] => Err(Lost::Method("POST")),
-        _ => Err(Lost::nowhere()),
+        ["wait"] => read(RunAction::Wait),
+        ["output"] => read(RunAction::Output),
+        ["stream"] => read(RunAction::Stream),
+        ["threadstate"] => read(RunAction::State),
+        ["cancel"] if method == "POST" => Ok(RunAction::Cancel),
+        ["cancel"] => Err(RouteError::WrongMethod("POST")),
+        _ => Err(RouteError::not_found()),
     }
 }
 
@@ -201,52 +201,59 @@ mod tests {
     #[test]
     fn both_generations_find_what_they_want() {
         let id = "7f3c1c9e-0d5b-4a55-9b6e-0a2f1f6f0001";
-        let uuid = Uuid::read(id).expect("a UUID");
+        let uuid = Uuid::parse(id).expect("a UUID");
         for (method, path, route) in [
             ("POST", "/agents/search".to_owned(), Route::SearchAgents),
             (
                 "GET",
                 format!("/agents/agent/{id}/manifest"),
-                Route::Descriptor(Named::Id(uuid)),
+                Route::Descriptor(AgentRef::Id(uuid)),
             ),
             (
                 "GET",
                 format!("/agents/{id}/manifest"),
-                Route::Descriptor(Named::Id(uuid)),
+                Route::Descriptor(AgentRef::Id(uuid)),
             ),
             (
                 "GET",
                 format!("/agents/{id}/descriptor"),
-                Route::Descriptor(Named::Id(uuid)),
+                Route::Descriptor(AgentRef::Id(uuid)),
             ),
             (
                 "GET",
                 "/agents/goose".to_owned(),
-                Route::Agent(Named::Name("goose".to_owned())),
+                Route::Agent(AgentRef::Name("goose".to_owned())),
             ),
-            ("POST", "/runs".to_owned(), Route::Start(None, Then::Show)),
+            (
+                "POST",
+                "/runs".to_owned(),
+                Route::Start(None, StartReply::Show),
+            ),
             (
                 "POST",
                 format!("/runs/{id}"),
-                Route::Run(None, uuid, Deed::Resume),
+                Route::Run(None, uuid, RunAction::Resume),
             ),
             (
                 "GET",
                 format!("/runs/{id}/output"),
-                Route::Run(None, uuid, Deed::Output),
+                Route::Run(None, uuid, RunAction::Output),
             ),
             (
                 "POST",
                 format!("/threads/{id}/runs/{id}/cancel"),
-                Route::Run(Some(uuid), uuid, Deed::Cancel),
+                Route::Run(Some(uuid), uuid, RunAction::Cancel),
             ),
             ("GET", format!("/threads/{id}/state"), Route::State(uuid)),
         ] {
             assert_eq!(find(method, &path), Ok(route), "{method} {path}");
         }
-        assert_eq!(find("PUT", "/runs"), Err(Lost::Method("POST")));
+        assert_eq!(find("PUT", "/runs"), Err(RouteError::WrongMethod("POST")));
         for path in ["/", "/agents/x/y", "/runs/x/y/z", "/nothing"] {
-            assert!(matches!(find("GET", path), Err(Lost::Unknown(_))), "{path}");
+            assert!(
+                matches!(find("GET", path), Err(RouteError::NotFound(_))),
+                "{path}"
+            );
         }
     }
 }

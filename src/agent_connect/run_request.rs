@@ -6,19 +6,19 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fault::Fault;
-use super::fields::Fields;
-use super::session::Setup;
+use super::api_error::ApiError;
+use super::fields::RequestFields;
+use super::session::SessionConfig;
 use super::uuid::Uuid;
 
 /// Longest delay of a run, in seconds: a week.
-const LONGEST_DELAY: u64 = 7 * 86_400;
+const MAX_DELAY: u64 = 7 * 86_400;
 
 /// Highest recursion limit of a run. ACP has none, so the value is only checked.
-pub(super) const MOST_RECURSION: u64 = 2_147_483_647;
+pub(super) const MAX_RECURSION: u64 = 2_147_483_647;
 
 /// Longest URL of a webhook, in bytes.
-const LONGEST_WEBHOOK: usize = 2048;
+const MAX_WEBHOOK_LEN: usize = 2048;
 
 /// A request to start a run.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub struct RunRequest {
     /// The input for the agent.
     pub input: Input,
     /// How its session is created, if one is needed.
-    pub setup: Setup,
+    pub setup: SessionConfig,
     /// How permission requests of the agent are answered.
     pub permissions: Option<Permissions>,
     /// `_meta` that is sent to the agent with the prompt.
@@ -38,17 +38,17 @@ pub struct RunRequest {
     /// The URL that is called when its status changes.
     pub webhook: Option<String>,
     /// What is streamed.
-    pub modes: Modes,
+    pub stream_modes: StreamModes,
     /// Cancel the run when the stream that started it disconnects.
-    pub tied: bool,
+    pub cancel_on_disconnect: bool,
     /// What happens when the thread is busy.
     pub strategy: Strategy,
     /// Delay before it starts, in seconds.
-    pub after: u64,
+    pub delay: u64,
     /// Keep the thread that was created for this run alone.
-    pub keep: bool,
+    pub keep_thread: bool,
     /// Create the thread if it does not exist.
-    pub make_thread: bool,
+    pub create_thread: bool,
     /// The body, unchanged.
     pub creation: Value,
 }
@@ -59,16 +59,16 @@ pub struct Input {
     /// The prompt, in ACP's content blocks.
     pub prompt: Vec<Value>,
     /// Earlier messages that the client sent along, for an agent that has not received them.
-    pub before: Option<String>,
+    pub history: Option<String>,
     /// The client's message, as stored in the thread.
-    pub said: Value,
+    pub message: Value,
     /// The input was `message`, as in the prose specification; the answer uses the same form.
     pub is_message: bool,
 }
 
 /// What is streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Modes {
+pub struct StreamModes {
     /// The whole values, repeatedly.
     pub values: bool,
     /// Each update of the agent.
@@ -99,10 +99,10 @@ pub enum Permissions {
 
 impl Permissions {
     /// Their names, in the order of the variants.
-    pub const WORDS: [&str; 3] = ["interrupt", "allow", "reject"];
+    pub const NAMES: [&str; 3] = ["interrupt", "allow", "reject"];
 
-    pub(super) const fn of(word: usize) -> Self {
-        match word {
+    pub(super) const fn from_index(index: usize) -> Self {
+        match index {
             0 => Self::Interrupt,
             1 => Self::Allow,
             _ => Self::Reject,
@@ -115,36 +115,36 @@ impl RunRequest {
     ///
     /// # Errors
     /// 422, when a member is invalid.
-    pub fn read(body: Value) -> Result<Self, Fault> {
-        let fields = Fields::of(&body)?;
+    pub fn read(body: Value) -> Result<Self, ApiError> {
+        let fields = RequestFields::new(&body)?;
         let input = Input::read(fields)?;
-        let config = fields.inner("config")?;
+        let config = fields.nested("config")?;
         let (mut tags, mut configurable) = (None, None);
         if let Some(config) = config {
             tags = config.list("tags")?;
             if tags.is_some_and(|tags| tags.iter().any(|tag| !tag.is_string())) {
-                return Err(Fault::invalid("\"tags\" must be an array of strings"));
+                return Err(ApiError::invalid("\"tags\" must be an array of strings"));
             }
             let recursion_limit = config.number("recursion_limit")?;
-            if recursion_limit.is_some_and(|limit| limit > MOST_RECURSION) {
-                return Err(Fault::invalid(format!(
-                    "\"recursion_limit\" must be {MOST_RECURSION} or less"
+            if recursion_limit.is_some_and(|limit| limit > MAX_RECURSION) {
+                return Err(ApiError::invalid(format!(
+                    "\"recursion_limit\" must be {MAX_RECURSION} or less"
                 )));
             }
-            configurable = config.inner("configurable")?;
+            configurable = config.nested("configurable")?;
         }
         let metadata = fields.object("metadata")?;
         let webhook = webhook(fields)?;
-        let after = fields.number("after_seconds")?.unwrap_or(0);
-        if after > LONGEST_DELAY {
-            let what = format!("\"after_seconds\" must be {LONGEST_DELAY} or less");
-            return Err(Fault::invalid(what));
+        let delay = fields.number("after_seconds")?.unwrap_or(0);
+        if delay > MAX_DELAY {
+            let what = format!("\"after_seconds\" must be {MAX_DELAY} or less");
+            return Err(ApiError::invalid(what));
         }
         let strategies = ["reject", "rollback", "interrupt", "enqueue"];
-        let strategy = match fields.word("multitask_strategy", &strategies)? {
+        let strategy = match fields.choice("multitask_strategy", &strategies)? {
             None | Some(0) => Strategy::Reject,
             Some(1) => {
-                return Err(Fault::invalid(
+                return Err(ApiError::invalid(
                     "multitask_strategy rollback is not possible: what an agent has done to files \
                      cannot be undone",
                 ));
@@ -153,31 +153,34 @@ impl RunRequest {
             Some(_) => Strategy::Enqueue,
         };
         let permissions = match configurable {
-            Some(fields) => fields.word("permissions", &Permissions::WORDS)?,
+            Some(fields) => fields.choice("permissions", &Permissions::NAMES)?,
             None => None,
         };
         Ok(Self {
             agent: fields.uuid("agent_id")?,
             thread: fields.uuid("thread_id")?,
-            setup: configurable.map_or_else(|| Ok(Setup::default()), Setup::read)?,
-            permissions: permissions.map(Permissions::of),
+            setup: configurable
+                .map_or_else(|| Ok(SessionConfig::default()), SessionConfig::read)?,
+            permissions: permissions.map(Permissions::from_index),
             meta: meta(metadata, tags),
             webhook,
-            modes: Modes::read(fields)?,
-            tied: fields.word("on_disconnect", &["cancel", "continue"])? != Some(1),
+            stream_modes: StreamModes::read(fields)?,
+            cancel_on_disconnect: fields.choice("on_disconnect", &["cancel", "continue"])?
+                != Some(1),
             strategy,
-            after,
-            keep: fields.word("on_completion", &["delete", "keep"])? == Some(1) || input.is_message,
-            make_thread: fields.word("if_not_exists", &["reject", "create"])? == Some(1),
+            delay,
+            keep_thread: fields.choice("on_completion", &["delete", "keep"])? == Some(1)
+                || input.is_message,
+            create_thread: fields.choice("if_not_exists", &["reject", "create"])? == Some(1),
             input,
             creation: body,
         })
     }
 }
 
-impl Modes {
-    fn read(fields: Fields<'_>) -> Result<Self, Fault> {
-        let given = match fields.any("stream_mode") {
+impl StreamModes {
+    fn read(fields: RequestFields<'_>) -> Result<Self, ApiError> {
+        let given = match fields.get("stream_mode") {
             None => {
                 return Ok(Self {
                     values: true,
@@ -190,7 +193,7 @@ impl Modes {
         let has = |word: &str| given.iter().any(|mode| mode == word);
         let known = |mode: &Value| mode == "values" || mode == "custom";
         if given.is_empty() || !given.iter().all(known) {
-            return Err(Fault::invalid(
+            return Err(ApiError::invalid(
                 "\"stream_mode\" must be values, custom or both",
             ));
         }
@@ -202,13 +205,13 @@ impl Modes {
 }
 
 impl Input {
-    fn read(fields: Fields<'_>) -> Result<Self, Fault> {
+    fn read(fields: RequestFields<'_>) -> Result<Self, ApiError> {
         let nothing = "\"input\" must hold \"messages\" with one of role human, \"prompt\" with \
                        content blocks, or \"message\"";
-        let Some(input) = fields.any("input") else {
+        let Some(input) = fields.get("input") else {
             let message = fields
                 .text("message")?
-                .ok_or_else(|| Fault::invalid(nothing))?;
+                .ok_or_else(|| ApiError::invalid(nothing))?;
             return Self::message(message);
         };
         if let Value::String(text) = input {
@@ -216,68 +219,69 @@ impl Input {
             read.is_message = false;
             return Ok(read);
         }
-        let inner = Fields::of(input).map_err(|_| Fault::invalid(nothing))?;
+        let inner = RequestFields::new(input).map_err(|_| ApiError::invalid(nothing))?;
         if let Some(messages) = inner.list("messages")? {
             Self::messages(messages)
         } else if let Some(prompt) = inner.list("prompt")? {
             let prompt = blocks(prompt)?;
             Ok(Self {
-                said: json!({ "role": "human", "content": prompt }),
+                message: json!({ "role": "human", "content": prompt }),
                 prompt,
-                before: None,
+                history: None,
                 is_message: false,
             })
         } else if let Some(message) = inner.text("message")? {
             Self::message(message)
         } else {
-            Err(Fault::invalid(nothing))
+            Err(ApiError::invalid(nothing))
         }
     }
 
-    fn message(text: &str) -> Result<Self, Fault> {
+    fn message(text: &str) -> Result<Self, ApiError> {
         if text.is_empty() {
-            return Err(Fault::invalid("the message is empty"));
+            return Err(ApiError::invalid("the message is empty"));
         }
         Ok(Self {
             prompt: vec![text_block(text)],
-            before: None,
-            said: json!({ "role": "human", "content": text }),
+            history: None,
+            message: json!({ "role": "human", "content": text }),
             is_message: true,
         })
     }
 
-    fn messages(messages: &[Value]) -> Result<Self, Fault> {
+    fn messages(messages: &[Value]) -> Result<Self, ApiError> {
         let mut read = Vec::new();
         for message in messages {
-            let fields = Fields::of(message)
-                .map_err(|_| Fault::invalid("every one of \"messages\" must be an object"))?;
+            let fields = RequestFields::new(message)
+                .map_err(|_| ApiError::invalid("every one of \"messages\" must be an object"))?;
             let role = fields.text("role")?;
-            let role = role.ok_or_else(|| Fault::invalid("a message needs a \"role\""))?;
-            let content = match fields.any("content") {
+            let role = role.ok_or_else(|| ApiError::invalid("a message needs a \"role\""))?;
+            let content = match fields.get("content") {
                 Some(Value::String(text)) => vec![text_block(text)],
                 Some(Value::Array(list)) => blocks(list)?,
                 _ => {
                     let what = "\"content\" of a message must be a string or an array of blocks";
-                    return Err(Fault::invalid(what));
+                    return Err(ApiError::invalid(what));
                 }
             };
             read.push((role, content, message));
         }
         let human = |(role, ..): &(&str, Vec<Value>, &Value)| matches!(*role, "human" | "user");
         let last = read.iter().rposition(human);
-        let last = last.ok_or_else(|| Fault::invalid("none of \"messages\" has the role human"))?;
-        let told: Vec<String> = read[..last]
+        let last =
+            last.ok_or_else(|| ApiError::invalid("none of \"messages\" has the role human"))?;
+        let earlier: Vec<String> = read[..last]
             .iter()
             .map(|(role, content, _)| format!("{role}: {}", text_of(content)))
             .collect();
-        let (_, prompt, said) = read.swap_remove(last);
+        let (_, prompt, message) = read.swap_remove(last);
         if prompt.is_empty() {
-            return Err(Fault::invalid("the last message of role human is empty"));
+            return Err(ApiError::invalid("the last message of role human is empty"));
         }
         Ok(Self {
             prompt,
-            before: (!told.is_empty()).then(|| told.join("\n\n")),
-            said: said.clone(),
+            history: (!earlier.is_empty()).then(|| earlier.join("\n\n")),
+            message: message.clone(),
             is_message: false,
         })
     }
@@ -300,46 +304,47 @@ pub fn text_block(text: &str) -> Value {
 
 /// The content blocks of a message. `metadata` of a text block belongs to Agent Connect and is
 /// dropped; all other blocks are passed to the agent unchanged.
-fn blocks(list: &[Value]) -> Result<Vec<Value>, Fault> {
+fn blocks(list: &[Value]) -> Result<Vec<Value>, ApiError> {
     let mut blocks = Vec::new();
     for block in list {
-        let kind = Fields::of(block).and_then(|fields| fields.text("type"));
+        let kind = RequestFields::new(block).and_then(|fields| fields.text("type"));
         match kind {
             Ok(Some("text")) => {
-                let text = Fields::of(block)?.text("text")?;
-                let text = text.ok_or_else(|| Fault::invalid("a text block needs its \"text\""))?;
+                let text = RequestFields::new(block)?.text("text")?;
+                let text =
+                    text.ok_or_else(|| ApiError::invalid("a text block needs its \"text\""))?;
                 blocks.push(text_block(text));
             }
             Ok(Some(_)) => blocks.push(block.clone()),
             _ => {
-                return Err(Fault::invalid(
+                return Err(ApiError::invalid(
                     "a content block must be an object with a \"type\"",
                 ));
             }
         }
     }
     if blocks.is_empty() {
-        return Err(Fault::invalid("a message must not be empty"));
+        return Err(ApiError::invalid("a message must not be empty"));
     }
     Ok(blocks)
 }
 
 /// `webhook`, or `callback` of the prose specification: a URL, or `{"POST": URL}`.
-fn webhook(fields: Fields<'_>) -> Result<Option<String>, Fault> {
+fn webhook(fields: RequestFields<'_>) -> Result<Option<String>, ApiError> {
     let given = match fields.text("webhook")? {
         Some(given) => given,
-        None => match fields.any("callback") {
+        None => match fields.get("callback") {
             None => return Ok(None),
             Some(Value::String(given)) => given,
             Some(other) => {
-                let inner = Fields::of(other)?;
+                let inner = RequestFields::new(other)?;
                 let given = inner.text("POST")?.or(inner.text("url")?);
-                given.ok_or_else(|| Fault::invalid("\"callback\" must name where to POST"))?
+                given.ok_or_else(|| ApiError::invalid("\"callback\" must name where to POST"))?
             }
         },
     };
-    if given.is_empty() || given.len() > LONGEST_WEBHOOK {
-        return Err(Fault::invalid(
+    if given.is_empty() || given.len() > MAX_WEBHOOK_LEN {
+        return Err(ApiError::invalid(
             "\"webhook\" must be an address of 1 to 2048 bytes",
         ));
     }
@@ -376,7 +381,7 @@ mod tests {
             [json!({ "type": "text", "text": "And I?" })]
         );
         assert_eq!(
-            request.input.before.as_deref(),
+            request.input.history.as_deref(),
             Some("human: I am John\n\nai: Hello")
         );
     }
@@ -389,11 +394,11 @@ mod tests {
             [json!({ "type": "text", "text": "Hi" })]
         );
         assert_eq!(request.webhook.as_deref(), Some("https://x/y"));
-        assert!(request.keep);
+        assert!(request.keep_thread);
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_bodies_are_rejected() {
         let good = json!({ "messages": [{ "role": "human", "content": "hi" }] });
         for bad in [
             json!([]),

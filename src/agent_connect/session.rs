@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fault::Fault;
-use super::fields::Fields;
+use super::api_error::ApiError;
+use super::fields::RequestFields;
 
 /// The members that mean the same for every agent.
 const COMMON: [&str; 5] = [
@@ -16,7 +16,7 @@ const COMMON: [&str; 5] = [
 
 /// The configuration of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Setup {
+pub struct SessionConfig {
     /// The working directory, absolute.
     pub cwd: Option<String>,
     /// MCP servers, in ACP's form.
@@ -29,14 +29,14 @@ pub struct Setup {
     pub others: Map<String, Value>,
 }
 
-impl Setup {
+impl SessionConfig {
     /// Reads `config.configurable`.
     ///
     /// # Errors
     /// 422, when a member is invalid.
-    pub fn read(fields: Fields<'_>) -> Result<Self, Fault> {
+    pub fn read(fields: RequestFields<'_>) -> Result<Self, ApiError> {
         let others = fields.names().filter(|name| !COMMON.contains(name));
-        let others = others.filter_map(|name| Some((name.to_owned(), fields.any(name)?.clone())));
+        let others = others.filter_map(|name| Some((name.to_owned(), fields.get(name)?.clone())));
         let options = fields.object("config_options")?.cloned();
         let simple = |value: &Value| value.is_string() || value.is_boolean();
         if options
@@ -44,11 +44,11 @@ impl Setup {
             .is_some_and(|all| !all.values().all(simple))
         {
             let what = "the values of \"config_options\" must be strings, true or false";
-            return Err(Fault::invalid(what));
+            return Err(ApiError::invalid(what));
         }
         Ok(Self {
-            cwd: absolute(fields)?,
-            mcp_servers: servers(fields)?,
+            cwd: absolute_cwd(fields)?,
+            mcp_servers: mcp_servers(fields)?,
             mode: fields.text("mode")?.map(str::to_owned),
             options: options.unwrap_or_default(),
             others: others.collect(),
@@ -59,12 +59,12 @@ impl Setup {
     ///
     /// # Errors
     /// 422, when a member is invalid.
-    pub fn of_metadata(metadata: &Map<String, Value>) -> Result<Self, Fault> {
+    pub fn from_metadata(metadata: &Map<String, Value>) -> Result<Self, ApiError> {
         let metadata = Value::Object(metadata.clone());
-        let fields = Fields::of(&metadata)?;
+        let fields = RequestFields::new(&metadata)?;
         Ok(Self {
-            cwd: absolute(fields)?,
-            mcp_servers: servers(fields)?,
+            cwd: absolute_cwd(fields)?,
+            mcp_servers: mcp_servers(fields)?,
             ..Self::default()
         })
     }
@@ -85,19 +85,19 @@ impl Setup {
     }
 }
 
-fn absolute(fields: Fields<'_>) -> Result<Option<String>, Fault> {
+fn absolute_cwd(fields: RequestFields<'_>) -> Result<Option<String>, ApiError> {
     match fields.text("cwd")? {
         Some(path) if !path.starts_with('/') || path.contains('\0') => {
-            Err(Fault::invalid("\"cwd\" must be an absolute path"))
+            Err(ApiError::invalid("\"cwd\" must be an absolute path"))
         }
         path => Ok(path.map(str::to_owned)),
     }
 }
 
 /// MCP servers: ACP's array, or an object with a server under each name.
-fn servers(fields: Fields<'_>) -> Result<Vec<Value>, Fault> {
-    let wrong = || Fault::invalid("\"mcp_servers\" must be an array or an object of servers");
-    match fields.any("mcp_servers") {
+fn mcp_servers(fields: RequestFields<'_>) -> Result<Vec<Value>, ApiError> {
+    let wrong = || ApiError::invalid("\"mcp_servers\" must be an array or an object of servers");
+    match fields.get("mcp_servers") {
         None => Ok(Vec::new()),
         Some(Value::Array(all)) if all.iter().all(Value::is_object) => Ok(all.clone()),
         Some(Value::Object(all)) => {
@@ -137,7 +137,8 @@ mod tests {
     fn servers_by_name_become_a_list() {
         let given =
             json!({ "mcp_servers": { "files": { "command": "/bin/files", "env": { "A": "b" } } } });
-        let setup = Setup::read(Fields::of(&given).expect("an object")).expect("a good setup");
+        let setup = SessionConfig::read(RequestFields::new(&given).expect("an object"))
+            .expect("a good setup");
         let expected = json!({ "command": "/bin/files", "env": [{ "name": "A", "value": "b" }], "name": "files", "args": [] });
         assert_eq!(setup.mcp_servers, [expected]);
     }
@@ -145,7 +146,8 @@ mod tests {
     #[test]
     fn an_option_is_what_the_agent_calls_so() {
         let given = json!({ "model": "x", "thread_id": "y", "config_options": { "z": true } });
-        let setup = Setup::read(Fields::of(&given).expect("an object")).expect("a good setup");
+        let setup = SessionConfig::read(RequestFields::new(&given).expect("an object"))
+            .expect("a good setup");
         let opened = json!({ "sessionId": "s", "configOptions": [{ "id": "model" }] });
         let names: Vec<String> = setup
             .options_for(&opened)

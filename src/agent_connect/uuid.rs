@@ -5,7 +5,7 @@ use std::fmt;
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 
 /// The namespace for agents: RFC 9562's for URLs, of which `acp-relay:agent:NAME` is one.
-const URLS: [u8; 16] = [
+const URL_NAMESPACE: [u8; 16] = [
     0x6b, 0xa7, 0xb8, 0x11, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8,
 ];
 
@@ -17,7 +17,7 @@ impl Uuid {
     /// The UUID of these random bytes (version 4).
     #[must_use]
     pub const fn random(bytes: [u8; 16]) -> Self {
-        Self::marked(bytes, 0x40)
+        Self::with_version(bytes, 0x40)
     }
 
     /// The UUID of an agent's name (version 5): always the same for the same name.
@@ -34,17 +34,17 @@ impl Uuid {
 
     fn of_url(url: &str) -> Self {
         let mut digest = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
-        digest.update(&URLS);
+        digest.update(&URL_NAMESPACE);
         digest.update(url.as_bytes());
         let digest = digest.finish();
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&digest.as_ref()[..16]);
-        Self::marked(bytes, 0x50)
+        Self::with_version(bytes, 0x50)
     }
 
     /// Parses 32 hexadecimal digits with hyphens in the standard places.
     #[must_use]
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let text = text.as_bytes();
         if text.len() != 36 {
             return None;
@@ -65,7 +65,7 @@ impl Uuid {
         Some(Self(bytes))
     }
 
-    const fn marked(mut bytes: [u8; 16], version: u8) -> Self {
+    const fn with_version(mut bytes: [u8; 16], version: u8) -> Self {
         bytes[6] = bytes[6] & 0x0f | version;
         bytes[8] = bytes[8] & 0x3f | 0x80;
         Self(bytes)
@@ -97,14 +97,14 @@ mod tests {
     #[test]
     fn they_read_as_they_print() {
         let text = "b7a9f2d4-6c1e-4a0b-9c55-000000000201";
-        assert_eq!(Uuid::read(text).expect("a UUID").to_string(), text);
+        assert_eq!(Uuid::parse(text).expect("a UUID").to_string(), text);
         for bad in [
             "",
             "b7a9f2d4-6c1e-4a0b-9c55-00000000020",
             "x7a9f2d4-6c1e-4a0b-9c55-000000000201",
             "b7a9f2d4f6c1e-4a0b-9c55-000000000201",
         ] {
-            assert_eq!(Uuid::read(bad), None, "{bad}");
+            assert_eq!(Uuid::parse(bad), None, "{bad}");
         }
     }
 

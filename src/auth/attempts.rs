@@ -15,13 +15,13 @@ const ADDRESSES: usize = 4096;
 
 /// Recent failures, by address.
 #[derive(Debug)]
-pub struct Attempts {
+pub struct FailedAttempts {
     most: u32,
     /// When the last of an address's failures is forgotten.
     until: HashMap<IpAddr, Instant>,
 }
 
-impl Attempts {
+impl FailedAttempts {
     /// Allows `most` failures of one address a minute.
     #[must_use]
     pub fn new(most: usize) -> Self {
@@ -35,9 +35,9 @@ impl Attempts {
     ///
     /// # Errors
     /// When there were too many already: the time until another one is allowed.
-    pub fn fail(&mut self, address: IpAddr, now: Instant) -> Result<(), Duration> {
+    pub fn record(&mut self, address: IpAddr, now: Instant) -> Result<(), Duration> {
         let each = MINUTE / self.most;
-        let address = neighbourhood(address);
+        let address = address_group(address);
         let until = self.until.get(&address).copied();
         let until = until.filter(|until| *until > now).unwrap_or(now) + each;
         let ahead = until - now;
@@ -70,7 +70,7 @@ impl Attempts {
 
 /// What counts as one address: for IPv6 the /64, which usually belongs to one customer.
 #[must_use]
-pub fn neighbourhood(address: IpAddr) -> IpAddr {
+pub fn address_group(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();

@@ -12,8 +12,8 @@ use parking_lot::{Mutex, RwLock};
 
 use super::token::Digest;
 use super::{
-    Agents, Attempts, Grant, KeyId, Keyring, Means, Principal, Proof, Shown, Source, Token, Turned,
-    Witness,
+    Agents, AuthEvents, AuthMethod, CredentialKind, FailedAttempts, Grant, KeyId, KeySource,
+    Keyring, Principal, RejectReason, Token, UsedToken,
 };
 
 /// Decides which clients are admitted.
@@ -22,13 +22,13 @@ pub struct Gate(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    rules: Rules,
+    rules: GateRules,
     /// Shared by all gates derived from one another.
     keys: Arc<RwLock<Arc<Keys>>>,
-    source: OnceLock<Arc<dyn Source>>,
-    attempts: Mutex<Attempts>,
-    witness: OnceLock<Arc<dyn Witness>>,
-    nobody: Arc<Principal>,
+    source: OnceLock<Arc<dyn KeySource>>,
+    attempts: Mutex<FailedAttempts>,
+    events: OnceLock<Arc<dyn AuthEvents>>,
+    anonymous: Arc<Principal>,
     user: Arc<Principal>,
 }
 
@@ -42,11 +42,11 @@ pub struct Keys {
 
 /// What has to be proved on which listeners.
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub struct GateRules {
     /// On a listener that only this machine can reach.
-    pub loopback: Admission,
+    pub loopback: AuthRequirement,
     /// On any other.
-    pub network: Admission,
+    pub network: AuthRequirement,
     /// The user that the relay runs as: the system's number and name.
     pub user: (u32, Arc<str>),
     /// Failures of one address a minute before it has to wait.
@@ -55,9 +55,9 @@ pub struct Rules {
 
 /// What a listener requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
+pub enum AuthRequirement {
     /// Nothing.
-    Anybody,
+    Nothing,
     /// That the client runs as the relay's own user; or a credential.
     User,
     /// A credential: a token or a certificate.
@@ -66,7 +66,7 @@ pub enum Admission {
 
 /// What can reach the listener that a client connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Reachability {
     /// A Unix socket: the system reports the client's user.
     Socket,
     /// A listener that only this machine can reach.
@@ -77,9 +77,9 @@ pub enum Place {
 
 /// What is known of a client.
 #[derive(Clone, Copy, Debug)]
-pub struct Claim<'a> {
+pub struct Credentials<'a> {
     /// What can reach its listener.
-    pub place: Place,
+    pub reachability: Reachability,
     /// Its address; none on a Unix socket.
     pub address: Option<IpAddr>,
     /// The user it runs as, if the system can report that.
@@ -101,7 +101,7 @@ pub struct Certificate {
 
 /// The current time.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct Now {
     /// For durations.
     pub instant: Instant,
     /// Seconds since 1970, for expiry dates.
@@ -122,23 +122,23 @@ pub enum Denial {
 impl Gate {
     /// A gate with these rules, and no keys yet.
     #[must_use]
-    pub fn new(rules: Rules) -> Self {
+    pub fn new(rules: GateRules) -> Self {
         Self::with_keys(rules, Arc::default())
     }
 
     /// A gate with other rules, to replace this one. The two share their keys from then on, so that
     /// clients admitted by this one are closed when their key is removed in the other.
     #[must_use]
-    pub fn with_rules(&self, rules: Rules) -> Self {
+    pub fn with_rules(&self, rules: GateRules) -> Self {
         Self::with_keys(rules, Arc::clone(&self.0.keys))
     }
 
-    fn with_keys(rules: Rules, keys: Arc<RwLock<Arc<Keys>>>) -> Self {
+    fn with_keys(rules: GateRules, keys: Arc<RwLock<Arc<Keys>>>) -> Self {
         Self(Arc::new(Inner {
-            attempts: Mutex::new(Attempts::new(rules.failures)),
+            attempts: Mutex::new(FailedAttempts::new(rules.failures)),
             source: OnceLock::new(),
-            witness: OnceLock::new(),
-            nobody: Arc::new(Principal::nobody()),
+            events: OnceLock::new(),
+            anonymous: Arc::new(Principal::anonymous()),
             user: Arc::new(Principal::user(Arc::clone(&rules.user.1))),
             keys,
             rules,
@@ -152,7 +152,7 @@ impl Gate {
     }
 
     /// Asks `source` for new keys before a token is refused. The first source stays.
-    pub fn ask(&self, source: Arc<dyn Source>) {
+    pub fn set_source(&self, source: Arc<dyn KeySource>) {
         // A gate is made for one key store.
         let _ = self.0.source.set(source);
     }
@@ -164,33 +164,35 @@ impl Gate {
     }
 
     /// Reports every client to `events` from now on. The first one stays.
-    pub fn be_watched(&self, witness: Arc<dyn Witness>) {
+    pub fn set_events(&self, events: Arc<dyn AuthEvents>) {
         // There is one set of metrics in a process.
-        let _ = self.0.witness.set(witness);
+        let _ = self.0.events.set(events);
     }
 
     /// Reports that a client of a listener of that scheme was rejected.
-    pub fn turned_away(&self, scheme: &str, why: Turned) {
-        if let Some(witness) = self.0.witness.get() {
-            witness.turned_away(scheme, why);
+    pub fn rejected(&self, scheme: &str, why: RejectReason) {
+        if let Some(events) = self.0.events.get() {
+            events.rejected(scheme, why);
         }
     }
 
     /// What a listener of that kind requires.
     #[must_use]
-    pub fn admission(&self, place: Place) -> Admission {
-        match place {
-            Place::Network => self.0.rules.network,
-            Place::Loopback => self.0.rules.loopback,
-            Place::Socket if self.0.rules.loopback == Admission::Anybody => Admission::Anybody,
-            Place::Socket => Admission::User,
+    pub fn requirement(&self, reachability: Reachability) -> AuthRequirement {
+        match reachability {
+            Reachability::Network => self.0.rules.network,
+            Reachability::Loopback => self.0.rules.loopback,
+            Reachability::Socket if self.0.rules.loopback == AuthRequirement::Nothing => {
+                AuthRequirement::Nothing
+            }
+            Reachability::Socket => AuthRequirement::User,
         }
     }
 
     /// Whether the client's user is needed there.
     #[must_use]
-    pub fn asks_for_user(&self, place: Place) -> bool {
-        self.admission(place) == Admission::User
+    pub fn requires_user(&self, reachability: Reachability) -> bool {
+        self.requirement(reachability) == AuthRequirement::User
     }
 
     /// Whether that is the user that the relay runs as.
@@ -209,32 +211,43 @@ impl Gate {
     ///
     /// # Errors
     /// When the client is not admitted.
-    pub fn judge(&self, claim: &Claim<'_>, now: Moment) -> Result<Arc<Principal>, Denial> {
-        let (proof, judged) = self.weigh(claim, now);
-        if let Some(witness) = self.0.witness.get() {
-            witness.judged(proof, judged.is_ok());
+    pub fn authenticate(
+        &self,
+        credentials: &Credentials<'_>,
+        now: Now,
+    ) -> Result<Arc<Principal>, Denial> {
+        let (kind, result) = self.check(credentials, now);
+        if let Some(events) = self.0.events.get() {
+            events.authenticated(kind, result.is_ok());
         }
-        judged
+        result
     }
 
-    fn weigh(&self, claim: &Claim<'_>, now: Moment) -> (Proof, Result<Arc<Principal>, Denial>) {
-        let admission = self.admission(claim.place);
-        let open = admission == Admission::Anybody;
-        if let Some(shown) = claim.token {
-            let known = self.bearer(shown, now.unix);
-            let known = known.or_else(|| self.refresh().then(|| self.bearer(shown, now.unix))?);
+    fn check(
+        &self,
+        credentials: &Credentials<'_>,
+        now: Now,
+    ) -> (CredentialKind, Result<Arc<Principal>, Denial>) {
+        let requirement = self.requirement(credentials.reachability);
+        let open = requirement == AuthRequirement::Nothing;
+        if let Some(token) = credentials.token {
+            let known = self.bearer(token, now.unix);
+            let known = known.or_else(|| self.refresh().then(|| self.bearer(token, now.unix))?);
             return match known {
-                Some(principal) => (Proof::Token, Ok(principal)),
-                None if open => (Proof::Nothing, Ok(Arc::clone(&self.0.nobody))),
-                None => (Proof::Token, Err(self.failed(claim.address, now.instant))),
+                Some(principal) => (CredentialKind::Token, Ok(principal)),
+                None if open => (CredentialKind::Nothing, Ok(Arc::clone(&self.0.anonymous))),
+                None => (
+                    CredentialKind::Token,
+                    Err(self.failed(credentials.address, now.instant)),
+                ),
             };
         }
-        if let Some(certificate) = claim.certificate
+        if let Some(certificate) = credentials.certificate
             && let Some(agents) = self.keys().agents_of(&certificate.name)
         {
             let principal = Arc::new(Principal {
                 name: Arc::clone(&certificate.name),
-                means: Means::Certificate,
+                auth_method: AuthMethod::Certificate,
                 grant: Grant {
                     agents,
                     admin: false,
@@ -242,32 +255,32 @@ impl Gate {
                 key: None,
                 expires: Some(certificate.expires),
             });
-            return (Proof::Certificate, Ok(principal));
+            return (CredentialKind::Certificate, Ok(principal));
         }
-        if admission == Admission::User && self.is_user(claim.user) {
-            return (Proof::User, Ok(Arc::clone(&self.0.user)));
+        if requirement == AuthRequirement::User && self.is_user(credentials.user) {
+            return (CredentialKind::User, Ok(Arc::clone(&self.0.user)));
         }
         if open {
-            return (Proof::Nothing, Ok(Arc::clone(&self.0.nobody)));
+            return (CredentialKind::Nothing, Ok(Arc::clone(&self.0.anonymous)));
         }
-        (Proof::Nothing, Err(Denial::Missing))
+        (CredentialKind::Nothing, Err(Denial::Missing))
     }
 
     /// Whether a client that was admitted would still be admitted.
     #[must_use]
-    pub fn still_admits(&self, principal: &Principal, now: Moment) -> bool {
+    pub fn is_still_valid(&self, principal: &Principal, now: Now) -> bool {
         if principal.expires.is_some_and(|at| at <= now.unix) {
             return false;
         }
         let keys = self.keys();
-        if principal.means == Means::Certificate {
+        if principal.auth_method == AuthMethod::Certificate {
             let agents = keys.agents_of(&principal.name);
-            return agents.is_some_and(|agents| agents.cover(&principal.grant.agents));
+            return agents.is_some_and(|agents| agents.contains_all(&principal.grant.agents));
         }
         match &principal.key {
             None => true,
-            Some(Shown::Own(shown)) => keys.own.is_some_and(|own| own.is(shown)),
-            Some(Shown::Key(id)) => keys
+            Some(UsedToken::Own(shown)) => keys.own.is_some_and(|own| own.is(shown)),
+            Some(UsedToken::Key(id)) => keys
                 .ring
                 .find(*id)
                 .is_some_and(|key| *key.name == *principal.name && !key.has_expired(now.unix)),
@@ -275,25 +288,25 @@ impl Gate {
     }
 
     /// The principal of that token. The work is the same whether there is a key of that id or not.
-    fn bearer(&self, shown: &[u8], now: u64) -> Option<Arc<Principal>> {
-        let digest = Digest::of(shown);
+    fn bearer(&self, token: &[u8], now: u64) -> Option<Arc<Principal>> {
+        let digest = Digest::of(token);
         let keys = self.keys();
         let nothing = Digest::of(b"");
         let own = keys.own.as_ref().unwrap_or(&nothing).is(&digest);
-        let key = KeyId::of(shown).and_then(|id| keys.ring.find(id));
+        let key = KeyId::of(token).and_then(|id| keys.ring.find(id));
         let kept = key.map_or(&nothing, |key| &key.digest).is(&digest);
         if own && keys.own.is_some() {
             return Some(Arc::new(Principal {
-                key: Some(Shown::Own(digest)),
+                key: Some(UsedToken::Own(digest)),
                 ..Principal::clone(&self.0.user)
             }));
         }
         let key = key.filter(|key| kept && !key.has_expired(now))?;
         Some(Arc::new(Principal {
             name: Arc::from(&*key.name),
-            means: Means::Token,
+            auth_method: AuthMethod::Token,
             grant: key.grant.clone(),
-            key: Some(Shown::Key(key.id)),
+            key: Some(UsedToken::Key(key.id)),
             expires: key.expires,
         }))
     }
@@ -304,7 +317,7 @@ impl Gate {
         };
         let attempts = &self.0.attempts;
         let mut attempts = attempts.lock();
-        match attempts.fail(address, now) {
+        match attempts.record(address, now) {
             Ok(()) => Denial::Wrong,
             Err(wait) => Denial::TooOften(wait),
         }
@@ -342,9 +355,9 @@ impl Keys {
 /// A gate that admits every client.
 impl Default for Gate {
     fn default() -> Self {
-        Self::new(Rules {
-            loopback: Admission::Anybody,
-            network: Admission::Anybody,
+        Self::new(GateRules {
+            loopback: AuthRequirement::Nothing,
+            network: AuthRequirement::Nothing,
             user: (u32::MAX, Arc::from("")),
             failures: 1,
         })

@@ -15,7 +15,7 @@ const HEADING: &str = "# Tokens of acp-relay: id, SHA-256, name, and what each m
                        `acp-relay token` writes this file.\n";
 
 /// Longest name of a token, in bytes.
-const NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// One token, without its text.
 #[derive(Clone, Debug)]
@@ -36,13 +36,13 @@ pub struct Key {
 #[derive(Clone, Debug, Default)]
 pub struct Keyring {
     keys: Vec<Key>,
-    places: HashMap<KeyId, usize>,
+    positions: HashMap<KeyId, usize>,
 }
 
 /// Why a text is not a keyring.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
-pub struct Unreadable {
+pub struct KeyringError {
     /// The line, from 1.
     pub line: usize,
     /// What is wrong with it, as a clause.
@@ -54,14 +54,14 @@ impl Keyring {
     ///
     /// # Errors
     /// At the first invalid line.
-    pub fn read(text: &str) -> Result<Self, Unreadable> {
+    pub fn read(text: &str) -> Result<Self, KeyringError> {
         let mut ring = Self::default();
         for (index, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let unreadable = |what: String| Unreadable {
+            let unreadable = |what: String| KeyringError {
                 line: index + 1,
                 what,
             };
@@ -100,7 +100,7 @@ impl Keyring {
         if self.keys.iter().any(|other| other.name == key.name) {
             return Err(format!("there is a token called {:?} already", key.name));
         }
-        if self.places.insert(key.id, self.keys.len()).is_some() {
+        if self.positions.insert(key.id, self.keys.len()).is_some() {
             return Err(format!("the id {} stands twice", key.id));
         }
         self.keys.push(key);
@@ -111,7 +111,7 @@ impl Keyring {
     pub fn remove(&mut self, name: &str) -> Option<Key> {
         let at = self.keys.iter().position(|key| key.name == name)?;
         let key = self.keys.remove(at);
-        self.places = (self.keys.iter().enumerate())
+        self.positions = (self.keys.iter().enumerate())
             .map(|(at, key)| (key.id, at))
             .collect();
         Some(key)
@@ -120,7 +120,7 @@ impl Keyring {
     /// The key of that id.
     #[must_use]
     pub fn find(&self, id: KeyId) -> Option<&Key> {
-        self.keys.get(*self.places.get(&id)?)
+        self.keys.get(*self.positions.get(&id)?)
     }
 
     /// All keys.
@@ -147,7 +147,7 @@ pub fn check_name(name: &str) -> Result<(), &'static str> {
         .bytes()
         .next()
         .is_some_and(|b| b.is_ascii_alphanumeric());
-    if begins && name.len() <= NAME && name.bytes().all(plain) {
+    if begins && name.len() <= MAX_NAME && name.bytes().all(plain) {
         return Ok(());
     }
     Err(
@@ -168,7 +168,7 @@ fn read_key(line: &str) -> Result<Key, String> {
         digest,
         name: name.to_owned(),
         expires: None,
-        grant: Grant::everything(false),
+        grant: Grant::all_agents(false),
     };
     for word in words {
         match word.split_once('=') {
@@ -205,7 +205,7 @@ mod tests {
             digest: Token::new([number; 6], [number; 32]).digest(),
             name: name.to_owned(),
             expires: None,
-            grant: Grant::everything(false),
+            grant: Grant::all_agents(false),
         }
     }
 
@@ -245,7 +245,7 @@ mod tests {
     fn a_line_that_is_not_understood_is_a_fault() {
         let good = Keyring {
             keys: vec![key(1, "alice")],
-            places: HashMap::new(),
+            positions: HashMap::new(),
         };
         let good = good.write();
         let line = good.lines().nth(1).expect("a line");

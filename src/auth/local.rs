@@ -18,7 +18,7 @@ pub const CHALLENGE: &str = "acp-relay-challenge";
 pub const PROOF: &str = "acp-relay-proof";
 
 /// Longest nonce that is answered, in bytes.
-const LONGEST: usize = 128;
+const MAX_NONCE: usize = 128;
 
 /// The key of a relay's listeners on one machine.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ impl LocalKey {
     #[must_use]
     pub fn prove(&self, nonce: &[u8], address: SocketAddr) -> Option<String> {
         let tag = || hmac::sign(&self.key, &self.message(nonce, address));
-        (nonce.len() <= LONGEST).then(|| HEXLOWER.encode(tag().as_ref()))
+        (nonce.len() <= MAX_NONCE).then(|| HEXLOWER.encode(tag().as_ref()))
     }
 
     /// Whether `proof` is that of the listener at `address`, in constant time.
@@ -83,6 +83,6 @@ mod tests {
             assert!(!is_good(&other, b"nonce", "127.0.0.1:9000"));
         }
         assert!(!key.verify(b"nonce", at("127.0.0.1:9000"), b""));
-        assert_eq!(key.prove(&[b'n'; LONGEST + 1], at("127.0.0.1:1")), None);
+        assert_eq!(key.prove(&[b'n'; MAX_NONCE + 1], at("127.0.0.1:1")), None);
     }
 }

@@ -26,20 +26,22 @@
 
 mod attempts;
 mod gate;
-pub mod inner;
+pub mod address;
 mod keyring;
 mod local;
 pub mod origin;
 mod principal;
-mod source;
+mod key_source;
 mod token;
-mod witness;
+mod events;
 
-pub use attempts::{Attempts, neighbourhood};
-pub use gate::{Admission, Certificate, Claim, Denial, Gate, Keys, Moment, Place, Rules};
-pub use keyring::{Key, Keyring, Unreadable, check_name, read_agents};
+pub use attempts::{FailedAttempts, address_group};
+pub use events::{AuthEvents, CredentialKind, RejectReason};
+pub use gate::{
+    AuthRequirement, Certificate, Credentials, Denial, Gate, GateRules, Keys, Now, Reachability,
+};
+pub use key_source::KeySource;
+pub use keyring::{Key, Keyring, KeyringError, check_name, read_agents};
 pub use local::{CHALLENGE, LocalKey, PROOF};
-pub use principal::{Agents, Grant, KeyId, Means, ONLY_AGENT, Principal, Shown};
-pub use source::Source;
+pub use principal::{Agents, AuthMethod, Grant, KeyId, ONLY_AGENT, Principal, UsedToken};
 pub use token::{Digest, Token};
-pub use witness::{Proof, Turned, Witness};

@@ -10,19 +10,19 @@ use std::net::IpAddr;
 
 /// Which origins and hosts a listener accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Door {
+pub struct OriginPolicy {
     /// Accepted origins, exactly as browsers spell them: `https://example.org`. Programs other than
     /// browsers send none.
     pub origins: Vec<String>,
     /// Names that are accepted besides, with a port (`agents.example:8080`) or for any port.
     pub hosts: Vec<String>,
     /// The host names that requests may use.
-    pub names: Names,
+    pub names: HostNames,
 }
 
 /// The host names that requests to a listener may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Names {
+pub enum HostNames {
     /// Any; the listener is on the network, and so are the clients that know its name.
     Any,
     /// A loopback address or `localhost`, with this port.
@@ -45,12 +45,12 @@ pub enum Refusal {
     Host,
 }
 
-impl Door {
+impl OriginPolicy {
     /// Checks the values of all `Origin`, `Host` and `Sec-Fetch-Site` headers of a request.
     ///
     /// # Errors
     /// When the request is to be answered with 403.
-    pub fn admit<'a>(
+    pub fn check<'a>(
         &self,
         origins: impl IntoIterator<Item = &'a [u8]>,
         hosts: impl IntoIterator<Item = &'a [u8]>,
@@ -67,23 +67,25 @@ impl Door {
         if !named && sites.any(|site| site != b"none" && site != b"same-origin") {
             return Err(Refusal::Site);
         }
-        if self.names == Names::Any && self.hosts.is_empty() {
+        if self.names == HostNames::Any && self.hosts.is_empty() {
             return Ok(());
         }
         let mut hosts = hosts.into_iter();
         let host = hosts.next().ok_or(Refusal::Host)?;
-        if hosts.next().is_some() || !self.answers_to(host) {
+        if hosts.next().is_some() || !self.accepts_host(host) {
             return Err(Refusal::Host);
         }
         Ok(())
     }
 
-    fn answers_to(&self, host: &[u8]) -> bool {
+    fn accepts_host(&self, host: &[u8]) -> bool {
         let listed = |one: &String| is_named(host, one.as_bytes());
         self.hosts.iter().any(listed)
             || match self.names {
-                Names::Any => false,
-                Names::Loopback { port, default_port } => is_loopback_at(host, port, default_port),
+                HostNames::Any => false,
+                HostNames::Loopback { port, default_port } => {
+                    is_loopback_at(host, port, default_port)
+                }
             }
     }
 }
@@ -131,22 +133,22 @@ fn is_named(host: &[u8], name: &[u8]) -> bool {
 
 /// Whether `host` is `NAME`, `NAME:PORT` or `[ADDRESS]:PORT`, and this listener.
 fn is_loopback_at(host: &[u8], port: u16, default_port: u16) -> bool {
-    let Some((name, said)) = std::str::from_utf8(host).ok().and_then(split) else {
+    let Some((name, given)) = std::str::from_utf8(host).ok().and_then(split) else {
         return false;
     };
-    let said = match said {
+    let given = match given {
         None => Some(default_port),
         Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().ok(),
         Some(_) => None,
     };
-    said == Some(port) && is_loopback_host(name)
+    given == Some(port) && is_loopback_host(name)
 }
 
 /// The name, without brackets, and the port, if there is one.
 fn split(host: &str) -> Option<(&str, Option<&str>)> {
     let Some(inner) = host.strip_prefix('[') else {
         return Some(match host.split_once(':') {
-            Some((name, said)) => (name, Some(said)),
+            Some((name, port)) => (name, Some(port)),
             None => (host, None),
         });
     };
@@ -165,10 +167,10 @@ mod tests {
     }
 
     fn admit_from(origins: &[&str], hosts: &[&str], sites: &[&str]) -> Result<(), Refusal> {
-        let door = Door {
+        let policy = OriginPolicy {
             origins: vec!["https://editor.example".to_owned()],
             hosts: vec!["Agents.example".to_owned(), "relay.example:99".to_owned()],
-            names: Names::Loopback {
+            names: HostNames::Loopback {
                 port: 8080,
                 default_port: 80,
             },
@@ -179,7 +181,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let (origins, hosts, sites) = (bytes(origins), bytes(hosts), bytes(sites));
-        door.admit(
+        policy.check(
             origins.iter().map(Vec::as_slice),
             hosts.iter().map(Vec::as_slice),
             sites.iter().map(Vec::as_slice),
@@ -273,20 +275,20 @@ mod tests {
 
     #[test]
     fn on_the_network_any_name_will_do() {
-        let door = Door {
+        let policy = OriginPolicy {
             origins: Vec::new(),
             hosts: Vec::new(),
-            names: Names::Any,
+            names: HostNames::Any,
         };
-        assert_eq!(door.admit([], [&b"agents.example"[..]], []), Ok(()));
+        assert_eq!(policy.check([], [&b"agents.example"[..]], []), Ok(()));
         let page = [&b"https://agents.example"[..]];
-        assert_eq!(door.admit(page, [], []), Err(Refusal::Origin));
-        let named = Door {
+        assert_eq!(policy.check(page, [], []), Err(Refusal::Origin));
+        let named = OriginPolicy {
             hosts: vec!["agents.example".to_owned()],
-            ..door
+            ..policy
         };
-        assert_eq!(named.admit([], [&b"agents.example"[..]], []), Ok(()));
+        assert_eq!(named.check([], [&b"agents.example"[..]], []), Ok(()));
         let other = [&b"rebound.example"[..]];
-        assert_eq!(named.admit([], other, []), Err(Refusal::Host));
+        assert_eq!(named.check([], other, []), Err(Refusal::Host));
     }
 }

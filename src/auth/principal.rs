@@ -18,20 +18,20 @@ pub struct Principal {
     /// Its name: that of a token, a certificate or a user.
     pub name: Arc<str>,
     /// How it was authenticated.
-    pub means: Means,
+    pub auth_method: AuthMethod,
     /// What it may do.
     pub grant: Grant,
     /// The key of its token; none without a token.
-    pub key: Option<Shown>,
+    pub key: Option<UsedToken>,
     /// When its credential expires, in seconds since 1970.
     pub expires: Option<u64>,
 }
 
 /// How a client was authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Means {
+pub enum AuthMethod {
     /// Not at all: every client that reaches the listener is admitted.
-    Nobody,
+    Anonymous,
     /// It runs as the user that the relay runs as. The operating system says so, or it has the
     /// token that only this user can read.
     User,
@@ -61,7 +61,7 @@ pub enum Agents {
 
 /// The token of a client, so that its connection is closed when the token is revoked.
 #[derive(Clone, Copy, Debug)]
-pub enum Shown {
+pub enum UsedToken {
     /// The user's own token, with its digest at that time.
     Own(Digest),
     /// A token of the keyring.
@@ -75,11 +75,11 @@ pub struct KeyId(pub(super) [u8; 6]);
 impl Principal {
     /// A client that was not authenticated.
     #[must_use]
-    pub fn nobody() -> Self {
+    pub fn anonymous() -> Self {
         Self {
             name: Arc::from("anonymous"),
-            means: Means::Nobody,
-            grant: Grant::everything(false),
+            auth_method: AuthMethod::Anonymous,
+            grant: Grant::all_agents(false),
             key: None,
             expires: None,
         }
@@ -90,8 +90,8 @@ impl Principal {
     pub fn user(name: Arc<str>) -> Self {
         Self {
             name,
-            means: Means::User,
-            grant: Grant::everything(true),
+            auth_method: AuthMethod::User,
+            grant: Grant::all_agents(true),
             key: None,
             expires: None,
         }
@@ -110,7 +110,7 @@ impl Principal {
 impl Agents {
     /// Whether all of `others` are among these.
     #[must_use]
-    pub fn cover(&self, others: &Self) -> bool {
+    pub fn contains_all(&self, others: &Self) -> bool {
         match (self, others) {
             (Self::All, _) => true,
             (Self::These(_), Self::All) => false,
@@ -123,7 +123,7 @@ impl Agents {
 
 impl PartialEq for Principal {
     fn eq(&self, other: &Self) -> bool {
-        self.means == other.means && self.name == other.name
+        self.auth_method == other.auth_method && self.name == other.name
     }
 }
 
@@ -132,7 +132,7 @@ impl Eq for Principal {}
 impl Grant {
     /// All agents.
     #[must_use]
-    pub const fn everything(admin: bool) -> Self {
+    pub const fn all_agents(admin: bool) -> Self {
         Self {
             agents: Agents::All,
             admin,
@@ -142,11 +142,11 @@ impl Grant {
 
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let by = match self.means {
-            Means::Nobody => return f.write_str(&self.name),
-            Means::User => "user",
-            Means::Token => "token",
-            Means::Certificate => "certificate",
+        let by = match self.auth_method {
+            AuthMethod::Anonymous => return f.write_str(&self.name),
+            AuthMethod::User => "user",
+            AuthMethod::Token => "token",
+            AuthMethod::Certificate => "certificate",
         };
         write!(f, "{by} {}", self.name)
     }

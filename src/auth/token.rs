@@ -17,9 +17,9 @@ use super::KeyId;
 const PREFIX: &str = "acpr_";
 
 /// Shortest text that is accepted as a token, in bytes; users may bring their own.
-const LEAST: usize = 32;
+const MIN_LEN: usize = 32;
 /// Longest text that is accepted.
-const MOST: usize = 4096;
+const MAX_LEN: usize = 4096;
 
 /// A token. It is never logged: neither `Debug` nor anything else shows it, only [`Token::reveal`].
 #[derive(Clone)]
@@ -43,10 +43,10 @@ impl Token {
     /// When the text cannot be one; the error does not repeat it.
     pub fn read(text: &str) -> Result<Self, &'static str> {
         let text = text.trim();
-        if text.len() < LEAST {
+        if text.len() < MIN_LEN {
             return Err("a token has 32 characters at least");
         }
-        if text.len() > MOST || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if text.len() > MAX_LEN || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err("a token is one line of printable ASCII without spaces");
         }
         Ok(Self(text.to_owned()))
@@ -68,8 +68,8 @@ impl Token {
 impl Digest {
     /// The digest of what a client has sent.
     #[must_use]
-    pub fn of(shown: &[u8]) -> Self {
-        let hash = digest(&SHA256, shown);
+    pub fn of(text: &[u8]) -> Self {
+        let hash = digest(&SHA256, text);
         let hash = hash.as_ref().try_into();
         Self(hash.expect("SHA-256 has 32 bytes"))
     }
@@ -84,8 +84,8 @@ impl Digest {
 impl KeyId {
     /// The id in a token's text, if it has our format.
     #[must_use]
-    pub fn of(shown: &[u8]) -> Option<Self> {
-        let rest = shown.strip_prefix(PREFIX.as_bytes())?;
+    pub fn of(text: &[u8]) -> Option<Self> {
+        let rest = text.strip_prefix(PREFIX.as_bytes())?;
         let (id, rest) = rest.split_at_checked(12)?;
         let id = std::str::from_utf8(id).ok()?;
         (rest.first() == Some(&b'_')).then(|| id.parse().ok())?

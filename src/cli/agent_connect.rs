@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use super::config::ListenerPart;
 use super::listeners::read_host;
 use crate::agent_connect::run_request::Permissions;
-use crate::transport::{AgentConnect, Endpoint, Manner, Web};
+use crate::transport::{AgentConnectConfig, Endpoint, HttpEndpoint, HttpProtocol};
 
 /// Options of Agent Connect listeners.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -19,7 +19,7 @@ pub(super) struct AgentConnectArgs {
     /// What to answer when an agent asks for permission and no Agent Connect client can be asked
     /// [default: reject]
     #[arg(long, value_enum, value_name = "WHAT")]
-    pub(super) unasked: Option<Unasked>,
+    pub(super) default_permission: Option<DefaultPermission>,
     /// Call webhooks of Agent Connect at this host (with one port or any), even in a private
     /// network or over http://; may be given several times
     #[arg(long, value_name = "HOST", value_parser = read_host)]
@@ -28,7 +28,7 @@ pub(super) struct AgentConnectArgs {
 
 /// The answer to a permission request when no client can be asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Unasked {
+pub(super) enum DefaultPermission {
     /// Reject the request
     #[default]
     Reject,
@@ -43,7 +43,7 @@ impl AgentConnectArgs {
         let callbacks = callbacks.into_iter().find(|hosts| !hosts.is_empty());
         Self {
             store: self.store.clone().or_else(|| file.store.clone()),
-            unasked: self.unasked.or(file.unasked),
+            default_permission: self.default_permission.or(file.default_permission),
             allow_callback: callbacks.cloned().unwrap_or_default(),
         }
     }
@@ -52,8 +52,8 @@ impl AgentConnectArgs {
     ///
     /// # Errors
     /// An option is given that no listener uses, or more than one listener would use the store.
-    pub(super) fn settle(&self, listeners: &[ListenerPart]) -> Result<AgentConnect, String> {
-        let count = listeners.iter().filter(|part| heeds(part)).count();
+    pub(super) fn resolve(&self, listeners: &[ListenerPart]) -> Result<AgentConnectConfig, String> {
+        let count = listeners.iter().filter(|part| serves(part)).count();
         if *self != Self::default() && count == 0 {
             return Err(
                 "--store, --default-permission and --allow-callback are for Agent Connect listeners \
@@ -64,18 +64,18 @@ impl AgentConnectArgs {
         if self.store.is_some() && count > 1 {
             return Err("one Agent Connect listener at a time can use a --store".to_owned());
         }
-        Ok(AgentConnect {
+        Ok(AgentConnectConfig {
             store: self.store.clone(),
-            unasked: self.unasked.unwrap_or_default().rule(),
+            default_permission: self.default_permission.unwrap_or_default().permissions(),
             callbacks: self.allow_callback.clone(),
-            ..AgentConnect::default()
+            ..AgentConnectConfig::default()
         })
     }
 }
 
-impl Unasked {
+impl DefaultPermission {
     /// The same as a rule of Agent Connect.
-    pub(super) const fn rule(self) -> Permissions {
+    pub(super) const fn permissions(self) -> Permissions {
         match self {
             Self::Reject => Permissions::Reject,
             Self::Allow => Permissions::Allow,
@@ -84,7 +84,7 @@ impl Unasked {
 }
 
 /// Whether a listener serves Agent Connect, alone or beside ACP.
-pub(super) const fn heeds(part: &ListenerPart) -> bool {
+pub(super) const fn serves(part: &ListenerPart) -> bool {
     is_own(&part.endpoint) || part.agent_connect.is_some()
 }
 
@@ -92,8 +92,8 @@ pub(super) const fn heeds(part: &ListenerPart) -> bool {
 pub(super) const fn is_own(at: &Endpoint) -> bool {
     matches!(
         at,
-        Endpoint::Web(Web {
-            manner: Manner::AgentConnect,
+        Endpoint::Http(HttpEndpoint {
+            protocol: HttpProtocol::AgentConnect,
             ..
         })
     )

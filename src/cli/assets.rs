@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::config::nearest;
-use super::{cli, console, exit};
+use super::{command_line, console, exit};
 
 /// Examples of `assets`.
 pub(super) const EXAMPLES: &str = "\
@@ -86,7 +86,7 @@ pub(super) fn run(args: &AssetsArgs) -> ExitCode {
                     None => "`acp-relay assets list` lists them".to_owned(),
                 };
                 let what = format!("there is no file `{name}`; {remedy}");
-                return cli::fail(exit::USAGE, &what);
+                return command_line::fail(exit::USAGE, &what);
             };
             console::print(asset.text, exit::SUCCESS)
         }

@@ -10,15 +10,15 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use super::console::Output;
-use super::dialect::{Shelf, Tables};
-use super::findings::{Finding, Tally};
+use super::dialect::{TableSet, Tables};
+use super::dialect_options::choice;
+use super::findings::{CheckSummary, Finding};
 use super::repairs::Repairs;
-use super::tongues::choice;
-use super::{cli, console, exit};
-use crate::acp::{Conversation, Remedies};
-use crate::conversation::Choice;
+use super::{command_line, console, exit};
+use crate::acp::{Checker, Remedies};
+use crate::conversation::DialectChoice;
 use crate::jsonrpc::Side;
-use crate::recording::capture::{self, Holds, Lines};
+use crate::recording::capture::{self, LineContent, Lines};
 
 /// What `--help` says after the options.
 pub(super) const HELP: &str = "\
@@ -45,10 +45,10 @@ pub(super) struct Check {
     from: Option<From>,
     /// The client's dialect, for the rules that repair: auto, canonical, or a dialect's name
     #[arg(long, value_name = "DIALECT", default_value = "auto", value_parser = choice)]
-    client_dialect: Choice,
+    client_dialect: DialectChoice,
     /// The agent's dialect, for the rules that repair: auto, canonical, or a dialect's name
     #[arg(long, value_name = "DIALECT", default_value = "auto", value_parser = choice)]
-    agent_dialect: Choice,
+    agent_dialect: DialectChoice,
     /// Which violations make the exit code 1
     #[arg(long, value_enum, value_name = "WHICH", default_value = "any")]
     fail_on: FailOn,
@@ -76,24 +76,24 @@ enum FailOn {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Check) -> ExitCode {
-    let shelf = match Shelf::open(&args.tables) {
-        Ok(shelf) => shelf,
+    let loaded = match TableSet::open(&args.tables) {
+        Ok(loaded) => loaded,
         Err(trouble) => return trouble.fail(),
     };
     let mut out = Output::new();
-    let mut all = Tally::default();
+    let mut all = CheckSummary::default();
     let mut unreadable = false;
     for path in &args.files {
         let (client, agent) = (&args.client_dialect, &args.agent_dialect);
-        let repairs = match Repairs::new(&shelf.library, client, agent, args.from.is_some()) {
+        let repairs = match Repairs::new(&loaded.library, client, agent, args.from.is_some()) {
             Ok(repairs) => repairs,
-            Err(unknown) => return cli::fail(exit::USAGE, &unknown),
+            Err(unknown) => return command_line::fail(exit::USAGE, &unknown),
         };
-        if let Err(error) = file(args, path, repairs, &mut all, &mut out) {
+        if let Err(error) = check_file(args, path, repairs, &mut all, &mut out) {
             unreadable = true;
             out.flush();
-            let what = format!("{}: {}", path.display(), console::why(&error));
-            cli::fail(exit::NO_INPUT, &what);
+            let what = format!("{}: {}", path.display(), console::explain(&error));
+            command_line::fail(exit::NO_INPUT, &what);
         }
         if !out.is_open() {
             break;
@@ -103,70 +103,70 @@ pub(super) fn run(args: &Check) -> ExitCode {
         out.line(all.json().to_string().as_bytes());
     }
     let counts = match args.fail_on {
-        FailOn::Any => all.deviations(),
+        FailOn::Any => all.violations(),
         FailOn::Unrepaired => all.unrepaired(),
     };
     out.done(match (unreadable, counts) {
         (true, _) => exit::NO_INPUT,
         (false, 0) => 0,
-        (false, _) => exit::DEVIATES,
+        (false, _) => exit::VIOLATIONS,
     })
 }
 
-fn file(
+fn check_file(
     args: &Check,
     path: &Path,
     mut repairs: Repairs,
-    all: &mut Tally,
+    all: &mut CheckSummary,
     out: &mut Output,
 ) -> io::Result<()> {
     let reader: Box<dyn BufRead> = if path == Path::new("-") {
-        capture::unfolded(console::input())?
+        capture::expanded(console::input())?
     } else {
         capture::open(path)?
     };
-    let mut tally = Tally::default();
-    let done = conversation(args, path, reader, &mut tally, &mut repairs, out);
+    let mut tally = CheckSummary::default();
+    let done = check_conversation(args, path, reader, &mut tally, &mut repairs, out);
     // A file that was not read to its end gets no summary, which could read as "no violation".
     if done.is_ok() {
-        let told = if args.json {
+        let report = if args.json {
             tally.file_json(path, &repairs).to_string()
         } else {
             tally.text(path, &repairs)
         };
-        out.line(told.as_bytes());
+        out.line(report.as_bytes());
     }
     all.add(tally);
     done
 }
 
 /// Checks one conversation and prints its violations.
-fn conversation(
+fn check_conversation(
     args: &Check,
     path: &Path,
     reader: impl BufRead,
-    tally: &mut Tally,
+    tally: &mut CheckSummary,
     remedies: &mut dyn Remedies,
     out: &mut Output,
 ) -> io::Result<()> {
-    let mut conversation = Conversation::new(args.from.is_some());
+    let mut conversation = Checker::new(args.from.is_some());
     for line in Lines::new(reader) {
         let line = line?;
-        let Holds::Message { from, message, .. } = &line.holds else {
+        let LineContent::Message { from, message, .. } = &line.content else {
             continue;
         };
         let from = from.or_else(|| args.side());
-        let verdict = conversation.hear_as(from, message, line.asked.as_deref());
-        remedies.hear(verdict.from, message);
-        tally.message(&verdict);
-        for deviation in &verdict.deviations {
+        let verdict = conversation.check_as(from, message, line.request_method.as_deref());
+        remedies.receive(verdict.from, message);
+        tally.add_message(&verdict);
+        for violation in &verdict.violations {
             let finding = Finding {
                 line: line.number,
                 verdict: &verdict,
-                deviation,
-                remedies: remedies.rules(deviation),
+                violation,
+                remedies: remedies.rules(violation),
             };
-            tally.deviation(&finding);
+            tally.add_violation(&finding);
             if args.json {
                 out.line(finding.json(path).to_string().as_bytes());
             } else {

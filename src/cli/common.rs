@@ -7,16 +7,16 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 
 use super::config::{AgentPart, Config, Source};
-use super::record::{RecordArgs, RecordPart, Studio};
+use super::dialect_options::{DialectArgs, Dialects};
+use super::record::{RecordArgs, RecordPart, RecorderFactory};
 use super::remote::RemoteArgs;
-use super::tongues::{Tongues, TonguesArgs};
 use super::traces::{Traces, TracesArgs, TracesPart};
-use super::{cli, exit, limits, shutdown};
-use crate::conversation::Choice;
+use super::{command_line, exit, limits, shutdown};
+use crate::conversation::DialectChoice;
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::framing::Framing;
-use crate::observe::recorder::Sweeper;
-use crate::proxy::Stop;
+use crate::observe::recorder::Pruner;
+use crate::proxy::StopSignals;
 use crate::transport::{Endpoint, Setup};
 
 /// Options of all subcommands that forward messages.
@@ -42,7 +42,7 @@ pub(super) struct Common {
     )]
     agent_framing: Option<FramingChoice>,
     #[command(flatten)]
-    tongues: TonguesArgs,
+    dialects: DialectArgs,
     #[command(flatten)]
     record: RecordArgs,
     /// Set a limit; the names are in `acp-relay --help`
@@ -68,15 +68,15 @@ pub(super) enum FramingChoice {
 
 /// What conversations need before the first link is opened.
 #[derive(Clone)]
-pub(super) struct Ground {
+pub(super) struct RelayContext {
     /// Cancelled by signals.
-    pub(super) stop: Stop,
+    pub(super) stop: StopSignals,
     /// The effective limits.
     pub(super) limits: Arc<Limits>,
     /// The dialects of the two sides.
-    pub(super) tongues: Tongues,
+    pub(super) dialects: Dialects,
     /// Records conversations, if they are recorded.
-    pub(super) studio: Option<Arc<Studio>>,
+    pub(super) recorders: Option<Arc<RecorderFactory>>,
     /// Sends their traces, if there are any.
     pub(super) traces: Option<Traces>,
     /// How links to agents are opened.
@@ -85,31 +85,31 @@ pub(super) struct Ground {
     pub(super) client: Setup,
 }
 
-impl Ground {
+impl RelayContext {
     /// Starts to delete old recordings, see `RecorderFactory::sweep`.
-    pub(super) fn sweep(&self) -> Option<Sweeper> {
-        self.studio.as_ref()?.sweep()
+    pub(super) fn sweep(&self) -> Option<Pruner> {
+        self.recorders.as_ref()?.sweep()
     }
 }
 
 impl Common {
     /// Disables translation on each side whose dialect is not given.
     pub(super) fn or_canonical(mut self) -> Self {
-        self.tongues.or_canonical();
+        self.dialects.or_canonical();
         self
     }
 
     /// Builds the context. Errors are printed, and the exit code is returned.
-    pub(super) fn lay(&self) -> Result<Ground, ExitCode> {
-        let stop = Stop::default();
+    pub(super) fn context(&self) -> Result<RelayContext, ExitCode> {
+        let stop = StopSignals::default();
         shutdown::watch(stop.clone()).map_err(|error| shutdown::failed(&error))?;
         let file = Config::default();
-        let traces = self.trace(&file)?;
-        self.lay_over(&file, stop, traces)
+        let traces = self.start_traces(&file)?;
+        self.context_over(&file, stop, traces)
     }
 
     /// Starts tracing if it is configured: once per process. Errors as in `context`.
-    pub(super) fn trace(&self, file: &Config) -> Result<Option<Traces>, ExitCode> {
+    pub(super) fn start_traces(&self, file: &Config) -> Result<Option<Traces>, ExitCode> {
         let part = self.traces_over(file);
         let started = Traces::start(&part);
         match started {
@@ -118,36 +118,36 @@ impl Common {
                 tracing::warn!("no traces are sent: {fault}");
                 Ok(None)
             }
-            started => started.map_err(|fault| cli::fail(exit::USAGE, &fault)),
+            started => started.map_err(|fault| command_line::fail(exit::USAGE, &fault)),
         }
     }
 
     /// Builds the context over a configuration file. Errors as in `context`.
-    pub(super) fn lay_over(
+    pub(super) fn context_over(
         &self,
         file: &Config,
-        stop: Stop,
+        stop: StopSignals,
         traces: Option<Traces>,
-    ) -> Result<Ground, ExitCode> {
+    ) -> Result<RelayContext, ExitCode> {
         let limits = Arc::new(self.limits_over(&[&file.limits]));
-        let tongues = Tongues::new(self.tongues.over(&file.tables, &file.table_folders))?;
-        let studio = self.record_over(file).open()?.map(Arc::new);
+        let dialects = Dialects::new(self.dialects.over(&file.tables, &file.table_folders))?;
+        let recorders = self.record_over(file).open()?.map(Arc::new);
         let setup = |choice: Option<FramingChoice>, spoken| Setup {
             limits: Arc::clone(&limits),
             framing: choice.and_then(FramingChoice::fixed).or(spoken),
             draining: stop.asked.clone(),
             ..Setup::default()
         };
-        let mut agent = setup(self.agent_framing, tongues.agent_framing());
+        let mut agent = setup(self.agent_framing, dialects.agent_framing());
         let remote = self.remote.apply(&mut agent);
-        remote.map_err(|fault| cli::fail(exit::USAGE, &fault))?;
-        Ok(Ground {
-            client: setup(self.client_framing, tongues.client_framing()),
+        remote.map_err(|fault| command_line::fail(exit::USAGE, &fault))?;
+        Ok(RelayContext {
+            client: setup(self.client_framing, dialects.client_framing()),
             agent,
             stop,
             limits,
-            tongues,
-            studio,
+            dialects,
+            recorders,
             traces,
         })
     }
@@ -156,12 +156,12 @@ impl Common {
     ///
     /// # Errors
     /// What is wrong with its configuration, as text for the user.
-    pub(super) fn ground_of(
+    pub(super) fn agent_context(
         &self,
-        ground: &Ground,
+        context: &RelayContext,
         file: &Config,
         part: &AgentPart,
-    ) -> Result<Ground, String> {
+    ) -> Result<RelayContext, String> {
         let mut setup = Setup {
             limits: Arc::new(self.limits_over(&[&file.limits, &part.limits])),
             ..Setup::default()
@@ -170,21 +170,22 @@ impl Common {
             Source::Program(program) => setup.launch = program.launch.clone(),
             Source::Endpoint(_, remote) => remote.set_up(&mut setup)?,
         }
-        setup.agent_connect.unasked = part.unasked.unwrap_or_default().rule();
-        let tongues = ground
-            .tongues
-            .of_agent(part.dialect.as_ref(), setup.launch.dir.as_deref());
-        let tongues = tongues.map_err(|unknown| unknown.to_string())?;
+        setup.agent_connect.default_permission =
+            part.default_permission.unwrap_or_default().permissions();
+        let dialects = context
+            .dialects
+            .for_agent(part.dialect.as_ref(), setup.launch.dir.as_deref());
+        let tongues = dialects.map_err(|unknown| unknown.to_string())?;
         let framing = self.agent_framing(part.framing);
         setup.framing = framing
             .and_then(FramingChoice::fixed)
             .or_else(|| tongues.agent_framing());
-        Ok(Ground {
+        Ok(RelayContext {
             limits: Arc::clone(&setup.limits),
             agent: setup,
-            tongues,
-            studio: ground.studio.clone().filter(|_| part.record),
-            ..ground.clone()
+            dialects: tongues,
+            recorders: context.recorders.clone().filter(|_| part.record),
+            ..context.clone()
         })
     }
 
@@ -209,18 +210,20 @@ impl Common {
     }
 
     /// The clients' dialect on the command line.
-    pub(super) fn client_dialect(&self) -> Option<&Choice> {
-        self.tongues.client()
+    pub(super) fn client_dialect(&self) -> Option<&DialectChoice> {
+        self.dialects.client()
     }
 
     /// The agents' dialect on the command line.
-    pub(super) fn agent_dialect(&self) -> Option<&Choice> {
-        self.tongues.agent()
+    pub(super) fn agent_dialect(&self) -> Option<&DialectChoice> {
+        self.dialects.agent()
     }
 
     /// The user's mapping tables, and folders of them.
     pub(super) fn tables(&self, file: &Config) -> (Vec<PathBuf>, Vec<PathBuf>) {
-        self.tongues.over(&file.tables, &file.table_folders).paths()
+        self.dialects
+            .over(&file.tables, &file.table_folders)
+            .paths()
     }
 
     /// The recording options, over those of a file.

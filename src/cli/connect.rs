@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use tokio::runtime::Builder;
 
-use super::admin::{Account, Admin, Place};
-use super::cli::{self, Connect};
-use super::common::Ground;
-use super::conversation::{self, carry, turn_away_briskly};
-use super::{agent_connect, door, endpoints, exit, remote, runtime};
+use super::admin::{Admin, AdminAddress, ConversationMetrics};
+use super::command_line::{self, Connect};
+use super::common::RelayContext;
+use super::conversation::{self, carry, reject_quickly};
+use super::{admission, agent_connect, endpoints, exit, remote, runtime};
 use crate::auth::ONLY_AGENT;
 use crate::observe::metrics::Transport;
 use crate::transport::registry;
@@ -20,78 +20,85 @@ pub(super) fn run(args: Connect) -> ExitCode {
     runtime::drive(Builder::new_current_thread(), async {
         match connect(args).await {
             Ok(code) => code,
-            Err(error) => cli::fail(exit::of_open_error(&error), &error),
+            Err(error) => command_line::fail(exit::of_open_error(&error), &error),
         }
     })
 }
 
 async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
-    let mut ground = match args.common.lay() {
+    let mut context = match args.common.context() {
         Ok(ground) => ground,
         Err(code) => return Ok(code),
     };
     let agent = match endpoints::agent(args.endpoint, args.command, "connect ENDPOINT") {
         Ok(agent) => agent,
-        Err(fault) => return Ok(cli::fail(exit::USAGE, &fault)),
+        Err(fault) => return Ok(command_line::fail(exit::USAGE, &fault)),
     };
     let suits = args.common.check_agent(&agent);
-    let fits = remote::check(&agent, &ground.agent);
+    let fits = remote::check(&agent, &context.agent);
     if let Err(fault) = fits.and(suits) {
-        return Ok(cli::fail(exit::USAGE, &fault));
+        return Ok(command_line::fail(exit::USAGE, &fault));
     }
-    if let Some(unasked) = args.unasked {
+    if let Some(default_permission) = args.default_permission {
         if !agent_connect::is_own(&agent) {
-            let fault = "--default-permission is for agents behind Agent Connect (agent-connect+http://)";
-            return Ok(cli::fail(exit::USAGE, &fault));
+            let fault =
+                "--default-permission is for agents behind Agent Connect (agent-connect+http://)";
+            return Ok(command_line::fail(exit::USAGE, &fault));
         }
-        ground.agent.agent_connect.unasked = unasked.rule();
+        context.agent.agent_connect.default_permission = default_permission.permissions();
     }
-    let _sweeper = ground.sweep();
-    if let Some(studio) = &ground.studio {
-        studio.announce(true);
+    let _sweeper = context.sweep();
+    if let Some(recorders) = &context.recorders {
+        recorders.announce(true);
     }
-    let stop = &ground.stop;
-    let greeted = door::greet(&agent, &mut ground.agent);
-    let is_proven = stop.asked.run_until_cancelled(greeted).await == Some(true);
-    let admin = match open_admin(args.admin.as_ref(), &ground).await {
+    let stop = &context.stop;
+    let verified = admission::verify_local(&agent, &mut context.agent);
+    let is_proven = stop.asked.run_until_cancelled(verified).await == Some(true);
+    let admin = match open_admin(args.admin.as_ref(), &context).await {
         Ok(admin) => admin,
         Err(code) => return Ok(code),
     };
-    let account = admin
-        .as_ref()
-        .map(|admin| Account::new(admin.ledger(), Transport::Stdio, ONLY_AGENT, &agent));
-    let reached = conversation::reach(&agent, &ground.agent, stop).await;
-    let client = registry::connect(&Endpoint::Stdio, &ground.client).await?;
+    let metrics = admin.as_ref().map(|admin| {
+        ConversationMetrics::new(admin.ledger(), Transport::Stdio, ONLY_AGENT, &agent)
+    });
+    let reached = conversation::reach(&agent, &context.agent, stop).await;
+    let client = registry::connect(&Endpoint::Stdio, &context.client).await?;
     match reached {
         Ok(link) => {
             let is_own = is_proven || link.peer.kind == PeerKind::SameUser;
-            let border = args.border.raise(&agent, is_own);
-            let end = carry(client, link, border, &ground, account).await;
-            if let Some(traces) = &ground.traces {
+            let policy = args.policy.build(&agent, is_own);
+            let end = carry(client, link, policy, &context, metrics).await;
+            if let Some(traces) = &context.traces {
                 traces.finish();
             }
-            Ok(exit::of_end(&end, &ground))
+            Ok(exit::of_end(&end, &context))
         }
         Err(why) => {
-            if let Some(account) = account {
-                account.fail();
+            if let Some(metrics) = metrics {
+                metrics.fail();
             }
-            let code = cli::fail(why.code(), &why);
-            turn_away_briskly(client, &why.reason(), &ground.limits, stop).await;
+            let code = command_line::fail(why.code(), &why);
+            reject_quickly(client, &why.reason(), &context.limits, stop).await;
             Ok(code)
         }
     }
 }
 
 /// Opens the admin listener, if configured. Errors are printed, and the exit code is returned.
-async fn open_admin(place: Option<&Place>, ground: &Ground) -> Result<Option<Admin>, ExitCode> {
-    let Some(place) = place else {
+async fn open_admin(
+    address: Option<&AdminAddress>,
+    context: &RelayContext,
+) -> Result<Option<Admin>, ExitCode> {
+    let Some(address) = address else {
         return Ok(None);
     };
-    let recordings = ground.studio.as_ref().map(|studio| studio.folder());
-    let admin = Admin::begin(place, ground.stop.asked.clone(), recordings).await?;
-    admin.tell_of(Workers::default());
-    if let Some(traces) = &ground.traces {
+    let recordings = context
+        .recorders
+        .as_ref()
+        .map(|recorders| recorders.folder());
+    let admin = Admin::start(address, context.stop.asked.clone(), recordings).await?;
+    admin.set_workers(Workers::default());
+    if let Some(traces) = &context.traces {
         admin.ledger().count_spans(traces.tally());
     }
     // `connect` has no other listeners.

@@ -9,10 +9,10 @@ use std::process::ExitCode;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio_util::sync::CancellationToken;
 
-use super::{cli, exit};
+use super::{command_line, exit};
 
 /// Why a file cannot be used, as text for the user.
-pub(super) fn why(error: &io::Error) -> String {
+pub(super) fn explain(error: &io::Error) -> String {
     // An error without a code has a text of ours.
     match (error.kind(), error.raw_os_error()) {
         (io::ErrorKind::NotFound, Some(_)) => "there is no such file".to_owned(),
@@ -97,7 +97,7 @@ pub(super) fn show(line: &str) -> io::Result<()> {
 fn unless_lost(code: u8, printed: io::Result<()>) -> ExitCode {
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            cli::fail(exit::SYSTEM, &format!("cannot print: {error}"))
+            command_line::fail(exit::SYSTEM, &format!("cannot print: {error}"))
         }
         _ => ExitCode::from(code),
     }
@@ -123,7 +123,7 @@ pub(super) fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, what: 
 
 /// Prints on stderr a note that belongs to the printed output, synchronously and in full. Errors
 /// are ignored.
-pub(super) fn remark(text: &str) {
+pub(super) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
@@ -153,9 +153,9 @@ pub(super) fn size() -> Option<[usize; 2]> {
 }
 
 /// Draws a screen on the terminal that stdout is. Errors are ignored.
-pub(super) fn draw(picture: &str) {
+pub(super) fn draw_screen(screen: &str) {
     let mut stdout = io::stdout();
-    let _ = stdout.write_all(picture.as_bytes());
+    let _ = stdout.write_all(screen.as_bytes());
     let _ = stdout.flush();
 }
 

@@ -6,23 +6,26 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::admin::Account;
-use super::common::Ground;
-use super::margin::Margin;
-use super::record::Take;
-use super::{discretion, exit};
+use super::admin::ConversationMetrics;
+use super::common::RelayContext;
+use super::record::ActiveRecording;
+use super::stderr_capture::StderrCapture;
+use super::{exit, log_redaction};
 use crate::conversation::{Cause, Note};
 use crate::jsonrpc::Limits;
-use crate::jsonrpc::reply::{self, Reason, Source};
+use crate::jsonrpc::reply::{self, ErrorSource, Reason};
 use crate::observe::metrics::Recorded;
-use crate::observe::{Fact, Journal, Tally, Taps};
-use crate::policy::Border;
-use crate::proxy::{self, End, Stop};
+use crate::observe::{NoteLogger, Observers, RuleCount, Stat};
+use crate::policy::MessagePolicy;
+use crate::proxy::{self, End, StopSignals};
 use crate::transport::registry;
-use crate::transport::{Ear, Endpoint, Exit, Hold, Link, OpenError, Peer, Setup, StopStep, Watch};
+use crate::transport::{
+    Endpoint, Exit, Link, LinkGuard, OpenError, Peer, PresenceCallback, Setup, StderrCallback,
+    StopStep,
+};
 
 /// Time for answering a client that gets no agent, when the program is about to exit.
-const BRISK: Duration = Duration::from_secs(1);
+const REJECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Lines of a failed agent's stderr that are logged.
 const LAST_LINES: usize = 3;
@@ -37,15 +40,19 @@ pub(super) enum NoAgent {
 }
 
 /// The agent's hold; keeps the end of its stderr.
-struct Heard {
-    hold: Box<dyn Hold>,
+struct AgentHold {
+    hold: Box<dyn LinkGuard>,
     /// Where its stderr is recorded.
-    margin: Option<Arc<Margin>>,
+    capture: Option<Arc<StderrCapture>>,
     tail: Arc<OnceLock<String>>,
 }
 
 /// Opens the link to the agent, unless the relay is asked to stop first.
-pub(super) async fn reach(to: &Endpoint, setup: &Setup, stop: &Stop) -> Result<Link, NoAgent> {
+pub(super) async fn reach(
+    to: &Endpoint,
+    setup: &Setup,
+    stop: &StopSignals,
+) -> Result<Link, NoAgent> {
     tokio::select! {
         agent = registry::connect(to, setup) => agent.map_err(NoAgent::Unreachable),
         () = stop.asked.cancelled() => Err(NoAgent::Stopped),
@@ -59,38 +66,38 @@ pub(super) async fn reach(to: &Endpoint, setup: &Setup, stop: &Stop) -> Result<L
 pub(super) async fn carry(
     mut client: Link,
     mut agent: Link,
-    border: Option<Box<Border>>,
-    ground: &Ground,
-    account: Option<Account>,
+    policy: Option<Box<MessagePolicy>>,
+    context: &RelayContext,
+    metrics: Option<ConversationMetrics>,
 ) -> End {
-    let limits = &ground.limits;
-    let stop = &ground.stop;
-    let mut taps = Taps::default().with(Journal::default());
-    let recordings = account.as_ref().map(Account::recordings);
-    let name = account.as_ref().map(Account::agent);
+    let limits = &context.limits;
+    let stop = &context.stop;
+    let mut observers = Observers::default().with(NoteLogger::default());
+    let recordings = metrics.as_ref().map(ConversationMetrics::recordings);
+    let name = metrics.as_ref().map(ConversationMetrics::agent);
     let recorded = |how| {
         if let Some(ledger) = &recordings {
             ledger.recorded(how);
         }
     };
-    if let Some(account) = account {
-        taps = taps.with(account.begin(&client, &mut agent, limits.queue_bytes));
+    if let Some(metrics) = metrics {
+        observers = observers.with(metrics.begin(&client, &mut agent, limits.queue_bytes));
     }
-    let (mut taps, trace) = traced(taps, ground, &client.peer, name);
-    let (mut take, mut unrecorded) = (None, None);
-    if let Some(studio) = &ground.studio {
+    let (mut observers, trace) = add_tracer(observers, context, &client.peer, name);
+    let (mut recording, mut unrecorded) = (None, None);
+    if let Some(recorders) = &context.recorders {
         let tally = recordings.as_ref().map(|ledger| ledger.tape());
         let tally = tally.unwrap_or_default();
-        match studio.begin(&mut client, &mut agent, &ground.tongues, stop, tally) {
+        match recorders.begin(&mut client, &mut agent, &context.dialects, stop, tally) {
             Ok((recorder, begun)) => {
                 recorded(Recorded::Begun);
-                taps = taps.with(recorder);
-                take = Some(begun);
+                observers = observers.with(recorder);
+                recording = Some(begun);
             }
-            Err(what) if studio.is_strict() => {
+            Err(what) if recorders.is_strict() => {
                 recorded(Recorded::Failed);
                 // Boxed, because it is rarely needed and would enlarge every conversation's task.
-                return Box::pin(refuse_unrecorded(client, what, taps, ground)).await;
+                return Box::pin(reject_unrecorded(client, what, observers, context)).await;
             }
             Err(what) => {
                 recorded(Recorded::Failed);
@@ -99,7 +106,7 @@ pub(super) async fn carry(
             }
         }
     }
-    let stop = take.as_ref().map_or(stop, Take::stop);
+    let stop = recording.as_ref().map_or(stop, ActiveRecording::stop);
     tracing::info!(
         client = client.peer.name,
         agent = agent.peer.name,
@@ -107,16 +114,25 @@ pub(super) async fn carry(
         "connected"
     );
     let tail = Arc::new(OnceLock::new());
-    agent.hold = Box::new(Heard {
-        hold: agent.hold,
-        margin: take.as_ref().map(Take::margin),
+    agent.guard = Box::new(AgentHold {
+        hold: agent.guard,
+        capture: recording.as_ref().map(ActiveRecording::capture),
         tail: Arc::clone(&tail),
     });
-    let speech = ground.tongues.of(&client.peer).speech();
+    let dialect_options = context.dialects.for_client(&client.peer).options();
     let limits = Arc::clone(limits);
-    let mut end = proxy::run(client, agent, limits, speech, border, taps, stop).await;
-    if let Some(take) = take {
-        unrecorded = take.end().await;
+    let mut end = proxy::run(
+        client,
+        agent,
+        limits,
+        dialect_options,
+        policy,
+        observers,
+        stop,
+    )
+    .await;
+    if let Some(recording) = recording {
+        unrecorded = recording.end().await;
         recorded(match unrecorded {
             None => Recorded::Finished,
             Some(_) => Recorded::Failed,
@@ -125,36 +141,47 @@ pub(super) async fn carry(
     if let Some(note) = &unrecorded {
         end.counts.add(note);
     }
-    sum_up(&end);
-    tell_failure(&end, tail.get().map_or("", String::as_str));
+    log_summary(&end);
+    log_agent_failure(&end, tail.get().map_or("", String::as_str));
     end
 }
 
 /// Adds the tracer of a conversation, if there is one; returns the trace id.
-fn traced(
-    mut taps: Taps,
-    ground: &Ground,
+fn add_tracer(
+    mut observers: Observers,
+    context: &RelayContext,
     client: &Peer,
     agent: Option<String>,
-) -> (Taps, Option<String>) {
-    let traces = ground.traces.as_ref();
+) -> (Observers, Option<String>) {
+    let traces = context.traces.as_ref();
     let Some((tracer, insert)) = traces.and_then(|traces| traces.begin(client, agent)) else {
-        return (taps, None);
+        return (observers, None);
     };
     let trace = tracer.trace();
     if insert {
-        taps = taps.with_marker(tracer.marks());
+        observers = observers.with_marker(tracer.marker());
     }
-    (taps.with(tracer), Some(trace))
+    (observers.with(tracer), Some(trace))
 }
 
 /// Rejects a client whose conversation must be recorded and cannot be.
-async fn refuse_unrecorded(client: Link, why: String, mut taps: Taps, ground: &Ground) -> End {
+async fn reject_unrecorded(
+    client: Link,
+    why: String,
+    mut observers: Observers,
+    context: &RelayContext,
+) -> End {
     tracing::error!("client rejected, because its conversation cannot be recorded: {why}");
-    turn_away(client, &Reason::unrecorded(), &ground.limits, &ground.stop).await;
+    reject(
+        client,
+        &Reason::unrecorded(),
+        &context.limits,
+        &context.stop,
+    )
+    .await;
     let cause = Cause::Unrecorded;
-    taps.learn(&Fact::Over(&cause, Instant::now()));
-    let mut counts = taps.counts().clone();
+    observers.on_stat(&Stat::Ended(&cause, Instant::now()));
+    let mut counts = observers.counts().clone();
     counts.add(&Note::Unrecorded { why });
     End {
         cause,
@@ -162,14 +189,19 @@ async fn refuse_unrecorded(client: Link, why: String, mut taps: Taps, ground: &G
         lost: false,
         answered: false,
         refused: None,
-        unsaid: None,
+        client_error: None,
         counts,
     }
 }
 
 /// Logs the result of a conversation.
-fn sum_up(end: &End) {
-    let dialects: Vec<String> = end.counts.dialects().iter().map(Tally::to_string).collect();
+fn log_summary(end: &End) {
+    let dialects: Vec<String> = end
+        .counts
+        .rules()
+        .iter()
+        .map(RuleCount::to_string)
+        .collect();
     tracing::info!(
         cause = ?end.cause,
         notes = ?end.counts.notes().collect::<Vec<_>>(),
@@ -179,12 +211,12 @@ fn sum_up(end: &End) {
 }
 
 /// Answers the client's first request with `reason` and closes; quickly once the relay stops.
-pub(super) async fn turn_away(client: Link, reason: &Reason, limits: &Limits, stop: &Stop) {
+pub(super) async fn reject(client: Link, reason: &Reason, limits: &Limits, stop: &StopSignals) {
     // Boxed, because it is rarely needed and would enlarge every conversation's task.
-    let told = Box::pin(proxy::turn_away(client, reason, limits));
+    let told = Box::pin(proxy::reject(client, reason, limits));
     let hurry = async {
         stop.asked.cancelled().await;
-        tokio::time::sleep(BRISK).await;
+        tokio::time::sleep(REJECT_TIMEOUT).await;
     };
     let told = tokio::select! {
         told = told => told.map_err(|error| error.to_string()),
@@ -197,9 +229,14 @@ pub(super) async fn turn_away(client: Link, reason: &Reason, limits: &Limits, st
 }
 
 /// The same before an exit: the client gets a limited time to send its request.
-pub(super) async fn turn_away_briskly(client: Link, reason: &Reason, limits: &Limits, stop: &Stop) {
+pub(super) async fn reject_quickly(
+    client: Link,
+    reason: &Reason,
+    limits: &Limits,
+    stop: &StopSignals,
+) {
     // After the timeout the client gets no answer.
-    let _ = tokio::time::timeout(BRISK, turn_away(client, reason, limits, stop)).await;
+    let _ = tokio::time::timeout(REJECT_TIMEOUT, reject(client, reason, limits, stop)).await;
 }
 
 impl NoAgent {
@@ -208,7 +245,7 @@ impl NoAgent {
         match self {
             Self::Unreachable(error) => {
                 let message = format!("there is no agent: {}", error.what);
-                Reason::new(reply::PEER_LOST, message).at(Source::Agent)
+                Reason::new(reply::PEER_LOST, message).at(ErrorSource::Agent)
             }
             Self::Stopped => Reason::draining(),
         }
@@ -233,7 +270,7 @@ impl fmt::Display for NoAgent {
 }
 
 /// Logs that the agent failed, unless the relay ended it.
-fn tell_failure(end: &End, tail: &str) {
+fn log_agent_failure(end: &End, tail: &str) {
     let silent = end.is_without_answer();
     let Some(exit) = end.exit.filter(|exit| *exit != Exit::Code(0) || silent) else {
         return;
@@ -253,7 +290,7 @@ fn tell_failure(end: &End, tail: &str) {
     }
 }
 
-impl Hold for Heard {
+impl LinkGuard for AgentHold {
     fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
         self.hold.poll_exit(cx)
     }
@@ -262,22 +299,22 @@ impl Hold for Heard {
         self.hold.signal(step);
     }
 
-    fn hear_stderr(&mut self, ear: Ear) {
-        self.hold.hear_stderr(ear);
+    fn capture_stderr(&mut self, ear: StderrCallback) {
+        self.hold.capture_stderr(ear);
     }
 
-    fn watch(&mut self, watch: Watch) {
-        self.hold.watch(watch);
+    fn watch_presence(&mut self, watch: PresenceCallback) {
+        self.hold.watch_presence(watch);
     }
 
-    fn discretion(&self) -> fn(&str) -> String {
-        |text| discretion::clean(text).into_owned()
+    fn log_redaction(&self) -> fn(&str) -> String {
+        |text| log_redaction::clean(text).into_owned()
     }
 
     fn stderr_tail(&self) -> String {
-        let tail = discretion::clean(&self.hold.stderr_tail()).into_owned();
-        if let Some(margin) = &self.margin {
-            margin.end();
+        let tail = log_redaction::clean(&self.hold.stderr_tail()).into_owned();
+        if let Some(capture) = &self.capture {
+            capture.end();
         }
         // Called once, when the agent has exited.
         let _ = self.tail.set(tail.clone());

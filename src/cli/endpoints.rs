@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use super::agents;
 use super::config::nearest;
-use crate::transport::{Endpoint, OpenError, OpenErrorKind, Setup, Tls, Web, registry};
+use crate::transport::{Endpoint, HttpEndpoint, OpenError, OpenErrorKind, Setup, Tls, registry};
 
 /// The forms of endpoints, for `--help`.
 pub(super) fn help() -> String {
@@ -37,7 +37,9 @@ pub(super) fn read_agent(text: &str) -> Result<Endpoint, String> {
         });
         let own = format!("if it is the agent's command, it goes after `--`: -- {text}");
         return Err(match known {
-            Some(known) if near == Some(text) => format!("it is not an endpoint; did you mean {known}"),
+            Some(known) if near == Some(text) => {
+                format!("it is not an endpoint; did you mean {known}")
+            }
             Some(known) => format!("it is not an endpoint; {own}; or did you mean {known}"),
             None => format!("it is not an endpoint; {own}"),
         });
@@ -62,14 +64,14 @@ pub(super) fn check_listener(at: &Endpoint) -> Result<(), String> {
 }
 
 /// What conflicts between a listener at `new` and `others`, if anything does.
-pub(super) fn clash<'a>(
+pub(super) fn conflict<'a>(
     mut others: impl Iterator<Item = &'a Endpoint>,
     new: &Endpoint,
 ) -> Option<String> {
     // The system chooses another port for each listener at port 0.
     let chosen = matches!(
         new,
-        Endpoint::Tcp { port: 0, .. } | Endpoint::Web(Web { port: 0, .. })
+        Endpoint::Tcp { port: 0, .. } | Endpoint::Http(HttpEndpoint { port: 0, .. })
     );
     let one = others.find(|one| one.shares_port(new) || *one == new && !chosen)?;
     Some(match one == new {
@@ -87,7 +89,7 @@ pub(super) fn check_agent(to: &Endpoint) -> Result<(), String> {
             "our stdin and stdout belong to the client; an agent is a command after `--`, or listens"
         }
         Endpoint::Memory(_) => "it stays within one process; it is for tests",
-        Endpoint::Tcp { port: 0, .. } | Endpoint::Web(Web { port: 0, .. }) => {
+        Endpoint::Tcp { port: 0, .. } | Endpoint::Http(HttpEndpoint { port: 0, .. }) => {
             "port 0 is for listeners; nothing can be reached at it"
         }
         _ => return Ok(()),
@@ -97,7 +99,7 @@ pub(super) fn check_agent(to: &Endpoint) -> Result<(), String> {
 
 /// Checks whether the agent is available, as far as that shows before it is needed. `install` says
 /// how to install it.
-pub(super) fn check_agent_here(
+pub(super) fn check_agent_available(
     to: &Endpoint,
     setup: &Setup,
     install: Option<&str>,
@@ -155,5 +157,5 @@ pub(super) fn check_certificate(listen: &[Endpoint], tls: &Tls) -> Result<(), St
 }
 
 fn is_tls(endpoint: &Endpoint) -> bool {
-    matches!(endpoint, Endpoint::Web(Web { tls: true, .. }))
+    matches!(endpoint, Endpoint::Http(HttpEndpoint { tls: true, .. }))
 }

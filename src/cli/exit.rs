@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use super::cli;
-use super::common::Ground;
+use super::command_line;
+use super::common::RelayContext;
 use crate::conversation::Cause;
 use crate::jsonrpc::Exit;
-use crate::proxy::{End, Refused};
+use crate::proxy::{ConnectRefusal, End};
 use crate::transport::{OpenError, OpenErrorKind};
 
 /// All went well.
@@ -14,7 +14,7 @@ pub(super) const SUCCESS: u8 = 0;
 /// The command line is invalid (`EX_USAGE`).
 pub(super) const USAGE: u8 = 64;
 /// A conversation violates the schema (`check`).
-pub(super) const DEVIATES: u8 = 1;
+pub(super) const VIOLATIONS: u8 = 1;
 /// A mapping table has faults (`EX_DATAERR`).
 pub(super) const DATA: u8 = 65;
 /// A file cannot be read (`EX_NOINPUT`).
@@ -55,26 +55,26 @@ pub(super) fn of_open_error(error: &OpenError) -> u8 {
 /// lost. An agent that ends with 0 before it answered a request does not speak the protocol. A
 /// stdout that is open but accepts nothing is a failure, and so is a conversation that had to be
 /// recorded and was not, whatever its result.
-pub(super) fn of_end(end: &End, ground: &Ground) -> ExitCode {
-    if ground.stop.forced.is_cancelled() {
+pub(super) fn of_end(end: &End, context: &RelayContext) -> ExitCode {
+    if context.stop.forced.is_cancelled() {
         return ExitCode::from(STOPPED);
     }
-    let strict = ground
-        .studio
+    let strict = context
+        .recorders
         .as_ref()
-        .is_some_and(|studio| studio.is_strict());
+        .is_some_and(|recorders| recorders.is_strict());
     if strict && end.counts.note("unrecorded") > 0 {
         return ExitCode::from(CANNOT_CREATE);
     }
     if let Some(refused) = end.refused {
         return ExitCode::from(match refused {
-            Refused::Unavailable => UNAVAILABLE,
-            Refused::Forbidden => FORBIDDEN,
-            Refused::Protocol => PROTOCOL,
+            ConnectRefusal::Unavailable => UNAVAILABLE,
+            ConnectRefusal::Forbidden => FORBIDDEN,
+            ConnectRefusal::Protocol => PROTOCOL,
         });
     }
-    if let Some(why) = &end.unsaid {
-        return cli::fail(
+    if let Some(why) = &end.client_error {
+        return command_line::fail(
             SYSTEM,
             &format!("the agent's output cannot be forwarded: {why}"),
         );
@@ -85,7 +85,7 @@ pub(super) fn of_end(end: &End, ground: &Ground) -> ExitCode {
         (Some(Exit::Signal(signal)), _) => {
             ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
         }
-        (None, Cause::Expelled(_)) => ExitCode::from(PROTOCOL),
+        (None, Cause::Violation(_)) => ExitCode::from(PROTOCOL),
         (None, Cause::AgentLeft) if end.lost || end.counts.note("answered_for_peer") > 0 => {
             ExitCode::from(UNAVAILABLE)
         }

@@ -8,38 +8,40 @@ use serde_json::{Value, json};
 
 use super::console::counted;
 use super::repairs::Repairs;
-use crate::acp::{Deviation, Kind, Remedy, Role, Verdict, Weight, plain};
+use crate::acp::{
+    CheckedMessage, Consequence, MessageRole, Remedy, Violation, ViolationKind, escape_controls,
+};
 use crate::jsonrpc::Side;
 
 /// Most groups in the summary of a file.
-const GROUPS: usize = 1000;
+const MAX_GROUPS: usize = 1000;
 
 /// One violation and its place.
 #[derive(Debug)]
 pub(super) struct Finding<'v> {
     pub(super) line: u64,
-    pub(super) verdict: &'v Verdict,
-    pub(super) deviation: &'v Deviation,
+    pub(super) verdict: &'v CheckedMessage,
+    pub(super) violation: &'v Violation,
     /// The rules that repair it.
     pub(super) remedies: Vec<Remedy>,
 }
 
 /// The totals so far.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct CheckSummary {
     messages: u64,
     unchecked: u64,
     refused: u64,
     ignored: u64,
     repaired: u64,
-    kinds: BTreeMap<Kind, u64>,
+    kinds: BTreeMap<ViolationKind, u64>,
     groups: BTreeMap<Group, u64>,
 }
 
 /// Violations that differ only in an array index.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
-    kind: Kind,
+    kind: ViolationKind,
     place: String,
     pointer: String,
     /// The rules that repair it.
@@ -49,7 +51,7 @@ struct Group {
 impl Finding<'_> {
     /// One JSON object.
     pub(super) fn json(&self, path: &Path) -> Value {
-        let (verdict, deviation) = (self.verdict, self.deviation);
+        let (verdict, violation) = (self.verdict, self.violation);
         let rules: Vec<Value> = self
             .remedies
             .iter()
@@ -59,13 +61,13 @@ impl Finding<'_> {
             "file": path.to_string_lossy(),
             "line": self.line,
             "side": verdict.from.map(Side::name),
-            "role": verdict.role.map(Role::id),
+            "role": verdict.role.map(MessageRole::id),
             "method": verdict.method,
-            "kind": deviation.kind.id(),
-            "weight": deviation.weight.id(),
-            "pointer": deviation.pointer,
-            "found": deviation.found,
-            "expected": deviation.wants,
+            "kind": violation.kind.id(),
+            "weight": violation.consequence.id(),
+            "pointer": violation.pointer,
+            "found": violation.found,
+            "expected": violation.expected,
             "repaired": !rules.is_empty(),
             "rules": rules,
         })
@@ -73,62 +75,65 @@ impl Finding<'_> {
 
     /// A line of text, and one more for each rule that repairs the violation.
     pub(super) fn text(&self) -> String {
-        let (verdict, deviation) = (self.verdict, self.deviation);
+        let (verdict, violation) = (self.verdict, self.violation);
         let mut text = format!(
             "line {:<4} {:<6} {}  {}  {}  expected {}",
             self.line,
             verdict.from.map_or("?", Side::name),
             place(verdict),
-            pointer(&deviation.pointer),
-            deviation.kind,
-            deviation.wants,
+            pointer(&violation.pointer),
+            violation.kind,
+            violation.expected,
         );
-        if let Some(found) = &deviation.found {
+        if let Some(found) = &violation.found {
             text.push_str("; found ");
             text.push_str(found);
         }
-        if deviation.weight == Weight::Ignored {
+        if violation.consequence == Consequence::Ignored {
             text.push_str(" (ignored)");
         }
-        let mut text = plain(&text);
+        let mut text = escape_controls(&text);
         for Remedy { rule, why } in &self.remedies {
-            text.push_str(&format!("\n          repaired by {rule}: {}", plain(why)));
+            text.push_str(&format!(
+                "\n          repaired by {rule}: {}",
+                escape_controls(why)
+            ));
         }
         text
     }
 }
 
-impl Tally {
-    pub(super) const fn deviations(&self) -> u64 {
+impl CheckSummary {
+    pub(super) const fn violations(&self) -> u64 {
         self.refused + self.ignored
     }
 
     /// The violations that no rule repairs.
     pub(super) const fn unrepaired(&self) -> u64 {
-        self.deviations() - self.repaired
+        self.violations() - self.repaired
     }
 
-    pub(super) fn message(&mut self, verdict: &Verdict) {
+    pub(super) fn add_message(&mut self, verdict: &CheckedMessage) {
         self.messages += 1;
         self.unchecked += u64::from(!verdict.checked);
     }
 
-    pub(super) fn deviation(&mut self, finding: &Finding<'_>) {
-        let deviation = finding.deviation;
-        match deviation.weight {
-            Weight::Refused => self.refused += 1,
-            Weight::Ignored => self.ignored += 1,
+    pub(super) fn add_violation(&mut self, finding: &Finding<'_>) {
+        let violation = finding.violation;
+        match violation.consequence {
+            Consequence::Refused => self.refused += 1,
+            Consequence::Ignored => self.ignored += 1,
         }
         self.repaired += u64::from(!finding.remedies.is_empty());
-        *self.kinds.entry(deviation.kind).or_default() += 1;
+        *self.kinds.entry(violation.kind).or_default() += 1;
         let rules = finding.remedies.iter().map(|remedy| remedy.rule.as_str());
         let group = Group {
-            kind: deviation.kind,
+            kind: violation.kind,
             place: place(finding.verdict),
-            pointer: without_indexes(&deviation.pointer),
+            pointer: without_indexes(&violation.pointer),
             rules: rules.collect::<Vec<_>>().join(", "),
         };
-        if self.groups.len() < GROUPS || self.groups.contains_key(&group) {
+        if self.groups.len() < MAX_GROUPS || self.groups.contains_key(&group) {
             *self.groups.entry(group).or_default() += 1;
         }
     }
@@ -153,7 +158,7 @@ impl Tally {
         };
         json!({"file": path.to_string_lossy(), "checked": {
             "messages": self.messages,
-            "violations": self.deviations(),
+            "violations": self.violations(),
             "repaired": self.repaired,
             "client": read_as(Side::Client),
             "agent": read_as(Side::Agent),
@@ -170,7 +175,7 @@ impl Tally {
         json!({"summary": {
             "messages": self.messages,
             "unchecked": self.unchecked,
-            "violations": self.deviations(),
+            "violations": self.violations(),
             "refused": self.refused,
             "ignored": self.ignored,
             "repaired": self.repaired,
@@ -183,11 +188,11 @@ impl Tally {
     pub(super) fn text(&self, path: &Path, repairs: &Repairs) -> String {
         let mut text = String::new();
         // Writing to a String cannot fail.
-        let _ = self.tell(path, repairs, &mut text);
+        let _ = self.write_text(path, repairs, &mut text);
         text.trim_end().to_owned()
     }
 
-    fn tell(
+    fn write_text(
         &self,
         path: &Path,
         repairs: &Repairs,
@@ -196,28 +201,28 @@ impl Tally {
         if !self.groups.is_empty() {
             writeln!(text)?;
         }
-        let (name, deviations) = (path.display().to_string(), self.deviations());
+        let (name, violations) = (path.display().to_string(), self.violations());
         write!(
             text,
             "{}: {}",
-            plain(&name),
+            escape_controls(&name),
             counted(self.messages, "message")
         )?;
         if self.unchecked > 0 {
             write!(text, " ({} of no known type)", self.unchecked)?;
         }
-        if deviations == 0 {
+        if violations == 0 {
             return writeln!(text, ", no violation");
         }
         let (refused, ignored) = (self.refused, self.ignored);
-        let deviations = counted(deviations, "violation");
-        write!(text, ", {deviations}: {refused} refused, {ignored} ignored")?;
+        let violations = counted(violations, "violation");
+        write!(text, ", {violations}: {refused} refused, {ignored} ignored")?;
         writeln!(text, "; {} repaired by rules", self.repaired)?;
         for (kind, total) in &self.kinds {
             writeln!(text, "{total:>6}  {kind}")?;
             for (group, count) in self.groups.iter().filter(|(group, _)| group.kind == *kind) {
                 let what = format!("{}  {}", group.place, pointer(&group.pointer));
-                write!(text, "{count:>14}  {}", plain(&what))?;
+                write!(text, "{count:>14}  {}", escape_controls(&what))?;
                 if !group.rules.is_empty() {
                     write!(text, "  repaired by {}", group.rules)?;
                 }
@@ -229,8 +234,11 @@ impl Tally {
                 None | Some(("canonical", _)) => {}
                 Some((dialect, None)) => writeln!(text, "the {side} was read as {dialect}")?,
                 Some((dialect, Some(found))) => {
-                    let by = plain(&found.by);
-                    writeln!(text, "the {side} was read as {dialect}, recognised by its {by}")?;
+                    let by = escape_controls(&found.by);
+                    writeln!(
+                        text,
+                        "the {side} was read as {dialect}, recognised by its {by}"
+                    )?;
                 }
             }
         }
@@ -239,11 +247,11 @@ impl Tally {
 }
 
 /// The method, and whether this is its response.
-fn place(verdict: &Verdict) -> String {
+fn place(verdict: &CheckedMessage) -> String {
     let method = verdict.method.as_deref().unwrap_or("-");
     match verdict.role {
-        Some(Role::Result) => format!("{method} (result)"),
-        Some(Role::Error) => format!("{method} (error)"),
+        Some(MessageRole::Result) => format!("{method} (result)"),
+        Some(MessageRole::Error) => format!("{method} (error)"),
         _ => method.to_owned(),
     }
 }

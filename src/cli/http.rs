@@ -16,13 +16,13 @@ use tokio::sync::Semaphore;
 use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::origin::{Door as Origins, Names};
+use crate::auth::origin::{HostNames, OriginPolicy as Origins};
 
 /// Connections at a time. A browser opens six.
-const CONNECTIONS: usize = 32;
+const MAX_CONNECTIONS: usize = 32;
 
 /// How long a request's head may take.
-const HEAD: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time to wait before accepting again when the operating system refuses.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -51,7 +51,7 @@ pub(super) fn own_origin(port: u16) -> Origins {
     Origins {
         origins: vec![format!("http://127.0.0.1:{port}")],
         hosts: Vec::new(),
-        names: Names::Loopback {
+        names: HostNames::Loopback {
             port,
             default_port: 80,
         },
@@ -63,12 +63,12 @@ pub(super) fn is_admitted(origins: &Origins, headers: &HeaderMap) -> bool {
     let all = |name| headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
     let sites = headers.get_all("sec-fetch-site").into_iter();
     let sites = sites.map(HeaderValue::as_bytes);
-    origins.admit(all(ORIGIN), all(HOST), sites).is_ok()
+    origins.check(all(ORIGIN), all(HOST), sites).is_ok()
 }
 
 /// Serves `router` until `stop`.
 pub(super) async fn serve(socket: Socket, router: Router, stop: CancellationToken) {
-    let connections = Arc::new(Semaphore::new(CONNECTIONS));
+    let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => return,
@@ -86,7 +86,7 @@ pub(super) async fn serve(socket: Socket, router: Router, stop: CancellationToke
         tokio::spawn(async move {
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(HEAD)
+                .header_read_timeout(HEAD_TIMEOUT)
                 .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
             let connection = pin!(connection);
             // A client that closes early is not an error.

@@ -16,7 +16,7 @@ const BOUNDS: &[Bound] = &[
                 discarded, error -32056, the link closed after `oversized-messages`" },
     Bound { name: "frame-from-network", field: Field::Size(|of| &mut of.frame_from_network), range: MESSAGE,
         about: "longest message from the network; as above, but over a WebSocket: closed with 1009" },
-    Bound { name: "oversized-messages", field: Field::Count(|of| &mut of.offences), range: ANY,
+    Bound { name: "oversized-messages", field: Field::Count(|of| &mut of.oversized_messages), range: ANY,
         about: "over-long messages of one link; at it: the link is closed" },
     // The scanner keeps its place in 1024 bits.
     Bound { name: "nesting", field: Field::Count(|of| &mut of.nesting), range: 8..=1024,
@@ -45,12 +45,12 @@ const BOUNDS: &[Bound] = &[
     Bound { name: "silence", field: Field::Time(|of| &mut of.silence), range: SILENCE,
         about: "for the machine at the other end of a socket to confirm what it was sent, or to \
                 accept more; after it: the connection is lost" },
-    Bound { name: "unauthenticated-sockets", field: Field::Count(|of| &mut of.strangers), range: ANY,
+    Bound { name: "unauthenticated-sockets", field: Field::Count(|of| &mut of.unauthenticated_sockets), range: ANY,
         about: "sockets of one address (of IPv6: one /64) that are not authenticated yet; beyond it, \
                 and beyond half of http-sockets for all addresses: closed" },
     Bound { name: "failures", field: Field::Count(|of| &mut of.failures), range: ANY,
         about: "wrong tokens of one address a minute; beyond it: 429 for wrong ones" },
-    Bound { name: "per-principal", field: Field::Count(|of| &mut of.of_principal), range: ANY,
+    Bound { name: "per-principal", field: Field::Count(|of| &mut of.per_principal), range: ANY,
         about: "clients of one principal at a time, except the relay's own user; beyond it: error \
                 -32053 to the first request, and closed" },
     Bound { name: "spawns", field: Field::Count(|of| &mut of.spawns), range: ANY,
@@ -68,7 +68,7 @@ const BOUNDS: &[Bound] = &[
         about: "sockets of one HTTP listener, WebSockets apart; at it: new ones wait" },
     Bound { name: "http-requests", field: Field::Count(|of| &mut of.http_requests), range: ANY,
         about: "requests and streams on one HTTP/2 socket; beyond it: refused" },
-    Bound { name: "http-unknown-sessions", field: Field::Count(|of| &mut of.http_strangers), range: ANY,
+    Bound { name: "http-unknown-sessions", field: Field::Count(|of| &mut of.http_unknown_sessions), range: ANY,
         about: "streams of one client for sessions that no message has named; beyond it: 404" },
     Bound { name: "http-waiting", field: Field::Size(|of| &mut of.http_waiting), range: ANY,
         about: "bytes that wait on an HTTP client's streams; at it: the agent is not read" },
@@ -113,15 +113,15 @@ const BOUNDS: &[Bound] = &[
     Bound { name: "drain-min", field: Field::Time(|of| &mut of.drain_min), range: DAY,
         about: "for listeners to stay open once the relay is asked to stop, so that balancers see \
                 that it refuses: 503, or error -32054 to the first request" },
-    Bound { name: "close-grace", field: Field::Time(|of| &mut of.last_words), range: DAY,
+    Bound { name: "close-grace", field: Field::Time(|of| &mut of.close_grace), range: DAY,
         about: "for remaining data at the end: the output of an agent that has exited, when other \
                 processes hold its pipes open; a network client's last messages" },
-    Bound { name: "reconnect-grace", field: Field::Time(|of| &mut of.return_grace), range: DAY,
+    Bound { name: "reconnect-grace", field: Field::Time(|of| &mut of.reconnect_grace), range: DAY,
         about: "for a client to reconnect to an idle agent (--on-disconnect detach); after it: the \
                 agent is stopped" },
-    Bound { name: "reconnect-turn", field: Field::Time(|of| &mut of.return_turn), range: DAY,
+    Bound { name: "reconnect-turn", field: Field::Time(|of| &mut of.reconnect_turn), range: DAY,
         about: "for a client to reconnect to an agent in a turn; as above" },
-    Bound { name: "reconnect-bytes", field: Field::Size(|of| &mut of.kept_for_return), range: ANY,
+    Bound { name: "reconnect-bytes", field: Field::Size(|of| &mut of.reconnect_bytes), range: ANY,
         about: "bytes of a conversation kept for a client that may reconnect; beyond it: what the \
                 client has received is deleted, and an agent without a client is not read" },
     Bound { name: "stderr-kept", field: Field::Size(|of| &mut of.stderr_kept), range: 256..=(64 << 20),

@@ -1,6 +1,6 @@
 //! Options of `serve` for HTTP listeners: parsing, and whether they apply.
 
-use crate::transport::{Endpoint, Front};
+use crate::transport::{Endpoint, HttpOptions};
 
 /// Parses `--allow-origin`.
 pub(super) fn read_origin(text: &str) -> Result<String, String> {
@@ -40,12 +40,12 @@ pub(super) fn read_cookie(text: &str) -> Result<String, String> {
 }
 
 /// Rejects options that apply to none of the listeners.
-pub(super) fn check(listen: &[Endpoint], front: &Front) -> Result<(), String> {
+pub(super) fn check(listen: &[Endpoint], front: &HttpOptions) -> Result<(), String> {
     let given = !front.origins.is_empty()
         || !front.hosts.is_empty()
         || front.affinity_cookie.is_some()
         || front.no_elephant;
-    if given && !listen.iter().any(|at| matches!(at, Endpoint::Web(_))) {
+    if given && !listen.iter().any(|at| matches!(at, Endpoint::Http(_))) {
         return Err(
             "--allow-origin, --allow-host, --affinity-cookie and --no-elephant are for \
                     HTTP and WebSocket listeners (http://, ws://), and there is none"

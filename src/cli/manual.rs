@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Command};
 
 use super::config::nearest;
-use super::{cli, console, exit};
+use super::{command_line, console, exit};
 use crate::docs::TOPICS;
 
 /// Examples of `help`.
@@ -63,7 +63,7 @@ pub(super) fn run(args: &Help, mut command: Command) -> ExitCode {
     let mut found = &mut command;
     for name in &args.topic {
         if found.find_subcommand(name).is_none() {
-            return cli::fail(exit::USAGE, &unknown(found, name));
+            return command_line::fail(exit::USAGE, &unknown(found, name));
         }
         found = match found.find_subcommand_mut(name) {
             Some(below) => below,
@@ -133,8 +133,7 @@ mod tests {
     #[test]
     fn links_are_replaced_by_commands() {
         let page = "<!-- made -->\nSee [tokens](security.md#tokens), [ACP](https://a.example) and [x](#y).\n";
-        let expected =
-            "See tokens (acp-relay help security), ACP (https://a.example) and x.\n";
+        let expected = "See tokens (acp-relay help security), ACP (https://a.example) and x.\n";
         assert_eq!(plain(page), expected);
     }
 }

@@ -16,12 +16,12 @@ pub(super) fn give_back() {
     use std::os::unix::process::CommandExt as _;
     use std::process::Command;
 
-    use crate::transport::process::ALLOCATOR;
+    use crate::transport::process::ALLOCATOR_VARS;
 
     /// Blocks of at least this size are returned at once.
     const LARGE: &str = "1048576";
 
-    let [ours, threshold] = ALLOCATOR;
+    let [ours, threshold] = ALLOCATOR_VARS;
     let mut said = [ours, threshold, "GLIBC_TUNABLES"].into_iter();
     if said.any(|name| env::var_os(name).is_some()) {
         return;

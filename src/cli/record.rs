@@ -12,22 +12,22 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::margin::Margin;
-use super::tongues::Tongues;
-use super::{cli, exit, limits, stderr};
+use super::dialect_options::Dialects;
+use super::stderr_capture::StderrCapture;
+use super::{command_line, exit, limits, stderr};
 use crate::conversation::Note;
 use crate::jsonrpc::Side;
 use crate::observe::recorder::{
-    Desk, Durability, Folder, Keep as Bounds, Outcome, Plan, Policy, Recorder, Remarks, Sweeper,
-    Tally,
+    Durability, Folder, OverflowPolicy, Pruner, Recorder, RecorderHandle, RecorderStats,
+    RecordingOutcome, RecordingPlan, Retention as Bounds, WriterThread,
 };
-use crate::proxy::Stop;
-use crate::recording::redact::{Mode, Pattern, Redactor};
-use crate::recording::{Peer, What};
+use crate::proxy::StopSignals;
+use crate::recording::redact::{Mode, PointerPattern, Redactor};
+use crate::recording::{EventKind, PeerInfo};
 use crate::transport::{self, Link, PeerKind, Presence};
 
 /// How long a finished conversation waits for its last lines to be written.
-const PATIENCE: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long an agent has to exit by itself when its conversation can no longer be recorded. Its
 /// messages in that time are not recorded, so it is short.
@@ -42,19 +42,19 @@ pub(super) struct RecordArgs {
     record: Option<PathBuf>,
     /// Which recordings are kept [default: all]
     #[arg(long, value_enum, value_name = "WHICH")]
-    record_mode: Option<Keep>,
+    record_mode: Option<RecordMode>,
     /// What to do when recording is slower than the conversation [default: lossless]
     #[arg(long, value_enum, value_name = "WHAT")]
-    record_policy: Option<Pace>,
+    record_policy: Option<RecordPolicy>,
     /// When recorded data is synced to disk, so that it survives a power failure [default: none]
     #[arg(long, value_enum, value_name = "WHEN")]
-    record_sync: Option<Synced>,
+    record_sync: Option<RecordSync>,
     /// What is redacted in recordings [default: default]
     #[arg(long, value_enum, value_name = "WHAT")]
-    record_redact: Option<Redact>,
+    record_redact: Option<RecordRedact>,
     /// Also redact the value at this JSON Pointer in messages; `*` matches any one step
     #[arg(long, value_name = "POINTER")]
-    record_redact_pointer: Vec<Pattern>,
+    record_redact_pointer: Vec<PointerPattern>,
     /// End a conversation that cannot be recorded, or can no longer be
     #[arg(long)]
     record_strict: bool,
@@ -70,18 +70,18 @@ pub(super) struct RecordArgs {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RecordPart {
     pub(super) folder: Option<PathBuf>,
-    pub(super) mode: Option<Keep>,
-    pub(super) policy: Option<Pace>,
-    pub(super) sync: Option<Synced>,
-    pub(super) redact: Option<Redact>,
-    pub(super) pointers: Vec<Pattern>,
+    pub(super) mode: Option<RecordMode>,
+    pub(super) policy: Option<RecordPolicy>,
+    pub(super) sync: Option<RecordSync>,
+    pub(super) redact: Option<RecordRedact>,
+    pub(super) pointers: Vec<PointerPattern>,
     pub(super) strict: Option<bool>,
     pub(super) max_age: Option<Duration>,
     pub(super) max_total: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Keep {
+pub(super) enum RecordMode {
     /// All
     #[default]
     All,
@@ -90,7 +90,7 @@ pub(super) enum Keep {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Pace {
+pub(super) enum RecordPolicy {
     /// The conversation waits
     #[default]
     Lossless,
@@ -99,7 +99,7 @@ pub(super) enum Pace {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Synced {
+pub(super) enum RecordSync {
     /// When the operating system decides, which may be half a minute later
     #[default]
     None,
@@ -111,7 +111,7 @@ pub(super) enum Synced {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Redact {
+pub(super) enum RecordRedact {
     /// Nothing: secrets are recorded
     Full,
     /// Secrets
@@ -125,11 +125,11 @@ pub(super) enum Redact {
 
 /// Creates the recorders of conversations.
 #[derive(Debug)]
-pub(super) struct Studio {
-    desk: Arc<Desk>,
+pub(super) struct RecorderFactory {
+    writer: Arc<WriterThread>,
     folder: PathBuf,
-    keep: Keep,
-    policy: Policy,
+    keep: RecordMode,
+    policy: OverflowPolicy,
     durability: Durability,
     redactor: Arc<Redactor>,
     strict: bool,
@@ -139,10 +139,10 @@ pub(super) struct Studio {
 
 /// The recording of one conversation.
 #[derive(Debug)]
-pub(super) struct Take {
-    stop: Stop,
-    margin: Arc<Margin>,
-    end: oneshot::Receiver<Outcome>,
+pub(super) struct ActiveRecording {
+    stop: StopSignals,
+    capture: Arc<StderrCapture>,
+    end: oneshot::Receiver<RecordingOutcome>,
 }
 
 impl RecordArgs {
@@ -166,38 +166,38 @@ impl RecordArgs {
 impl RecordPart {
     /// Opens the folder for recordings, if there is one. Errors are printed, and the exit code is
     /// returned.
-    pub(super) fn open(self) -> Result<Option<Studio>, ExitCode> {
+    pub(super) fn open(self) -> Result<Option<RecorderFactory>, ExitCode> {
         let Some(folder) = self.folder else {
             if self == Self::default() {
                 return Ok(None);
             }
             let fault = "recording options need a folder: --record DIR";
-            return Err(cli::fail(exit::USAGE, &fault));
+            return Err(command_line::fail(exit::USAGE, &fault));
         };
         let trouble = |error: std::io::Error| {
             let what = format!("cannot record into {}: {error}", folder.display());
-            cli::fail(exit::CANNOT_CREATE, &what)
+            command_line::fail(exit::CANNOT_CREATE, &what)
         };
         // Tried now, so that it fails before a client connects.
         Folder::new(&folder, "", 0).map_err(trouble)?;
-        let desk = Desk::start().map_err(trouble)?;
+        let writer = WriterThread::start().map_err(trouble)?;
         let key = random().ok_or_else(|| {
-            cli::fail(
+            command_line::fail(
                 exit::SYSTEM,
                 &"the system has no random numbers to hash secrets with",
             )
         })?;
-        Ok(Some(Studio {
-            desk,
+        Ok(Some(RecorderFactory {
+            writer,
             keep: self.mode.unwrap_or_default(),
             policy: match self.policy.unwrap_or_default() {
-                Pace::Lossless => Policy::Lossless,
-                Pace::Lossy => Policy::Lossy,
+                RecordPolicy::Lossless => OverflowPolicy::Lossless,
+                RecordPolicy::Lossy => OverflowPolicy::Lossy,
             },
             durability: match self.sync.unwrap_or_default() {
-                Synced::None => Durability::System,
-                Synced::Second => Durability::Second,
-                Synced::Always => Durability::Always,
+                RecordSync::None => Durability::System,
+                RecordSync::Second => Durability::Second,
+                RecordSync::Always => Durability::Always,
             },
             redactor: Arc::new(Redactor::new(
                 self.redact.unwrap_or_default().mode(),
@@ -214,7 +214,7 @@ impl RecordPart {
     }
 }
 
-impl Redact {
+impl RecordRedact {
     pub(super) const fn mode(self) -> Mode {
         match self {
             Self::Full => Mode::Full,
@@ -225,7 +225,7 @@ impl Redact {
     }
 }
 
-impl Studio {
+impl RecorderFactory {
     /// The folder of the recordings.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
@@ -241,7 +241,7 @@ impl Studio {
             }
             false => "",
         };
-        stderr::say(&format!(
+        stderr::print(&format!(
             "acp-relay: recording into {}{depends}",
             at.display()
         ));
@@ -249,11 +249,11 @@ impl Studio {
 
     /// Starts to delete old recordings, if that is configured; it stops when the returned value is
     /// dropped.
-    pub(super) fn sweep(&self) -> Option<Sweeper> {
+    pub(super) fn sweep(&self) -> Option<Pruner> {
         if self.bounds == Bounds::default() {
             return None;
         }
-        let started = Sweeper::start(&self.folder, self.bounds);
+        let started = Pruner::start(&self.folder, self.bounds);
         started
             .inspect_err(|error| tracing::warn!("old recordings are not deleted: {error}"))
             .ok()
@@ -269,42 +269,42 @@ impl Studio {
         &self,
         client: &mut Link,
         agent: &mut Link,
-        tongues: &Tongues,
-        stop: &Stop,
-        tally: Arc<Tally>,
-    ) -> Result<(Recorder, Take), String> {
+        dialects: &Dialects,
+        stop: &StopSignals,
+        tally: Arc<RecorderStats>,
+    ) -> Result<(Recorder, ActiveRecording), String> {
         let id = random::<16>().ok_or("the system has no random numbers to name it")?;
         let id = data_encoding::HEXLOWER.encode(&id);
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let began = now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(0));
-        let [client_speaks, agent_speaks] = tongues.of(&client.peer).names();
-        let peer = |peer: &transport::Peer, dialect| Peer {
+        let [client_speaks, agent_speaks] = dialects.for_client(&client.peer).names();
+        let peer = |peer: &transport::Peer, dialect| PeerInfo {
             name: peer.name.clone(),
             dialect,
         };
-        let own = Stop {
+        let own = StopSignals {
             asked: stop.asked.child_token(),
             forced: stop.forced.child_token(),
             unrecorded: CancellationToken::new(),
         };
-        let (tell, end) = oneshot::channel();
+        let (sender, end) = oneshot::channel();
         let strict = self.strict.then(|| (own.clone(), Handle::current()));
         let place = Folder::new(&self.folder, &id, began);
-        let plan = Plan {
-            place: Box::new(
+        let plan = RecordingPlan {
+            store: Box::new(
                 place
                     .map_err(|error| error.to_string())?
-                    .kept(self.durability),
+                    .with_durability(self.durability),
             ),
             id,
             client: peer(&client.peer, client_speaks),
             agent: peer(&agent.peer, agent_speaks),
-            tables: Some(tongues.tables().to_owned()),
+            tables: Some(dialects.tables().to_owned()),
             policy: self.policy,
-            on_error: self.keep == Keep::OnError,
+            on_error: self.keep == RecordMode::OnError,
             strict: self.strict,
             redactor: Arc::clone(&self.redactor),
-            tally,
+            stats: tally,
             on_failure: Box::new(move || {
                 if let Some((stop, runtime)) = strict {
                     end_unrecorded(stop, &runtime);
@@ -312,59 +312,59 @@ impl Studio {
             }),
             on_end: Box::new(move |outcome| {
                 // The receiver is dropped if the conversation was cut off.
-                let _ = tell.send(outcome);
+                let _ = sender.send(outcome);
             }),
         };
         let (recorder, remarks) = self
-            .desk
+            .writer
             .open(plan)
             .map_err(|error| format!("{}: {error}", self.folder.display()))?;
-        tell_of_links(&remarks, client, agent);
-        let margin = Arc::new(Margin::new(remarks));
-        let ear = Arc::clone(&margin);
+        record_links(&remarks, client, agent);
+        let capture = Arc::new(StderrCapture::new(remarks));
+        let sink = Arc::clone(&capture);
         agent
-            .hold
-            .hear_stderr(Box::new(move |bytes| ear.hear(bytes)));
-        let take = Take {
+            .guard
+            .capture_stderr(Box::new(move |bytes| sink.push(bytes)));
+        let recording = ActiveRecording {
             stop: own,
-            margin,
+            capture,
             end,
         };
-        Ok((recorder, take))
+        Ok((recorder, recording))
     }
 }
 
 /// Records who the peers are, and when the client is lost and resumes.
-fn tell_of_links(remarks: &Remarks, client: &mut Link, agent: &Link) {
+fn record_links(remarks: &RecorderHandle, client: &mut Link, agent: &Link) {
     let watched = remarks.clone();
-    client.hold.watch(Box::new(move |presence| {
+    client.guard.watch_presence(Box::new(move |presence| {
         let (event, what) = match presence {
             Presence::Lost(how) => ("lost", how),
-            Presence::Back(from) => ("resumed", from),
+            Presence::Restored(from) => ("resumed", from),
         };
-        watched.event(What::Link {
+        watched.event(EventKind::Link {
             side: Side::Client,
             event: event.to_owned(),
-            what: what.to_owned(),
+            detail: what.to_owned(),
         });
     }));
     for (side, peer) in [(Side::Client, &client.peer), (Side::Agent, &agent.peer)] {
-        remarks.event(What::Link {
+        remarks.event(EventKind::Link {
             side,
             event: "open".to_owned(),
-            what: peer.name.clone(),
+            detail: peer.name.clone(),
         });
     }
     if agent.peer.kind == PeerKind::Child {
-        remarks.event(What::Process {
+        remarks.event(EventKind::Process {
             event: "start".to_owned(),
-            what: agent.peer.name.clone(),
+            detail: agent.peer.name.clone(),
         });
     }
 }
 
 /// Ends a conversation that must be recorded and no longer can be; the agent gets [`GRACE`].
-fn end_unrecorded(stop: Stop, runtime: &Handle) {
+fn end_unrecorded(stop: StopSignals, runtime: &Handle) {
     stop.unrecorded.cancel();
     stop.asked.cancel();
     runtime.spawn(async move {
@@ -373,30 +373,30 @@ fn end_unrecorded(stop: Stop, runtime: &Handle) {
     });
 }
 
-impl Take {
+impl ActiveRecording {
     /// Ends the conversation.
-    pub(super) const fn stop(&self) -> &Stop {
+    pub(super) const fn stop(&self) -> &StopSignals {
         &self.stop
     }
 
     /// Receives the agent's stderr.
-    pub(super) fn margin(&self) -> Arc<Margin> {
-        Arc::clone(&self.margin)
+    pub(super) fn capture(&self) -> Arc<StderrCapture> {
+        Arc::clone(&self.capture)
     }
 
     /// Waits until everything is written; returns a note if it could not be.
     pub(super) async fn end(self) -> Option<Note> {
-        let why = match tokio::time::timeout(PATIENCE, self.end).await {
-            Ok(Ok(Outcome::Kept(path))) => {
+        let why = match tokio::time::timeout(END_TIMEOUT, self.end).await {
+            Ok(Ok(RecordingOutcome::Kept(path))) => {
                 tracing::info!("recorded in {path}");
                 return None;
             }
-            Ok(Ok(Outcome::Dropped)) => {
+            Ok(Ok(RecordingOutcome::Dropped)) => {
                 tracing::debug!("no error occurred; the recording is not kept");
                 return None;
             }
             // The recorder has logged this error.
-            Ok(Ok(Outcome::Failed(why))) => why,
+            Ok(Ok(RecordingOutcome::Failed(why))) => why,
             Ok(Err(_)) => "the recorder has stopped".to_owned(),
             Err(_) => {
                 let why = "the end of the recording could not be written in time";
@@ -424,7 +424,7 @@ pub(super) fn age(text: &str) -> Result<Duration, String> {
 }
 
 /// Formats an age as [`age`] parses it.
-pub(super) fn spell_age(age: Duration) -> String {
+pub(super) fn format_age(age: Duration) -> String {
     let seconds = age.as_secs();
     match () {
         () if seconds.is_multiple_of(86_400) => format!("{}d", seconds / 86_400),

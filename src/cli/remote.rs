@@ -12,14 +12,14 @@ use clap::Args;
 use rustix::fs::StatVfsMountFlags;
 
 use super::state;
-use crate::transport::{Endpoint, Greeting, Pin, Setup, Web};
+use crate::transport::{Endpoint, HttpEndpoint, Pin, RequestHeaders, Setup};
 
 /// The environment variable that holds a bearer token.
 const BEARER: &str = "ACP_RELAY_BEARER";
 /// The endpoints that are sent headers.
 const OVER_HTTP: &str = "HTTP (http://, https://, ws://, wss://)";
 /// Longest file with a token, in bytes.
-const TOKEN: u64 = 16 << 10;
+const MAX_TOKEN: u64 = 16 << 10;
 
 /// Options of remote agents.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
@@ -58,7 +58,7 @@ impl RemoteArgs {
             let token = token
                 .to_str()
                 .ok_or_else(|| format!("{BEARER} is not text"))?;
-            let borne = setup.greeting.bear(token);
+            let borne = setup.request_headers.set_bearer(token);
             borne.map_err(|fault| format!("{BEARER}: {fault}"))?;
         }
         Ok(())
@@ -68,8 +68,8 @@ impl RemoteArgs {
     /// be for another agent.
     pub(super) fn check(&self, agent: &Endpoint) -> Result<(), String> {
         match self.bearer_file {
-            Some(_) if !matches!(agent, Endpoint::Web(_)) => {
-                unseen("--bearer-file", OVER_HTTP, agent)
+            Some(_) if !matches!(agent, Endpoint::Http(_)) => {
+                inapplicable("--bearer-file", OVER_HTTP, agent)
             }
             _ => Ok(()),
         }
@@ -80,20 +80,20 @@ impl RemoteArgs {
     pub(super) fn set_up(&self, setup: &mut Setup) -> Result<(), String> {
         setup.tls.ca = self.tls_ca.clone();
         setup.tls.pin = self.pin_sha256;
-        let greeting = &mut setup.greeting;
-        greeting.http2 = self.http2_prior_knowledge;
+        let headers = &mut setup.request_headers;
+        headers.http2 = self.http2_prior_knowledge;
         for line in &self.headers {
-            let added = greeting.add(line);
+            let added = headers.add(line);
             added.map_err(|fault| format!("--header: {fault}"))?;
         }
         if let Some(path) = &self.header_file {
-            for line in secrets("--header-file", path)?.lines() {
-                let added = greeting.add(line);
+            for line in read_secrets("--header-file", path)?.lines() {
+                let added = headers.add(line);
                 added.map_err(|fault| format!("--header-file: {}: {fault}", path.display()))?;
             }
         }
         if let Some(path) = &self.bearer_file {
-            let borne = greeting.bear(&secrets("--bearer-file", path)?);
+            let borne = headers.set_bearer(&read_secrets("--bearer-file", path)?);
             borne.map_err(|fault| format!("--bearer-file: {}: {fault}", path.display()))?;
         }
         Ok(())
@@ -102,7 +102,7 @@ impl RemoteArgs {
 
 /// Reads a small file of secrets that an option names. The target of a symbolic link is checked,
 /// but not secrets mounted in a container; a pipe (`<(pass show far)`) is private.
-fn secrets(option: &str, path: &Path) -> Result<String, String> {
+fn read_secrets(option: &str, path: &Path) -> Result<String, String> {
     let shown = path.display();
     let unreadable = |fault| format!("{option}: {shown} cannot be read ({fault})");
     let file = File::open(path).map_err(unreadable)?;
@@ -111,13 +111,13 @@ fn secrets(option: &str, path: &Path) -> Result<String, String> {
         let mount = rustix::fs::fstatvfs(&file);
         mount.is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::RDONLY))
     };
-    if about.is_file() && !(is_handed_down(about.uid(), about.mode()) && read_only()) {
+    if about.is_file() && !(is_mounted_secret(about.uid(), about.mode()) && read_only()) {
         let way_out = format!("; if that is not possible, use a pipe: <(cat {shown})");
-        state::judge_secret(path, &about).map_err(|fault| format!("{option}: {fault}{way_out}"))?;
+        state::check_secret(path, &about).map_err(|fault| format!("{option}: {fault}{way_out}"))?;
     }
     let mut text = String::new();
-    let read = file.take(TOKEN + 1).read_to_string(&mut text);
-    if read.map_err(unreadable)? as u64 > TOKEN {
+    let read = file.take(MAX_TOKEN + 1).read_to_string(&mut text);
+    if read.map_err(unreadable)? as u64 > MAX_TOKEN {
         return Err(format!("{option}: {shown} is too long for a token"));
     }
     Ok(text)
@@ -125,27 +125,27 @@ fn secrets(option: &str, path: &Path) -> Result<String, String> {
 
 /// Whether a file on a read-only mount is a container's secret, readable by all in the container:
 /// owned by root and not writable by others. Its user can neither change nor fix the permissions.
-const fn is_handed_down(owner: u32, mode: u32) -> bool {
+const fn is_mounted_secret(owner: u32, mode: u32) -> bool {
     owner == 0 && mode & 0o022 == 0
 }
 
 /// Rejects options that do not apply to the agent's endpoint.
 pub(super) fn check(agent: &Endpoint, setup: &Setup) -> Result<(), String> {
-    let tls = matches!(agent, Endpoint::Web(Web { tls: true, .. }));
+    let tls = matches!(agent, Endpoint::Http(HttpEndpoint { tls: true, .. }));
     if setup.tls.ca.is_some() && !tls {
-        return unseen("--tls-ca", "TLS (https://, wss://)", agent);
+        return inapplicable("--tls-ca", "TLS (https://, wss://)", agent);
     }
     if setup.tls.pin.is_some() && !tls {
-        return unseen("--pin-sha256", "TLS (https://, wss://)", agent);
+        return inapplicable("--pin-sha256", "TLS (https://, wss://)", agent);
     }
-    let Greeting { headers, http2 } = &setup.greeting;
+    let RequestHeaders { headers, http2 } = &setup.request_headers;
     // A token in the environment may be for another agent.
     let named = headers.keys().any(|name| name != "authorization");
-    if named && !matches!(agent, Endpoint::Web(_)) {
-        return unseen("--header", OVER_HTTP, agent);
+    if named && !matches!(agent, Endpoint::Http(_)) {
+        return inapplicable("--header", OVER_HTTP, agent);
     }
-    if *http2 && !matches!(agent, Endpoint::Web(Web { tls: false, .. })) {
-        return unseen("--http2-prior-knowledge", "HTTP in clear (http://)", agent);
+    if *http2 && !matches!(agent, Endpoint::Http(HttpEndpoint { tls: false, .. })) {
+        return inapplicable("--http2-prior-knowledge", "HTTP in clear (http://)", agent);
     }
     if headers.contains_key("authorization") && !tls && !agent.is_loopback() {
         tracing::warn!(%agent, "the token for the agent is sent unencrypted; use https:// or wss://");
@@ -153,7 +153,7 @@ pub(super) fn check(agent: &Endpoint, setup: &Setup) -> Result<(), String> {
     Ok(())
 }
 
-fn unseen(options: &str, of: &str, agent: &Endpoint) -> Result<(), String> {
+fn inapplicable(options: &str, of: &str, agent: &Endpoint) -> Result<(), String> {
     Err(format!(
         "{options} is for agents behind {of}, and the agent is {agent}"
     ))
@@ -178,7 +178,8 @@ mod tests {
                 ..RemoteArgs::default()
             };
             let mut setup = Setup::default();
-            args.set_up(&mut setup).map(|()| setup.greeting.headers)
+            args.set_up(&mut setup)
+                .map(|()| setup.request_headers.headers)
         };
         let headers = set_up("X-Api-Key: k\nx-team: a\n").expect("they are headers");
         assert_eq!(
@@ -203,7 +204,7 @@ mod tests {
             (0, 0o100_464, false),
             (1000, 0o100_444, false),
         ] {
-            assert_eq!(is_handed_down(owner, mode), good, "{owner} {mode:o}");
+            assert_eq!(is_mounted_secret(owner, mode), good, "{owner} {mode:o}");
         }
     }
 
@@ -216,11 +217,11 @@ mod tests {
         for (mode, good) in [(0o600, true), (0o400, true), (0o644, false), (0o640, false)] {
             fs::set_permissions(&path, Permissions::from_mode(mode)).expect("it is ours");
             for path in [&path, &link] {
-                let read = secrets("--bearer-file", path);
+                let read = read_secrets("--bearer-file", path);
                 assert_eq!(read.is_ok(), good, "{mode:o} {read:?}");
             }
         }
-        let fault = secrets("--bearer-file", &path).expect_err("others can read it");
+        let fault = read_secrets("--bearer-file", &path).expect_err("others can read it");
         assert!(
             fault.starts_with("--bearer-file: ") && fault.contains("chmod go-rwx"),
             "{fault}"
@@ -228,7 +229,7 @@ mod tests {
         fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("it is ours");
         fs::write(&path, "x".repeat(20_000)).expect("a file can be written");
         assert!(
-            secrets("--bearer-file", &path)
+            read_secrets("--bearer-file", &path)
                 .expect_err("long")
                 .contains("too long")
         );

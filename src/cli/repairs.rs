@@ -6,31 +6,31 @@
 
 use std::sync::Arc;
 
-use super::dialect::Pair;
-use crate::acp::{Conversation, Deviation, Kind, Remedies, Remedy};
-use crate::conversation::{Choice, Recognised};
-use crate::dialect::{Fired, Happened, Library, Unknown};
+use super::dialect::TranslatorPair;
+use crate::acp::{Checker, Remedies, Remedy, Violation, ViolationKind};
+use crate::conversation::{Detection, DialectChoice};
+use crate::dialect::{DialectError, DialectEvent, FiredRule, Library};
 use crate::jsonrpc::{Frame, Side};
 
 /// The conversation with both sides translated.
 #[derive(Debug)]
 pub(super) struct Repairs {
     library: Arc<Library>,
-    pair: Pair,
-    canonical: Conversation,
-    recognised: [Option<Recognised>; 2],
-    heard: [bool; 2],
+    pair: TranslatorPair,
+    canonical: Checker,
+    recognised: [Option<Detection>; 2],
+    received: [bool; 2],
     /// The result of the last message.
-    last: Last,
+    last_result: LastResult,
 }
 
 #[derive(Debug, Default)]
-struct Last {
+struct LastResult {
     rules: Vec<Remedy>,
     /// The dialect it was read as.
     reader: String,
     /// The violations that remain after the rules.
-    left: Vec<Deviation>,
+    left: Vec<Violation>,
 }
 
 impl Repairs {
@@ -38,25 +38,25 @@ impl Repairs {
     /// A dialect is not known.
     pub(super) fn new(
         library: &Arc<Library>,
-        client: &Choice,
-        agent: &Choice,
+        client: &DialectChoice,
+        agent: &DialectChoice,
         one_sided: bool,
-    ) -> Result<Self, Unknown> {
+    ) -> Result<Self, DialectError> {
         Ok(Self {
             library: Arc::clone(library),
-            pair: Pair::new(library, client, agent)?,
-            canonical: Conversation::new(one_sided),
+            pair: TranslatorPair::new(library, client, agent)?,
+            canonical: Checker::new(one_sided),
             recognised: [None, None],
-            heard: [false; 2],
-            last: Last::default(),
+            received: [false; 2],
+            last_result: LastResult::default(),
         })
     }
 
     /// The dialect that a side's messages were read as, and by what it was recognised; `None` for a
     /// side without messages.
-    pub(super) fn dialect(&self, side: Side) -> Option<(&str, Option<&Recognised>)> {
+    pub(super) fn dialect(&self, side: Side) -> Option<(&str, Option<&Detection>)> {
         let recognised = self.recognised[side as usize].as_ref();
-        self.heard[side as usize].then(|| (self.pair.dialect(side), recognised))
+        self.received[side as usize].then(|| (self.pair.dialect(side), recognised))
     }
 
     fn why(&self, dialect: &str, rule: &str) -> String {
@@ -68,26 +68,26 @@ impl Repairs {
 }
 
 impl Remedies for Repairs {
-    fn hear(&mut self, from: Option<Side>, message: &Frame) {
-        self.last = Last::default();
+    fn receive(&mut self, from: Option<Side>, message: &Frame) {
+        self.last_result = LastResult::default();
         let Some(from) = from else {
             // The sender's dialect is not known; the message is recorded to match its response.
-            self.last.left = self.canonical.hear(None, message).deviations;
+            self.last_result.left = self.canonical.check(None, message).violations;
             return;
         };
-        self.heard[from as usize] = true;
+        self.received[from as usize] = true;
         let turn = self.pair.read(from, message);
         if let Some(found) = turn.recognised {
             self.recognised[from as usize] = Some(found);
         }
         for frame in &turn.stage.after {
-            let verdict = self.canonical.hear(Some(from), frame);
-            self.last.left.extend(verdict.deviations);
+            let verdict = self.canonical.check(Some(from), frame);
+            self.last_result.left.extend(verdict.violations);
             // The other side's translation has to know what was requested of it.
             self.pair.write(from.other(), frame);
         }
         // A failed or denied translation is canonical, but is not a repair of the message.
-        let failed = [Happened::Untranslatable, Happened::Permission];
+        let failed = [DialectEvent::Untranslatable, DialectEvent::Permission];
         if turn
             .stage
             .notes
@@ -96,24 +96,24 @@ impl Remedies for Repairs {
         {
             return;
         }
-        let remedy = |fired: &Fired| Remedy {
+        let remedy = |fired: &FiredRule| Remedy {
             rule: fired.to_string(),
             why: self.why(&fired.dialect, &fired.rule),
         };
-        self.last.rules = turn.stage.fired.iter().map(remedy).collect();
-        self.last.reader = turn.stage.dialect;
+        self.last_result.rules = turn.stage.fired.iter().map(remedy).collect();
+        self.last_result.reader = turn.stage.dialect;
     }
 
-    fn rules(&self, deviation: &Deviation) -> Vec<Remedy> {
-        if deviation.stays_in(&self.last.left) {
+    fn rules(&self, deviation: &Violation) -> Vec<Remedy> {
+        if deviation.remains_in(&self.last_result.left) {
             return Vec::new();
         }
-        if deviation.pointer == "/jsonrpc" && deviation.kind == Kind::MissingMember {
+        if deviation.pointer == "/jsonrpc" && deviation.kind == ViolationKind::MissingMember {
             return vec![Remedy {
-                rule: self.last.reader.clone(),
+                rule: self.last_result.reader.clone(),
                 why: "Messages that are read without `jsonrpc` are forwarded with it.".to_owned(),
             }];
         }
-        self.last.rules.clone()
+        self.last_result.rules.clone()
     }
 }

@@ -11,7 +11,7 @@ use clap::{Arg, Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use super::{agents, cli, console, exit, manual, tongues};
+use super::{agents, command_line, console, dialect_options, exit, manual};
 
 /// Examples of `completions`.
 pub(super) const COMPLETIONS: &str = "\
@@ -55,7 +55,7 @@ fn with_names(command: Command) -> Command {
     let offer = |arg: Arg| {
         let is = |name: &str| arg.get_value_names().is_some_and(|all| all[0] == name);
         let names: Vec<&str> = match () {
-            () if is("DIALECT") => tongues::names().collect(),
+            () if is("DIALECT") => dialect_options::names().collect(),
             () if is("PROFILE") => agents::profile_names().collect(),
             () => return arg,
         };
@@ -86,20 +86,20 @@ pub(super) fn manual(args: &Manual, command: Command) -> ExitCode {
         for name in &args.of {
             let Some(below) = found.find_subcommand(name) else {
                 let what = format!("`{}` has no subcommand `{name}`", found.get_name());
-                return cli::fail(exit::USAGE, &what);
+                return command_line::fail(exit::USAGE, &what);
             };
             found = below;
         }
         return match page(&Man::new(found.clone())) {
             Ok(page) => console::print(&page, exit::SUCCESS),
-            Err(error) => cli::fail(exit::SYSTEM, &error),
+            Err(error) => command_line::fail(exit::SYSTEM, &error),
         };
     };
     match fs::create_dir_all(dir).and_then(|()| write_pages(&command, dir)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let what = format!("cannot write the manual to {}: {error}", dir.display());
-            cli::fail(exit::CANNOT_CREATE, &what)
+            command_line::fail(exit::CANNOT_CREATE, &what)
         }
     }
 }

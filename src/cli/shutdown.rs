@@ -13,8 +13,8 @@ use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
-use super::{cli, exit};
-use crate::proxy::Stop;
+use super::{command_line, exit};
+use crate::proxy::StopSignals;
 
 /// The signals that end the program; those that are ignored are `None`.
 struct Signals {
@@ -29,7 +29,7 @@ struct Signals {
 ///
 /// # Errors
 /// The operating system does not allow it.
-pub(super) fn watch(stop: Stop) -> io::Result<()> {
+pub(super) fn watch(stop: StopSignals) -> io::Result<()> {
     watch_with(stop, None)
 }
 
@@ -37,7 +37,7 @@ pub(super) fn watch(stop: Stop) -> io::Result<()> {
 ///
 /// # Errors
 /// As above.
-pub(super) fn watch_with(stop: Stop, again: Option<Arc<Notify>>) -> io::Result<()> {
+pub(super) fn watch_with(stop: StopSignals, again: Option<Arc<Notify>>) -> io::Result<()> {
     let ignored = ignored();
     let unless_ignored = |kind: SignalKind| {
         let heeded = ignored & (1 << (kind.as_raw_value() - 1)) == 0;
@@ -62,7 +62,7 @@ pub(super) fn watch_with(stop: Stop, again: Option<Arc<Notify>>) -> io::Result<(
 
 /// Prints that signals cannot be handled, and returns the exit code.
 pub(super) fn failed(error: &io::Error) -> ExitCode {
-    cli::fail(exit::SYSTEM, &format!("cannot handle signals: {error}"))
+    command_line::fail(exit::SYSTEM, &format!("cannot handle signals: {error}"))
 }
 
 /// The signals that were ignored when this process started, bit n - 1 for signal n (proc(5),

@@ -16,7 +16,7 @@ use rustix::process::geteuid;
 const VARIABLE: &str = "ACP_RELAY_STATE_DIR";
 
 /// Largest file that is read, in bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Mode bits that let other users read or write.
 const OTHERS: u32 = 0o077;
@@ -25,7 +25,7 @@ const OTHERS_WRITE: u32 = 0o022;
 
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
+pub(super) enum StateError {
     /// It cannot be found or created: no home, no permission, no space.
     #[error("{0}")]
     Unavailable(String),
@@ -36,11 +36,11 @@ pub(super) enum Fault {
 
 /// The state directory, which need not exist yet.
 #[derive(Clone, Debug)]
-pub(super) struct State(PathBuf);
+pub(super) struct StateDir(PathBuf);
 
-impl State {
+impl StateDir {
     /// Finds it: $ACP_RELAY_STATE_DIR, $XDG_STATE_HOME/acp-relay or ~/.local/state/acp-relay.
-    pub(super) fn find() -> Result<Self, Fault> {
+    pub(super) fn find() -> Result<Self, StateError> {
         let given = |name| env::var_os(name).filter(|value| !value.is_empty());
         // A relative path would be another directory for each program that uses it.
         let absolute = |name| {
@@ -49,16 +49,16 @@ impl State {
                 .filter(|path| path.is_absolute())
         };
         if given(VARIABLE).is_some() {
-            return absolute(VARIABLE)
-                .map(Self)
-                .ok_or_else(|| Fault::Unsafe(format!("{VARIABLE} has to be an absolute path")));
+            return absolute(VARIABLE).map(Self).ok_or_else(|| {
+                StateError::Unsafe(format!("{VARIABLE} has to be an absolute path"))
+            });
         }
         if let Some(home) = absolute("XDG_STATE_HOME") {
             return Ok(Self(home.join("acp-relay")));
         }
         match absolute("HOME") {
             Some(home) => Ok(Self(home.join(".local/state/acp-relay"))),
-            None => Err(Fault::Unavailable(format!(
+            None => Err(StateError::Unavailable(format!(
                 "there is no directory for the token: neither {VARIABLE} nor HOME is set"
             ))),
         }
@@ -71,17 +71,17 @@ impl State {
 
     /// Creates the directory if necessary, and locks it until the returned file is dropped, so that
     /// of two programs that change something the second sees the changes of the first.
-    pub(super) fn lock(&self) -> Result<File, Fault> {
+    pub(super) fn lock(&self) -> Result<File, StateError> {
         let unavailable = |fault: io::Error| {
             let path = self.0.display();
-            Fault::Unavailable(format!("the directory {path} cannot be used ({fault})"))
+            StateError::Unavailable(format!("the directory {path} cannot be used ({fault})"))
         };
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700);
         builder.create(&self.0).map_err(unavailable)?;
         let directory = File::open(&self.0).map_err(unavailable)?;
         let about = directory.metadata().map_err(unavailable)?;
-        judge(&self.0, &about, OTHERS_WRITE, "go-w")?;
+        check_mode(&self.0, &about, OTHERS_WRITE, "go-w")?;
         flock(&directory, FlockOperation::LockExclusive)
             .map_err(|errno| unavailable(errno.into()))?;
         Ok(directory)
@@ -89,7 +89,7 @@ impl State {
 }
 
 /// Reads a file that only its owner may read; `None` if it does not exist.
-pub(super) fn read(path: &Path) -> Result<Option<String>, Fault> {
+pub(super) fn read(path: &Path) -> Result<Option<String>, StateError> {
     let shown = path.display();
     let opened = fs::OpenOptions::new()
         .read(true)
@@ -105,30 +105,30 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, Fault> {
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(_) if fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink()) => {
             let what = format!("{shown} is a symbolic link, whose target may change; use a file");
-            return Err(Fault::Unsafe(what));
+            return Err(StateError::Unsafe(what));
         }
         Err(fault) => {
-            return Err(Fault::Unavailable(format!(
+            return Err(StateError::Unavailable(format!(
                 "{shown} cannot be read ({fault})"
             )));
         }
     };
-    let unavailable = |fault| Fault::Unavailable(format!("{shown} cannot be read ({fault})"));
+    let unavailable = |fault| StateError::Unavailable(format!("{shown} cannot be read ({fault})"));
     let about = file.metadata().map_err(unavailable)?;
     if !about.is_file() {
-        return Err(Fault::Unsafe(format!("{shown} is not a regular file")));
+        return Err(StateError::Unsafe(format!("{shown} is not a regular file")));
     }
-    judge_secret(path, &about)?;
+    check_secret(path, &about)?;
     let mut text = String::new();
-    let read = file.take(LONGEST + 1).read_to_string(&mut text);
-    if read.map_err(unavailable)? as u64 > LONGEST {
-        return Err(Fault::Unsafe(format!("{shown} is too long")));
+    let read = file.take(MAX_BYTES + 1).read_to_string(&mut text);
+    if read.map_err(unavailable)? as u64 > MAX_BYTES {
+        return Err(StateError::Unsafe(format!("{shown} is too long")));
     }
     Ok(Some(text))
 }
 
 /// Writes such a file atomically.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), Fault> {
+pub(super) fn write(path: &Path, text: &str) -> Result<(), StateError> {
     let new = path.with_extension("new");
     let write = || -> io::Result<()> {
         // A leftover of a relay that was killed. The caller holds the lock.
@@ -146,25 +146,30 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Fault> {
         fs::rename(&new, path)
     };
     write().map_err(|fault| {
-        Fault::Unavailable(format!("{} cannot be written ({fault})", path.display()))
+        StateError::Unavailable(format!("{} cannot be written ({fault})", path.display()))
     })
 }
 
 /// Rejects a file with a secret that other users could read.
-pub(super) fn judge_secret(path: &Path, about: &fs::Metadata) -> Result<(), Fault> {
-    judge(path, about, OTHERS, "go-rwx")
+pub(super) fn check_secret(path: &Path, about: &fs::Metadata) -> Result<(), StateError> {
+    check_mode(path, about, OTHERS, "go-rwx")
 }
 
-fn judge(path: &Path, about: &fs::Metadata, open: u32, remedy: &str) -> Result<(), Fault> {
+fn check_mode(
+    path: &Path,
+    about: &fs::Metadata,
+    open: u32,
+    remedy: &str,
+) -> Result<(), StateError> {
     let path = path.display();
     let (owner, mode) = (about.uid(), about.mode() & 0o777);
     if owner != 0 && owner != geteuid().as_raw() {
         let what = format!("{path} belongs to another user (user {owner})");
-        return Err(Fault::Unsafe(what));
+        return Err(StateError::Unsafe(what));
     }
     if mode & open != 0 {
         let what = format!("{path} is open to others (mode {mode:04o}); chmod {remedy} {path}");
-        return Err(Fault::Unsafe(what));
+        return Err(StateError::Unsafe(what));
     }
     Ok(())
 }

@@ -5,23 +5,23 @@ use std::process::ExitCode;
 use clap::Args;
 use tokio::runtime::Builder;
 
-use super::admin::{self, Asked, Place};
-use super::page::{Paper, page};
-use super::{cli, console, exit, runtime};
+use super::admin::{self, AdminAddress, AdminReply};
+use super::status_text::{TextSize, render};
+use super::{command_line, console, exit, runtime};
 
 /// Selects the relay.
 #[derive(Debug, Args)]
-pub(super) struct Whose {
+pub(super) struct RelayArgs {
     /// The relay's admin listener; found automatically if one relay of yours is running
     #[arg(long, value_name = "ADDRESS", env = "ACP_RELAY_ADMIN")]
-    pub(super) admin: Option<Place>,
+    pub(super) admin: Option<AdminAddress>,
 }
 
 /// Arguments of `status`.
 #[derive(Debug, Args)]
 pub(super) struct Status {
     #[command(flatten)]
-    whose: Whose,
+    relay: RelayArgs,
     /// Print it as JSON
     #[arg(long)]
     json: bool,
@@ -31,7 +31,7 @@ pub(super) struct Status {
 #[derive(Debug, Args)]
 pub(super) struct Health {
     #[command(flatten)]
-    whose: Whose,
+    relay: RelayArgs,
     /// Check only whether the relay is alive, not whether it accepts clients
     #[arg(long)]
     live: bool,
@@ -39,15 +39,18 @@ pub(super) struct Health {
 
 /// Runs `status`.
 pub(super) fn status(args: &Status) -> ExitCode {
-    let (json, whose) = (args.json, &args.whose);
+    let (json, relay) = (args.json, &args.relay);
     runtime::drive(Builder::new_current_thread(), async move {
-        match fetch(whose, "/status").await {
+        match fetch(relay, "/status").await {
             Ok(answer) if json => console::print(answer.body.trim_end(), exit::SUCCESS),
             Ok(answer) => match serde_json::from_str(&answer.body) {
-                Ok(status) => console::print(&page(&status, paper(), None), exit::SUCCESS),
-                Err(_) => cli::fail(exit::PROTOCOL, &"the program that answers there is not a relay"),
+                Ok(status) => console::print(&render(&status, text_size(), None), exit::SUCCESS),
+                Err(_) => command_line::fail(
+                    exit::PROTOCOL,
+                    &"the program that answers there is not a relay",
+                ),
             },
-            Err(fault) => cli::fail(exit::UNAVAILABLE, &fault),
+            Err(fault) => command_line::fail(exit::UNAVAILABLE, &fault),
         }
     })
 }
@@ -55,27 +58,27 @@ pub(super) fn status(args: &Status) -> ExitCode {
 /// Runs `health`: exit code 0 for a healthy relay, for the health checks of containers.
 pub(super) fn health(args: &Health) -> ExitCode {
     let path = if args.live { "/healthz" } else { "/readyz" };
-    let whose = &args.whose;
+    let relay = &args.relay;
     runtime::drive(Builder::new_current_thread(), async move {
-        match fetch(whose, path).await {
+        match fetch(relay, path).await {
             Ok(answer) if answer.status == 200 => {
                 console::print(answer.body.trim_end(), exit::SUCCESS)
             }
-            Ok(answer) => cli::fail(1, &answer.body.trim_end()),
-            Err(fault) => cli::fail(1, &fault),
+            Ok(answer) => command_line::fail(1, &answer.body.trim_end()),
+            Err(fault) => command_line::fail(1, &fault),
         }
     })
 }
 
 /// Sends a request to the selected relay.
-pub(super) async fn fetch(whose: &Whose, path: &str) -> Result<Asked, String> {
-    let place = admin::find(whose.admin.as_ref())?;
-    admin::ask(&place, path).await
+pub(super) async fn fetch(relay: &RelayArgs, path: &str) -> Result<AdminReply, String> {
+    let place = admin::find(relay.admin.as_ref())?;
+    admin::fetch(&place, path).await
 }
 
 /// Unlimited lines, as wide as the terminal or 132 columns without one.
-pub(super) fn paper() -> Paper {
-    Paper {
+pub(super) fn text_size() -> TextSize {
+    TextSize {
         columns: console::size().map_or(132, |[columns, _]| columns),
         rows: usize::MAX,
     }

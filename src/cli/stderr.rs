@@ -13,8 +13,8 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
-use super::discretion::Lines;
-use super::stint::Stint;
+use super::log_redaction::LineRedactor;
+use super::rate_limit::RateLimit;
 
 /// Most lines in the queue. More are dropped and counted.
 const LINES: usize = 1024;
@@ -29,16 +29,16 @@ static STDERR: Stderr = Stderr {
         bytes: 0,
         lost: 0,
         missing: [0; 2],
-        stint: Some(Stint::new()),
+        rate_limit: Some(RateLimit::new()),
         writer: Writer::Absent,
     }),
-    bell: Condvar::new(),
+    changed: Condvar::new(),
 };
 
 struct Stderr {
     queue: Mutex<Queue>,
     /// Notified when there is something to write, and when everything is written.
-    bell: Condvar,
+    changed: Condvar,
 }
 
 struct Queue {
@@ -49,7 +49,7 @@ struct Queue {
     /// Lines never written: over the rate limit, and over the queue's limit.
     missing: [u64; 2],
     /// The rate limit of the log; `None` if it is not limited.
-    stint: Option<Stint>,
+    rate_limit: Option<RateLimit>,
     writer: Writer,
 }
 
@@ -66,13 +66,13 @@ enum Writer {
 pub(super) struct Log;
 
 /// Prints one line.
-pub(super) fn say(line: &str) {
+pub(super) fn print(line: &str) {
     STDERR.push(format!("{line}\n").into_bytes());
 }
 
 /// Removes the rate limit of the log.
-pub(super) fn say_all() {
-    STDERR.lock().stint = None;
+pub(super) fn lift_rate_limit() {
+    STDERR.lock().rate_limit = None;
 }
 
 /// How many lines were never written: over the rate limit, and because stderr was not read in time.
@@ -81,12 +81,12 @@ pub(super) fn lost() -> [u64; 2] {
 }
 
 /// Waits until everything is written, for `timeout` at most; for the end of the program.
-pub(super) fn settle(patience: Duration) {
+pub(super) fn flush(timeout: Duration) {
     let busy = |queue: &mut Queue| {
-        queue.writer == Writer::Busy || queue.writer == Writer::Idle && queue.has_some()
+        queue.writer == Writer::Busy || queue.writer == Writer::Idle && queue.has_pending()
     };
     let mut queue = STDERR.lock();
-    STDERR.bell.wait_while_for(&mut queue, busy, patience);
+    STDERR.changed.wait_while_for(&mut queue, busy, timeout);
 }
 
 impl Stderr {
@@ -100,7 +100,7 @@ impl Stderr {
             let thread = std::thread::Builder::new().name("stderr".to_owned());
             if thread.spawn(|| self.write()).is_err() {
                 drop(queue);
-                put(&Lines::default().clean(line));
+                write_all(&LineRedactor::default().clean(line));
                 return;
             }
             queue.writer = Writer::Idle;
@@ -112,31 +112,31 @@ impl Stderr {
             queue.lost += 1;
             queue.missing[1] += 1;
         }
-        self.bell.notify_all();
+        self.changed.notify_all();
     }
 
     /// The loop of the thread.
     fn write(&self) {
-        let mut lines = Lines::default();
+        let mut lines = LineRedactor::default();
         let mut queue = self.lock();
         loop {
             if let Some(line) = queue.next() {
                 queue.writer = Writer::Busy;
                 drop(queue);
-                put(&lines.clean(line));
+                write_all(&lines.clean(line));
                 queue = self.lock();
             } else {
                 queue.writer = Writer::Idle;
-                self.bell.notify_all();
-                let waits = |queue: &mut Queue| !queue.has_some();
-                self.bell.wait_while(&mut queue, waits);
+                self.changed.notify_all();
+                let waits = |queue: &mut Queue| !queue.has_pending();
+                self.changed.wait_while(&mut queue, waits);
             }
         }
     }
 }
 
 impl Queue {
-    fn has_some(&self) -> bool {
+    fn has_pending(&self) -> bool {
         !self.lines.is_empty() || self.lost > 0
     }
 
@@ -155,7 +155,7 @@ impl Queue {
 }
 
 /// Writes all bytes; an error cannot be reported and ends it.
-fn put(mut bytes: &[u8]) {
+fn write_all(mut bytes: &[u8]) {
     let stderr = rustix::stdio::stderr();
     while !bytes.is_empty() {
         match rustix::io::write(stderr, bytes) {
@@ -178,15 +178,15 @@ fn put(mut bytes: &[u8]) {
 impl io::Write for Log {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut queue = STDERR.lock();
-        let room = match &mut queue.stint {
-            Some(stint) => stint.take(Instant::now()),
+        let room = match &mut queue.rate_limit {
+            Some(limit) => limit.acquire(Instant::now()),
             None => Some(0),
         };
         queue.missing[0] += u64::from(room.is_none());
         drop(queue);
         if let Some(left_out) = room {
             if left_out > 0 {
-                say(&format!(
+                print(&format!(
                     "acp-relay: {left_out} lines of the log were left out, because there were too many"
                 ));
             }

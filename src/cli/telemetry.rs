@@ -17,7 +17,7 @@ const LEVEL: &str = "warn";
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Form {
+pub(super) enum LogFormat {
     /// For people
     #[default]
     Human,
@@ -50,7 +50,7 @@ pub(super) struct LogArgs {
         value_name = "FORM",
         value_enum
     )]
-    pub(super) format: Option<Form>,
+    pub(super) format: Option<LogFormat>,
 }
 
 impl LogArgs {
@@ -88,18 +88,18 @@ pub(super) fn start(args: &LogArgs) -> Result<(), String> {
         .is_none_or(|most| most > LevelFilter::INFO)
     {
         // A detailed log is not rate-limited.
-        stderr::say_all();
+        stderr::lift_rate_limit();
     }
     let colour = std::io::stderr().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| stderr::Log)
-        .with_ansi(colour && form == Form::Human)
+        .with_ansi(colour && form == LogFormat::Human)
         .with_target(false);
     match form {
-        Form::Human => log.init(),
-        Form::Json => log
+        LogFormat::Human => log.init(),
+        LogFormat::Json => log
             .json()
             .flatten_event(true)
             .with_current_span(true)

@@ -10,12 +10,12 @@ use clap::Args;
 use serde_json::Value;
 use tokio::runtime::Builder;
 
-use super::page::{Paper, Passed, page};
-use super::status::{Whose, fetch, paper};
-use super::{cli, console, exit, runtime};
+use super::status::{RelayArgs, fetch, text_size};
+use super::status_text::{TextSize, TotalsAt, render};
+use super::{command_line, console, exit, runtime};
 
 /// Time between two screens.
-const BEAT: Duration = Duration::from_secs(1);
+const INTERVAL: Duration = Duration::from_secs(1);
 
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
@@ -25,61 +25,62 @@ const HOME: &str = "\x1b[H\x1b[2J";
 #[derive(Debug, Args)]
 pub(super) struct Top {
     #[command(flatten)]
-    whose: Whose,
+    whose: RelayArgs,
 }
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Top) -> ExitCode {
-    let whose = &args.whose;
+    let relay = &args.whose;
     runtime::drive(Builder::new_current_thread(), async move {
         if !console::is_terminal() {
-            return match look(whose).await {
-                Ok(status) => console::print(&page(&status, paper(), None), exit::SUCCESS),
-                Err(fault) => cli::fail(exit::UNAVAILABLE, &fault),
+            return match fetch_status(relay).await {
+                Ok(status) => console::print(&render(&status, text_size(), None), exit::SUCCESS),
+                Err(fault) => command_line::fail(exit::UNAVAILABLE, &fault),
             };
         }
         let keys = console::Keys::listen();
-        console::draw(ENTER);
-        let end = watch(whose, keys).await;
-        console::draw(LEAVE);
+        console::draw_screen(ENTER);
+        let end = watch(relay, keys).await;
+        console::draw_screen(LEAVE);
         match end {
             Ok(()) => ExitCode::SUCCESS,
-            Err(fault) => cli::fail(exit::UNAVAILABLE, &fault),
+            Err(fault) => command_line::fail(exit::UNAVAILABLE, &fault),
         }
     })
 }
 
-async fn look(whose: &Whose) -> Result<Value, String> {
-    let answer = fetch(whose, "/status").await?;
-    serde_json::from_str(&answer.body).map_err(|_| "the program that answers there is not a relay".to_owned())
+async fn fetch_status(relay: &RelayArgs) -> Result<Value, String> {
+    let answer = fetch(relay, "/status").await?;
+    serde_json::from_str(&answer.body)
+        .map_err(|_| "the program that answers there is not a relay".to_owned())
 }
 
 /// Draws until the user quits or the relay is gone.
-async fn watch(whose: &Whose, mut keys: console::Keys) -> Result<(), String> {
-    let mut before: Option<Passed> = None;
+async fn watch(relay: &RelayArgs, mut keys: console::Keys) -> Result<(), String> {
+    let mut before: Option<TotalsAt> = None;
     loop {
-        let status = match look(whose).await {
+        let status = match fetch_status(relay).await {
             Ok(status) => status,
             Err(_) if before.is_some() => {
                 return Err("the watched relay is gone".to_owned());
             }
             Err(fault) => return Err(fault),
         };
-        let now = Passed::of(&status, Instant::now());
+        let now = TotalsAt::of(&status, Instant::now());
         let rates = before.as_ref().map(|before| now.since(before));
         let [columns, rows] = console::size().unwrap_or([80, 24]);
-        let paper = Paper {
+        let size = TextSize {
             columns,
             // One for the key hint, and one blank.
             rows: rows.saturating_sub(2),
         };
-        let picture = format!("{HOME}{}\nq quits", page(&status, paper, rates.as_ref()));
-        console::draw(&picture.replace('\n', "\r\n"));
+        let picture = format!("{HOME}{}\nq quits", render(&status, size, rates.as_ref()));
+        console::draw_screen(&picture.replace('\n', "\r\n"));
         before = Some(now);
         tokio::select! {
             () = keys.end() => return Ok(()),
             _ = tokio::signal::ctrl_c() => return Ok(()),
-            () = tokio::time::sleep(BEAT) => {}
+            () = tokio::time::sleep(INTERVAL) => {}
         }
     }
 }

@@ -42,32 +42,32 @@
 //! the agent died is answered; and a socket closed with unread bytes is reset, which could lose the
 //! answers.
 
-mod babble;
-mod customs;
-mod ending;
-mod excuse;
-mod gist;
-mod interpret;
-mod last_word;
-mod mind;
+mod non_json;
+mod policy;
+mod shutdown;
+mod error_detail;
+mod summary;
+mod translation;
+mod final_error;
+mod state;
 mod note;
 mod outbox;
 mod pending;
-mod speech;
+mod dialect_options;
 mod tokens;
-mod trail;
-mod unfit;
-mod words;
+mod trace_context;
+mod rejected;
+mod known_values;
 
 /// The parts of a note about a dialect.
-pub use crate::dialect::{Fired, Happened};
-pub use babble::Discretion;
-pub use ending::Cause;
-pub use gist::{Gist, Said, Session, Topic};
-pub use mind::{Core, Manners};
+pub use crate::dialect::{DialectEvent, FiredRule};
+pub use dialect_options::{Detection, DialectChoice, DialectOptions};
+pub use known_values::{Method, PermissionOutcome, StopReason, ToolKind, ToolStatus};
+pub use non_json::LogRedaction;
 pub use note::Note;
-pub use outbox::{Order, Outbox};
-pub use speech::{Choice, Recognised, Speech};
+pub use outbox::{Command, Outbox};
+pub use shutdown::Cause;
+pub use state::{Conversation, LinkTraits};
+pub use summary::{Content, MessageSummary, SessionHash, Topic};
 pub use tokens::{TokenKind, Tokens};
-pub use trail::{Marker, Trail};
-pub use words::{Method, StopReason, ToolKind, ToolStatus, Verdict};
+pub use trace_context::{TraceAssigner, TraceContext};

@@ -7,8 +7,8 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
-use crate::dialect::{Fired, Happened, Name};
-use crate::jsonrpc::{Exit, Flaw, IdBuf, Side};
+use crate::dialect::{DialectEvent, FiredRule, MethodName};
+use crate::jsonrpc::{Exit, FrameError, IdBuf, Side};
 
 /// An event that is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Note {
         /// Who sent it.
         from: Side,
         /// What is wrong with it.
-        flaw: Flaw,
+        error: FrameError,
     },
     /// A JSON-RPC batch was refused: many agents crash on one.
     Batch {
@@ -54,7 +54,7 @@ pub enum Note {
         from: Side,
     },
     /// An error without an id was passed on.
-    Complaint {
+    ErrorWithoutId {
         /// Who sent it.
         from: Side,
     },
@@ -107,9 +107,9 @@ pub enum Note {
         /// The side whose dialect it is about.
         side: Side,
         /// The message's method, or that of the request it answers.
-        method: Name,
+        method: MethodName,
         /// The rules, in the order in which they were applied.
-        rules: SmallVec<[Fired; 1]>,
+        rules: SmallVec<[FiredRule; 1]>,
     },
     /// A translator removed something, answered, held, repaired or could not map something, or
     /// found something that no table names.
@@ -117,7 +117,7 @@ pub enum Note {
         /// The side whose dialect it is about.
         side: Side,
         /// What happened.
-        what: Happened,
+        what: DialectEvent,
         /// The dialect that the side is assumed to use.
         dialect: String,
         /// The rule that was applied, as `table/rule`.
@@ -195,7 +195,7 @@ impl Note {
             Self::UnknownAnswer { .. } => 3,
             Self::ReusedId { .. } => 4,
             Self::Overloaded { .. } => 5,
-            Self::Complaint { .. } => 6,
+            Self::ErrorWithoutId { .. } => 6,
             Self::RestoredId { .. } => 7,
             Self::Answered { .. } => 8,
             Self::Undeliverable { .. } => 9,
@@ -221,7 +221,9 @@ impl fmt::Display for Note {
                     "the agent printed a line of {bytes} bytes that is not JSON; not forwarded"
                 )
             }
-            Self::Refused { from, flaw } => write!(f, "refused a message from the {from}: {flaw}"),
+            Self::Refused { from, error: flaw } => {
+                write!(f, "refused a message from the {from}: {flaw}")
+            }
             Self::Batch { from } => write!(f, "refused a JSON-RPC batch from the {from}"),
             Self::UnknownAnswer { from, id } => {
                 write!(
@@ -240,7 +242,7 @@ impl fmt::Display for Note {
             Self::Overloaded { from } => {
                 write!(f, "refused a request from the {from}: too many are open")
             }
-            Self::Complaint { from } => {
+            Self::ErrorWithoutId { from } => {
                 write!(f, "passed on an error without an id from the {from}")
             }
             Self::RestoredId { from } => write!(f, "restored the id of an answer from the {from}"),

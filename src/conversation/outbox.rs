@@ -6,28 +6,28 @@
 
 use std::collections::VecDeque;
 
-use super::{Gist, Note};
-use crate::jsonrpc::{Envelope, Farewell, Frame, Limits, Shape, Side};
+use super::{MessageSummary, Note};
+use crate::jsonrpc::{CloseReason, Envelope, Frame, Limits, Scanned, Side};
 
 /// The actions that wait to be done.
 #[derive(Debug)]
 pub struct Outbox {
     lanes: [Lane; 2],
-    orders: VecDeque<Order>,
+    commands: VecDeque<Command>,
     notes: VecDeque<Note>,
-    gists: VecDeque<Gist>,
-    wants_gists: bool,
+    summaries: VecDeque<MessageSummary>,
+    wants_summaries: bool,
     /// The envelope of the last message received, when envelopes are wanted.
     envelope: Option<Envelope>,
     wants_envelopes: bool,
-    wants_trails: bool,
+    wants_traces: bool,
     frames: usize,
     bytes: usize,
 }
 
 /// An action on the agent's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum Command {
     /// Ask the agent's process tree to end (SIGTERM).
     Terminate,
     /// End the agent's process tree (SIGKILL).
@@ -41,7 +41,7 @@ struct Lane {
     bytes: usize,
     /// The most frames that have recently waited at once, decaying slowly.
     recent: usize,
-    farewell: Option<Farewell>,
+    close_reason: Option<CloseReason>,
 }
 
 impl Outbox {
@@ -50,13 +50,13 @@ impl Outbox {
     pub fn new(limits: &Limits) -> Self {
         Self {
             lanes: Default::default(),
-            orders: VecDeque::new(),
+            commands: VecDeque::new(),
             notes: VecDeque::new(),
-            gists: VecDeque::new(),
-            wants_gists: false,
+            summaries: VecDeque::new(),
+            wants_summaries: false,
             envelope: None,
             wants_envelopes: false,
-            wants_trails: false,
+            wants_traces: false,
             frames: limits.queue_frames,
             bytes: limits.queue_bytes,
         }
@@ -116,13 +116,13 @@ impl Outbox {
 
     /// The reason with which `to` is closed once its frames are sent; `None` while it stays open.
     #[must_use]
-    pub fn farewell(&self, to: Side) -> Option<Farewell> {
-        self.lane(to).farewell
+    pub fn close_reason(&self, to: Side) -> Option<CloseReason> {
+        self.lane(to).close_reason
     }
 
     /// The next command.
-    pub fn pop_order(&mut self) -> Option<Order> {
-        self.orders.pop_front()
+    pub fn pop_command(&mut self) -> Option<Command> {
+        self.commands.pop_front()
     }
 
     /// The next note.
@@ -131,19 +131,19 @@ impl Outbox {
     }
 
     /// Has every message summarised from now on. The caller has to take the summaries.
-    pub const fn want_gists(&mut self) {
-        self.wants_gists = true;
+    pub const fn want_summaries(&mut self) {
+        self.wants_summaries = true;
     }
 
     /// Has summaries made, each with its trace context.
-    pub const fn want_trails(&mut self) {
-        self.wants_gists = true;
-        self.wants_trails = true;
+    pub const fn want_traces(&mut self) {
+        self.wants_summaries = true;
+        self.wants_traces = true;
     }
 
     /// The summary of the next message that was passed on.
-    pub fn pop_gist(&mut self) -> Option<Gist> {
-        self.gists.pop_front()
+    pub fn pop_summary(&mut self) -> Option<MessageSummary> {
+        self.summaries.pop_front()
     }
 
     /// Keeps the envelope of each message received from now on, until the next one.
@@ -159,43 +159,43 @@ impl Outbox {
     }
 
     /// Keeps the envelope of a received message, if envelopes are wanted.
-    pub(super) fn heard(&mut self, shape: &Shape) {
+    pub(super) fn record_envelope(&mut self, scanned: &Scanned) {
         if self.wants_envelopes {
-            self.envelope = match shape {
-                Shape::One(envelope) => Some(*envelope),
+            self.envelope = match scanned {
+                Scanned::Message(envelope) => Some(*envelope),
                 _ => None,
             };
         }
     }
 
-    pub(super) const fn wants_gists(&self) -> bool {
-        self.wants_gists
+    pub(super) const fn wants_summaries(&self) -> bool {
+        self.wants_summaries
     }
 
-    pub(super) const fn wants_trails(&self) -> bool {
-        self.wants_trails
+    pub(super) const fn wants_traces(&self) -> bool {
+        self.wants_traces
     }
 
     /// Adds a summary, if they are wanted.
-    pub(super) fn gist(&mut self, gist: impl FnOnce() -> Gist) {
-        if self.wants_gists {
-            self.gists.push_back(gist());
+    pub(super) fn summarise(&mut self, summary: impl FnOnce() -> MessageSummary) {
+        if self.wants_summaries {
+            self.summaries.push_back(summary());
         }
     }
 
-    pub(super) fn say(&mut self, to: Side, frame: Frame) {
+    pub(super) fn send(&mut self, to: Side, frame: Frame) {
         let lane = self.lane_mut(to);
         lane.bytes += frame.len();
         lane.frames.push_back(frame);
         lane.recent = lane.recent.max(lane.frames.len());
     }
 
-    pub(super) fn close(&mut self, to: Side, why: Farewell) {
-        self.lane_mut(to).farewell.get_or_insert(why);
+    pub(super) fn close(&mut self, to: Side, why: CloseReason) {
+        self.lane_mut(to).close_reason.get_or_insert(why);
     }
 
-    pub(super) fn order(&mut self, order: Order) {
-        self.orders.push_back(order);
+    pub(super) fn command(&mut self, command: Command) {
+        self.commands.push_back(command);
     }
 
     pub(super) fn note(&mut self, note: Note) {
@@ -203,7 +203,7 @@ impl Outbox {
     }
 
     /// Removes and returns what was not sent to `to` yet.
-    pub(super) fn take_back(&mut self, to: Side) -> VecDeque<Frame> {
+    pub(super) fn take_unsent(&mut self, to: Side) -> VecDeque<Frame> {
         let lane = self.lane_mut(to);
         lane.bytes = 0;
         std::mem::take(&mut lane.frames)

@@ -9,34 +9,34 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use super::gist::Topic;
+use super::summary::Topic;
 use crate::jsonrpc::{Id, IdBuf};
 
 /// The open requests of one side.
 #[derive(Debug)]
 pub(super) struct Pending {
-    open: HashMap<IdBuf, Ask>,
+    open: HashMap<IdBuf, OpenRequest>,
     /// How many open ids a program that converts numbers to doubles would spell differently.
-    fragile: usize,
+    lossy: usize,
     next: u64,
     limit: usize,
 }
 
 /// A request in flight.
 #[derive(Debug)]
-struct Ask {
-    method: Method,
+struct OpenRequest {
+    method: RawMethod,
     topic: Topic,
-    asked: Instant,
+    asked_at: Instant,
     order: u64,
 }
 
 /// A method, as spelled between its quotes.
-pub(super) type Method = SmallVec<[u8; 32]>;
+pub(super) type RawMethod = SmallVec<[u8; 32]>;
 
 /// Why a request is not accepted.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum Rejection {
     Reused,
     Full,
 }
@@ -44,20 +44,20 @@ pub(super) enum Refusal {
 /// An answered request.
 #[derive(Debug)]
 pub(super) struct Answered {
-    pub(super) method: Method,
+    pub(super) method: RawMethod,
     /// What it was about, for observers.
     pub(super) topic: Topic,
     /// When it was sent.
-    pub(super) asked: Instant,
+    pub(super) asked_at: Instant,
     /// The id as the request spelled it, when the answer spells it differently.
-    pub(super) spelled: Option<IdBuf>,
+    pub(super) original_id: Option<IdBuf>,
 }
 
 impl Pending {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             open: HashMap::new(),
-            fragile: 0,
+            lossy: 0,
             next: 0,
             limit,
         }
@@ -68,34 +68,34 @@ impl Pending {
     }
 
     /// Stores a request.
-    pub(super) fn ask(
+    pub(super) fn insert(
         &mut self,
         id: Id<'_>,
         method: &[u8],
         topic: Topic,
-        asked: Instant,
-    ) -> Result<(), Refusal> {
+        asked_at: Instant,
+    ) -> Result<(), Rejection> {
         if self.open.len() >= self.limit {
-            return Err(Refusal::Full);
+            return Err(Rejection::Full);
         }
         match self.open.entry(id.to_owned()) {
-            Entry::Occupied(_) => Err(Refusal::Reused),
+            Entry::Occupied(_) => Err(Rejection::Reused),
             Entry::Vacant(place) => {
-                place.insert(Ask {
+                place.insert(OpenRequest {
                     method: SmallVec::from_slice(method),
                     topic,
-                    asked,
+                    asked_at,
                     order: self.next,
                 });
                 self.next += 1;
-                self.fragile += usize::from(is_fragile(id));
+                self.lossy += usize::from(is_lossy(id));
                 Ok(())
             }
         }
     }
 
     /// Whether `id` is in flight.
-    pub(super) fn awaits(&self, id: &IdBuf) -> bool {
+    pub(super) fn contains(&self, id: &IdBuf) -> bool {
         self.open.contains_key(id)
     }
 
@@ -107,17 +107,17 @@ impl Pending {
     /// Removes the request that `id` answers.
     pub(super) fn answer(&mut self, id: Id<'_>) -> Option<Answered> {
         let id = id.to_owned();
-        if let Some((asked, ask)) = self.open.remove_entry(&id) {
-            self.fragile -= usize::from(is_fragile(id.as_id()));
-            let otherwise = asked.as_id().json() != id.as_id().json();
+        if let Some((asked, request)) = self.open.remove_entry(&id) {
+            self.lossy -= usize::from(is_lossy(id.as_id()));
+            let differs = asked.as_id().json() != id.as_id().json();
             return Some(Answered {
-                method: ask.method,
-                topic: ask.topic,
-                asked: ask.asked,
-                spelled: otherwise.then_some(asked),
+                method: request.method,
+                topic: request.topic,
+                asked_at: request.asked_at,
+                original_id: differs.then_some(asked),
             });
         }
-        if self.fragile == 0 && !is_fragile(id.as_id()) {
+        if self.lossy == 0 && !is_lossy(id.as_id()) {
             return None;
         }
         // With two candidates there is no way to choose, and a wrong answer is worse than none.
@@ -125,23 +125,23 @@ impl Pending {
             .open
             .keys()
             .filter(|open| open.as_id().same_double(&id.as_id()));
-        let spelled = match (twins.next(), twins.next()) {
+        let original = match (twins.next(), twins.next()) {
             (Some(only), None) => only.clone(),
             _ => return None,
         };
-        let ask = self.open.remove(&spelled)?;
-        self.fragile -= usize::from(is_fragile(spelled.as_id()));
+        let request = self.open.remove(&original)?;
+        self.lossy -= usize::from(is_lossy(original.as_id()));
         Some(Answered {
-            method: ask.method,
-            topic: ask.topic,
-            asked: ask.asked,
-            spelled: Some(spelled),
+            method: request.method,
+            topic: request.topic,
+            asked_at: request.asked_at,
+            original_id: Some(original),
         })
     }
 
     /// Removes all requests and returns them, oldest first.
-    pub(super) fn take_all(&mut self) -> Vec<(IdBuf, Method)> {
-        self.fragile = 0;
+    pub(super) fn take_all(&mut self) -> Vec<(IdBuf, RawMethod)> {
+        self.lossy = 0;
         let mut all: Vec<_> = self.open.drain().collect();
         all.sort_unstable_by_key(|(_, ask)| ask.order);
         all.into_iter().map(|(id, ask)| (id, ask.method)).collect()
@@ -150,7 +150,7 @@ impl Pending {
 
 /// Whether a program that converts numbers to doubles would spell this id differently: it is not a
 /// plain integer of at most 15 digits.
-fn is_fragile(id: Id<'_>) -> bool {
+fn is_lossy(id: Id<'_>) -> bool {
     match id {
         Id::Number(text) => {
             let digits = text.strip_prefix(b"-").unwrap_or(text);

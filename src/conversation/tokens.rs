@@ -1,7 +1,7 @@
 //! The tokens a turn has used, as agents report them with their answer to a prompt.
 
 /// A larger number cannot be a token count: it is ignored, so that it spoils no sum.
-const MOST: u64 = 1 << 48;
+const MAX_COUNT: u64 = 1 << 48;
 
 /// What tokens were spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,5 +103,5 @@ impl Tokens {
 /// A number of tokens.
 pub(super) fn count(text: &[u8]) -> Option<u64> {
     let count: u64 = std::str::from_utf8(text).ok()?.parse().ok()?;
-    (count < MOST).then_some(count)
+    (count < MAX_COUNT).then_some(count)
 }

@@ -5,16 +5,16 @@
 //! Everything else keeps its bytes.
 
 use super::message::{self, Message};
-use super::name::Name;
+use super::method_name::MethodName;
 use super::text;
 use super::tree::Node;
 use crate::jsonrpc::{Envelope, Frame};
 
 /// The value of `params`, `result` or `error`.
 #[derive(Debug)]
-pub struct Body<'a>(Node<'a>);
+pub struct MessageBody<'a>(Node<'a>);
 
-impl<'a> Body<'a> {
+impl<'a> MessageBody<'a> {
     /// The body of a message.
     #[must_use]
     pub fn of(frame: &'a Frame, at: &'a Envelope) -> Self {
@@ -24,9 +24,9 @@ impl<'a> Body<'a> {
     /// The strings at a path. Other values, and strings that are not valid text (a lone surrogate),
     /// are skipped: compare with [`MessageBody::count`] to detect them.
     #[must_use]
-    pub fn strings(&mut self, way: &[&str]) -> Vec<String> {
+    pub fn strings(&mut self, path: &[&str]) -> Vec<String> {
         let mut found = Vec::new();
-        each(&mut self.0, way, &mut |node| {
+        each(&mut self.0, path, &mut |node| {
             if let Some(text) = string(node) {
                 found.push(text);
             }
@@ -37,9 +37,9 @@ impl<'a> Body<'a> {
 
     /// The number of values at a path, of any type.
     #[must_use]
-    pub fn count(&mut self, way: &[&str]) -> usize {
+    pub fn count(&mut self, path: &[&str]) -> usize {
         let mut count = 0;
-        each(&mut self.0, way, &mut |_| {
+        each(&mut self.0, path, &mut |_| {
             count += 1;
             false
         });
@@ -47,9 +47,9 @@ impl<'a> Body<'a> {
     }
 
     /// Replaces strings at a path, and returns how many.
-    pub fn replace(&mut self, way: &[&str], mut by: impl FnMut(&str) -> Option<String>) -> usize {
+    pub fn replace(&mut self, path: &[&str], mut by: impl FnMut(&str) -> Option<String>) -> usize {
         let mut count = 0;
-        each(&mut self.0, way, &mut |node| {
+        each(&mut self.0, path, &mut |node| {
             if let Some(text) = string(node).and_then(|text| by(&text)) {
                 *node = Node::string(&text);
                 count += 1;
@@ -63,13 +63,13 @@ impl<'a> Body<'a> {
     /// how many.
     pub fn remove(
         &mut self,
-        way: &[&str],
-        mut unwanted: impl FnMut(&mut Body<'_>) -> bool,
+        path: &[&str],
+        mut unwanted: impl FnMut(&mut MessageBody<'_>) -> bool,
     ) -> usize {
         let mut count = 0;
-        each(&mut self.0, way, &mut |node| {
+        each(&mut self.0, path, &mut |node| {
             let text = node.json().into_owned();
-            let goes = unwanted(&mut Body(Node::made(text)));
+            let goes = unwanted(&mut MessageBody(Node::owned(text)));
             count += usize::from(goes);
             goes
         });
@@ -79,7 +79,7 @@ impl<'a> Body<'a> {
     /// The message with this body. For an answer, the method of its request is used.
     #[must_use]
     pub fn into_frame(self, frame: &Frame, at: &Envelope) -> Frame {
-        let mut message = Message::take(frame, at, Name::of(frame, at));
+        let mut message = Message::parse(frame, at, MethodName::of(frame, at));
         message.body = self.0;
         message.frame(at.jsonrpc)
     }
@@ -90,8 +90,8 @@ fn string(node: &Node<'_>) -> Option<String> {
 }
 
 /// Calls `visit` for every value at a path. Where it returns `true` the value is removed.
-fn each(node: &mut Node<'_>, way: &[&str], visit: &mut dyn FnMut(&mut Node<'_>) -> bool) -> bool {
-    let Some((name, rest)) = way.split_first() else {
+fn each(node: &mut Node<'_>, path: &[&str], visit: &mut dyn FnMut(&mut Node<'_>) -> bool) -> bool {
+    let Some((name, rest)) = path.split_first() else {
         return visit(node);
     };
     if *name == "*" {
@@ -108,14 +108,14 @@ fn each(node: &mut Node<'_>, way: &[&str], visit: &mut dyn FnMut(&mut Node<'_>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jsonrpc::{Limits, Shape, scan};
+    use crate::jsonrpc::{Limits, Scanned, scan};
 
-    fn changed(text: &'static str, change: impl FnOnce(&mut Body<'_>)) -> String {
+    fn changed(text: &'static str, change: impl FnOnce(&mut MessageBody<'_>)) -> String {
         let frame = Frame::from(text);
-        let Shape::One(at) = scan(&frame, &Limits::default()) else {
+        let Scanned::Message(at) = scan(&frame, &Limits::default()) else {
             panic!("{text} is a message")
         };
-        let mut body = Body::of(&frame, &at);
+        let mut body = MessageBody::of(&frame, &at);
         change(&mut body);
         let frame = body.into_frame(&frame, &at);
         String::from_utf8_lossy(frame.as_bytes()).into_owned()

@@ -22,7 +22,7 @@ impl<T> ByMethod<T> {
         found.ok().map(|at| &self.0[at].1)
     }
 
-    pub(super) fn has(&self, method: &[u8]) -> bool {
+    pub(super) fn contains(&self, method: &[u8]) -> bool {
         self.get(method).is_some()
     }
 

@@ -8,13 +8,13 @@ use std::borrow::Cow;
 
 use super::guess;
 use super::table::Way;
-use super::text::{self, Type};
+use super::text::{self, JsonType};
 use super::tree::Node;
 use crate::jsonrpc::{Limits, is_json};
 
 /// A conversion by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum As {
+pub enum Converter {
     /// A string that holds a JSON object or array ↔ that value. Other strings stay strings.
     JsonText,
     /// A string ↔ the same string; written, every other value becomes its JSON text.
@@ -62,7 +62,7 @@ const TERMINAL: [&str; 5] = ["create", "output", "waitForExit", "kill", "release
 /// The content types that canonical prompt capabilities have a boolean for.
 const PROMPT: [&str; 3] = ["image", "audio", "embeddedContext"];
 
-impl As {
+impl Converter {
     /// The names in tables.
     pub const ALL: [(&'static str, Self); 19] = [
         ("json_text", Self::JsonText),
@@ -137,7 +137,7 @@ impl As {
             },
             (Self::LastElement, Way::Read) => {
                 return Ok(match value.kind() {
-                    None | Some(Type::Null) => Node::Absent,
+                    None | Some(JsonType::Null) => Node::Absent,
                     Some(_) => Node::Array(vec![value]),
                 });
             }
@@ -145,10 +145,10 @@ impl As {
                 Some(items) => return Ok(items.pop().unwrap_or(Node::Absent)),
                 None => None,
             },
-            (Self::List, Way::Read) if value.kind() != Some(Type::Array) => {
+            (Self::List, Way::Read) if value.kind() != Some(JsonType::Array) => {
                 return Ok(Node::Array(vec![value]));
             }
-            (Self::NamedList, Way::Read) if value.kind() == Some(Type::Null) => {
+            (Self::NamedList, Way::Read) if value.kind() == Some(JsonType::Null) => {
                 return Ok(Node::Absent);
             }
             (Self::NamedList, Way::Read) => return named_list(value),
@@ -162,7 +162,7 @@ impl As {
             (Self::NumberText, Way::Read) => number_text(&value).map(|text| Node::string(&text)),
             (Self::NumberText, Way::Write) => string(&value)
                 .filter(|text| is_plain_number(text))
-                .map(|text| Node::made(text.into_bytes())),
+                .map(|text| Node::owned(text.into_bytes())),
             (Self::FileUri, Way::Read) => string(&value)
                 .filter(|path| path.starts_with('/'))
                 .map(|path| Node::string(&guess::file_uri(&path))),
@@ -170,7 +170,7 @@ impl As {
                 .and_then(|uri| guess::file_path(&uri))
                 .map(|path| Node::string(&path)),
             (Self::ProtocolVersion, Way::Read) => match value.kind() {
-                Some(Type::String | Type::Boolean) => Some(Node::raw(b"1")),
+                Some(JsonType::String | JsonType::Boolean) => Some(Node::raw(b"1")),
                 _ => None,
             },
             (Self::Basename, Way::Read) => {
@@ -211,10 +211,10 @@ fn boolean(raw: &[u8]) -> Option<bool> {
 fn number_text(value: &Node<'_>) -> Option<String> {
     let json = value.json();
     let spelled = std::str::from_utf8(&json).ok()?;
-    if value.kind() == Some(Type::Number) && is_plain_number(spelled) {
+    if value.kind() == Some(JsonType::Number) && is_plain_number(spelled) {
         return Some(spelled.to_owned());
     }
-    text::whole(&json)
+    text::integer(&json)
 }
 
 /// Whether it is the canonical spelling of a number without an exponent; only that is restored from
@@ -230,13 +230,16 @@ fn is_plain_number(text: &str) -> bool {
 fn parse_text(value: &Node<'_>) -> Option<Node<'static>> {
     let text = string(value)?;
     let json = text.trim_ascii();
-    let container = matches!(Type::of(json.as_bytes()), Type::Object | Type::Array);
+    let container = matches!(
+        JsonType::of(json.as_bytes()),
+        JsonType::Object | JsonType::Array
+    );
     (container && is_json(json.as_bytes(), &Limits::default()))
-        .then(|| Node::made(json.as_bytes().to_vec()))
+        .then(|| Node::owned(json.as_bytes().to_vec()))
 }
 
 fn stringify(value: &Node<'_>) -> Option<Node<'static>> {
-    if value.kind() == Some(Type::String) {
+    if value.kind() == Some(JsonType::String) {
         return None;
     }
     let json = text::compact(&value.json());
@@ -269,7 +272,7 @@ fn tool_text(text: &str) -> Node<'static> {
 
 /// All texts of tool content, one per line.
 fn joined(value: &Node<'_>) -> Option<String> {
-    if value.kind() != Some(Type::Array) {
+    if value.kind() != Some(JsonType::Array) {
         return None;
     }
     let json = value.json();
@@ -281,16 +284,16 @@ fn joined(value: &Node<'_>) -> Option<String> {
 }
 
 fn named_list(mut value: Node<'_>) -> Result<Node<'_>, Node<'_>> {
-    if value.kind() != Some(Type::Object) {
+    if value.kind() != Some(JsonType::Object) {
         return Err(value);
     }
     let Some(members) = value.members() else {
         return Err(value);
     };
     let named = members.drain(..).map(|(name, inner)| {
-        let name = Node::made([b"\"", &*name, b"\""].concat());
+        let name = Node::owned([b"\"", &*name, b"\""].concat());
         match inner {
-            mut inner if inner.kind() == Some(Type::Object) => {
+            mut inner if inner.kind() == Some(JsonType::Object) => {
                 if let Some(members) = inner.members() {
                     members.retain(|(raw, _)| !text::same_name(raw, "name"));
                     members.insert(0, (Cow::Borrowed(b"name"), name));
@@ -306,8 +309,8 @@ fn named_list(mut value: Node<'_>) -> Result<Node<'_>, Node<'_>> {
 fn unnamed_list(mut value: Node<'_>) -> Result<Node<'_>, Node<'_>> {
     let json = value.json();
     let name_of = |item| text::string(text::member(item, "name")?);
-    let fits =
-        value.kind() == Some(Type::Array) && text::items(&json).all(|item| name_of(item).is_some());
+    let fits = value.kind() == Some(JsonType::Array)
+        && text::items(&json).all(|item| name_of(item).is_some());
     drop(json);
     let Some(items) = value.items().filter(|_| fits) else {
         return Err(value);
@@ -345,7 +348,7 @@ fn unnamed_list(mut value: Node<'_>) -> Result<Node<'_>, Node<'_>> {
 
 fn flags(value: &Node<'_>) -> Option<Node<'static>> {
     let json = value.json();
-    if Type::of(&json) != Type::Array {
+    if JsonType::of(&json) != JsonType::Array {
         return None;
     }
     let mut members: Vec<(Cow<'static, [u8]>, Node<'static>)> = Vec::new();
@@ -363,16 +366,17 @@ fn flags(value: &Node<'_>) -> Option<Node<'static>> {
 
 fn names(value: &Node<'_>) -> Option<Node<'static>> {
     let json = value.json();
-    if Type::of(&json) != Type::Object || text::members(&json).any(|(_, on)| on != b"true") {
+    if JsonType::of(&json) != JsonType::Object || text::members(&json).any(|(_, on)| on != b"true")
+    {
         return None;
     }
-    let quoted = |(name, _): (&[u8], _)| Node::made([b"\"", name, b"\""].concat());
+    let quoted = |(name, _): (&[u8], _)| Node::owned([b"\"", name, b"\""].concat());
     Some(Node::Array(text::members(&json).map(quoted).collect()))
 }
 
 fn prompt_flags(value: &Node<'_>) -> Option<Node<'static>> {
     let json = value.json();
-    if Type::of(&json) != Type::Array {
+    if JsonType::of(&json) != JsonType::Array {
         return None;
     }
     let listed: Vec<_> = text::items(&json)
@@ -388,7 +392,7 @@ fn prompt_flags(value: &Node<'_>) -> Option<Node<'static>> {
 
 fn prompt_types(value: &Node<'_>) -> Option<Node<'static>> {
     let json = value.json();
-    if Type::of(&json) != Type::Object {
+    if JsonType::of(&json) != JsonType::Object {
         return None;
     }
     let on = PROMPT
@@ -400,7 +404,7 @@ fn prompt_types(value: &Node<'_>) -> Option<Node<'static>> {
 
 fn terminal_flag(value: &Node<'_>) -> Option<Node<'static>> {
     let json = value.json();
-    if Type::of(&json) != Type::Object {
+    if JsonType::of(&json) != JsonType::Object {
         return None;
     }
     let all = TERMINAL

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::guard::holds;
-use super::pointer::Place;
+use super::pointer::JsonPointer;
 use super::program::Program;
 use super::table::{Clue, Selector, Table};
 use super::tree::Node;
@@ -15,7 +15,7 @@ use crate::jsonrpc::{Envelope, Frame, Kind, Side};
 
 /// A detected dialect, and the clue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recognised {
+pub struct DetectedDialect {
     /// The table's name.
     pub dialect: String,
     /// The clue, as a clause for the log.
@@ -24,30 +24,30 @@ pub struct Recognised {
 
 /// What a peer has stated in `initialize`, as far as clues in later messages depend on it.
 #[derive(Clone, Debug, Default)]
-pub struct Handshake {
+pub struct Detector {
     /// Clues that are ruled out: a table's name, and the index of the clue.
     ruled_out: Vec<(String, usize)>,
 }
 
-impl Handshake {
+impl Detector {
     /// The dialect whose clue matches a message best. The form of a message counts more than the
     /// name in it, for peers may use another peer's name; then the clue with the most expectations
     /// wins. The headers of tables are sufficient.
-    pub fn recognise<'t>(
+    pub fn detect<'t>(
         &mut self,
         tables: impl IntoIterator<Item = &'t Arc<Table>>,
         from: Side,
         frame: &Frame,
         at: &Envelope,
-        asked: Option<&str>,
-    ) -> Option<Recognised> {
+        request: Option<&str>,
+    ) -> Option<DetectedDialect> {
         let body = at.body(frame).map_or(Node::Absent, Node::raw);
         let method = at.method(frame);
-        let states = at.kind == Kind::Result && asked == Some("initialize");
+        let states = at.kind == Kind::Result && request == Some("initialize");
         if states {
             self.ruled_out.clear();
         }
-        let mut best: Option<((usize, usize), Recognised)> = None;
+        let mut best: Option<((usize, usize), DetectedDialect)> = None;
         for table in tables {
             if table.speaker.is_some_and(|speaker| speaker != from) {
                 continue;
@@ -62,7 +62,7 @@ impl Handshake {
                             && names.canonical.as_deref() == Some(&*method)
                     }
                     Selector::Answers(names) => {
-                        at.kind == Kind::Result && names.canonical.as_deref() == asked
+                        at.kind == Kind::Result && names.canonical.as_deref() == request
                     }
                     Selector::ErrorsOf(_) => false,
                 };
@@ -73,8 +73,8 @@ impl Handshake {
                 let weight = weight(clue);
                 if best.as_ref().is_none_or(|(known, _)| weight > *known) {
                     let dialect = table.name.clone();
-                    let by = told(clue);
-                    best = Some((weight, Recognised { dialect, by }));
+                    let by = describe(clue);
+                    best = Some((weight, DetectedDialect { dialect, by }));
                 }
             }
         }
@@ -96,13 +96,13 @@ pub fn speaker(program: &Program) -> Option<Side> {
 /// The weight of a clue: the number of its parts that are not a name, and of all.
 fn weight(clue: &Clue) -> (usize, usize) {
     let parts = || clue.when.iter().chain(&clue.stated);
-    let looks = parts().filter(|(place, _)| !names_itself(place));
+    let looks = parts().filter(|(place, _)| !is_peer_info(place));
     let all = parts().count() + usize::from(clue.version.is_some());
     (looks.count(), all)
 }
 
 /// A clue, as a clause for the log.
-fn told(clue: &Clue) -> String {
+fn describe(clue: &Clue) -> String {
     let places: Vec<String> = clue
         .when
         .iter()
@@ -113,7 +113,7 @@ fn told(clue: &Clue) -> String {
 }
 
 /// Whether a place is in the peer's own name and version.
-fn names_itself(place: &Place) -> bool {
+fn is_peer_info(place: &JsonPointer) -> bool {
     let first = place.names().first();
     first.is_some_and(|name| matches!(&**name, "agentInfo" | "clientInfo"))
 }
@@ -124,7 +124,7 @@ fn version_fits(clue: &Clue, body: &Node<'_>) -> bool {
     };
     let own = ["/agentInfo/version", "/clientInfo/version"]
         .iter()
-        .find_map(|at| body.text_at(&Place::parse(at).expect("a pointer of ours parses")));
+        .find_map(|at| body.text_at(&JsonPointer::parse(at).expect("a pointer of ours parses")));
     let Some(own) = own else { return false };
     bound.split(',').all(|bound| {
         let bound = bound.trim();

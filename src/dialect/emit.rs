@@ -1,12 +1,12 @@
 //! Further messages, made from the parts of a message that passes. `step` decides when.
 
-use super::asked::Asked;
 use super::message::Message;
-use super::pointer::Place;
+use super::pending::PendingRequest;
+use super::pointer::JsonPointer;
 use super::program::Layer;
-use super::rewrite::{Rewriter, Trouble};
+use super::rewrite::{RewriteError, Rewriter};
 use super::table::{Action, Case, Emit, Recall, Row};
-use super::translate::Translator;
+use super::translator::Translator;
 use super::tree::Node;
 use crate::jsonrpc::{IdBuf, Kind};
 
@@ -18,28 +18,28 @@ impl Translator {
         emit: &'a Emit,
         cases: &[&Case],
         original: &Message<'a>,
-        asked: &Asked,
+        pending: &PendingRequest,
         next: &mut Vec<Message<'a>>,
     ) {
         let mut sources = vec![original.body.clone()];
         if let Some(place) = &emit.each {
             let mut body = original.body.clone();
-            let Some(list) = body.at(place.names()) else {
+            let Some(list) = body.get_mut(place.names()) else {
                 return;
             };
             let once = cases
                 .iter()
                 .any(|case| case.actions.contains(&Action::OnlyNewText));
-            if once && self.was_said(asked, list) {
+            if once && self.was_streamed(pending, list) {
                 return;
             }
             sources = list.items().cloned().unwrap_or_default();
         }
-        let session = self.session_of(original, asked);
+        let session = self.session_of(original, pending);
         for source in sources {
             let this = &*self;
             let recall =
-                |recall: &Recall, key: Option<&str>| this.recall(recall, key, &session, asked);
+                |recall: &Recall, key: Option<&str>| this.recall(recall, key, &session, pending);
             let mut rewriter = Rewriter {
                 way: emit.way,
                 shapes: &layer.table.shapes,
@@ -47,10 +47,10 @@ impl Translator {
                 changed: false,
                 dropped: Vec::new(),
                 unmatched: Vec::new(),
-                strangers: 0,
+                unnamed: 0,
             };
             if let Ok(body) = rewriter.build(&source, &emit.rows) {
-                let made = Message::made(Kind::Notification, IdBuf::Absent, &emit.method, body);
+                let made = Message::new(Kind::Notification, IdBuf::Absent, &emit.method, body);
                 next.push(made);
             }
         }
@@ -59,7 +59,7 @@ impl Translator {
 
 impl<'a> Rewriter<'a, '_> {
     /// Makes a new value from another one by rows.
-    fn build(&mut self, source: &Node<'a>, rows: &'a [Row]) -> Result<Node<'a>, Trouble> {
+    fn build(&mut self, source: &Node<'a>, rows: &'a [Row]) -> Result<Node<'a>, RewriteError> {
         let mut made = Node::Absent;
         for row in rows {
             self.build_row(source, row, &mut made)?;
@@ -72,8 +72,8 @@ impl<'a> Rewriter<'a, '_> {
         source: &Node<'a>,
         row: &'a Row,
         made: &mut Node<'a>,
-    ) -> Result<(), Trouble> {
-        let whole = Place::parse("").expect("the empty pointer parses");
+    ) -> Result<(), RewriteError> {
+        let whole = JsonPointer::parse("").expect("the empty pointer parses");
         let after = row
             .after(self.way)
             .cloned()
@@ -83,9 +83,9 @@ impl<'a> Rewriter<'a, '_> {
         let mut scope = Node::object(Vec::new());
         if let Some(before) = row.before(self.way) {
             let mut source = source.clone();
-            if let Some(value) = source.at(before.names()) {
+            if let Some(value) = source.get_mut(before.names()) {
                 let value = value.clone();
-                let blocked = |_| Trouble::Blocked(before.to_string());
+                let blocked = |_| RewriteError::Blocked(before.to_string());
                 if before.names().is_empty() {
                     scope = value;
                 } else {
@@ -100,6 +100,6 @@ impl<'a> Rewriter<'a, '_> {
             return Ok(());
         };
         made.put(after.names(), value)
-            .map_err(|_| Trouble::Blocked(after.to_string()))
+            .map_err(|_| RewriteError::Blocked(after.to_string()))
     }
 }

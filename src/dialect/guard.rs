@@ -6,24 +6,24 @@
 
 use smallvec::SmallVec;
 
-use super::look::Look;
-use super::pointer::Place;
+use super::pointer::JsonPointer;
 use super::table::{Expect, Guard, Literal};
 use super::text;
 use super::tree::Node;
+use super::value_ref::ValueRef;
 
 /// The number of cached places; for further ones each guard looks up the value itself.
-const KEPT: usize = 8;
+const CACHED: usize = 8;
 
 /// A value that several guards are tested against.
 #[derive(Debug)]
-pub(super) struct Glance<'t, 'a> {
+pub(super) struct GuardCache<'t, 'a> {
     scope: &'t Node<'a>,
-    found: SmallVec<[(&'t Place, Option<Look<'t, 'a>>); KEPT]>,
+    found: SmallVec<[(&'t JsonPointer, Option<ValueRef<'t, 'a>>); CACHED]>,
 }
 
-impl<'t, 'a> Glance<'t, 'a> {
-    pub(super) fn at(scope: &'t Node<'a>) -> Self {
+impl<'t, 'a> GuardCache<'t, 'a> {
+    pub(super) fn new(scope: &'t Node<'a>) -> Self {
         Self {
             scope,
             found: SmallVec::new(),
@@ -36,13 +36,13 @@ impl<'t, 'a> Glance<'t, 'a> {
         all.all(|(place, expect)| is_met(self.look(place), expect))
     }
 
-    fn look(&mut self, place: &'t Place) -> Option<Look<'t, 'a>> {
+    fn look(&mut self, place: &'t JsonPointer) -> Option<ValueRef<'t, 'a>> {
         let known = self.found.iter().find(|(known, _)| *known == place);
         if let Some((_, found)) = known {
             return *found;
         }
-        let found = self.scope.look(place);
-        if self.found.len() < KEPT {
+        let found = self.scope.get(place);
+        if self.found.len() < CACHED {
             self.found.push((place, found));
         }
         found
@@ -52,10 +52,10 @@ impl<'t, 'a> Glance<'t, 'a> {
 /// Whether all expectations of one guard hold.
 pub(super) fn holds(scope: &Node<'_>, guard: &Guard) -> bool {
     let mut all = guard.iter();
-    all.all(|(place, expect)| is_met(scope.look(place), expect))
+    all.all(|(place, expect)| is_met(scope.get(place), expect))
 }
 
-fn is_met(found: Option<Look<'_, '_>>, expect: &Expect) -> bool {
+fn is_met(found: Option<ValueRef<'_, '_>>, expect: &Expect) -> bool {
     let Some(look) = found else {
         return matches!(expect, Expect::Absent(true) | Expect::NotIn(_));
     };
@@ -75,6 +75,5 @@ fn is_met(found: Option<Look<'_, '_>>, expect: &Expect) -> bool {
 fn is_among(all: &[Literal], value: &[u8]) -> bool {
     let mut literals = all.iter().map(|literal| &*literal.0);
     literals.clone().any(|literal| literal == value)
-        || text::may_be_spelled_otherwise(value)
-            && literals.any(|literal| text::equals(literal, value))
+        || text::may_be_respelled(value) && literals.any(|literal| text::equals(literal, value))
 }

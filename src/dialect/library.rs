@@ -10,9 +10,9 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::program::{Program, Storey};
-use super::table::{Fault, Faults, Table, nearest};
-use super::vectors::{Report, Vector};
+use super::program::{Program, StackEntry};
+use super::table::{Table, TableFault, TableFaults, nearest};
+use super::vectors::{Vector, VectorResult};
 
 /// A file in `mappings/`: its name, its header and its text.
 type File = (&'static str, &'static str, &'static str);
@@ -25,7 +25,7 @@ const BUILTIN: &[File] = &include!(concat!(env!("OUT_DIR"), "/mappings.rs"));
 pub struct Library {
     entries: Vec<Entry>,
     /// All complete tables, once they are requested.
-    all: OnceLock<Vec<Arc<Table>>>,
+    tables: OnceLock<Vec<Arc<Table>>>,
     /// The programs that were requested, so that each is compiled once.
     programs: Arc<Mutex<HashMap<String, Arc<Program>>>>,
 }
@@ -33,19 +33,19 @@ pub struct Library {
 /// One table.
 #[derive(Clone, Debug)]
 struct Entry {
-    cover: Arc<Table>,
+    header: Arc<Table>,
     /// The file with the complete table; `None` where the header is all of it.
     file: Option<&'static File>,
-    whole: OnceLock<Arc<Table>>,
+    full: OnceLock<Arc<Table>>,
 }
 
 /// A dialect that is not available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unknown {
+pub enum DialectError {
     /// No table has this name.
     #[error("no dialect is called `{name}`; {}", tip(.near, .known))]
-    Name {
+    Unknown {
         /// The name that was requested.
         name: String,
         /// The most similar name or alias, if one is similar.
@@ -55,7 +55,7 @@ pub enum Unknown {
     },
     /// Tables extend each other in a cycle, or too deeply.
     #[error("the dialect `{name}` builds on itself; remove it from `extends` or `reads`")]
-    Circle {
+    Cycle {
         /// The table.
         name: String,
     },
@@ -66,9 +66,9 @@ impl Library {
     ///
     /// # Errors
     /// The faults of all headers; a test shows that there are none, in the rules either.
-    pub fn builtin() -> Result<Self, Faults> {
+    pub fn builtin() -> Result<Self, TableFaults> {
         let mut library = Self::default();
-        let mut faults = Faults::default();
+        let mut faults = TableFaults::default();
         for file in BUILTIN {
             let (name, cover, _) = file;
             match Table::read(name, cover) {
@@ -87,56 +87,57 @@ impl Library {
     ///
     /// # Errors
     /// All faults of the file.
-    pub fn add(&mut self, file: &str, text: &str) -> Result<Arc<Table>, Faults> {
+    pub fn add(&mut self, file: &str, text: &str) -> Result<Arc<Table>, TableFaults> {
         self.put(Table::read(file, text)?, None);
         let last = self.entries.last().expect("a table was put last");
-        Ok(Arc::clone(last.whole()))
+        Ok(Arc::clone(last.full()))
     }
 
-    fn put(&mut self, cover: Table, file: Option<&'static File>) {
-        self.entries.retain(|known| known.cover.name != cover.name);
+    fn put(&mut self, header: Table, file: Option<&'static File>) {
+        self.entries
+            .retain(|known| known.header.name != header.name);
         self.entries.push(Entry {
-            cover: Arc::new(cover),
+            header: Arc::new(header),
             file,
-            whole: OnceLock::new(),
+            full: OnceLock::new(),
         });
-        self.all = OnceLock::new();
+        self.tables = OnceLock::new();
         self.programs = Arc::default();
     }
 
     /// All tables, in the order of their files.
     #[must_use]
     pub fn tables(&self) -> &[Arc<Table>] {
-        let whole = |entry: &Entry| Arc::clone(entry.whole());
-        self.all
+        let whole = |entry: &Entry| Arc::clone(entry.full());
+        self.tables
             .get_or_init(|| self.entries.iter().map(whole).collect())
     }
 
     /// The headers of all tables: their names and clues, without their rules.
-    pub fn covers(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.entries.iter().map(|entry| &entry.cover)
+    pub fn headers(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.entries.iter().map(|entry| &entry.header)
     }
 
     /// A table by its name or an alias.
     ///
     /// # Errors
     /// When there is none.
-    pub fn table(&self, name: &str) -> Result<&Arc<Table>, Unknown> {
-        let own = |entry: &&Entry| entry.cover.name == name;
-        let alias = |entry: &&Entry| entry.cover.aliases.iter().any(|alias| alias == name);
+    pub fn table(&self, name: &str) -> Result<&Arc<Table>, DialectError> {
+        let own = |entry: &&Entry| entry.header.name == name;
+        let alias = |entry: &&Entry| entry.header.aliases.iter().any(|alias| alias == name);
         let found = self
             .entries
             .iter()
             .find(own)
             .or_else(|| self.entries.iter().find(alias));
-        found.map(Entry::whole).ok_or_else(|| {
-            let names = || self.covers().map(|cover| cover.name.as_str());
-            let aliases = self.covers().flat_map(|cover| &cover.aliases);
+        found.map(Entry::full).ok_or_else(|| {
+            let names = || self.headers().map(|cover| cover.name.as_str());
+            let aliases = self.headers().flat_map(|cover| &cover.aliases);
             let all: Vec<&str> = names()
                 .chain(["canonical", "auto"])
                 .chain(aliases.map(String::as_str))
                 .collect();
-            Unknown::Name {
+            DialectError::Unknown {
                 name: name.to_owned(),
                 near: near(name, &all).map(str::to_owned),
                 known: names().collect::<Vec<_>>().join(", "),
@@ -148,7 +149,7 @@ impl Library {
     ///
     /// # Errors
     /// When it, or a table it extends, is unknown.
-    pub fn program(&self, name: &str) -> Result<Arc<Program>, Unknown> {
+    pub fn program(&self, name: &str) -> Result<Arc<Program>, DialectError> {
         // The map is valid even after a panic.
         let mut programs = self.programs.lock();
         if let Some(program) = programs.get(name) {
@@ -159,7 +160,7 @@ impl Library {
         Ok(program)
     }
 
-    fn compile(&self, name: &str) -> Result<Arc<Program>, Unknown> {
+    fn compile(&self, name: &str) -> Result<Arc<Program>, DialectError> {
         let stack = match name {
             "canonical" => Vec::new(),
             name => self.stack(name)?,
@@ -172,8 +173,8 @@ impl Library {
     ///
     /// # Errors
     /// When it, or a table it extends, is unknown.
-    pub fn stack(&self, name: &str) -> Result<Vec<Storey>, Unknown> {
-        let mut stack: Vec<Storey> = Vec::new();
+    pub fn stack(&self, name: &str) -> Result<Vec<StackEntry>, DialectError> {
+        let mut stack: Vec<StackEntry> = Vec::new();
         let mut open = vec![(name.to_owned(), true)];
         while let Some((name, writes)) = open.pop() {
             let table = self.table(&name)?;
@@ -181,11 +182,11 @@ impl Library {
                 .iter()
                 .position(|known| known.table.name == table.name)
             {
-                Some(0) => return Err(Unknown::Circle { name }),
+                Some(0) => return Err(DialectError::Cycle { name }),
                 Some(at) if stack[at].writes || !writes => continue,
                 // The tables below a table that writes write, too.
                 Some(at) => stack[at].writes = true,
-                None => stack.push(Storey {
+                None => stack.push(StackEntry {
                     table: Arc::clone(table),
                     writes,
                 }),
@@ -206,16 +207,16 @@ impl Library {
     ///
     /// # Errors
     /// One fault per example that does not hold.
-    pub fn check_examples(&self, file: &str, text: &str, table: &Table) -> Result<(), Faults> {
-        let mut faults = Faults::default();
+    pub fn check_examples(&self, file: &str, text: &str, table: &Table) -> Result<(), TableFaults> {
+        let mut faults = TableFaults::default();
         for rule in &table.rules {
             for example in &rule.examples {
                 let failed = match Vector::of_example(table, rule, example) {
                     Ok(vector) => vector.run(self),
-                    Err(what) => vec![Report::failed(&rule.id, what)],
+                    Err(what) => vec![VectorResult::failed(&rule.id, what)],
                 };
                 for report in failed.into_iter().filter(|report| report.fault.is_some()) {
-                    faults.0.push(Fault {
+                    faults.0.push(TableFault {
                         file: file.to_owned(),
                         line: super::table::line_of(text, &example.at),
                         rule: Some(rule.id.to_string()),
@@ -244,12 +245,12 @@ impl Library {
 }
 
 impl Entry {
-    fn whole(&self) -> &Arc<Table> {
-        self.whole.get_or_init(|| match self.file {
+    fn full(&self) -> &Arc<Table> {
+        self.full.get_or_init(|| match self.file {
             Some((name, _, text)) => {
                 Arc::new(Table::read(name, text).expect("the tables carried have no faults"))
             }
-            None => Arc::clone(&self.cover),
+            None => Arc::clone(&self.header),
         })
     }
 }

@@ -21,13 +21,13 @@ pub(super) struct Memory {
     values: HashMap<Key, Box<[u8]>>,
     order: VecDeque<Key>,
     bytes: usize,
-    told: u64,
+    writes: u64,
 }
 
 impl Memory {
     /// Remembers a value; the oldest ones are evicted.
-    pub(super) fn keep(&mut self, slot: usize, session: &str, key: &str, value: &[u8]) {
-        self.told += 1;
+    pub(super) fn insert(&mut self, slot: usize, session: &str, key: &str, value: &[u8]) {
+        self.writes += 1;
         if value.len() + session.len() + key.len() > LONGEST {
             return;
         }
@@ -57,7 +57,7 @@ impl Memory {
     }
 
     /// The number of calls of `insert`, whether the value was remembered or not.
-    pub(super) const fn told(&self) -> u64 {
-        self.told
+    pub(super) const fn writes(&self) -> u64 {
+        self.writes
     }
 }

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::habit::Seal;
-use super::look::{Look, Sketch};
-use super::name::Name;
+use super::method_name::MethodName;
+use super::rewrite_cache::LazyValue;
 use super::text;
 use super::tree::Node;
-use crate::jsonrpc::{Envelope, Frame, Id, IdAt, IdBuf, Kind, Outline, Span, Stem};
+use super::value_ref::{IndexedObject, ValueRef};
+use crate::jsonrpc::{Envelope, Frame, Id, IdAt, IdBuf, Kind, MemberIndex, Prefix, Span};
 
 /// A member JSON-RPC does not know: its raw name and value.
 type Extra<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
@@ -17,7 +17,7 @@ type Extra<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 pub(super) struct Message<'a> {
     pub(super) kind: Kind,
     pub(super) id: IdBuf,
-    pub(super) method: Name,
+    pub(super) method: MethodName,
     /// `params`, `result` or `error`; absent when the member is missing.
     pub(super) body: Node<'a>,
     /// Members that JSON-RPC does not know.
@@ -27,43 +27,43 @@ pub(super) struct Message<'a> {
     /// An estimate of its size in bytes.
     size: usize,
     /// A value in the message whose reading is noted.
-    seal: Option<&'a Seal<'a>>,
+    lazy: Option<&'a LazyValue<'a>>,
 }
 
 impl<'a> Message<'a> {
     /// Parses a frame. For an answer, `method` is that of its request.
-    pub(super) fn take(frame: &'a Frame, at: &'a Envelope, method: Name) -> Self {
-        Self::sealed(frame, at, method, None)
+    pub(super) fn parse(frame: &'a Frame, at: &'a Envelope, method: MethodName) -> Self {
+        Self::with_lazy(frame, at, method, None)
     }
 
     /// The same, with a lazy value.
-    pub(super) fn sealed(
+    pub(super) fn with_lazy(
         frame: &'a Frame,
         at: &'a Envelope,
-        method: Name,
-        seal: Option<&'a Seal<'a>>,
+        method: MethodName,
+        lazy: Option<&'a LazyValue<'a>>,
     ) -> Self {
         Self {
             kind: at.kind,
             id: at.id(frame).to_owned(),
             method,
             body: match body(frame, at) {
-                Node::Sketch(sketch) => Node::Sketch(sketch.sealed(seal)),
+                Node::Indexed(sketch) => Node::Indexed(sketch.with_lazy(lazy)),
                 body => body,
             },
-            extras: if at.strangers {
+            extras: if at.unknown_members {
                 extras(frame)
             } else {
                 Vec::new()
             },
             changed: false,
             size: frame.len(),
-            seal,
+            lazy,
         }
     }
 
     /// A message that the bridge makes.
-    pub(super) fn made(kind: Kind, id: IdBuf, method: &str, body: Node<'a>) -> Self {
+    pub(super) fn new(kind: Kind, id: IdBuf, method: &str, body: Node<'a>) -> Self {
         Self {
             kind,
             id,
@@ -72,34 +72,34 @@ impl<'a> Message<'a> {
             extras: Vec::new(),
             changed: true,
             size: 0,
-            seal: None,
+            lazy: None,
         }
     }
 
     /// Divides the estimated size: the message is split into `count` messages.
-    pub(super) fn is_cut_into(&mut self, count: usize) {
+    pub(super) fn divide_size(&mut self, count: usize) {
         self.size /= count.max(1);
     }
 
     /// The session it names.
     pub(super) fn session(&self) -> Option<String> {
-        let json = self.body.look_at("sessionId").map(Look::json);
+        let json = self.body.get_member("sessionId").map(ValueRef::json);
         json.as_deref().and_then(text::string).map(Cow::into_owned)
     }
 
     /// Writes it as a frame.
     pub(super) fn frame(&self, jsonrpc: bool) -> Frame {
-        self.told(jsonrpc).0
+        self.frame_and_envelope(jsonrpc).0
     }
 
     /// Writes it, with the envelope of the frame if the body is an opened object, so that the frame
     /// need not be scanned.
-    pub(super) fn told(&self, jsonrpc: bool) -> (Frame, Option<Envelope>) {
-        if let Some(seal) = self.seal {
-            seal.is_to_be_written();
+    pub(super) fn frame_and_envelope(&self, jsonrpc: bool) -> (Frame, Option<Envelope>) {
+        if let Some(lazy) = self.lazy {
+            lazy.begin_write();
         }
         let mut out = Vec::with_capacity(self.size + 128);
-        let (mut id, mut method, mut outline) = (IdAt::Absent, None, Outline::default());
+        let (mut id, mut method, mut index) = (IdAt::Absent, None, MemberIndex::default());
         out.push(b'{');
         if jsonrpc {
             out.extend_from_slice(b"\"jsonrpc\":\"2.0\",");
@@ -134,7 +134,7 @@ impl<'a> Message<'a> {
         if answers || !matches!(self.body, Node::Absent) {
             out.extend_from_slice(name);
             body = Some(write(&mut out, |out| {
-                whole = self.body.write_body(out, &mut outline);
+                whole = self.body.write_body(out, &mut index);
             }));
         }
         for (name, value) in &self.extras {
@@ -147,16 +147,16 @@ impl<'a> Message<'a> {
         // Errors have no member index, and an envelope requires that a session is named at most
         // once.
         let short = u32::try_from(out.len()).is_ok();
-        let known = short && whole && self.kind != Kind::Error && sessions(&outline, &out) <= 1;
+        let known = short && whole && self.kind != Kind::Error && count_sessions(&index, &out) <= 1;
         let at = known.then_some(Envelope {
             kind: self.kind,
             id,
             method,
             body,
-            outline: Some(outline),
+            index: Some(index),
             jsonrpc,
-            strangers: !self.extras.is_empty(),
-            stem: Stem::default(),
+            unknown_members: !self.extras.is_empty(),
+            prefix: Prefix::default(),
         });
         (Frame::from(out), at)
     }
@@ -170,17 +170,17 @@ fn write(out: &mut Vec<u8>, part: impl FnOnce(&mut Vec<u8>)) -> Span {
 }
 
 /// How often a body names its session.
-fn sessions(outline: &Outline, text: &[u8]) -> usize {
-    let named = outline.members();
+fn count_sessions(index: &MemberIndex, text: &[u8]) -> usize {
+    let named = index.members();
     named
-        .filter(|member| member.is_called("sessionId", text))
+        .filter(|member| member.has_name("sessionId", text))
         .count()
 }
 
 /// The value of `params`, `result` or `error`.
 pub(super) fn body<'a>(frame: &'a Frame, at: &'a Envelope) -> Node<'a> {
-    match Sketch::of(frame, at) {
-        Some(sketch) => Node::Sketch(sketch),
+    match IndexedObject::new(frame, at) {
+        Some(object) => Node::Indexed(object),
         None => at.body(frame).map_or(Node::Absent, Node::raw),
     }
 }

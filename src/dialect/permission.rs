@@ -6,15 +6,15 @@
 
 use std::borrow::Cow;
 
-use super::text::{self, Type};
+use super::text::{self, JsonType};
 
 /// The options of one permission request, in canonical.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Offered(pub Vec<Offer>);
+pub struct OfferedOptions(pub Vec<OfferedOption>);
 
 /// One option.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct OfferedOption {
     /// Its id.
     pub id: String,
     /// Its kind: `allow_once`, `allow_always`, `reject_once`, `reject_always`.
@@ -23,7 +23,7 @@ pub struct Offer {
 
 /// The content of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PermissionAnswer {
     /// This option.
     Selected(String),
     /// None of them.
@@ -34,24 +34,24 @@ pub enum Verdict {
 
 /// An answer that was checked, and how it was corrected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ruling {
+pub struct CheckedAnswer {
     /// The answer to forward.
-    pub verdict: Verdict,
+    pub answer: PermissionAnswer,
     /// What was corrected, for the log; `None` if nothing was.
-    pub repair: Option<String>,
+    pub correction: Option<String>,
 }
 
-impl Offered {
+impl OfferedOptions {
     /// Reads the options of a canonical request; at most 64 are read.
     #[must_use]
     pub fn read(params: &[u8]) -> Self {
         let options = text::member(params, "options").unwrap_or(b"[]");
-        if Type::of(options) != Type::Array {
+        if JsonType::of(options) != JsonType::Array {
             return Self::default();
         }
         let field = |option, name| text::member(option, name).and_then(text::string);
         let offers = text::items(options).take(64).filter_map(|option| {
-            Some(Offer {
+            Some(OfferedOption {
                 id: field(option, "optionId")?.into_owned(),
                 kind: field(option, "kind")
                     .map(Cow::into_owned)
@@ -63,55 +63,57 @@ impl Offered {
 
     /// The option with this id.
     #[must_use]
-    pub fn get(&self, id: &str) -> Option<&Offer> {
+    pub fn get(&self, id: &str) -> Option<&OfferedOption> {
         self.0.iter().find(|offer| offer.id == id)
     }
 
     /// Whether all options with this id mean the same; otherwise the id is ambiguous.
-    fn clear(&self, id: &str) -> bool {
+    fn is_unambiguous(&self, id: &str) -> bool {
         let mut kinds = self.0.iter().filter(|offer| offer.id == id);
         let first = kinds.next().map(|offer| &offer.kind);
         kinds.all(|offer| Some(&offer.kind) == first)
     }
 
     /// The options of this kind whose ids are unambiguous.
-    fn of(&self, kind: &str) -> impl Iterator<Item = &Offer> {
+    fn of(&self, kind: &str) -> impl Iterator<Item = &OfferedOption> {
         let found = self.0.iter().filter(move |offer| offer.kind == kind);
-        found.filter(|offer| self.clear(&offer.id))
+        found.filter(|offer| self.is_unambiguous(&offer.id))
     }
 
     /// The answer that allows nothing: a reject option that was offered, else `Cancelled`.
     #[must_use]
-    pub fn closed(&self) -> Verdict {
+    pub fn refusal(&self) -> PermissionAnswer {
         let mut found = self.of("reject_once").chain(self.of("reject_always"));
-        found.next().map_or(Verdict::Cancelled, |offer| {
-            Verdict::Selected(offer.id.clone())
+        found.next().map_or(PermissionAnswer::Cancelled, |offer| {
+            PermissionAnswer::Selected(offer.id.clone())
         })
     }
 
     /// Maps an answer to one of the options: by its id, else by its meaning.
     #[must_use]
-    pub fn place(&self, verdict: &Verdict) -> Ruling {
-        let id = match verdict {
-            Verdict::Selected(id) => id,
-            Verdict::Cancelled => return Ruling::plain(Verdict::Cancelled),
-            Verdict::Unclear => {
-                return Ruling {
-                    verdict: self.closed(),
-                    repair: Some("the answer could not be read; it failed closed".into()),
+    pub fn resolve(&self, answer: &PermissionAnswer) -> CheckedAnswer {
+        let id = match answer {
+            PermissionAnswer::Selected(id) => id,
+            PermissionAnswer::Cancelled => {
+                return CheckedAnswer::plain(PermissionAnswer::Cancelled);
+            }
+            PermissionAnswer::Unclear => {
+                return CheckedAnswer {
+                    answer: self.refusal(),
+                    correction: Some("the answer could not be read; it failed closed".into()),
                 };
             }
         };
-        if !self.clear(id) {
-            return Ruling {
-                verdict: self.closed(),
-                repair: Some(format!(
+        if !self.is_unambiguous(id) {
+            return CheckedAnswer {
+                answer: self.refusal(),
+                correction: Some(format!(
                     "several options are called `{id}` and differ; it failed closed"
                 )),
             };
         }
         if self.get(id).is_some() || self.0.is_empty() {
-            return Ruling::plain(verdict.clone());
+            return CheckedAnswer::plain(answer.clone());
         }
         let only = |kind: &str| {
             let mut found = self.of(kind);
@@ -131,14 +133,14 @@ impl Offered {
         } else {
             None
         };
-        let verdict = found.map_or_else(
-            || self.closed(),
-            |offer| Verdict::Selected(offer.id.clone()),
+        let answer = found.map_or_else(
+            || self.refusal(),
+            |offer| PermissionAnswer::Selected(offer.id.clone()),
         );
-        let repair = format!("the option `{id}` was not offered; {}", verdict.told());
-        Ruling {
-            verdict,
-            repair: Some(repair),
+        let correction = format!("the option `{id}` was not offered; {}", answer.describe());
+        CheckedAnswer {
+            answer,
+            correction: Some(correction),
         }
     }
 }
@@ -181,7 +183,7 @@ fn lasts(word: &str) -> bool {
         .any(|part| word.contains(part))
 }
 
-impl Verdict {
+impl PermissionAnswer {
     /// Reads a canonical result.
     #[must_use]
     pub fn read(result: &[u8]) -> Self {
@@ -210,7 +212,7 @@ impl Verdict {
         }
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         match self {
             Self::Selected(id) => format!("`{id}` is answered"),
             _ => "cancelled is answered".into(),
@@ -218,11 +220,11 @@ impl Verdict {
     }
 }
 
-impl Ruling {
-    fn plain(verdict: Verdict) -> Self {
+impl CheckedAnswer {
+    fn plain(answer: PermissionAnswer) -> Self {
         Self {
-            verdict,
-            repair: None,
+            answer,
+            correction: None,
         }
     }
 }
@@ -230,19 +232,23 @@ impl Ruling {
 /// Checks an answer that was translated from a dialect: an allowance must be supported by the
 /// original answer, and nothing in that may be a refusal.
 #[must_use]
-pub fn judge_read(said: &[u8], offered: &Offered, read: &Verdict) -> Ruling {
-    let ruling = offered.place(read);
-    let Verdict::Selected(id) = &ruling.verdict else {
-        return ruling;
+pub fn check_read(
+    original: &[u8],
+    offered: &OfferedOptions,
+    read: &PermissionAnswer,
+) -> CheckedAnswer {
+    let checked = offered.resolve(read);
+    let PermissionAnswer::Selected(id) = &checked.answer else {
+        return checked;
     };
     let Some(offer) = offered
         .get(id)
         .filter(|offer| offer.kind.starts_with("allow"))
     else {
-        return ruling;
+        return checked;
     };
     let mut words = Words::default();
-    words.gather(said, 0);
+    words.gather(original, 0);
     let refused = words.refused
         || words.all.iter().any(|word| {
             word != &offer.id
@@ -262,11 +268,11 @@ pub fn judge_read(said: &[u8], offered: &Offered, read: &Verdict) -> Ruling {
         || (offer.kind == "allow_once" && words.all.iter().any(|word| allows(word)))
         || (offer.kind == "allow_always" && only() && words.all.iter().any(|word| always(word)));
     if !refused && borne {
-        return ruling;
+        return checked;
     }
-    Ruling {
-        verdict: offered.closed(),
-        repair: Some(format!(
+    CheckedAnswer {
+        answer: offered.refusal(),
+        correction: Some(format!(
             "the answer does not plainly allow `{}`; it failed closed",
             offer.id
         )),
@@ -276,15 +282,15 @@ pub fn judge_read(said: &[u8], offered: &Offered, read: &Verdict) -> Ruling {
 /// Whether a canonical answer kept its meaning in what is written to a dialect: a refusal may not
 /// name an allowing option, nor an allow-once a permanent one.
 #[must_use]
-pub fn judge_write(verdict: &Verdict, offered: &Offered, written: &[u8]) -> bool {
+pub fn check_write(answer: &PermissionAnswer, offered: &OfferedOptions, written: &[u8]) -> bool {
     let mut words = Words::default();
     words.gather(written, 0);
-    let kind = match verdict {
-        Verdict::Selected(id) => offered.get(id).map_or("", |offer| &offer.kind),
+    let kind = match answer {
+        PermissionAnswer::Selected(id) => offered.get(id).map_or("", |offer| &offer.kind),
         _ => "",
     };
-    let chosen = match verdict {
-        Verdict::Selected(id) => id.as_str(),
+    let chosen = match answer {
+        PermissionAnswer::Selected(id) => id.as_str(),
         _ => "",
     };
     words.all.iter().all(|word| {
@@ -309,16 +315,16 @@ pub fn judge_write(verdict: &Verdict, offered: &Offered, written: &[u8]) -> bool
 /// change could not be detected. A side whose options cannot be read as options is not checked.
 #[must_use]
 pub fn same_options(before: &[u8], after: &[u8]) -> bool {
-    let (before, after) = (Offered::read(before), Offered::read(after));
-    let same = |one: &Offer, two: &Offer| {
+    let (before, after) = (OfferedOptions::read(before), OfferedOptions::read(after));
+    let same = |one: &OfferedOption, two: &OfferedOption| {
         let meaning = |kind: &str| (allows(kind), refuses(kind), allows(kind) && lasts(kind));
         let known = |kind: &str| allows(kind) || refuses(kind);
         one.id == two.id
             && (!known(&one.kind) || !known(&two.kind) || meaning(&one.kind) == meaning(&two.kind))
     };
-    let found = |offer: &Offer| before.0.iter().any(|original| same(original, offer));
+    let found = |offer: &OfferedOption| before.0.iter().any(|original| same(original, offer));
     // None may be missing, or an answer could name an option that was not shown.
-    let kept = |original: &Offer| after.0.iter().any(|offer| same(original, offer));
+    let kept = |original: &OfferedOption| after.0.iter().any(|offer| same(original, offer));
     let readable = !before.0.is_empty() && !after.0.is_empty();
     !readable || (after.0.iter().all(found) && before.0.iter().all(kept))
 }
@@ -336,13 +342,13 @@ impl Words {
             self.refused = true;
             return;
         }
-        match Type::of(json) {
-            Type::String => match text::string(json) {
+        match JsonType::of(json) {
+            JsonType::String => match text::string(json) {
                 Some(word) => self.all.push(word.into_owned()),
                 None => self.refused = true,
             },
-            Type::Array => text::items(json).for_each(|item| self.gather(item, depth + 1)),
-            Type::Object => {
+            JsonType::Array => text::items(json).for_each(|item| self.gather(item, depth + 1)),
+            JsonType::Object => {
                 for (name, value) in text::members(json) {
                     // The members of `_meta` are not part of the answer.
                     if name == b"_meta" {

@@ -9,12 +9,12 @@ use jsonptr::PointerBuf;
 
 /// A parsed pointer.
 #[derive(Clone)]
-pub struct Place {
+pub struct JsonPointer {
     pointer: PointerBuf,
     names: Box<[Box<str>]>,
 }
 
-impl Place {
+impl JsonPointer {
     /// Parses a pointer.
     ///
     /// # Errors
@@ -50,21 +50,21 @@ impl Place {
     }
 
     /// Whether `self` is inside `other` or equal to it.
-    pub(super) fn within(&self, other: &Self) -> bool {
+    pub(super) fn is_within(&self, other: &Self) -> bool {
         self.names.len() >= other.names.len() && self.overlaps(other)
     }
 }
 
 /// The names follow from the pointer.
-impl PartialEq for Place {
+impl PartialEq for JsonPointer {
     fn eq(&self, other: &Self) -> bool {
         self.pointer == other.pointer
     }
 }
 
-impl Eq for Place {}
+impl Eq for JsonPointer {}
 
-impl From<PointerBuf> for Place {
+impl From<PointerBuf> for JsonPointer {
     fn from(pointer: PointerBuf) -> Self {
         let names = pointer
             .tokens()
@@ -74,13 +74,13 @@ impl From<PointerBuf> for Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for JsonPointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.pointer.as_str())
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for JsonPointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Place({:?})", self.pointer.as_str())
     }

@@ -9,39 +9,40 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::asked::Asked;
 use super::by_method::ByMethod;
-use super::gate::{Demands, Gate};
 use super::message::Message;
-use super::sessions::Watch;
+use super::pending::PendingRequest;
+use super::prefilter::{Prefilter, PrefilterBuilder};
+use super::sessions::Tracking;
 use super::table::{
-    Conversion, Each, Emit, Fill, Jsonrpc, Kinds, Memory, Row, Rule, Selector, Shape, Table, Way,
+    Conversion, Each, Emit, Fill, Jsonrpc, KindChange, NamedShape, NamedSlot, Row, Rule, Selector,
+    Table, Way,
 };
 use crate::jsonrpc::{Kind, Side};
 
 /// A value for each way, sending side and kind.
-type Cells<T> = [[[T; 4]; 2]; 2];
+type ByRoute<T> = [[[T; 4]; 2]; 2];
 
 /// The same by method as well, while it is collected.
-type Routes<T> = Cells<HashMap<Box<str>, T>>;
+type Routes<T> = ByRoute<HashMap<Box<str>, T>>;
 
 /// One dialect, compiled.
 #[derive(Debug)]
 pub struct Program {
     pub(super) layers: Vec<Layer>,
     /// What a message must contain before a layer may apply to it, or a value of it is remembered.
-    gates: Cells<ByMethod<Gate>>,
-    pub(super) memory: Vec<Memory>,
+    prefilters: ByRoute<ByMethod<Prefilter>>,
+    pub(super) memory: Vec<NamedSlot>,
     /// Methods of the agent that have another name in the dialect: by that name, the canonical
     /// method that a client with the dialect takes them for.
     renamed: ByMethod<Box<str>>,
     /// What must be tracked of sessions.
-    pub(super) watch: Watch,
+    pub(super) tracking: Tracking,
 }
 
 /// A table in a stack.
 #[derive(Clone, Debug)]
-pub struct Storey {
+pub struct StackEntry {
     /// The table.
     pub table: Arc<Table>,
     /// Whether messages are written with it; otherwise they are only read with it.
@@ -53,19 +54,19 @@ pub struct Storey {
 pub(super) struct Layer {
     pub(super) table: Arc<Table>,
     pub(super) name: Arc<str>,
-    routes: Cells<ByMethod<Vec<usize>>>,
+    routes: ByRoute<ByMethod<Vec<usize>>>,
 }
 
 /// A rule that was applied.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Fired {
+pub struct FiredRule {
     /// Its table.
     pub dialect: Arc<str>,
     /// Its id.
     pub rule: Arc<str>,
 }
 
-impl fmt::Display for Fired {
+impl fmt::Display for FiredRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.dialect, self.rule)
     }
@@ -74,25 +75,25 @@ impl fmt::Display for Fired {
 impl Program {
     /// Compiles a stack; the dialect's own table is first.
     #[must_use]
-    pub fn new(stack: Vec<Storey>) -> Self {
-        let mut demands: Routes<Demands> = Routes::default();
+    pub fn new(stack: Vec<StackEntry>) -> Self {
+        let mut builders: Routes<PrefilterBuilder> = Routes::default();
         let mut layers = Vec::new();
-        let mut memory: Vec<Memory> = Vec::new();
-        let mut watch = Watch::default();
+        let mut memory: Vec<NamedSlot> = Vec::new();
+        let mut tracking = Tracking::default();
         let mut renamed = HashMap::new();
-        for Storey { table, writes } in stack {
+        for StackEntry { table, writes } in stack {
             for slot in &table.memory {
                 if !memory.iter().any(|known| known.name == slot.name) {
                     memory.push(slot.clone());
                 }
             }
             for rule in &table.rules {
-                needs(rule, &table.shapes, &mut watch);
+                add_tracking(rule, &table.shapes, &mut tracking);
                 renamed.extend(rename(rule));
             }
-            layers.push(Layer::new(table, writes, &mut demands));
+            layers.push(Layer::new(table, writes, &mut builders));
         }
-        for Memory { slot, .. } in &memory {
+        for NamedSlot { slot, .. } in &memory {
             let on = &slot.on;
             let kinds: &[Kind] = match on.what {
                 Selector::Method(_) => &[Kind::Request, Kind::Notification],
@@ -105,29 +106,29 @@ impl Program {
                     .into_iter()
                     .flat_map(|name| kinds.iter().map(move |kind| (name, *kind)))
                 {
-                    demand(&mut demands, way, on.from, kind, name).add(&slot.when);
+                    builder(&mut builders, way, on.from, kind, name).add(&slot.when);
                 }
             }
         }
         for way in [Way::Read, Way::Write] {
-            watch.demand(|side, kind, method, guard| {
-                let demands = demand(&mut demands, way, side, kind, method);
+            tracking.require(|side, kind, method, guard| {
+                let builder = builder(&mut builders, way, side, kind, method);
                 match guard {
-                    Some(guard) => demands.add(&guard),
-                    None => demands.add_all(),
+                    Some(guard) => builder.add(&guard),
+                    None => builder.add_all(),
                 }
             });
         }
-        let gates = |methods: HashMap<_, Demands>| {
-            let gates = methods.into_iter().map(|(name, all)| (name, all.gate()));
+        let build = |methods: HashMap<_, PrefilterBuilder>| {
+            let gates = methods.into_iter().map(|(name, all)| (name, all.build()));
             ByMethod::from(gates.collect::<HashMap<_, _>>())
         };
         Self {
             layers,
-            gates: each_cell(demands, gates),
+            prefilters: map_routes(builders, build),
             memory,
             renamed: renamed.into(),
-            watch,
+            tracking,
         }
     }
 
@@ -138,10 +139,16 @@ impl Program {
     }
 
     /// The prefilter for such a message; `None` when no rule applies to it. This is the one lookup.
-    pub(super) fn gate(&self, way: Way, from: Side, kind: Kind, method: &[u8]) -> Option<&Gate> {
-        let gates = &self.gates[way as usize][from as usize][kind as usize];
-        gates.get(method).or_else(|| {
-            let all = (kind == Kind::Error).then(|| gates.get(b"*"));
+    pub(super) fn prefilter(
+        &self,
+        way: Way,
+        from: Side,
+        kind: Kind,
+        method: &[u8],
+    ) -> Option<&Prefilter> {
+        let prefilters = &self.prefilters[way as usize][from as usize][kind as usize];
+        prefilters.get(method).or_else(|| {
+            let all = (kind == Kind::Error).then(|| prefilters.get(b"*"));
             all.flatten()
         })
     }
@@ -149,25 +156,27 @@ impl Program {
     /// The canonical method that a client takes a call of the agent for which has the dialect's
     /// name of that method, and so passes without a rule. Every table of the stack counts, and
     /// guards are ignored.
-    pub(super) fn renames(&self, method: &str) -> Option<&str> {
+    pub(super) fn canonical_call(&self, method: &str) -> Option<&str> {
         self.renamed.get(method.as_bytes()).map(|name| &**name)
     }
 
     /// Whether messages of that kind are never changed or remembered.
     pub(super) fn ignores(&self, way: Way, from: Side, kind: Kind) -> bool {
-        let gates = &self.gates[way as usize][from as usize][kind as usize];
-        gates.is_empty() && !self.watch.any() && (way == Way::Read || !self.strips())
+        let prefilters = &self.prefilters[way as usize][from as usize][kind as usize];
+        prefilters.is_empty()
+            && !self.tracking.any()
+            && (way == Way::Read || !self.strips_jsonrpc())
     }
 
     /// Whether anything of a conversation is remembered besides requests in flight.
     pub(super) fn remembers(&self) -> bool {
-        self.watch.any() || !self.memory.is_empty()
+        self.tracking.any() || !self.memory.is_empty()
     }
 
     /// Whether nothing is ever changed: the dialect is canonical.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.layers.iter().all(|layer| layer.table.rules.is_empty()) && !self.strips()
+        self.layers.iter().all(|layer| layer.table.rules.is_empty()) && !self.strips_jsonrpc()
     }
 
     pub(super) fn jsonrpc(&self) -> &Jsonrpc {
@@ -177,12 +186,12 @@ impl Program {
     }
 
     /// Whether some messages are written without the member `jsonrpc`.
-    pub(super) fn strips(&self) -> bool {
+    pub(super) fn strips_jsonrpc(&self) -> bool {
         *self.jsonrpc() != Jsonrpc::Always
     }
 
     /// Whether requests are written with `params` even if these are empty.
-    pub(super) fn wants_params(&self) -> bool {
+    pub(super) fn requires_params(&self) -> bool {
         self.layers.first().is_some_and(|layer| layer.table.params)
     }
 
@@ -193,7 +202,7 @@ impl Program {
 
 impl Layer {
     /// Adds one table, and what its rules require of messages.
-    fn new(table: Arc<Table>, writes: bool, demands: &mut Routes<Demands>) -> Self {
+    fn new(table: Arc<Table>, writes: bool, builders: &mut Routes<PrefilterBuilder>) -> Self {
         let mut routes: Routes<Vec<usize>> = Routes::default();
         for (at, rule) in table.rules.iter().enumerate() {
             for way in [Way::Read, Way::Write] {
@@ -207,27 +216,33 @@ impl Layer {
                     let side = rule.on.from;
                     let list = &mut routes[way as usize][side as usize][kind as usize];
                     list.entry(name.into()).or_default().push(at);
-                    demand(demands, way, side, kind, name).add_rule(rule, &table.shapes, way);
+                    builder(builders, way, side, kind, name).add_rule(rule, &table.shapes, way);
                 }
             }
         }
         Self {
             name: table.name.as_str().into(),
             table,
-            routes: each_cell(routes, ByMethod::from),
+            routes: map_routes(routes, ByMethod::from),
         }
     }
 
     /// Whether there is a rule for such a message.
-    pub(super) fn meets(&self, way: Way, from: Side, message: &Message<'_>, asked: &Asked) -> bool {
+    pub(super) fn has_rules(
+        &self,
+        way: Way,
+        from: Side,
+        message: &Message<'_>,
+        pending: &PendingRequest,
+    ) -> bool {
         let routes = &self.routes[way as usize][from as usize][message.kind as usize];
         !routes.is_empty()
             && match message.kind {
-                Kind::Request | Kind::Notification => routes.has(message.method.as_bytes()),
+                Kind::Request | Kind::Notification => routes.contains(message.method.as_bytes()),
                 Kind::Result | Kind::Error => {
-                    routes.has(asked.dialect.as_bytes())
-                        || routes.has(asked.canonical.as_bytes())
-                        || routes.has(b"*")
+                    routes.contains(pending.dialect.as_bytes())
+                        || routes.contains(pending.canonical.as_bytes())
+                        || routes.contains(b"*")
                 }
             }
     }
@@ -253,8 +268,8 @@ fn kinds(rule: &Rule, way: Way) -> &'static [Kind] {
         (Selector::Answers(_), ..) => &[Kind::Result],
         (Selector::ErrorsOf(_), ..) => &[Kind::Error],
         // Some dialects send a notification as a request; it is not answered then.
-        (_, Some(Kinds::DialectAsks), Way::Read) => &[Kind::Request, Kind::Notification],
-        (_, Some(Kinds::DialectAsks), Way::Write) => &[Kind::Notification],
+        (_, Some(KindChange::DialectAsks), Way::Read) => &[Kind::Request, Kind::Notification],
+        (_, Some(KindChange::DialectAsks), Way::Write) => &[Kind::Notification],
         _ => &[Kind::Request, Kind::Notification],
     }
 }
@@ -268,32 +283,32 @@ fn rename(rule: &Rule) -> Option<(Box<str>, Box<str>)> {
     (dialect != canonical).then(|| (dialect.into(), canonical.into()))
 }
 
-fn each_cell<T, U>(cells: Cells<T>, mut make: impl FnMut(T) -> U) -> Cells<U> {
-    cells.map(|sides| sides.map(|kinds| kinds.map(&mut make)))
+fn map_routes<T, U>(routes: ByRoute<T>, mut make: impl FnMut(T) -> U) -> ByRoute<U> {
+    routes.map(|sides| sides.map(|kinds| kinds.map(&mut make)))
 }
 
-fn demand<'d>(
-    demands: &'d mut Routes<Demands>,
+fn builder<'d>(
+    builders: &'d mut Routes<PrefilterBuilder>,
     way: Way,
     side: Side,
     kind: Kind,
     method: &str,
-) -> &'d mut Demands {
-    let methods = &mut demands[way as usize][side as usize][kind as usize];
+) -> &'d mut PrefilterBuilder {
+    let methods = &mut builders[way as usize][side as usize][kind as usize];
     methods.entry(method.into()).or_default()
 }
 
 /// Adds what a rule needs to know of sessions besides its own message.
-fn needs(rule: &Rule, shapes: &[Shape], watch: &mut Watch) {
+fn add_tracking(rule: &Rule, shapes: &[NamedShape], tracking: &mut Tracking) {
     let shaped = shapes.iter().flat_map(|shape| &shape.cases);
     let cases = std::iter::once(&rule.base).chain(&rule.cases);
     for case in cases.chain(shaped) {
         for action in &case.actions {
-            watch.add(*action);
+            tracking.add(*action);
         }
         let emitted = case.emit.iter().flat_map(|emit: &Emit| &emit.rows);
         if case.rows.iter().chain(emitted).any(recalls_sessions) {
-            watch.add_prompts();
+            tracking.add_prompts();
         }
     }
 }

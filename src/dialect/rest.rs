@@ -1,6 +1,6 @@
 //! Handles members that no row and no guard names.
 
-use super::rewrite::{Rewriter, Trouble};
+use super::rewrite::{RewriteError, Rewriter};
 use super::table::{Case, Rest, Way};
 use super::text;
 use super::tree::Node;
@@ -12,7 +12,7 @@ impl<'a> Rewriter<'a, '_> {
         scope: &mut Node<'a>,
         case: &'a Case,
         cases: &[&'a Case],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), RewriteError> {
         let (from, to) = match (&case.rest, self.way) {
             (Rest::Keep, _) => return Ok(()),
             (Rest::Drop(why), _) => {
@@ -21,7 +21,7 @@ impl<'a> Rewriter<'a, '_> {
                     let before = members.len();
                     members.retain(|(raw, _)| named.iter().any(|name| text::same_name(raw, name)));
                     if members.len() < before {
-                        self.strangers += before - members.len();
+                        self.unnamed += before - members.len();
                         self.changed = true;
                         self.dropped.push(why.clone());
                     }
@@ -32,12 +32,12 @@ impl<'a> Rewriter<'a, '_> {
             (Rest::Move { dialect, canonical }, Way::Write) => (canonical, dialect),
         };
         let named = named(cases, self.way, from.names());
-        let inward = to.within(from) && to != from;
+        let inward = to.is_within(from) && to != from;
         let skip = to.names().get(from.names().len()).filter(|_| inward);
-        let Some(members) = scope.at(from.names()).and_then(Node::members) else {
+        let Some(members) = scope.get_mut(from.names()).and_then(Node::members) else {
             return Ok(());
         };
-        let strangers: Vec<_> = members
+        let unnamed: Vec<_> = members
             .extract_if(.., |(raw, _)| {
                 !named.iter().any(|name| text::same_name(raw, name))
                     && skip.is_none_or(|skip| !text::same_name(raw, skip))
@@ -46,8 +46,8 @@ impl<'a> Rewriter<'a, '_> {
         if members.is_empty() && !from.names().is_empty() {
             scope.take(from.names());
         }
-        self.strangers += strangers.len();
-        for (raw, value) in strangers {
+        self.unnamed += unnamed.len();
+        for (raw, value) in unnamed {
             let Some(name) = text::unescape(&raw) else {
                 continue;
             };
@@ -56,7 +56,7 @@ impl<'a> Rewriter<'a, '_> {
             self.changed = true;
             scope
                 .put(&names, value)
-                .map_err(|_| Trouble::Blocked(to.to_string()))?;
+                .map_err(|_| RewriteError::Blocked(to.to_string()))?;
         }
         Ok(())
     }

@@ -6,19 +6,19 @@
 
 use smallvec::SmallVec;
 
-use super::guard::Glance;
-use super::pointer::Place;
-use super::table::{Case, Conversion, Each, Expect, Fill, Literal, Recall, Row, Shape, Way};
-use super::text::{self, Type};
+use super::guard::GuardCache;
+use super::pointer::JsonPointer;
+use super::table::{Case, Conversion, Each, Expect, Fill, Literal, NamedShape, Recall, Row, Way};
+use super::text::{self, JsonType};
 use super::tree::Node;
 
 /// Why a value cannot be translated.
 #[derive(Clone, Debug)]
-pub(super) enum Trouble {
+pub(super) enum RewriteError {
     /// A scalar blocks the path of a pointer.
     Blocked(String),
     /// The list to split is too long.
-    Long,
+    TooLong,
     /// The table refuses it with this error.
     Refused(Literal),
     /// The table drops it.
@@ -28,7 +28,7 @@ pub(super) enum Trouble {
 /// The state of one rewriting.
 pub(super) struct Rewriter<'a, 'r> {
     pub(super) way: Way,
-    pub(super) shapes: &'a [Shape],
+    pub(super) shapes: &'a [NamedShape],
     /// Reads a slot; the second argument is the key.
     pub(super) recall: &'r dyn Fn(&Recall, Option<&str>) -> Option<Node<'static>>,
     /// Whether anything was changed.
@@ -38,11 +38,11 @@ pub(super) struct Rewriter<'a, 'r> {
     /// Shapes of which no case applied.
     pub(super) unmatched: Vec<String>,
     /// The number of members that a `rest` has moved or dropped because no row names them.
-    pub(super) strangers: usize,
+    pub(super) unnamed: usize,
 }
 
 /// Values that move to other places.
-type Moved<'a> = SmallVec<[(&'a Place, Node<'a>); 2]>;
+type Moved<'a> = SmallVec<[(&'a JsonPointer, Node<'a>); 2]>;
 
 impl<'a> Rewriter<'a, '_> {
     /// Applies cases together; their guards hold.
@@ -50,13 +50,13 @@ impl<'a> Rewriter<'a, '_> {
         &mut self,
         scope: &mut Node<'a>,
         cases: &[&'a Case],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), RewriteError> {
         for case in cases {
             if let Some(error) = &case.refuse {
-                return Err(Trouble::Refused(error.clone()));
+                return Err(RewriteError::Refused(error.clone()));
             }
             if let Some(why) = &case.drop {
-                return Err(Trouble::Dropped(why.clone()));
+                return Err(RewriteError::Dropped(why.clone()));
             }
         }
         let way = self.way;
@@ -66,21 +66,21 @@ impl<'a> Rewriter<'a, '_> {
                 .flat_map(|case| &case.rows)
                 .filter(|row| row.works(way))
         };
-        self.leave(scope, rows(), true);
+        self.remove_one_sided(scope, rows(), true);
         let moved = self.collect(scope, rows())?;
-        for (place, literal) in consts(cases, way.back()) {
+        for (place, literal) in consts(cases, way.reverse()) {
             let rebuilt = consts(cases, way).any(|(other, _)| other == place);
             if !rebuilt && scope.take(place.names()).is_some() {
                 let _ = literal;
                 self.changed = true;
             }
         }
-        self.leave(scope, rows(), false);
+        self.remove_one_sided(scope, rows(), false);
         for case in cases {
             self.rest(scope, case, cases)?;
         }
         for (place, literal) in consts(cases, way) {
-            let there = scope.look(place);
+            let there = scope.get(place);
             if !there.is_some_and(|look| text::equals(&literal.0, &look.json())) {
                 self.put(scope, place, Node::raw(&literal.0))?;
             }
@@ -92,10 +92,15 @@ impl<'a> Rewriter<'a, '_> {
     }
 
     /// Applies rows without a guard.
-    pub(super) fn rows(&mut self, scope: &mut Node<'a>, rows: &'a [Row]) -> Result<(), Trouble> {
-        let whole = |place: Option<&Place>| place.is_some_and(|place| place.names().is_empty());
+    pub(super) fn rows(
+        &mut self,
+        scope: &mut Node<'a>,
+        rows: &'a [Row],
+    ) -> Result<(), RewriteError> {
+        let whole =
+            |place: Option<&JsonPointer>| place.is_some_and(|place| place.names().is_empty());
         let fits = match scope.kind() {
-            None | Some(Type::Object | Type::Array) => true,
+            None | Some(JsonType::Object | JsonType::Array) => true,
             Some(_) => rows
                 .iter()
                 .any(|row| row.works(self.way) && whole(row.before(self.way))),
@@ -105,9 +110,9 @@ impl<'a> Rewriter<'a, '_> {
         }
         let way = self.way;
         let active = || rows.iter().filter(|row| row.works(way));
-        self.leave(scope, active(), true);
+        self.remove_one_sided(scope, active(), true);
         let moved = self.collect(scope, active())?;
-        self.leave(scope, active(), false);
+        self.remove_one_sided(scope, active(), false);
         for (place, value) in moved {
             self.put(scope, place, value)?;
         }
@@ -119,9 +124,9 @@ impl<'a> Rewriter<'a, '_> {
         &mut self,
         scope: &mut Node<'a>,
         rows: impl Iterator<Item = &'a Row> + Clone,
-    ) -> Result<Moved<'a>, Trouble> {
+    ) -> Result<Moved<'a>, RewriteError> {
         let mut moved = Moved::new();
-        let mut spent: SmallVec<[&Place; 4]> = SmallVec::new();
+        let mut spent: SmallVec<[&JsonPointer; 4]> = SmallVec::new();
         for row in rows {
             let (Some(before), Some(after)) = (row.before(self.way), row.after(self.way)) else {
                 continue;
@@ -129,10 +134,10 @@ impl<'a> Rewriter<'a, '_> {
             if before == after && row.convert.is_empty() && row.fill.is_none() {
                 continue;
             }
-            let Some(value) = scope.at(before.names()).map(|node| node.clone()) else {
+            let Some(value) = scope.get_mut(before.names()).map(|node| node.clone()) else {
                 continue;
             };
-            if self.leaves_empty(scope, row, &value) {
+            if self.is_default(scope, row, &value) {
                 spent.push(before);
                 continue;
             }
@@ -141,12 +146,12 @@ impl<'a> Rewriter<'a, '_> {
             let converted = std::mem::replace(&mut self.changed, outer);
             let value = match value {
                 Ok(value) => value,
-                Err(Trouble::Dropped(why)) => {
+                Err(RewriteError::Dropped(why)) => {
                     self.dropped.push(why);
                     spent.push(before);
                     continue;
                 }
-                Err(trouble) => return Err(trouble),
+                Err(error) => return Err(error),
             };
             if matches!(value, Node::Absent) {
                 spent.push(before);
@@ -167,7 +172,7 @@ impl<'a> Rewriter<'a, '_> {
     }
 
     /// Whether a two-sided value equals the value that is filled in for it on its own side.
-    fn leaves_empty(&self, scope: &Node<'_>, row: &Row, value: &Node<'_>) -> bool {
+    fn is_default(&self, scope: &Node<'_>, row: &Row, value: &Node<'_>) -> bool {
         if row.into == self.way {
             return false;
         }
@@ -181,13 +186,18 @@ impl<'a> Rewriter<'a, '_> {
 
     /// Removes values that exist only on the source side; derived ones first, while the values that
     /// they are derived from are present.
-    fn leave(&mut self, scope: &mut Node<'a>, rows: impl Iterator<Item = &'a Row>, derives: bool) {
+    fn remove_one_sided(
+        &mut self,
+        scope: &mut Node<'a>,
+        rows: impl Iterator<Item = &'a Row>,
+        derives: bool,
+    ) {
         let rows = rows.filter(|row| matches!(row.fill, Some(Fill::Derive { .. })) == derives);
         for row in rows {
             let (Some(place), None) = (row.before(self.way), row.after(self.way)) else {
                 continue;
             };
-            let Some(look) = scope.look(place) else {
+            let Some(look) = scope.get(place) else {
                 continue;
             };
             let goes = match &row.fill {
@@ -209,7 +219,7 @@ impl<'a> Rewriter<'a, '_> {
         &mut self,
         scope: &mut Node<'a>,
         rows: &(impl Iterator<Item = &'a Row> + Clone),
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), RewriteError> {
         let derives = |row: &&Row| matches!(row.fill, Some(Fill::Derive { .. }));
         let plain = rows.clone().filter(|row| !derives(row));
         for row in plain.chain(rows.clone().filter(derives)) {
@@ -217,7 +227,7 @@ impl<'a> Rewriter<'a, '_> {
             let (Some(fill), Some(place)) = (&row.fill, place) else {
                 continue;
             };
-            let there = scope.look(place);
+            let there = scope.get(place);
             let value = match fill {
                 Fill::Const(literal) => {
                     if there.is_some_and(|look| text::equals(&literal.0, &look.json())) {
@@ -247,13 +257,13 @@ impl<'a> Rewriter<'a, '_> {
     fn put(
         &mut self,
         scope: &mut Node<'a>,
-        place: &'a Place,
+        place: &'a JsonPointer,
         value: Node<'a>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), RewriteError> {
         self.changed = true;
         scope
-            .put_at(place.names(), value)
-            .map_err(|_| Trouble::Blocked(place.to_string()))
+            .put_borrowed(place.names(), value)
+            .map_err(|_| RewriteError::Blocked(place.to_string()))
     }
 
     fn convert_all(
@@ -261,7 +271,7 @@ impl<'a> Rewriter<'a, '_> {
         scope: &mut Node<'a>,
         row: &'a Row,
         mut value: Node<'a>,
-    ) -> Result<Node<'a>, Trouble> {
+    ) -> Result<Node<'a>, RewriteError> {
         let mut convert =
             |this: &mut Self, conversion, value| this.convert(scope, row, conversion, value);
         match self.way {
@@ -285,7 +295,7 @@ impl<'a> Rewriter<'a, '_> {
         row: &'a Row,
         conversion: &'a Conversion,
         mut value: Node<'a>,
-    ) -> Result<Node<'a>, Trouble> {
+    ) -> Result<Node<'a>, RewriteError> {
         match conversion {
             Conversion::As(by) => match by.convert(self.way, value) {
                 Ok(made) => {
@@ -300,9 +310,9 @@ impl<'a> Rewriter<'a, '_> {
                 let Some(items) = value.items() else {
                     return Ok(value);
                 };
-                let mut trouble = None;
+                let mut error = None;
                 items.retain_mut(|item| {
-                    if trouble.is_some() {
+                    if error.is_some() {
                         return true;
                     }
                     let done = match each {
@@ -311,33 +321,33 @@ impl<'a> Rewriter<'a, '_> {
                     };
                     match done {
                         Ok(()) => true,
-                        Err(Trouble::Dropped(why)) => {
+                        Err(RewriteError::Dropped(why)) => {
                             self.dropped.push(why);
                             self.changed = true;
                             false
                         }
                         Err(other) => {
-                            trouble = Some(other);
+                            error = Some(other);
                             true
                         }
                     }
                 });
-                trouble.map_or(Ok(value), Err)
+                error.map_or(Ok(value), Err)
             }
             Conversion::Values { .. } => Ok(self.values(scope, row, conversion, value)),
         }
     }
 
     /// Applies the first case of a shape whose guards hold.
-    fn shape(&mut self, value: &mut Node<'a>, name: &str) -> Result<(), Trouble> {
-        let shapes: &'a [Shape] = self.shapes;
+    fn shape(&mut self, value: &mut Node<'a>, name: &str) -> Result<(), RewriteError> {
+        let shapes: &'a [NamedShape] = self.shapes;
         let Some(shape) = shapes.iter().find(|shape| shape.name == name) else {
             return Ok(());
         };
         let way = self.way;
         let case = {
-            let mut glance = Glance::at(value);
-            let fits = |case: &&'a Case| case.works(way) && glance.meets(case.before(way));
+            let mut cache = GuardCache::new(value);
+            let fits = |case: &&'a Case| case.works(way) && cache.meets(case.before(way));
             shape.cases.iter().find(fits)
         };
         match case {
@@ -350,21 +360,25 @@ impl<'a> Rewriter<'a, '_> {
     }
 }
 
-fn derived(scope: &Node<'_>, from: &Place, by: super::convert::As) -> Option<Node<'static>> {
-    let other = scope.look(from)?.json().into_owned();
+fn derived(
+    scope: &Node<'_>,
+    from: &JsonPointer,
+    by: super::convert::Converter,
+) -> Option<Node<'static>> {
+    let other = scope.get(from)?.json().into_owned();
     // A string that needs no conversion is used unchanged.
-    let made = match by.convert(Way::Read, Node::made(other)) {
-        Err(same) if by == super::convert::As::PlainText => same,
+    let made = match by.convert(Way::Read, Node::owned(other)) {
+        Err(same) if by == super::convert::Converter::PlainText => same,
         made => made.ok()?,
     };
-    Some(made.keep())
+    Some(made.to_static())
 }
 
 /// The constants that the cases write on the target side of `way`.
 fn consts<'a, 'c>(
     cases: &'c [&'a Case],
     way: Way,
-) -> impl Iterator<Item = (&'a Place, &'a Literal)> + use<'a, 'c> {
+) -> impl Iterator<Item = (&'a JsonPointer, &'a Literal)> + use<'a, 'c> {
     cases.iter().flat_map(move |case| {
         case.after(way)
             .iter()

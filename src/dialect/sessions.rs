@@ -6,17 +6,17 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use super::look::Look;
-use super::pointer::Place;
+use super::pointer::JsonPointer;
 use super::table::{Action, Expect, Guard, Literal};
 use super::text;
 use super::tree::Node;
+use super::value_ref::ValueRef;
 use crate::jsonrpc::{Kind, Side};
 
 const SESSIONS: usize = 256;
 const CALLS: usize = 128;
 const FIELD: usize = 16 << 10;
-const SAID: usize = 64 << 10;
+const STREAMED: usize = 64 << 10;
 
 /// All sessions.
 #[derive(Debug, Default)]
@@ -34,17 +34,17 @@ pub(super) struct Session {
     /// Whether the turn was cancelled.
     pub(super) cancelled: bool,
     /// The newest tool calls, newest last.
-    pub(super) calls: VecDeque<Call>,
+    pub(super) calls: VecDeque<ToolCall>,
     /// The last `configOptions`, as JSON.
     pub(super) config: Option<Vec<u8>>,
     /// The end of the text streamed in this turn.
-    pub(super) said: String,
+    pub(super) streamed: String,
     touched: u64,
 }
 
 /// One tool call.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Call {
+pub(super) struct ToolCall {
     pub(super) id: String,
     pub(super) title: String,
     pub(super) kind: String,
@@ -54,19 +54,19 @@ pub(super) struct Call {
 
 /// What is tracked of sessions.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Watch {
+pub(super) struct Tracking {
     /// Which session has a prompt in flight.
     prompts: bool,
     calls: bool,
     config: bool,
-    said: bool,
+    streamed: bool,
     /// The sessions of requests that concern models.
     models: bool,
     /// The sessions of all requests.
     requests: bool,
 }
 
-impl Watch {
+impl Tracking {
     /// Adds what an action needs.
     pub(super) fn add(&mut self, action: Action) {
         match action {
@@ -97,9 +97,9 @@ impl Watch {
             Action::CancelledTurn | Action::DenyWithOption => {}
             Action::FindToolCall => self.calls = true,
             Action::RebuildConfigOptions => self.config = true,
-            Action::OnlyNewText => self.said = true,
+            Action::OnlyNewText => self.streamed = true,
             Action::TellPermission | Action::StopReasonOfTurn => {}
-            _ => (self.calls, self.config, self.said) = (true, true, true),
+            _ => (self.calls, self.config, self.streamed) = (true, true, true),
         }
         self.prompts = true;
     }
@@ -120,7 +120,7 @@ impl Watch {
 
     /// Calls `add` for each kind of message that must be seen: all of a method, or those that meet
     /// a guard.
-    pub(super) fn demand(self, mut tell: impl FnMut(Side, Kind, &str, Option<Guard>)) {
+    pub(super) fn require(self, mut add: impl FnMut(Side, Kind, &str, Option<Guard>)) {
         let models = [
             "session/load",
             "session/resume",
@@ -135,17 +135,17 @@ impl Watch {
             "session/delete",
         ];
         for method in models.iter().filter(|_| self.requests()) {
-            tell(Side::Client, Kind::Request, method, None);
+            add(Side::Client, Kind::Request, method, None);
         }
         for method in others.iter().filter(|_| self.requests) {
-            tell(Side::Client, Kind::Request, method, None);
+            add(Side::Client, Kind::Request, method, None);
         }
         if !self.prompts {
             return;
         }
-        tell(Side::Client, Kind::Notification, "session/cancel", None);
+        add(Side::Client, Kind::Notification, "session/cancel", None);
         for kind in [Kind::Result, Kind::Error] {
-            tell(Side::Agent, kind, "session/prompt", None);
+            add(Side::Agent, kind, "session/prompt", None);
         }
         for method in [
             "session/new",
@@ -153,19 +153,19 @@ impl Watch {
             "session/resume",
             "session/set_config_option",
         ] {
-            tell(Side::Agent, Kind::Result, method, None);
+            add(Side::Agent, Kind::Result, method, None);
         }
         let variants = [
             (self.calls, "\"tool_call\""),
             (self.calls, "\"tool_call_update\""),
-            (self.said, "\"agent_message_chunk\""),
+            (self.streamed, "\"agent_message_chunk\""),
             (self.config, "\"config_option_update\""),
         ];
         let wanted = variants.iter().filter(|(wanted, _)| *wanted);
         let literals = wanted.map(|(_, variant)| Literal(variant.as_bytes().into()));
-        let place = Place::parse("/update/sessionUpdate").expect("a pointer of ours parses");
+        let place = JsonPointer::parse("/update/sessionUpdate").expect("a pointer of ours parses");
         let guard = vec![(place, Expect::In(literals.collect()))];
-        tell(
+        add(
             Side::Agent,
             Kind::Notification,
             "session/update",
@@ -176,7 +176,7 @@ impl Watch {
 
 impl Sessions {
     /// A session by its id; a new one is inserted.
-    pub(super) fn enter(&mut self, id: &str) -> &mut Session {
+    pub(super) fn get_or_insert(&mut self, id: &str) -> &mut Session {
         let found = self.all.iter().position(|session| session.id == id);
         let at = found.unwrap_or_else(|| {
             if self.all.len() >= SESSIONS {
@@ -188,7 +188,7 @@ impl Sessions {
                 cancelled: false,
                 calls: VecDeque::new(),
                 config: None,
-                said: String::new(),
+                streamed: String::new(),
                 touched: 0,
             });
             self.all.len() - 1
@@ -201,9 +201,9 @@ impl Sessions {
 
     /// Notes that a message of this session was seen, of which nothing else is needed.
     pub(super) fn touch(&mut self, body: &Node<'_>) {
-        let json = body.look_at("sessionId").map(Look::json);
+        let json = body.get_member("sessionId").map(ValueRef::json);
         if let Some(id) = json.as_deref().and_then(text::string) {
-            self.enter(&id);
+            self.get_or_insert(&id);
         }
     }
 
@@ -223,38 +223,38 @@ impl Sessions {
 
     /// Tracks a canonical message. For an answer, `method` and `asked_session` are those of its
     /// request.
-    pub(super) fn see(
+    pub(super) fn track(
         &mut self,
-        watch: Watch,
+        tracking: Tracking,
         from: Side,
         kind: Kind,
         method: &str,
         asked_session: Option<&str>,
         body: &Node<'_>,
     ) {
-        let json = body.look_at("sessionId").map(Look::json);
+        let json = body.get_member("sessionId").map(ValueRef::json);
         let own = json.as_deref().and_then(text::string);
         let Some(id) = own.as_deref().or(asked_session) else {
             return;
         };
         match (from, kind, method) {
             (Side::Client, Kind::Request, "session/prompt") => {
-                let session = self.enter(id);
+                let session = self.get_or_insert(id);
                 session.prompts += 1;
                 session.cancelled = false;
-                session.said.clear();
+                session.streamed.clear();
             }
             (Side::Agent, Kind::Result | Kind::Error, "session/prompt") => {
-                let session = self.enter(id);
+                let session = self.get_or_insert(id);
                 session.prompts = session.prompts.saturating_sub(1);
             }
             (Side::Client, Kind::Notification, "session/cancel") => {
-                self.enter(id).cancelled = true;
+                self.get_or_insert(id).cancelled = true;
             }
             (Side::Agent, Kind::Notification, "session/update") => {
-                let session = self.enter(id);
-                if let Some(update) = body.look_at("update") {
-                    session.update(watch, update);
+                let session = self.get_or_insert(id);
+                if let Some(update) = body.get_member("update") {
+                    session.update(tracking, update);
                 }
             }
             (
@@ -262,9 +262,9 @@ impl Sessions {
                 Kind::Result,
                 "session/new" | "session/load" | "session/resume" | "session/set_config_option",
             ) => {
-                let session = self.enter(id);
-                if watch.config {
-                    let options = body.look_at("configOptions").map(Look::json);
+                let session = self.get_or_insert(id);
+                if tracking.config {
+                    let options = body.get_member("configOptions").map(ValueRef::json);
                     session.options(options.as_deref());
                 }
             }
@@ -280,8 +280,8 @@ impl Session {
         }
     }
 
-    fn update(&mut self, watch: Watch, update: Look<'_, '_>) {
-        if !(watch.calls || watch.said || watch.config) {
+    fn update(&mut self, tracking: Tracking, update: ValueRef<'_, '_>) {
+        if !(tracking.calls || tracking.streamed || tracking.config) {
             return;
         }
         let field = |name| text_of(update, name);
@@ -289,7 +289,7 @@ impl Session {
             return;
         };
         match &*variant {
-            "tool_call" | "tool_call_update" if watch.calls => {
+            "tool_call" | "tool_call_update" if tracking.calls => {
                 let Some(id) = field("toolCallId").filter(|id| id.len() <= FIELD) else {
                     return;
                 };
@@ -321,20 +321,20 @@ impl Session {
                     self.calls.pop_front();
                 }
             }
-            "agent_message_chunk" if watch.said => {
+            "agent_message_chunk" if tracking.streamed => {
                 let content = update.child("content");
-                let said = content.and_then(|content| text_of(content, "text"));
-                self.said.push_str(&said.unwrap_or_default());
-                if self.said.len() > SAID {
-                    let mut cut = self.said.len() - SAID / 2;
-                    while !self.said.is_char_boundary(cut) {
+                let text = content.and_then(|content| text_of(content, "text"));
+                self.streamed.push_str(&text.unwrap_or_default());
+                if self.streamed.len() > STREAMED {
+                    let mut cut = self.streamed.len() - STREAMED / 2;
+                    while !self.streamed.is_char_boundary(cut) {
                         cut += 1;
                     }
-                    self.said.drain(..cut);
+                    self.streamed.drain(..cut);
                 }
             }
-            "config_option_update" if watch.config => {
-                let options = update.child("configOptions").map(Look::json);
+            "config_option_update" if tracking.config => {
+                let options = update.child("configOptions").map(ValueRef::json);
                 self.options(options.as_deref());
             }
             _ => {}
@@ -343,7 +343,7 @@ impl Session {
 }
 
 /// The text of a member that is a string.
-fn text_of<'t>(look: Look<'t, '_>, name: &str) -> Option<Cow<'t, str>> {
+fn text_of<'t>(look: ValueRef<'t, '_>, name: &str) -> Option<Cow<'t, str>> {
     match look.child(name)?.json() {
         Cow::Borrowed(raw) => text::string(raw),
         // A value made of parts is not a string.

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 /// The kinds of JSON values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
+pub enum JsonType {
     /// `null`.
     Null,
     /// `true` or `false`.
@@ -37,7 +37,7 @@ pub(super) struct Items<'a> {
     at: usize,
 }
 
-impl Type {
+impl JsonType {
     /// The type of a value, by its first byte.
     pub(super) fn of(text: &[u8]) -> Self {
         match text.first() {
@@ -183,14 +183,15 @@ pub(super) fn same_name(raw: &[u8], plain: &str) -> bool {
         Ordering::Equal => raw == plain.as_bytes() && !raw.contains(&b'\\'),
         // Every escape is longer than the character, and escapes in names are rare.
         Ordering::Greater => {
-            (raw[0] == b'\\' || plain.as_bytes().first() == Some(&raw[0])) && is_spelled(raw, plain)
+            (raw[0] == b'\\' || plain.as_bytes().first() == Some(&raw[0]))
+                && is_escaped_form(raw, plain)
         }
     }
 }
 
 /// Whether `raw` is `plain` written with escapes.
 #[inline(never)]
-fn is_spelled(raw: &[u8], plain: &str) -> bool {
+fn is_escaped_form(raw: &[u8], plain: &str) -> bool {
     let mut both = raw.iter().zip(plain.as_bytes());
     let differs = |(one, other): &(&u8, &u8)| **one == b'\\' || one != other;
     let begins = both.find(differs).is_some_and(|(byte, _)| *byte == b'\\');
@@ -223,7 +224,7 @@ pub(super) fn quote(text: &str) -> Vec<u8> {
 }
 
 /// A text as it is written between the quotes of a JSON string.
-pub(super) fn spelled(text: &str) -> Cow<'_, [u8]> {
+pub(super) fn escaped(text: &str) -> Cow<'_, [u8]> {
     if !text.bytes().any(is_special) {
         return Cow::Borrowed(text.as_bytes());
     }
@@ -287,32 +288,32 @@ pub(super) fn same(one: &[u8], two: &[u8]) -> bool {
 pub(super) fn equals(literal: &[u8], value: &[u8]) -> bool {
     // Literals have the shortest spelling.
     let is_short = || value.first() == Some(&b'"') && value.len() < literal.len();
-    literal == value || !is_short() && may_be_spelled_otherwise(value) && same(literal, value)
+    literal == value || !is_short() && may_be_respelled(value) && same(literal, value)
 }
 
 /// Whether a value may equal a literal with other bytes. Tables escape only what has to be escaped,
 /// so a string without escapes has no other spelling there.
-pub(super) fn may_be_spelled_otherwise(value: &[u8]) -> bool {
+pub(super) fn may_be_respelled(value: &[u8]) -> bool {
     value.first() != Some(&b'"') || memchr::memchr(b'\\', value).is_some()
 }
 
 fn same_at(one: &[u8], two: &[u8], depth: usize) -> bool {
-    let kind = Type::of(one);
+    let kind = JsonType::of(one);
     if one == two {
         return true;
     }
-    if kind != Type::of(two) || depth > 128 {
+    if kind != JsonType::of(two) || depth > 128 {
         return false;
     }
     match kind {
-        Type::Null => true,
-        Type::Boolean => false,
-        Type::String => match (string(one), string(two)) {
+        JsonType::Null => true,
+        JsonType::Boolean => false,
+        JsonType::String => match (string(one), string(two)) {
             (Some(one), Some(two)) => one == two,
             _ => false,
         },
-        Type::Number => same_number(one, two),
-        Type::Array => {
+        JsonType::Number => same_number(one, two),
+        JsonType::Array => {
             let (mut left, mut right) = (items(one), items(two));
             loop {
                 match (left.next(), right.next()) {
@@ -322,7 +323,7 @@ fn same_at(one: &[u8], two: &[u8], depth: usize) -> bool {
                 }
             }
         }
-        Type::Object => {
+        JsonType::Object => {
             let within = |some: &[u8], all: &[u8]| {
                 members(some).all(|(name, value)| {
                     let Some(name) = unescape(name) else {
@@ -346,7 +347,7 @@ fn same_number(one: &[u8], two: &[u8]) -> bool {
 }
 
 /// A whole number in its plain spelling; it may be written `1.0` or `1e0`.
-pub(super) fn whole(number: &[u8]) -> Option<String> {
+pub(super) fn integer(number: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(number).ok()?;
     if let Ok(number) = text.parse::<i64>() {
         return Some(number.to_string());
@@ -359,7 +360,7 @@ pub(super) fn whole(number: &[u8]) -> Option<String> {
 
 /// The member of an object by its name. The last one counts, as it does for most readers.
 pub(super) fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    if Type::of(object) != Type::Object {
+    if JsonType::of(object) != JsonType::Object {
         return None;
     }
     members(object)

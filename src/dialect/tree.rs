@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
-use super::habit::Seal;
-use super::look::{Look, Sketch, index};
-use super::pointer::Place;
-use super::text::{self, Type};
-use crate::jsonrpc::Outline;
+use super::pointer::JsonPointer;
+use super::rewrite_cache::LazyValue;
+use super::text::{self, JsonType};
+use super::value_ref::{IndexedObject, ValueRef, array_index};
+use crate::jsonrpc::MemberIndex;
 
 /// A value of the tree.
 #[derive(Clone, Debug)]
@@ -19,9 +19,9 @@ pub enum Node<'a> {
     /// JSON text that is not parsed.
     Raw(Cow<'a, [u8]>),
     /// The same, of an object whose members are known from the scan.
-    Sketch(Sketch<'a>),
+    Indexed(IndexedObject<'a>),
     /// A value whose reading is noted.
-    Sealed(&'a Seal<'a>),
+    Lazy(&'a LazyValue<'a>),
     /// An opened object: raw names without quotes, and values, in their order.
     Object(Vec<Member<'a>>),
     /// An opened array.
@@ -38,13 +38,13 @@ impl<'a> Node<'a> {
     }
 
     /// A value from JSON text that is owned.
-    pub(super) fn made(text: Vec<u8>) -> Self {
+    pub(super) fn owned(text: Vec<u8>) -> Self {
         Self::Raw(Cow::Owned(text))
     }
 
     /// A string.
     pub(super) fn string(text: &str) -> Self {
-        Self::made(text::quote(text))
+        Self::owned(text::quote(text))
     }
 
     /// An object with these members.
@@ -54,13 +54,13 @@ impl<'a> Node<'a> {
     }
 
     /// The type of the value; `None` when it is absent.
-    pub(super) fn kind(&self) -> Option<Type> {
+    pub(super) fn kind(&self) -> Option<JsonType> {
         match self {
             Self::Absent => None,
-            Self::Raw(text) => Some(Type::of(text)),
-            Self::Sketch(_) | Self::Object(_) => Some(Type::Object),
-            Self::Sealed(seal) => Some(seal.kind()),
-            Self::Array(_) => Some(Type::Array),
+            Self::Raw(text) => Some(JsonType::of(text)),
+            Self::Indexed(_) | Self::Object(_) => Some(JsonType::Object),
+            Self::Lazy(lazy) => Some(lazy.kind()),
+            Self::Array(_) => Some(JsonType::Array),
         }
     }
 
@@ -69,8 +69,8 @@ impl<'a> Node<'a> {
         let opened = match self {
             Self::Raw(Cow::Borrowed(text)) => open(text, Cow::Borrowed),
             Self::Raw(Cow::Owned(text)) => open(text, |part| Cow::Owned(part.to_vec())),
-            Self::Sketch(sketch) => Some(Self::Object(sketch.members())),
-            Self::Sealed(seal) => open(seal.opened(), Cow::Borrowed),
+            Self::Indexed(object) => Some(Self::Object(object.members())),
+            Self::Lazy(lazy) => open(lazy.read(), Cow::Borrowed),
             _ => return,
         };
         if let Some(opened) = opened {
@@ -97,26 +97,26 @@ impl<'a> Node<'a> {
     }
 
     /// The value at a place, without parsing containers.
-    pub(super) fn look(&self, place: &Place) -> Option<Look<'_, 'a>> {
-        Look::Node(self).at(place)
+    pub(super) fn get(&self, place: &JsonPointer) -> Option<ValueRef<'_, 'a>> {
+        ValueRef::Node(self).at(place)
     }
 
     /// The member of an object, without parsing it.
-    pub(super) fn look_at(&self, name: &str) -> Option<Look<'_, 'a>> {
-        match Look::Node(self).child(name)? {
-            Look::Node(Self::Absent) => None,
+    pub(super) fn get_member(&self, name: &str) -> Option<ValueRef<'_, 'a>> {
+        match ValueRef::Node(self).child(name)? {
+            ValueRef::Node(Self::Absent) => None,
             found => Some(found),
         }
     }
 
     /// The text of the string at a place.
-    pub(super) fn text_at(&self, place: &Place) -> Option<String> {
-        let raw = self.look(place)?.json();
+    pub(super) fn text_at(&self, place: &JsonPointer) -> Option<String> {
+        let raw = self.get(place)?.json();
         text::string(&raw).map(Cow::into_owned)
     }
 
     /// The value at a place; containers on the path are parsed.
-    pub(super) fn at(&mut self, names: &[Box<str>]) -> Option<&mut Self> {
+    pub(super) fn get_mut(&mut self, names: &[Box<str>]) -> Option<&mut Self> {
         let Some((name, rest)) = names.split_first() else {
             return (!matches!(self, Self::Absent)).then_some(self);
         };
@@ -126,10 +126,10 @@ impl<'a> Node<'a> {
                 let found = members
                     .iter()
                     .rposition(|(raw, _)| text::same_name(raw, name))?;
-                members[found].1.at(rest)
+                members[found].1.get_mut(rest)
             }
-            Self::Array(items) => items.get_mut(index(name)?)?.at(rest),
-            Self::Absent | Self::Raw(_) | Self::Sketch(_) | Self::Sealed(_) => None,
+            Self::Array(items) => items.get_mut(array_index(name)?)?.get_mut(rest),
+            Self::Absent | Self::Raw(_) | Self::Indexed(_) | Self::Lazy(_) => None,
         }
     }
 
@@ -148,7 +148,7 @@ impl<'a> Node<'a> {
                     .iter()
                     .rposition(|(raw, _)| text::same_name(raw, name))?;
                 let taken = members[found].1.take(rest)?;
-                if members[found].1.is_spent() {
+                if members[found].1.is_empty() {
                     members.remove(found);
                     let is_twin = |(raw, _): &Member<'_>| text::same_name(raw, name);
                     if members[..found].iter().any(is_twin) {
@@ -159,52 +159,52 @@ impl<'a> Node<'a> {
                 Some(taken)
             }
             Self::Array(items) => {
-                let found = index(name)?;
+                let found = array_index(name)?;
                 let taken = items.get_mut(found)?.take(rest)?;
-                if items[found].is_spent() {
+                if items[found].is_empty() {
                     items.remove(found);
                 }
                 Some(taken)
             }
-            Self::Absent | Self::Raw(_) | Self::Sketch(_) | Self::Sealed(_) => None,
+            Self::Absent | Self::Raw(_) | Self::Indexed(_) | Self::Lazy(_) => None,
         }
     }
 
     /// Whether a take has left nothing here. A container that was empty before is raw and stays.
-    fn is_spent(&self) -> bool {
+    fn is_empty(&self) -> bool {
         match self {
             Self::Absent => true,
             Self::Object(members) => members.is_empty(),
             Self::Array(items) => items.is_empty(),
-            Self::Raw(_) | Self::Sketch(_) | Self::Sealed(_) => false,
+            Self::Raw(_) | Self::Indexed(_) | Self::Lazy(_) => false,
         }
     }
 
     /// Puts a value at a place. Containers on the path are created where there is nothing or
     /// `null`; a name `0` or `-` makes an array. A scalar on the path is not overwritten.
     pub(super) fn put(&mut self, names: &[Box<str>], value: Self) -> Result<(), usize> {
-        self.put_spelled(names, value, |name| {
-            Cow::Owned(text::spelled(name).into_owned())
+        self.put_escaped(names, value, |name| {
+            Cow::Owned(text::escaped(name).into_owned())
         })
     }
 
     /// The same for the names of a table, which need not be copied.
-    pub(super) fn put_at(&mut self, names: &'a [Box<str>], value: Self) -> Result<(), usize> {
-        self.put_spelled(names, value, text::spelled)
+    pub(super) fn put_borrowed(&mut self, names: &'a [Box<str>], value: Self) -> Result<(), usize> {
+        self.put_escaped(names, value, text::escaped)
     }
 
-    fn put_spelled<'n>(
+    fn put_escaped<'n>(
         &mut self,
         names: &'n [Box<str>],
         value: Self,
-        spelled: fn(&'n str) -> Cow<'a, [u8]>,
+        escaped: fn(&'n str) -> Cow<'a, [u8]>,
     ) -> Result<(), usize> {
         let Some((name, rest)) = names.split_first() else {
             *self = value;
             return Ok(());
         };
         self.open();
-        if matches!(self.kind(), None | Some(Type::Null)) {
+        if matches!(self.kind(), None | Some(JsonType::Null)) {
             *self = match &**name {
                 "0" | "-" => Self::Array(Vec::new()),
                 _ => Self::Object(Vec::new()),
@@ -219,33 +219,33 @@ impl<'a> Node<'a> {
                 if let Some(found) = found {
                     return members[found]
                         .1
-                        .put_spelled(rest, value, spelled)
+                        .put_escaped(rest, value, escaped)
                         .map_err(deeper);
                 }
                 let mut fresh = Self::Absent;
-                fresh.put_spelled(rest, value, spelled).map_err(deeper)?;
-                members.push((spelled(name), fresh));
+                fresh.put_escaped(rest, value, escaped).map_err(deeper)?;
+                members.push((escaped(name), fresh));
                 Ok(())
             }
             Self::Array(items) => {
                 let at = if &**name == "-" {
                     items.len()
                 } else {
-                    index(name).ok_or(0_usize)?
+                    array_index(name).ok_or(0_usize)?
                 };
                 let length = items.len();
                 match items.get_mut(at) {
-                    Some(item) => item.put_spelled(rest, value, spelled).map_err(deeper),
+                    Some(item) => item.put_escaped(rest, value, escaped).map_err(deeper),
                     None if at == length => {
                         let mut fresh = Self::Absent;
-                        fresh.put_spelled(rest, value, spelled).map_err(deeper)?;
+                        fresh.put_escaped(rest, value, escaped).map_err(deeper)?;
                         items.push(fresh);
                         Ok(())
                     }
                     None => Err(0),
                 }
             }
-            Self::Absent | Self::Raw(_) | Self::Sketch(_) | Self::Sealed(_) => Err(0),
+            Self::Absent | Self::Raw(_) | Self::Indexed(_) | Self::Lazy(_) => Err(0),
         }
     }
 
@@ -254,8 +254,8 @@ impl<'a> Node<'a> {
         match self {
             Self::Absent => out.extend_from_slice(b"null"),
             Self::Raw(text) => out.extend_from_slice(text),
-            Self::Sketch(sketch) => sketch.write(out),
-            Self::Sealed(seal) => seal.write(out),
+            Self::Indexed(object) => object.write(out),
+            Self::Lazy(lazy) => lazy.write(out),
             Self::Object(members) => {
                 out.push(b'{');
                 let mut first = true;
@@ -288,9 +288,9 @@ impl<'a> Node<'a> {
     }
 
     /// Writes an opened body, and its member index; `false` when the index is not complete.
-    pub(super) fn write_body(&self, out: &mut Vec<u8>, outline: &mut Outline) -> bool {
+    pub(super) fn write_body(&self, out: &mut Vec<u8>, index: &mut MemberIndex) -> bool {
         match self {
-            Self::Object(members) => write_members(members, out, outline, false),
+            Self::Object(members) => write_members(members, out, index, false),
             _ => {
                 self.write(out);
                 false
@@ -302,8 +302,8 @@ impl<'a> Node<'a> {
     pub(super) fn json(&self) -> Cow<'_, [u8]> {
         match self {
             Self::Raw(text) => return Cow::Borrowed(text),
-            Self::Sketch(sketch) => return Cow::Borrowed(sketch.text()),
-            Self::Sealed(seal) => return Cow::Borrowed(seal.opened()),
+            Self::Indexed(object) => return Cow::Borrowed(object.text()),
+            Self::Lazy(lazy) => return Cow::Borrowed(lazy.read()),
             _ => {}
         }
         let mut out = Vec::new();
@@ -312,8 +312,8 @@ impl<'a> Node<'a> {
     }
 
     /// A copy that outlives the frame.
-    pub(super) fn keep(&self) -> Node<'static> {
-        Node::made(self.json().into_owned())
+    pub(super) fn to_static(&self) -> Node<'static> {
+        Node::owned(self.json().into_owned())
     }
 }
 
@@ -321,7 +321,7 @@ impl<'a> Node<'a> {
 fn write_members(
     members: &[Member<'_>],
     out: &mut Vec<u8>,
-    outline: &mut Outline,
+    index: &mut MemberIndex,
     inner: bool,
 ) -> bool {
     let mut whole = true;
@@ -339,18 +339,18 @@ fn write_members(
         let at = out.len();
         out.extend_from_slice(name);
         out.extend_from_slice(b"\":");
-        let mark = outline.begin(at, out.len(), inner);
+        let mark = index.push(at, out.len(), inner);
         whole &= !name.contains(&b'\\');
         whole &= match value {
-            Node::Object(members) if !inner => write_members(members, out, outline, true),
-            Node::Sketch(sketch) if !inner => sketch.write_member(out, outline),
+            Node::Object(members) if !inner => write_members(members, out, index, true),
+            Node::Indexed(object) if !inner => object.write_member(out, index),
             value => {
                 value.write(out);
-                inner || value.kind() != Some(Type::Object)
+                inner || value.kind() != Some(JsonType::Object)
             }
         };
         match mark {
-            Some(mark) => outline.end(mark, out.len()),
+            Some(mark) => index.set_end(mark, out.len()),
             None => whole = false,
         }
     }
@@ -359,13 +359,13 @@ fn write_members(
 }
 
 fn open<'a, 't>(text: &'t [u8], part: impl Fn(&'t [u8]) -> Cow<'a, [u8]>) -> Option<Node<'a>> {
-    match Type::of(text) {
-        Type::Object => Some(Node::Object(
+    match JsonType::of(text) {
+        JsonType::Object => Some(Node::Object(
             text::members(text)
                 .map(|(name, value)| (part(name), Node::Raw(part(value))))
                 .collect(),
         )),
-        Type::Array => Some(Node::Array(
+        JsonType::Array => Some(Node::Array(
             text::items(text)
                 .map(|value| Node::Raw(part(value)))
                 .collect(),

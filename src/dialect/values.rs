@@ -36,7 +36,7 @@ impl<'a> Rewriter<'a, '_> {
         self.changed = true;
         if let (Way::Read, false, Some(place)) = (self.way, exact, parked) {
             // If it cannot be parked it is only lost on the way back.
-            let _ = scope.put_at(place, value);
+            let _ = scope.put_borrowed(place, value);
         }
         Node::raw(&literal.0)
     }

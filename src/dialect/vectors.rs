@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 
 use super::library::Library;
-use super::outcome::Outcome;
 use super::table::{Example, Rule, Selector, Table, Way, nearest};
-use super::translate::Translator;
-use crate::jsonrpc::{Frame, Limits, Shape, Side, scan};
+use super::translation::Translation;
+use super::translator::Translator;
+use crate::jsonrpc::{Frame, Limits, Scanned, Side, scan};
 
 /// The keys of a vector that are run, or are comments.
 const KEYS: [&str; 16] = [
@@ -67,7 +67,7 @@ pub struct Vector {
 
 /// The result of a vector in one way.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct VectorResult {
     /// The vector's name.
     pub name: String,
     /// `read` or `write`.
@@ -76,7 +76,7 @@ pub struct Report {
     pub fault: Option<String>,
 }
 
-impl Report {
+impl VectorResult {
     /// A vector that cannot be run.
     #[must_use]
     pub fn failed(name: &str, fault: String) -> Self {
@@ -154,10 +154,10 @@ impl Vector {
                 .ok_or_else(|| format!("`{key}` is missing"))
         };
         text("direction")?;
-        known(&value, &[&KEYS[..], &OUTSIDE[..]].concat())?;
+        check_keys(&value, &[&KEYS[..], &OUTSIDE[..]].concat())?;
         let context = value["context"].as_array();
         for line in context.into_iter().flatten() {
-            known(line, &CONTEXT).map_err(|what| format!("in its context, {what}"))?;
+            check_keys(line, &CONTEXT).map_err(|what| format!("in its context, {what}"))?;
         }
         Ok(Self {
             name: text("name")?,
@@ -175,7 +175,7 @@ impl Vector {
 
     /// Runs it in all ways it states.
     #[must_use]
-    pub fn run(&self, library: &Library) -> Vec<Report> {
+    pub fn run(&self, library: &Library) -> Vec<VectorResult> {
         let both = self.value["roundtrip"] == json!(true);
         let flow = self.value["flow"].as_str().unwrap_or("d2c");
         let ways: &[Way] = match (both, flow) {
@@ -184,7 +184,7 @@ impl Vector {
             _ => &[Way::Read],
         };
         ways.iter()
-            .map(|way| Report {
+            .map(|way| VectorResult {
                 name: self.name.clone(),
                 way: way.name(),
                 fault: self.run_way(library, *way).err(),
@@ -214,18 +214,18 @@ impl Vector {
                 run.adopt(other);
                 continue;
             }
-            run.say(from, own)?;
+            run.send(from, own)?;
         }
         let (own, expected) = run.columns(sender, &self.value);
         if let Some((dialect, canonical)) = &self.assumed {
             let id = Frame::from(own.to_string());
-            if let Shape::One(at) = scan(&id, &Limits::default()) {
+            if let Scanned::Message(at) = scan(&id, &Limits::default()) {
                 let id = at.id(&id).to_owned();
                 run.translator
                     .assume(sender.other(), &id, dialect, canonical);
             }
         }
-        let (outcome, frame) = run.say(sender, own)?;
+        let (outcome, frame) = run.send(sender, own)?;
         let reached = if way == Way::Read {
             "canonical"
         } else {
@@ -245,7 +245,7 @@ impl Vector {
         let free_ids = self.value.get("ids").is_some();
         let got: Vec<Value> = values(&outcome.frames(&frame))?;
         compare("forwarded", &got, &wanted, free_ids)?;
-        let replies: Vec<Value> = values(&outcome.back)?;
+        let replies: Vec<Value> = values(&outcome.replies)?;
         compare(
             "answered",
             &replies,
@@ -275,7 +275,7 @@ impl Run {
         }
     }
 
-    fn say(&mut self, from: Side, message: &Value) -> Result<(Outcome, Frame), String> {
+    fn send(&mut self, from: Side, message: &Value) -> Result<(Translation, Frame), String> {
         let mut message = message.clone();
         if message.get("method").is_none()
             && let Some(own) = self.ids.get(&message["id"].to_string())
@@ -283,7 +283,7 @@ impl Run {
             message["id"] = own.clone();
         }
         let frame = Frame::from(message.to_string());
-        let Shape::One(at) = scan(&frame, &Limits::default()) else {
+        let Scanned::Message(at) = scan(&frame, &Limits::default()) else {
             return Err(format!("this is no message: {message}"));
         };
         let outcome = if from == self.translator.peer {
@@ -291,7 +291,7 @@ impl Run {
         } else {
             self.translator.write(&frame, &at)
         };
-        for frame in outcome.frames(&frame).iter().chain(&outcome.back) {
+        for frame in outcome.frames(&frame).iter().chain(&outcome.replies) {
             let value: Value =
                 serde_json::from_slice(frame.as_bytes()).map_err(|e| e.to_string())?;
             if value.get("method").is_some()
@@ -318,7 +318,7 @@ impl Run {
 }
 
 /// Checks that an object has only known keys and words: a mistyped one would be ignored.
-fn known(object: &Value, keys: &[&str]) -> Result<(), String> {
+fn check_keys(object: &Value, keys: &[&str]) -> Result<(), String> {
     for (key, value) in object.as_object().into_iter().flatten() {
         if !keys.contains(&key.as_str()) {
             return Err(match nearest(key, keys) {

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::{Frame, Id, Outline};
+use super::{Frame, Id, MemberIndex};
 
 /// A range of bytes inside a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,13 +47,13 @@ pub enum IdAt {
 ///
 /// Everything in them, the method and some of the members, is the same in all of these messages.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Stem {
+pub struct Prefix {
     /// A number that no other prefix has; 0 when there is no prefix, or the method is not in it.
     pub number: u64,
     /// Its length, in bytes.
     pub bytes: u32,
     /// How many members of the index have their names in it.
-    pub marks: u8,
+    pub members: u8,
 }
 
 impl Kind {
@@ -65,13 +65,13 @@ impl Kind {
 }
 
 /// All are equal, so that comparing envelopes ignores their prefixes.
-impl PartialEq for Stem {
+impl PartialEq for Prefix {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Stem {}
+impl Eq for Prefix {}
 
 /// Where the parts of one message are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,13 +85,13 @@ pub struct Envelope {
     /// The value of `params`, `result` or `error`; `None` when `params` is left out.
     pub body: Option<Span>,
     /// Where the members of the body are, when it is an object with few of them.
-    pub outline: Option<Outline>,
+    pub index: Option<MemberIndex>,
     /// Whether there is a member `jsonrpc`.
     pub jsonrpc: bool,
     /// Whether there are members that JSON-RPC does not define.
-    pub strangers: bool,
+    pub unknown_members: bool,
     /// The prefix it shares with other messages.
-    pub stem: Stem,
+    pub prefix: Prefix,
 }
 
 impl Span {
@@ -110,10 +110,10 @@ impl Span {
     }
 
     /// The span for a text in which the value at `place` is `len` bytes long.
-    pub(super) const fn stretched(self, place: Self, len: u32) -> Self {
+    pub(super) const fn resized(self, place: Self, len: u32) -> Self {
         Self {
-            start: stretched(self.start, place, len),
-            end: stretched(self.end, place, len),
+            start: resized(self.start, place, len),
+            end: resized(self.end, place, len),
         }
     }
 
@@ -173,14 +173,14 @@ impl Envelope {
     }
 
     /// Whether all indexed members have their names in the message's prefix.
-    pub(crate) fn ends_in_stem(&self) -> bool {
-        let outline = self.outline.as_ref();
-        self.stem.number != 0 && outline.is_some_and(|outline| outline.marks() == self.stem.marks)
+    pub(crate) fn ends_in_prefix(&self) -> bool {
+        let index = self.index.as_ref();
+        self.prefix.number != 0 && index.is_some_and(|index| index.count() == self.prefix.members)
     }
 
     /// The envelope for a text in which the value at `place` is `len` bytes long.
-    pub(crate) fn stretched(&self, place: Span, len: u32) -> Self {
-        let moved = |span: Span| span.stretched(place, len);
+    pub(crate) fn resized(&self, place: Span, len: u32) -> Self {
+        let moved = |span: Span| span.resized(place, len);
         Self {
             id: match self.id {
                 IdAt::Number(span) => IdAt::Number(moved(span)),
@@ -189,7 +189,7 @@ impl Envelope {
             },
             method: self.method.map(moved),
             body: self.body.map(moved),
-            outline: self.outline.map(|outline| outline.stretched(place, len)),
+            index: self.index.map(|index| index.resized(place, len)),
             ..*self
         }
     }
@@ -216,7 +216,7 @@ impl IdAt {
 
 /// Where the byte `at` moves to when the value at `place` becomes `len` bytes long. It must not be
 /// inside of it.
-pub(super) const fn stretched(at: u32, place: Span, len: u32) -> u32 {
+pub(super) const fn resized(at: u32, place: Span, len: u32) -> u32 {
     if at < place.end {
         at
     } else {

@@ -25,7 +25,7 @@ impl Frame {
     }
 
     /// Marks it as valid UTF-8, so that it is not checked again.
-    pub(super) const fn proved(&mut self) {
+    pub(super) const fn mark_text(&mut self) {
         self.is_text = true;
     }
 

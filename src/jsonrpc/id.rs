@@ -75,11 +75,11 @@ impl Id<'_> {
     /// The spelling that all spellings of the same id share: a string without unnecessary escapes.
     /// Numbers, and strings with a lone surrogate, are returned as they are spelled.
     #[must_use]
-    pub fn plain(&self) -> Cow<'_, [u8]> {
+    pub fn canonical(&self) -> Cow<'_, [u8]> {
         match self {
             Self::String(text) if memchr::memchr(b'\\', text).is_some() => {
                 serde_json::from_slice::<String>(text)
-                    .and_then(|said| serde_json::to_vec(&said))
+                    .and_then(|decoded| serde_json::to_vec(&decoded))
                     .map_or(Cow::Borrowed(*text), Cow::Owned)
             }
             _ => Cow::Borrowed(self.json()),
@@ -117,7 +117,7 @@ impl PartialEq for Id<'_> {
         match (self, other) {
             (Self::Absent, Self::Absent) | (Self::Null, Self::Null) => true,
             (Self::Number(one), Self::Number(other)) => one == other,
-            (Self::String(_), Self::String(_)) => self.plain() == other.plain(),
+            (Self::String(_), Self::String(_)) => self.canonical() == other.canonical(),
             _ => false,
         }
     }
@@ -128,7 +128,7 @@ impl Eq for Id<'_> {}
 impl Hash for Id<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         std::mem::discriminant(self).hash(state);
-        self.plain().hash(state);
+        self.canonical().hash(state);
     }
 }
 

@@ -7,8 +7,8 @@
 use super::Limits;
 use super::key::Key;
 use super::levels::{DEEPEST, Levels};
-use super::plain::Plain;
-use super::stop::Stop;
+use super::read_error::ReadError;
+use super::string_scan::StringScan;
 
 /// The bytes that form a whole escape together with a backslash before them.
 const ESCAPES: [bool; 256] = {
@@ -31,15 +31,15 @@ pub(super) struct Reader<'a> {
     pub(super) at: usize,
     /// How deeply containers may be nested.
     nesting: usize,
-    plain: Plain,
+    strings: StringScan,
     /// Where the reading began; everything before is known to be UTF-8.
-    began: usize,
+    start: usize,
 }
 
 /// A position of the reader inside a container, with a value next. It depends only on what was read
 /// before, so a text that begins with the same bytes can be read from here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Checkpoint {
     /// Where that value begins.
     pub(super) at: usize,
     outer: usize,
@@ -50,7 +50,7 @@ pub(super) struct Place {
 }
 
 /// Receives the members of an object while it is read, down to some level; its own are on level 1.
-pub(super) trait Ear {
+pub(super) trait Visitor {
     /// The deepest level it receives.
     const LEVELS: usize;
 
@@ -62,19 +62,19 @@ pub(super) trait Ear {
 
     /// Whether it wants the checkpoint before the value that begins at `at`.
     #[inline(always)]
-    fn asks_for_place(&self, at: usize) -> bool {
+    fn wants_checkpoint(&self, at: usize) -> bool {
         let _ = at;
         false
     }
 
     /// Receives that checkpoint.
-    fn place(&mut self, place: Place) {
-        let _ = place;
+    fn checkpoint(&mut self, checkpoint: Checkpoint) {
+        let _ = checkpoint;
     }
 }
 
 /// Ignores all members.
-impl Ear for () {
+impl Visitor for () {
     const LEVELS: usize = 0;
 
     fn key(&mut self, _: usize, _: Key<'_>, _: usize, _: usize) {}
@@ -95,16 +95,16 @@ impl<'a> Reader<'a> {
             text,
             at: 0,
             nesting: nesting.min(DEEPEST),
-            plain: Plain::new(),
-            began: 0,
+            strings: StringScan::new(),
+            start: 0,
         }
     }
 
     /// Starts at a checkpoint, in a text that begins like one that was read to its end.
-    pub(super) fn at_place(text: &'a [u8], nesting: usize, place: &Place) -> Self {
+    pub(super) fn resume(text: &'a [u8], nesting: usize, from: &Checkpoint) -> Self {
         Self {
-            at: place.at,
-            began: place.at,
+            at: from.at,
+            start: from.at,
             ..Self::new(text, nesting)
         }
     }
@@ -117,16 +117,16 @@ impl<'a> Reader<'a> {
 
     /// Skips white space and returns the byte after it.
     #[inline(always)]
-    pub(super) fn space(&mut self) -> u8 {
+    pub(super) fn skip_space(&mut self) -> u8 {
         // Mostly there is none.
         match self.peek() {
             byte @ b'!'.. => byte,
-            _ => self.wide_space(),
+            _ => self.skip_space_slow(),
         }
     }
 
     #[inline(never)]
-    fn wide_space(&mut self) -> u8 {
+    fn skip_space_slow(&mut self) -> u8 {
         while matches!(self.peek(), b' ' | b'\n' | b'\r' | b'\t') {
             self.at += 1;
         }
@@ -134,52 +134,53 @@ impl<'a> Reader<'a> {
     }
 
     /// One value with white space around it, and nothing else.
-    pub(super) fn document(&mut self) -> Result<(), Stop> {
-        self.space();
+    pub(super) fn document(&mut self) -> Result<(), ReadError> {
+        self.skip_space();
         self.value(0, &mut ())?;
         self.end()
     }
 
     /// White space and the end of the text.
-    pub(super) fn end(&mut self) -> Result<(), Stop> {
-        self.space();
+    pub(super) fn end(&mut self) -> Result<(), ReadError> {
+        self.skip_space();
         if self.at == self.text.len() {
             Ok(())
         } else {
-            Err(Stop::End)
+            Err(ReadError::End)
         }
     }
 
     /// Whether the text is UTF-8, once it was read to its end: outside of strings all valid JSON is
     /// ASCII, and for strings it is known whether they are.
     pub(super) fn is_utf8(&self) -> bool {
-        !self.plain.is_foreign() || simdutf8::basic::from_utf8(&self.text[self.began..]).is_ok()
+        !self.strings.has_non_ascii()
+            || simdutf8::basic::from_utf8(&self.text[self.start..]).is_ok()
     }
 
     /// The level below `depth`, if the limit allows it.
     #[inline]
-    pub(super) fn deeper(&self, depth: usize) -> Result<usize, Stop> {
+    pub(super) fn deeper(&self, depth: usize) -> Result<usize, ReadError> {
         if depth < self.nesting {
             Ok(depth + 1)
         } else {
-            Err(Stop::Deep)
+            Err(ReadError::Deep)
         }
     }
 
     /// A member's name, its colon, and the white space up to the value.
     #[inline(always)]
-    pub(super) fn key(&mut self) -> Result<Key<'a>, Stop> {
+    pub(super) fn key(&mut self) -> Result<Key<'a>, ReadError> {
         if self.peek() != b'"' {
-            return Err(Stop::Key);
+            return Err(ReadError::Key);
         }
         let start = self.at + 1;
         let escaped = self.string()?;
         let raw = &self.text[start..self.at - 1];
-        if self.space() != b':' {
-            return Err(Stop::Colon);
+        if self.skip_space() != b':' {
+            return Err(ReadError::Colon);
         }
         self.at += 1;
-        self.space();
+        self.skip_space();
         Ok(Key::new(raw, escaped))
     }
 
@@ -187,32 +188,40 @@ impl<'a> Reader<'a> {
     ///
     /// When it is an object, `visitor` receives its members.
     #[inline]
-    pub(super) fn value<E: Ear>(&mut self, outer: usize, ear: &mut E) -> Result<(), Stop> {
+    pub(super) fn value<E: Visitor>(
+        &mut self,
+        outer: usize,
+        visitor: &mut E,
+    ) -> Result<(), ReadError> {
         match self.peek() {
-            b'{' | b'[' => self.container(outer, ear),
+            b'{' | b'[' => self.container(outer, visitor),
             _ => self.scalar(),
         }
     }
 
     /// The rest of the outermost container around the checkpoint.
-    pub(super) fn rest<E: Ear>(&mut self, place: &Place, ear: &mut E) -> Result<(), Stop> {
-        self.walk(*place, ear)
+    pub(super) fn rest<E: Visitor>(
+        &mut self,
+        from: &Checkpoint,
+        visitor: &mut E,
+    ) -> Result<(), ReadError> {
+        self.walk(*from, visitor)
     }
 
-    fn container<E: Ear>(&mut self, outer: usize, ear: &mut E) -> Result<(), Stop> {
-        let start = Place {
+    fn container<E: Visitor>(&mut self, outer: usize, visitor: &mut E) -> Result<(), ReadError> {
+        let start = Checkpoint {
             at: self.at,
             outer,
             depth: outer,
             in_object: false,
             levels: 0,
         };
-        self.walk(start, ear)
+        self.walk(start, visitor)
     }
 
     #[inline(always)]
-    fn walk<E: Ear>(&mut self, from: Place, ear: &mut E) -> Result<(), Stop> {
-        let Place {
+    fn walk<E: Visitor>(&mut self, from: Checkpoint, visitor: &mut E) -> Result<(), ReadError> {
+        let Checkpoint {
             outer,
             mut depth,
             mut in_object,
@@ -222,8 +231,8 @@ impl<'a> Reader<'a> {
         levels.0[0] = from.levels;
         loop {
             // A value starts here.
-            if depth < 64 && ear.asks_for_place(self.at) {
-                ear.place(Place {
+            if depth < 64 && visitor.wants_checkpoint(self.at) {
+                visitor.checkpoint(Checkpoint {
                     at: self.at,
                     outer,
                     depth,
@@ -239,7 +248,7 @@ impl<'a> Reader<'a> {
                     levels.set(depth, in_object);
                     self.at += 1;
                     // `{` and `}`, `[` and `]` are two apart in ASCII.
-                    if self.space() == open + 2 {
+                    if self.skip_space() == open + 2 {
                         self.at += 1;
                         depth -= 1;
                         in_object = levels.get(depth);
@@ -254,12 +263,12 @@ impl<'a> Reader<'a> {
                     return Ok(());
                 }
                 if in_object && depth - outer <= E::LEVELS {
-                    ear.ended(depth - outer, self.at);
+                    visitor.ended(depth - outer, self.at);
                 }
-                match (self.space(), in_object) {
+                match (self.skip_space(), in_object) {
                     (b',', _) => {
                         self.at += 1;
-                        self.space();
+                        self.skip_space();
                         ended = false;
                     }
                     (b'}', true) | (b']', false) => {
@@ -267,42 +276,42 @@ impl<'a> Reader<'a> {
                         depth -= 1;
                         in_object = levels.get(depth);
                     }
-                    (_, true) => return Err(Stop::CommaOrBrace),
-                    (_, false) => return Err(Stop::CommaOrBracket),
+                    (_, true) => return Err(ReadError::CommaOrBrace),
+                    (_, false) => return Err(ReadError::CommaOrBracket),
                 }
             }
             if in_object {
                 let name = self.at + 1;
                 let key = self.key()?;
                 if depth - outer <= E::LEVELS {
-                    ear.key(depth - outer, key, name, self.at);
+                    visitor.key(depth - outer, key, name, self.at);
                 }
             }
         }
     }
 
     #[inline(always)]
-    fn scalar(&mut self) -> Result<(), Stop> {
+    fn scalar(&mut self) -> Result<(), ReadError> {
         match self.peek() {
             b'"' => self.string().map(|_| ()),
             b'-' | b'0'..=b'9' => self.number(),
-            b't' => self.word(b"true"),
-            b'f' => self.word(b"false"),
-            b'n' => self.word(b"null"),
-            _ => Err(Stop::Value),
+            b't' => self.literal(b"true"),
+            b'f' => self.literal(b"false"),
+            b'n' => self.literal(b"null"),
+            _ => Err(ReadError::Value),
         }
     }
 
-    fn word(&mut self, word: &[u8]) -> Result<(), Stop> {
+    fn literal(&mut self, word: &[u8]) -> Result<(), ReadError> {
         if self.text[self.at..].starts_with(word) {
             self.at += word.len();
             Ok(())
         } else {
-            Err(Stop::Value)
+            Err(ReadError::Value)
         }
     }
 
-    fn number(&mut self) -> Result<(), Stop> {
+    fn number(&mut self) -> Result<(), ReadError> {
         if self.peek() == b'-' {
             self.at += 1;
         }
@@ -326,7 +335,7 @@ impl<'a> Reader<'a> {
     }
 
     /// One digit or more.
-    fn digits(&mut self) -> Result<(), Stop> {
+    fn digits(&mut self) -> Result<(), ReadError> {
         let start = self.at;
         while self.peek().is_ascii_digit() {
             self.at += 1;
@@ -334,14 +343,14 @@ impl<'a> Reader<'a> {
         if self.at > start {
             Ok(())
         } else {
-            Err(Stop::Digit)
+            Err(ReadError::Digit)
         }
     }
 
     /// A string from its opening quote; returns whether it has escapes.
     #[inline(always)]
-    fn string(&mut self) -> Result<bool, Stop> {
-        self.at = self.plain.end(self.text, self.at + 1);
+    fn string(&mut self) -> Result<bool, ReadError> {
+        self.at = self.strings.end(self.text, self.at + 1);
         if self.text.get(self.at) == Some(&b'"') {
             self.at += 1;
             return Ok(false);
@@ -351,7 +360,7 @@ impl<'a> Reader<'a> {
 
     /// The rest of a string, from its first special byte.
     #[inline(never)]
-    fn string_with_escapes(&mut self) -> Result<(), Stop> {
+    fn string_with_escapes(&mut self) -> Result<(), ReadError> {
         let text = self.text;
         let mut at = self.at;
         loop {
@@ -373,26 +382,26 @@ impl<'a> Reader<'a> {
                             self.at += 1;
                             Ok(())
                         }
-                        Some(_) => Err(Stop::NoControl),
-                        None => Err(Stop::Quote),
+                        Some(_) => Err(ReadError::NoControl),
+                        None => Err(ReadError::Quote),
                     };
                 }
             }
-            at = self.plain.end(text, at);
+            at = self.strings.end(text, at);
         }
     }
 
     /// What follows a backslash that is not one of the short escapes: `u` and four digits. Lone
     /// surrogates are accepted: encoders that split a text write them, and RFC 8259, section 8.2,
     /// allows them.
-    fn escaped_code(&mut self) -> Result<(), Stop> {
+    fn escaped_code(&mut self) -> Result<(), ReadError> {
         if self.peek() != b'u' {
-            return Err(Stop::Escape);
+            return Err(ReadError::Escape);
         }
         self.at += 1;
         for _ in 0..4 {
             if !self.peek().is_ascii_hexdigit() {
-                return Err(Stop::HexDigit);
+                return Err(ReadError::HexDigit);
             }
             self.at += 1;
         }

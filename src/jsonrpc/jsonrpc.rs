@@ -32,7 +32,7 @@ impl Member {
     /// The member whose name and colon `text` begins with, when they are spelled in the usual way,
     /// and their length. Comparing is quicker than searching for the closing quote.
     #[inline(always)]
-    pub(super) fn at_hand(text: &[u8]) -> Option<(Self, usize)> {
+    pub(super) fn next(text: &[u8]) -> Option<(Self, usize)> {
         match text.get(1)? {
             b'm' if text.starts_with(b"\"method\":") => Some((Self::Method, 9)),
             b'p' if text.starts_with(b"\"params\":") => Some((Self::Params, 9)),

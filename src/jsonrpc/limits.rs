@@ -34,7 +34,7 @@ pub struct Limits {
     /// Requests of one side that may await their answer. Beyond it: error −32053.
     pub in_flight: usize,
     /// Over-long messages of one link. At it: the link is closed.
-    pub offences: usize,
+    pub oversized_messages: usize,
     /// Consecutive lines from an agent that are not JSON. At it: the agent is stopped, error
     /// −32051. Also, answers of one side that match no request. At it: that side is treated so, or
     /// its link closed.
@@ -48,12 +48,12 @@ pub struct Limits {
     /// it. After it: the connection counts as lost.
     pub silence: Duration,
     /// Sockets of one address that have not authenticated. Beyond it: closed.
-    pub strangers: usize,
+    pub unauthenticated_sockets: usize,
     /// Wrong tokens of one address a minute. Beyond it: 429 for wrong ones.
     pub failures: usize,
     /// Client connections, and so agents, of one principal at a time, except the relay's own user.
     /// Beyond it: error −32053 to the first request, and closed.
-    pub of_principal: usize,
+    pub per_principal: usize,
     /// Agents started for one principal a minute, except the relay's own user. Beyond it: as above.
     pub spawns: usize,
     /// Time between two looks whether what let a client in is still good. When it is not: closed
@@ -68,7 +68,7 @@ pub struct Limits {
     /// Requests at a time on one HTTP/2 socket, open streams included. Beyond it: refused.
     pub http_requests: usize,
     /// Streams an HTTP client may hold open for unknown sessions. Beyond it: 404.
-    pub http_strangers: usize,
+    pub http_unknown_sessions: usize,
     /// Bytes that may wait to be sent on an HTTP client's streams. At it: the agent is not read.
     pub http_waiting: usize,
     /// Bytes that an HTTP client's streams keep, to send them again after a reconnect. Beyond it:
@@ -114,14 +114,14 @@ pub struct Limits {
     pub drain_min: Duration,
     /// Time for what is still in transit at the end: in the pipes of an exited agent that other
     /// processes hold open, and from a network client that has not seen our end of stream yet.
-    pub last_words: Duration,
+    pub close_grace: Duration,
     /// Time an idle agent is kept for a client whose connection broke. After it: stopped.
-    pub return_grace: Duration,
+    pub reconnect_grace: Duration,
     /// Time a working agent is kept for such a client. After it: stopped.
-    pub return_turn: Duration,
+    pub reconnect_turn: Duration,
     /// Bytes of a conversation that are kept for a client that may reconnect. Beyond it: what the
     /// client has seen is dropped, and an agent without a connected client is not read.
-    pub kept_for_return: usize,
+    pub reconnect_bytes: usize,
     /// Bytes of an agent's stderr that are kept; older text is dropped.
     pub stderr_kept: usize,
 }
@@ -139,21 +139,21 @@ impl Default for Limits {
             queue_frames: 1024,
             queue_bytes: 256 << 10,
             in_flight: 1 << 14,
-            offences: 3,
+            oversized_messages: 3,
             strays: 100,
             connections: 1024,
             handshake: Duration::from_secs(10),
             silence: Duration::from_secs(25),
-            strangers: 16,
+            unauthenticated_sockets: 16,
             failures: 5,
-            of_principal: 64,
+            per_principal: 64,
             spawns: 10,
             recheck: Duration::from_secs(60),
             client_messages: 1 << 30,
             client_bytes: 1 << 30,
             http_sockets: 8192,
             http_requests: 128,
-            http_strangers: 64,
+            http_unknown_sessions: 64,
             http_waiting: 4 << 20,
             http_replay: 4 << 20,
             http_bodies: 256 << 20,
@@ -172,10 +172,10 @@ impl Default for Limits {
             drain: Duration::from_secs(25),
             // A relay for one editor need not wait for load balancers.
             drain_min: Duration::ZERO,
-            last_words: Duration::from_millis(500),
-            return_grace: Duration::from_secs(600),
-            return_turn: Duration::from_secs(86_400),
-            kept_for_return: 8 << 20,
+            close_grace: Duration::from_millis(500),
+            reconnect_grace: Duration::from_secs(600),
+            reconnect_turn: Duration::from_secs(86_400),
+            reconnect_bytes: 8 << 20,
             stderr_kept: 64 << 10,
         }
     }

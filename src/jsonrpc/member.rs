@@ -13,12 +13,12 @@ use super::{Envelope, Frame};
 #[must_use]
 pub fn named_session<'a>(frame: &'a Frame, at: &Envelope) -> Option<Cow<'a, str>> {
     const NAME: &str = "sessionId";
-    let Some(outline) = &at.outline else {
+    let Some(index) = &at.index else {
         return member_text(at.body(frame)?, NAME);
     };
     let text = frame.as_bytes();
-    let mut members = outline.members();
-    let session = members.find(|member| member.is_called(NAME, text))?;
+    let mut members = index.members();
+    let session = members.find(|member| member.has_name(NAME, text))?;
     text_of(session.value.of(text))
 }
 
@@ -26,19 +26,19 @@ pub fn named_session<'a>(frame: &'a Frame, at: &Envelope) -> Option<Cow<'a, str>
 /// or has no such member. `object` is valid JSON, as `scan` has found.
 #[must_use]
 pub fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    member_place(object, name).map(|place| &object[place])
+    member_range(object, name).map(|place| &object[place])
 }
 
 /// Where that value is.
 #[must_use]
-pub fn member_place(object: &[u8], name: &str) -> Option<Range<usize>> {
+pub fn member_range(object: &[u8], name: &str) -> Option<Range<usize>> {
     let mut reader = Reader::new(object, usize::MAX);
-    reader.space();
+    reader.skip_space();
     if reader.peek() != b'{' {
         return None;
     }
     reader.at += 1;
-    reader.space();
+    reader.skip_space();
     while reader.peek() == b'"' {
         let key = reader.key().ok()?;
         let start = reader.at;
@@ -46,12 +46,12 @@ pub fn member_place(object: &[u8], name: &str) -> Option<Range<usize>> {
         if key.name(&mut [0; 16]) == Some(name.as_bytes()) {
             return Some(start..reader.at);
         }
-        reader.space();
+        reader.skip_space();
         if reader.peek() != b',' {
             return None;
         }
         reader.at += 1;
-        reader.space();
+        reader.skip_space();
     }
     None
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::{Envelope, Exit, Fault, Flaw, Frame, Id, Kind, Role};
+use super::{Envelope, Exit, Frame, FrameError, FrameFault, Id, Kind, Role};
 
 /// Not JSON (JSON-RPC 2.0, section 5.1).
 pub const PARSE_ERROR: i32 = -32700;
@@ -55,7 +55,7 @@ pub struct Reason {
     /// `error.message`: a clause for a person.
     pub message: Cow<'static, str>,
     /// `data.relay.source`: where it failed.
-    pub source: Source,
+    pub source: ErrorSource,
     /// `data.relay.reason`: one word for programs.
     pub reason: &'static str,
     /// `data.relay.delivered`: whether the other side has received the request.
@@ -76,7 +76,7 @@ pub struct Reason {
 
 /// Where a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum ErrorSource {
     /// At the relay itself.
     Relay,
     /// At the client, or on the way there.
@@ -113,7 +113,7 @@ impl Reason {
         Self {
             code,
             message: message.into(),
-            source: Source::Relay,
+            source: ErrorSource::Relay,
             reason: name(code),
             delivered: Delivered::No,
             retryable: false,
@@ -127,7 +127,7 @@ impl Reason {
 
     /// Sets where it failed.
     #[must_use]
-    pub fn at(self, source: Source) -> Self {
+    pub fn at(self, source: ErrorSource) -> Self {
         Self { source, ..self }
     }
 
@@ -164,39 +164,39 @@ impl Reason {
 
     /// The reason for a message with this fault.
     #[must_use]
-    pub fn of_fault(fault: &Fault) -> Self {
+    pub fn of_fault(fault: &FrameFault) -> Self {
         let code = match fault {
-            Fault::Malformed { .. } | Fault::BadHeader { .. } => PARSE_ERROR,
-            Fault::TooLong { .. } => TOO_LARGE,
-            Fault::TooDeep { .. } | Fault::Duplicate { .. } | Fault::NotAMessage { .. } => {
-                INVALID_REQUEST
-            }
+            FrameFault::Malformed { .. } | FrameFault::BadHeader { .. } => PARSE_ERROR,
+            FrameFault::TooLong { .. } => TOO_LARGE,
+            FrameFault::TooDeep { .. }
+            | FrameFault::Duplicate { .. }
+            | FrameFault::NotAMessage { .. } => INVALID_REQUEST,
         };
         Self::new(code, fault.to_string())
     }
 
     fn data(&self) -> Value {
         let mut relay = Map::new();
-        let mut say = |name: &str, value: Value| relay.insert(name.to_owned(), value);
-        say("source", self.source.name().into());
-        say("reason", self.reason.into());
-        say("delivered", self.delivered.name().into());
-        say("retryable", self.retryable.into());
+        let mut set = |name: &str, value: Value| relay.insert(name.to_owned(), value);
+        set("source", self.source.name().into());
+        set("reason", self.reason.into());
+        set("delivered", self.delivered.name().into());
+        set("retryable", self.retryable.into());
         if let Some(after) = self.retry_after {
             let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-            say("retryAfterMs", millis.into());
+            set("retryAfterMs", millis.into());
         }
         if let Some(exit) = self.exit {
-            say("exit", exit_value(exit));
+            set("exit", exit_value(exit));
         }
         if let Some(tail) = &self.stderr_tail {
-            say("stderrTail", (**tail).into());
+            set("stderrTail", (**tail).into());
         }
         if let Some(tail) = &self.stdout_tail {
-            say("stdoutTail", (**tail).into());
+            set("stdoutTail", (**tail).into());
         }
         if let Some(rule) = &self.rule {
-            say("rule", (**rule).into());
+            set("rule", (**rule).into());
         }
         json!({ "relay": relay })
     }
@@ -235,15 +235,15 @@ pub fn error(id: Id<'_>, reason: &Reason) -> Frame {
 /// answer: that id belongs to the other side, and the sender may have a request of its own under
 /// it.
 #[must_use]
-pub fn flaw(flaw: &Flaw) -> Frame {
+pub fn frame_error(cause: &FrameError) -> Frame {
     let nameless = matches!(
-        flaw.fault,
-        Fault::Malformed { .. } | Fault::BadHeader { .. }
-    ) || flaw.role == Some(Role::Answer);
-    let id = if nameless { Id::Null } else { flaw.id.as_id() };
+        cause.fault,
+        FrameFault::Malformed { .. } | FrameFault::BadHeader { .. }
+    ) || cause.role == Some(Role::Answer);
+    let id = if nameless { Id::Null } else { cause.id.as_id() };
     let reason = Reason {
-        message: flaw.to_string().into(),
-        ..Reason::of_fault(&flaw.fault)
+        message: cause.to_string().into(),
+        ..Reason::of_fault(&cause.fault)
     };
     error(id, &reason)
 }
@@ -301,13 +301,13 @@ pub fn read_notice(frame: &Frame, at: &Envelope) -> Option<Notice> {
     let tail = params.get("stderrTail").and_then(Value::as_str);
     Some(Notice {
         exit,
-        stderr_tail: tame(tail.unwrap_or_default()),
+        stderr_tail: sanitize(tail.unwrap_or_default()),
     })
 }
 
 /// At most the last [`TAIL`] bytes of the stderr that another machine reports, without control
 /// characters: errors and logs show it.
-fn tame(tail: &str) -> String {
+fn sanitize(tail: &str) -> String {
     let mut start = tail.len().saturating_sub(TAIL);
     while !tail.is_char_boundary(start) {
         start += 1;
@@ -322,7 +322,7 @@ fn tame(tail: &str) -> String {
     tail[start..].chars().map(shown).collect()
 }
 
-impl Source {
+impl ErrorSource {
     /// The word used in messages.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -3,89 +3,99 @@
 //! Every message passes here once, so it costs no allocation unless the message is refused. Refused
 //! is text that is not JSON, too deep, ambiguous (a member of the envelope twice) or not JSON-RPC.
 
+use super::field_set::{FieldSet, Found};
 use super::json::Reader;
 use super::jsonrpc::Member;
-use super::outline::{Bookmark, Draw, Outline};
-use super::seen::{Found, Seen};
-use super::stop::Stop;
-use super::{Envelope, Fault, Flaw, Frame, IdBuf, Kind, Limits, Role, Span, Stem};
+use super::member_index::{IndexCheckpoint, Indexer, MemberIndex};
+use super::read_error::ReadError;
+use super::{Envelope, Frame, FrameError, FrameFault, IdBuf, Kind, Limits, Prefix, Role, Span};
 
 /// What a frame is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum Scanned {
     /// One message.
-    One(Envelope),
+    Message(Envelope),
     /// A JSON-RPC batch: an array. It is never forwarded.
     Batch,
     /// Not a message that can be passed on.
-    Bad(Flaw),
+    Invalid(FrameError),
 }
 
 /// A position in a message's body from which others that begin with the same bytes can be read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Begun {
+pub(super) struct ResumePoint {
     /// The members read before the body.
-    seen: Seen,
+    fields: FieldSet,
     /// The body's index; the part behind the position is rebuilt for each message.
-    outline: Outline,
+    index: MemberIndex,
     /// Which member the body is, and where it starts.
     member: Member,
     start: usize,
-    mark: Bookmark,
+    checkpoint: IndexCheckpoint,
     /// Identifies the prefix.
     number: u64,
 }
 
 /// What is recorded about bodies.
 #[derive(Debug)]
-struct Marks<'o> {
-    outline: &'o mut Outline,
+struct BodyScan<'o> {
+    index: &'o mut MemberIndex,
     /// Up to which byte the next message may be the same.
     reach: usize,
-    begun: Option<Begun>,
+    resume: Option<ResumePoint>,
 }
 
 /// The depth of a message's own members.
-const OUTERMOST: usize = 1;
+const TOP_LEVEL: usize = 1;
 
 /// How nearly every message begins.
-const USUAL: &[u8] = b"{\"jsonrpc\":\"2.0\",";
+const USUAL_START: &[u8] = b"{\"jsonrpc\":\"2.0\",";
 
 /// Finds the envelope of `frame` by JSON-RPC 2.0, and tolerates what peers really send: `jsonrpc`
 /// may be missing, an answer may carry both `result` and `error` if one of them is null, and an
 /// answer may lack its id (the conversation cannot match it, but can report it).
 #[must_use]
-pub fn scan(frame: &Frame, limits: &Limits) -> Shape {
+pub fn scan(frame: &Frame, limits: &Limits) -> Scanned {
     scan_text(frame.as_bytes(), limits)
 }
 
 /// [`scan`] for a text that is not a [`Frame`].
 #[must_use]
-pub fn scan_text(text: &[u8], limits: &Limits) -> Shape {
-    scan_marking(text, limits, &mut Marks::on(&mut Outline::default()))
+pub fn scan_text(text: &[u8], limits: &Limits) -> Scanned {
+    scan_with(
+        text,
+        limits,
+        &mut BodyScan::new(&mut MemberIndex::default()),
+    )
 }
 
 /// [`scan_text`], which for a message also returns the last position up to `reach` from which
 /// another can be read.
-pub(super) fn scan_begun(text: &[u8], limits: &Limits, reach: usize) -> (Shape, Option<Begun>) {
-    let mut outline = Outline::default();
-    let mut marks = Marks {
+pub(super) fn scan_resumable(
+    text: &[u8],
+    limits: &Limits,
+    reach: usize,
+) -> (Scanned, Option<ResumePoint>) {
+    let mut index = MemberIndex::default();
+    let mut state = BodyScan {
         reach,
-        ..Marks::on(&mut outline)
+        ..BodyScan::new(&mut index)
     };
-    let shape = scan_marking(text, limits, &mut marks);
-    let begun = marks.begun.filter(|_| matches!(shape, Shape::One(_)));
+    let shape = scan_with(text, limits, &mut state);
+    let begun = state
+        .resume
+        .filter(|_| matches!(shape, Scanned::Message(_)));
     (shape, begun)
 }
 
 /// [`scan_text`] for a text that begins like the one that `from` was found in, up to its position,
 /// under the same limits.
-pub(super) fn scan_rest(text: &[u8], limits: &Limits, begun: &mut Begun) -> Shape {
-    let mut seen = begun.seen;
-    match read_rest(text, &mut seen, limits, begun) {
+pub(super) fn scan_resumed(text: &[u8], limits: &Limits, from: &mut ResumePoint) -> Scanned {
+    let mut fields = from.fields;
+    match read_resumed(text, &mut fields, limits, from) {
         Some((kind, body)) => {
-            let stem = begun.stem();
-            Shape::One(seen.envelope(kind, body, &begun.outline, stem))
+            let prefix = from.prefix();
+            Scanned::Message(fields.envelope(kind, body, &from.index, prefix))
         }
         // Reading from the beginning finds the fault.
         None => scan_text(text, limits),
@@ -93,19 +103,19 @@ pub(super) fn scan_rest(text: &[u8], limits: &Limits, begun: &mut Begun) -> Shap
 }
 
 #[inline(always)]
-fn scan_marking(text: &[u8], limits: &Limits, marks: &mut Marks<'_>) -> Shape {
-    let mut seen = Seen::default();
-    let (fault, at) = match read(text, &mut seen, limits, marks) {
+fn scan_with(text: &[u8], limits: &Limits, state: &mut BodyScan<'_>) -> Scanned {
+    let mut fields = FieldSet::default();
+    let (fault, at) = match read(text, &mut fields, limits, state) {
         Ok(Found::Message(kind, body)) => {
-            return Shape::One(seen.envelope(kind, body, marks.outline, Stem::default()));
+            return Scanned::Message(fields.envelope(kind, body, state.index, Prefix::default()));
         }
-        Ok(Found::Batch) => return Shape::Batch,
-        Err(flaw) => flaw,
+        Ok(Found::Batch) => return Scanned::Batch,
+        Err(error) => error,
     };
-    Shape::Bad(Flaw {
+    Scanned::Invalid(FrameError {
         at,
-        id: seen.id.of(text).to_owned(),
-        role: seen.role_despite(&fault),
+        id: fields.id.of(text).to_owned(),
+        role: fields.role_of_invalid(&fault),
         fault,
         json_like: json_like(text),
     })
@@ -114,13 +124,17 @@ fn scan_marking(text: &[u8], limits: &Limits, marks: &mut Marks<'_>) -> Shape {
 /// Reads the id and the role from the first bytes of a message, when the rest is not available.
 #[must_use]
 pub fn scan_head(prefix: &[u8], limits: &Limits) -> (IdBuf, Option<Role>) {
-    let mut seen = Seen::default();
+    let mut fields = FieldSet::default();
     let mut reader = Reader::new(prefix, limits.nesting);
-    if reader.space() == b'{' {
+    if reader.skip_space() == b'{' {
         // It always stops, because this is only the beginning of a text.
-        let _ = seen.object(&mut reader, limits, &mut Marks::on(&mut Outline::default()));
+        let _ = fields.object(
+            &mut reader,
+            limits,
+            &mut BodyScan::new(&mut MemberIndex::default()),
+        );
     }
-    (seen.id.of(prefix).to_owned(), seen.role())
+    (fields.id.of(prefix).to_owned(), fields.role())
 }
 
 /// Whether the first byte that is not white space opens an object or an array.
@@ -131,28 +145,28 @@ pub(super) fn json_like(text: &[u8]) -> bool {
 
 fn read(
     text: &[u8],
-    seen: &mut Seen,
+    fields: &mut FieldSet,
     limits: &Limits,
-    marks: &mut Marks<'_>,
-) -> Result<Found, (Fault, usize)> {
+    state: &mut BodyScan<'_>,
+) -> Result<Found, (FrameFault, usize)> {
     if u32::try_from(text.len()).is_err() {
         let limit = u32::MAX as usize;
-        return Err((Fault::TooLong { limit }, limit));
+        return Err((FrameFault::TooLong { limit }, limit));
     }
     let mut reader = Reader::new(text, limits.nesting);
-    let first = reader.space();
+    let first = reader.skip_space();
     let end = match first {
-        b'{' => seen.object(&mut reader, limits, marks),
+        b'{' => fields.object(&mut reader, limits, state),
         _ => reader.document(),
     };
     if end.is_err() || !reader.is_utf8() {
-        return Err(flaw(text, seen, limits));
+        return Err(find_fault(text, fields, limits));
     }
     match first {
-        b'{' => seen.message(text),
+        b'{' => fields.message(text),
         b'[' => Ok(Found::Batch),
         _ => Err((
-            Fault::NotAMessage {
+            FrameFault::NotAMessage {
                 why: "it is not an object",
             },
             0,
@@ -160,15 +174,15 @@ fn read(
     }
 }
 
-fn read_rest(
+fn read_resumed(
     text: &[u8],
-    seen: &mut Seen,
+    fields: &mut FieldSet,
     limits: &Limits,
-    begun: &mut Begun,
+    from: &mut ResumePoint,
 ) -> Option<(Kind, Option<Span>)> {
-    let mut reader = Reader::at_place(text, limits.nesting, &begun.mark.place);
-    seen.rest(&mut reader, begun, limits).ok()?;
-    match seen.message(text) {
+    let mut reader = Reader::resume(text, limits.nesting, &from.checkpoint.point);
+    fields.rest(&mut reader, from, limits).ok()?;
+    match fields.message(text) {
         Ok(Found::Message(kind, body)) if reader.is_utf8() => Some((kind, body)),
         _ => None,
     }
@@ -176,12 +190,16 @@ fn read_rest(
 
 /// The first fault of a text that is not JSON or not UTF-8. It reads the text again.
 #[cold]
-fn flaw(text: &[u8], seen: &mut Seen, limits: &Limits) -> (Fault, usize) {
-    *seen = Seen::default();
+fn find_fault(text: &[u8], fields: &mut FieldSet, limits: &Limits) -> (FrameFault, usize) {
+    *fields = FieldSet::default();
     let valid = std::str::from_utf8(text).map_or_else(|e| e.valid_up_to(), str::len);
     let mut reader = Reader::new(&text[..valid], limits.nesting);
-    let end = match reader.space() {
-        b'{' => seen.object(&mut reader, limits, &mut Marks::on(&mut Outline::default())),
+    let end = match reader.skip_space() {
+        b'{' => fields.object(
+            &mut reader,
+            limits,
+            &mut BodyScan::new(&mut MemberIndex::default()),
+        ),
         // A text that is not an object is only read once it is known to be UTF-8.
         _ if valid < text.len() => Ok(()),
         _ => reader.document(),
@@ -192,84 +210,84 @@ fn flaw(text: &[u8], seen: &mut Seen, limits: &Limits) -> (Fault, usize) {
         }
         _ => {
             let expected = "valid UTF-8";
-            (Fault::Malformed { expected }, valid)
+            (FrameFault::Malformed { expected }, valid)
         }
     }
 }
 
-impl<'o> Marks<'o> {
-    const fn on(outline: &'o mut Outline) -> Self {
+impl<'o> BodyScan<'o> {
+    const fn new(index: &'o mut MemberIndex) -> Self {
         Self {
-            outline,
+            index,
             reach: 0,
-            begun: None,
+            resume: None,
         }
     }
 }
 
-impl Begun {
+impl ResumePoint {
     /// How many bytes another text has to share.
-    pub(super) const fn shared(&self) -> usize {
-        self.mark.place.at
+    pub(super) const fn prefix_len(&self) -> usize {
+        self.checkpoint.point.at
     }
 
-    pub(super) const fn numbered(self, number: u64) -> Self {
+    pub(super) const fn with_number(self, number: u64) -> Self {
         Self { number, ..self }
     }
 
     /// The public description of it.
-    fn stem(&self) -> Stem {
-        if self.seen.method.is_none() {
-            return Stem::default();
+    fn prefix(&self) -> Prefix {
+        if self.fields.method.is_none() {
+            return Prefix::default();
         }
-        Stem {
+        Prefix {
             number: self.number,
-            bytes: Span::new(self.shared(), self.shared()).start,
-            marks: self.mark.count,
+            bytes: Span::new(self.prefix_len(), self.prefix_len()).start,
+            members: self.checkpoint.count,
         }
     }
 }
 
 /// Reading, member by member.
-impl Seen {
+impl FieldSet {
     /// Reads the message, from its opening brace to the end of the text.
     fn object(
         &mut self,
         reader: &mut Reader<'_>,
         limits: &Limits,
-        marks: &mut Marks<'_>,
-    ) -> Result<(), Stop> {
+        state: &mut BodyScan<'_>,
+    ) -> Result<(), ReadError> {
         reader.deeper(0)?;
-        if reader.text[reader.at..].starts_with(USUAL) {
-            reader.at += USUAL.len();
+        if reader.text[reader.at..].starts_with(USUAL_START) {
+            reader.at += USUAL_START.len();
             self.names = Member::Jsonrpc.bit();
-            reader.space();
+            reader.skip_space();
         } else {
             reader.at += 1;
-            if reader.space() == b'}' {
+            if reader.skip_space() == b'}' {
                 reader.at += 1;
                 return reader.end();
             }
         }
-        self.members(reader, limits, marks)
+        self.members(reader, limits, state)
     }
 
     /// Reads the message from the middle of its body on.
     fn rest(
         &mut self,
         reader: &mut Reader<'_>,
-        begun: &mut Begun,
+        from: &mut ResumePoint,
         limits: &Limits,
-    ) -> Result<(), Stop> {
-        let mut draw = Draw::taken_up(&mut begun.outline, &begun.mark);
-        reader.rest(&begun.mark.place, &mut draw)?;
-        let (whole, sessions) = (draw.whole, draw.sessions);
-        self.drawn(begun.start, whole, sessions);
-        self.take(begun.member, reader.text, begun.start, reader.at, limits);
+    ) -> Result<(), ReadError> {
+        let mut indexer = Indexer::resume(&mut from.index, &from.checkpoint);
+        reader.rest(&from.checkpoint.point, &mut indexer)?;
+        let (whole, sessions) = (indexer.complete, indexer.session_ids);
+        self.end_body(from.start, whole, sessions);
+        self.set_value(from.member, reader.text, from.start, reader.at, limits);
         if was_last(reader)? {
             reader.end()
         } else {
-            self.members(reader, limits, &mut Marks::on(&mut begun.outline))
+            self.members(reader, limits, &mut BodyScan::new(&mut from.index))
         }
     }
 
@@ -279,30 +297,30 @@ impl Seen {
         &mut self,
         reader: &mut Reader<'_>,
         limits: &Limits,
-        marks: &mut Marks<'_>,
-    ) -> Result<(), Stop> {
+        state: &mut BodyScan<'_>,
+    ) -> Result<(), ReadError> {
         loop {
             let name_at = reader.at;
-            let member = match Member::at_hand(&reader.text[reader.at..]) {
+            let member = match Member::next(&reader.text[reader.at..]) {
                 Some((member, length)) => {
                     reader.at += length;
-                    reader.space();
+                    reader.skip_space();
                     Some(member)
                 }
                 None => Member::of(reader.key()?),
             };
-            let new = member.is_some_and(|member| self.name(member, name_at));
+            let new = member.is_some_and(|member| self.add(member, name_at));
             let start = reader.at;
-            self.strangers |= member.is_none();
+            self.unknown |= member.is_none();
             match member {
                 Some(member @ (Member::Params | Member::Result)) if reader.peek() == b'{' => {
-                    self.body(member, reader, marks)?;
+                    self.body(member, reader, state)?;
                 }
-                _ => reader.value(OUTERMOST, &mut ())?,
+                _ => reader.value(TOP_LEVEL, &mut ())?,
             }
             // A number at the very end may be truncated.
             if let Some(member) = member.filter(|_| new && reader.at < reader.text.len()) {
-                self.take(member, reader.text, start, reader.at, limits);
+                self.set_value(member, reader.text, start, reader.at, limits);
             }
             if was_last(reader)? {
                 return reader.end();
@@ -315,38 +333,41 @@ impl Seen {
         &mut self,
         member: Member,
         reader: &mut Reader<'_>,
-        marks: &mut Marks<'_>,
-    ) -> Result<(), Stop> {
-        let (start, outlined) = (reader.at, self.outlined);
-        let mut draw = Draw::new(marks.outline).marking(marks.reach);
-        reader.value(OUTERMOST, &mut draw)?;
-        let (whole, sessions, mark) = (draw.whole, draw.sessions, draw.mark);
-        self.drawn(start, whole, sessions);
-        marks.begun = mark.filter(|_| self.fault.is_none()).map(|mark| Begun {
-            seen: self.before_body(outlined),
-            outline: *marks.outline,
-            member,
-            start,
-            mark,
-            number: 0,
-        });
+        state: &mut BodyScan<'_>,
+    ) -> Result<(), ReadError> {
+        let (start, outlined) = (reader.at, self.indexed_body);
+        let mut indexer = Indexer::new(state.index).until(state.reach);
+        reader.value(TOP_LEVEL, &mut indexer)?;
+        let (whole, sessions, checkpoint) =
+            (indexer.complete, indexer.session_ids, indexer.checkpoint);
+        self.end_body(start, whole, sessions);
+        state.resume = checkpoint
+            .filter(|_| self.fault.is_none())
+            .map(|checkpoint| ResumePoint {
+                fields: self.before_body(outlined),
+                index: *state.index,
+                member,
+                start,
+                checkpoint,
+                number: 0,
+            });
         Ok(())
     }
 }
 
 /// Skips what follows a member; returns whether it was the last.
 #[inline]
-fn was_last(reader: &mut Reader<'_>) -> Result<bool, Stop> {
-    match reader.space() {
+fn was_last(reader: &mut Reader<'_>) -> Result<bool, ReadError> {
+    match reader.skip_space() {
         b',' => {
             reader.at += 1;
-            reader.space();
+            reader.skip_space();
             Ok(false)
         }
         b'}' => {
             reader.at += 1;
             Ok(true)
         }
-        _ => Err(Stop::CommaOrBrace),
+        _ => Err(ReadError::CommaOrBrace),
     }
 }

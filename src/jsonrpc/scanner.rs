@@ -7,25 +7,25 @@
 
 use std::sync::Arc;
 
-use super::scan::{Begun, scan_begun, scan_rest, scan_text};
-use super::{Frame, Limits, Shape};
+use super::scan::{ResumePoint, scan_resumable, scan_resumed, scan_text};
+use super::{Frame, Limits, Scanned};
 
 /// Bytes of a message that are compared with the next one at most.
-const REACH: usize = 512;
+const MAX_SHARED: usize = 512;
 
 /// Shortest prefix that is worth sharing, in bytes.
-const WORTH: usize = 64;
+const MIN_SHARED: usize = 64;
 
 /// A link with fewer messages than this keeps no memory, because most never stream.
-const PATIENCE: u32 = 8;
+const WARM_UP: u32 = 8;
 
 /// Every so many messages one is read whole, to learn the current prefix.
-const ANEW: u32 = 64;
+const RELEARN_EVERY: u32 = 64;
 
 /// After so many messages in a row without a shared prefix, only every `RETRY_EVERY`th is compared:
 /// peers that take turns never repeat themselves.
-const FRUITLESS: u8 = 4;
-const SELDOM: u32 = 8;
+const MAX_MISSES: u8 = 4;
+const RETRY_EVERY: u32 = 8;
 
 /// The scanner of one side's messages.
 #[derive(Debug)]
@@ -33,20 +33,20 @@ pub struct Scanner {
     limits: Arc<Limits>,
     scanned: u32,
     /// Messages in a row that were stored without use.
-    fruitless: u8,
+    misses: u8,
     /// How many prefixes were found.
-    stems: u64,
-    memory: Option<Box<Memory>>,
+    prefixes: u64,
+    last: Option<Box<LastMessage>>,
 }
 
 /// The message that was stored last.
 #[derive(Debug)]
-struct Memory {
+struct LastMessage {
     /// Its first bytes.
-    text: [u8; REACH],
+    text: [u8; MAX_SHARED],
     length: usize,
     /// Where reading can start for messages that begin like it.
-    begun: Option<Begun>,
+    resume: Option<ResumePoint>,
 }
 
 impl Scanner {
@@ -56,34 +56,34 @@ impl Scanner {
         Self {
             limits,
             scanned: 0,
-            fruitless: 0,
-            stems: 0,
-            memory: None,
+            misses: 0,
+            prefixes: 0,
+            last: None,
         }
     }
 
     /// What [`scan`](super::scan()) finds. A message is marked as valid UTF-8.
     #[inline]
-    pub fn scan(&mut self, frame: &mut Frame) -> Shape {
-        let shape = self.find(frame);
-        if matches!(shape, Shape::One(_)) {
-            frame.proved();
+    pub fn scan(&mut self, frame: &mut Frame) -> Scanned {
+        let shape = self.classify(frame);
+        if matches!(shape, Scanned::Message(_)) {
+            frame.mark_text();
         }
         shape
     }
 
     #[inline(always)]
-    fn find(&mut self, frame: &Frame) -> Shape {
+    fn classify(&mut self, frame: &Frame) -> Scanned {
         let text = frame.as_bytes();
         self.scanned = self.scanned.wrapping_add(1);
-        if let Some(memory) = &mut self.memory
-            && !self.scanned.is_multiple_of(ANEW)
-            && let Some(begun) = memory.known(text)
+        if let Some(memory) = &mut self.last
+            && !self.scanned.is_multiple_of(RELEARN_EVERY)
+            && let Some(begun) = memory.resume_point(text)
         {
-            return scan_rest(text, &self.limits, begun);
+            return scan_resumed(text, &self.limits, begun);
         }
-        let early = self.memory.is_none() && self.scanned < PATIENCE;
-        let vain = self.fruitless >= FRUITLESS && !self.scanned.is_multiple_of(SELDOM);
+        let early = self.last.is_none() && self.scanned < WARM_UP;
+        let vain = self.misses >= MAX_MISSES && !self.scanned.is_multiple_of(RETRY_EVERY);
         if early || vain {
             return scan_text(text, &self.limits);
         }
@@ -92,45 +92,45 @@ impl Scanner {
 
     /// Reads a message whole, and compares it with the stored one.
     #[inline(never)]
-    fn learn(&mut self, text: &[u8]) -> Shape {
-        let memory = self.memory.get_or_insert_with(Memory::nothing);
-        let alike = memory.alike(text);
-        let reach = if alike < WORTH { 0 } else { alike };
-        let (shape, begun) = scan_begun(text, &self.limits, reach);
-        self.stems += 1;
-        let number = self.stems;
-        let worthy = begun.filter(|begun| begun.shared() >= WORTH);
-        memory.begun = worthy.map(|begun| begun.numbered(number));
-        self.fruitless = match memory.begun {
+    fn learn(&mut self, text: &[u8]) -> Scanned {
+        let memory = self.last.get_or_insert_with(LastMessage::empty);
+        let alike = memory.common_len(text);
+        let reach = if alike < MIN_SHARED { 0 } else { alike };
+        let (shape, begun) = scan_resumable(text, &self.limits, reach);
+        self.prefixes += 1;
+        let number = self.prefixes;
+        let worthy = begun.filter(|begun| begun.prefix_len() >= MIN_SHARED);
+        memory.resume = worthy.map(|begun| begun.with_number(number));
+        self.misses = match memory.resume {
             Some(_) => 0,
-            None => self.fruitless.saturating_add(1),
+            None => self.misses.saturating_add(1),
         };
-        memory.length = text.len().min(REACH);
+        memory.length = text.len().min(MAX_SHARED);
         memory.text[..memory.length].copy_from_slice(&text[..memory.length]);
         shape
     }
 }
 
-impl Memory {
-    fn nothing() -> Box<Self> {
+impl LastMessage {
+    fn empty() -> Box<Self> {
         Box::new(Self {
-            text: [0; REACH],
+            text: [0; MAX_SHARED],
             length: 0,
-            begun: None,
+            resume: None,
         })
     }
 
     /// Where `text` can be read from, when it begins like the stored message.
     #[inline]
-    fn known(&mut self, text: &[u8]) -> Option<&mut Begun> {
-        let begun = self.begun.as_mut()?;
-        let shared = begun.shared();
+    fn resume_point(&mut self, text: &[u8]) -> Option<&mut ResumePoint> {
+        let begun = self.resume.as_mut()?;
+        let shared = begun.prefix_len();
         let alike = text.get(..shared)? == &self.text[..shared];
         (alike && u32::try_from(text.len()).is_ok()).then_some(begun)
     }
 
     /// How many bytes of `text` are the same.
-    fn alike(&self, text: &[u8]) -> usize {
+    fn common_len(&self, text: &[u8]) -> usize {
         let known = &self.text[..self.length];
         let same = |(one, other): &(&u8, &u8)| one == other;
         known.iter().zip(text).take_while(same).count()

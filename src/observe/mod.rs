@@ -4,13 +4,13 @@
 //! not wait, fail, or answer. It can report that it is behind, and the relay then reads nothing
 //! more until it has caught up. `conversation::note` defines the notes.
 
-mod journal;
-mod meter;
+mod note_logger;
+mod counts;
 pub mod metrics;
 pub mod recorder;
 pub mod traces;
-mod watch;
+mod observer;
 
-pub use journal::Journal;
-pub use meter::{Counts, Flow, Meter, Tally};
-pub use watch::{Fact, Sight, Tap, Taps};
+pub use counts::{Counts, MessageCounter, RuleCount, Traffic};
+pub use note_logger::NoteLogger;
+pub use observer::{Event, Observer, Observers, Stat};

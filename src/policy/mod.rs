@@ -22,16 +22,16 @@
 //!
 //! *`..` is refused in paths to files.* Where it leads depends on links, and no agent needs it.
 
-mod crossing;
-mod map;
-mod masks;
+mod decision;
+mod path_map;
+mod capabilities;
 mod path;
-mod places;
+mod path_fields;
 mod roots;
 mod rules;
 
-pub use crossing::{Border, Crossing};
-pub use map::{Map, Pair};
-pub use places::Places;
+pub use decision::{Decision, MessagePolicy};
+pub use path_fields::PathFields;
+pub use path_map::{FolderPair, PathMap};
 pub use roots::Disk;
-pub use rules::{Pattern, Rules};
+pub use rules::{MethodPattern, PolicyRules};

@@ -21,7 +21,7 @@ pub(super) struct Path<'a> {
     /// first is `\\server`.
     pub(super) names: Vec<Name<'a>>,
     /// It ends with a separator.
-    pub(super) open: bool,
+    pub(super) trailing_separator: bool,
     form: Form<'a>,
 }
 
@@ -89,7 +89,7 @@ impl<'a> Path<'a> {
         Some(Self {
             style,
             names,
-            open: text.ends_with(separates),
+            trailing_separator: text.ends_with(separates),
             form: Form::Plain,
         })
     }
@@ -120,7 +120,7 @@ impl<'a> Path<'a> {
         Some(Self {
             style,
             names,
-            open: path.ends_with('/'),
+            trailing_separator: path.ends_with('/'),
             form: Form::Uri { tail },
         })
     }
@@ -137,7 +137,7 @@ impl<'a> Path<'a> {
     }
 
     /// Whether its `..` lead above its first `depth` names.
-    pub(super) fn climbs_out_of(&self, depth: usize) -> bool {
+    pub(super) fn escapes(&self, depth: usize) -> bool {
         let mut level = 0_usize;
         for name in &self.names[depth..] {
             level = match &*name.plain {
@@ -153,7 +153,7 @@ impl<'a> Path<'a> {
 
     /// The same path with `to` in the place of its first `depth` names, in the original form;
     /// `None` where one of its names is not valid there.
-    pub(super) fn moved(&self, depth: usize, to: &Path<'_>) -> Option<String> {
+    pub(super) fn relocated(&self, depth: usize, to: &Path<'_>) -> Option<String> {
         let rest = &self.names[depth..];
         if to.style == Style::Windows && rest.iter().any(|name| !is_windows_name(&name.plain)) {
             return None;
@@ -172,7 +172,7 @@ impl<'a> Path<'a> {
             }
             text.push_str(name.raw);
         }
-        if self.open && !text.ends_with(separator) {
+        if self.trailing_separator && !text.ends_with(separator) {
             text.push(separator);
         }
         if let Form::Uri { tail } = self.form {

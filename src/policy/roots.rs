@@ -21,7 +21,7 @@ pub trait Disk: fmt::Debug + Send {
 
 /// The folders of all sessions.
 #[derive(Debug)]
-pub(super) struct Roots {
+pub(super) struct SessionRoots {
     disk: Box<dyn Disk>,
     /// For all sessions.
     common: Vec<PathBuf>,
@@ -29,36 +29,36 @@ pub(super) struct Roots {
     /// The sessions in the order they came in.
     order: VecDeque<String>,
     /// Session requests that were not answered yet.
-    asked: HashMap<IdBuf, Vec<String>>,
+    pending: HashMap<IdBuf, Vec<String>>,
 }
 
-impl Roots {
+impl SessionRoots {
     pub(super) fn new(disk: Box<dyn Disk>, common: Vec<PathBuf>) -> Self {
         Self {
             disk,
             common,
             sessions: HashMap::new(),
             order: VecDeque::new(),
-            asked: HashMap::new(),
+            pending: HashMap::new(),
         }
     }
 
     /// Records a request for a session.
-    pub(super) fn ask(&mut self, id: IdBuf, folders: Vec<String>) {
-        if self.asked.len() < SESSIONS {
-            self.asked.insert(id, folders);
+    pub(super) fn add_pending(&mut self, id: IdBuf, folders: Vec<String>) {
+        if self.pending.len() < SESSIONS {
+            self.pending.insert(id, folders);
         }
     }
 
     /// Records the answer to such a request, with the session if it has one.
-    pub(super) fn answer(&mut self, id: &IdBuf, session: Option<String>) {
-        if let (Some(folders), Some(session)) = (self.asked.remove(id), session) {
-            self.give(session, folders);
+    pub(super) fn answer_pending(&mut self, id: &IdBuf, session: Option<String>) {
+        if let (Some(folders), Some(session)) = (self.pending.remove(id), session) {
+            self.set(session, folders);
         }
     }
 
     /// Sets the folders of a session.
-    pub(super) fn give(&mut self, session: String, folders: Vec<String>) {
+    pub(super) fn set(&mut self, session: String, folders: Vec<String>) {
         if self.sessions.insert(session.clone(), folders).is_none() {
             self.order.push_back(session);
         }
@@ -73,7 +73,7 @@ impl Roots {
     ///
     /// # Errors
     /// The reason if not.
-    pub(super) fn judge(&self, session: &str, path: &str) -> Result<(), String> {
+    pub(super) fn check(&self, session: &str, path: &str) -> Result<(), String> {
         let path = Path::new(path);
         if !path.is_absolute() || path.as_os_str().as_encoded_bytes().contains(&0) {
             return Err("the path is not absolute".to_owned());
@@ -82,7 +82,7 @@ impl Roots {
             return Err("the path has `..` in it".to_owned());
         }
         let target = self
-            .leads_to(path)
+            .target(path)
             .ok_or("the path leads through a broken link")?;
         let own = self.sessions.get(session).into_iter().flatten();
         let own = own.filter_map(|root| self.resolve(Path::new(root)));
@@ -101,19 +101,19 @@ impl Roots {
     }
 
     /// The target of a path; what does not exist yet is appended to what does.
-    fn leads_to(&self, path: &Path) -> Option<PathBuf> {
-        let mut there = path;
+    fn target(&self, path: &Path) -> Option<PathBuf> {
+        let mut existing = path;
         let mut rest = Vec::new();
         loop {
-            if let Some(mut target) = self.disk.resolve(there) {
+            if let Some(mut target) = self.disk.resolve(existing) {
                 target.extend(rest.iter().rev());
                 return Some(target);
             }
-            if self.disk.exists(there) {
+            if self.disk.exists(existing) {
                 return None;
             }
-            rest.push(there.file_name()?);
-            there = there.parent()?;
+            rest.push(existing.file_name()?);
+            existing = existing.parent()?;
         }
     }
 }

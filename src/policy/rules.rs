@@ -16,25 +16,25 @@ const REQUESTS: [&str; 4] = [
 
 /// The rules for an agent's calls.
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
+pub struct PolicyRules {
     /// The agent is remote: it may not run commands, and only access the session's files.
     pub guarded: bool,
     /// Methods that are allowed.
-    pub allow: Vec<Pattern>,
+    pub allow: Vec<MethodPattern>,
     /// Methods that are denied, even if they are allowed too.
-    pub deny: Vec<Pattern>,
+    pub deny: Vec<MethodPattern>,
     /// Folders it may access besides the session's.
     pub roots: Vec<PathBuf>,
 }
 
 /// Methods by name (`fs/write_text_file`) or by prefix (`terminal/*`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern {
+pub struct MethodPattern {
     text: String,
     whole: bool,
 }
 
-impl Rules {
+impl PolicyRules {
     /// Whether they allow everything.
     pub(super) fn is_open(&self) -> bool {
         !self.guarded && self.deny.is_empty()
@@ -45,8 +45,8 @@ impl Rules {
     ///
     /// # Errors
     /// The reason if not, with what to do about it.
-    pub(super) fn judge(&self, method: &str, asks: bool) -> Result<(), String> {
-        let named = |list: &[Pattern]| list.iter().any(|pattern| pattern.is_for(method));
+    pub(super) fn check(&self, method: &str, asks: bool) -> Result<(), String> {
+        let named = |list: &[MethodPattern]| list.iter().any(|pattern| pattern.matches(method));
         if named(&self.deny) {
             return Err(format!("{method} is denied (--deny)"));
         }
@@ -67,8 +67,8 @@ impl Rules {
     }
 }
 
-impl Pattern {
-    fn is_for(&self, method: &str) -> bool {
+impl MethodPattern {
+    fn matches(&self, method: &str) -> bool {
         if self.whole {
             method == self.text
         } else {
@@ -77,7 +77,7 @@ impl Pattern {
     }
 }
 
-impl FromStr for Pattern {
+impl FromStr for MethodPattern {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -99,32 +99,32 @@ impl FromStr for Pattern {
 mod tests {
     use super::*;
 
-    fn patterns(all: &[&str]) -> Vec<Pattern> {
+    fn patterns(all: &[&str]) -> Vec<MethodPattern> {
         all.iter().map(|one| one.parse().unwrap()).collect()
     }
 
     #[test]
     fn denied_is_stronger_than_allowed_than_the_default() {
-        let mut rules = Rules::default();
-        assert!(rules.is_open() && rules.judge("terminal/create", true).is_ok());
+        let mut rules = PolicyRules::default();
+        assert!(rules.is_open() && rules.check("terminal/create", true).is_ok());
         rules.guarded = true;
-        assert!(rules.judge("terminal/create", true).is_err());
-        assert!(rules.judge("session/request_permission", true).is_ok());
-        assert!(rules.judge("Terminal/Create", true).is_err());
-        assert!(rules.judge("Terminal/Create", false).is_ok());
+        assert!(rules.check("terminal/create", true).is_err());
+        assert!(rules.check("session/request_permission", true).is_ok());
+        assert!(rules.check("Terminal/Create", true).is_err());
+        assert!(rules.check("Terminal/Create", false).is_ok());
         rules.allow = patterns(&["terminal/*"]);
-        assert!(rules.judge("terminal/create", true).is_ok());
+        assert!(rules.check("terminal/create", true).is_ok());
         rules.deny = patterns(&["terminal/create", "fs/*"]);
-        assert!(rules.judge("terminal/create", true).is_err());
-        assert!(rules.judge("terminal/kill", true).is_ok());
-        assert!(rules.judge("fs/read_text_file", true).is_err());
+        assert!(rules.check("terminal/create", true).is_err());
+        assert!(rules.check("terminal/kill", true).is_ok());
+        assert!(rules.check("fs/read_text_file", true).is_err());
     }
 
     #[test]
     fn a_star_stands_at_the_end() {
-        assert!("*".parse::<Pattern>().is_ok());
+        assert!("*".parse::<MethodPattern>().is_ok());
         for bad in ["", "*/x", "a*b", "**"] {
-            assert!(bad.parse::<Pattern>().is_err(), "{bad}");
+            assert!(bad.parse::<MethodPattern>().is_err(), "{bad}");
         }
     }
 }

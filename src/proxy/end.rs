@@ -16,9 +16,9 @@ pub struct End {
     /// Whether the agent has answered any request.
     pub answered: bool,
     /// How the agent's server refused the connection, if it did.
-    pub refused: Option<Refused>,
+    pub refused: Option<ConnectRefusal>,
     /// Why the client could not be sent everything, unless it had disconnected.
-    pub unsaid: Option<String>,
+    pub client_error: Option<String>,
     /// The counts of what passed.
     pub counts: Counts,
 }
@@ -34,7 +34,7 @@ impl End {
 
 /// How the agent's server refused the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum ConnectRefusal {
     /// It is not available at present.
     Unavailable,
     /// It does not admit us.

@@ -12,16 +12,16 @@
 //! *Everything queued is written before a flush.* A burst of small messages then costs one system
 //! call, not one each.
 
-mod alarm;
+mod timer;
 mod end;
-mod parting;
+mod closing;
 mod pauses;
 mod resume;
-mod turn;
-mod turn_away;
+mod run;
+mod reject;
 mod writer;
 
-pub use end::{End, Refused};
-pub use resume::{Harbour, Received};
-pub use turn::{Stop, run};
-pub use turn_away::turn_away;
+pub use end::{ConnectRefusal, End};
+pub use reject::reject;
+pub use resume::{Attached, ConversationStore};
+pub use run::{StopSignals, run};

@@ -11,9 +11,9 @@ pub(super) struct Pauses([Option<Instant>; 2]);
 impl Pauses {
     /// Records whether `side` is blocked at the moment; returns the duration of a pause that is
     /// over.
-    pub(super) fn mark(&mut self, side: Side, held: bool, now: Instant) -> Option<Duration> {
+    pub(super) fn mark(&mut self, side: Side, blocked: bool, now: Instant) -> Option<Duration> {
         let since = &mut self.0[side as usize];
-        if held {
+        if blocked {
             since.get_or_insert(now);
             return None;
         }

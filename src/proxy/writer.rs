@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 
 use crate::conversation::Outbox;
 use crate::jsonrpc::Side;
-use crate::observe::{Sight, Taps};
+use crate::observe::{Event, Observers};
 use crate::transport::{FrameSink, LinkError};
 
 /// One side's sink and its state.
@@ -46,11 +46,11 @@ impl Writer {
         !self.closed
             && (self.unflushed
                 || outbox.has_frames(self.side)
-                || outbox.farewell(self.side).is_some())
+                || outbox.close_reason(self.side).is_some())
     }
 
     /// Writes nothing more.
-    pub(super) const fn give_up(&mut self) {
+    pub(super) const fn abandon(&mut self) {
         self.closed = true;
     }
 
@@ -59,13 +59,13 @@ impl Writer {
         &mut self,
         cx: &mut Context<'_>,
         outbox: &mut Outbox,
-        taps: &mut Taps,
+        observers: &mut Observers,
     ) -> Written {
         if self.closed {
             return Written::Nothing;
         }
         let mut moved = false;
-        let result = self.drain(cx, outbox, taps, &mut moved);
+        let result = self.drain(cx, outbox, observers, &mut moved);
         match result {
             Err(error) => {
                 self.closed = true;
@@ -80,7 +80,7 @@ impl Writer {
         &mut self,
         cx: &mut Context<'_>,
         outbox: &mut Outbox,
-        taps: &mut Taps,
+        observers: &mut Observers,
         moved: &mut bool,
     ) -> Result<(), LinkError> {
         while outbox.has_frames(self.side) {
@@ -91,7 +91,7 @@ impl Writer {
             let Some(frame) = outbox.pop(self.side) else {
                 break;
             };
-            taps.see(&Sight::Said(self.side, &frame));
+            observers.on_event(&Event::Sent(self.side, &frame));
             self.sink.start_send(frame)?;
             self.unflushed = true;
             *moved = true;
@@ -104,7 +104,7 @@ impl Writer {
             self.unflushed = false;
             *moved = true;
         }
-        if let Some(why) = outbox.farewell(self.side)
+        if let Some(why) = outbox.close_reason(self.side)
             && let Poll::Ready(closed) = self.sink.poll_close(cx, why)
         {
             closed?;

@@ -18,15 +18,15 @@ use std::path::Path;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use super::expand::{expand, needs_expanding};
 use super::files::ZSTD;
-use super::surrogates::{spelled, unspelled};
-use super::unfold::{is_folded, unfold};
-use super::{Body, Found, MessageKind, Sealed, What, members};
+use super::surrogates::{decode_bytes, encode_bytes};
+use super::{EventKind, MessageKind, PackedReader, Parsed, Payload, members};
 use crate::jsonrpc::{Frame, Side};
 
 /// Limit of a line in bytes: the default limit of a message, and a little for the members of a
 /// capture. Bytes beyond it are skipped.
-const LONGEST: u64 = (64 << 20) + (64 << 10);
+const MAX_LINE: u64 = (64 << 20) + (64 << 10);
 
 /// One line of a file.
 #[derive(Clone, Debug)]
@@ -38,16 +38,16 @@ pub struct Line {
     /// Whether it exceeded the limit and was truncated.
     pub cut: bool,
     /// The contents.
-    pub holds: Holds,
+    pub content: LineContent,
     /// Of a response in a recording, the method of its request.
-    pub asked: Option<String>,
+    pub request_method: Option<String>,
 }
 
 /// The contents of a line.
 #[derive(Clone, Debug)]
-pub enum Holds {
+pub enum LineContent {
     /// An empty line or a comment.
-    Nothing,
+    Empty,
     /// A message, or any text in the place of one.
     Message {
         /// The sender, where the file names it.
@@ -55,18 +55,18 @@ pub enum Holds {
         /// The message.
         message: Frame,
         /// The position of the message in a capture's line.
-        place: Option<Place>,
+        span: Option<MessageSpan>,
     },
 }
 
 /// The byte ranges of a capture's line that depend on its message.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct MessageSpan {
     message: Range<usize>,
     /// The direction, including quotes.
     direction: Range<usize>,
     /// The words for the directions in this form of capture, the client's first.
-    words: [&'static str; 2],
+    directions: [&'static str; 2],
 }
 
 /// The lines of a file.
@@ -96,7 +96,7 @@ pub struct Lines<R> {
 }
 
 /// The words for the two directions in the known forms of captures.
-const WORDS: [[&str; 2]; 3] = [
+const DIRECTIONS: [[&str; 2]; 3] = [
     ["\"c2a\"", "\"a2c\""],
     ["\"client_to_agent\"", "\"agent_to_client\""],
     ["\"client\"", "\"agent\""],
@@ -111,14 +111,14 @@ pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     let mut head = Vec::new();
     // Files that cannot be rewound, such as pipes, are read directly.
     if !file.metadata()?.is_file() {
-        return unfolded(BufReader::new(file));
+        return expanded(BufReader::new(file));
     }
     (&mut file).take(4).read_to_end(&mut head)?;
     file.rewind()?;
     if head == ZSTD {
-        return Ok(Box::new(BufReader::new(Sealed::new(file)?)));
+        return Ok(Box::new(BufReader::new(PackedReader::new(file)?)));
     }
-    unfolded(BufReader::new(file))
+    expanded(BufReader::new(file))
 }
 
 /// The same input with one message a line. Input that needs expanding is read to its end first;
@@ -126,13 +126,13 @@ pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
 ///
 /// # Errors
 /// See [`open`].
-pub fn unfolded<'r>(mut reader: impl BufRead + 'r) -> io::Result<Box<dyn BufRead + 'r>> {
-    if !is_folded(reader.fill_buf()?) {
+pub fn expanded<'r>(mut reader: impl BufRead + 'r) -> io::Result<Box<dyn BufRead + 'r>> {
+    if !needs_expanding(reader.fill_buf()?) {
         return Ok(Box::new(reader));
     }
     let mut text = Vec::new();
     reader.read_to_end(&mut text)?;
-    let lines = unfold(&text)?.into_owned();
+    let lines = expand(&text)?.into_owned();
     Ok(Box::new(Cursor::new(lines)))
 }
 
@@ -150,7 +150,7 @@ impl<R: BufRead> Lines<R> {
     fn raw(&mut self) -> io::Result<Option<(Vec<u8>, bool)>> {
         let mut line = Vec::new();
         let count = (&mut self.reader)
-            .take(LONGEST)
+            .take(MAX_LINE)
             .read_until(b'\n', &mut line)?;
         if count == 0 {
             return Ok(None);
@@ -173,7 +173,7 @@ impl<R: BufRead> Iterator for Lines<R> {
         if self.failed {
             return None;
         }
-        let (bytes, cut, asked) = loop {
+        let (bytes, cut, request_method) = loop {
             let (bytes, cut) = match self.raw().transpose()? {
                 Ok(line) => line,
                 Err(error) => {
@@ -181,19 +181,19 @@ impl<R: BufRead> Iterator for Lines<R> {
                     return Some(Err(error));
                 }
             };
-            match recorded(&bytes) {
+            match from_recording(&bytes) {
                 None => break (bytes, cut, None),
-                Some(Some((said, asked))) => break (said, cut, asked),
+                Some(Some((line, request_method))) => break (line, cut, request_method),
                 Some(None) => {}
             }
         };
-        let holds = understand(&bytes);
+        let content = parse_line(&bytes);
         Some(Ok(Line {
             number: self.number,
             bytes,
             cut,
-            holds,
-            asked,
+            content,
+            request_method,
         }))
     }
 }
@@ -213,11 +213,11 @@ impl Line {
     }
 }
 
-impl Place {
+impl MessageSpan {
     /// The line with another message, which may come from the other side.
     #[must_use]
-    pub fn retell(&self, line: &[u8], from: Side, message: &[u8]) -> Vec<u8> {
-        let word = self.words[from as usize].as_bytes();
+    pub fn with_message(&self, line: &[u8], from: Side, message: &[u8]) -> Vec<u8> {
+        let word = self.directions[from as usize].as_bytes();
         let mut parts = [(&self.message, message), (&self.direction, word)];
         parts.sort_by_key(|(range, _)| range.start);
         let [(first, one), (second, two)] = parts;
@@ -234,48 +234,48 @@ impl Place {
 
 /// The contents of a line. A capture's line without a message is treated as a message, so that it
 /// is reported as invalid.
-fn understand(line: &[u8]) -> Holds {
+fn parse_line(line: &[u8]) -> LineContent {
     if line.trim_ascii().is_empty() {
-        return Holds::Nothing;
+        return LineContent::Empty;
     }
-    let plain = |from| Holds::Message {
+    let plain = |from| LineContent::Message {
         from,
         message: Frame::from(line.to_vec()),
-        place: None,
+        span: None,
     };
-    let Some((direction, members)) = capture(line) else {
+    let Some((direction, members)) = capture_members(line) else {
         return plain(None);
     };
-    let found = WORDS.into_iter().find_map(|words| {
-        let at = words.iter().position(|word| *word == direction)?;
-        Some(([Side::Client, Side::Agent][at], words))
+    let found = DIRECTIONS.into_iter().find_map(|directions| {
+        let at = directions.iter().position(|word| *word == direction)?;
+        Some(([Side::Client, Side::Agent][at], directions))
     });
     let Some((from, words)) = found else {
-        return Holds::Nothing;
+        return LineContent::Empty;
     };
     let range = |raw: &str| {
         let start = raw.as_ptr() as usize - line.as_ptr() as usize;
         start..start + raw.len()
     };
     if let Some(message) = members.get("msg") {
-        return Holds::Message {
+        return LineContent::Message {
             from: Some(from),
             message: Frame::from(message.get().to_owned()),
-            place: Some(Place {
+            span: Some(MessageSpan {
                 message: range(message.get()),
                 direction: range(direction),
-                words,
+                directions: words,
             }),
         };
     }
     let raw = members
         .get("raw")
-        .and_then(|raw| unspelled(raw.get().as_bytes()));
+        .and_then(|raw| decode_bytes(raw.get().as_bytes()));
     match raw {
-        Some(raw) => Holds::Message {
+        Some(raw) => LineContent::Message {
             from: Some(from),
             message: Frame::from(raw),
-            place: None,
+            span: None,
         },
         None => plain(Some(from)),
     }
@@ -283,38 +283,41 @@ fn understand(line: &[u8]) -> Holds {
 
 /// A line of a recording as a line of a capture, with the method of the request that it answers;
 /// the inner value is `None` when no side sent anything in it. `None` for any other line.
-fn recorded(line: &[u8]) -> Option<Option<(Vec<u8>, Option<String>)>> {
+fn from_recording(line: &[u8]) -> Option<Option<(Vec<u8>, Option<String>)>> {
     if !(line.starts_with(b"{\"acpr\":") || line.starts_with(b"{\"n\":")) {
         return None;
     }
-    let event = match super::line(&Bytes::from([line, b"\n"].concat())) {
-        Found::Header(_) => return Some(None),
-        Found::Event(event) => event,
-        Found::Broken(_) => return None,
+    let event = match super::parse_line(&Bytes::from([line, b"\n"].concat())) {
+        Parsed::Header(_) => return Some(None),
+        Parsed::Event(event) => event,
+        Parsed::Invalid(_) => return None,
     };
-    let What::Message(message) = event.what else {
+    let EventKind::Message(message) = event.kind else {
         return Some(None);
     };
     let (name, text) = match &message.body {
-        Body::Json(text) if message.is_heard() => ("msg", text.to_vec()),
-        Body::Text(text) | Body::Bytes(text) if message.is_heard() => {
-            ("raw", spelled(text).into_bytes())
+        Payload::Json(text) if message.is_received() => ("msg", text.to_vec()),
+        Payload::Text(text) | Payload::Bytes(text) if message.is_received() => {
+            ("raw", encode_bytes(text).into_bytes())
         }
         _ => return Some(None),
     };
-    let direction = WORDS[0][message.to.other() as usize];
+    let direction = DIRECTIONS[0][message.to.other() as usize];
     let (seconds, micros) = (event.t / 1_000_000, event.t % 1_000_000);
     let head = format!("{{\"dir\":{direction},\"ts\":{seconds}.{micros:06},\"{name}\":");
     let answers = message.kind.is_some_and(MessageKind::is_answer);
-    let asked = message.method.filter(|_| answers);
-    Some(Some(([head.as_bytes(), &text, b"}"].concat(), asked)))
+    let request_method = message.method.filter(|_| answers);
+    Some(Some((
+        [head.as_bytes(), &text, b"}"].concat(),
+        request_method,
+    )))
 }
 
 /// The members of a line by name, in their original spelling.
 type Members<'l> = BTreeMap<Cow<'l, str>, &'l RawValue>;
 
 /// The direction, including quotes, and the members of a capture's line; `None` for any other line.
-fn capture(line: &[u8]) -> Option<(&str, Members<'_>)> {
+fn capture_members(line: &[u8]) -> Option<(&str, Members<'_>)> {
     let names: [&[u8]; 2] = [b"\"dir\"", b"\"side\""];
     if !names
         .iter()
@@ -327,7 +330,7 @@ fn capture(line: &[u8]) -> Option<(&str, Members<'_>)> {
         return None;
     }
     let direction = members.get("dir").or_else(|| members.get("side"))?.get();
-    let known = WORDS.iter().flatten().chain(&["\"note\""]);
+    let known = DIRECTIONS.iter().flatten().chain(&["\"note\""]);
     known
         .into_iter()
         .any(|word| *word == direction)

@@ -27,9 +27,9 @@ pub struct Header {
     /// The program that wrote it, with its version.
     pub by: String,
     /// The client.
-    pub client: Peer,
+    pub client: PeerInfo,
     /// The agent.
-    pub agent: Peer,
+    pub agent: PeerInfo,
     /// The digest of the built-in mapping tables that were loaded, then, after a `+`, that of the
     /// user's tables.
     pub tables: Option<String>,
@@ -43,7 +43,7 @@ pub struct Header {
 
 /// One side of the recorded conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Peer {
+pub struct PeerInfo {
     /// Its address or command, for people.
     pub name: String,
     /// The dialect that was configured for it, or `canonical`, or `auto`.
@@ -63,7 +63,7 @@ pub struct Redaction {
 
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
+pub struct RecordedEvent {
     /// Its number: 1, 2, 3 … across all segments.
     pub n: u64,
     /// Microseconds since the recording began, on a monotonic clock.
@@ -71,25 +71,25 @@ pub struct Event {
     /// Microseconds since 1970, by the wall clock.
     pub w: u64,
     /// What happened.
-    pub what: What,
+    pub kind: EventKind,
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum What {
+pub enum EventKind {
     /// `msg`: a frame was received from or sent to one side.
     Message(Box<Message>),
     /// `passed`: frames were forwarded unchanged.
     Passed(Passed),
     /// `stderr`: output of the agent on stderr.
-    Stderr(Body),
+    Stderr(Payload),
     /// `proc`: a process was started or signalled, or has exited.
     Process {
         /// `start`, `signal` or `exit`.
         event: String,
         /// The program, the signal, or the exit status.
-        what: String,
+        detail: String,
     },
     /// `link`: a side connected, was lost, or ended its stream.
     Link {
@@ -98,7 +98,7 @@ pub enum What {
         /// `open`, `end`, `dialect`; `lost` and `resumed` when a client reconnects to its agent.
         event: String,
         /// A description for people.
-        what: String,
+        detail: String,
     },
     /// `note`: something other than a frame that was forwarded.
     Note {
@@ -107,7 +107,7 @@ pub enum What {
         /// A description for people.
         text: String,
         /// The frame that caused it.
-        of: Option<u64>,
+        source: Option<u64>,
     },
     /// `gap`: events are missing at this point.
     Gap {
@@ -116,7 +116,7 @@ pub enum What {
         /// The bytes of their frames.
         bytes: u64,
         /// The reason.
-        why: String,
+        reason: String,
     },
     /// `clock`: the wall clock was set or the machine slept; the jump in microseconds.
     Clock {
@@ -132,7 +132,7 @@ pub enum What {
         /// Whether the recording continues in another segment.
         rotated: bool,
         /// The reason it ended.
-        why: String,
+        reason: String,
         /// The BLAKE3 of all bytes of the segment before this line, in hexadecimal.
         digest: String,
     },
@@ -149,7 +149,7 @@ pub enum What {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
     /// The side of the relay where it was seen: the client's or the agent's.
-    pub hop: Side,
+    pub edge: Side,
     /// The side it is sent to.
     pub to: Side,
     /// The id as spelled in JSON; `None` where the frame has none.
@@ -163,7 +163,7 @@ pub struct Message {
     /// The number of the request event that this answers.
     pub answers: Option<u64>,
     /// The number of the received frame that this one was made from.
-    pub of: Option<u64>,
+    pub source: Option<u64>,
     /// The rules that translated it, as `dialect/rule`.
     pub rules: Vec<String>,
     /// An RFC 6902 patch from the source frame to this one.
@@ -171,7 +171,7 @@ pub struct Message {
     /// JSON Pointers of redacted values; `""` is the whole body, or a body that is not JSON.
     pub redacted: Vec<String>,
     /// The bytes of the frame.
-    pub body: Body,
+    pub body: Payload,
 }
 
 /// The kind of a message.
@@ -189,7 +189,7 @@ pub enum MessageKind {
 
 /// The bytes of a frame, or of stderr.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Body {
+pub enum Payload {
     /// `m`: JSON in one line.
     Json(Bytes),
     /// `b`: any other UTF-8 text.
@@ -197,7 +197,7 @@ pub enum Body {
     /// `x`: any other bytes.
     Bytes(Bytes),
     /// `z`: omitted; its length in bytes.
-    Absent(u64),
+    Omitted(u64),
 }
 
 /// Frames that were forwarded unchanged.
@@ -217,8 +217,8 @@ pub struct Passed {
 impl Message {
     /// Whether the relay received it (rather than sent it).
     #[must_use]
-    pub fn is_heard(&self) -> bool {
-        self.hop != self.to
+    pub fn is_received(&self) -> bool {
+        self.edge != self.to
     }
 }
 
@@ -236,7 +236,7 @@ impl MessageKind {
 
     /// The kind with that name.
     #[must_use]
-    pub fn of(name: &[u8]) -> Option<Self> {
+    pub fn from_name(name: &[u8]) -> Option<Self> {
         [Self::Request, Self::Notification, Self::Result, Self::Error]
             .into_iter()
             .find(|kind| kind.name().as_bytes() == name)
@@ -249,13 +249,13 @@ impl MessageKind {
     }
 }
 
-impl Body {
+impl Payload {
     /// The bytes; `None` when they were omitted.
     #[must_use]
     pub const fn bytes(&self) -> Option<&Bytes> {
         match self {
             Self::Json(bytes) | Self::Text(bytes) | Self::Bytes(bytes) => Some(bytes),
-            Self::Absent(_) => None,
+            Self::Omitted(_) => None,
         }
     }
 
@@ -263,7 +263,7 @@ impl Body {
     #[must_use]
     pub fn len(&self) -> u64 {
         match self {
-            Self::Absent(length) => *length,
+            Self::Omitted(length) => *length,
             Self::Json(bytes) | Self::Text(bytes) | Self::Bytes(bytes) => bytes.len() as u64,
         }
     }

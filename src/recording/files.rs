@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::{Entry, Event, Found, Reader, Sealed};
+use super::{Entry, PackedReader, Parsed, RecordedEvent, SegmentReader};
 
 /// The file name extension of a segment.
 pub const PLAIN: &str = ".acpr";
@@ -20,11 +20,11 @@ pub(super) const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
 /// An open segment file.
 #[derive(Debug)]
-pub enum Source {
+pub enum SegmentSource {
     /// Not packed.
     Plain(File),
     /// Packed.
-    Packed(Box<Sealed<File>>),
+    Packed(Box<PackedReader<File>>),
 }
 
 /// All segments of one recording.
@@ -40,13 +40,13 @@ pub struct Recording {
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn open(path: &Path) -> io::Result<Reader<Source>> {
+pub fn open(path: &Path) -> io::Result<SegmentReader<SegmentSource>> {
     let mut file = File::open(path)?;
-    Ok(Reader::new(
+    Ok(SegmentReader::new(
         if ends_with(path, PACKED) || is_packed(&mut file)? {
-            Source::Packed(Box::new(Sealed::new(file)?))
+            SegmentSource::Packed(Box::new(PackedReader::new(file)?))
         } else {
-            Source::Plain(file)
+            SegmentSource::Plain(file)
         },
     ))
 }
@@ -68,8 +68,8 @@ fn is_packed(file: &mut File) -> io::Result<bool> {
 ///
 /// # Errors
 /// When the folder cannot be read.
-pub fn segments(folder: &Path) -> io::Result<Vec<Recording>> {
-    among(folder, |_| true)
+pub fn recordings(folder: &Path) -> io::Result<Vec<Recording>> {
+    group_segments(folder, |_| true)
 }
 
 impl Recording {
@@ -79,7 +79,7 @@ impl Recording {
     /// # Errors
     /// When its folder cannot be read.
     pub fn of(path: &Path) -> io::Result<Self> {
-        let (name, number) = name(path);
+        let (name, number) = recording_name(path);
         let alone = Self {
             name: name.clone(),
             segments: vec![path.to_owned()],
@@ -91,8 +91,8 @@ impl Recording {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let file = |path: &Path| parts(path).0;
-        let found = among(folder, |other| file(other) == file(path))?;
+        let base = |path: &Path| split_name(path).0;
+        let found = group_segments(folder, |candidate| base(candidate) == base(path))?;
         let same = |known: &Self| known.name == name;
         Ok(found.into_iter().find(same).unwrap_or(alone))
     }
@@ -114,12 +114,12 @@ impl Recording {
     }
 
     /// The events of all segments; broken lines and headers are skipped.
-    pub fn events(&self) -> impl Iterator<Item = io::Result<Event>> + '_ {
+    pub fn events(&self) -> impl Iterator<Item = io::Result<RecordedEvent>> + '_ {
         self.entries().filter_map(|entry| match entry {
             Ok((
                 _,
                 Entry {
-                    found: Found::Event(event),
+                    parsed: Parsed::Event(event),
                     ..
                 },
             )) => Some(Ok(*event)),
@@ -130,12 +130,12 @@ impl Recording {
 }
 
 /// The recordings in a folder that have segments among the files that `filter` accepts.
-fn among(folder: &Path, wanted: impl Fn(&Path) -> bool) -> io::Result<Vec<Recording>> {
+fn group_segments(folder: &Path, filter: impl Fn(&Path) -> bool) -> io::Result<Vec<Recording>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let is_segment = ends_with(&path, PLAIN) || ends_with(&path, PACKED);
-        if is_segment && wanted(&path) && path.is_file() {
+        if is_segment && filter(&path) && path.is_file() {
             paths.push(path);
         }
     }
@@ -143,7 +143,7 @@ fn among(folder: &Path, wanted: impl Fn(&Path) -> bool) -> io::Result<Vec<Record
     paths.sort();
     let mut found: BTreeMap<String, BTreeMap<Option<u64>, PathBuf>> = BTreeMap::new();
     for path in paths {
-        let (name, number) = name(&path);
+        let (name, number) = recording_name(&path);
         let segments = found.entry(name).or_default();
         segments.entry(number).or_insert(path);
     }
@@ -158,15 +158,15 @@ fn among(folder: &Path, wanted: impl Fn(&Path) -> bool) -> io::Result<Vec<Record
 ///
 /// A name may end in a number that is not a segment number, such as a version: where the header
 /// says otherwise, the number is part of the name. Without a header the file name decides.
-fn name(path: &Path) -> (String, Option<u64>) {
-    let (name, number) = parts(path);
+fn recording_name(path: &Path) -> (String, Option<u64>) {
+    let (name, number) = split_name(path);
     let Some((number, digits)) = number else {
         return (name, None);
     };
-    let said = open(path).ok().and_then(|mut reader| reader.next());
-    match said {
+    let first = open(path).ok().and_then(|mut reader| reader.next());
+    match first {
         Some(Ok(Entry {
-            found: Found::Header(header),
+            parsed: Parsed::Header(header),
             ..
         })) if header.segment != number => (format!("{name}.{digits}"), None),
         _ => (name, Some(number)),
@@ -174,7 +174,7 @@ fn name(path: &Path) -> (String, Option<u64>) {
 }
 
 /// Splits a file name into the recording's name, and the number with its digits as spelled.
-fn parts(path: &Path) -> (String, Option<(u64, String)>) {
+fn split_name(path: &Path) -> (String, Option<(u64, String)>) {
     let whole = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = whole
         .strip_suffix(PACKED)
@@ -195,7 +195,7 @@ fn ends_with(path: &Path, ending: &str) -> bool {
     path.to_string_lossy().ends_with(ending)
 }
 
-impl Read for Source {
+impl Read for SegmentSource {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(file) => file.read(into),
@@ -204,7 +204,7 @@ impl Read for Source {
     }
 }
 
-impl Seek for Source {
+impl Seek for SegmentSource {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         match self {
             Self::Plain(file) => file.seek(to),
@@ -242,7 +242,7 @@ mod tests {
         }
         // Its header is not written yet.
         fs::write(folder.join("a.1001.acpr"), "").unwrap();
-        let found = segments(folder).unwrap();
+        let found = recordings(folder).unwrap();
         let of = Recording::of(&folder.join("a.001.acpr")).unwrap();
         let alone = Recording::of(&folder.join("copilot-1.0.102.acpr")).unwrap();
         let names = |recording: &Recording| -> Vec<String> {

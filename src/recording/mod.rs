@@ -22,46 +22,49 @@
 //! # }
 //! ```
 
-mod beginning;
-mod calendar;
+mod probe;
+mod timestamp;
 pub mod canonical;
 pub mod capture;
-mod conversation;
+mod exchanges;
 mod event;
 mod files;
 pub mod filter;
-mod insight;
-mod lines;
+mod annotations;
+mod frame_writer;
 pub mod lint;
-mod origins;
+mod translation_check;
 mod parse;
 pub mod patch;
 mod read;
 pub mod redact;
 pub mod replay;
-mod sealed;
-mod spell;
+mod packed;
+mod encode;
 mod surrogates;
 mod tokens;
-mod unfold;
+mod expand;
 mod verify;
 mod view;
 pub mod write;
 
-pub use beginning::Misfit;
-pub use calendar::calendar;
-pub use conversation::{Answer, Conversation, Exchange};
+pub use annotations::Annotations;
 pub use event::{
-    Body, Event, Header, Message, MessageKind, Passed, Peer, Redaction, VERSION, What,
+    EventKind, Header, Message, MessageKind, Passed, Payload, PeerInfo, RecordedEvent, Redaction,
+    VERSION,
 };
-pub use files::{PACKED, PLAIN, Recording, Source, open, segments};
-pub use insight::Insight;
-pub use lines::Lines;
-pub use parse::{Fault, Found, line};
-pub use read::{Entry, Reader};
-pub use sealed::{Sealed, pack};
-pub use surrogates::{join, lone, parted, parted_json, spelled, tree, unspelled};
+pub use exchanges::{Exchange, ExchangeAnswer, Exchanges};
+pub use expand::expand;
+pub use files::{PACKED, PLAIN, Recording, SegmentSource, open, recordings};
+pub use frame_writer::FrameWriter;
+pub use packed::{PackedReader, pack};
+pub use parse::{LineError, Parsed, parse_line};
+pub use probe::NotRecording;
+pub use read::{Entry, SegmentReader};
+pub use surrogates::{
+    decode_bytes, encode_bytes, find_lone, join_halves, parse_json, show_halves, show_halves_json,
+};
+pub use timestamp::rfc3339;
 pub use tokens::members;
-pub use unfold::unfold;
-pub use verify::{Finding, Report, verify, verify_segment};
-pub use view::{InOrder, Scene, View};
+pub use verify::{Defect, VerifyReport, verify, verify_segment};
+pub use view::{Reorder, View, ViewFilter};

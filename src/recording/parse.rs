@@ -6,7 +6,8 @@
 use bytes::Bytes;
 
 use super::event::{
-    Body, Event, Header, Message, MessageKind, Passed, Peer, Redaction, VERSION, What,
+    EventKind, Header, Message, MessageKind, Passed, Payload, PeerInfo, RecordedEvent, Redaction,
+    VERSION,
 };
 use super::tokens::members;
 use super::write::{TAIL, checksum};
@@ -14,19 +15,19 @@ use crate::jsonrpc::Side;
 
 /// The contents of a line.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum Parsed {
     /// The header of a segment.
     Header(Box<Header>),
     /// An event.
-    Event(Box<Event>),
+    Event(Box<RecordedEvent>),
     /// A line that cannot be used.
-    Broken(Fault),
+    Invalid(LineError),
 }
 
 /// What is wrong with a line, or with its position in the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum LineError {
     /// It has no line break: the writer was interrupted.
     #[error("the last line is torn after {bytes} bytes; what came before it is whole")]
     Torn {
@@ -59,62 +60,62 @@ pub enum Fault {
 
 /// The members of a line or of an object in it.
 #[derive(Default)]
-struct Parts<'a> {
-    members: Vec<(&'a [u8], &'a [u8])>,
+struct Members<'a> {
+    list: Vec<(&'a [u8], &'a [u8])>,
 }
 
 /// Parses a line, with or without its line break.
 #[must_use]
-pub fn line(line: &Bytes) -> Found {
+pub fn parse_line(line: &Bytes) -> Parsed {
     match read(line) {
         Ok(found) => found,
-        Err(fault) => Found::Broken(fault),
+        Err(fault) => Parsed::Invalid(fault),
     }
 }
 
-fn read(line: &Bytes) -> Result<Found, Fault> {
+fn read(line: &Bytes) -> Result<Parsed, LineError> {
     let line = match line.last() {
         Some(b'\n') => &line.slice(..line.len() - 1),
         _ => line,
     };
     check(line)?;
-    let parts = Parts {
-        members: members(line).map(|(name, at)| (name, &line[at])).collect(),
+    let members = Members {
+        list: members(line).map(|(name, at)| (name, &line[at])).collect(),
     };
-    if let Some(version) = parts.number("acpr") {
+    if let Some(version) = members.number("acpr") {
         return match version {
-            0 => Err(Fault::Malformed("version 0 never was")),
-            1..=VERSION => Ok(Found::Header(Box::new(parts.header(version)))),
-            newer => Err(Fault::Newer(newer)),
+            0 => Err(LineError::Malformed("version 0 never was")),
+            1..=VERSION => Ok(Parsed::Header(Box::new(members.header(version)))),
+            newer => Err(LineError::Newer(newer)),
         };
     }
-    let event = Event {
-        n: parts
+    let event = RecordedEvent {
+        n: members
             .number("n")
-            .ok_or(Fault::Malformed("it has no number `n`"))?,
-        t: parts
+            .ok_or(LineError::Malformed("it has no number `n`"))?,
+        t: members
             .micros("t")
-            .ok_or(Fault::Malformed("it has no time `t`"))?,
-        w: parts
+            .ok_or(LineError::Malformed("it has no time `t`"))?,
+        w: members
             .micros("w")
-            .ok_or(Fault::Malformed("it has no time `w`"))?,
-        what: parts.what(line)?,
+            .ok_or(LineError::Malformed("it has no time `w`"))?,
+        kind: members.kind(line)?,
     };
-    Ok(Found::Event(Box::new(event)))
+    Ok(Parsed::Event(Box::new(event)))
 }
 
 /// Compares a line with its checksum.
-fn check(line: &[u8]) -> Result<(), Fault> {
+fn check(line: &[u8]) -> Result<(), LineError> {
     let content = line
         .len()
         .checked_sub(TAIL)
-        .ok_or(Fault::Malformed("it is too short for a checksum"))?;
+        .ok_or(LineError::Malformed("it is too short for a checksum"))?;
     let (content, tail) = line.split_at(content);
     let found = tail
         .strip_prefix(b",\"crc\":\"")
         .and_then(|rest| rest.strip_suffix(b"\"}"))
         .ok_or_else(|| {
-            Fault::Malformed(if line.ends_with(b"\r") {
+            LineError::Malformed(if line.ends_with(b"\r") {
                 "it ends with CR LF: line breaks were changed on the way, as git's autocrlf does"
             } else {
                 "it does not end with its checksum"
@@ -125,16 +126,16 @@ fn check(line: &[u8]) -> Result<(), Fault> {
         return Ok(());
     }
     let shown = |digits: &[u8]| String::from_utf8_lossy(digits).escape_debug().collect();
-    Err(Fault::Checksum {
+    Err(LineError::Checksum {
         found: shown(found),
         expected: shown(&expected),
     })
 }
 
-impl<'a> Parts<'a> {
+impl<'a> Members<'a> {
     fn get(&self, name: &str) -> Option<&'a [u8]> {
         let named = |(known, _): &&(&[u8], &'a [u8])| *known == name.as_bytes();
-        self.members.iter().find(named).map(|(_, value)| *value)
+        self.list.iter().find(named).map(|(_, value)| *value)
     }
 
     fn number(&self, name: &str) -> Option<u64> {
@@ -154,7 +155,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    fn said(&self, name: &str) -> String {
+    fn text_or_empty(&self, name: &str) -> String {
         self.text(name).unwrap_or_default()
     }
 
@@ -164,101 +165,105 @@ impl<'a> Parts<'a> {
             .unwrap_or_default()
     }
 
-    fn side(&self) -> Result<Side, Fault> {
+    fn side(&self) -> Result<Side, LineError> {
         match self.get("h") {
             Some(b"\"client\"") => Ok(Side::Client),
             Some(b"\"agent\"") => Ok(Side::Agent),
-            _ => Err(Fault::Malformed("its edge `h` is neither client nor agent")),
+            _ => Err(LineError::Malformed(
+                "its edge `h` is neither client nor agent",
+            )),
         }
     }
 
-    fn within(&self, name: &str) -> Self {
+    fn object(&self, name: &str) -> Self {
         let line = self.get(name).unwrap_or_default();
         Self {
-            members: members(line).map(|(name, at)| (name, &line[at])).collect(),
+            list: members(line).map(|(name, at)| (name, &line[at])).collect(),
         }
     }
 
     fn header(&self, version: u64) -> Header {
         let peer = |name| {
-            let peer = self.within(name);
-            Peer {
-                name: peer.said("name"),
-                dialect: peer.said("dialect"),
+            let peer = self.object(name);
+            PeerInfo {
+                name: peer.text_or_empty("name"),
+                dialect: peer.text_or_empty("dialect"),
             }
         };
-        let redact = self.within("redact");
+        let redact = self.object("redact");
         Header {
             version,
-            id: self.said("id"),
+            id: self.text_or_empty("id"),
             segment: self.number("seg").unwrap_or(0),
             first: self.number("first").unwrap_or(1),
             began: self.micros("began").unwrap_or(0),
-            by: self.said("by"),
+            by: self.text_or_empty("by"),
             client: peer("client"),
             agent: peer("agent"),
             tables: self.text("tables"),
-            policy: self.said("policy"),
+            policy: self.text_or_empty("policy"),
             redaction: Redaction {
-                mode: redact.said("mode"),
-                rules: redact.said("rules"),
-                key: redact.said("key"),
+                mode: redact.text_or_empty("mode"),
+                rules: redact.text_or_empty("rules"),
+                key: redact.text_or_empty("key"),
             },
             previous: self.text("prev"),
         }
     }
 
-    fn what(&self, line: &Bytes) -> Result<What, Fault> {
+    fn kind(&self, line: &Bytes) -> Result<EventKind, LineError> {
         let kind = self
             .text("k")
-            .ok_or(Fault::Malformed("it has no kind `k`"))?;
+            .ok_or(LineError::Malformed("it has no kind `k`"))?;
         Ok(match kind.as_str() {
-            "msg" => What::Message(Box::new(self.message(line)?)),
-            "passed" => What::Passed(Passed {
+            "msg" => EventKind::Message(Box::new(self.message(line)?)),
+            "passed" => EventKind::Passed(Passed {
                 to: self.side()?,
-                first: self.needed("from")?,
-                last: self.needed("to")?,
-                count: self.needed("count")?,
+                first: self.required("from")?,
+                last: self.required("to")?,
+                count: self.required("count")?,
             }),
-            "stderr" => What::Stderr(self.body(line)?),
-            "proc" => What::Process {
-                event: self.said("ev"),
-                what: self.said("what"),
+            "stderr" => EventKind::Stderr(self.body(line)?),
+            "proc" => EventKind::Process {
+                event: self.text_or_empty("ev"),
+                detail: self.text_or_empty("what"),
             },
-            "link" => What::Link {
+            "link" => EventKind::Link {
                 side: self.side()?,
-                event: self.said("ev"),
-                what: self.said("what"),
+                event: self.text_or_empty("ev"),
+                detail: self.text_or_empty("what"),
             },
-            "note" => What::Note {
-                name: self.said("name"),
-                text: self.said("text"),
-                of: self.number("of"),
+            "note" => EventKind::Note {
+                name: self.text_or_empty("name"),
+                text: self.text_or_empty("text"),
+                source: self.number("of"),
             },
-            "gap" => What::Gap {
-                events: self.needed("events")?,
+            "gap" => EventKind::Gap {
+                events: self.required("events")?,
                 bytes: self.number("bytes").unwrap_or(0),
-                why: self.said("why"),
+                reason: self.text_or_empty("why"),
             },
-            "clock" => What::Clock {
-                jump: self.jump().ok_or(Fault::Malformed("it has no `jump`"))?,
+            "clock" => EventKind::Clock {
+                jump: self
+                    .jump()
+                    .ok_or(LineError::Malformed("it has no `jump`"))?,
             },
-            "mark" => What::Mark(self.said("text")),
-            "resume" => What::Resume,
-            "rotate" | "end" => What::End {
+            "mark" => EventKind::Mark(self.text_or_empty("text")),
+            "resume" => EventKind::Resume,
+            "rotate" | "end" => EventKind::End {
                 rotated: kind == "rotate",
-                why: self.said("why"),
-                digest: self.said("b3"),
+                reason: self.text_or_empty("why"),
+                digest: self.text_or_empty("b3"),
             },
-            _ => What::Other {
+            _ => EventKind::Other {
                 kind,
                 line: line.clone(),
             },
         })
     }
 
-    fn needed(&self, name: &str) -> Result<u64, Fault> {
-        self.number(name).ok_or(Fault::Malformed(
+    fn required(&self, name: &str) -> Result<u64, LineError> {
+        self.number(name).ok_or(LineError::Malformed(
             "a number that belongs to its kind is missing",
         ))
     }
@@ -271,23 +276,24 @@ impl<'a> Parts<'a> {
         }
     }
 
-    fn message(&self, line: &Bytes) -> Result<Message, Fault> {
+    fn message(&self, line: &Bytes) -> Result<Message, LineError> {
         let id = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
         let kind = self.get("is").map(<[u8]>::trim_ascii);
         Ok(Message {
-            hop: self.side()?,
+            edge: self.side()?,
             to: match self.get("d") {
                 Some(b"\"<\"") => Side::Client,
                 Some(b"\">\"") => Side::Agent,
-                _ => return Err(Fault::Malformed("its direction `d` is neither < nor >")),
+                _ => return Err(LineError::Malformed("its direction `d` is neither < nor >")),
             },
             id: self.get("id").map(id),
             method: self.text("me"),
             session: self.text("s"),
-            kind: kind
-                .and_then(|word| MessageKind::of(word.strip_prefix(b"\"")?.strip_suffix(b"\"")?)),
+            kind: kind.and_then(|name| {
+                MessageKind::from_name(name.strip_prefix(b"\"")?.strip_suffix(b"\"")?)
+            }),
             answers: self.number("re"),
-            of: self.number("of"),
+            source: self.number("of"),
             rules: self.texts("rules"),
             patch: self
                 .get("p")
@@ -297,26 +303,26 @@ impl<'a> Parts<'a> {
         })
     }
 
-    fn body(&self, line: &Bytes) -> Result<Body, Fault> {
+    fn body(&self, line: &Bytes) -> Result<Payload, LineError> {
         if let Some(json) = self.get("m") {
-            return Ok(Body::Json(line.slice_ref(json)));
+            return Ok(Payload::Json(line.slice_ref(json)));
         }
         if let Some(length) = self.number("z") {
-            return Ok(Body::Absent(length));
+            return Ok(Payload::Omitted(length));
         }
         if let Some(text) = self.get("b") {
-            let text: String =
-                serde_json::from_slice(text).map_err(|_| Fault::Malformed("its `b` is no text"))?;
-            return Ok(Body::Text(text.into()));
+            let text: String = serde_json::from_slice(text)
+                .map_err(|_| LineError::Malformed("its `b` is no text"))?;
+            return Ok(Payload::Text(text.into()));
         }
         let encoded = self
             .get("x")
             .and_then(|text| text.strip_prefix(b"\"")?.strip_suffix(b"\""))
-            .ok_or(Fault::Malformed("it has no body"))?;
+            .ok_or(LineError::Malformed("it has no body"))?;
         data_encoding::BASE64
             .decode(encoded)
-            .map(|bytes| Body::Bytes(bytes.into()))
-            .map_err(|_| Fault::Malformed("its `x` is no base64"))
+            .map(|bytes| Payload::Bytes(bytes.into()))
+            .map_err(|_| LineError::Malformed("its `x` is no base64"))
     }
 }
 
@@ -340,10 +346,10 @@ fn micros(seconds: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn read(content: &str) -> Found {
+    fn read(content: &str) -> Parsed {
         let sum = checksum(content.as_bytes());
         let sum = String::from_utf8_lossy(&sum).into_owned();
-        line(&Bytes::from(format!("{content},\"crc\":\"{sum}\"}}")))
+        parse_line(&Bytes::from(format!("{content},\"crc\":\"{sum}\"}}")))
     }
 
     /// A damaged or malicious line may still have a valid checksum.
@@ -358,10 +364,10 @@ mod tests {
             ("7", None),
         ] {
             let content = r#"{"n":1,"t":0,"w":0,"k":"msg","h":"agent","d":"<","m":{},"is":"#;
-            let Found::Event(event) = read(&format!("{content}{is}")) else {
+            let Parsed::Event(event) = read(&format!("{content}{is}")) else {
                 panic!("{is:?} is an event");
             };
-            let What::Message(message) = event.what else {
+            let EventKind::Message(message) = event.kind else {
                 panic!("{is:?} is of a message");
             };
             assert_eq!(message.kind, kind, "{is:?}");

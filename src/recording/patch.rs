@@ -9,22 +9,22 @@ use serde_json::{Value, json};
 #[must_use]
 pub fn between(from: &Value, to: &Value) -> Value {
     let mut patch = Vec::new();
-    differ(from, to, &mut String::new(), &mut patch);
+    diff(from, to, &mut String::new(), &mut patch);
     Value::Array(patch)
 }
 
-fn differ(from: &Value, to: &Value, path: &mut String, patch: &mut Vec<Value>) {
+fn diff(from: &Value, to: &Value, path: &mut String, patch: &mut Vec<Value>) {
     match (from, to) {
         _ if from == to => {}
         (Value::Object(old), Value::Object(new)) => {
             for (name, value) in old {
-                below(path, name, |path| match new.get(name) {
-                    Some(new) => differ(value, new, path, patch),
+                with_step(path, name, |path| match new.get(name) {
+                    Some(new) => diff(value, new, path, patch),
                     None => patch.push(json!({"op": "remove", "path": path})),
                 });
             }
             for (name, value) in new.iter().filter(|(name, _)| !old.contains_key(*name)) {
-                below(path, name, |path| {
+                with_step(path, name, |path| {
                     patch.push(json!({"op": "add", "path": path, "value": value}));
                 });
             }
@@ -37,8 +37,8 @@ fn differ(from: &Value, to: &Value, path: &mut String, patch: &mut Vec<Value>) {
                 .count();
             let (old, new) = (&old[..old.len() - tail], &new[..new.len() - tail]);
             for (at, (old, new)) in old.iter().zip(new).enumerate() {
-                below(path, &(head + at).to_string(), |path| {
-                    differ(old, new, path, patch);
+                with_step(path, &(head + at).to_string(), |path| {
+                    diff(old, new, path, patch);
                 });
             }
             let both = old.len().min(new.len());
@@ -55,7 +55,7 @@ fn differ(from: &Value, to: &Value, path: &mut String, patch: &mut Vec<Value>) {
     }
 }
 
-fn below(path: &mut String, step: &str, then: impl FnOnce(&mut String)) {
+fn with_step(path: &mut String, step: &str, then: impl FnOnce(&mut String)) {
     let length = path.len();
     path.push('/');
     path.push_str(&step.replace('~', "~0").replace('/', "~1"));

@@ -7,20 +7,20 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use bytes::{Bytes, BytesMut};
 
-use super::event::Event;
-use super::parse::{self, Fault, Found};
+use super::event::RecordedEvent;
+use super::parse::{self, LineError, Parsed};
 
 /// Bytes requested by one read.
 const CHUNK: usize = 256 << 10;
 
 /// Limit of a line in bytes. A frame may have 64 MiB, and each byte up to six when escaped.
-const LONGEST: usize = 512 << 20;
+const MAX_LINE: usize = 512 << 20;
 
 /// Reads the lines of a segment. At the end of the file the iterator returns `None`; it may be
 /// called again when the file has grown. An error is returned once and ends the iteration.
 #[derive(Debug)]
-pub struct Reader<R> {
-    from: R,
+pub struct SegmentReader<R> {
+    source: R,
     buffer: BytesMut,
     /// The number of bytes of `buffer` that are known to hold no line break.
     searched: usize,
@@ -40,14 +40,14 @@ pub struct Entry {
     /// The line, with its line break.
     pub line: Bytes,
     /// The parsed contents.
-    pub found: Found,
+    pub parsed: Parsed,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> SegmentReader<R> {
     /// Reads from the current position of `source`, which counts as offset 0.
-    pub fn new(from: R) -> Self {
+    pub fn new(source: R) -> Self {
         Self {
-            from,
+            source,
             buffer: BytesMut::new(),
             searched: 0,
             at: 0,
@@ -72,14 +72,14 @@ impl<R: Read> Reader<R> {
 
     /// The underlying source. Reading from it directly makes the reader miss lines.
     pub const fn source(&mut self) -> &mut R {
-        &mut self.from
+        &mut self.source
     }
 
     /// The events only; broken lines and headers are skipped.
-    pub fn events(self) -> impl Iterator<Item = io::Result<Event>> {
+    pub fn events(self) -> impl Iterator<Item = io::Result<RecordedEvent>> {
         self.filter_map(|entry| match entry {
             Ok(Entry {
-                found: Found::Event(event),
+                parsed: Parsed::Event(event),
                 ..
             }) => Some(Ok(*event)),
             Ok(_) => None,
@@ -88,7 +88,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// The next line, if it is complete.
-    fn line(&mut self) -> io::Result<Option<Result<Bytes, Fault>>> {
+    fn line(&mut self) -> io::Result<Option<Result<Bytes, LineError>>> {
         loop {
             if let Some(end) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
                 let line = self.buffer.split_to(self.searched + end + 1).freeze();
@@ -102,15 +102,15 @@ impl<R: Read> Reader<R> {
             self.searched = self.buffer.len();
             if self.skipping {
                 self.drop_buffer();
-            } else if self.searched > LONGEST {
+            } else if self.searched > MAX_LINE {
                 self.skipping = true;
-                let limit = LONGEST as u64;
-                return Ok(Some(Err(Fault::TooLong { limit })));
+                let limit = MAX_LINE as u64;
+                return Ok(Some(Err(LineError::TooLong { limit })));
             }
             let filled = self.buffer.len();
             self.buffer.resize(filled + CHUNK, 0);
             let read = loop {
-                match self.from.read(&mut self.buffer[filled..]) {
+                match self.source.read(&mut self.buffer[filled..]) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     read => break read,
                 }
@@ -129,7 +129,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-impl<R: Read + Seek> Reader<R> {
+impl<R: Read + Seek> SegmentReader<R> {
     /// Continues with the first line that begins at `offset` or after it.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl<R: Read + Seek> Reader<R> {
     pub fn seek(&mut self, offset: u64) -> io::Result<()> {
         // A line begins at `offset` when the byte before it is a line break.
         let from = offset.saturating_sub(1);
-        self.from.seek(SeekFrom::Start(from))?;
+        self.source.seek(SeekFrom::Start(from))?;
         self.buffer.clear();
         self.searched = 0;
         self.at = from;
@@ -147,7 +147,7 @@ impl<R: Read + Seek> Reader<R> {
     }
 }
 
-impl<R: Read> Iterator for Reader<R> {
+impl<R: Read> Iterator for SegmentReader<R> {
     type Item = io::Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -165,15 +165,15 @@ impl<R: Read> Iterator for Reader<R> {
         Some(Ok(match line {
             Ok(line) => {
                 self.at += line.len() as u64;
-                let found = parse::line(&line);
-                Entry { at, line, found }
+                let parsed = parse::parse_line(&line);
+                Entry { at, line, parsed }
             }
             Err(fault) => {
                 self.drop_buffer();
                 Entry {
                     at,
                     line: Bytes::new(),
-                    found: Found::Broken(fault),
+                    parsed: Parsed::Invalid(fault),
                 }
             }
         }))

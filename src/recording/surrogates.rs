@@ -11,11 +11,11 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 /// The private-use character for the half U+D800; the other 2047 follow it.
-const FIRST: u32 = 0x10_F000;
+const FIRST_HALF: u32 = 0x10_F000;
 
 /// Parses JSON that may have lone surrogates; `None` when it is not JSON.
 #[must_use]
-pub fn tree(json: &[u8]) -> Option<Value> {
+pub fn parse_json(json: &[u8]) -> Option<Value> {
     match serde_json::from_slice(json) {
         Ok(tree) => Some(tree),
         Err(_) => serde_json::from_slice(&stand_in(json)?).ok(),
@@ -24,7 +24,7 @@ pub fn tree(json: &[u8]) -> Option<Value> {
 
 /// The position of the first lone surrogate in a JSON text.
 #[must_use]
-pub fn lone(json: &[u8]) -> Option<usize> {
+pub fn find_lone(json: &[u8]) -> Option<usize> {
     halves(json).next().map(|(at, _)| at)
 }
 
@@ -33,7 +33,7 @@ pub fn lone(json: &[u8]) -> Option<usize> {
 /// The halves U+DC80 to U+DCFF are bytes that are not UTF-8, as in Python's `surrogateescape`.
 /// Any other half is encoded as UTF-8 would encode it (WTF-8).
 #[must_use]
-pub fn unspelled(json: &[u8]) -> Option<Vec<u8>> {
+pub fn decode_bytes(json: &[u8]) -> Option<Vec<u8>> {
     let inner = json.trim_ascii().strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     let mut out = Vec::with_capacity(inner.len());
     let add = |out: &mut Vec<u8>, part: &[u8]| {
@@ -60,7 +60,7 @@ pub fn unspelled(json: &[u8]) -> Option<Vec<u8>> {
 
 /// Encodes any bytes as a JSON string; [`decode_bytes`] is the inverse.
 #[must_use]
-pub fn spelled(bytes: &[u8]) -> String {
+pub fn encode_bytes(bytes: &[u8]) -> String {
     let mut out = String::from("\"");
     for part in bytes.utf8_chunks() {
         let text = Value::from(part.valid()).to_string();
@@ -75,7 +75,7 @@ pub fn spelled(bytes: &[u8]) -> String {
 
 /// Joins adjacent halves into the characters they encode.
 #[must_use]
-pub fn join(text: &str) -> String {
+pub fn join_halves(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     let mut high = None;
     for character in text.chars() {
@@ -86,7 +86,7 @@ pub fn join(text: &str) -> String {
                 joined.extend(char::from_u32(code));
                 continue;
             }
-            (Some((alone, _)), _) => joined.push(alone),
+            (Some((lone, _)), _) => joined.push(lone),
             (None, _) => {}
         }
         match half {
@@ -94,23 +94,23 @@ pub fn join(text: &str) -> String {
             _ => joined.push(character),
         }
     }
-    joined.extend(high.map(|(alone, _)| alone));
+    joined.extend(high.map(|(lone, _)| lone));
     joined
 }
 
 /// Text for display, in which a half is shown as `\\ud83d` and not as a private-use character.
 #[must_use]
-pub fn parted(text: &str) -> Cow<'_, str> {
-    spell(text, "\\u")
+pub fn show_halves(text: &str) -> Cow<'_, str> {
+    escape_halves(text, "\\u")
 }
 
 /// The same for JSON text, which stays valid for all readers.
 #[must_use]
-pub fn parted_json(json: &str) -> Cow<'_, str> {
-    spell(json, "\\\\u")
+pub fn show_halves_json(json: &str) -> Cow<'_, str> {
+    escape_halves(json, "\\\\u")
 }
 
-fn spell<'a>(text: &'a str, escape: &str) -> Cow<'a, str> {
+fn escape_halves<'a>(text: &'a str, escape: &str) -> Cow<'a, str> {
     if !text.chars().any(|character| half_of(character).is_some()) {
         return Cow::Borrowed(text);
     }
@@ -126,7 +126,7 @@ fn spell<'a>(text: &'a str, escape: &str) -> Cow<'a, str> {
 
 /// The half that a private-use character stands for.
 fn half_of(character: char) -> Option<u32> {
-    let at = u32::from(character).checked_sub(FIRST)?;
+    let at = u32::from(character).checked_sub(FIRST_HALF)?;
     (at < 0x800).then_some(0xD800 + at)
 }
 
@@ -135,7 +135,7 @@ fn stand_in(json: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(json.len());
     let mut done = 0;
     for (at, half) in halves(json) {
-        let stand_in = char::from_u32(FIRST + half - 0xD800)?;
+        let stand_in = char::from_u32(FIRST_HALF + half - 0xD800)?;
         out.extend_from_slice(&json[done..at]);
         out.extend_from_slice(stand_in.encode_utf8(&mut [0; 4]).as_bytes());
         done = at + 6;
@@ -178,26 +178,26 @@ mod tests {
 
     #[test]
     fn a_half_is_shown_as_it_is_spelled() {
-        let tree = tree(br#"{"a":"say \ud83d end"}"#).unwrap();
+        let tree = parse_json(br#"{"a":"say \ud83d end"}"#).unwrap();
         let text = tree["a"].as_str().unwrap();
-        assert_eq!(parted(text), r"say \ud83d end");
+        assert_eq!(show_halves(text), r"say \ud83d end");
         let shown = tree.to_string();
-        assert_eq!(parted_json(&shown), r#"{"a":"say \\ud83d end"}"#);
-        assert!(serde_json::from_str::<Value>(&parted_json(&shown)).is_ok());
-        assert_eq!(parted("plain 😀"), "plain 😀");
+        assert_eq!(show_halves_json(&shown), r#"{"a":"say \\ud83d end"}"#);
+        assert!(serde_json::from_str::<Value>(&show_halves_json(&shown)).is_ok());
+        assert_eq!(show_halves("plain 😀"), "plain 😀");
     }
 
     #[test]
     fn halves_are_read_and_meet_again() {
-        let half = |json: &[u8]| tree(json).unwrap().as_str().unwrap().to_owned();
+        let half = |json: &[u8]| parse_json(json).unwrap().as_str().unwrap().to_owned();
         let (high, low) = (half(br#""a\ud83d""#), half(br#""\ude00b""#));
-        assert_eq!(join(&format!("{high}{low}")), "a😀b");
-        assert_eq!(join(&high), high);
-        assert_eq!(join(&format!("{low}{high}")), format!("{low}{high}"));
+        assert_eq!(join_halves(&format!("{high}{low}")), "a😀b");
+        assert_eq!(join_halves(&high), high);
+        assert_eq!(join_halves(&format!("{low}{high}")), format!("{low}{high}"));
         assert_eq!(half(br#""\ud83d\ude00 \\ud83d""#), "😀 \\ud83d");
-        assert_eq!(lone(br#""\ud83d\ude00 \\ud83d""#), None);
-        assert_eq!(lone(br#""x\ude00""#), Some(2));
-        assert_eq!(tree(br#""\ud83d"#), None);
+        assert_eq!(find_lone(br#""\ud83d\ude00 \\ud83d""#), None);
+        assert_eq!(find_lone(br#""x\ude00""#), Some(2));
+        assert_eq!(parse_json(br#""\ud83d"#), None);
     }
 
     #[test]
@@ -208,9 +208,12 @@ mod tests {
             b"",
             "ü😀\u{7}\r".as_bytes(),
         ] {
-            assert_eq!(unspelled(spelled(bytes).as_bytes()).as_deref(), Some(bytes));
+            assert_eq!(
+                decode_bytes(encode_bytes(bytes).as_bytes()).as_deref(),
+                Some(bytes)
+            );
         }
-        let of = |json: &str| unspelled(json.as_bytes());
+        let of = |json: &str| decode_bytes(json.as_bytes());
         assert_eq!(of(r#""a\ud83d""#).as_deref(), Some(&b"a\xed\xa0\xbd"[..]));
         assert_eq!(
             of(r#""\udcff\ud83d\ude00""#).as_deref(),

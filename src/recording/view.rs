@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::event::{Event, Message, Passed, What};
+use super::event::{EventKind, Message, Passed, RecordedEvent};
 use crate::jsonrpc::Side;
 
 /// A point of view on a conversation.
@@ -14,19 +14,19 @@ use crate::jsonrpc::Side;
 pub enum View {
     /// What both sides sent, each in its own dialect, before translation.
     #[default]
-    Heard,
+    Received,
     /// What one side sent and what it was sent.
     At(Side),
 }
 
 /// Decides which messages belong to a view.
 #[derive(Clone, Debug, Default)]
-pub struct Scene {
+pub struct ViewFilter {
     view: View,
     /// Ranges of received frames that were forwarded unchanged to the side of the view.
     passed: Vec<(u64, u64)>,
     /// What was sent to the side of the view, by the number of its source.
-    said: HashMap<u64, Vec<u64>>,
+    sent: HashMap<u64, Vec<u64>>,
     /// What was sent to either side counts for the order.
     both: bool,
     /// The recording is not finished: the frames received last may have been forwarded.
@@ -35,32 +35,32 @@ pub struct Scene {
 
 /// Puts the events of a view into the order of the conversation.
 #[derive(Debug)]
-pub struct InOrder<'a> {
-    scene: &'a Scene,
+pub struct Reorder<'a> {
+    filter: &'a ViewFilter,
     /// By place and number; `None` for an event that is still to come.
-    waiting: BTreeMap<(u64, u64), Option<Event>>,
+    waiting: BTreeMap<(u64, u64), Option<RecordedEvent>>,
 }
 
-impl Scene {
+impl ViewFilter {
     /// The view of a recording with these events. [`View::Received`] needs none of them.
-    pub fn new<'a>(view: View, events: impl IntoIterator<Item = &'a Event>) -> Self {
-        let mut scene = Self::heard();
-        scene.view = view;
+    pub fn new<'a>(view: View, events: impl IntoIterator<Item = &'a RecordedEvent>) -> Self {
+        let mut filter = Self::received();
+        filter.view = view;
         for event in events {
-            scene.see(event);
+            filter.add(event);
         }
-        scene
+        filter
     }
 
     /// What both sides sent.
     #[must_use]
-    pub fn heard() -> Self {
-        Self::of(View::Heard)
+    pub fn received() -> Self {
+        Self::new_empty(View::Received)
     }
 
     /// A view without events; all events are to be passed to [`ViewFilter::add`] first.
     #[must_use]
-    pub fn of(view: View) -> Self {
+    pub fn new_empty(view: View) -> Self {
         Self {
             view,
             ..Self::default()
@@ -78,21 +78,21 @@ impl Scene {
 
     /// The recording has no end (yet). Frames received after the last frames that were recorded as
     /// forwarded, and not sent translated, are assumed to be forwarded.
-    pub const fn leave_open(&mut self) {
+    pub const fn set_open(&mut self) {
         self.open = true;
     }
 
     /// Adds an event. That frames were forwarded is recorded after them.
-    pub fn see(&mut self, event: &Event) {
-        match &event.what {
-            What::Passed(Passed {
+    pub fn add(&mut self, event: &RecordedEvent) {
+        match &event.kind {
+            EventKind::Passed(Passed {
                 to, first, last, ..
             }) if self.view == View::At(*to) => self.passed.push((*first, *last)),
-            What::Message(message)
-                if !message.is_heard() && (self.both || self.view == View::At(message.to)) =>
+            EventKind::Message(message)
+                if !message.is_received() && (self.both || self.view == View::At(message.to)) =>
             {
-                if let Some(of) = message.of {
-                    self.said.entry(of).or_default().push(event.n);
+                if let Some(of) = message.source {
+                    self.sent.entry(of).or_default().push(event.n);
                 }
             }
             _ => {}
@@ -101,9 +101,9 @@ impl Scene {
 
     /// Returns the events of the view in order, as they are pushed one by one.
     #[must_use]
-    pub const fn in_order(&self) -> InOrder<'_> {
-        InOrder {
-            scene: self,
+    pub const fn in_order(&self) -> Reorder<'_> {
+        Reorder {
+            filter: self,
             waiting: BTreeMap::new(),
         }
     }
@@ -112,37 +112,37 @@ impl Scene {
     #[must_use]
     pub fn shows(&self, n: u64, message: &Message) -> bool {
         match self.view {
-            View::Heard => message.is_heard(),
-            View::At(side) if message.hop == side => true,
+            View::Received => message.is_received(),
+            View::At(side) if message.edge == side => true,
             View::At(side) => {
                 let at = self.passed.partition_point(|(_, last)| *last < n);
                 let within = match self.passed.get(at) {
                     Some((first, _)) => *first <= n,
-                    None => self.open && message.kind.is_some() && !self.said.contains_key(&n),
+                    None => self.open && message.kind.is_some() && !self.sent.contains_key(&n),
                 };
-                message.is_heard() && message.to == side && within
+                message.is_received() && message.to == side && within
             }
         }
     }
 }
 
-impl InOrder<'_> {
+impl Reorder<'_> {
     /// Adds the next event and shows those that are ready.
-    pub fn take(&mut self, event: Event, mut see: impl FnMut(&Event)) {
+    pub fn push(&mut self, event: RecordedEvent, mut show: impl FnMut(&RecordedEvent)) {
         let n = event.n;
-        let said = self.scene.said.get(&n);
-        let place = match &event.what {
-            What::Message(message) => message.of.filter(|of| {
-                let known = self.scene.said.get(of);
+        let sent = self.filter.sent.get(&n);
+        let place = match &event.kind {
+            EventKind::Message(message) => message.source.filter(|of| {
+                let known = self.filter.sent.get(of);
                 known.is_some_and(|known| known.contains(&n))
             }),
             _ => None,
         };
-        if self.waiting.is_empty() && said.is_none() {
-            return see(&event);
+        if self.waiting.is_empty() && sent.is_none() {
+            return show(&event);
         }
         self.waiting.insert((place.unwrap_or(n), n), Some(event));
-        for later in said.into_iter().flatten() {
+        for later in sent.into_iter().flatten() {
             self.waiting.entry((n, *later)).or_default();
         }
         while let Some(first) = self.waiting.first_entry() {
@@ -150,16 +150,16 @@ impl InOrder<'_> {
                 return;
             }
             if let Some(event) = first.remove() {
-                see(&event);
+                show(&event);
             }
         }
     }
 
     /// Shows the events that wait for one that has not come.
-    pub fn end(self, mut see: impl FnMut(&Event)) {
+    pub fn end(self, mut show: impl FnMut(&RecordedEvent)) {
         self.waiting
             .into_values()
             .flatten()
-            .for_each(|event| see(&event));
+            .for_each(|event| show(&event));
     }
 }

@@ -4,8 +4,8 @@
 //! bytes can be restored. Everything is appended to a buffer of the caller. See `parse` for the
 //! inverse.
 
-use super::event::{Body, Header, Message, MessageKind, Passed, VERSION, What};
-use super::spell::{escaped, list, number, quoted, seconds, text};
+use super::encode::{escaped, list, number, quoted, seconds, text};
+use super::event::{EventKind, Header, Message, MessageKind, Passed, Payload, VERSION};
 use crate::jsonrpc::Side;
 
 /// Bytes of a line after its last member before the checksum: `,"crc":"01234567"}`.
@@ -25,9 +25,9 @@ pub struct Stamp {
 /// The metadata of a frame. All strings are in JSON form without quotes, except the id, which has
 /// them.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct FrameInfo<'a> {
     /// The side of the relay where it was seen.
-    pub hop: Side,
+    pub edge: Side,
     /// The side it is sent to.
     pub to: Side,
     /// The kind of message.
@@ -41,7 +41,7 @@ pub struct Facts<'a> {
     /// The event number of the request that it answers.
     pub answers: Option<u64>,
     /// The event number of the frame it was made from.
-    pub of: Option<u64>,
+    pub source: Option<u64>,
     /// The rules that translated it.
     pub rules: &'a [String],
     /// The patch from that frame, as JSON.
@@ -52,38 +52,38 @@ pub struct Facts<'a> {
 
 /// The body of a frame as it is to be written.
 #[derive(Clone, Copy, Debug)]
-pub enum Kept<'a> {
+pub enum PayloadRef<'a> {
     /// One JSON value in one line, without white space around it.
-    Line(&'a [u8]),
+    Json(&'a [u8]),
     /// Any other bytes.
-    Any(&'a [u8]),
+    Bytes(&'a [u8]),
     /// Omitted; its length.
-    Not(u64),
+    Omitted(u64),
 }
 
-impl Kept<'_> {
+impl PayloadRef<'_> {
     /// The number of bytes that are written verbatim.
     pub(super) const fn len(&self) -> usize {
         match self {
-            Self::Line(bytes) | Self::Any(bytes) => bytes.len(),
-            Self::Not(_) => 0,
+            Self::Json(bytes) | Self::Bytes(bytes) => bytes.len(),
+            Self::Omitted(_) => 0,
         }
     }
 }
 
-impl<'a> Facts<'a> {
+impl<'a> FrameInfo<'a> {
     /// No metadata but the direction.
     #[must_use]
-    pub const fn new(hop: Side, to: Side) -> Self {
+    pub const fn new(edge: Side, to: Side) -> Self {
         Self {
-            hop,
+            edge,
             to,
             kind: None,
             id: None,
             method: None,
             session: None,
             answers: None,
-            of: None,
+            source: None,
             rules: &[],
             patch: None,
             redacted: &[],
@@ -127,104 +127,115 @@ pub fn header(out: &mut Vec<u8>, header: &Header) {
         Some(previous) => text(out, b"", previous),
         None => out.extend_from_slice(b"null"),
     }
-    seal(out, start);
+    end_line(out, start);
 }
 
 /// Appends a frame; [`FrameWriter`](super::FrameWriter) is faster for many.
-pub fn frame(out: &mut Vec<u8>, stamp: Stamp, facts: &Facts<'_>, body: Kept<'_>) {
+pub fn frame(out: &mut Vec<u8>, stamp: Stamp, info: &FrameInfo<'_>, body: PayloadRef<'_>) {
     let start = out.len();
     number(out, b"{\"n\":", stamp.n);
     times(out, stamp);
-    members(out, facts);
-    keep(out, body);
-    seal(out, start);
+    frame_members(out, info);
+    write_payload(out, body);
+    end_line(out, start);
 }
 
 /// Appends the metadata of a frame.
-pub(super) fn members(out: &mut Vec<u8>, facts: &Facts<'_>) {
+pub(super) fn frame_members(out: &mut Vec<u8>, info: &FrameInfo<'_>) {
     quoted(out, b",\"k\":", b"msg");
-    out.extend_from_slice(match (facts.hop, facts.to) {
+    out.extend_from_slice(match (info.edge, info.to) {
         (Side::Client, Side::Client) => b",\"h\":\"client\",\"d\":\"<\"",
         (Side::Client, Side::Agent) => b",\"h\":\"client\",\"d\":\">\"",
         (Side::Agent, Side::Client) => b",\"h\":\"agent\",\"d\":\"<\"",
         (Side::Agent, Side::Agent) => b",\"h\":\"agent\",\"d\":\">\"",
     });
-    if let Some(kind) = facts.kind {
+    if let Some(kind) = info.kind {
         quoted(out, b",\"is\":", kind.name().as_bytes());
     }
-    if let Some(id) = facts.id {
+    if let Some(id) = info.id {
         out.extend_from_slice(b",\"id\":");
         out.extend_from_slice(id);
     }
-    if let Some(method) = facts.method {
+    if let Some(method) = info.method {
         quoted(out, b",\"me\":", method);
     }
-    if let Some(session) = facts.session {
+    if let Some(session) = info.session {
         quoted(out, b",\"s\":", session);
     }
-    if let Some(request) = facts.answers {
+    if let Some(request) = info.answers {
         number(out, b",\"re\":", request);
     }
-    if let Some(heard) = facts.of {
-        number(out, b",\"of\":", heard);
+    if let Some(source) = info.source {
+        number(out, b",\"of\":", source);
     }
-    if !facts.rules.is_empty() {
-        list(out, b",\"rules\":", facts.rules);
+    if !info.rules.is_empty() {
+        list(out, b",\"rules\":", info.rules);
     }
-    if let Some(patch) = facts.patch {
+    if let Some(patch) = info.patch {
         out.extend_from_slice(b",\"p\":");
         out.extend_from_slice(patch);
     }
-    if !facts.redacted.is_empty() {
-        list(out, b",\"rd\":", facts.redacted);
+    if !info.redacted.is_empty() {
+        list(out, b",\"rd\":", info.redacted);
     }
 }
 
 /// Appends any event.
-pub fn event(out: &mut Vec<u8>, stamp: Stamp, what: &What) {
-    let start = match what {
-        What::Message(heard) => return message(out, stamp, heard),
-        What::Passed(passed) => pass(out, stamp, passed),
-        What::Stderr(body) => {
-            let start = begin(out, stamp, b"stderr");
-            keep(out, kept(body));
+pub fn event(out: &mut Vec<u8>, stamp: Stamp, kind: &EventKind) {
+    let start = match kind {
+        EventKind::Message(msg) => return message(out, stamp, msg),
+        EventKind::Passed(passed) => write_passed(out, stamp, passed),
+        EventKind::Stderr(body) => {
+            let start = begin_line(out, stamp, b"stderr");
+            write_payload(out, payload_ref(body));
             start
         }
-        What::Process { event, what } => {
-            let start = begin(out, stamp, b"proc");
+        EventKind::Process {
+            event,
+            detail: what,
+        } => {
+            let start = begin_line(out, stamp, b"proc");
             text(out, b",\"ev\":", event);
             text(out, b",\"what\":", what);
             start
         }
-        What::Link { side, event, what } => {
-            let start = begin(out, stamp, b"link");
+        EventKind::Link {
+            side,
+            event,
+            detail: what,
+        } => {
+            let start = begin_line(out, stamp, b"link");
             text(out, b",\"h\":", side.name());
             text(out, b",\"ev\":", event);
             text(out, b",\"what\":", what);
             start
         }
-        What::Note {
+        EventKind::Note {
             name,
-            text: say,
-            of,
+            text: value,
+            source: of,
         } => {
-            let start = begin(out, stamp, b"note");
+            let start = begin_line(out, stamp, b"note");
             text(out, b",\"name\":", name);
             if let Some(of) = of {
                 number(out, b",\"of\":", *of);
             }
-            text(out, b",\"text\":", say);
+            text(out, b",\"text\":", value);
             start
         }
-        What::Gap { events, bytes, why } => {
-            let start = begin(out, stamp, b"gap");
+        EventKind::Gap {
+            events,
+            bytes,
+            reason: why,
+        } => {
+            let start = begin_line(out, stamp, b"gap");
             number(out, b",\"events\":", *events);
             number(out, b",\"bytes\":", *bytes);
             text(out, b",\"why\":", why);
             start
         }
-        What::Clock { jump } => {
-            let start = begin(out, stamp, b"clock");
+        EventKind::Clock { jump } => {
+            let start = begin_line(out, stamp, b"clock");
             out.extend_from_slice(b",\"jump\":");
             if *jump < 0 {
                 out.push(b'-');
@@ -232,34 +243,34 @@ pub fn event(out: &mut Vec<u8>, stamp: Stamp, what: &What) {
             seconds(out, b"", jump.unsigned_abs());
             start
         }
-        What::Mark(say) => {
-            let start = begin(out, stamp, b"mark");
-            text(out, b",\"text\":", say);
+        EventKind::Mark(value) => {
+            let start = begin_line(out, stamp, b"mark");
+            text(out, b",\"text\":", value);
             start
         }
-        What::Resume => begin(out, stamp, b"resume"),
-        What::End {
+        EventKind::Resume => begin_line(out, stamp, b"resume"),
+        EventKind::End {
             rotated,
-            why,
+            reason: why,
             digest,
         } => {
-            let start = begin(out, stamp, if *rotated { b"rotate" } else { b"end" });
+            let start = begin_line(out, stamp, if *rotated { b"rotate" } else { b"end" });
             text(out, b",\"why\":", why);
             text(out, b",\"b3\":", digest);
             start
         }
-        What::Other { kind, line } => return other(out, stamp, kind, line),
+        EventKind::Other { kind, line } => return write_other(out, stamp, kind, line),
     };
-    seal(out, start);
+    end_line(out, start);
 }
 
 /// A borrowed view of a body.
 #[must_use]
-pub fn kept(body: &Body) -> Kept<'_> {
+pub fn payload_ref(body: &Payload) -> PayloadRef<'_> {
     match body {
-        Body::Json(bytes) => Kept::Line(bytes),
-        Body::Text(bytes) | Body::Bytes(bytes) => Kept::Any(bytes),
-        Body::Absent(length) => Kept::Not(*length),
+        Payload::Json(bytes) => PayloadRef::Json(bytes),
+        Payload::Text(bytes) | Payload::Bytes(bytes) => PayloadRef::Bytes(bytes),
+        Payload::Omitted(length) => PayloadRef::Omitted(*length),
     }
 }
 
@@ -267,24 +278,24 @@ fn message(out: &mut Vec<u8>, stamp: Stamp, message: &Message) {
     let inner = |text: &Option<String>| text.as_ref().map(|text| escaped(text));
     let (method, session) = (inner(&message.method), inner(&message.session));
     let patch = message.patch.as_ref().map(ToString::to_string);
-    let facts = Facts {
-        hop: message.hop,
+    let info = FrameInfo {
+        edge: message.edge,
         to: message.to,
         kind: message.kind,
         id: message.id.as_deref().map(str::as_bytes),
         method: method.as_deref(),
         session: session.as_deref(),
         answers: message.answers,
-        of: message.of,
+        source: message.source,
         rules: &message.rules,
         patch: patch.as_deref().map(str::as_bytes),
         redacted: &message.redacted,
     };
-    frame(out, stamp, &facts, kept(&message.body));
+    frame(out, stamp, &info, payload_ref(&message.body));
 }
 
-fn pass(out: &mut Vec<u8>, stamp: Stamp, passed: &Passed) -> usize {
-    let start = begin(out, stamp, b"passed");
+fn write_passed(out: &mut Vec<u8>, stamp: Stamp, passed: &Passed) -> usize {
+    let start = begin_line(out, stamp, b"passed");
     text(out, b",\"h\":", passed.to.name());
     number(out, b",\"from\":", passed.first);
     number(out, b",\"to\":", passed.last);
@@ -293,8 +304,8 @@ fn pass(out: &mut Vec<u8>, stamp: Stamp, passed: &Passed) -> usize {
 }
 
 /// Appends an event of unknown kind with its original members, under a possibly different number.
-fn other(out: &mut Vec<u8>, stamp: Stamp, kind: &str, line: &[u8]) {
-    let start = begin(out, stamp, &escaped(kind));
+fn write_other(out: &mut Vec<u8>, stamp: Stamp, kind: &str, line: &[u8]) {
+    let start = begin_line(out, stamp, &escaped(kind));
     for (name, value) in super::tokens::members(line) {
         if ![&b"n"[..], b"t", b"w", b"k", b"crc"].contains(&name) {
             out.extend_from_slice(b",\"");
@@ -303,10 +314,10 @@ fn other(out: &mut Vec<u8>, stamp: Stamp, kind: &str, line: &[u8]) {
             out.extend_from_slice(&line[value]);
         }
     }
-    seal(out, start);
+    end_line(out, start);
 }
 
-fn begin(out: &mut Vec<u8>, stamp: Stamp, kind: &[u8]) -> usize {
+fn begin_line(out: &mut Vec<u8>, stamp: Stamp, kind: &[u8]) -> usize {
     let start = out.len();
     number(out, b"{\"n\":", stamp.n);
     times(out, stamp);
@@ -321,7 +332,7 @@ pub(super) fn times(out: &mut Vec<u8>, stamp: Stamp) {
 }
 
 /// Ends the line that began at `start`.
-pub(super) fn seal(out: &mut Vec<u8>, start: usize) {
+pub(super) fn end_line(out: &mut Vec<u8>, start: usize) {
     let mut tail = *b",\"crc\":\"........\"}\n";
     tail[8..16].copy_from_slice(&checksum(&out[start..]));
     out.extend_from_slice(&tail);
@@ -338,14 +349,14 @@ pub(super) fn checksum(line: &[u8]) -> [u8; 8] {
 }
 
 /// Appends a body.
-pub(super) fn keep(out: &mut Vec<u8>, body: Kept<'_>) {
+pub(super) fn write_payload(out: &mut Vec<u8>, body: PayloadRef<'_>) {
     match body {
-        Kept::Line(json) => {
+        PayloadRef::Json(json) => {
             out.extend_from_slice(b",\"m\":");
             out.extend_from_slice(json);
         }
-        Kept::Any(bytes) => match simdutf8::basic::from_utf8(bytes) {
-            Ok(say) => text(out, b",\"b\":", say),
+        PayloadRef::Bytes(bytes) => match simdutf8::basic::from_utf8(bytes) {
+            Ok(value) => text(out, b",\"b\":", value),
             Err(_) => {
                 out.extend_from_slice(b",\"x\":\"");
                 let encoded = data_encoding::BASE64.encode(bytes);
@@ -353,7 +364,7 @@ pub(super) fn keep(out: &mut Vec<u8>, body: Kept<'_>) {
                 out.push(b'"');
             }
         },
-        Kept::Not(length) => number(out, b",\"z\":", length),
+        PayloadRef::Omitted(length) => number(out, b",\"z\":", length),
     }
 }
 

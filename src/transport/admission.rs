@@ -10,31 +10,31 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{Arrival, Link, LinkError, OpenError, OpenErrorKind, Setup, failure, moment};
-use crate::auth::{Claim, Denial, Principal, Turned};
+use super::{IncomingLink, Link, LinkError, OpenError, OpenErrorKind, Setup, clock, open_error};
+use crate::auth::{Credentials, Denial, Principal, RejectReason};
 use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{Farewell, Id};
+use crate::jsonrpc::{CloseReason, Id};
 
 /// Time limit for sending the error to a rejected client.
-const PATIENCE: Duration = Duration::from_secs(1);
+const REJECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Authenticates a new client. Its link is opened by the worker that will serve it.
-pub(super) fn arrival(
+pub(super) fn admit(
     from: String,
-    claim: &Claim,
+    credentials: &Credentials,
     setup: &Setup,
     scheme: &'static str,
     open: impl FnOnce(String, &Setup) -> io::Result<Link> + Send + 'static,
-) -> Arrival {
-    let judged = setup.gate.judge(claim, moment());
+) -> IncomingLink {
+    let decision = setup.gate.authenticate(credentials, clock::current_time());
     let worker = setup.workers.pick();
     let (name, setup) = (from.clone(), setup.clone());
     let finish = Box::pin(async move {
         let link = open(name.clone(), &setup);
-        let link = link.map_err(|source| failure::not_taken(&name, &source))?;
-        settle(judged, link, &setup, scheme).await
+        let link = link.map_err(|source| open_error::not_accepted(&name, &source))?;
+        decide(decision, link, &setup, scheme).await
     });
-    Arrival {
+    IncomingLink {
         from,
         finish,
         worker,
@@ -42,36 +42,36 @@ pub(super) fn arrival(
 }
 
 /// The link of an admitted client; a rejected client receives an error.
-async fn settle(
-    judged: Result<Arc<Principal>, Denial>,
+async fn decide(
+    decision: Result<Arc<Principal>, Denial>,
     mut link: Link,
     setup: &Setup,
     scheme: &'static str,
 ) -> Result<Link, OpenError> {
-    match judged {
+    match decision {
         Ok(principal) => {
             link.peer.principal = Some(principal);
             Ok(link)
         }
         Err(_) => {
-            setup.gate.turned_away(scheme, Turned::Auth);
-            let unlike = setup.gate.user_name();
-            let what = format!("it is not known to be a program of the user {unlike}");
+            setup.gate.rejected(scheme, RejectReason::Auth);
+            let user = setup.gate.user_name();
+            let what = format!("it is not known to be a program of the user {user}");
             let fault = OpenError::new(OpenErrorKind::Forbidden, &link.peer.name, what)
                 .with_remedy("Connect it over http:// or ws:// with a token");
             // The client may have disconnected already, or read too slowly.
-            let _ = timeout(PATIENCE, tell(link)).await;
+            let _ = timeout(REJECT_TIMEOUT, reject(link)).await;
             Err(fault)
         }
     }
 }
 
-async fn tell(mut link: Link) -> Result<(), LinkError> {
+async fn reject(mut link: Link) -> Result<(), LinkError> {
     let reason = Reason::new(
         reply::POLICY_DENIED,
         "only programs of the relay's own user may connect here",
     );
     poll_fn(|cx| link.tx.poll_ready(cx)).await?;
     link.tx.start_send(reply::error(Id::Null, &reason))?;
-    poll_fn(|cx| link.tx.poll_close(cx, Farewell::Unauthorized)).await
+    poll_fn(|cx| link.tx.poll_close(cx, CloseReason::Unauthorized)).await
 }

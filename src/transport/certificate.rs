@@ -20,22 +20,22 @@ use crate::auth::Certificate;
 use crate::jsonrpc::printable;
 
 /// Minimum time between two checks of the files.
-const PAUSE: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Longest name of a client that is accepted, in bytes.
-const NAME: usize = 256;
+const MAX_NAME: usize = 256;
 
 /// The certificate and key of a listener.
 pub(super) struct Certificates {
     at: Endpoint,
     tls: Tls,
     protocols: Vec<Vec<u8>>,
-    shown: Mutex<Shown>,
+    current: Mutex<Current>,
 }
 
-struct Shown {
+struct Current {
     config: Arc<ServerConfig>,
-    looked: Instant,
+    checked: Instant,
     /// The files when they were last read, with or without success.
     stamps: Vec<Stamp>,
 }
@@ -48,14 +48,14 @@ impl Certificates {
     pub(super) fn read(at: &Endpoint, tls: &Tls, protocols: &[&[u8]]) -> Result<Self, OpenError> {
         let protocols: Vec<_> = protocols.iter().map(|name| name.to_vec()).collect();
         let stamps = stamps(tls);
-        let config = tls::server(at, tls, &protocols)?;
+        let config = tls::server_config(at, tls, &protocols)?;
         Ok(Self {
             at: at.clone(),
             tls: tls.clone(),
             protocols,
-            shown: Mutex::new(Shown {
+            current: Mutex::new(Current {
                 config,
-                looked: Instant::now(),
+                checked: Instant::now(),
                 stamps,
             }),
         })
@@ -63,22 +63,22 @@ impl Certificates {
 
     /// The acceptor for a new client.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        let mut shown = self.shown.lock();
-        if shown.looked.elapsed() >= PAUSE {
-            shown.looked = Instant::now();
+        let mut current = self.current.lock();
+        if current.checked.elapsed() >= CHECK_INTERVAL {
+            current.checked = Instant::now();
             let stamps = stamps(&self.tls);
-            if stamps != shown.stamps {
-                shown.stamps = stamps;
-                match tls::server(&self.at, &self.tls, &self.protocols) {
+            if stamps != current.stamps {
+                current.stamps = stamps;
+                match tls::server_config(&self.at, &self.tls, &self.protocols) {
                     Ok(config) => {
-                        shown.config = config;
+                        current.config = config;
                         tracing::info!(at = %self.at, "the certificate was reloaded");
                     }
                     Err(fault) => tracing::warn!("the old certificate stays in use: {fault}"),
                 }
             }
         }
-        TlsAcceptor::from(shown.config.clone())
+        TlsAcceptor::from(current.config.clone())
     }
 }
 
@@ -93,11 +93,11 @@ fn stamps(tls: &Tls) -> Vec<Stamp> {
 }
 
 /// The identity in a client's certificate; `None` if it has shown none, or one without a name.
-pub(super) fn shown(connection: &ServerConnection) -> Option<Certificate> {
+pub(super) fn of_client(connection: &ServerConnection) -> Option<Certificate> {
     let chain = connection.peer_certificates()?;
     let (_, certificate) = X509Certificate::from_der(chain.first()?).ok()?;
     let name = name(&certificate)?;
-    if name.is_empty() || name.len() > NAME {
+    if name.is_empty() || name.len() > MAX_NAME {
         return None;
     }
     let until = certificate.validity().not_after.timestamp();
@@ -113,13 +113,13 @@ pub(super) fn shown(connection: &ServerConnection) -> Option<Certificate> {
 fn name(certificate: &X509Certificate<'_>) -> Option<String> {
     let alternatives = certificate.subject_alternative_name().ok().flatten();
     let alternatives = alternatives.iter().flat_map(|all| &all.value.general_names);
-    let mut named = alternatives.filter_map(|one| match one {
+    let mut names = alternatives.filter_map(|one| match one {
         GeneralName::DNSName(name) | GeneralName::RFC822Name(name) | GeneralName::URI(name) => {
             Some((*name).to_owned())
         }
         _ => None,
     });
-    named.next().or_else(|| {
+    names.next().or_else(|| {
         let mut common = certificate.subject().iter_common_name();
         Some(common.next()?.as_str().ok()?.to_owned())
     })

@@ -3,7 +3,7 @@
 //! An [`Endpoint`] prints in the form in which it is parsed, so the address that a listener reports
 //! can be given to a connector. Parsing resolves no names and opens nothing.
 
-mod web;
+mod http_endpoint;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -11,9 +11,9 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-pub use web::{DEFAULT_PATH, Manner, Web};
+pub use http_endpoint::{DEFAULT_PATH, HttpEndpoint, HttpProtocol};
 
-use super::replay::Spot;
+use super::replay::ReplayAddress;
 use crate::auth::origin::is_loopback_host;
 
 /// The address of a peer.
@@ -34,9 +34,9 @@ pub enum Endpoint {
     /// `unix:PATH`.
     Unix(PathBuf),
     /// A URL of HTTP or a WebSocket: `ws://HOST[:PORT][/PATH]`, `http://…` and others.
-    Web(Web),
+    Http(HttpEndpoint),
     /// `replay:FILE`.
-    Replay(Spot),
+    Replay(ReplayAddress),
     /// A pair of links in this process, for tests.
     Memory(String),
 }
@@ -97,7 +97,7 @@ impl Endpoint {
             Self::Exec(_) => "exec",
             Self::Tcp { .. } => "tcp",
             Self::Unix(_) => "unix",
-            Self::Web(web) => web.scheme(),
+            Self::Http(web) => web.scheme(),
             Self::Replay(_) => "replay",
             Self::Memory(_) => "memory",
         }
@@ -109,14 +109,16 @@ impl Endpoint {
     pub fn is_loopback(&self) -> bool {
         match self {
             Self::Stdio | Self::Exec(_) | Self::Unix(_) | Self::Replay(_) | Self::Memory(_) => true,
-            Self::Tcp { host, .. } | Self::Web(Web { host, .. }) => is_loopback_host(host),
+            Self::Tcp { host, .. } | Self::Http(HttpEndpoint { host, .. }) => {
+                is_loopback_host(host)
+            }
         }
     }
 
     /// Whether another program listens there, which may forward messages.
     #[must_use]
     pub const fn is_socket(&self) -> bool {
-        matches!(self, Self::Tcp { .. } | Self::Web(_) | Self::Unix(_))
+        matches!(self, Self::Tcp { .. } | Self::Http(_) | Self::Unix(_))
     }
 
     /// Whether it carries a byte stream that needs framing.
@@ -130,13 +132,13 @@ impl Endpoint {
 
     /// The same endpoint, its relative paths resolved against `folder`.
     #[must_use]
-    pub fn below(self, folder: &Path) -> Self {
+    pub fn relative_to(self, folder: &Path) -> Self {
         match self {
             Self::Unix(path) => Self::Unix(folder.join(path)),
-            Self::Replay(spot) => Self::Replay(Spot {
+            Self::Replay(spot) => Self::Replay(ReplayAddress {
                 path: folder.join(spot.path),
                 fault: spot.fault.map(|path| folder.join(path)),
-                forward: spot.forward.map(|to| Box::new(to.below(folder))),
+                forward: spot.forward.map(|to| Box::new(to.relative_to(folder))),
                 ..spot
             }),
             other => other,
@@ -147,16 +149,19 @@ impl Endpoint {
     /// and paths of sockets never conflict.
     #[must_use]
     pub fn shares_port(&self, other: &Self) -> bool {
-        let place = |one: &Self| match one {
-            Self::Tcp { host, port } | Self::Web(Web { host, port, .. }) if *port != 0 => {
+        let host_and_port = |one: &Self| match one {
+            Self::Tcp { host, port } | Self::Http(HttpEndpoint { host, port, .. })
+                if *port != 0 =>
+            {
                 Some((host.to_ascii_lowercase(), *port))
             }
             _ => None,
         };
-        let (Some((ours, at)), Some((theirs, port))) = (place(self), place(other)) else {
+        let (Some((ours, at)), Some((theirs, port))) = (host_and_port(self), host_and_port(other))
+        else {
             return false;
         };
-        at == port && (ours == theirs || are_one(&ours, &theirs))
+        at == port && (ours == theirs || same_address(&ours, &theirs))
     }
 }
 
@@ -170,7 +175,7 @@ impl fmt::Display for Endpoint {
             }
             Self::Tcp { host, port } => write!(f, "tcp://{}:{port}", Bracketed(host)),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
-            Self::Web(web) => web.fmt(f),
+            Self::Http(web) => web.fmt(f),
             Self::Replay(spot) => spot.fmt(f),
             Self::Memory(name) => write!(f, "memory:{name}"),
         }
@@ -187,7 +192,7 @@ impl FromStr for Endpoint {
             suggestion: None,
         };
         let Some((scheme, rest)) = split_scheme(given) else {
-            return Err(without_scheme(given));
+            return Err(missing_scheme(given));
         };
         let read = match scheme.to_ascii_lowercase().as_str() {
             "stdio" if rest.is_empty() => Ok(Self::Stdio),
@@ -195,10 +200,10 @@ impl FromStr for Endpoint {
             "exec" => exec(rest),
             "tcp" => tcp(rest),
             "unix" => unix(rest),
-            "replay" => Spot::read(rest).map(Self::Replay),
+            "replay" => ReplayAddress::parse(rest).map(Self::Replay),
             "memory" => Ok(Self::Memory(rest.to_owned())),
-            lower => match Manner::of_scheme(lower) {
-                Some((manner, tls)) => web::read(manner, tls, rest).map(Self::Web),
+            lower => match HttpProtocol::from_scheme(lower) {
+                Some((manner, tls)) => http_endpoint::parse(manner, tls, rest).map(Self::Http),
                 None => return Err(unknown_scheme(given, scheme, rest)),
             },
         };
@@ -313,7 +318,7 @@ fn forms() -> String {
     forms.join(", ")
 }
 
-fn without_scheme(given: &str) -> EndpointError {
+fn missing_scheme(given: &str) -> EndpointError {
     let suggestion = if given.starts_with(['/', '.', '~']) {
         Some(format!("unix:{given}"))
     } else {
@@ -321,7 +326,7 @@ fn without_scheme(given: &str) -> EndpointError {
     };
     EndpointError {
         given: given.to_owned(),
-        what: format!("it has no scheme{}", unless(suggestion.as_ref())),
+        what: format!("it has no scheme{}", expected_forms(suggestion.as_ref())),
         suggestion,
     }
 }
@@ -348,7 +353,7 @@ fn as_websocket(given: &str) -> Option<String> {
 }
 
 /// All possible forms, unless there is a suggestion.
-fn unless(suggestion: Option<&String>) -> String {
+fn expected_forms(suggestion: Option<&String>) -> String {
     match suggestion {
         Some(_) => String::new(),
         None => format!("; expected one of {}", forms()),
@@ -369,16 +374,16 @@ fn unknown_scheme(given: &str, scheme: &str, rest: &str) -> EndpointError {
         Some(near) => Some(format!("{near}:{rest}")),
         None => as_websocket(given),
     };
-    let unless = unless(suggestion.as_ref());
+    let expected = expected_forms(suggestion.as_ref());
     EndpointError {
         given: given.to_owned(),
-        what: format!("the scheme {scheme:?} is not known{unless}"),
+        what: format!("the scheme {scheme:?} is not known{expected}"),
         suggestion,
     }
 }
 
 /// Whether two addresses are the same, or one of them is the unspecified address of its kind.
-fn are_one(one: &str, other: &str) -> bool {
+fn same_address(one: &str, other: &str) -> bool {
     let read = |text: &str| text.parse().map(|address: IpAddr| address.to_canonical());
     let (Ok(one), Ok(other)) = (read(one), read(other)) else {
         return false;

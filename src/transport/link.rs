@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::auth::Principal;
-use crate::jsonrpc::framing::Cut;
-use crate::jsonrpc::{Exit, Farewell, Flaw, Frame};
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::{CloseReason, Exit, Frame, FrameError};
 
 /// One live connection to one side.
 pub struct Link {
@@ -23,7 +23,7 @@ pub struct Link {
     /// The frames to the peer.
     pub tx: Box<dyn FrameSink>,
     /// Keeps resources alive as long as the link: a child process, a socket file.
-    pub hold: Box<dyn Hold>,
+    pub guard: Box<dyn LinkGuard>,
 }
 
 /// The program at the other end.
@@ -63,10 +63,10 @@ pub enum PeerKind {
     /// A child process; its exit is observed.
     Child,
     /// A recording that plays the agent, mistakes included.
-    Played,
+    Replayed,
     /// An ACP client in this process, on behalf of clients of another protocol. It uses canonical
     /// ACP, whatever dialect the listener's other clients use.
-    Ours,
+    Internal,
     /// A program of the same user on this machine, over a Unix socket.
     SameUser,
     /// Anything else.
@@ -76,14 +76,14 @@ pub enum PeerKind {
 /// The frames from a peer. Cancel-safe: a dropped poll loses nothing.
 pub trait FrameStream: Send {
     /// The next frame or framing error; `None` when the peer has ended its stream.
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>>;
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>>;
     /// The error that ended the link, if it shows without reading. Polled while the side is not
     /// read.
-    fn poll_over(&mut self, _cx: &mut Context<'_>) -> Poll<LinkError> {
+    fn poll_lost(&mut self, _cx: &mut Context<'_>) -> Poll<LinkError> {
         Poll::Pending
     }
     /// Whether the peer ended its stream deliberately, rather than by a broken connection.
-    fn ended_on_purpose(&self) -> bool {
+    fn ended_cleanly(&self) -> bool {
         true
     }
 }
@@ -101,11 +101,12 @@ pub trait FrameSink: Send {
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>>;
     /// Flushes, then ends the stream to the peer: end of file, or a close frame with the reason
     /// `why`.
-    fn poll_close(&mut self, cx: &mut Context<'_>, why: Farewell) -> Poll<Result<(), LinkError>>;
+    fn poll_close(&mut self, cx: &mut Context<'_>, why: CloseReason)
+    -> Poll<Result<(), LinkError>>;
 }
 
 /// The resources of a link. Dropping it releases them at once and completely.
-pub trait Hold: Send {
+pub trait LinkGuard: Send {
     /// Ready when the process behind the link has exited. Other links are never ready.
     fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
         let _ = cx;
@@ -117,16 +118,16 @@ pub trait Hold: Send {
     }
     /// Passes everything that the process writes to stderr to `callback`, beginning with the
     /// earlier output that was kept.
-    fn hear_stderr(&mut self, ear: Ear) {
-        let _ = ear;
+    fn capture_stderr(&mut self, callback: StderrCallback) {
+        let _ = callback;
     }
     /// Reports to `callback` when the peer's connection is lost and when it is restored, if the
     /// link outlives connections.
-    fn watch(&mut self, watch: Watch) {
-        let _ = watch;
+    fn watch_presence(&mut self, callback: PresenceCallback) {
+        let _ = callback;
     }
     /// Redacts the process's output for logs.
-    fn discretion(&self) -> fn(&str) -> String {
+    fn log_redaction(&self) -> fn(&str) -> String {
         str::to_owned
     }
     /// The end of the process's stderr: at most 4 KiB, control characters escaped.
@@ -136,10 +137,10 @@ pub trait Hold: Send {
 }
 
 /// Receives the stderr of a process. Must return quickly.
-pub type Ear = Box<dyn Fn(&[u8]) + Send>;
+pub type StderrCallback = Box<dyn Fn(&[u8]) + Send>;
 
 /// Receives the state of a peer's connection. Must return quickly.
-pub type Watch = Box<dyn Fn(Presence<'_>) + Send>;
+pub type PresenceCallback = Box<dyn Fn(Presence<'_>) + Send>;
 
 /// The state of a peer's connection, on a link that outlives connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,11 +148,11 @@ pub enum Presence<'a> {
     /// The connection is lost, for this reason.
     Lost(&'a str),
     /// The connection is restored, from this address.
-    Back(&'a str),
+    Restored(&'a str),
 }
 
 /// A link without resources.
-impl Hold for () {}
+impl LinkGuard for () {}
 
 /// The steps of stopping a process whose stdin is already closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,13 +194,13 @@ pub enum LinkError {
     Unavailable(String),
     /// The byte stream cannot be framed any more.
     #[error("{0}")]
-    Framing(Box<Flaw>),
+    Framing(Box<FrameError>),
 }
 
 impl LinkError {
     /// Whether it only means that the peer has disconnected.
     #[must_use]
-    pub fn is_departure(&self) -> bool {
+    pub fn is_disconnect(&self) -> bool {
         use io::ErrorKind::{
             BrokenPipe, ConnectionAborted, ConnectionReset, HostUnreachable, NetworkDown,
             NetworkUnreachable, NotConnected, TimedOut,
@@ -222,7 +223,7 @@ impl LinkError {
 
     /// The framing error, if that is what ended the link.
     #[must_use]
-    pub fn into_flaw(self) -> Option<Box<Flaw>> {
+    pub fn into_frame_error(self) -> Option<Box<FrameError>> {
         match self {
             Self::Framing(flaw) => Some(flaw),
             _ => None,

@@ -12,24 +12,24 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::{
-    Accepting, Arrival, Binding, Connecting, Endpoint, Farewell, FrameSink, FrameStream, Link,
-    LinkError, Worker,
+    AcceptFuture, CloseReason, ConnectFuture, Endpoint, FrameSink, FrameStream, IncomingLink, Link,
+    LinkError, ListenFuture, Worker,
 };
 use super::{Listener, OpenError, OpenErrorKind, Peer, Setup, Transport};
-use crate::jsonrpc::framing::Cut;
-use crate::jsonrpc::{Fault, Flaw, Frame, IdBuf, Limits};
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::{Frame, FrameError, FrameFault, IdBuf, Limits};
 
 /// Bytes that may be queued, beyond one frame.
-const BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 /// Frames that may be queued.
-const FRAMES: usize = 256;
+const MAX_FRAMES: usize = 256;
 /// Links that may wait to be accepted.
 const BACKLOG: usize = 16;
 
 /// The transport for `memory:`.
 #[derive(Debug)]
-pub(super) struct Memory {
-    rooms: Mutex<BTreeMap<String, mpsc::Sender<Link>>>,
+pub(super) struct MemoryTransport {
+    listeners: Mutex<BTreeMap<String, mpsc::Sender<Link>>>,
 }
 
 /// A bound `memory:` endpoint.
@@ -40,26 +40,26 @@ struct Bound {
 
 /// One direction.
 #[derive(Debug, Default)]
-struct Lane {
+struct Direction {
     frames: VecDeque<Frame>,
     bytes: usize,
     /// The sender has closed the stream or was dropped.
     ended: bool,
     /// The receiver was dropped.
-    deaf: bool,
+    receiver_dropped: bool,
     receiver: Option<Waker>,
     sender: Option<Waker>,
 }
 
-type Shared = Arc<Mutex<Lane>>;
+type Shared = Arc<Mutex<Direction>>;
 
-struct Ear {
-    lane: Shared,
+struct Receiver {
+    direction: Shared,
     max: usize,
 }
 
-struct Mouth {
-    lane: Shared,
+struct Sender {
+    direction: Shared,
 }
 
 /// Two connected links.
@@ -68,70 +68,73 @@ pub fn pair(limits: &Limits) -> (Link, Link) {
     let (there, back) = (Shared::default(), Shared::default());
     let end = |rx: &Shared, tx: &Shared, name: &str| Link {
         peer: Peer::remote(format!("memory:{name}"), true),
-        rx: Box::new(Ear {
-            lane: rx.clone(),
+        rx: Box::new(Receiver {
+            direction: rx.clone(),
             max: limits.frame_from_network,
         }),
-        tx: Box::new(Mouth { lane: tx.clone() }),
-        hold: Box::new(()),
+        tx: Box::new(Sender {
+            direction: tx.clone(),
+        }),
+        guard: Box::new(()),
     };
     (end(&back, &there, "left"), end(&there, &back, "right"))
 }
 
-impl Memory {
+impl MemoryTransport {
     pub(super) const fn new() -> Self {
         Self {
-            rooms: Mutex::new(BTreeMap::new()),
+            listeners: Mutex::new(BTreeMap::new()),
         }
     }
 }
 
-impl Transport for Memory {
+impl Transport for MemoryTransport {
     fn schemes(&self) -> &'static [&'static str] {
         &["memory"]
     }
 
-    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a> {
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> ConnectFuture<'a> {
         Box::pin(async move {
             let Endpoint::Memory(name) = to else {
-                return Err(OpenError::misplaced(to));
+                return Err(OpenError::wrong_scheme(to));
             };
-            let room = self.rooms.lock().get(name).cloned();
-            let nobody = || OpenError::new(OpenErrorKind::Unavailable, to, "nothing listens there");
+            let listener = self.listeners.lock().get(name).cloned();
+            let refused =
+                || OpenError::new(OpenErrorKind::Unavailable, to, "nothing listens there");
             let (near, far) = pair(&setup.limits);
-            let room = room.ok_or_else(nobody)?;
-            room.send(far).await.map_err(|_| nobody())?;
+            let listener = listener.ok_or_else(refused)?;
+            listener.send(far).await.map_err(|_| refused())?;
             Ok(near)
         })
     }
 
-    fn listen<'a>(&'a self, at: &'a Endpoint, _setup: &'a Setup) -> Binding<'a> {
+    fn listen<'a>(&'a self, at: &'a Endpoint, _setup: &'a Setup) -> ListenFuture<'a> {
         Box::pin(async move {
             let Endpoint::Memory(name) = at else {
-                return Err(OpenError::misplaced(at));
+                return Err(OpenError::wrong_scheme(at));
             };
             let name = name.clone();
-            let mut rooms = self.rooms.lock();
-            rooms.retain(|_, room| !room.is_closed());
-            if rooms.contains_key(&name) {
+            let mut listeners = self.listeners.lock();
+            listeners.retain(|_, listener| !listener.is_closed());
+            if listeners.contains_key(&name) {
                 let what = "the name is in use";
                 return Err(OpenError::new(OpenErrorKind::Unavailable, at, what));
             }
             let (tx, rx) = mpsc::channel(BACKLOG);
-            rooms.insert(name.clone(), tx);
+            listeners.insert(name.clone(), tx);
             Ok(Box::new(Bound { name, rx }) as Box<dyn Listener>)
         })
     }
 }
 
 impl Listener for Bound {
-    fn accept(&mut self) -> Accepting<'_> {
+    fn accept(&mut self) -> AcceptFuture<'_> {
         Box::pin(async move {
             let link = self.rx.recv().await?;
             let from = link.peer.name.clone();
             let finish = Box::pin(async move { Ok(link) });
-            let worker = Worker::here();
-            let arrival = Arrival {
+            let worker = Worker::current();
+            let arrival = IncomingLink {
                 from,
                 finish,
                 worker,
@@ -145,7 +148,7 @@ impl Listener for Bound {
     }
 }
 
-impl Lane {
+impl Direction {
     fn wake_receiver(&mut self) {
         if let Some(waker) = self.receiver.take() {
             waker.wake();
@@ -159,93 +162,97 @@ impl Lane {
     }
 }
 
-impl FrameStream for Ear {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
-        let mut lane = self.lane.lock();
-        let Some(frame) = lane.frames.pop_front() else {
-            if lane.ended {
+impl FrameStream for Receiver {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
+        let mut direction = self.direction.lock();
+        let Some(frame) = direction.frames.pop_front() else {
+            if direction.ended {
                 return Poll::Ready(None);
             }
-            lane.receiver = Some(cx.waker().clone());
+            direction.receiver = Some(cx.waker().clone());
             return Poll::Pending;
         };
-        lane.bytes -= frame.len();
-        lane.wake_sender();
+        direction.bytes -= frame.len();
+        direction.wake_sender();
         let cut = if frame.len() > self.max {
-            Cut::Flaw(Box::new(Flaw {
-                fault: Fault::TooLong { limit: self.max },
+            Decoded::Error(Box::new(FrameError {
+                fault: FrameFault::TooLong { limit: self.max },
                 at: self.max,
                 id: IdBuf::Absent,
                 role: None,
                 json_like: frame.as_bytes().first().is_some_and(|b| b"{[".contains(b)),
             }))
         } else {
-            Cut::Frame(frame)
+            Decoded::Frame(frame)
         };
         Poll::Ready(Some(Ok(cut)))
     }
 }
 
-impl FrameSink for Mouth {
+impl FrameSink for Sender {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        let mut lane = self.lane.lock();
-        if lane.deaf {
-            return Poll::Ready(Err(gone()));
+        let mut direction = self.direction.lock();
+        if direction.receiver_dropped {
+            return Poll::Ready(Err(disconnected()));
         }
-        if lane.frames.len() >= FRAMES || lane.bytes >= BYTES {
-            lane.sender = Some(cx.waker().clone());
+        if direction.frames.len() >= MAX_FRAMES || direction.bytes >= MAX_BYTES {
+            direction.sender = Some(cx.waker().clone());
             return Poll::Pending;
         }
         Poll::Ready(Ok(()))
     }
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
-        let mut lane = self.lane.lock();
-        if lane.deaf || lane.ended {
-            return Err(gone());
+        let mut direction = self.direction.lock();
+        if direction.receiver_dropped || direction.ended {
+            return Err(disconnected());
         }
-        lane.bytes += frame.len();
-        lane.frames.push_back(frame);
-        lane.wake_receiver();
+        direction.bytes += frame.len();
+        direction.frames.push_back(frame);
+        direction.wake_receiver();
         Ok(())
     }
 
     // Queued frames can be read by the peer, so they count as flushed.
     fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        let lane = self.lane.lock();
-        if lane.deaf && !lane.frames.is_empty() {
-            return Poll::Ready(Err(gone()));
+        let direction = self.direction.lock();
+        if direction.receiver_dropped && !direction.frames.is_empty() {
+            return Poll::Ready(Err(disconnected()));
         }
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>, _why: Farewell) -> Poll<Result<(), LinkError>> {
+    fn poll_close(
+        &mut self,
+        cx: &mut Context<'_>,
+        _why: CloseReason,
+    ) -> Poll<Result<(), LinkError>> {
         {
-            let mut lane = self.lane.lock();
-            lane.ended = true;
-            lane.wake_receiver();
+            let mut direction = self.direction.lock();
+            direction.ended = true;
+            direction.wake_receiver();
         }
         self.poll_flush(cx)
     }
 }
 
-impl Drop for Ear {
+impl Drop for Receiver {
     fn drop(&mut self) {
-        let mut lane = self.lane.lock();
-        lane.deaf = true;
-        lane.wake_sender();
+        let mut direction = self.direction.lock();
+        direction.receiver_dropped = true;
+        direction.wake_sender();
     }
 }
 
-impl Drop for Mouth {
+impl Drop for Sender {
     fn drop(&mut self) {
-        let mut lane = self.lane.lock();
-        lane.ended = true;
-        lane.wake_receiver();
+        let mut direction = self.direction.lock();
+        direction.ended = true;
+        direction.wake_receiver();
     }
 }
 
-fn gone() -> LinkError {
+fn disconnected() -> LinkError {
     LinkError::Io {
         context: "writing to the peer",
         source: io::ErrorKind::BrokenPipe.into(),

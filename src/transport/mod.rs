@@ -20,16 +20,16 @@ mod admission;
 mod agent_connect;
 mod certificate;
 mod endpoint;
-mod errand;
-mod failure;
-mod greeting;
+mod one_shot;
+mod open_error;
+mod request_headers;
 pub mod http;
 mod inherited;
 mod link;
 pub mod memory;
-mod moment;
+mod clock;
 mod open;
-mod parting;
+mod closing;
 pub mod owner;
 mod pin;
 pub mod process;
@@ -41,25 +41,26 @@ mod tcp;
 mod tls;
 mod unix;
 pub mod websocket;
-mod wide;
+mod pipe;
 mod workers;
 
-pub use crate::jsonrpc::{Exit, Farewell};
-pub use agent_connect::{AgentConnect, Offer};
-pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError, Manner, Web};
-pub use errand::errand;
-pub use greeting::Greeting;
+pub use crate::jsonrpc::{CloseReason, Exit};
+pub use agent_connect::{AgentConnectConfig, ServedAgent};
+pub use clock::current_time;
+pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError, HttpEndpoint, HttpProtocol};
 pub use inherited::Inherited;
 pub use link::{
-    Ear, FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind, Presence, StopStep, Watch,
+    FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, PeerKind, Presence, PresenceCallback,
+    StderrCallback, StopStep,
 };
-pub use moment::moment;
+pub use one_shot::one_shot;
 pub use open::{
-    Accepting, Arrival, Binding, BoxFuture, Connecting, Front, Listener, OpenError, OpenErrorKind,
-    Setup, Tls, Transport,
+    AcceptFuture, BoxFuture, ConnectFuture, HttpOptions, IncomingLink, ListenFuture, Listener,
+    OpenError, OpenErrorKind, Setup, Tls, Transport,
 };
 pub use pin::Pin;
 pub use process::Launch;
+pub use request_headers::RequestHeaders;
 pub use tls::{check_authorities, check_certificates};
 pub use unix::{SocketFile, bind_unix};
 pub use workers::{Worker, Workers};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{AgentConnect, Endpoint, Greeting, Inherited, Launch, Link};
+use super::{AgentConnectConfig, Endpoint, Inherited, Launch, Link, RequestHeaders};
 use super::{Pin as Fingerprint, Worker, Workers};
 use crate::auth::{Gate, LocalKey};
 use crate::jsonrpc::Limits;
@@ -21,11 +21,11 @@ use crate::jsonrpc::framing::Framing;
 /// A future that owns what it needs, or borrows for `'a`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// What [`Transport::connect`] returns.
-pub type Connecting<'a> = BoxFuture<'a, Result<Link, OpenError>>;
+pub type ConnectFuture<'a> = BoxFuture<'a, Result<Link, OpenError>>;
 /// What [`Transport::listen`] returns.
-pub type Binding<'a> = BoxFuture<'a, Result<Box<dyn Listener>, OpenError>>;
+pub type ListenFuture<'a> = BoxFuture<'a, Result<Box<dyn Listener>, OpenError>>;
 /// What [`Listener::accept`] returns.
-pub type Accepting<'a> = BoxFuture<'a, Option<io::Result<Arrival>>>;
+pub type AcceptFuture<'a> = BoxFuture<'a, Option<io::Result<IncomingLink>>>;
 
 /// A transport: a way to carry frames.
 pub trait Transport: Send + Sync {
@@ -40,29 +40,29 @@ pub trait Transport: Send + Sync {
         Ok(())
     }
     /// Opens a link to a peer that listens (or starts it).
-    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a>;
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> ConnectFuture<'a>;
     /// Binds `at` and waits for peers.
-    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> Binding<'a>;
+    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> ListenFuture<'a>;
 }
 
 /// A bound endpoint.
 pub trait Listener: Send {
     /// Waits for the next peer; `None` when the listener has ended. Cancel-safe.
-    fn accept(&mut self) -> Accepting<'_>;
+    fn accept(&mut self) -> AcceptFuture<'_>;
     /// Its bound address, with the actual port.
     fn address(&self) -> Endpoint;
     /// Updates the settings that can change while it is bound, for new peers.
     ///
     /// # Errors
     /// When the settings are invalid; then the old ones stay.
-    fn renew(&mut self, setup: &Setup) -> Result<(), OpenError> {
+    fn update(&mut self, setup: &Setup) -> Result<(), OpenError> {
         let _ = setup;
         Ok(())
     }
 }
 
 /// An accepted peer whose handshake may not be finished.
-pub struct Arrival {
+pub struct IncomingLink {
     /// Its address, for logs.
     pub from: String,
     /// The rest of the handshake, to be run in a task of its own.
@@ -86,11 +86,11 @@ pub struct Setup {
     /// machine.
     pub local_key: Option<Arc<LocalKey>>,
     /// The options of HTTP listeners.
-    pub front: Front,
+    pub http: HttpOptions,
     /// The headers of every HTTP request to a remote agent's server.
-    pub greeting: Greeting,
+    pub request_headers: RequestHeaders,
     /// The configuration of the Agent Connect server.
-    pub agent_connect: AgentConnect,
+    pub agent_connect: AgentConnectConfig,
     /// How an agent is started.
     pub launch: Launch,
     /// Sockets inherited from the service manager.
@@ -104,7 +104,7 @@ pub struct Setup {
 
 /// The options of HTTP and WebSocket listeners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Front {
+pub struct HttpOptions {
     /// Origins of web pages that may connect, exactly as browsers send them.
     pub origins: Vec<String>,
     /// Accepted names in `Host`, besides the listener's own: `NAME` or `NAME:PORT`.
@@ -181,7 +181,7 @@ impl fmt::Display for OpenError {
     }
 }
 
-impl fmt::Debug for Arrival {
+impl fmt::Debug for IncomingLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Arrival")
             .field("from", &self.from)

@@ -25,7 +25,7 @@ pub struct Pin([u8; 32]);
 
 /// Trusts exactly one certificate or key.
 #[derive(Debug)]
-pub(super) struct Pinned {
+pub(super) struct PinVerifier {
     pin: Pin,
     algorithms: WebPkiSupportedAlgorithms,
 }
@@ -72,14 +72,14 @@ impl fmt::Debug for Pin {
     }
 }
 
-impl Pinned {
+impl PinVerifier {
     pub(super) fn new(pin: Pin, provider: &Arc<CryptoProvider>) -> Self {
         let algorithms = provider.signature_verification_algorithms;
         Self { pin, algorithms }
     }
 }
 
-impl ServerCertVerifier for Pinned {
+impl ServerCertVerifier for PinVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,

@@ -2,24 +2,32 @@
 //!
 //! A new transport needs a line in [`all`]; the conformance suite tests every listed transport.
 
-use super::agent_connect::Rest;
+use super::agent_connect::AgentConnectTransport;
 use super::http::Http;
-use super::memory::Memory;
+use super::memory::MemoryTransport;
 use super::process::Exec;
-use super::replay::Replay;
+use super::replay::ReplayTransport;
 use super::stdio::Stdio;
 use super::tcp::{self, Tcp};
 use super::unix::{self, Unix};
 use super::websocket::WebSocket;
-use super::{Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Transport, Web};
+use super::{Endpoint, HttpEndpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Transport};
 
 /// All transports. Some have state per process (there is one stdin), so they are static.
 #[must_use]
 pub fn all() -> &'static [&'static dyn Transport] {
     static STDIO: Stdio = Stdio::new();
-    static MEMORY: Memory = Memory::new();
+    static MEMORY: MemoryTransport = MemoryTransport::new();
     static ALL: &[&dyn Transport] = &[
-        &STDIO, &Exec, &Tcp, &Unix, &WebSocket, &Http, &Rest, &Replay, &MEMORY,
+        &STDIO,
+        &Exec,
+        &Tcp,
+        &Unix,
+        &WebSocket,
+        &Http,
+        &AgentConnectTransport,
+        &ReplayTransport,
+        &MEMORY,
     ];
     ALL
 }
@@ -36,7 +44,7 @@ pub fn lookup(scheme: &str) -> Option<&'static dyn Transport> {
 /// # Errors
 /// When connecting could not succeed.
 pub fn check(to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
-    serving(to)?.check(to, setup)
+    transport_for(to)?.check(to, setup)
 }
 
 /// Whether nothing listens at `at`, as far as that shows without binding it; socket files are not
@@ -46,7 +54,7 @@ pub fn check(to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
 /// When it could not be bound even if it were free.
 pub fn is_free(at: &Endpoint) -> Result<bool, OpenError> {
     match at {
-        Endpoint::Tcp { host, port } | Endpoint::Web(Web { host, port, .. }) => {
+        Endpoint::Tcp { host, port } | Endpoint::Http(HttpEndpoint { host, port, .. }) => {
             tcp::is_free(at, host, *port)
         }
         Endpoint::Unix(path) => unix::check_path(at, path).map(|()| true),
@@ -59,7 +67,7 @@ pub fn is_free(at: &Endpoint) -> Result<bool, OpenError> {
 /// # Errors
 /// When the peer cannot be reached; the error says why and what to do.
 pub async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
-    serving(to)?.connect(to, setup).await
+    transport_for(to)?.connect(to, setup).await
 }
 
 /// Binds `at` and waits for peers.
@@ -67,10 +75,10 @@ pub async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
 /// # Errors
 /// When it cannot be bound; the error says why and what to do.
 pub async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Listener>, OpenError> {
-    serving(at)?.listen(at, setup).await
+    transport_for(at)?.listen(at, setup).await
 }
 
-fn serving(endpoint: &Endpoint) -> Result<&'static dyn Transport, OpenError> {
+fn transport_for(endpoint: &Endpoint) -> Result<&'static dyn Transport, OpenError> {
     lookup(endpoint.scheme()).ok_or_else(|| {
         let what = format!("\"{}:\" is not supported", endpoint.scheme());
         OpenError::new(OpenErrorKind::Usage, endpoint, what)

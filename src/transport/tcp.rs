@@ -23,14 +23,15 @@ use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use super::{
-    Accepting, Arrival, Binding, Connecting, Endpoint, Link, Listener, OpenError, Setup, Transport,
+    AcceptFuture, ConnectFuture, Endpoint, IncomingLink, Link, ListenFuture, Listener, OpenError,
+    Setup, Transport,
 };
-use super::{admission, failure, owner, stream};
-use crate::auth::{Claim, Gate, Place};
+use super::{admission, open_error, owner, stream};
+use crate::auth::{Credentials, Gate, Reachability};
 use crate::jsonrpc::Limits;
 
 /// Shortest keepalive time of the system.
-const LEAST: Duration = Duration::from_secs(1);
+const MIN_KEEPALIVE: Duration = Duration::from_secs(1);
 
 /// The transport for `tcp://`.
 #[derive(Debug)]
@@ -48,20 +49,20 @@ impl Transport for Tcp {
         &["tcp"]
     }
 
-    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a> {
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> ConnectFuture<'a> {
         Box::pin(async move {
             let Endpoint::Tcp { host, port } = to else {
-                return Err(OpenError::misplaced(to));
+                return Err(OpenError::wrong_scheme(to));
             };
             let stream = dial(to, host, *port, setup).await?;
             Ok(link(stream, to.to_string(), setup))
         })
     }
 
-    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> Binding<'a> {
+    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> ListenFuture<'a> {
         Box::pin(async move {
             let Endpoint::Tcp { host, port } = at else {
-                return Err(OpenError::misplaced(at));
+                return Err(OpenError::wrong_scheme(at));
             };
             let (socket, port) = bind(at, host, *port, setup).await?;
             let at = Endpoint::Tcp {
@@ -75,7 +76,7 @@ impl Transport for Tcp {
 }
 
 impl Listener for Bound {
-    fn accept(&mut self) -> Accepting<'_> {
+    fn accept(&mut self) -> AcceptFuture<'_> {
         Box::pin(async move { Some(self.next().await) })
     }
 
@@ -83,23 +84,23 @@ impl Listener for Bound {
         self.at.clone()
     }
 
-    fn renew(&mut self, setup: &Setup) -> Result<(), OpenError> {
+    fn update(&mut self, setup: &Setup) -> Result<(), OpenError> {
         self.setup = setup.clone();
         Ok(())
     }
 }
 
 impl Bound {
-    async fn next(&mut self) -> io::Result<Arrival> {
+    async fn next(&mut self) -> io::Result<IncomingLink> {
         let (stream, address) = accept(&self.socket, &self.setup.limits).await?;
         let place = if self.at.is_loopback() {
-            Place::Loopback
+            Reachability::Loopback
         } else {
-            Place::Network
+            Reachability::Network
         };
         let user = user_of(&stream, address, &self.setup.gate, place);
-        let claim = Claim {
-            place,
+        let credentials = Credentials {
+            reachability: place,
             address: Some(address.ip()),
             user,
             certificate: None,
@@ -108,7 +109,13 @@ impl Bound {
         let from = format!("tcp://{address}");
         let stream = stream.into_std()?;
         let open = |name, setup: &Setup| Ok(link(TcpStream::from_std(stream)?, name, setup));
-        Ok(admission::arrival(from, &claim, &self.setup, "tcp", open))
+        Ok(admission::admit(
+            from,
+            &credentials,
+            &self.setup,
+            "tcp",
+            open,
+        ))
     }
 }
 
@@ -133,12 +140,12 @@ pub(super) async fn dial(
         let addresses: Vec<SocketAddr> = resolve(to, host, port).await?;
         let stream = TcpStream::connect(&addresses[..])
             .await
-            .map_err(|source| failure::not_connected(to, &source))?;
-        tune(&stream, setup.limits.silence);
+            .map_err(|source| open_error::not_connected(to, &source))?;
+        set_options(&stream, setup.limits.silence);
         Ok(stream)
     })
     .await
-    .unwrap_or_else(|_| Err(failure::too_slow(to, "connecting", within)))
+    .unwrap_or_else(|_| Err(open_error::timed_out(to, "connecting", within)))
 }
 
 /// Binds a listening socket and returns its port.
@@ -149,7 +156,7 @@ pub(super) async fn bind(
     setup: &Setup,
 ) -> Result<(TcpListener, u16), OpenError> {
     let addresses = resolve(at, host, port).await?;
-    let not_bound = |source| failure::not_bound(at, &source);
+    let not_bound = |source| open_error::not_bound(at, &source);
     let socket = match setup.inherited.tcp(&addresses) {
         Some(socket) => TcpListener::from_std(socket),
         None => TcpListener::bind(&addresses[..]).await,
@@ -163,7 +170,7 @@ pub(super) async fn bind(
 /// meanwhile.
 pub(super) fn is_free(at: &Endpoint, host: &str, port: u16) -> Result<bool, OpenError> {
     let found = (host, port).to_socket_addrs();
-    let found = found.map_err(|source| failure::not_resolved(at, host, &source))?;
+    let found = found.map_err(|source| open_error::not_resolved(at, host, &source))?;
     let mut refused = None;
     for address in found {
         let try_one = || -> io::Result<()> {
@@ -179,7 +186,7 @@ pub(super) fn is_free(at: &Endpoint, host: &str, port: u16) -> Result<bool, Open
     let refused = refused.unwrap_or_else(|| io::Error::other("its host has no address"));
     match refused.kind() {
         io::ErrorKind::AddrInUse => Ok(false),
-        _ => Err(failure::not_bound(at, &refused)),
+        _ => Err(open_error::not_bound(at, &refused)),
     }
 }
 
@@ -191,10 +198,10 @@ pub(super) async fn accept(
     loop {
         match socket.accept().await {
             Ok((stream, address)) => {
-                tune(&stream, limits.silence);
+                set_options(&stream, limits.silence);
                 return Ok((stream, address));
             }
-            Err(fault) if gone_already(&fault) => {}
+            Err(fault) if is_gone(&fault) => {}
             Err(fault) => return Err(fault),
         }
     }
@@ -205,13 +212,13 @@ pub(super) fn user_of(
     stream: &TcpStream,
     address: SocketAddr,
     gate: &Gate,
-    place: Place,
+    place: Reachability,
 ) -> Option<u32> {
-    let near = gate.asks_for_user(place).then(|| stream.local_addr())?;
+    let near = gate.requires_user(place).then(|| stream.local_addr())?;
     owner::of_socket(address, near.ok()?)
 }
 
-fn gone_already(fault: &io::Error) -> bool {
+fn is_gone(fault: &io::Error) -> bool {
     matches!(
         fault.kind(),
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
@@ -219,7 +226,7 @@ fn gone_already(fault: &io::Error) -> bool {
 }
 
 async fn resolve(endpoint: &Endpoint, host: &str, port: u16) -> Result<Vec<SocketAddr>, OpenError> {
-    let not_resolved = |source: &io::Error| failure::not_resolved(endpoint, host, source);
+    let not_resolved = |source: &io::Error| open_error::not_resolved(endpoint, host, source);
     let found = lookup_host((host, port)).await;
     let addresses: Vec<SocketAddr> = found.map_err(|source| not_resolved(&source))?.collect();
     if addresses.is_empty() {
@@ -229,25 +236,25 @@ async fn resolve(endpoint: &Endpoint, host: &str, port: u16) -> Result<Vec<Socke
 }
 
 /// Sets the socket options. A system without an option is used without it.
-fn tune(stream: &TcpStream, silence: Duration) {
+fn set_options(stream: &TcpStream, silence: Duration) {
     // The first probe after half of the time, then five more.
     let keepalive = TcpKeepalive::new()
-        .with_time((silence / 2).max(LEAST))
-        .with_interval((silence / 10).max(LEAST))
+        .with_time((silence / 2).max(MIN_KEEPALIVE))
+        .with_interval((silence / 10).max(MIN_KEEPALIVE))
         .with_retries(5);
     let socket = SockRef::from(stream);
     let set = stream
         .set_nodelay(true)
         .and_then(|()| socket.set_tcp_keepalive(&keepalive))
-        .and_then(|()| confirm_within(&socket, silence));
+        .and_then(|()| set_user_timeout(&socket, silence));
     if let Err(fault) = set {
         tracing::debug!(%fault, "a socket option could not be set");
     }
 }
 
 #[cfg(target_os = "linux")]
-fn confirm_within(socket: &SockRef<'_>, silence: Duration) -> io::Result<()> {
-    socket.set_tcp_user_timeout(Some(silence.max(LEAST)))
+fn set_user_timeout(socket: &SockRef<'_>, silence: Duration) -> io::Result<()> {
+    socket.set_tcp_user_timeout(Some(silence.max(MIN_KEEPALIVE)))
 }
 
 #[cfg(not(target_os = "linux"))]

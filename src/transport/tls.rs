@@ -20,12 +20,12 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-use super::pin::Pinned;
-use super::{Endpoint, OpenError, OpenErrorKind, Tls, failure};
+use super::pin::PinVerifier;
+use super::{Endpoint, OpenError, OpenErrorKind, Tls, open_error};
 
 /// The configuration of a listener. `protocols` are its protocols in order of preference, for ALPN;
 /// a listener without any does not negotiate.
-pub(super) fn server(
+pub(super) fn server_config(
     at: &Endpoint,
     tls: &Tls,
     protocols: &[Vec<u8>],
@@ -39,7 +39,7 @@ pub(super) fn server(
     let private = private(at, key)?;
     let builder = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
-        .map_err(|fault| broken(at, &fault))?;
+        .map_err(|fault| setup_failed(at, &fault))?;
     let builder = match &tls.client_ca {
         None => builder.with_no_client_auth(),
         Some(path) => {
@@ -48,7 +48,7 @@ pub(super) fn server(
                 // A client without a certificate may still have a token.
                 .allow_unauthenticated()
                 .build()
-                .map_err(|fault| broken(at, &fault))?;
+                .map_err(|fault| setup_failed(at, &fault))?;
             builder.with_client_cert_verifier(verifier)
         }
     };
@@ -88,8 +88,8 @@ pub fn check_certificates(at: &Endpoint, tls: &Tls) -> Vec<(&'static str, OpenEr
     let faults: Vec<_> = faults.into_iter().flatten().collect();
     if faults.is_empty() {
         // Each file is valid by itself.
-        let unfit = server(at, tls, &[]).err();
-        return of("tls-key", unfit).into_iter().collect();
+        let mismatch = server_config(at, tls, &[]).err();
+        return of("tls-key", mismatch).into_iter().collect();
     }
     faults
 }
@@ -110,9 +110,9 @@ pub(super) fn connector(
 ) -> Result<TlsConnector, OpenError> {
     let builder = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
-        .map_err(|fault| broken(to, &fault))?;
+        .map_err(|fault| setup_failed(to, &fault))?;
     let trusting = if let Some(pin) = tls.pin {
-        let verifier = Pinned::new(pin, &provider());
+        let verifier = PinVerifier::new(pin, &provider());
         builder
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier))
@@ -120,7 +120,7 @@ pub(super) fn connector(
         let roots = Arc::new(roots(to, tls)?);
         let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider())
             .build()
-            .map_err(|fault| broken(to, &fault))?;
+            .map_err(|fault| setup_failed(to, &fault))?;
         builder.with_webpki_verifier(verifier)
     };
     let mut config = trusting.with_no_client_auth();
@@ -129,7 +129,7 @@ pub(super) fn connector(
 }
 
 /// Performs the TLS handshake with a server.
-pub(super) async fn begin(
+pub(super) async fn handshake(
     to: &Endpoint,
     host: &str,
     connector: &TlsConnector,
@@ -139,8 +139,8 @@ pub(super) async fn begin(
     let name = name(to, host)?;
     timeout(within, connector.connect(name, stream))
         .await
-        .map_err(|_| failure::too_slow(to, "TLS", within))?
-        .map_err(|fault| failure::not_encrypted(to, &fault))
+        .map_err(|_| open_error::timed_out(to, "TLS", within))?
+        .map_err(|fault| open_error::not_encrypted(to, &fault))
 }
 
 /// A host as the name of a TLS server.
@@ -229,7 +229,7 @@ fn unreadable(endpoint: &Endpoint, thing: &str, path: &Path, fault: &pem::Error)
     OpenError::new(OpenErrorKind::Usage, endpoint, what).with_remedy(remedy)
 }
 
-fn broken(endpoint: &Endpoint, fault: impl fmt::Display) -> OpenError {
+fn setup_failed(endpoint: &Endpoint, fault: impl fmt::Display) -> OpenError {
     let what = format!("TLS cannot be set up ({fault})");
     OpenError::new(OpenErrorKind::System, endpoint, what)
 }

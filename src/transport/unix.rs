@@ -25,19 +25,19 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    Accepting, Arrival, Binding, Connecting, Endpoint, Link, Listener, OpenError, OpenErrorKind,
-    PeerKind,
+    AcceptFuture, ConnectFuture, Endpoint, IncomingLink, Link, ListenFuture, Listener, OpenError,
+    OpenErrorKind, PeerKind,
 };
-use super::{Setup, Transport, admission, failure, stream};
-use crate::auth::{Claim, Place};
+use super::{Setup, Transport, admission, open_error, stream};
+use crate::auth::{Credentials, Reachability};
 
 /// Connections that the system queues until they are accepted.
 const BACKLOG: i32 = 1024;
 
 /// Time limit for locking the directory. The lock is held for a few system calls.
-const TURN: Duration = Duration::from_secs(2);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause between two attempts to lock: waiting for the lock would block a thread.
-const PACE: Duration = Duration::from_millis(5);
+const LOCK_RETRY: Duration = Duration::from_millis(5);
 
 /// The transport for `unix:`.
 #[derive(Debug)]
@@ -63,17 +63,17 @@ impl Transport for Unix {
         &["unix"]
     }
 
-    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a> {
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> ConnectFuture<'a> {
         Box::pin(async move {
             let Endpoint::Unix(path) = to else {
-                return Err(OpenError::misplaced(to));
+                return Err(OpenError::wrong_scheme(to));
             };
             address(to, path)?;
             let within = setup.limits.handshake;
             let stream = timeout(within, UnixStream::connect(path))
                 .await
-                .map_err(|_| failure::too_slow(to, "connecting", within))?
-                .map_err(|source| failure::not_connected(to, &source))?;
+                .map_err(|_| open_error::timed_out(to, "connecting", within))?
+                .map_err(|source| open_error::not_connected(to, &source))?;
             let peer = stream.peer_cred().map(|peer| peer.uid());
             let mut link = link(stream, to.to_string(), setup);
             if peer.is_ok_and(|user| user == geteuid().as_raw()) {
@@ -83,15 +83,15 @@ impl Transport for Unix {
         })
     }
 
-    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> Binding<'a> {
+    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> ListenFuture<'a> {
         Box::pin(async move {
             let Endpoint::Unix(path) = at else {
-                return Err(OpenError::misplaced(at));
+                return Err(OpenError::wrong_scheme(at));
             };
             if let Some(socket) = setup.inherited.unix(path) {
                 let socket = UnixListener::from_std(socket);
                 return Ok(Box::new(Bound {
-                    file: SocketFile::of_another(path),
+                    file: SocketFile::inherited(path),
                     socket: socket.map_err(|source| not_bound(at, &source))?,
                     setup: setup.clone(),
                 }) as Box<dyn Listener>);
@@ -117,11 +117,11 @@ pub async fn bind_unix(
     path: &Path,
 ) -> Result<(SocketFile, UnixListener), OpenError> {
     let address = address(at, path)?;
-    let turn = turn(at, path).await?;
-    clear_away(at, path).await?;
+    let lock = lock_directory(at, path).await?;
+    remove_stale(at, path).await?;
     let socket = bind(&address).map_err(|source| not_bound(at, &source))?;
     let file = SocketFile::new(path);
-    drop(turn);
+    drop(lock);
     let socket = UnixListener::from_std(socket).map_err(|source| not_bound(at, &source))?;
     Ok((file, socket))
 }
@@ -130,21 +130,21 @@ pub async fn bind_unix(
 /// already listens there is not disturbed.
 pub(super) fn check_path(at: &Endpoint, path: &Path) -> Result<(), OpenError> {
     address(at, path)?;
-    let folder = folder(path);
-    let there = fs::metadata(folder).map_err(|source| not_bound(at, &source))?;
+    let parent = parent(path);
+    let there = fs::metadata(parent).map_err(|source| not_bound(at, &source))?;
     if !there.is_dir() {
         return Err(not_bound(at, &io::ErrorKind::NotADirectory.into()));
     }
-    access(folder, Access::WRITE_OK | Access::EXEC_OK)
+    access(parent, Access::WRITE_OK | Access::EXEC_OK)
         .map_err(|source| not_bound(at, &source.into()))?;
     match fs::symlink_metadata(path) {
-        Ok(file) if !file.file_type().is_socket() => Err(no_socket(at)),
+        Ok(file) if !file.file_type().is_socket() => Err(not_a_socket(at)),
         _ => Ok(()),
     }
 }
 
 impl Listener for Bound {
-    fn accept(&mut self) -> Accepting<'_> {
+    fn accept(&mut self) -> AcceptFuture<'_> {
         Box::pin(async move { Some(self.next().await) })
     }
 
@@ -152,22 +152,22 @@ impl Listener for Bound {
         Endpoint::Unix(self.file.path.clone())
     }
 
-    fn renew(&mut self, setup: &Setup) -> Result<(), OpenError> {
+    fn update(&mut self, setup: &Setup) -> Result<(), OpenError> {
         self.setup = setup.clone();
         Ok(())
     }
 }
 
 impl Bound {
-    async fn next(&mut self) -> io::Result<Arrival> {
+    async fn next(&mut self) -> io::Result<IncomingLink> {
         let (stream, _) = self.socket.accept().await?;
         let peer = stream.peer_cred().ok();
         let mut from = self.address().to_string();
         if let Some(process) = peer.and_then(|peer| peer.pid()) {
             from = format!("{from} (process {process})");
         }
-        let claim = Claim {
-            place: Place::Socket,
+        let credentials = Credentials {
+            reachability: Reachability::Socket,
             address: None,
             user: peer.map(|peer| peer.uid()),
             certificate: None,
@@ -175,13 +175,19 @@ impl Bound {
         };
         let stream = stream.into_std()?;
         let open = |name, setup: &Setup| Ok(link(UnixStream::from_std(stream)?, name, setup));
-        Ok(admission::arrival(from, &claim, &self.setup, "unix", open))
+        Ok(admission::admit(
+            from,
+            &credentials,
+            &self.setup,
+            "unix",
+            open,
+        ))
     }
 }
 
 impl SocketFile {
     /// A socket file that another process has created and removes.
-    fn of_another(path: &Path) -> Self {
+    fn inherited(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
             identity: None,
@@ -223,23 +229,23 @@ fn address(endpoint: &Endpoint, path: &Path) -> Result<SockAddr, OpenError> {
     })
 }
 
-fn folder(path: &Path) -> &Path {
+fn parent(path: &Path) -> &Path {
     let parent = path.parent().filter(|parent| *parent != Path::new(""));
     parent.unwrap_or_else(|| Path::new("."))
 }
 
 /// Locks the directory of `path` until the returned file is dropped. `None` if it cannot be locked
 /// (it may not be read, or the file system has no locks): then relays are not serialised.
-async fn turn(at: &Endpoint, path: &Path) -> Result<Option<File>, OpenError> {
-    let Ok(directory) = File::open(folder(path)) else {
+async fn lock_directory(at: &Endpoint, path: &Path) -> Result<Option<File>, OpenError> {
+    let Ok(directory) = File::open(parent(path)) else {
         return Ok(None);
     };
-    let until = Instant::now() + TURN;
+    let until = Instant::now() + LOCK_TIMEOUT;
     loop {
         match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(Some(directory)),
             Err(Errno::INTR) => {}
-            Err(Errno::WOULDBLOCK) if Instant::now() < until => sleep(PACE).await,
+            Err(Errno::WOULDBLOCK) if Instant::now() < until => sleep(LOCK_RETRY).await,
             Err(Errno::WOULDBLOCK) => {
                 let what = "another program holds the lock of the socket's directory";
                 return Err(OpenError::new(OpenErrorKind::Unavailable, at, what)
@@ -254,14 +260,14 @@ async fn turn(at: &Endpoint, path: &Path) -> Result<Option<File>, OpenError> {
 }
 
 /// Removes a stale socket file.
-async fn clear_away(at: &Endpoint, path: &Path) -> Result<(), OpenError> {
+async fn remove_stale(at: &Endpoint, path: &Path) -> Result<(), OpenError> {
     let file = match fs::symlink_metadata(path) {
         Ok(file) => file,
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(fault) => return Err(not_bound(at, &fault)),
     };
     if !file.file_type().is_socket() {
-        return Err(no_socket(at));
+        return Err(not_a_socket(at));
     }
     match UnixStream::connect(path).await {
         Err(fault) if fault.kind() == io::ErrorKind::ConnectionRefused => {
@@ -281,7 +287,7 @@ async fn clear_away(at: &Endpoint, path: &Path) -> Result<(), OpenError> {
     }
 }
 
-fn no_socket(at: &Endpoint) -> OpenError {
+fn not_a_socket(at: &Endpoint) -> OpenError {
     let what = "a file that is not a socket exists there";
     OpenError::new(OpenErrorKind::CannotCreate, at, what)
         .with_remedy("Choose another path; nothing was deleted")

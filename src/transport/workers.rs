@@ -28,15 +28,15 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Minimum of the workers' upper bound; on larger machines it is two for each processor.
-const LEAST: usize = 16;
+const MIN_WORKERS: usize = 16;
 
 /// Tasks that a worker runs before it polls its sockets again. With tokio's default of 61 a busy
 /// client delays others on its worker by milliseconds.
-const GLANCE: u32 = 4;
+const EVENT_INTERVAL: u32 = 4;
 
 thread_local! {
     /// The worker of this thread.
-    static HERE: OnceCell<Worker> = const { OnceCell::new() };
+    static CURRENT: OnceCell<Worker> = const { OnceCell::new() };
 }
 
 /// The workers of a server; by default there are none, and all tasks run on the current runtime.
@@ -46,7 +46,7 @@ pub struct Workers(Option<Arc<Pool>>);
 #[derive(Debug)]
 struct Pool {
     workers: Mutex<Vec<Worker>>,
-    most: usize,
+    max: usize,
     end: CancellationToken,
     _ends: DropGuard,
 }
@@ -55,7 +55,7 @@ struct Pool {
 #[derive(Clone, Debug)]
 pub struct Worker {
     runtime: Handle,
-    taken: Arc<()>,
+    in_use: Arc<()>,
 }
 
 impl Workers {
@@ -66,7 +66,7 @@ impl Workers {
         let end = CancellationToken::new();
         Self(Some(Arc::new(Pool {
             workers: Mutex::default(),
-            most: LEAST.max(2 * processors),
+            max: MIN_WORKERS.max(2 * processors),
             _ends: end.clone().drop_guard(),
             end,
         })))
@@ -88,21 +88,21 @@ impl Workers {
     /// The least loaded worker, for a new client.
     pub(super) fn pick(&self) -> Worker {
         let Some(pool) = &self.0 else {
-            return Worker::here();
+            return Worker::current();
         };
         let mut workers = pool.workers.lock();
-        let freest = workers.iter().min_by_key(|worker| worker.load()).cloned();
-        match freest {
+        let least_loaded = workers.iter().min_by_key(|worker| worker.load()).cloned();
+        match least_loaded {
             // The clone at hand counts as one.
-            Some(worker) if worker.load() <= 1 || workers.len() >= pool.most => worker,
-            freest => match Worker::begin(workers.len(), pool.end.clone()) {
+            Some(worker) if worker.load() <= 1 || workers.len() >= pool.max => worker,
+            least_loaded => match Worker::start(workers.len(), pool.end.clone()) {
                 Ok(worker) => {
                     workers.push(worker.clone());
                     worker
                 }
                 Err(error) => {
                     tracing::debug!(%error, "no thread for another worker");
-                    freest.unwrap_or_else(Worker::here)
+                    least_loaded.unwrap_or_else(Worker::current)
                 }
             },
         }
@@ -111,11 +111,11 @@ impl Workers {
 
 impl Worker {
     /// The worker of this thread; outside of workers, the current runtime.
-    pub(super) fn here() -> Self {
-        let own = HERE.with(|here| here.get().cloned());
-        own.unwrap_or_else(|| Self {
+    pub(super) fn current() -> Self {
+        let worker = CURRENT.with(|current| current.get().cloned());
+        worker.unwrap_or_else(|| Self {
             runtime: Handle::current(),
-            taken: Arc::default(),
+            in_use: Arc::default(),
         })
     }
 
@@ -124,31 +124,31 @@ impl Worker {
         &self,
         task: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<T> {
-        let taken = Arc::clone(&self.taken);
+        let in_use = Arc::clone(&self.in_use);
         self.runtime.spawn(async move {
             let done = task.await;
-            drop(taken);
+            drop(in_use);
             done
         })
     }
 
     /// Starts the thread.
-    fn begin(number: usize, end: CancellationToken) -> io::Result<Self> {
+    fn start(number: usize, end: CancellationToken) -> io::Result<Self> {
         let runtime = Builder::new_current_thread()
             .enable_all()
-            .event_interval(GLANCE)
+            .event_interval(EVENT_INTERVAL)
             .build()?;
         let worker = Self {
             runtime: runtime.handle().clone(),
-            taken: Arc::default(),
+            in_use: Arc::default(),
         };
-        let own = worker.clone();
+        let current = worker.clone();
         thread::Builder::new()
             .name(format!("worker-{number}"))
             .spawn(move || {
-                HERE.with(|here| {
+                CURRENT.with(|cell| {
                     // A new thread has none yet.
-                    let _ = here.set(own);
+                    let _ = cell.set(current);
                 });
                 runtime.block_on(end.cancelled());
             })?;
@@ -157,7 +157,7 @@ impl Worker {
 
     /// The number of users, besides the list of workers and its own thread.
     fn load(&self) -> usize {
-        Arc::strong_count(&self.taken).saturating_sub(2)
+        Arc::strong_count(&self.in_use).saturating_sub(2)
     }
 }
 
@@ -168,30 +168,30 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn everybody_has_a_thread_alone_as_long_as_there_are_threads() {
+    async fn clients_have_their_own_threads_up_to_the_maximum() {
         let workers = Workers::new();
-        let most = workers.0.as_ref().map_or(0, |pool| pool.most);
+        let max = workers.0.as_ref().map_or(0, |pool| pool.max);
         let mut busy = Vec::new();
         let mut threads = Vec::new();
-        for _ in 0..most {
+        for _ in 0..max {
             let (leave, left) = oneshot::channel::<()>();
-            let (tell, told) = oneshot::channel();
+            let (tx, rx) = oneshot::channel();
             let worker = workers.pick();
             busy.push((
                 leave,
                 worker.spawn(async move {
-                    let here = Worker::here();
+                    let current = Worker::current();
                     // On a worker's thread, `current` returns that worker.
-                    let nested = here.spawn(async { thread::current().id() }).await;
-                    drop(here);
-                    let told =
-                        tell.send((thread::current().id(), nested.expect("it does not panic")));
-                    told.expect("the test waits for it");
+                    let nested = current.spawn(async { thread::current().id() }).await;
+                    drop(current);
+                    let sent =
+                        tx.send((thread::current().id(), nested.expect("it does not panic")));
+                    sent.expect("the test waits for it");
                     // The task runs until the other end is dropped.
                     let _ = left.await;
                 }),
             ));
-            let (own, nested) = told.await.expect("it was told");
+            let (own, nested) = rx.await.expect("it was told");
             assert_eq!(own, nested);
             assert!(!threads.contains(&own), "somebody else is there");
             threads.push(own);

@@ -4,29 +4,29 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use acp_relay::conversation::{Choice, Core, Manners, Outbox, Speech};
+use acp_relay::conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
 use acp_relay::jsonrpc::{Frame, Limits, Side};
 use acp_relay::observe::metrics::{Ledger, Parties, Transport};
-use acp_relay::observe::{Fact, Sight, Tap as _};
+use acp_relay::observe::{Event, Observer as _, Stat};
 use criterion::Criterion;
 
 use super::samples;
 
-const MANNERS: Manners = Manners {
+const MANNERS: LinkTraits = LinkTraits {
     client_half_close: true,
     agent_half_close: true,
     agent_is_child: false,
-    agent_is_played: false,
+    agent_is_replayed: false,
     announce_exit: false,
 };
 
 /// A conversation whose `initialize` is behind it.
-fn conversation(choice: &Choice, tables: usize) -> (Core, Outbox) {
+fn conversation(choice: &DialectChoice, tables: usize) -> (Conversation, Outbox) {
     let library = samples::library(tables);
-    let speech = Speech::new(&library, choice, choice).expect("it is built in");
+    let speech = DialectOptions::new(&library, choice, choice).expect("it is built in");
     let limits = Limits::default();
     let out = Outbox::new(&limits);
-    let mut core = Core::new(limits.into(), MANNERS, speech);
+    let mut core = Conversation::new(limits.into(), MANNERS, speech);
     let mut out = out;
     let ask = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
     let answer = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#;
@@ -52,7 +52,7 @@ pub(super) fn counting(c: &mut Criterion) {
     let now = Instant::now();
     let sample = samples::chunk(240);
     for counted in [false, true] {
-        let (mut core, mut out) = conversation(&Choice::Canonical, 0);
+        let (mut core, mut out) = conversation(&DialectChoice::Canonical, 0);
         let ledger = Arc::new(Ledger::new("bench", now));
         let mut instrument = ledger.begin(Parties {
             client: "bench".to_owned(),
@@ -62,22 +62,22 @@ pub(super) fn counting(c: &mut Criterion) {
             room: 1 << 20,
         });
         if counted {
-            out.want_gists();
+            out.want_summaries();
         }
         let name = if counted { "on" } else { "off" };
         group.bench_function(format!("{name}, update of 240 B"), |b| {
             b.iter(|| {
                 let frame = black_box(sample.frame.clone());
                 if counted {
-                    instrument.see(&Sight::Heard(Side::Agent, &frame));
+                    instrument.on_event(&Event::Received(Side::Agent, &frame));
                 }
                 core.handle_frame(Side::Agent, frame, now, &mut out);
-                while let Some(gist) = out.pop_gist() {
-                    instrument.learn(&Fact::Passed(&gist));
+                while let Some(gist) = out.pop_summary() {
+                    instrument.on_stat(&Stat::Forwarded(&gist));
                 }
                 while let Some(frame) = out.pop(Side::Client) {
                     if counted {
-                        instrument.see(&Sight::Said(Side::Client, &frame));
+                        instrument.on_event(&Event::Sent(Side::Client, &frame));
                     }
                     black_box(frame);
                 }
@@ -91,9 +91,9 @@ pub(super) fn passing(c: &mut Criterion) {
     let mut group = c.benchmark_group("core");
     let now = Instant::now();
     for (name, choice, tables) in [
-        ("canonical", Choice::Canonical, 0),
-        ("auto", Choice::Auto, 0),
-        ("auto, 100 tables", Choice::Auto, 100),
+        ("canonical", DialectChoice::Canonical, 0),
+        ("auto", DialectChoice::Auto, 0),
+        ("auto, 100 tables", DialectChoice::Auto, 100),
     ] {
         let (mut core, mut out) = conversation(&choice, tables);
         for (size, sample) in [

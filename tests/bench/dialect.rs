@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use acp_relay::dialect::Pass;
+use acp_relay::dialect::Forward;
 use acp_relay::jsonrpc::Side;
 use criterion::{Criterion, Throughput};
 
@@ -13,7 +13,10 @@ pub(super) fn unmatched(c: &mut Criterion) {
     for dialect in ["loose-v1", "elephant", "goref", "copilot-overseer"] {
         let mut agent = samples::agent(dialect);
         let sample = samples::chunk(240);
-        assert_eq!(agent.read(&sample.frame, &sample.at).pass, Pass::Same);
+        assert_eq!(
+            agent.read(&sample.frame, &sample.at).forward,
+            Forward::Unchanged
+        );
         group.bench_function(format!("{dialect}, read"), |b| {
             b.iter(|| agent.read(black_box(&sample.frame), &sample.at));
         });
@@ -28,7 +31,10 @@ pub(super) fn unmatched(c: &mut Criterion) {
     });
     let mut agent = samples::agent("loose-v1");
     let sample = samples::wrapped();
-    assert_eq!(agent.read(&sample.frame, &sample.at).pass, Pass::Same);
+    assert_eq!(
+        agent.read(&sample.frame, &sample.at).forward,
+        Forward::Unchanged
+    );
     group.bench_function("loose-v1, looked into", |b| {
         b.iter(|| agent.read(black_box(&sample.frame), &sample.at));
     });
@@ -43,7 +49,10 @@ pub(super) fn rewritten(c: &mut Criterion) {
         ("loose-v1", samples::bare()),
     ] {
         let mut agent = samples::agent(dialect);
-        assert_ne!(agent.read(&sample.frame, &sample.at).pass, Pass::Same);
+        assert_ne!(
+            agent.read(&sample.frame, &sample.at).forward,
+            Forward::Unchanged
+        );
         group.bench_function(dialect, |b| {
             b.iter(|| agent.read(black_box(&sample.frame), &sample.at));
         });

@@ -9,8 +9,8 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use acp_relay::jsonrpc::{Frame, Side};
-use acp_relay::observe::recorder::{Desk, Recorder};
-use acp_relay::observe::{Sight, Tap};
+use acp_relay::observe::recorder::{Recorder, WriterThread};
+use acp_relay::observe::{Event, Observer};
 use acp_relay::recording::redact::{Mode, Redactor};
 use criterion::{Criterion, Throughput};
 
@@ -24,19 +24,19 @@ const TURN: usize = 100;
 /// Frames are heard and passed on as they are.
 fn pass(recorder: &mut Recorder, sample: &Sample, count: usize) {
     for waiting in 1..=count {
-        recorder.see(&Sight::Heard(Side::Agent, black_box(&sample.frame)));
-        recorder.see(&Sight::Opened(black_box(&sample.at)));
-        recorder.see(&Sight::Settled([waiting, 0]));
+        recorder.on_event(&Event::Received(Side::Agent, black_box(&sample.frame)));
+        recorder.on_event(&Event::Parsed(black_box(&sample.at)));
+        recorder.on_event(&Event::Settled([waiting, 0]));
     }
     for _ in 0..count {
-        recorder.see(&Sight::Said(Side::Client, black_box(&sample.frame)));
+        recorder.on_event(&Event::Sent(Side::Client, black_box(&sample.frame)));
     }
-    recorder.rest();
+    recorder.flush();
 }
 
 /// Waits while the recorder is behind, without a runtime.
 fn wait(recorder: &mut Recorder) {
-    let mut room = pin!(poll_fn(|cx| recorder.poll_room(cx)));
+    let mut room = pin!(poll_fn(|cx| recorder.poll_ready(cx)));
     let mut cx = Context::from_waker(Waker::noop());
     while room.as_mut().poll(&mut cx).is_pending() {
         std::thread::yield_now();
@@ -44,7 +44,12 @@ fn wait(recorder: &mut Recorder) {
 }
 
 /// Records so many frames; the time the conversation took, and the time until all was put away.
-fn record(desk: &Arc<Desk>, mode: Mode, sample: &Sample, count: u64) -> (Duration, Duration) {
+fn record(
+    desk: &Arc<WriterThread>,
+    mode: Mode,
+    sample: &Sample,
+    count: u64,
+) -> (Duration, Duration) {
     let (mut recorder, over) = nowhere::recorder(desk, mode);
     let mut seeing = Duration::ZERO;
     let began = Instant::now();
@@ -82,7 +87,7 @@ pub(super) fn redaction(c: &mut Criterion) {
 }
 
 pub(super) fn recorder(c: &mut Criterion) {
-    let desk = Desk::start().expect("there can be a thread");
+    let desk = WriterThread::start().expect("there can be a thread");
     let mut group = c.benchmark_group("recorder");
     for (size, sample) in [
         ("100 B", samples::chunk(240)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use acp_relay::dialect::{Library, Translator};
-use acp_relay::jsonrpc::{Envelope, Frame, Limits, Shape, Side, scan};
+use acp_relay::jsonrpc::{Envelope, Frame, Limits, Scanned, Side, scan};
 
 /// A message with its envelope.
 pub(super) struct Sample {
@@ -14,7 +14,7 @@ pub(super) struct Sample {
 impl Sample {
     pub(super) fn new(text: String) -> Self {
         let frame = Frame::from(text);
-        let Shape::One(at) = scan(&frame, &Limits::default()) else {
+        let Scanned::Message(at) = scan(&frame, &Limits::default()) else {
             panic!("it is a message")
         };
         Self { frame, at }

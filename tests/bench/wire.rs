@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use acp_relay::jsonrpc::framing::{Cut, Cutter, Framing};
+use acp_relay::jsonrpc::framing::{Decoded, Decoder, Framing};
 use acp_relay::jsonrpc::{Limits, scan as find};
 use bytes::BytesMut;
 use criterion::{Criterion, Throughput};
@@ -35,7 +35,7 @@ pub(super) fn framing(c: &mut Criterion) {
     ] {
         let mut laid = BytesMut::new();
         for _ in 0..100 {
-            framing.lay(&frame, &mut laid);
+            framing.encode(&frame, &mut laid);
         }
         group.throughput(Throughput::Elements(100));
         group.bench_function(format!("{name}, lay 100"), |b| {
@@ -43,17 +43,17 @@ pub(super) fn framing(c: &mut Criterion) {
             b.iter(|| {
                 out.clear();
                 for _ in 0..100 {
-                    framing.lay(black_box(&frame), &mut out);
+                    framing.encode(black_box(&frame), &mut out);
                 }
             });
         });
         group.bench_function(format!("{name}, cut 100"), |b| {
-            let mut cutter = Cutter::new(Some(framing), limits.frame_from_child, &limits);
+            let mut cutter = Decoder::new(Some(framing), limits.frame_from_child, &limits);
             b.iter_batched_ref(
                 || laid.clone(),
                 |buffer| {
                     let mut count = 0;
-                    while let Ok(Some(Cut::Frame(_))) = cutter.cut(buffer) {
+                    while let Ok(Some(Decoded::Frame(_))) = cutter.decode(buffer) {
                         count += 1;
                     }
                     assert_eq!(count, 100);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use acp_relay::acp::{Conversation, Deviation, Role, Verdict};
+use acp_relay::acp::{CheckedMessage, Checker, MessageRole, Violation};
 use acp_relay::jsonrpc::{Frame, Side};
 use serde_json::Value;
 
@@ -53,13 +53,13 @@ fn frame(value: &Value) -> Frame {
     Frame::from(value.to_string())
 }
 
-pub(crate) fn tell(deviations: &[Deviation]) -> Vec<String> {
+pub(crate) fn tell(deviations: &[Violation]) -> Vec<String> {
     deviations
         .iter()
         .map(|one| {
             format!(
                 "{} {} {} wants {}",
-                one.kind, one.weight, one.pointer, one.wants
+                one.kind, one.consequence, one.pointer, one.expected
             )
         })
         .collect()
@@ -70,17 +70,17 @@ fn cases_as_data() {
     let cases = cases("canon");
     assert!(cases.len() > 50);
     for (place, case) in cases {
-        let mut conversation = Conversation::new(false);
+        let mut conversation = Checker::new(false);
         for before in case["before"].as_array().into_iter().flatten() {
-            let verdict = conversation.hear(side(&before[0]), &frame(&before[1]));
-            assert_eq!(tell(&verdict.deviations), [""; 0], "{place}: before");
+            let verdict = conversation.check(side(&before[0]), &frame(&before[1]));
+            assert_eq!(tell(&verdict.violations), [""; 0], "{place}: before");
         }
         let message = match case.get("raw") {
             Some(raw) => Frame::from(raw.as_str().unwrap().to_owned()),
             None => frame(&case["message"]),
         };
-        let verdict = conversation.hear(side(&case["from"]), &message);
-        let found = tell(&verdict.deviations);
+        let verdict = conversation.check(side(&case["from"]), &message);
+        let found = tell(&verdict.violations);
         let expected = case["deviations"].as_array().unwrap();
         assert_eq!(
             found.len(),
@@ -88,11 +88,11 @@ fn cases_as_data() {
             "{place} {}: {found:#?}",
             case["name"]
         );
-        for (deviation, expected) in verdict.deviations.iter().zip(expected) {
+        for (deviation, expected) in verdict.violations.iter().zip(expected) {
             let word = |at: usize| expected[at].as_str().unwrap();
             let got = (
                 deviation.kind.id(),
-                deviation.weight.id(),
+                deviation.consequence.id(),
                 deviation.pointer.as_str(),
             );
             assert_eq!(
@@ -102,7 +102,7 @@ fn cases_as_data() {
                 case["name"]
             );
             if let Some(wants) = expected.get(3).and_then(Value::as_str) {
-                assert_eq!(deviation.wants, wants, "{place}");
+                assert_eq!(deviation.expected, wants, "{place}");
             }
         }
         if let Some(expected) = case.get("side") {
@@ -121,7 +121,7 @@ fn canonical_messages_do_not_deviate() {
     let mut heard = 0;
     let mut wrong = Vec::new();
     for (place, case) in cases("dialect") {
-        let mut conversation = Conversation::new(false);
+        let mut conversation = Checker::new(false);
         let from = |case: &Value| match case["direction"].as_str() {
             Some("client_to_agent") => Side::Client,
             Some("agent_to_client") => Side::Agent,
@@ -139,11 +139,11 @@ fn canonical_messages_do_not_deviate() {
             };
             for message in all {
                 heard += 1;
-                let verdict: Verdict = conversation.hear(Some(from), &frame(message));
-                if verdict.deviations.is_empty() != repaired {
+                let verdict: CheckedMessage = conversation.check(Some(from), &frame(message));
+                if verdict.violations.is_empty() != repaired {
                     wrong.push(format!(
                         "{place}: {message}: {:?}",
-                        tell(&verdict.deviations)
+                        tell(&verdict.violations)
                     ));
                 }
             }
@@ -243,7 +243,7 @@ fn deviations_in_captures() {
         .map(|(file, what, count)| ((file.to_owned(), what.to_owned()), count))
         .collect();
     let mut found: BTreeMap<(String, String), usize> = BTreeMap::new();
-    let mut conversations: BTreeMap<String, Conversation> = BTreeMap::new();
+    let mut conversations: BTreeMap<String, Checker> = BTreeMap::new();
     let mut answers = 0;
     for (place, line) in cases("transcripts") {
         let file = place.split(".jsonl").next().unwrap().to_owned();
@@ -254,10 +254,10 @@ fn deviations_in_captures() {
         };
         let conversation = conversations
             .entry(file.clone())
-            .or_insert_with(|| Conversation::new(false));
-        let verdict = conversation.hear(Some(from), &frame(&line["msg"]));
-        answers += usize::from(verdict.role == Some(Role::Result) && verdict.checked);
-        for one in verdict.deviations {
+            .or_insert_with(|| Checker::new(false));
+        let verdict = conversation.check(Some(from), &frame(&line["msg"]));
+        answers += usize::from(verdict.role == Some(MessageRole::Result) && verdict.checked);
+        for one in verdict.violations {
             let pointer: Vec<&str> = one
                 .pointer
                 .split('/')
@@ -289,20 +289,20 @@ fn findings_are_short() {
         "jsonrpc": long, "id": 1, "method": "session/update",
         "params": {"sessionId": 5, &*long: long, "update": long}, "more": long,
     });
-    let verdict = Conversation::new(false).hear(Some(Side::Agent), &frame(&message));
+    let verdict = Checker::new(false).check(Some(Side::Agent), &frame(&message));
     assert!(
-        verdict.deviations.len() >= 4,
+        verdict.violations.len() >= 4,
         "{:#?}",
-        tell(&verdict.deviations)
+        tell(&verdict.violations)
     );
-    for one in verdict.deviations {
+    for one in verdict.violations {
         assert!(
             one.found.as_deref().map_or(0, str::len) < 300,
             "{:?}",
             one.found
         );
-        assert!(one.wants.len() < 300, "{}", one.wants);
-        let line = acp_relay::acp::plain(&format!("{:?} {}", one.found, one.pointer));
+        assert!(one.expected.len() < 300, "{}", one.expected);
+        let line = acp_relay::acp::escape_controls(&format!("{:?} {}", one.found, one.pointer));
         assert!(!line.contains(['\n', '\u{202e}']), "{line}");
     }
 }

@@ -10,12 +10,12 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-use acp_relay::conversation::{Choice, Speech};
+use acp_relay::conversation::{DialectChoice, DialectOptions};
 use acp_relay::dialect::Library;
 use acp_relay::jsonrpc::Side;
-use acp_relay::observe::Taps;
+use acp_relay::observe::Observers;
 use acp_relay::observe::metrics::{Ledger, Parties, Transport};
-use acp_relay::proxy::{self, End, Stop};
+use acp_relay::proxy::{self, End, StopSignals};
 use acp_relay::transport::{Link, Peer, PeerKind, stream};
 use allocation_counter::measure;
 use futures_util::future::{Either, select};
@@ -50,7 +50,7 @@ fn link(half_close: bool) -> (Link, DuplexStream) {
         },
         rx: Box::new(rx),
         tx: Box::new(tx),
-        hold: Box::new(()),
+        guard: Box::new(()),
     };
     (link, far)
 }
@@ -71,21 +71,21 @@ impl Peers {
 }
 
 /// Both sides speak canonical.
-fn canonical() -> Speech {
-    Speech::canonical()
+fn canonical() -> DialectOptions {
+    DialectOptions::canonical()
 }
 
 /// Both sides are recognised by what they say.
-fn auto() -> Speech {
+fn auto() -> DialectOptions {
     static LIBRARY: LazyLock<Arc<Library>> =
         LazyLock::new(|| Arc::new(Library::builtin().unwrap()));
-    Speech::new(&LIBRARY, &Choice::Auto, &Choice::Auto).unwrap()
+    DialectOptions::new(&LIBRARY, &DialectChoice::Auto, &DialectChoice::Auto).unwrap()
 }
 
 /// With the metrics of a serving relay.
-fn counted() -> Taps {
+fn counted() -> Observers {
     let ledger = Arc::new(Ledger::new("test", Instant::now()));
-    Taps::default().with(ledger.begin(Parties {
+    Observers::default().with(ledger.begin(Parties {
         client: "test".to_owned(),
         transports: [Transport::Tcp, Transport::Process],
         agent: ledger.agent("test"),
@@ -96,14 +96,19 @@ fn counted() -> Taps {
 
 /// Allocations of the relay while `rounds` are played `times` over, after a warm-up: whether anybody
 /// counts or not.
-fn allocations(speech: fn() -> Speech, rounds: &[Round], times: usize) -> u64 {
-    let taps = [Taps::default(), counted()];
+fn allocations(speech: fn() -> DialectOptions, rounds: &[Round], times: usize) -> u64 {
+    let taps = [Observers::default(), counted()];
     taps.into_iter()
         .map(|taps| allocations_with(taps, speech, rounds, times))
         .sum()
 }
 
-fn allocations_with(taps: Taps, speech: fn() -> Speech, rounds: &[Round], times: usize) -> u64 {
+fn allocations_with(
+    taps: Observers,
+    speech: fn() -> DialectOptions,
+    rounds: &[Round],
+    times: usize,
+) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -115,7 +120,7 @@ fn allocations_with(taps: Taps, speech: fn() -> Speech, rounds: &[Round], times:
         agent: far_agent,
         buffer: vec![0; 512 << 10],
     };
-    let stop = Stop::default();
+    let stop = StopSignals::default();
     let limits = Arc::default();
     let mut run: Pin<Box<dyn Future<Output = End> + '_>> = Box::pin(proxy::run(
         client,
@@ -274,8 +279,8 @@ fn requests_and_their_answers_cost_no_allocation() {
 }
 
 /// Each side as the sender, with each speech.
-fn ways() -> impl Iterator<Item = (Side, fn() -> Speech)> {
-    let speeches: [fn() -> Speech; 2] = [canonical, auto];
+fn ways() -> impl Iterator<Item = (Side, fn() -> DialectOptions)> {
+    let speeches: [fn() -> DialectOptions; 2] = [canonical, auto];
     [Side::Client, Side::Agent]
         .into_iter()
         .flat_map(move |from| speeches.map(|speech| (from, speech)))

@@ -8,16 +8,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use acp_relay::conversation::{Choice, Core, Manners, Note, Order, Outbox, Speech};
+use acp_relay::conversation::{
+    Command, Conversation, DialectChoice, DialectOptions, LinkTraits, Note, Outbox,
+};
 use acp_relay::dialect::Library;
-use acp_relay::jsonrpc::framing::{Cut, Cutter, Framing};
-use acp_relay::jsonrpc::{Exit, Farewell, Frame, Limits, Side};
-use acp_relay::policy::{Border, Disk, Map, Pair, Rules};
+use acp_relay::jsonrpc::framing::{Decoded, Decoder, Framing};
+use acp_relay::jsonrpc::{CloseReason, Exit, Frame, Limits, Side};
+use acp_relay::policy::{Disk, FolderPair, MessagePolicy, PathMap, PolicyRules};
 use bytes::BytesMut;
 use serde_json::Value;
 
 struct Stage {
-    core: Core,
+    core: Conversation,
     out: Outbox,
     now: Instant,
     closed: [bool; 2],
@@ -106,11 +108,11 @@ impl Stage {
         limits.in_flight = number("in-flight").unwrap_or(limits.in_flight);
         limits.strays = number("strays").unwrap_or(limits.strays);
         limits.queue_frames = number("queue-frames").unwrap_or(limits.queue_frames);
-        let manners = Manners {
+        let manners = LinkTraits {
             client_half_close: !given("no client half-close"),
             agent_half_close: !given("no agent half-close"),
             agent_is_child: !given("remote agent") && !given("played agent"),
-            agent_is_played: given("played agent"),
+            agent_is_replayed: given("played agent"),
             announce_exit: given("remote client"),
         };
         let choice = |side: &str| {
@@ -120,15 +122,16 @@ impl Stage {
                     .strip_prefix(" dialect ")
             });
             match name {
-                None => Choice::Canonical,
-                Some("auto") => Choice::Auto,
-                Some(name) => Choice::Named(name.to_owned()),
+                None => DialectChoice::Canonical,
+                Some("auto") => DialectChoice::Auto,
+                Some(name) => DialectChoice::Named(name.to_owned()),
             }
         };
         let library = Arc::new(Library::builtin().unwrap());
-        let speech = Speech::new(&library, &choice("client"), &choice("agent")).unwrap();
+        let speech = DialectOptions::new(&library, &choice("client"), &choice("agent")).unwrap();
         Self {
-            core: Core::new(Arc::new(limits.clone()), manners, speech).with_border(border(lines)),
+            core: Conversation::new(Arc::new(limits.clone()), manners, speech)
+                .with_policy(border(lines)),
             out: Outbox::new(&limits),
             now: Instant::now(),
             closed: [false; 2],
@@ -172,16 +175,18 @@ impl Stage {
             ["breaks", "off"] => {
                 let how = "broke off".to_owned();
                 self.core
-                    .handle_broken(side, how, None, self.now, &mut self.out);
+                    .handle_invalid(side, how, None, self.now, &mut self.out);
             }
             ["is", "lost"] => {
                 self.core
                     .handle_lost(side, "was reset".into(), self.now, &mut self.out)
             }
-            ["deaf"] => {
-                self.core
-                    .handle_deaf(side, "cannot be reached".into(), self.now, &mut self.out)
-            }
+            ["deaf"] => self.core.handle_unwritable(
+                side,
+                "cannot be reached".into(),
+                self.now,
+                &mut self.out,
+            ),
             ["exits", "code", code] => self.exit(Exit::Code(code.parse().unwrap())),
             ["exits", "signal", signal] => self.exit(Exit::Signal(signal.parse().unwrap())),
             _ => self.hear_text(side, rest),
@@ -192,14 +197,19 @@ impl Stage {
     /// Hears a line as a transport would: a long one is cut off by the framing already.
     fn hear_text(&mut self, side: Side, text: &str) {
         let mut buffer = BytesMut::from(format!("{text}\n").as_str());
-        let mut cutter = Cutter::new(
+        let mut cutter = Decoder::new(
             Some(Framing::Ndjson),
             self.limits.frame_from_network,
             &self.limits,
         );
-        match cutter.cut(&mut buffer).unwrap() {
-            Some(Cut::Frame(frame)) => self.core.handle_frame(side, frame, self.now, &mut self.out),
-            Some(Cut::Flaw(flaw)) => self.core.handle_flaw(side, *flaw, self.now, &mut self.out),
+        match cutter.decode(&mut buffer).unwrap() {
+            Some(Decoded::Frame(frame)) => {
+                self.core.handle_frame(side, frame, self.now, &mut self.out)
+            }
+            Some(Decoded::Error(flaw)) => {
+                self.core
+                    .handle_frame_error(side, *flaw, self.now, &mut self.out)
+            }
             None => {}
         }
     }
@@ -223,15 +233,15 @@ impl Stage {
                 said.push(format!("{side} {}", text(&frame)));
             }
         }
-        while let Some(order) = self.out.pop_order() {
-            said.push(if order == Order::Kill {
+        while let Some(order) = self.out.pop_command() {
+            said.push(if order == Command::Kill {
                 "SIGKILL".into()
             } else {
                 "SIGTERM".into()
             });
         }
         for side in [Side::Client, Side::Agent] {
-            if let Some(why) = self.out.farewell(side)
+            if let Some(why) = self.out.close_reason(side)
                 && !self.closed[side as usize]
             {
                 self.closed[side as usize] = true;
@@ -243,7 +253,7 @@ impl Stage {
 }
 
 /// The border that a playbook asks for.
-fn border(lines: &[(usize, &str)]) -> Option<Box<Border>> {
+fn border(lines: &[(usize, &str)]) -> Option<Box<MessagePolicy>> {
     let all = |name: &str| -> Vec<&str> {
         let words = lines
             .iter()
@@ -252,13 +262,13 @@ fn border(lines: &[(usize, &str)]) -> Option<Box<Border>> {
         words.map(str::trim).collect()
     };
     let patterns = |name| all(name).iter().map(|word| word.parse().unwrap()).collect();
-    let rules = Rules {
+    let rules = PolicyRules {
         guarded: !all("guard").is_empty(),
         allow: patterns("allow "),
         deny: patterns("deny "),
         roots: all("root ").iter().map(PathBuf::from).collect(),
     };
-    let pairs: Vec<Pair> = all("map ")
+    let pairs: Vec<FolderPair> = all("map ")
         .iter()
         .map(|pair| pair.parse().unwrap())
         .collect();
@@ -270,7 +280,13 @@ fn border(lines: &[(usize, &str)]) -> Option<Box<Border>> {
         })
         .collect();
     let asked = rules.guarded || !rules.deny.is_empty() || !pairs.is_empty();
-    asked.then(|| Box::new(Border::new(rules, Map::new(pairs), Box::new(Files(files)))))
+    asked.then(|| {
+        Box::new(MessagePolicy::new(
+            rules,
+            PathMap::new(pairs),
+            Box::new(Files(files)),
+        ))
+    })
 }
 
 /// A disk of a playbook: files, and links with where they lead.
@@ -314,15 +330,15 @@ fn noted(note: &Note) -> String {
     }
 }
 
-fn farewell(why: Farewell) -> &'static str {
+fn farewell(why: CloseReason) -> &'static str {
     match why {
-        Farewell::Done => "done",
-        Farewell::PeerFailed => "peer-failed",
-        Farewell::Shutdown => "shutdown",
-        Farewell::Unrecorded => "unrecorded",
-        Farewell::Replaced => "replaced",
-        Farewell::Unauthorized => "unauthorized",
-        Farewell::Violation => "violation",
+        CloseReason::Done => "done",
+        CloseReason::PeerFailed => "peer-failed",
+        CloseReason::Shutdown => "shutdown",
+        CloseReason::Unrecorded => "unrecorded",
+        CloseReason::Replaced => "replaced",
+        CloseReason::Unauthorized => "unauthorized",
+        CloseReason::Violation => "violation",
     }
 }
 

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Instant;
 
-use acp_relay::conversation::{Choice, Core, Manners, Outbox, Speech};
+use acp_relay::conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
 use acp_relay::dialect::Library;
 use acp_relay::jsonrpc::{Frame, Limits, Side};
 use acp_relay::recording::redact::{Mode, Redactor};
@@ -26,18 +26,18 @@ fn messages(value: &str) -> [String; 3] {
 }
 
 fn cross() {
-    let manners = Manners {
+    let manners = LinkTraits {
         client_half_close: true,
         agent_half_close: true,
-        ..Manners::default()
+        ..LinkTraits::default()
     };
     let library = Library::builtin().unwrap().into();
     let limits = Limits::default();
     let mut out = Outbox::new(&limits);
-    let speech = Speech::new(&library, &Choice::Auto, &Choice::Auto).unwrap();
+    let speech = DialectOptions::new(&library, &DialectChoice::Auto, &DialectChoice::Auto).unwrap();
     // The body of the last of them begins on the fifth level.
     let depth = limits.nesting - 5;
-    let mut core = Core::new(limits.into(), manners, speech);
+    let mut core = Conversation::new(limits.into(), manners, speech);
     let redactor = Redactor::new(Mode::Default, Vec::new(), [1; 32]);
     for (open, close) in [("[", "]"), (r#"{"token":"#, "}"), (r#"[{"a":"#, "}]")] {
         let levels = depth / open.matches(['[', '{']).count();

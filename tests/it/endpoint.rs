@@ -1,6 +1,6 @@
 //! The grammar of addresses: what is read, what is printed, what is said about the rest.
 
-use acp_relay::transport::{Endpoint, Manner, Web};
+use acp_relay::transport::{Endpoint, HttpEndpoint, HttpProtocol};
 use proptest::prelude::*;
 
 fn tcp(host: &str, port: u16) -> Endpoint {
@@ -10,9 +10,9 @@ fn tcp(host: &str, port: u16) -> Endpoint {
     }
 }
 
-fn web(manner: Manner, tls: bool, host: &str, port: u16, path: &str) -> Endpoint {
-    Endpoint::Web(Web {
-        manner,
+fn web(manner: HttpProtocol, tls: bool, host: &str, port: u16, path: &str) -> Endpoint {
+    Endpoint::Http(HttpEndpoint {
+        protocol: manner,
         tls,
         host: host.to_owned(),
         port,
@@ -21,7 +21,7 @@ fn web(manner: Manner, tls: bool, host: &str, port: u16, path: &str) -> Endpoint
 }
 
 fn ws(tls: bool, host: &str, port: u16, path: &str) -> Endpoint {
-    web(Manner::WebSocket, tls, host, port, path)
+    web(HttpProtocol::WebSocket, tls, host, port, path)
 }
 
 fn exec(words: &[&str]) -> Endpoint {
@@ -56,17 +56,17 @@ fn every_form_is_read_and_printed() {
         ("wss://h", ws(true, "h", 443, "/acp"), "wss://h/acp"),
         (
             "HTTP://h:443/x",
-            web(Manner::StreamableHttp, false, "h", 443, "/x"),
+            web(HttpProtocol::StreamableHttp, false, "h", 443, "/x"),
             "http://h:443/x",
         ),
         (
             "https://h:443",
-            web(Manner::StreamableHttp, true, "h", 443, "/acp"),
+            web(HttpProtocol::StreamableHttp, true, "h", 443, "/acp"),
             "https://h/acp",
         ),
         (
             "elephant+http://h:9000",
-            web(Manner::Elephant, false, "h", 9000, "/acp"),
+            web(HttpProtocol::Elephant, false, "h", 9000, "/acp"),
             "elephant+http://h:9000/acp",
         ),
         (
@@ -194,7 +194,11 @@ fn endpoint() -> impl Strategy<Value = Endpoint> {
         (host(), any::<u16>()).prop_map(|(host, port)| Endpoint::Tcp { host, port }),
         "[^\0]{1,40}".prop_map(|path| Endpoint::Unix(path.into())),
         (
-            prop::sample::select(&[Manner::WebSocket, Manner::StreamableHttp, Manner::Elephant]),
+            prop::sample::select(&[
+                HttpProtocol::WebSocket,
+                HttpProtocol::StreamableHttp,
+                HttpProtocol::Elephant
+            ]),
             any::<bool>(),
             host(),
             any::<u16>(),

@@ -1,7 +1,7 @@
 //! Cutting streams into messages and laying messages into streams, however the bytes arrive.
 
-use acp_relay::jsonrpc::framing::{Cut, Cutter, Framing};
-use acp_relay::jsonrpc::{Fault, Flaw, Frame, Id, IdBuf, Limits, Role};
+use acp_relay::jsonrpc::framing::{Decoded, Decoder, Framing};
+use acp_relay::jsonrpc::{Frame, FrameError, FrameFault, Id, IdBuf, Limits, Role};
 use bytes::BytesMut;
 use proptest::prelude::*;
 
@@ -11,13 +11,13 @@ const MAX: usize = 1 << 20;
 #[derive(Debug, PartialEq)]
 struct Heard {
     framing: Option<Framing>,
-    cuts: Vec<Cut>,
-    fatal: Option<Box<Flaw>>,
+    cuts: Vec<Decoded>,
+    fatal: Option<Box<FrameError>>,
 }
 
 /// Feeds a stream in chunks that end at `ends` and at the end of the stream.
 fn hear(framing: Option<Framing>, max: usize, stream: &[u8], ends: &[usize]) -> Heard {
-    let mut cutter = Cutter::new(framing, max, &Limits::default());
+    let mut cutter = Decoder::new(framing, max, &Limits::default());
     let mut buffer = BytesMut::new();
     let mut cuts = Vec::new();
     let mut fatal = None;
@@ -26,7 +26,7 @@ fn hear(framing: Option<Framing>, max: usize, stream: &[u8], ends: &[usize]) -> 
         buffer.extend_from_slice(&stream[from..end]);
         from = end;
         loop {
-            match cutter.cut(&mut buffer) {
+            match cutter.decode(&mut buffer) {
                 Ok(Some(cut)) => cuts.push(cut),
                 Ok(None) => break,
                 Err(flaw) => {
@@ -52,9 +52,9 @@ fn hear(framing: Option<Framing>, max: usize, stream: &[u8], ends: &[usize]) -> 
 }
 
 fn words(heard: &Heard) -> Vec<String> {
-    let cut = |cut: &Cut| match cut {
-        Cut::Frame(frame) => String::from_utf8_lossy(frame.as_bytes()).into_owned(),
-        Cut::Flaw(flaw) => format!("! {}", flaw.fault),
+    let cut = |cut: &Decoded| match cut {
+        Decoded::Frame(frame) => String::from_utf8_lossy(frame.as_bytes()).into_owned(),
+        Decoded::Error(flaw) => format!("! {}", flaw.fault),
     };
     let fatal = heard.fatal.iter().map(|flaw| format!("!! {}", flaw.fault));
     heard.cuts.iter().map(cut).chain(fatal).collect()
@@ -234,7 +234,7 @@ fn header_blocks_are_bounded() {
     for stream in [many, long, endless] {
         let heard = hear(Some(Framing::ContentLength), MAX, stream.as_bytes(), &[]);
         let fault = heard.fatal.expect("the stream ends").fault;
-        assert!(matches!(fault, Fault::BadHeader { .. }), "{fault:?}");
+        assert!(matches!(fault, FrameFault::BadHeader { .. }), "{fault:?}");
     }
     let most = format!(
         "{}Content-Length: 2\n\n{{}}",
@@ -261,7 +261,7 @@ fn over_long_messages_are_named_and_skipped() {
             .cuts
             .iter()
             .map(|cut| {
-                if matches!(cut, Cut::Frame(_)) {
+                if matches!(cut, Decoded::Frame(_)) {
                     '.'
                 } else {
                     '!'
@@ -269,13 +269,13 @@ fn over_long_messages_are_named_and_skipped() {
             })
             .collect();
         assert_eq!(seen, kinds);
-        let Cut::Flaw(first) = &whole.cuts[0] else {
+        let Decoded::Error(first) = &whole.cuts[0] else {
             panic!("the first one is too long")
         };
         assert_eq!(
             **first,
-            Flaw {
-                fault: Fault::TooLong { limit: max },
+            FrameError {
+                fault: FrameFault::TooLong { limit: max },
                 at: max,
                 id: Id::Number(b"7").to_owned(),
                 role: Some(Role::Call),
@@ -305,12 +305,12 @@ fn over_long_messages_are_skipped_in_constant_memory() {
             "Content-Length: 18446744073709551615\n\n".to_owned(),
         ),
     ] {
-        let mut cutter = Cutter::new(Some(framing), MAX, &Limits::default());
+        let mut cutter = Decoder::new(Some(framing), MAX, &Limits::default());
         let mut buffer = BytesMut::from(start.as_bytes());
         let mut most = 0;
         for fed in 0..1000 {
             buffer.extend_from_slice(&chunk);
-            assert_eq!(cutter.cut(&mut buffer), Ok(None));
+            assert_eq!(cutter.decode(&mut buffer), Ok(None));
             if fed > MAX / chunk.len() {
                 most = most.max(buffer.capacity());
             }
@@ -323,15 +323,15 @@ fn over_long_messages_are_skipped_in_constant_memory() {
 fn a_large_message_leaves_no_memory_behind() {
     let text = format!("[{}]", "1,".repeat(400_000) + "1");
     for framing in [Framing::Ndjson, Framing::ContentLength] {
-        let mut cutter = Cutter::new(None, MAX, &Limits::default());
+        let mut cutter = Decoder::new(None, MAX, &Limits::default());
         let mut buffer = BytesMut::new();
-        framing.lay(&Frame::from(text.clone()), &mut buffer);
-        framing.lay(&Frame::from("[2]"), &mut buffer);
+        framing.encode(&Frame::from(text.clone()), &mut buffer);
+        framing.encode(&Frame::from("[2]"), &mut buffer);
         let end = buffer.split_off(buffer.len() - 1);
-        let large = cutter.cut(&mut buffer).unwrap();
-        assert_eq!(large, Some(Cut::Frame(Frame::from(text.clone()))));
+        let large = cutter.decode(&mut buffer).unwrap();
+        assert_eq!(large, Some(Decoded::Frame(Frame::from(text.clone()))));
         drop(large);
-        assert_eq!(cutter.cut(&mut buffer), Ok(None));
+        assert_eq!(cutter.decode(&mut buffer), Ok(None));
         // A buffer that had the large message's memory would win it back here.
         buffer.reserve(60 << 10);
         assert!(
@@ -341,8 +341,8 @@ fn a_large_message_leaves_no_memory_behind() {
         );
         buffer.unsplit(end);
         assert_eq!(
-            cutter.cut(&mut buffer),
-            Ok(Some(Cut::Frame(Frame::from("[2]"))))
+            cutter.decode(&mut buffer),
+            Ok(Some(Decoded::Frame(Frame::from("[2]"))))
         );
     }
 }
@@ -351,8 +351,8 @@ fn a_large_message_leaves_no_memory_behind() {
 fn a_line_is_cut_without_a_copy() {
     let mut buffer = BytesMut::from(&b"{\"id\":1}\n{}\n"[..]);
     let place = buffer.as_ptr();
-    let mut cutter = Cutter::new(None, MAX, &Limits::default());
-    let Ok(Some(Cut::Frame(frame))) = cutter.cut(&mut buffer) else {
+    let mut cutter = Decoder::new(None, MAX, &Limits::default());
+    let Ok(Some(Decoded::Frame(frame))) = cutter.decode(&mut buffer) else {
         panic!("a line is there")
     };
     assert_eq!(frame.as_bytes().as_ptr(), place);
@@ -362,18 +362,18 @@ fn a_line_is_cut_without_a_copy() {
 fn a_pretty_printed_message_becomes_one_line() {
     let pretty = "{\r\n  \"id\": 1,\n  \"method\": \"a\\nb\"\n}";
     let mut out = BytesMut::new();
-    Framing::ContentLength.lay(&Frame::from(pretty), &mut out);
+    Framing::ContentLength.encode(&Frame::from(pretty), &mut out);
     assert_eq!(
         out,
         format!("Content-Length: {}\r\n\r\n{pretty}", pretty.len())
     );
     let heard = hear(None, MAX, &out, &[]);
-    let Cut::Frame(frame) = &heard.cuts[0] else {
+    let Decoded::Frame(frame) = &heard.cuts[0] else {
         panic!("a message is there")
     };
     assert_eq!(frame.as_bytes(), pretty.as_bytes());
     out.clear();
-    Framing::Ndjson.lay(frame, &mut out);
+    Framing::Ndjson.encode(frame, &mut out);
     assert_eq!(&out[..], b"{    \"id\": 1,   \"method\": \"a\\nb\" }\n");
 }
 
@@ -381,13 +381,13 @@ fn a_pretty_printed_message_becomes_one_line() {
 fn a_truncated_message_tells_what_it_was() {
     let stream = b"Content-Length: 99\n\n{\"id\":\"x\",\"result\":[";
     let heard = hear(None, MAX, stream, &[]);
-    let Some(Cut::Flaw(flaw)) = heard.cuts.last() else {
+    let Some(Decoded::Error(flaw)) = heard.cuts.last() else {
         panic!("a flaw is there")
     };
     assert_eq!(flaw.id, Id::String(b"\"x\"").to_owned());
     assert_eq!(flaw.role, Some(Role::Answer));
     let stray = hear(None, 10, b"a long line of words", &[]);
-    let Some(Cut::Flaw(flaw)) = stray.cuts.last() else {
+    let Some(Decoded::Error(flaw)) = stray.cuts.last() else {
         panic!("a flaw is there")
     };
     assert_eq!((flaw.json_like, &flaw.id), (false, &IdBuf::Absent));
@@ -410,7 +410,7 @@ proptest! {
     ) {
         let mut stream = BytesMut::new();
         for text in &texts {
-            framing.lay(&Frame::from(text.clone()), &mut stream);
+            framing.encode(&Frame::from(text.clone()), &mut stream);
         }
         let given = (!sniffed).then_some(framing);
         let heard = hear(given, MAX, &stream, &places(stream.len(), &picks));

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use acp_relay::jsonrpc::Limits;
 use acp_relay::transport::process::{Child, spawn};
-use acp_relay::transport::{Exit, Hold as _, Launch, OpenErrorKind, StopStep};
+use acp_relay::transport::{Exit, Launch, LinkGuard as _, OpenErrorKind, StopStep};
 use rustix::process::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

@@ -8,8 +8,8 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use acp_relay::jsonrpc::Side;
-use acp_relay::recording::write::{self, Facts, Kept, Stamp};
-use acp_relay::recording::{Body, Header, MessageKind, Passed, Peer, What, pack};
+use acp_relay::recording::write::{self, FrameInfo, PayloadRef, Stamp};
+use acp_relay::recording::{EventKind, Header, MessageKind, Passed, Payload, PeerInfo, pack};
 use serde_json::{Value, json};
 
 use crate::support::once::relay;
@@ -133,7 +133,7 @@ impl Paper {
             segment,
             id: "ab".repeat(16),
             began: 1_795_190_340_000_000,
-            client: Peer {
+            client: PeerInfo {
                 name: "stdio:".to_owned(),
                 dialect: "canonical".to_owned(),
             },
@@ -149,27 +149,32 @@ impl Paper {
         Stamp { n: self.n, t, w }
     }
 
-    fn what(&mut self, what: &What) {
+    fn what(&mut self, what: &EventKind) {
         let stamp = self.stamp();
         write::event(&mut self.text, stamp, what);
     }
 
-    fn frame(&mut self, facts: &Facts<'_>, body: &str) {
+    fn frame(&mut self, facts: &FrameInfo<'_>, body: &str) {
         let stamp = self.stamp();
-        write::frame(&mut self.text, stamp, facts, Kept::Line(body.as_bytes()));
+        write::frame(
+            &mut self.text,
+            stamp,
+            facts,
+            PayloadRef::Json(body.as_bytes()),
+        );
     }
 
     /// A turn of 7 events: prompt, passed, three chunks, passed, answer.
     fn turn(&mut self) {
         let asked = self.n + 1;
-        let heard = |hop: Side, kind, method| Facts {
+        let heard = |hop: Side, kind, method| FrameInfo {
             kind: Some(kind),
             method: Some(method),
             session: Some(b"s1"),
-            ..Facts::new(hop, hop.other())
+            ..FrameInfo::new(hop, hop.other())
         };
         let prompt = heard(Side::Client, MessageKind::Request, b"session/prompt");
-        let prompt = Facts {
+        let prompt = FrameInfo {
             id: Some(b"7"),
             ..prompt
         };
@@ -179,7 +184,7 @@ impl Paper {
         );
         let passed = |to, first, count| {
             let last = first + count - 1;
-            What::Passed(Passed {
+            EventKind::Passed(Passed {
                 to,
                 first,
                 last,
@@ -195,7 +200,7 @@ impl Paper {
         }
         self.what(&passed(Side::Client, asked + 2, 3));
         let answer = heard(Side::Agent, MessageKind::Result, b"session/prompt");
-        let answer = Facts {
+        let answer = FrameInfo {
             id: Some(b"7"),
             answers: Some(asked),
             ..answer
@@ -204,9 +209,9 @@ impl Paper {
     }
 
     fn end(&mut self) {
-        self.what(&What::End {
+        self.what(&EventKind::End {
             rotated: false,
-            why: "over".to_owned(),
+            reason: "over".to_owned(),
             digest: String::new(),
         });
     }
@@ -295,9 +300,9 @@ fn what_is_recorded_meanwhile_comes_to_who_waits() {
     file.write_all(rest).unwrap();
     viewer.wait(|state| state["events"] == 14 && state["turns"] == 2);
     let written = paper.text.len();
-    paper.what(&What::End {
+    paper.what(&EventKind::End {
         rotated: true,
-        why: "64 MiB".to_owned(),
+        reason: "64 MiB".to_owned(),
         digest: String::new(),
     });
     file.write_all(&paper.text[written..]).unwrap();
@@ -318,9 +323,9 @@ fn a_recording_whose_next_file_never_came_is_at_rest() {
     let folder = tempfile::tempdir().unwrap();
     let mut paper = Paper::new();
     paper.turn();
-    paper.what(&What::End {
+    paper.what(&EventKind::End {
         rotated: true,
-        why: "64 MiB".to_owned(),
+        reason: "64 MiB".to_owned(),
         digest: String::new(),
     });
     let path = folder.path().join("a.000.acpr");
@@ -388,19 +393,19 @@ fn the_linter_is_told_of_every_segment() {
         fs::write(folder.path().join(name), &paper.text).unwrap();
     };
     let ask = |paper: &mut Paper, id: &[u8]| {
-        let facts = Facts {
+        let facts = FrameInfo {
             kind: Some(MessageKind::Request),
             method: Some(b"_x"),
             id: Some(id),
-            ..Facts::new(Side::Client, Side::Agent)
+            ..FrameInfo::new(Side::Client, Side::Agent)
         };
         paper.frame(&facts, r#"{"method":"_x"}"#);
     };
     let mut first = Paper::segment(0);
     ask(&mut first, b"1");
-    first.what(&What::End {
+    first.what(&EventKind::End {
         rotated: true,
-        why: "size".to_owned(),
+        reason: "size".to_owned(),
         digest: String::new(),
     });
     write(0, &first);
@@ -477,11 +482,11 @@ fn a_filter_learns_of_what_becomes_known_later() {
     assert_eq!(viewer.found(asked), [1, 7]);
     // One that was never answered is known as such when the recording ends.
     let written = paper.text.len();
-    let facts = Facts {
+    let facts = FrameInfo {
         kind: Some(MessageKind::Request),
         method: Some(b"session/cancel"),
         id: Some(b"9"),
-        ..Facts::new(Side::Client, Side::Agent)
+        ..FrameInfo::new(Side::Client, Side::Agent)
     };
     paper.frame(
         &facts,
@@ -497,7 +502,7 @@ fn a_filter_learns_of_what_becomes_known_later() {
 fn an_event_is_given_byte_for_byte_and_in_ranges() {
     let folder = tempfile::tempdir().unwrap();
     let mut paper = Paper::new();
-    let facts = Facts::new(Side::Client, Side::Agent);
+    let facts = FrameInfo::new(Side::Client, Side::Agent);
     let long = json!({"params": {"text": "x".repeat(100_000)}}).to_string();
     paper.frame(&facts, &long);
     let from = paper.text.iter().position(|byte| *byte == b'\n').unwrap() + 1;
@@ -529,7 +534,7 @@ fn damaged_and_forged_lines_are_shown_as_such() {
     paper.turn();
     paper.text.extend_from_slice(b"<script>alert(1)</script>\n");
     // Its checksum holds, and it is no JSON.
-    paper.frame(&Facts::new(Side::Agent, Side::Client), "{\"a\":<b>}");
+    paper.frame(&FrameInfo::new(Side::Agent, Side::Client), "{\"a\":<b>}");
     paper.end();
     fs::write(folder.path().join("a.acpr"), &paper.text).unwrap();
     let viewer = Viewer::of(folder.path());
@@ -637,7 +642,7 @@ fn a_text_of_stderr_is_found_and_given_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let mut paper = Paper::new();
     let text = "\u{1b}[31mred\u{202e}\n";
-    paper.what(&What::Stderr(Body::Text(text.into())));
+    paper.what(&EventKind::Stderr(Payload::Text(text.into())));
     fs::write(folder.path().join("a.acpr"), &paper.text).unwrap();
     let viewer = Viewer::of(folder.path());
     viewer.wait(|state| state["events"] == 1);

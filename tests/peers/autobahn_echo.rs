@@ -13,7 +13,7 @@ use acp_relay::jsonrpc::Limits;
 use acp_relay::transport::websocket::{
     Receiver, Role, Sender, connect_stream, derive_accept_key, halves,
 };
-use acp_relay::transport::{Farewell, FrameSink};
+use acp_relay::transport::{CloseReason, FrameSink};
 use bytes::BytesMut;
 use hyper::HeaderMap;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -94,7 +94,7 @@ async fn run_cases(url: &str) -> Outcome {
     let received = poll_fn(|cx| receiver.poll_message(cx)).await;
     let (_, count) = received.ok_or("no case count came")??;
     let count: u32 = std::str::from_utf8(&count)?.parse()?;
-    poll_fn(|cx| sender.poll_close(cx, Farewell::Done)).await?;
+    poll_fn(|cx| sender.poll_close(cx, CloseReason::Done)).await?;
     for case in 1..=count {
         echo(open(&format!("{url}/runCase?case={case}&agent={NAME}")).await?).await;
     }
@@ -123,5 +123,5 @@ async fn echo((mut receiver, mut sender): Halves) {
             break;
         }
     }
-    let _ = poll_fn(|cx| sender.poll_close(cx, Farewell::Done)).await;
+    let _ = poll_fn(|cx| sender.poll_close(cx, CloseReason::Done)).await;
 }

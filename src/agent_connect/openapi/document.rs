@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::schemas::schemas;
-use crate::agent_connect::search::MOST_PASSED_OVER;
+use crate::agent_connect::search::MAX_OFFSET;
 
 /// An operation.
 struct Operation {
@@ -11,27 +11,27 @@ struct Operation {
     path: &'static str,
     /// Its `operationId`, the same as in the published document where that has one.
     id: &'static str,
-    about: &'static str,
+    summary: &'static str,
     query: &'static [&'static str],
     /// The name of its body's schema.
-    takes: Option<&'static str>,
-    gives: Gives,
+    body: Option<&'static str>,
+    success: Success,
     /// Error statuses besides those that all operations share.
-    refuses: &'static [u16],
+    errors: &'static [u16],
 }
 
 /// The response on success.
 #[derive(Clone, Copy)]
-enum Gives {
-    Nothing,
+enum Success {
+    NoContent,
     One(&'static str),
     Many(&'static str),
     /// 204 when the wait times out.
-    Soon(&'static str),
+    OneOrNone(&'static str),
     Events,
 }
 
-use Gives::{Events, Many, Nothing, One, Soon};
+use Success::{Events, Many, NoContent, One, OneOrNone};
 
 #[rustfmt::skip]
 const OPERATIONS: &[Operation] = &[
@@ -44,33 +44,33 @@ const OPERATIONS: &[Operation] = &[
     op("post", "/threads/search", "search_threads", "Search threads", &[], Some("ThreadSearchRequest"), Many("Thread"), &[]),
     op("get", "/threads/{thread_id}", "get_thread", "Get a thread", &[], None, One("Thread"), &[404]),
     op("patch", "/threads/{thread_id}", "patch_thread", "Change a thread's metadata", &[], Some("ThreadPatch"), One("Thread"), &[404]),
-    op("delete", "/threads/{thread_id}", "delete_thread", "Delete a thread", &[], None, Nothing, &[404, 409]),
+    op("delete", "/threads/{thread_id}", "delete_thread", "Delete a thread", &[], None, NoContent, &[404, 409]),
     op("get", "/threads/{thread_id}/state", "get_thread_state", "Get a thread's state (v0.1)", &[], None, One("State"), &[404]),
     op("get", "/threads/{thread_id}/history", "get_thread_history", "Get a thread's past states", &["limit", "before"], None, Many("ThreadState"), &[404]),
     op("post", "/threads/{thread_id}/copy", "copy_thread", "Copy a thread, where the agent can fork a session", &[], None, One("Thread"), &[404, 409]),
     op("get", "/threads/{thread_id}/runs", "list_thread_runs", "List the runs of a thread", &["limit", "offset"], None, Many("Run"), &[404]),
     op("post", "/threads/{thread_id}/runs", "create_thread_run", "Start a run", &[], Some("RunCreateStateful"), One("Run"), &[404, 409]),
-    op("post", "/threads/{thread_id}/runs/wait", "create_and_wait_for_thread_run_output", "Start a run and wait for its output", &["block_timeout"], Some("RunCreateStateful"), Soon("RunWaitResponse"), &[404, 409]),
+    op("post", "/threads/{thread_id}/runs/wait", "create_and_wait_for_thread_run_output", "Start a run and wait for its output", &["block_timeout"], Some("RunCreateStateful"), OneOrNone("RunWaitResponse"), &[404, 409]),
     op("post", "/threads/{thread_id}/runs/stream", "create_and_stream_thread_run_output", "Start a run and stream its output", &[], Some("RunCreateStateful"), Events, &[404, 409]),
     op("get", "/threads/{thread_id}/runs/{run_id}", "get_thread_run", "Get a run", &[], None, One("Run"), &[404]),
     op("post", "/threads/{thread_id}/runs/{run_id}", "resume_thread_run", "Answer a run's interrupt", &[], Some("ResumePayload"), One("Run"), &[404, 409]),
-    op("delete", "/threads/{thread_id}/runs/{run_id}", "delete_thread_run", "Delete a run", &[], None, Nothing, &[404]),
-    op("get", "/threads/{thread_id}/runs/{run_id}/wait", "wait_for_thread_run_output", "Wait for a run's output", &["block_timeout"], None, Soon("RunWaitResponse"), &[404]),
-    op("get", "/threads/{thread_id}/runs/{run_id}/output", "get_thread_run_output", "Wait for a run's output (v0.1)", &["block_timeout"], None, Soon("RunOutputOld"), &[404]),
+    op("delete", "/threads/{thread_id}/runs/{run_id}", "delete_thread_run", "Delete a run", &[], None, NoContent, &[404]),
+    op("get", "/threads/{thread_id}/runs/{run_id}/wait", "wait_for_thread_run_output", "Wait for a run's output", &["block_timeout"], None, OneOrNone("RunWaitResponse"), &[404]),
+    op("get", "/threads/{thread_id}/runs/{run_id}/output", "get_thread_run_output", "Wait for a run's output (v0.1)", &["block_timeout"], None, OneOrNone("RunOutputOld"), &[404]),
     op("get", "/threads/{thread_id}/runs/{run_id}/stream", "stream_thread_run_output", "Stream a run's output", &[], None, Events, &[404]),
-    op("post", "/threads/{thread_id}/runs/{run_id}/cancel", "cancel_thread_run", "Cancel a run", &["wait", "action"], None, Nothing, &[404, 409]),
+    op("post", "/threads/{thread_id}/runs/{run_id}/cancel", "cancel_thread_run", "Cancel a run", &["wait", "action"], None, NoContent, &[404, 409]),
     op("post", "/runs", "create_stateless_run", "Start a run", &[], Some("RunCreateStateless"), One("Run"), &[404, 409]),
-    op("post", "/runs/wait", "create_and_wait_for_stateless_run_output", "Start a run and wait for its output", &["block_timeout"], Some("RunCreateStateless"), Soon("RunWaitResponse"), &[404, 409]),
+    op("post", "/runs/wait", "create_and_wait_for_stateless_run_output", "Start a run and wait for its output", &["block_timeout"], Some("RunCreateStateless"), OneOrNone("RunWaitResponse"), &[404, 409]),
     op("post", "/runs/stream", "create_and_stream_stateless_run_output", "Start a run and stream its output", &[], Some("RunCreateStateless"), Events, &[404, 409]),
     op("post", "/runs/search", "search_stateless_runs", "Search runs", &[], Some("RunSearchRequest"), Many("Run"), &[]),
     op("get", "/runs/{run_id}", "get_stateless_run", "Get a run", &[], None, One("Run"), &[404]),
     op("post", "/runs/{run_id}", "resume_stateless_run", "Answer a run's interrupt", &[], Some("ResumePayload"), One("Run"), &[404, 409]),
-    op("delete", "/runs/{run_id}", "delete_stateless_run", "Delete a run", &[], None, Nothing, &[404]),
-    op("get", "/runs/{run_id}/wait", "wait_for_stateless_run_output", "Wait for a run's output", &["block_timeout"], None, Soon("RunWaitResponse"), &[404]),
-    op("get", "/runs/{run_id}/output", "get_run_output", "Wait for a run's output (v0.1)", &["block_timeout"], None, Soon("RunOutputOld"), &[404]),
+    op("delete", "/runs/{run_id}", "delete_stateless_run", "Delete a run", &[], None, NoContent, &[404]),
+    op("get", "/runs/{run_id}/wait", "wait_for_stateless_run_output", "Wait for a run's output", &["block_timeout"], None, OneOrNone("RunWaitResponse"), &[404]),
+    op("get", "/runs/{run_id}/output", "get_run_output", "Wait for a run's output (v0.1)", &["block_timeout"], None, OneOrNone("RunOutputOld"), &[404]),
     op("get", "/runs/{run_id}/stream", "stream_stateless_run_output", "Stream a run's output", &[], None, Events, &[404]),
     op("get", "/runs/{run_id}/threadstate", "get_run_thread_state", "Get the state of a run's thread (v0.1)", &[], None, One("State"), &[404]),
-    op("post", "/runs/{run_id}/cancel", "cancel_stateless_run", "Cancel a run", &["wait", "action"], None, Nothing, &[404, 409]),
+    op("post", "/runs/{run_id}/cancel", "cancel_stateless_run", "Cancel a run", &["wait", "action"], None, NoContent, &[404, 409]),
 ];
 
 #[expect(clippy::too_many_arguments, reason = "it is a row of the table above")]
@@ -78,21 +78,21 @@ const fn op(
     method: &'static str,
     path: &'static str,
     id: &'static str,
-    about: &'static str,
+    summary: &'static str,
     query: &'static [&'static str],
-    takes: Option<&'static str>,
-    gives: Gives,
-    refuses: &'static [u16],
+    body: Option<&'static str>,
+    success: Success,
+    errors: &'static [u16],
 ) -> Operation {
     Operation {
         method,
         path,
         id,
-        about,
+        summary,
         query,
-        takes,
-        gives,
-        refuses,
+        body,
+        success,
+        errors,
     }
 }
 
@@ -102,7 +102,7 @@ pub fn document(base: &str) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     for operation in OPERATIONS {
         let item = paths.entry(operation.path).or_insert_with(|| json!({}));
-        item[operation.method] = operation.shown();
+        item[operation.method] = operation.to_json();
     }
     json!({
         "openapi": "3.1.0",
@@ -119,7 +119,7 @@ pub fn document(base: &str) -> Value {
 }
 
 impl Operation {
-    fn shown(&self) -> Value {
+    fn to_json(&self) -> Value {
         let named = self
             .path
             .split('/')
@@ -139,11 +139,11 @@ impl Operation {
         let parameters: Vec<Value> = named.chain(asked).collect();
         let mut shown = json!({
             "operationId": self.id,
-            "summary": self.about,
+            "summary": self.summary,
             "parameters": parameters,
             "responses": self.responses(),
         });
-        if let Some(schema) = self.takes {
+        if let Some(schema) = self.body {
             // An empty body counts as an empty object; a run needs an input.
             shown["requestBody"] = json!({
                 "required": schema.starts_with("RunCreate"),
@@ -154,17 +154,18 @@ impl Operation {
     }
 
     fn responses(&self) -> Value {
-        let told = |schema: Value| json!({ "description": "Success", "content": content(&schema) });
+        let success =
+            |schema: Value| json!({ "description": "Success", "content": content(&schema) });
         let nothing = json!({ "description": "No content" });
         let mut responses = Map::new();
-        let well: &[(&str, Value)] = &match self.gives {
-            Nothing => vec![("204", nothing)],
-            One(name) => vec![("200", told(reference(name)))],
+        let bodies: &[(&str, Value)] = &match self.success {
+            NoContent => vec![("204", nothing)],
+            One(name) => vec![("200", success(reference(name)))],
             Many(name) => vec![(
                 "200",
-                told(json!({ "type": "array", "items": reference(name) })),
+                success(json!({ "type": "array", "items": reference(name) })),
             )],
-            Soon(name) => vec![("200", told(reference(name))), ("204", nothing)],
+            OneOrNone(name) => vec![("200", success(reference(name))), ("204", nothing)],
             Events => {
                 let event = reference("RunOutputStream");
                 let stream = json!({ "text/event-stream": { "schema": event } });
@@ -172,11 +173,11 @@ impl Operation {
                 vec![("200", json!({ "description": about, "content": stream }))]
             }
         };
-        for (status, response) in well {
+        for (status, response) in bodies {
             responses.insert((*status).to_owned(), response.clone());
         }
         let shared = [401, 403, 413, 415, 422, 503];
-        for status in self.refuses.iter().chain(&shared) {
+        for status in self.errors.iter().chain(&shared) {
             let about = match status {
                 401 => "The credentials are missing, unknown or revoked",
                 403 => "Requests from this origin are not allowed",
@@ -199,7 +200,7 @@ fn parameter(name: &str) -> Value {
     match name {
         "limit" => json!({ "type": "integer", "minimum": 1, "maximum": 1000, "default": 10 }),
         "offset" => {
-            json!({ "type": "integer", "minimum": 0, "maximum": MOST_PASSED_OVER, "default": 0 })
+            json!({ "type": "integer", "minimum": 0, "maximum": MAX_OFFSET, "default": 0 })
         }
         "wait" => json!({ "type": "boolean", "default": false }),
         "action" => json!({ "type": "string", "enum": ["interrupt"], "default": "interrupt" }),

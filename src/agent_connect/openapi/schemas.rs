@@ -4,13 +4,20 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::agent_connect::run_request::MOST_RECURSION;
-use crate::agent_connect::search::MOST_PASSED_OVER;
+use crate::agent_connect::run_request::MAX_RECURSION;
+use crate::agent_connect::search::MAX_OFFSET;
 
 /// All schemas, by name.
 pub(super) fn schemas() -> Value {
     let mut all = Map::new();
-    for part in [agents(), messages(), wishes(), threads(), runs(), outputs()] {
+    for part in [
+        agents(),
+        messages(),
+        run_requests(),
+        threads(),
+        runs(),
+        outputs(),
+    ] {
         if let Value::Object(part) = part {
             all.extend(part);
         }
@@ -93,13 +100,13 @@ fn messages() -> Value {
     })
 }
 
-fn wishes() -> Value {
+fn run_requests() -> Value {
     let common = json!({
         "agent_id": uuid_or_null(),
         "metadata": or_null("object"),
         "config": { "type": ["object", "null"], "properties": {
             "tags": { "type": ["array", "null"], "items": { "type": "string" } },
-            "recursion_limit": { "type": ["integer", "null"], "minimum": 0, "maximum": MOST_RECURSION },
+            "recursion_limit": { "type": ["integer", "null"], "minimum": 0, "maximum": MAX_RECURSION },
             "configurable": { "type": ["object", "null"], "properties": configurable() },
         } },
         "webhook": {
@@ -166,7 +173,7 @@ fn threads() -> Value {
         "mcp_servers": known["mcp_servers"],
     } });
     let state = json!({ "type": "object" });
-    let said = json!({ "type": "array", "items": reference("Message") });
+    let messages = json!({ "type": "array", "items": reference("Message") });
     json!({
         "ThreadCreate": object(&json!({
             "thread_id": uuid_or_null(),
@@ -193,15 +200,15 @@ fn threads() -> Value {
             "metadata": { "type": "object" },
             "status": { "enum": ["idle", "busy", "interrupted", "error"] },
             "values": state,
-            "messages": said,
+            "messages": messages,
         }), &["thread_id", "created_at", "updated_at", "metadata", "status"]),
         "ThreadState": object(&json!({
             "checkpoint": object(&json!({ "checkpoint_id": uuid() }), &["checkpoint_id"]),
             "values": state,
-            "messages": said,
+            "messages": messages,
             "metadata": { "type": "object" },
         }), &["checkpoint", "values"]),
-        "State": object(&json!({ "messages": said }), &["messages"]),
+        "State": object(&json!({ "messages": messages }), &["messages"]),
     })
 }
 
@@ -232,7 +239,7 @@ fn runs() -> Value {
 }
 
 fn outputs() -> Value {
-    let said = json!({ "type": "array", "items": reference("Message") });
+    let messages = json!({ "type": "array", "items": reference("Message") });
     json!({
         "RunOutput": { "oneOf": [
             reference("RunResult"), reference("RunInterrupt"), reference("RunError"),
@@ -243,7 +250,7 @@ fn outputs() -> Value {
         "RunResult": object(&json!({
             "type": { "const": "result" },
             "values": { "type": "object" },
-            "messages": said,
+            "messages": messages,
         }), &["type", "values"]),
         "RunResultOld": object(&json!({
             "type": { "const": "result" },
@@ -315,5 +322,5 @@ fn limit() -> Value {
 }
 
 fn offset() -> Value {
-    json!({ "type": ["integer", "null"], "minimum": 0, "maximum": MOST_PASSED_OVER, "default": 0 })
+    json!({ "type": ["integer", "null"], "minimum": 0, "maximum": MAX_OFFSET, "default": 0 })
 }

@@ -11,7 +11,7 @@ pub enum Generation {
     Old,
     /// LangGraph's paths, from which the others derive: agents are `assistants`, a run is resumed
     /// by a new run, and the thread's state holds the outcome.
-    Graph,
+    LangGraph,
 }
 
 /// An agent of a server.
@@ -22,7 +22,7 @@ pub struct Descriptor {
     /// The API generation of its server.
     pub generation: Generation,
     /// The server did not describe the agent: it requires a key.
-    pub locked: bool,
+    pub needs_key: bool,
     document: Value,
 }
 
@@ -33,38 +33,38 @@ impl Descriptor {
         Self {
             id,
             generation,
-            locked: false,
+            needs_key: false,
             document,
         }
     }
 
     /// An agent without a description.
     #[must_use]
-    pub const fn unknown(id: String, locked: bool) -> Self {
+    pub const fn unknown(id: String, needs_key: bool) -> Self {
         Self {
             id,
             generation: Generation::New,
-            locked,
+            needs_key,
             document: Value::Null,
         }
     }
 
     /// The answer to `initialize`.
     #[must_use]
-    pub fn initialized(&self) -> Value {
+    pub fn initialize_result(&self) -> Value {
         let mut capabilities = json!({
-            "loadSession": self.threads(),
+            "loadSession": self.has_threads(),
             "promptCapabilities": {
-                "image": self.takes("image"),
-                "audio": self.takes("audio"),
-                "embeddedContext": self.takes("resource"),
+                "image": self.accepts_block("image"),
+                "audio": self.accepts_block("audio"),
+                "embeddedContext": self.accepts_block("resource"),
             },
         });
-        if self.threads() && self.generation != Generation::Old {
+        if self.has_threads() && self.generation != Generation::Old {
             capabilities["sessionCapabilities"] = json!({ "list": {}, "delete": {} });
         }
-        let told = |pointer: &str| self.document.pointer(pointer).and_then(Value::as_str);
-        let logins = if self.locked {
+        let text = |pointer: &str| self.document.pointer(pointer).and_then(Value::as_str);
+        let logins = if self.needs_key {
             json!([{
                 "id": "agent-connect",
                 "name": "API key",
@@ -76,8 +76,8 @@ impl Descriptor {
         json!({
             "protocolVersion": 1,
             "agentInfo": {
-                "name": told("/metadata/ref/name").or_else(|| told("/graph_id")).unwrap_or(&self.id),
-                "version": told("/metadata/ref/version").unwrap_or("unknown"),
+                "name": text("/metadata/ref/name").or_else(|| text("/graph_id")).unwrap_or(&self.id),
+                "version": text("/metadata/ref/version").unwrap_or("unknown"),
             },
             "agentCapabilities": capabilities,
             "authMethods": logins,
@@ -86,9 +86,9 @@ impl Descriptor {
 
     /// Whether its runs can share a thread. Assumed for an agent without a description.
     #[must_use]
-    pub fn threads(&self) -> bool {
+    pub fn has_threads(&self) -> bool {
         match self.capability("/threads") {
-            _ if self.generation == Generation::Graph => true,
+            _ if self.generation == Generation::LangGraph => true,
             None => self.document.is_null(),
             Some(offered) => offered,
         }
@@ -102,8 +102,8 @@ impl Descriptor {
         if self.generation == Generation::Old {
             return None;
         }
-        if self.generation == Generation::Graph {
-            return Some(json!(super::graph::MODES));
+        if self.generation == Generation::LangGraph {
+            return Some(json!(super::graph::STREAM_MODES));
         }
         if self.document.is_null() {
             return Some(json!("values"));
@@ -133,12 +133,12 @@ impl Descriptor {
 
     /// The body of a run on this agent, with one more member.
     #[must_use]
-    pub fn body(&self, name: &str, value: &Value) -> Value {
-        let ours = match self.generation {
-            Generation::Graph => "assistant_id",
+    pub fn run_body(&self, name: &str, value: &Value) -> Value {
+        let id_name = match self.generation {
+            Generation::LangGraph => "assistant_id",
             Generation::New | Generation::Old => "agent_id",
         };
-        json!({ ours: self.id, name: value })
+        json!({ id_name: self.id, name: value })
     }
 
     /// The schema of its input.
@@ -176,9 +176,9 @@ impl Descriptor {
 
     /// Whether its input accepts content blocks of that type.
     #[must_use]
-    pub fn takes(&self, block: &str) -> bool {
+    pub fn accepts_block(&self, block: &str) -> bool {
         self.input_schema()
-            .is_some_and(|schema| names(schema, block))
+            .is_some_and(|schema| allows(schema, block))
     }
 
     pub(super) fn spec(&self, pointer: &str) -> Option<&Value> {
@@ -191,16 +191,16 @@ impl Descriptor {
 }
 
 /// Whether a schema allows the value `word` anywhere.
-fn names(schema: &Value, word: &str) -> bool {
+fn allows(schema: &Value, word: &str) -> bool {
     match schema {
         Value::Object(members) => members.iter().any(|(name, value)| match &**name {
             "const" => value == word,
             "enum" => value
                 .as_array()
                 .is_some_and(|all| all.iter().any(|one| one == word)),
-            _ => names(value, word),
+            _ => allows(value, word),
         }),
-        Value::Array(all) => all.iter().any(|one| names(one, word)),
+        Value::Array(all) => all.iter().any(|one| allows(one, word)),
         _ => false,
     }
 }
@@ -219,7 +219,7 @@ mod tests {
         let agent = described(
             &json!({ "capabilities": { "threads": true, "streaming": { "values": true } } }),
         );
-        let said = agent.initialized();
+        let said = agent.initialize_result();
         assert_eq!(
             said["agentInfo"],
             json!({ "name": "mailcomposer", "version": "0.0.1" })
@@ -232,9 +232,9 @@ mod tests {
         assert_eq!(said["authMethods"], json!([]));
         assert_eq!(agent.stream_mode(), Some(json!("values")));
         let plain = described(&json!({ "capabilities": {} }));
-        assert!(!plain.threads() && plain.stream_mode().is_none());
+        assert!(!plain.has_threads() && plain.stream_mode().is_none());
         assert_eq!(
-            plain.initialized()["agentCapabilities"]["loadSession"],
+            plain.initialize_result()["agentCapabilities"]["loadSession"],
             false
         );
     }
@@ -243,7 +243,7 @@ mod tests {
     fn blocks_are_taken_that_the_input_has_a_place_for() {
         let image = json!({ "properties": { "type": { "const": "image" } } });
         let input = json!({ "properties": { "prompt": { "items": { "anyOf": [image] } } } });
-        let said = described(&json!({ "capabilities": {}, "input": input })).initialized();
+        let said = described(&json!({ "capabilities": {}, "input": input })).initialize_result();
         let expected = json!({ "image": true, "audio": false, "embeddedContext": false });
         assert_eq!(said["agentCapabilities"]["promptCapabilities"], expected);
     }
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn one_that_asks_for_a_key_says_how_to_give_it() {
-        let locked = Descriptor::unknown("a".to_owned(), true).initialized();
+        let locked = Descriptor::unknown("a".to_owned(), true).initialize_result();
         assert_eq!(locked["authMethods"][0]["id"], "agent-connect");
         assert_eq!(locked["agentInfo"]["name"], "a");
     }

@@ -3,53 +3,53 @@
 
 use serde_json::Value;
 
-use super::failure::Failure;
-use super::heard::{Came, Event, Interrupt, messages, text};
+use super::error::RemoteError;
+use super::run_event::{Interrupt, RemoteOutcome, RunEvent, messages, text};
 
 /// The requested stream modes: text chunks, the state after each step, and output of the graph's
 /// own code.
-pub const MODES: [&str; 3] = ["messages-tuple", "values", "custom"];
+pub const STREAM_MODES: [&str; 3] = ["messages-tuple", "values", "custom"];
 
 /// Reads an event by its name, which begins with its mode, and its data.
 #[must_use]
-pub fn event(name: &str, data: &Value) -> Event {
+pub fn event(name: &str, data: &Value) -> RunEvent {
     // A subgraph sends `messages|SUBGRAPH`.
     let name = name.split('|').next().unwrap_or_default();
     match name {
-        "metadata" | "messages/metadata" | "end" => Event::Nothing,
-        "messages" => piece(data),
-        "messages/partial" | "messages/complete" => Event::More(list(data)),
+        "metadata" | "messages/metadata" | "end" => RunEvent::Ignored,
+        "messages" => message_event(data),
+        "messages/partial" | "messages/complete" => RunEvent::NewMessages(list(data)),
         "updates" => {
             let steps = data
                 .as_object()
                 .into_iter()
                 .flat_map(|steps| steps.values());
-            Event::More(steps.flat_map(|step| list(&step["messages"])).collect())
+            RunEvent::NewMessages(steps.flat_map(|step| list(&step["messages"])).collect())
         }
         "custom" if data.get("sessionUpdate").is_some_and(Value::is_string) => {
-            Event::Update(data.clone())
+            RunEvent::Update(data.clone())
         }
-        "custom" => Event::Custom(data.clone()),
-        "error" => Event::Came(Came::Failed(failed(data))),
+        "custom" => RunEvent::Custom(data.clone()),
+        "error" => RunEvent::Outcome(RemoteOutcome::Failed(error(data))),
         // Servers that do not name events stream values.
         _ if text(data, "error").is_some() && text(data, "message").is_some() => {
-            Event::Came(Came::Failed(failed(data)))
+            RunEvent::Outcome(RemoteOutcome::Failed(error(data)))
         }
-        "values" | "" | "message" => Event::Messages(messages(data)),
-        _ => Event::Nothing,
+        "values" | "" | "message" => RunEvent::Messages(messages(data)),
+        _ => RunEvent::Ignored,
     }
 }
 
 /// The outcome of a run by the state of its thread.
 #[must_use]
-pub fn came(state: &Value) -> Came {
+pub fn outcome(state: &Value) -> RemoteOutcome {
     let tasks = state.get("tasks").and_then(Value::as_array);
     for task in tasks.into_iter().flatten() {
-        if let Some(what) = text(task, "error") {
-            return Came::Failed(Failure::of_run(None, Some(what)));
+        if let Some(message) = text(task, "error") {
+            return RemoteOutcome::Failed(RemoteError::from_run(None, Some(message)));
         }
         if let Some(payload) = task.pointer("/interrupts/0/value") {
-            return Came::Interrupt(Interrupt {
+            return RemoteOutcome::Interrupt(Interrupt {
                 name: "interrupt".to_owned(),
                 payload: payload.clone(),
                 wrapped: false,
@@ -57,20 +57,20 @@ pub fn came(state: &Value) -> Came {
         }
     }
     let values = state.get("values").and_then(Value::as_object);
-    Came::Result {
+    RemoteOutcome::Result {
         values: values.cloned().unwrap_or_default(),
         messages: messages(state),
     }
 }
 
 /// A chunk of a message with its metadata; or a whole message that was not streamed by a model.
-fn piece(data: &Value) -> Event {
+fn message_event(data: &Value) -> RunEvent {
     let Some(message) = data.get(0) else {
-        return Event::Nothing;
+        return RunEvent::Ignored;
     };
     match text(message, "type") {
-        Some("AIMessageChunk") => Event::Piece(message.clone()),
-        _ => Event::More(vec![message.clone()]),
+        Some("AIMessageChunk") => RunEvent::Chunk(message.clone()),
+        _ => RunEvent::NewMessages(vec![message.clone()]),
     }
 }
 
@@ -82,13 +82,13 @@ fn list(data: &Value) -> Vec<Value> {
     }
 }
 
-fn failed(data: &Value) -> Failure {
-    let what = match (text(data, "error"), text(data, "message")) {
+fn error(data: &Value) -> RemoteError {
+    let message = match (text(data, "error"), text(data, "message")) {
         (Some(error), Some(message)) => format!("{error}: {message}"),
         (Some(one), None) | (None, Some(one)) => one.to_owned(),
         (None, None) => data.to_string(),
     };
-    Failure::of_run(None, Some(&what))
+    RemoteError::from_run(None, Some(&message))
 }
 
 #[cfg(test)]
@@ -103,47 +103,54 @@ mod tests {
         let whole = json!({ "type": "ai", "id": "m", "content": "Hello" });
         let values = json!({ "messages": [whole] });
         for (name, data, expected) in [
-            ("metadata", json!({ "run_id": "r" }), Event::Nothing),
-            ("messages", json!([chunk, {}]), Event::Piece(chunk.clone())),
+            ("metadata", json!({ "run_id": "r" }), RunEvent::Ignored),
+            (
+                "messages",
+                json!([chunk, {}]),
+                RunEvent::Chunk(chunk.clone()),
+            ),
             (
                 "messages|sub",
                 json!([whole, {}]),
-                Event::More(vec![whole.clone()]),
+                RunEvent::NewMessages(vec![whole.clone()]),
             ),
             (
                 "messages/partial",
                 json!([whole]),
-                Event::More(vec![whole.clone()]),
+                RunEvent::NewMessages(vec![whole.clone()]),
             ),
             (
                 "updates",
                 json!({ "node": values, "other": null }),
-                Event::More(vec![whole.clone()]),
+                RunEvent::NewMessages(vec![whole.clone()]),
             ),
             (
                 "updates",
                 json!({ "__interrupt__": [{ "value": 1 }] }),
-                Event::More(Vec::new()),
+                RunEvent::NewMessages(Vec::new()),
             ),
             (
                 "values",
                 values.clone(),
-                Event::Messages(vec![whole.clone()]),
+                RunEvent::Messages(vec![whole.clone()]),
             ),
-            ("", values.clone(), Event::Messages(vec![whole.clone()])),
+            ("", values.clone(), RunEvent::Messages(vec![whole.clone()])),
             (
                 "custom",
                 json!({ "step": 1 }),
-                Event::Custom(json!({ "step": 1 })),
+                RunEvent::Custom(json!({ "step": 1 })),
             ),
-            ("debug", json!({ "messages": [whole] }), Event::Nothing),
+            ("debug", json!({ "messages": [whole] }), RunEvent::Ignored),
         ] {
             assert_eq!(event(name, &data), expected, "{name} {data}");
         }
         let error = json!({ "error": "ValueError", "message": "no" });
         for name in ["error", "values"] {
             assert!(
-                matches!(event(name, &error), Event::Came(Came::Failed(_))),
+                matches!(
+                    event(name, &error),
+                    RunEvent::Outcome(RemoteOutcome::Failed(_))
+                ),
                 "{name}"
             );
         }
@@ -152,8 +159,10 @@ mod tests {
     #[test]
     fn the_state_of_a_thread_says_what_came_of_its_run() {
         let state = json!({ "values": { "messages": [1] }, "tasks": [{ "interrupts": [{ "value": "Sure?" }] }] });
-        assert!(matches!(came(&state), Came::Interrupt(one) if one.payload == "Sure?"));
+        assert!(matches!(outcome(&state), RemoteOutcome::Interrupt(one) if one.payload == "Sure?"));
         let state = json!({ "values": { "messages": [1] }, "tasks": [] });
-        assert!(matches!(came(&state), Came::Result { messages, .. } if messages == [json!(1)]));
+        assert!(
+            matches!(outcome(&state), RemoteOutcome::Result { messages, .. } if messages == [json!(1)])
+        );
     }
 }

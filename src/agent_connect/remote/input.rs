@@ -2,22 +2,26 @@
 
 use serde_json::{Map, Value, json};
 
-use super::failure::Failure;
+use super::error::RemoteError;
 
 /// The `input` of a run for a prompt. `history` holds the earlier messages, for an agent without
 /// threads.
 ///
 /// # Errors
 /// When the agent requires an object of its own and the prompt's text is not a JSON object.
-pub fn input(schema: Option<&Value>, prompt: &[Value], before: &[Value]) -> Result<Value, Failure> {
+pub fn input(
+    schema: Option<&Value>,
+    prompt: &[Value],
+    history: &[Value],
+) -> Result<Value, RemoteError> {
     let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
     let has = |name: &str| properties.is_some_and(|all| all.contains_key(name));
-    if has("prompt") && before.is_empty() {
+    if has("prompt") && history.is_empty() {
         return Ok(json!({ "prompt": prompt }));
     }
-    let text = text(prompt);
+    let text = prompt_text(prompt);
     let Some(properties) = properties.filter(|all| !all.is_empty() && !has("messages")) else {
-        let mut messages = before.to_vec();
+        let mut messages = history.to_vec();
         let is_plain = |block: &Value| !matches!(block["type"].as_str(), Some("image" | "audio"));
         // Images and audio are only offered if the input has a place for them.
         messages.push(match prompt.iter().all(is_plain) {
@@ -43,7 +47,7 @@ pub fn input(schema: Option<&Value>, prompt: &[Value], before: &[Value]) -> Resu
     };
     let Some(name) = name else {
         let names: Vec<&str> = properties.keys().map(String::as_str).collect();
-        return Err(Failure::invalid(format!(
+        return Err(RemoteError::invalid(format!(
             "this agent takes a JSON object with {}; the prompt is not a JSON object",
             names.join(", ")
         )));
@@ -61,8 +65,8 @@ pub fn message(role: &str, text: &str) -> Value {
 
 /// The text of a prompt. Links and embedded texts are written out; other blocks are not offered.
 #[must_use]
-pub fn text(prompt: &[Value]) -> String {
-    let told = |block: &Value| {
+pub fn prompt_text(prompt: &[Value]) -> String {
+    let block_text = |block: &Value| {
         let of = |pointer: &str| block.pointer(pointer).and_then(Value::as_str);
         match of("/type") {
             Some("text") => of("/text").map(str::to_owned),
@@ -74,7 +78,7 @@ pub fn text(prompt: &[Value]) -> String {
             _ => None,
         }
     };
-    let texts: Vec<String> = prompt.iter().filter_map(told).collect();
+    let texts: Vec<String> = prompt.iter().filter_map(block_text).collect();
     texts.join("\n")
 }
 
@@ -82,7 +86,7 @@ pub fn text(prompt: &[Value]) -> String {
 mod tests {
     use super::*;
 
-    fn given(schema: &Value, text: &str) -> Result<Value, Failure> {
+    fn given(schema: &Value, text: &str) -> Result<Value, RemoteError> {
         input(
             Some(schema),
             &[json!({ "type": "text", "text": text })],

@@ -20,9 +20,9 @@
 pub mod descriptor;
 pub mod input;
 pub mod graph;
-pub mod heard;
+pub mod run_event;
 pub mod options;
-pub mod told;
-pub mod ask;
-pub mod failure;
+pub mod sent_content;
+pub mod question;
+pub mod error;
 pub mod payload;

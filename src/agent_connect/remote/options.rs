@@ -20,12 +20,13 @@ impl Descriptor {
                 .filter(|now| values.contains(now))
                 .or_else(|| values.first())?;
             let text = |name: &str| schema.get(name).and_then(Value::as_str);
-            let shown = |value: &Value| json!({ "value": word(value), "name": word(value) });
+            let shown =
+                |value: &Value| json!({ "value": value_text(value), "name": value_text(value) });
             let mut option = json!({
                 "id": id,
                 "name": text("title").unwrap_or(id),
                 "type": "select",
-                "currentValue": word(now),
+                "currentValue": value_text(now),
                 "options": values.iter().map(shown).collect::<Vec<_>>(),
             });
             if let Some(about) = text("description") {
@@ -49,7 +50,7 @@ impl Descriptor {
     pub fn choice(&self, id: &str, value: &Value) -> Option<Value> {
         let wanted = value.as_str()?;
         let values = values(self.config()?.get(id)?)?;
-        values.into_iter().find(|value| word(value) == wanted)
+        values.into_iter().find(|value| value_text(value) == wanted)
     }
 
     fn config(&self) -> Option<&Map<String, Value>> {
@@ -65,7 +66,7 @@ fn values(schema: &Value) -> Option<Vec<Value>> {
     (!values.is_empty()).then_some(values)
 }
 
-fn word(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     value
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned)

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::heard::Interrupt;
+use super::run_event::Interrupt;
 
 /// Words for yes in a schema's enumerations.
 const YES: [&str; 7] = ["yes", "y", "approve", "approved", "accept", "allow", "true"];
@@ -12,7 +12,7 @@ const NO: [&str; 8] = [
 
 /// The resume payload for a typed answer: JSON, or a text where the payload has one place for it.
 #[must_use]
-pub fn typed(text: &str, schema: Option<&Value>) -> Value {
+pub fn typed_answer(text: &str, schema: Option<&Value>) -> Value {
     if let Ok(read @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text) {
         return read;
     }
@@ -41,7 +41,7 @@ pub(super) fn approval(interrupt: &Interrupt, schema: Option<&Value>) -> Option<
         return asks.then(|| (json!({ "approved": true }), json!({ "approved": false })));
     };
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
-        return sides(schema);
+        return yes_no(schema);
     };
     let required = schema.get("required").and_then(Value::as_array);
     let (name, property) = match required.map(Vec::as_slice) {
@@ -54,14 +54,14 @@ pub(super) fn approval(interrupt: &Interrupt, schema: Option<&Value>) -> Option<
         }
         Some(_) => return None,
     };
-    let (yes, no) = sides(property)?;
+    let (yes, no) = yes_no(property)?;
     let with = |side: Value| Value::Object(Map::from_iter([(name.clone(), side)]));
     Some((with(yes), with(no)))
 }
 
 /// A schema that a form can show: every property is primitive. Optional properties that are not are
 /// left out; a required one gives `None`.
-pub(super) fn flat(schema: &Value) -> Option<Value> {
+pub(super) fn flat_schema(schema: &Value) -> Option<Value> {
     let properties = schema.get("properties")?.as_object()?;
     let required = schema.get("required").and_then(Value::as_array);
     let needs = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
@@ -120,7 +120,7 @@ fn decisions(payload: &Value) -> Option<(Value, Value)> {
 }
 
 /// The values for yes and no in a schema of one value.
-fn sides(schema: &Value) -> Option<(Value, Value)> {
+fn yes_no(schema: &Value) -> Option<(Value, Value)> {
     if schema.get("type").is_some_and(|kind| kind == "boolean") {
         return Some((json!(true), json!(false)));
     }

@@ -8,16 +8,16 @@ use hyper::header::{ACCEPT, HeaderMap};
 
 /// A text format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum TextFormat {
     /// OpenMetrics 1.0.
     Open,
     /// Prometheus' own, 0.0.4.
     Plain,
 }
 
-impl Form {
+impl TextFormat {
     /// The format that is requested.
-    pub(super) fn wanted(headers: &HeaderMap) -> Self {
+    pub(super) fn negotiate(headers: &HeaderMap) -> Self {
         let fields = headers.get_all(ACCEPT).into_iter();
         let fields = fields.filter_map(|field| field.to_str().ok());
         let mut clauses: Vec<(Self, f32)> = fields
@@ -58,20 +58,20 @@ impl Form {
     }
 
     /// Converts a text in OpenMetrics to this format.
-    pub(super) fn put(self, page: String) -> String {
+    pub(super) fn render(self, openmetrics: String) -> String {
         match self {
-            Self::Open => page,
-            Self::Plain => plain(&page),
+            Self::Open => openmetrics,
+            Self::Plain => plain(&openmetrics),
         }
     }
 }
 
 /// Converts OpenMetrics to 0.0.4: a counter's family has the name of its samples, there is no EOF
 /// line, there are no units, and quotes in help texts are not escaped.
-fn plain(page: &str) -> String {
-    let mut text = String::with_capacity(page.len());
+fn plain(openmetrics: &str) -> String {
+    let mut text = String::with_capacity(openmetrics.len());
     let mut help = None;
-    for line in page.lines() {
+    for line in openmetrics.lines() {
         let comment = line
             .strip_prefix("# ")
             .and_then(|rest| rest.split_once(' '));

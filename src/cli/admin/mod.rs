@@ -13,17 +13,17 @@
 //! Unix socket keeps other users out where that matters. Recordings have bodies, so the viewer
 //! below it is at an address that cannot be guessed.
 
-mod account;
-mod around;
-mod ask;
+mod conversation_metrics;
+mod gauge_source;
+mod client;
 mod exposition;
-mod place;
+mod address;
 mod report;
 mod routes;
 mod server;
-mod sign;
+mod address_file;
 
-pub(super) use account::{Account, Turnstile};
-pub(super) use ask::{Asked, ask, find};
-pub(super) use place::Place;
+pub(super) use address::AdminAddress;
+pub(super) use client::{AdminReply, fetch, find};
+pub(super) use conversation_metrics::{AuthCounter, ConversationMetrics};
 pub(super) use server::Admin;

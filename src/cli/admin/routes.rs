@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower_http::set_header::SetResponseHeaderLayer;
 
-use super::exposition::Form;
+use super::exposition::TextFormat;
 use super::report;
 use super::server::Shared;
 use crate::cli::http::is_admitted;
@@ -71,8 +71,8 @@ async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> impl 
     if shared.asked.is_cancelled() {
         shared.ledger.drain(now);
     }
-    let form = Form::wanted(&headers);
-    let page = form.put(shared.ledger.scrape(now));
+    let form = TextFormat::negotiate(&headers);
+    let page = form.render(shared.ledger.scrape(now));
     ([(CONTENT_TYPE, form.media_type())], page)
 }
 

@@ -11,25 +11,25 @@ use parking_lot::RwLock;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::around::Program;
-use super::place::Place;
+use super::address::AdminAddress;
+use super::address_file::AddressFile;
+use super::gauge_source::ProcessGauges;
 use super::routes;
-use super::sign::Sign;
-use crate::auth::origin::Door as Origins;
+use crate::auth::origin::OriginPolicy as Origins;
 use crate::cli::http::{self, Socket, own_origin};
-use crate::cli::viewer::{Door, Viewer};
-use crate::cli::{cli, exit, stderr};
+use crate::cli::viewer::{Viewer, ViewerAccess};
+use crate::cli::{command_line, exit, stderr};
 use crate::observe::metrics::Ledger;
 use crate::transport::{Endpoint, SocketFile, Workers, bind_unix};
 
 /// A running admin listener. Drop ends it.
 pub(in crate::cli) struct Admin {
     shared: Arc<Shared>,
-    place: Place,
+    place: AdminAddress,
     /// The address of the viewer of recordings, if there is one.
     recordings: Option<String>,
     end: CancellationToken,
-    _sign: Option<Sign>,
+    _address_file: Option<AddressFile>,
     _file: Option<SocketFile>,
 }
 
@@ -43,24 +43,28 @@ pub(super) struct Shared {
     /// The origins of web pages that are allowed; none on a Unix socket, which pages cannot reach.
     pub(super) origins: Option<Origins>,
     /// The viewer of recordings, and the secret in its address.
-    pub(super) viewer: Option<(Door, Viewer)>,
+    pub(super) viewer: Option<(ViewerAccess, Viewer)>,
 }
 
 impl Admin {
     /// Listens at `place`. `recordings` is the folder of the recordings.
     async fn open(
-        place: &Place,
+        place: &AdminAddress,
         asked: CancellationToken,
         recordings: Option<&Path>,
     ) -> io::Result<Self> {
         let mut file = None;
         let (socket, place, port) = match place {
-            Place::Loopback(address) => {
+            AdminAddress::Loopback(address) => {
                 let listener = TcpListener::bind(address).await?;
                 let at = listener.local_addr()?;
-                (Socket::Tcp(listener), Place::Loopback(at), Some(at.port()))
+                (
+                    Socket::Tcp(listener),
+                    AdminAddress::Loopback(at),
+                    Some(at.port()),
+                )
             }
-            Place::Unix(path) => {
+            AdminAddress::Unix(path) => {
                 let bound = bind_unix(&Endpoint::Unix(path.clone()), path).await;
                 let (own, listener) = bound.map_err(|error| io::Error::other(error.what))?;
                 file = Some(own);
@@ -69,15 +73,16 @@ impl Admin {
         };
         let viewer = match (recordings, port) {
             (Some(folder), Some(port)) => {
-                let door = Door::new(port);
-                let door = door.ok_or_else(|| io::Error::other("the system has no random numbers"))?;
+                let gate = ViewerAccess::new(port);
+                let door =
+                    gate.ok_or_else(|| io::Error::other("the system has no random numbers"))?;
                 Some((door, Viewer::of(folder)?))
             }
             _ => None,
         };
         let recordings = viewer
             .as_ref()
-            .map(|(door, _)| format!("{place}/recordings{}", door.path()));
+            .map(|(gate, _)| format!("{place}/recordings{}", gate.path()));
         let shared = Arc::new(Shared {
             ledger: Arc::new(Ledger::new(env!("VERSION"), Instant::now())),
             listeners: RwLock::default(),
@@ -89,33 +94,33 @@ impl Admin {
         tokio::spawn(drain(Arc::clone(&shared), end.clone()));
         let router = routes::router(Arc::clone(&shared));
         tokio::spawn(http::serve(socket, router, end.clone()));
-        let sign = Sign::put_up(&place);
-        let sign = sign
+        let address_file = AddressFile::create(&place);
+        let address_file = address_file
             .map_err(|error| tracing::debug!(%error, "cannot announce the admin listener"));
         Ok(Self {
             shared,
             place,
             recordings,
             end,
-            _sign: sign.ok(),
+            _address_file: address_file.ok(),
             _file: file,
         })
     }
 
     /// The same, and prints the address. Errors are printed, and the exit code is returned.
-    pub(in crate::cli) async fn begin(
-        place: &Place,
+    pub(in crate::cli) async fn start(
+        place: &AdminAddress,
         asked: CancellationToken,
         recordings: Option<&Path>,
     ) -> Result<Self, ExitCode> {
         let admin = Self::open(place, asked, recordings).await;
         let admin = admin.map_err(|error| {
             let fault = format!("cannot listen at {place} (--admin): {error}");
-            cli::fail(exit::UNAVAILABLE, &fault)
+            command_line::fail(exit::UNAVAILABLE, &fault)
         })?;
-        stderr::say(&format!("acp-relay: admin at {}", admin.place));
+        stderr::print(&format!("acp-relay: admin at {}", admin.place));
         if let Some(address) = &admin.recordings {
-            stderr::say(&format!("acp-relay: recordings at {address}"));
+            stderr::print(&format!("acp-relay: recordings at {address}"));
         }
         Ok(admin)
     }
@@ -125,8 +130,8 @@ impl Admin {
     }
 
     /// Adds the metrics of this program, with these workers.
-    pub(in crate::cli) fn tell_of(&self, workers: Workers) {
-        let program = Program::new(workers);
+    pub(in crate::cli) fn set_workers(&self, workers: Workers) {
+        let program = ProcessGauges::new(workers);
         self.shared.ledger.surround(Arc::new(program));
     }
 

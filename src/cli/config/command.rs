@@ -5,13 +5,13 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Args, Subcommand};
 
-use super::read::judge;
+use super::read::read_with_notes;
 use super::source::{Sources, lines};
-use super::{Config, Look, Place, read, show};
-use crate::cli::cli::Serve;
+use super::{CheckLevel, Config, ConfigFile, read, show};
+use crate::cli::command_line::Serve;
 use crate::cli::console::{self, counted};
 use crate::cli::telemetry::LogArgs;
-use crate::cli::{cli, exit, serve};
+use crate::cli::{command_line, exit, serve};
 
 /// A file with all options, and comments.
 const EXAMPLE: &str = include_str!("../../assets/acp-relay.toml");
@@ -35,7 +35,7 @@ enum Command {
         /// The file is for another machine: do not check programs, certificates, tokens and folders
         /// on this one
         #[arg(long)]
-        elsewhere: bool,
+        other_machine: bool,
     },
     /// Show the effective configuration of `serve` with the file, the environment and these
     /// options, each value with its source, and without secrets
@@ -48,40 +48,47 @@ enum Command {
 /// the log options of the command line.
 pub(in crate::cli) fn run(
     args: &ConfigArgs,
-    said: &ArgMatches,
+    matches: &ArgMatches,
     known: &clap::Command,
     log: &LogArgs,
 ) -> ExitCode {
     match &args.command {
-        Command::Check { file, elsewhere } => {
-            let look = if *elsewhere { Look::Whole } else { Look::Here };
-            check(file.clone().map(Place), look)
+        Command::Check {
+            file,
+            other_machine,
+        } => {
+            let level = if *other_machine {
+                CheckLevel::Complete
+            } else {
+                CheckLevel::Machine
+            };
+            check(file.clone().map(ConfigFile), level)
         }
-        Command::Show(serve) => in_force(serve, said, known, log),
+        Command::Show(serve) => show_effective(serve, matches, known, log),
         Command::Example => console::print(EXAMPLE, exit::SUCCESS),
     }
 }
 
-fn check(named: Option<Place>, look: Look) -> ExitCode {
-    let Some(place) = named.or_else(Place::find) else {
-        let usual = Place::usual().into_iter();
+fn check(named: Option<ConfigFile>, level: CheckLevel) -> ExitCode {
+    let Some(place) = named.or_else(ConfigFile::find) else {
+        let usual = ConfigFile::default_paths().into_iter();
         let usual: Vec<String> = usual.map(|place| place.0.display().to_string()).collect();
         let fault = format!("there is no configuration file at {}", usual.join(" or "));
-        return cli::fail(exit::NO_INPUT, &fault);
+        return command_line::fail(exit::NO_INPUT, &fault);
     };
     let text = match place.text() {
         Ok(text) => text,
-        Err((code, fault)) => return cli::fail(code, &fault),
+        Err((code, fault)) => return command_line::fail(code, &fault),
     };
-    let (config, found) = judge(&place, &text, look);
+    let (config, found) = read_with_notes(&place, &text, level);
     if !found.is_empty() {
-        console::remark(&found.to_string());
+        console::note(&found.to_string());
     }
     if !found.is_sound() {
         return ExitCode::from(exit::CONFIG);
     }
     if let Err(fault) = place.check_owner() {
-        return cli::fail(exit::FORBIDDEN, &fault);
+        return command_line::fail(exit::FORBIDDEN, &fault);
     }
     let agents = counted(config.agents.len(), "agent");
     let listeners = counted(config.listeners.len(), "listener");
@@ -89,31 +96,36 @@ fn check(named: Option<Place>, look: Look) -> ExitCode {
     console::print(&text, exit::SUCCESS)
 }
 
-fn in_force(args: &Serve, said: &ArgMatches, known: &clap::Command, log: &LogArgs) -> ExitCode {
-    let (mut said, mut known) = (said, known);
+fn show_effective(
+    args: &Serve,
+    matches: &ArgMatches,
+    known: &clap::Command,
+    log: &LogArgs,
+) -> ExitCode {
+    let (mut matches, mut known) = (matches, known);
     for name in ["config", "show"] {
-        said = said.subcommand_matches(name).expect("it was asked for");
+        matches = matches.subcommand_matches(name).expect("it was asked for");
         known = known.find_subcommand(name).expect("it was asked for");
     }
-    let place = serve::place(args);
+    let place = serve::config_file(args);
     let (file, text) = match &place {
         None => (Config::default(), String::new()),
         Some(place) => {
             let text = match place.text() {
                 Ok(text) => text,
-                Err((code, fault)) => return cli::fail(code, &fault),
+                Err((code, fault)) => return command_line::fail(code, &fault),
             };
-            match read(place, &text, Look::Words) {
+            match read(place, &text, CheckLevel::Values) {
                 Ok(file) => (file, text),
                 Err(faults) => {
-                    console::remark(&faults.to_string());
+                    console::note(&faults.to_string());
                     return ExitCode::from(exit::CONFIG);
                 }
             }
         }
     };
     let sources = Sources {
-        said,
+        matches,
         command: known,
         lines: lines(&text),
     };
@@ -123,6 +135,6 @@ fn in_force(args: &Serve, said: &ArgMatches, known: &clap::Command, log: &LogArg
     };
     match show::show(args, &file, log, &sources) {
         Ok(page) => console::print(&format!("{heading}\n\n{page}"), exit::SUCCESS),
-        Err(fault) => cli::fail(exit::USAGE, &fault),
+        Err(fault) => command_line::fail(exit::USAGE, &fault),
     }
 }

@@ -7,34 +7,34 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use toml::de::{DeTable, Error};
 
-use super::agents::{Names, agents, check_unasked};
+use super::agents::{Names, agents, check_default_permission};
 use super::fault::{Fault, Faults};
-use super::here;
+use super::file::ConfigFile;
 use super::listeners::listeners;
-use super::place::Place;
-use super::plan::{Config, ListenerPart};
+use super::local_checks;
+use super::model::{Config, ListenerPart};
 use super::sections::{admin, agent_connect, auth, log, record, traces};
-use super::sheet::{Found, Sheet, nearest};
+use super::table_reader::{FaultList, TableReader, nearest};
+use crate::cli::dialect_options;
 use crate::cli::limits::{self, Setting};
-use crate::cli::tongues;
-use crate::conversation::Choice;
+use crate::conversation::DialectChoice;
 use crate::dialect::Library;
 use crate::transport::Endpoint;
 
 /// Most syntax faults that are reported one by one. A file with more is mostly not TOML, and each
 /// of its lines is a fault.
-const SYNTAX: usize = 10;
+const MAX_SYNTAX_FAULTS: usize = 10;
 
 /// Which faults are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::cli) enum Look {
+pub(in crate::cli) enum CheckLevel {
     /// Those in the values themselves: flags may override their combination, and `serve` itself
     /// finds what is missing on this machine.
-    Words,
+    Values,
     /// Also what `serve` would reject with the file and no flags.
-    Whole,
+    Complete,
     /// Also what is missing on this machine.
-    Here,
+    Machine,
 }
 
 /// What the functions that read the parts of a file need.
@@ -42,7 +42,7 @@ pub(in crate::cli) enum Look {
 pub(super) struct Context {
     /// The base of relative paths.
     pub(super) folder: PathBuf,
-    pub(super) look: Look,
+    pub(super) level: CheckLevel,
     /// Whether the file names no tables of its own, so that all dialects are known.
     builtin: bool,
     /// The built-in dialects, loaded when one is named, because that takes longer than all the
@@ -66,8 +66,12 @@ impl Context {
 ///
 /// # Errors
 /// All its faults.
-pub(in crate::cli) fn read(place: &Place, text: &str, look: Look) -> Result<Config, Faults> {
-    let (config, faults) = judge(place, text, look);
+pub(in crate::cli) fn read(
+    place: &ConfigFile,
+    text: &str,
+    level: CheckLevel,
+) -> Result<Config, Faults> {
+    let (config, faults) = read_with_notes(place, text, level);
     match faults.is_sound() {
         true => Ok(config),
         false => Err(faults),
@@ -75,9 +79,13 @@ pub(in crate::cli) fn read(place: &Place, text: &str, look: Look) -> Result<Conf
 }
 
 /// The same, but returns the faults and notes in any case.
-pub(super) fn judge(place: &Place, text: &str, look: Look) -> (Config, Faults) {
+pub(super) fn read_with_notes(
+    place: &ConfigFile,
+    text: &str,
+    level: CheckLevel,
+) -> (Config, Faults) {
     let (tree, mut broken) = DeTable::parse_recoverable(text);
-    let found = Found::default();
+    let found = FaultList::default();
     let file = place.0.display().to_string();
     broken.sort_by_key(|error| error.span().map_or(0, |at| at.start));
     // An unclosed value includes everything after it, and each following line is a fault.
@@ -92,7 +100,7 @@ pub(super) fn judge(place: &Place, text: &str, look: Look) -> (Config, Faults) {
         let at = error.span().unwrap_or(0..0);
         Fault::new(&at, error.message().to_owned())
     });
-    for fault in broken.by_ref().take(SYNTAX) {
+    for fault in broken.by_ref().take(MAX_SYNTAX_FAULTS) {
         found.add(fault);
     }
     if let Some(mut next) = broken.next() {
@@ -106,8 +114,8 @@ pub(super) fn judge(place: &Place, text: &str, look: Look) -> (Config, Faults) {
             Faults::new(&file, text, found.into_inner()),
         );
     }
-    let sheet = Sheet::new(String::new(), tree.span(), tree.get_ref(), &found);
-    let config = config(&sheet, place.folder(), look);
+    let reader = TableReader::new(String::new(), tree.span(), tree.get_ref(), &found);
+    let config = config(&reader, place.folder(), level);
     (config, Faults::new(&file, text, found.into_inner()))
 }
 
@@ -115,72 +123,74 @@ pub(super) fn judge(place: &Place, text: &str, look: Look) -> (Config, Faults) {
 /// prints them; `None` if there are none. Accesses no file.
 #[must_use]
 pub fn faults(text: &str) -> Option<String> {
-    let place = Place("acp-relay.toml".into());
-    let faults = read(&place, text, Look::Whole).err();
+    let place = ConfigFile("acp-relay.toml".into());
+    let faults = read(&place, text, CheckLevel::Complete).err();
     faults.map(|faults| faults.to_string())
 }
 
 /// The content of the file.
-fn config(sheet: &Sheet<'_>, folder: PathBuf, look: Look) -> Config {
-    let dialects = sheet.sheet("dialects");
+fn config(reader: &TableReader<'_>, folder: PathBuf, level: CheckLevel) -> Config {
+    let dialects = reader.table("dialects");
     let own = |key| {
         let paths = dialects
             .as_ref()
-            .map(|sheet| sheet.list(key, |text| Ok(folder.join(text))));
+            .map(|reader| reader.list(key, |text| Ok(folder.join(text))));
         paths.unwrap_or_default()
     };
     let (tables, table_folders) = (own("tables"), own("folders"));
-    if let Some(sheet) = &dialects {
-        sheet.close();
-        if look == Look::Here {
-            here::tables(sheet, &tables, &table_folders);
+    if let Some(reader) = &dialects {
+        reader.finish();
+        if level == CheckLevel::Machine {
+            local_checks::tables(reader, &tables, &table_folders);
         }
     }
     let builtin = tables.is_empty() && table_folders.is_empty();
     let context = Context {
         folder,
-        look,
+        level,
         builtin,
         dialects: OnceCell::new(),
     };
-    let (agents, names) = agents(sheet, &context);
-    let default_agent = default_agent(sheet, &names);
-    let own = sheet.sheet("auth");
+    let (agents, names) = agents(reader, &context);
+    let default_agent = default_agent(reader, &names);
+    let own = reader.table("auth");
     let auth = own
         .as_ref()
         .map_or_else(Default::default, |own| auth(own, &context, &names));
-    let listeners = listeners(sheet, &context, &names, &auth);
-    let shown = |one: &ListenerPart| matches!(one.endpoint, Endpoint::Web(_));
-    if look == Look::Here
+    let listeners = listeners(reader, &context, &names, &auth);
+    let shown = |one: &ListenerPart| matches!(one.endpoint, Endpoint::Http(_));
+    if level == CheckLevel::Machine
         && auth.token_file.is_none()
         && (listeners.is_empty() || listeners.iter().any(shown))
     {
-        here::tokens(sheet, "auth", None);
+        local_checks::tokens(reader, "auth", None);
     }
-    if look >= Look::Whole
+    if level >= CheckLevel::Complete
         && auth.certificates.is_some()
         && listeners.iter().all(|one| one.tls.client_ca.is_none())
         && let Some(at) = own.as_ref().and_then(|own| own.has("certificates"))
     {
         let what = "auth.certificates: no listener takes certificates of clients";
-        sheet.fault_with(&at, what, "name their authorities with `tls-client-ca`");
+        reader.fault_with(&at, what, "name their authorities with `tls-client-ca`");
     }
-    if look >= Look::Whole {
-        check_unasked(sheet, &agents, &listeners);
+    if level >= CheckLevel::Complete {
+        check_default_permission(reader, &agents, &listeners);
     }
-    let log = sheet.sheet("log").map(|sheet| log(&sheet));
-    let traces = sheet.sheet("traces").map(|sheet| traces(&sheet));
-    let record = sheet.sheet("record").map(|sheet| record(&sheet, &context));
-    let admin = sheet
-        .sheet("admin")
-        .and_then(|sheet| admin(&sheet, &context, &listeners));
-    let agent_connect = sheet
-        .sheet("agent-connect")
-        .map(|sheet| agent_connect(&sheet, &context, &listeners));
-    let mut limits = settings(sheet, "limits", |_| None);
-    limits.extend(drain(sheet));
-    let on_disconnect = one_of(sheet, "on-disconnect");
-    sheet.close();
+    let log = reader.table("log").map(|reader| log(&reader));
+    let traces = reader.table("traces").map(|reader| traces(&reader));
+    let record = reader
+        .table("record")
+        .map(|reader| record(&reader, &context));
+    let admin = reader
+        .table("admin")
+        .and_then(|reader| admin(&reader, &context, &listeners));
+    let agent_connect = reader
+        .table("agent-connect")
+        .map(|reader| agent_connect(&reader, &context, &listeners));
+    let mut limits = settings(reader, "limits", |_| None);
+    limits.extend(drain(reader));
+    let on_disconnect = one_of(reader, "on-disconnect");
+    reader.finish();
     Config {
         default_agent,
         agents,
@@ -199,15 +209,15 @@ fn config(sheet: &Sheet<'_>, folder: PathBuf, look: Look) -> Config {
 }
 
 /// The agent of clients that name none.
-pub(super) fn default_agent(sheet: &Sheet<'_>, agents: &Names) -> Option<String> {
-    let name = sheet.text("default-agent")?;
-    known_agent(sheet, "default-agent", &name.value, &name.at, agents);
+pub(super) fn default_agent(reader: &TableReader<'_>, agents: &Names) -> Option<String> {
+    let name = reader.text("default-agent")?;
+    known_agent(reader, "default-agent", &name.value, &name.at, agents);
     Some(name.value)
 }
 
 /// Reports a name that no agent has.
 pub(super) fn known_agent(
-    sheet: &Sheet<'_>,
+    reader: &TableReader<'_>,
     key: &str,
     name: &str,
     at: &std::ops::Range<usize>,
@@ -216,9 +226,9 @@ pub(super) fn known_agent(
     if agents.contains(name) {
         return;
     }
-    let what = format!("{}: there is no agent called `{name}`", sheet.path(key));
+    let what = format!("{}: there is no agent called `{name}`", reader.path(key));
     let known = (name, agents.iter().map(String::as_str));
-    sheet.fault_unknown(
+    reader.fault_unknown(
         at,
         what,
         known,
@@ -227,10 +237,10 @@ pub(super) fn known_agent(
 }
 
 /// Reads a dialect's name.
-pub(super) fn dialect(sheet: &Sheet<'_>, context: &Context) -> Option<Choice> {
-    sheet.read("dialect", |text| {
-        let Ok(choice) = tongues::choice(text);
-        if let Choice::Named(name) = &choice
+pub(super) fn dialect(reader: &TableReader<'_>, context: &Context) -> Option<DialectChoice> {
+    reader.read("dialect", |text| {
+        let Ok(choice) = dialect_options::choice(text);
+        if let DialectChoice::Named(name) = &choice
             && let Some(library) = context.dialects()
         {
             library.table(name).map_err(|unknown| unknown.to_string())?;
@@ -240,8 +250,8 @@ pub(super) fn dialect(sheet: &Sheet<'_>, context: &Context) -> Option<Choice> {
 }
 
 /// Reads one of the values of an option.
-pub(super) fn one_of<T: ValueEnum>(sheet: &Sheet<'_>, key: &'static str) -> Option<T> {
-    sheet.read(key, |text| {
+pub(super) fn one_of<T: ValueEnum>(reader: &TableReader<'_>, key: &'static str) -> Option<T> {
+    reader.read(key, |text| {
         T::from_str(text, false).map_err(|_| {
             let all = T::value_variants().iter().filter_map(T::to_possible_value);
             let all: Vec<String> = all.map(|value| value.get_name().to_owned()).collect();
@@ -255,8 +265,12 @@ pub(super) fn one_of<T: ValueEnum>(sheet: &Sheet<'_>, key: &'static str) -> Opti
 }
 
 /// Reads a path, relative to the file's folder.
-pub(super) fn path(sheet: &Sheet<'_>, key: &'static str, context: &Context) -> Option<PathBuf> {
-    sheet.read(key, |text| match text.is_empty() {
+pub(super) fn path(
+    reader: &TableReader<'_>,
+    key: &'static str,
+    context: &Context,
+) -> Option<PathBuf> {
+    reader.read(key, |text| match text.is_empty() {
         true => Err("an empty path".to_owned()),
         false => Ok(context.folder.join(text)),
     })
@@ -264,45 +278,45 @@ pub(super) fn path(sheet: &Sheet<'_>, key: &'static str, context: &Context) -> O
 
 /// The limits in the table `key`; `refuse` returns why one is not allowed there.
 pub(super) fn settings(
-    sheet: &Sheet<'_>,
+    reader: &TableReader<'_>,
     key: &'static str,
     refuse: impl Fn(&str) -> Option<String>,
 ) -> Vec<Setting> {
-    let Some(sheet) = sheet.sheet(key) else {
+    let Some(reader) = reader.table(key) else {
         return Vec::new();
     };
     let mut settings = Vec::new();
-    for (name, value) in sheet.entries() {
-        let path = sheet.path(&name.value);
+    for (name, value) in reader.entries() {
+        let path = reader.path(&name.value);
         if let Some(why) = refuse(&name.value) {
-            sheet.fault(&name.at, format!("{path}: {why}"));
+            reader.fault(&name.at, format!("{path}: {why}"));
         } else if limits::names().any(|known| known == name.value) {
             match limits::parse(&format!("{}={}", name.value, value.value)) {
                 Ok(setting) => settings.push(setting),
-                Err(what) => sheet.fault(&value.at, format!("{path}: {what}")),
+                Err(what) => reader.fault(&value.at, format!("{path}: {what}")),
             }
         } else {
             let what = format!("there is no limit called `{}`", name.value);
             let known = (name.value.as_str(), limits::names());
-            sheet.fault_unknown(&name.at, what, known, "`acp-relay --help` lists them");
+            reader.fault_unknown(&name.at, what, known, "`acp-relay --help` lists them");
         }
     }
     settings
 }
 
 /// The two limits in `[drain]`.
-fn drain(sheet: &Sheet<'_>) -> Vec<Setting> {
-    let Some(sheet) = sheet.sheet("drain") else {
+fn drain(reader: &TableReader<'_>) -> Vec<Setting> {
+    let Some(reader) = reader.table("drain") else {
         return Vec::new();
     };
     let mut settings = Vec::new();
-    for (name, value) in sheet.entries() {
-        let path = sheet.path(&name.value);
+    for (name, value) in reader.entries() {
+        let path = reader.path(&name.value);
         let limit = match name.value.as_str() {
             "min" => "drain-min",
             "max" => "drain",
             _ => {
-                sheet.fault_with(
+                reader.fault_with(
                     &name.at,
                     format!("`{path}` is not known"),
                     "expected min, max",
@@ -312,7 +326,7 @@ fn drain(sheet: &Sheet<'_>) -> Vec<Setting> {
         };
         match limits::parse(&format!("{limit}={}", value.value)) {
             Ok(setting) => settings.push(setting),
-            Err(what) => sheet.fault(&value.at, format!("{path}: {what}")),
+            Err(what) => reader.fault(&value.at, format!("{path}: {what}")),
         }
     }
     settings

@@ -5,14 +5,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::page::{Page, bare, list, number, path, quote, word, words};
-use super::plan::{AgentPart, Config, ListenerPart, Source};
+use super::model::{AgentPart, Config, ListenerPart, Source};
+use super::report::{Report, bare, list, number, path, quote, word, words};
 use super::source::Sources;
 use crate::auth::Agents;
-use crate::cli::admin::Place;
+use crate::cli::admin::AdminAddress;
 use crate::cli::agent_connect::AgentConnectArgs;
-use crate::cli::cli::Serve;
-use crate::cli::record::{RecordPart, spell_age};
+use crate::cli::command_line::Serve;
+use crate::cli::record::{RecordPart, format_age};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::telemetry::LogArgs;
 use crate::cli::traces::TracesPart;
@@ -33,24 +33,24 @@ pub(super) fn show(
     sources: &Sources<'_>,
 ) -> Result<String, String> {
     let listeners = serve::listener_parts(args, file)?;
-    let mut page = Page::new(sources);
-    page.whole(args, file);
-    page.listeners(args, file, &listeners);
-    page.agents(args, file);
-    page.auth(args, file);
-    page.record(&args.common.record_over(file));
-    page.admin(args.admin.as_ref().or(file.admin.as_ref()));
-    page.agent_connect(&args.agent_connect.over(&file.agent_connect));
-    page.limits(args, file);
-    page.dialects(&args.common.tables(file));
-    page.traces(&args.common.traces_over(file));
-    page.log(&log.over(&file.log));
-    Ok(page.into_text())
+    let mut report = Report::new(sources);
+    report.top_level(args, file);
+    report.listeners(args, file, &listeners);
+    report.agents(args, file);
+    report.auth(args, file);
+    report.record(&args.common.record_over(file));
+    report.admin(args.admin.as_ref().or(file.admin.as_ref()));
+    report.agent_connect(&args.agent_connect.over(&file.agent_connect));
+    report.limits(args, file);
+    report.dialects(&args.common.tables(file));
+    report.traces(&args.common.traces_over(file));
+    report.log(&log.over(&file.log));
+    Ok(report.into_text())
 }
 
-impl Page<'_> {
+impl Report<'_> {
     /// The keys before all tables.
-    fn whole(&mut self, args: &Serve, file: &Config) {
+    fn top_level(&mut self, args: &Serve, file: &Config) {
         self.maybe("default-agent", None, file.default_agent.as_deref());
         let kept = args.on_disconnect.or(file.on_disconnect);
         let kept = word(&kept.unwrap_or_default());
@@ -94,7 +94,7 @@ impl Page<'_> {
         self.maybe("default-agent", None, part.default_agent.as_deref());
         self.maybe("agent-connect", None, part.agent_connect.as_deref());
         let dialect = args.common.client_dialect().or(part.dialect.as_ref());
-        self.tongue(dialect, "client-dialect");
+        self.dialect(dialect, "client-dialect");
         self.framing(args.common.client_framing(part.framing), "client_framing");
     }
 
@@ -114,7 +114,7 @@ impl Page<'_> {
         // It has no name in the file.
         self.open("[agents.default]", "");
         self.line(key, Some(id), value);
-        self.tongue(args.common.agent_dialect(), "agent-dialect");
+        self.dialect(args.common.agent_dialect(), "agent-dialect");
         self.framing(args.common.agent_framing(None), "agent_framing");
     }
 
@@ -127,15 +127,22 @@ impl Page<'_> {
             Source::Endpoint(endpoint, remote) => self.remote(endpoint, remote),
         }
         let dialect = args.common.agent_dialect().or(part.dialect.as_ref());
-        self.tongue(dialect, "agent-dialect");
+        self.dialect(dialect, "agent-dialect");
         self.framing(args.common.agent_framing(part.framing), "agent_framing");
         self.line("record", None, part.record);
         if let Some(kept) = args.on_disconnect.or(part.on_disconnect) {
             self.line("on-disconnect", Some("on_disconnect"), word(&kept));
         }
-        if let Some(unasked) = part.unasked {
-            let unasked = args.agent_connect.unasked.unwrap_or(unasked);
-            self.line("default-permission", Some("default_permission"), word(&unasked));
+        if let Some(default_permission) = part.default_permission {
+            let default_permission = args
+                .agent_connect
+                .default_permission
+                .unwrap_or(default_permission);
+            self.line(
+                "default-permission",
+                Some("default_permission"),
+                word(&default_permission),
+            );
         }
         if !part.limits.is_empty() {
             let table = format!("agents.{name}.limits.");
@@ -155,7 +162,7 @@ impl Page<'_> {
         if from == "default" {
             self.line("command", None, words(argv));
         } else {
-            self.remarked("command", words(argv), &format!("{from}, a profile"));
+            self.line_from("command", words(argv), &format!("{from}, a profile"));
         }
         if let Some(dir) = &launch.dir {
             self.line("cwd", None, path(dir));
@@ -197,7 +204,7 @@ impl Page<'_> {
     }
 
     fn auth(&mut self, args: &Serve, file: &Config) {
-        let auth = args.door.over(&file.auth);
+        let auth = args.admission.over(&file.auth);
         self.open("[auth]", "auth.");
         for (key, flag, value, said) in [
             (
@@ -227,7 +234,7 @@ impl Page<'_> {
         ] {
             if said && !value {
                 let line = self.sources.of(None, &self.path(key));
-                self.remarked(key, value, &format!("the command line, overriding {line}"));
+                self.line_from(key, value, &format!("the command line, overriding {line}"));
             } else {
                 self.line(key, Some(flag), value);
             }
@@ -254,10 +261,10 @@ impl Page<'_> {
             };
             let drain = drain.filter(|path| self.sources.lines.contains_key(*path));
             if args.common.sets(name) {
-                self.remarked(name, number(&value), "--limit");
+                self.line_from(name, number(&value), "--limit");
             } else if let Some(path) = drain {
                 let from = self.sources.of(None, path);
-                self.remarked(name, number(&value), &from);
+                self.line_from(name, number(&value), &from);
             } else {
                 self.line(name, None, number(&value));
             }
@@ -282,13 +289,13 @@ impl Page<'_> {
         self.line("redact", Some("record_redact"), redact);
         self.list("redact-pointer", Some("record_redact_pointer"), &pointers);
         self.line("strict", Some("record_strict"), strict);
-        let age = record.max_age.map(spell_age);
+        let age = record.max_age.map(format_age);
         self.maybe("max-age", Some("record_max_age"), age.as_deref());
         let most = record.max_total.map(|most| most.to_string());
         self.maybe("max-total", Some("record_max_total"), most.as_deref());
     }
 
-    fn admin(&mut self, place: Option<&Place>) {
+    fn admin(&mut self, place: Option<&AdminAddress>) {
         if let Some(place) = place {
             self.open("[admin]", "admin.");
             self.line("listen", Some("admin"), quote(&place.to_string()));
@@ -303,8 +310,12 @@ impl Page<'_> {
         if let Some(store) = &args.store {
             self.line("store", Some("store"), path(store));
         }
-        let unasked = args.unasked.unwrap_or_default();
-        self.line("default-permission", Some("default_permission"), word(&unasked));
+        let default_permission = args.default_permission.unwrap_or_default();
+        self.line(
+            "default-permission",
+            Some("default_permission"),
+            word(&default_permission),
+        );
         let hosts = &args.allow_callback;
         self.list("allow-callback", Some("allow_callback"), hosts);
     }

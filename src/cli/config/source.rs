@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 /// All sources.
 pub(super) struct Sources<'a> {
     /// The parsed command line, and its definition.
-    pub(super) said: &'a ArgMatches,
+    pub(super) matches: &'a ArgMatches,
     pub(super) command: &'a Command,
     /// Lines of the file, from 1, by the paths of keys: `auth.require-token`,
     /// `listeners.0.endpoint`.
@@ -29,7 +29,7 @@ impl Sources<'_> {
     fn flag(&self, id: &str) -> Option<String> {
         let mut flags = self.command.get_arguments();
         let flag = flags.find(|flag| flag.get_id() == id)?;
-        match self.said.value_source(id)? {
+        match self.matches.value_source(id)? {
             ValueSource::CommandLine => Some(match flag.get_long() {
                 Some(long) => format!("--{long}"),
                 None => "command line".to_owned(),

@@ -5,15 +5,15 @@
 
 use serde_json::{Value, json};
 
-use super::talk::{Failure, Talk};
+use super::rpc::{Failure, RpcLink};
 use crate::transport::registry;
 use crate::transport::{Endpoint, Setup};
 
 /// Runs the agent on our stdin and stdout until the client closes.
 pub(super) async fn play() -> Result<(), Failure> {
-    let mut talk = Talk::over(registry::connect(&Endpoint::Stdio, &Setup::default()).await?);
+    let mut link = RpcLink::over(registry::connect(&Endpoint::Stdio, &Setup::default()).await?);
     let mut folder = String::new();
-    while let Some(message) = talk.hear().await? {
+    while let Some(message) = link.receive().await? {
         let Some(id) = message.get("id") else {
             continue;
         };
@@ -25,21 +25,21 @@ pub(super) async fn play() -> Result<(), Failure> {
                     "agentInfo": { "name": "acp-relay-demo", "version": env!("CARGO_PKG_VERSION") },
                     "authMethods": [],
                 });
-                talk.answer(id, about).await?;
+                link.answer(id, about).await?;
             }
             Some("session/new") => {
                 message["params"]["cwd"]
                     .as_str()
                     .unwrap_or_default()
                     .clone_into(&mut folder);
-                talk.answer(id, json!({ "sessionId": "demo" })).await?;
+                link.answer(id, json!({ "sessionId": "demo" })).await?;
             }
             Some("session/prompt") => {
-                turn(&mut talk, &folder).await?;
-                talk.answer(id, json!({ "stopReason": "end_turn" })).await?;
+                turn(&mut link, &folder).await?;
+                link.answer(id, json!({ "stopReason": "end_turn" })).await?;
             }
             Some(other) => {
-                talk.refuse(id, &format!("the demo agent does not know {other}"))
+                link.refuse(id, &format!("the demo agent does not know {other}"))
                     .await?
             }
             None => {}
@@ -48,7 +48,7 @@ pub(super) async fn play() -> Result<(), Failure> {
     Ok(())
 }
 
-async fn turn(talk: &mut Talk, folder: &str) -> Result<(), Failure> {
+async fn turn(link: &mut RpcLink, folder: &str) -> Result<(), Failure> {
     let path = format!("{folder}/greeting.txt");
     let plan = [
         ("Read the greeting", "in_progress"),
@@ -56,12 +56,12 @@ async fn turn(talk: &mut Talk, folder: &str) -> Result<(), Failure> {
     ];
     let entries: Vec<Value> =
         plan.iter().map(|(content, status)| json!({ "content": content, "priority": "medium", "status": status })).collect();
-    update(talk, json!({ "sessionUpdate": "plan", "entries": entries })).await?;
+    update(link, json!({ "sessionUpdate": "plan", "entries": entries })).await?;
     for text in ["Let me see ", "what the greeting says."] {
-        update(talk, json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } })).await?;
+        update(link, json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } })).await?;
     }
     let read = request(
-        talk,
+        link,
         "fs/read_text_file",
         json!({ "sessionId": "demo", "path": path }),
     )
@@ -76,18 +76,18 @@ async fn turn(talk: &mut Talk, folder: &str) -> Result<(), Failure> {
     });
     let mut announced = call.clone();
     announced["sessionUpdate"] = json!("tool_call");
-    update(talk, announced).await?;
+    update(link, announced).await?;
     let options = json!([
         { "optionId": "yes", "name": "Allow once", "kind": "allow_once" },
         { "optionId": "no", "name": "Reject", "kind": "reject_once" },
     ]);
     let asked = json!({ "sessionId": "demo", "toolCall": call, "options": options });
-    let decision = request(talk, "session/request_permission", asked).await?;
+    let decision = request(link, "session/request_permission", asked).await?;
 
     let allowed = decision["outcome"]["optionId"] == "yes";
-    let (status, farewell) = if allowed {
+    let (status, closing) = if allowed {
         request(
-            talk,
+            link,
             "fs/write_text_file",
             json!({ "sessionId": "demo", "path": path, "content": new }),
         )
@@ -97,15 +97,15 @@ async fn turn(talk: &mut Talk, folder: &str) -> Result<(), Failure> {
         ("failed", "Then the greeting stays as it is.")
     };
     update(
-        talk,
+        link,
         json!({ "sessionUpdate": "tool_call_update", "toolCallId": "edit-1", "status": status }),
     )
     .await?;
-    update(talk, json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": farewell } })).await
+    update(link, json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": closing } })).await
 }
 
-async fn update(talk: &mut Talk, update: Value) -> Result<(), Failure> {
-    talk.tell(
+async fn update(link: &mut RpcLink, update: Value) -> Result<(), Failure> {
+    link.notify(
         "session/update",
         json!({ "sessionId": "demo", "update": update }),
     )
@@ -113,11 +113,11 @@ async fn update(talk: &mut Talk, update: Value) -> Result<(), Failure> {
 }
 
 /// Sends a request to the client and waits; the demo's client sends nothing else meanwhile.
-async fn request(talk: &mut Talk, method: &str, params: Value) -> Result<Value, Failure> {
-    let id = talk.ask(method, params).await?;
+async fn request(link: &mut RpcLink, method: &str, params: Value) -> Result<Value, Failure> {
+    let id = link.ask(method, params).await?;
     loop {
-        let message = talk
-            .hear()
+        let message = link
+            .receive()
             .await?
             .ok_or("the client closed in the middle of a turn")?;
         if message["id"] == id && message.get("method").is_none() {

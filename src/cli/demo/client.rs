@@ -9,21 +9,21 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::talk::{Failure, Talk};
+use super::rpc::{Failure, RpcLink};
 use crate::cli::console;
 use crate::transport::registry;
 use crate::transport::{Endpoint, Link, Setup, StopStep};
 
 /// How often the serving relay's stderr is read until it has the address, and for how long.
-const PACE: Duration = Duration::from_millis(10);
-const PATIENCE: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 const BEFORE: &str = "hello, reader\n";
 
 /// The output cannot be printed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot print: {0}")]
-pub(super) struct Unshown(std::io::Error);
+pub(super) struct PrintError(std::io::Error);
 
 /// A temporary folder. Drop removes it.
 struct Folder(PathBuf);
@@ -40,11 +40,12 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
         "editor ─ stdio ─▶ acp-relay connect ─ {address} ─▶ acp-relay serve ─ stdio ─▶ agent\n"
     ))?;
     let words = vec![program, "connect".into(), OsString::from(&address)];
-    let mut talk = Talk::over(registry::connect(&Endpoint::Exec(words), &Setup::default()).await?);
+    let mut link =
+        RpcLink::over(registry::connect(&Endpoint::Exec(words), &Setup::default()).await?);
 
     let capabilities = json!({ "fs": { "readTextFile": true, "writeTextFile": true } });
     let about = ask(
-        &mut talk,
+        &mut link,
         &folder.0,
         deny,
         "initialize",
@@ -57,7 +58,7 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
         text(&about["agentInfo"]["version"])
     ))?;
     let session = ask(
-        &mut talk,
+        &mut link,
         &folder.0,
         deny,
         "session/new",
@@ -66,10 +67,10 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
     .await?;
     let prompt = json!([{ "type": "text", "text": "Make the greeting warmer." }]);
     let turn = json!({ "sessionId": session["sessionId"], "prompt": prompt });
-    let done = ask(&mut talk, &folder.0, deny, "session/prompt", turn).await?;
+    let done = ask(&mut link, &folder.0, deny, "session/prompt", turn).await?;
     show(&format!("    ◀ stop reason: {}", text(&done["stopReason"])))?;
 
-    let exit = talk.leave().await?;
+    let exit = link.leave().await?;
     let after = fs::read_to_string(&file)?;
     show(&format!(
         "\ngreeting.txt was   {BEFORE:?}\ngreeting.txt is    {after:?}"
@@ -94,40 +95,40 @@ async fn start_serve(program: &OsString) -> Result<(Link, String), Failure> {
     let mut serve = registry::connect(&Endpoint::Exec(words), &Setup::default()).await?;
     let mut waited = Duration::ZERO;
     loop {
-        let said = serve.hold.stderr_tail();
-        let mut lines = said.lines();
+        let stderr = serve.guard.stderr_tail();
+        let mut lines = stderr.lines();
         if let Some(address) = lines.find_map(|line| line.strip_prefix("acp-relay: listening on "))
         {
             return Ok((serve, address.to_owned()));
         }
-        let exit = poll_fn(|cx| Poll::Ready(serve.hold.poll_exit(cx))).await;
-        if exit.is_ready() || waited > PATIENCE {
-            return Err(format!("the relay did not start: {said}").into());
+        let exit = poll_fn(|cx| Poll::Ready(serve.guard.poll_exit(cx))).await;
+        if exit.is_ready() || waited > START_TIMEOUT {
+            return Err(format!("the relay did not start: {stderr}").into());
         }
-        tokio::time::sleep(PACE).await;
-        waited += PACE;
+        tokio::time::sleep(POLL_INTERVAL).await;
+        waited += POLL_INTERVAL;
     }
 }
 
-async fn stop(mut serve: Link) -> Result<(), Unshown> {
-    serve.hold.signal(StopStep::Terminate);
-    let exit = poll_fn(|cx| serve.hold.poll_exit(cx)).await;
+async fn stop(mut serve: Link) -> Result<(), PrintError> {
+    serve.guard.signal(StopStep::Terminate);
+    let exit = poll_fn(|cx| serve.guard.poll_exit(cx)).await;
     show(&format!("the serving relay ended with {exit}"))
 }
 
 /// Sends a request to the agent, and answers the agent's requests meanwhile.
 async fn ask(
-    talk: &mut Talk,
+    link: &mut RpcLink,
     folder: &Path,
     deny: bool,
     method: &str,
     params: Value,
 ) -> Result<Value, Failure> {
     show(&format!("▶ {method}"))?;
-    let id = talk.ask(method, params).await?;
+    let id = link.ask(method, params).await?;
     loop {
-        let message = talk
-            .hear()
+        let message = link
+            .receive()
             .await?
             .ok_or("the agent closed in the middle of a turn")?;
         match (
@@ -137,7 +138,7 @@ async fn ask(
             (Some("session/update"), None) => show_update(&message["params"]["update"])?,
             (Some(method), Some(id)) => {
                 let result = serve_agent(folder, deny, method, &message["params"])?;
-                talk.answer(id, result).await?;
+                link.answer(id, result).await?;
             }
             (None, Some(answered)) if *answered == id => {
                 return match message.get("result") {
@@ -192,7 +193,7 @@ fn serve_agent(folder: &Path, deny: bool, method: &str, params: &Value) -> Resul
     }
 }
 
-fn show_update(update: &Value) -> Result<(), Unshown> {
+fn show_update(update: &Value) -> Result<(), PrintError> {
     match update["sessionUpdate"].as_str() {
         Some("plan") => {
             for entry in update["entries"].as_array().into_iter().flatten() {
@@ -213,8 +214,8 @@ fn show_update(update: &Value) -> Result<(), Unshown> {
 }
 
 /// Shows a line to the person at the terminal; the demo continues if stdout is closed.
-fn show(line: &str) -> Result<(), Unshown> {
-    console::show(line).map_err(Unshown)
+fn show(line: &str) -> Result<(), PrintError> {
+    console::show(line).map_err(PrintError)
 }
 
 fn text(value: &Value) -> &str {

@@ -7,6 +7,6 @@
 mod agent;
 mod client;
 mod play;
-mod talk;
+mod rpc;
 
 pub(super) use play::{Demo, run};

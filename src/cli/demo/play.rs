@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use tokio::runtime::Builder;
 
-use super::talk::Failure;
+use super::rpc::Failure;
 use super::{agent, client};
-use crate::cli::{cli, exit, processes, runtime, shutdown};
-use crate::proxy::Stop;
+use crate::cli::{command_line, exit, processes, runtime, shutdown};
+use crate::proxy::StopSignals;
 
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
@@ -31,9 +31,9 @@ enum Part {
 /// Runs the subcommand.
 pub(in crate::cli) fn run(args: &Demo) -> ExitCode {
     match args.part {
-        Part::Client => {
-            processes::leave_none(|| runtime::drive(Builder::new_current_thread(), lead(args.deny)))
-        }
+        Part::Client => processes::run_and_reap(|| {
+            runtime::drive(Builder::new_current_thread(), run_client(args.deny))
+        }),
         Part::Agent => runtime::drive(Builder::new_current_thread(), async {
             outcome(agent::play().await)
         }),
@@ -41,25 +41,22 @@ pub(in crate::cli) fn run(args: &Demo) -> ExitCode {
 }
 
 /// Runs the client until it is asked to stop; dropping the future removes everything it created.
-async fn lead(deny: bool) -> ExitCode {
-    let stop = Stop::default();
+async fn run_client(deny: bool) -> ExitCode {
+    let stop = StopSignals::default();
     if let Err(error) = shutdown::watch(stop.clone()) {
         let error = format!("cannot handle signals: {error}");
-        return cli::fail(exit::SYSTEM, &error);
+        return command_line::fail(exit::SYSTEM, &error);
     }
     tokio::select! {
         end = client::play(deny) => outcome(end),
-        () = stop.asked.cancelled() => cli::fail(exit::STOPPED, &"stopped before the demo was over"),
+        () = stop.asked.cancelled() => command_line::fail(exit::STOPPED, &"stopped before the demo was over"),
     }
 }
 
 fn outcome(end: Result<(), Failure>) -> ExitCode {
     match end {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.is::<client::Unshown>() => cli::fail(exit::SYSTEM, &error),
-        Err(error) => cli::fail(
-            exit::UNAVAILABLE,
-            &format!("the demo failed: {error}"),
-        ),
+        Err(error) if error.is::<client::PrintError>() => command_line::fail(exit::SYSTEM, &error),
+        Err(error) => command_line::fail(exit::UNAVAILABLE, &format!("the demo failed: {error}")),
     }
 }

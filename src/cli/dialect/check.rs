@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::shelf::{Shelf, Source, Trouble, files, read};
+use super::tables::{LoadError, Source, TableSet, files, read};
 use crate::cli::console::{self, counted};
-use crate::dialect::{Fault, Unknown};
+use crate::dialect::{DialectError, TableFault};
 
 /// The arguments of `check`.
 #[derive(Debug, Args)]
@@ -32,11 +32,11 @@ struct Checked {
     text: String,
     /// The table, if it is valid by itself.
     source: Option<Source>,
-    faults: Vec<Fault>,
+    faults: Vec<TableFault>,
 }
 
-pub(super) fn run(args: &Check, mut shelf: Shelf) -> ExitCode {
-    let checked = match check(&args.files, &mut shelf) {
+pub(super) fn run(args: &Check, mut tables: TableSet) -> ExitCode {
+    let checked = match check(&args.files, &mut tables) {
         Ok(checked) => checked,
         Err(trouble) => return trouble.fail(),
     };
@@ -60,10 +60,10 @@ pub(super) fn run(args: &Check, mut shelf: Shelf) -> ExitCode {
 }
 
 /// Adds all files before it checks the first, because they may extend each other.
-fn check(paths: &[PathBuf], shelf: &mut Shelf) -> Result<Vec<Checked>, Trouble> {
+fn check(paths: &[PathBuf], tables: &mut TableSet) -> Result<Vec<Checked>, LoadError> {
     let mut checked: Vec<Checked> = Vec::new();
     if paths.is_empty() {
-        checked.extend(shelf.sources().iter().map(|source| Checked {
+        checked.extend(tables.sources().iter().map(|source| Checked {
             file: source.file.clone(),
             text: source.text.clone(),
             source: Some(source.clone()),
@@ -74,11 +74,11 @@ fn check(paths: &[PathBuf], shelf: &mut Shelf) -> Result<Vec<Checked>, Trouble> 
         for path in files(path)? {
             let text = read(&path)?;
             let file = path.display().to_string();
-            let faults = shelf.add(&file, text.clone()).err().unwrap_or_default();
+            let faults = tables.add(&file, text.clone()).err().unwrap_or_default();
             let source = faults
                 .0
                 .is_empty()
-                .then(|| shelf.sources().last().cloned())
+                .then(|| tables.sources().last().cloned())
                 .flatten();
             let faults = faults.0;
             checked.push(Checked {
@@ -91,9 +91,10 @@ fn check(paths: &[PathBuf], shelf: &mut Shelf) -> Result<Vec<Checked>, Trouble> 
     }
     for one in &mut checked {
         match &one.source {
-            Some(source) => one.faults = carried_out(source, shelf),
+            Some(source) => one.faults = library_faults(source, tables),
             None => {
-                one.faults.extend(strangers(&one.file, &one.text, shelf));
+                one.faults
+                    .extend(unknown_parents(&one.file, &one.text, tables));
                 one.faults.sort_by_key(|fault| fault.line);
             }
         }
@@ -102,13 +103,13 @@ fn check(paths: &[PathBuf], shelf: &mut Shelf) -> Result<Vec<Checked>, Trouble> 
 }
 
 /// The faults that depend on the other tables.
-fn carried_out(source: &Source, shelf: &Shelf) -> Vec<Fault> {
+fn library_faults(source: &Source, tables: &TableSet) -> Vec<TableFault> {
     let table = &source.table;
-    if let Err(unknown) = shelf.library.program(&table.name) {
-        return vec![extends(&source.file, &source.text, &unknown)];
+    if let Err(unknown) = tables.library.program(&table.name) {
+        return vec![parent_fault(&source.file, &source.text, &unknown)];
     }
     let mut faults = Vec::new();
-    for other in shelf
+    for other in tables
         .library
         .tables()
         .iter()
@@ -117,7 +118,7 @@ fn carried_out(source: &Source, shelf: &Shelf) -> Vec<Fault> {
         for alias in &table.aliases {
             if other.name == *alias || other.aliases.contains(alias) {
                 let what = format!("`{alias}` also means the table `{}`", other.name);
-                faults.push(Fault {
+                faults.push(TableFault {
                     file: source.file.clone(),
                     line: line_of_key(&source.text, "aliases"),
                     rule: None,
@@ -128,7 +129,7 @@ fn carried_out(source: &Source, shelf: &Shelf) -> Vec<Fault> {
             }
         }
     }
-    let examples = shelf
+    let examples = tables
         .library
         .check_examples(&source.file, &source.text, table);
     faults.extend(examples.err().unwrap_or_default().0);
@@ -136,20 +137,20 @@ fn carried_out(source: &Source, shelf: &Shelf) -> Vec<Fault> {
 }
 
 /// A fault for each unknown table that a faulty table extends.
-fn strangers(file: &str, text: &str, shelf: &Shelf) -> Vec<Fault> {
+fn unknown_parents(file: &str, text: &str, tables: &TableSet) -> Vec<TableFault> {
     let table: Value = serde_json::from_str(text).unwrap_or_default();
     let names = ["extends", "reads"]
         .into_iter()
         .flat_map(|key| table[key].as_array().into_iter().flatten());
-    let unknown = names.filter_map(|name| shelf.library.table(name.as_str()?).err());
+    let unknown = names.filter_map(|name| tables.library.table(name.as_str()?).err());
     unknown
-        .map(|unknown| extends(file, text, &unknown))
+        .map(|unknown| parent_fault(file, text, &unknown))
         .collect()
 }
 
-fn extends(file: &str, text: &str, unknown: &Unknown) -> Fault {
+fn parent_fault(file: &str, text: &str, unknown: &DialectError) -> TableFault {
     let (what, remedy) = match unknown {
-        Unknown::Name { name, near, .. } => {
+        DialectError::Unknown { name, near, .. } => {
             let what = format!("no dialect is called `{name}`");
             let add = "add the table with --table or --dialect-dir";
             let remedy = near.as_ref().map_or_else(
@@ -160,7 +161,7 @@ fn extends(file: &str, text: &str, unknown: &Unknown) -> Fault {
         }
         circle => (circle.to_string(), "break the circle".to_owned()),
     };
-    Fault {
+    TableFault {
         file: file.to_owned(),
         line: line_of_key(text, "extends"),
         rule: None,

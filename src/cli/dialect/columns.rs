@@ -1,7 +1,7 @@
 //! Plain text tables.
 
 /// Maximum width of all columns but the last; a wider cell shifts the rest of its line.
-const WIDEST: usize = 52;
+const MAX_WIDTH: usize = 52;
 
 /// Aligns the cells of `rows`, two spaces between columns. The last column is not padded.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
@@ -10,7 +10,7 @@ pub(super) fn table(rows: &[Vec<String>]) -> String {
         let cells = rows.iter().filter_map(|row| row.get(column));
         let fits = cells
             .map(|cell| cell.chars().count())
-            .filter(|width| *width <= WIDEST);
+            .filter(|width| *width <= MAX_WIDTH);
         fits.max().unwrap_or_default()
     };
     let widths: Vec<usize> = (0..count).map(width).collect();

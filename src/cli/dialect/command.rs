@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::shelf::{Shelf, Tables};
+use super::tables::{TableSet, Tables};
 use super::{check, list, schema, show, test};
 
 /// The arguments of `dialect`.
@@ -35,15 +35,15 @@ pub(in crate::cli) fn run(args: &Dialect) -> ExitCode {
     if let Command::Schema = args.command {
         return schema::run();
     }
-    let shelf = match Shelf::open(&args.tables) {
+    let tables = match TableSet::open(&args.tables) {
         Ok(shelf) => shelf,
         Err(trouble) => return trouble.fail(),
     };
     match &args.command {
-        Command::List(list) => list::run(list, &shelf),
-        Command::Show(show) => show::run(show, &shelf),
-        Command::Check(check) => check::run(check, shelf),
-        Command::Test(test) => test::run(test, &shelf),
+        Command::List(list) => list::run(list, &tables),
+        Command::Show(show) => show::run(show, &tables),
+        Command::Check(check) => check::run(check, tables),
+        Command::Test(test) => test::run(test, &tables),
         Command::Schema => schema::run(),
     }
 }

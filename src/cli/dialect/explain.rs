@@ -7,12 +7,12 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::passage::Stage;
-use crate::dialect::{Fired, Library, Note, Way};
+use super::pipeline::Stage;
+use crate::dialect::{DialectNote, FiredRule, Library, Way};
 use crate::jsonrpc::{Frame, Side};
 
 /// Maximum characters of a value in the text output.
-const SHOWN: usize = 160;
+const MAX_SHOWN: usize = 160;
 
 /// One difference.
 struct Change {
@@ -48,8 +48,8 @@ impl<'s> Explanation<'s> {
             _ => Vec::new(),
         };
         let same = stage.after.len() == 1 && changes.is_empty();
-        let quiet = same && stage.notes.is_empty();
-        (!quiet).then_some(Self {
+        let unchanged = same && stage.notes.is_empty();
+        (!unchanged).then_some(Self {
             line,
             from,
             stage,
@@ -58,7 +58,7 @@ impl<'s> Explanation<'s> {
         })
     }
 
-    fn why(&self, fired: &Fired) -> &str {
+    fn why(&self, fired: &FiredRule) -> &str {
         let table = self.library.table(&fired.dialect).ok();
         let rules = table.into_iter().flat_map(|table| &table.rules);
         rules
@@ -67,7 +67,7 @@ impl<'s> Explanation<'s> {
             .map_or("", |rule| &rule.why)
     }
 
-    fn ways(&self) -> (&str, &str) {
+    fn dialects(&self) -> (&str, &str) {
         match self.stage.way {
             Way::Read => (&self.stage.dialect, "canonical"),
             Way::Write => ("canonical", &self.stage.dialect),
@@ -76,7 +76,7 @@ impl<'s> Explanation<'s> {
 
     /// Several lines of text.
     pub(super) fn text(&self) -> String {
-        let (from, to) = self.ways();
+        let (from, to) = self.dialects();
         let before = value(&self.stage.before);
         let what = method(&before);
         let mut text = format!(
@@ -112,15 +112,15 @@ impl<'s> Explanation<'s> {
             let _ = writeln!(text, "  + {}", shown(&value(frame)));
         }
         for note in &self.stage.notes {
-            let _ = writeln!(text, "  {}", told(note));
+            let _ = writeln!(text, "  {}", note_text(note));
         }
         text
     }
 
     /// One JSON object.
     pub(super) fn json(&self) -> Value {
-        let (from, to) = self.ways();
-        let rule = |fired| json!({"rule": Fired::to_string(fired), "why": self.why(fired)});
+        let (from, to) = self.dialects();
+        let rule = |fired| json!({"rule": FiredRule::to_string(fired), "why": self.why(fired)});
         let rules = self.stage.fired.iter().map(rule);
         let changes = self.changes.iter().map(|change| {
             let mut all = json!({"at": change.at});
@@ -149,7 +149,7 @@ impl<'s> Explanation<'s> {
 }
 
 /// A note in one line.
-pub(super) fn told(note: &Note) -> String {
+pub(super) fn note_text(note: &DialectNote) -> String {
     let rule = note
         .rule
         .as_ref()
@@ -172,7 +172,7 @@ fn method(message: &Value) -> &str {
 
 fn shown(value: &Value) -> String {
     let text = value.to_string();
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
     }

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::columns::table;
-use super::shelf::{Shelf, Source};
+use super::tables::{Source, TableSet};
 use crate::cli::console;
 use crate::jsonrpc::Side;
 
@@ -19,8 +19,8 @@ pub(super) struct List {
     json: bool,
 }
 
-pub(super) fn run(args: &List, shelf: &Shelf) -> ExitCode {
-    let sources = shelf.sources();
+pub(super) fn run(args: &List, tables: &TableSet) -> ExitCode {
+    let sources = tables.sources();
     if args.json {
         return console::print_json(&sources.iter().map(as_json).collect(), 0);
     }

@@ -19,7 +19,7 @@ pub(super) fn shapes(from: &str, shapes: &Value) -> String {
     let mut text = String::new();
     for (name, all) in shapes.as_object().into_iter().flatten() {
         let mut lines = Lines::new();
-        say(&mut lines, 0, &format!("\nshape {name}  ({from})"));
+        push_line(&mut lines, 0, &format!("\nshape {name}  ({from})"));
         let several = each(all).count() > 1;
         if several {
             cases(all, 1, None, &mut lines);
@@ -50,7 +50,7 @@ pub(super) fn plain(value: &Value) -> String {
 fn body(case: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
     let only = case["only"].as_str().or(only);
     if let Some(loss) = case.get("lossy") {
-        say(lines, depth, &format!("loses: {}", plain(loss)));
+        push_line(lines, depth, &format!("loses: {}", plain(loss)));
     }
     guards(&case["when"], depth, only, lines);
     for row in each(&case["rows"]) {
@@ -66,13 +66,13 @@ fn body(case: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
         ("do", "does"),
     ] {
         if let Some(what) = case.get(key) {
-            say(lines, depth, &format!("{word}: {}", plain(what)));
+            push_line(lines, depth, &format!("{word}: {}", plain(what)));
         }
     }
     for emit in each(&case["emit"]) {
         let place = emit["place"].as_str().unwrap_or("before");
         let (way, method) = (emit["way"].as_str().unwrap_or("read"), &emit["method"]);
-        say(
+        push_line(
             lines,
             depth,
             &format!(
@@ -96,28 +96,28 @@ fn cases(all: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
         let why = inner["why"]
             .as_str()
             .map_or_else(String::new, |why| format!(": {why}"));
-        say(lines, depth, &format!("case {}{name}{why}", at + 1));
-        let told = lines.len();
+        push_line(lines, depth, &format!("case {}{name}{why}", at + 1));
+        let before = lines.len();
         body(inner, depth + 1, only, lines);
-        if lines.len() == told {
-            say(lines, depth + 1, "is forwarded unchanged");
+        if lines.len() == before {
+            push_line(lines, depth + 1, "is forwarded unchanged");
         }
     }
 }
 
 /// Appends a line that is no row.
-fn say(lines: &mut Lines, depth: usize, what: &str) {
+fn push_line(lines: &mut Lines, depth: usize, what: &str) {
     lines.push(vec![format!("{}{what}", indent(depth))]);
 }
 
 fn guards(when: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
-    let told = |column: &str| -> Vec<String> {
+    let tests = |column: &str| -> Vec<String> {
         let guard = when[column].as_object().into_iter().flatten();
         guard
-            .map(|(place, expect)| format!("when {}{}", named(place), expectation(expect)))
+            .map(|(place, expect)| format!("when {}{}", place_name(place), expectation(expect)))
             .collect()
     };
-    let (dialect, canonical) = (told("dialect"), told("canonical"));
+    let (dialect, canonical) = (tests("dialect"), tests("canonical"));
     for at in 0..dialect.len().max(canonical.len()) {
         let cell = |side: &[String]| side.get(at).cloned().unwrap_or_default();
         let left = cell(&dialect);
@@ -148,12 +148,12 @@ fn expectation(expect: &Value) -> String {
 
 fn row(row: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
     let only = row["only"].as_str().or(only);
-    let place = |column: &str| row[column].as_str().map(named).unwrap_or_default();
+    let place = |column: &str| row[column].as_str().map(place_name).unwrap_or_default();
     lines.push(vec![
         format!("{}{}", indent(depth), place("dialect")),
         arrow(only).to_owned(),
         format!("{}{}", indent(depth - 1), place("canonical")),
-        done(row),
+        value_text(row),
     ]);
     for inner in ["in", "each"]
         .iter()
@@ -169,7 +169,7 @@ fn row(row: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
 }
 
 /// What happens to a row's value.
-fn done(row: &Value) -> String {
+fn value_text(row: &Value) -> String {
     let mut all = Vec::new();
     for (key, word) in [
         ("as", "as"),
@@ -238,7 +238,7 @@ fn arrow(only: Option<&str>) -> &'static str {
 }
 
 /// A pointer; the empty one, the whole value, is `(all)`.
-fn named(place: &str) -> String {
+fn place_name(place: &str) -> String {
     if place.is_empty() {
         "(all)".to_owned()
     } else {

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use serde_json::{Map, Value, json};
 
 use crate::cli::console;
-use crate::dialect::As;
+use crate::dialect::Converter;
 use crate::dialect::table::{Action, FORMAT};
 
 pub(super) fn run() -> ExitCode {
@@ -91,7 +91,7 @@ fn definitions() -> Value {
             "anyOf": [text("The same in both."), object(&json!({"dialect": text("In the dialect."), "canonical": text("In canonical.")}), &[])],
         },
         "guard": {"type": "object", "description": "Pointers and what is expected there.", "additionalProperties": expectation()},
-        "conversion": {"enum": As::ALL.map(|(name, _)| name)},
+        "conversion": {"enum": Converter::ALL.map(|(name, _)| name)},
         "action": {"enum": Action::ALL.map(|(name, _)| name)},
         "error": object(&json!({"code": {"type": "integer"}, "message": text("What went wrong."), "data": true}), &["code", "message"]),
         "clue": clue(),

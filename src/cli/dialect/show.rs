@@ -8,8 +8,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::rows;
-use super::shelf::{Shelf, Source};
-use crate::cli::{cli, console, exit};
+use super::tables::{Source, TableSet};
+use crate::cli::{command_line, console, exit};
 use crate::jsonrpc::Side;
 
 /// The arguments of `show`.
@@ -35,10 +35,10 @@ pub(super) struct Show {
     json: bool,
 }
 
-pub(super) fn run(args: &Show, shelf: &Shelf) -> ExitCode {
-    let stack = match shelf.stack(&args.name) {
+pub(super) fn run(args: &Show, tables: &TableSet) -> ExitCode {
+    let stack = match tables.stack(&args.name) {
         Ok(stack) => stack,
-        Err(unknown) => return cli::fail(exit::USAGE, &unknown),
+        Err(unknown) => return command_line::fail(exit::USAGE, &unknown),
     };
     let layers: Vec<(&Source, Value)> = stack
         .into_iter()
@@ -57,7 +57,7 @@ pub(super) fn run(args: &Show, shelf: &Shelf) -> ExitCode {
         let ids: Vec<&str> = all.filter_map(|rule| rule["id"].as_str()).collect();
         let (name, wanted, ids) = (&args.name, args.rule.join("`, `"), ids.join(", "));
         let message = format!("`{name}` has no rule `{wanted}`; it has {ids}");
-        return cli::fail(exit::USAGE, &message);
+        return command_line::fail(exit::USAGE, &message);
     }
     if args.json {
         return console::print_json(&flattened(&layers, &wanted), 0);
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Show, shelf: &Shelf) -> ExitCode {
             text.push_str(&heading(source, table));
         }
         for rule in rules(table).filter(|rule| wanted(rule)) {
-            tell(name, rule, args.examples, &mut text);
+            write_rule(name, rule, args.examples, &mut text);
         }
         if args.rule.is_empty() {
             text.push_str(&rows::shapes(name, &table["shapes"]));
@@ -143,7 +143,7 @@ fn heading(source: &Source, value: &Value) -> String {
     text
 }
 
-fn tell(table: &str, rule: &Value, examples: bool, text: &mut String) {
+fn write_rule(table: &str, rule: &Value, examples: bool, text: &mut String) {
     let word = |key: &str| rule[key].as_str().unwrap_or_default();
     let _ = writeln!(
         text,
@@ -154,11 +154,7 @@ fn tell(table: &str, rule: &Value, examples: bool, text: &mut String) {
     let _ = writeln!(text, "  {}", word("why"));
     text.push_str(&rows::case(rule));
     for loss in rule["loses"].as_array().into_iter().flatten() {
-        let _ = write!(
-            text,
-            "  lost in a round trip: {}",
-            rows::plain(&loss["at"])
-        );
+        let _ = write!(text, "  lost in a round trip: {}", rows::plain(&loss["at"]));
         for (key, word) in [("when", ", when "), ("why", ": ")] {
             if let Some(what) = loss.get(key) {
                 let _ = write!(text, "{word}{}", rows::plain(what));

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::shelf::{Shelf, Trouble};
+use super::tables::{LoadError, TableSet};
 use crate::cli::console::{self, counted};
-use crate::dialect::{Library, Report, Vector};
+use crate::dialect::{Library, Vector, VectorResult};
 
 /// The arguments of `test`.
 #[derive(Debug, Args)]
@@ -36,30 +36,34 @@ pub(super) struct Test {
 }
 
 /// The result of one file.
-struct Ran {
+struct FileResult {
     file: String,
     vectors: usize,
-    results: Vec<Outcome>,
+    results: Vec<TestResult>,
 }
 
 /// The result of one vector in one direction.
-struct Outcome {
+struct TestResult {
     line: usize,
     dialect: String,
-    report: Report,
+    report: VectorResult,
     /// The part of the vector that this command does not run.
     skipped: Option<&'static str>,
 }
 
-pub(super) fn run(args: &Test, shelf: &Shelf) -> ExitCode {
+pub(super) fn run(args: &Test, tables: &TableSet) -> ExitCode {
     let mut all = Vec::new();
     for path in &args.files {
         match fs::read_to_string(path) {
-            Ok(text) => all.push(run_file(&path.display().to_string(), &text, &shelf.library)),
-            Err(error) => return Trouble::file(path, error).fail(),
+            Ok(text) => all.push(run_file(
+                &path.display().to_string(),
+                &text,
+                &tables.library,
+            )),
+            Err(error) => return LoadError::file(path, error).fail(),
         }
     }
-    let failed: usize = all.iter().map(Ran::failed).sum();
+    let failed: usize = all.iter().map(FileResult::failed).sum();
     let code = u8::from(failed > 0);
     if args.json {
         return console::print_json(&as_json(&all), code);
@@ -68,7 +72,7 @@ pub(super) fn run(args: &Test, shelf: &Shelf) -> ExitCode {
     for ran in &all {
         for outcome in &ran.results {
             if !args.quiet || outcome.report.fault.is_some() {
-                outcome.tell(&ran.file, &mut text);
+                outcome.write_line(&ran.file, &mut text);
             }
         }
     }
@@ -79,8 +83,8 @@ pub(super) fn run(args: &Test, shelf: &Shelf) -> ExitCode {
     console::print(&text, code)
 }
 
-fn run_file(file: &str, text: &str, library: &Library) -> Ran {
-    let mut ran = Ran {
+fn run_file(file: &str, text: &str, library: &Library) -> FileResult {
+    let mut ran = FileResult {
         file: file.to_owned(),
         vectors: 0,
         results: Vec::new(),
@@ -95,20 +99,20 @@ fn run_file(file: &str, text: &str, library: &Library) -> Ran {
             Ok(vector) => ran.results.extend(outcomes(at + 1, &vector, library)),
             Err(why) => {
                 let fault = format!("this line is no vector: {why}");
-                ran.results.push(Outcome::failed(at + 1, fault));
+                ran.results.push(TestResult::failed(at + 1, fault));
             }
         }
     }
     if ran.vectors == 0 {
         let fault = "the file has no vectors".to_owned();
-        ran.results.push(Outcome::failed(1, fault));
+        ran.results.push(TestResult::failed(1, fault));
     }
     ran
 }
 
 /// Runs a vector in all its directions, then adds its skipped part.
-fn outcomes(line: usize, vector: &Vector, library: &Library) -> Vec<Outcome> {
-    let outcome = |report, skipped| Outcome {
+fn outcomes(line: usize, vector: &Vector, library: &Library) -> Vec<TestResult> {
+    let outcome = |report, skipped| TestResult {
         line,
         dialect: vector.dialect.clone(),
         report,
@@ -116,7 +120,7 @@ fn outcomes(line: usize, vector: &Vector, library: &Library) -> Vec<Outcome> {
     };
     let ran = vector.run(library).into_iter();
     let skipped = vector.skipped().map(|key| {
-        let report = Report {
+        let report = VectorResult {
             name: vector.name.clone(),
             way: "",
             fault: None,
@@ -128,7 +132,7 @@ fn outcomes(line: usize, vector: &Vector, library: &Library) -> Vec<Outcome> {
         .collect()
 }
 
-impl Ran {
+impl FileResult {
     fn failed(&self) -> usize {
         self.results
             .iter()
@@ -137,25 +141,25 @@ impl Ran {
     }
 
     fn skipped(&self) -> usize {
-        let skipped = |outcome: &&Outcome| outcome.skipped.is_some();
+        let skipped = |outcome: &&TestResult| outcome.skipped.is_some();
         self.results.iter().filter(skipped).count()
     }
 }
 
-impl Outcome {
+impl TestResult {
     /// A line that is no vector.
     fn failed(line: usize, fault: String) -> Self {
         Self {
             line,
             dialect: "?".to_owned(),
-            report: Report::failed("?", fault),
+            report: VectorResult::failed("?", fault),
             skipped: None,
         }
     }
 
     /// Writes `ok`, `FAIL` or `skip`, the place, dialect, name, direction, and the fault.
-    fn tell(&self, file: &str, text: &mut String) {
-        let Report { name, way, fault } = &self.report;
+    fn write_line(&self, file: &str, text: &mut String) {
+        let VectorResult { name, way, fault } = &self.report;
         let verdict = match (fault, self.skipped) {
             (Some(_), _) => "FAIL",
             (None, Some(_)) => "skip",
@@ -201,9 +205,9 @@ struct Totals {
 }
 
 impl Totals {
-    fn of(all: &[Ran]) -> Self {
-        let sum = |count: fn(&Ran) -> usize| all.iter().map(count).sum::<usize>();
-        let (failed, skipped) = (sum(Ran::failed), sum(Ran::skipped));
+    fn of(all: &[FileResult]) -> Self {
+        let sum = |count: fn(&FileResult) -> usize| all.iter().map(count).sum::<usize>();
+        let (failed, skipped) = (sum(FileResult::failed), sum(FileResult::skipped));
         Self {
             vectors: sum(|ran| ran.vectors),
             passed: sum(|ran| ran.results.len()) - failed - skipped,
@@ -213,7 +217,7 @@ impl Totals {
     }
 }
 
-fn summary(all: &[Ran]) -> String {
+fn summary(all: &[FileResult]) -> String {
     let totals = Totals::of(all);
     let vectors = counted(totals.vectors, "vector");
     let (passed, failed) = (totals.passed, totals.failed);
@@ -223,7 +227,7 @@ fn summary(all: &[Ran]) -> String {
     }
 }
 
-fn as_json(all: &[Ran]) -> Value {
+fn as_json(all: &[FileResult]) -> Value {
     let totals = Totals::of(all);
     let results: Vec<Value> = all
         .iter()

@@ -11,17 +11,17 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::explain::{Explanation, told};
-use super::passage::{Carried, Pair, Passage, Stage};
-use super::shelf::{Shelf, Tables, Trouble};
-use crate::acp::Conversation;
+use super::explain::{Explanation, note_text};
+use super::pipeline::{Pipeline, PipelineOutput, Stage, TranslatorPair};
+use super::tables::{LoadError, TableSet, Tables};
+use crate::acp::Checker;
 use crate::cli::console::Output;
-use crate::cli::tongues::choice;
-use crate::cli::{cli, console, exit};
-use crate::conversation::Choice;
-use crate::dialect::{Happened, Unknown};
-use crate::jsonrpc::{Frame, Limits, Shape, Side, scan};
-use crate::recording::capture::{self, Holds, Line, Lines, Place};
+use crate::cli::dialect_options::choice;
+use crate::cli::{command_line, console, exit};
+use crate::conversation::DialectChoice;
+use crate::dialect::{DialectError, DialectEvent};
+use crate::jsonrpc::{Frame, Limits, Scanned, Side, scan};
+use crate::recording::capture::{self, Line, LineContent, Lines, MessageSpan};
 
 /// The arguments of `translate`.
 #[derive(Debug, Args)]
@@ -47,16 +47,16 @@ pub(in crate::cli) struct Translate {
     /// The dialect the conversation was held in, or `auto`
     #[arg(long, value_name = "DIALECT", value_parser = choice)]
     #[arg(required_unless_present_any = ["to", "client", "agent"], conflicts_with_all = ["client", "agent"])]
-    from: Option<Choice>,
+    from: Option<DialectChoice>,
     /// The dialect to translate into
-    #[arg(long, value_name = "DIALECT", value_parser = written, conflicts_with_all = ["client", "agent"])]
-    to: Option<Choice>,
+    #[arg(long, value_name = "DIALECT", value_parser = output_dialect, conflicts_with_all = ["client", "agent"])]
+    to: Option<DialectChoice>,
     /// The dialect the client speaks, or `auto`
     #[arg(long, value_name = "DIALECT", value_parser = choice)]
-    client: Option<Choice>,
+    client: Option<DialectChoice>,
     /// The dialect the agent speaks, or `auto`
     #[arg(long, value_name = "DIALECT", value_parser = choice)]
-    agent: Option<Choice>,
+    agent: Option<DialectChoice>,
     /// The sender of plain lines, where neither dialect nor method shows it
     #[arg(long, value_enum, value_name = "SIDE")]
     speaker: Option<Speaker>,
@@ -84,12 +84,12 @@ enum Speaker {
 /// A run over all lines.
 struct Run<'a> {
     args: &'a Translate,
-    shelf: &'a Shelf,
-    passage: Passage,
+    tables: &'a TableSet,
+    pipeline: Pipeline,
     /// The sender of plain lines.
     speaker: Option<Side>,
     /// Finds the sender by method and id where nothing else shows it.
-    conversation: Conversation,
+    conversation: Checker,
     limits: Limits,
     output: Output,
     /// Messages that could not be translated.
@@ -98,68 +98,73 @@ struct Run<'a> {
 
 /// Runs the subcommand.
 pub(in crate::cli) fn run(args: &Translate) -> ExitCode {
-    let shelf = match Shelf::open(&args.tables) {
+    let tables = match TableSet::open(&args.tables) {
         Ok(shelf) => shelf,
         Err(trouble) => return trouble.fail(),
     };
-    let (passage, speaker) = match passage(args, &shelf) {
+    let (pipeline, speaker) = match build_pipeline(args, &tables) {
         Ok(passage) => passage,
-        Err(unknown) => return cli::fail(exit::USAGE, &unknown),
+        Err(unknown) => return command_line::fail(exit::USAGE, &unknown),
     };
     let run = Run {
         args,
-        shelf: &shelf,
-        passage,
+        tables: &tables,
+        pipeline,
         speaker: args.speaker.map(Speaker::side).or(speaker),
-        conversation: Conversation::new(false),
+        conversation: Checker::new(false),
         limits: Limits::default(),
         output: Output::new(),
         failed: 0,
     };
     let file = if args.file == Path::new("-") {
-        capture::unfolded(console::input())
+        capture::expanded(console::input())
     } else {
         capture::open(&args.file)
     };
     match file {
-        Ok(file) => run.over(file),
-        Err(error) => Trouble::file(&args.file, error).fail(),
+        Ok(file) => run.process(file),
+        Err(error) => LoadError::file(&args.file, error).fail(),
     }
 }
 
 /// The pipeline, and the only side that speaks the dialect, if there is only one.
-fn passage(args: &Translate, shelf: &Shelf) -> Result<(Passage, Option<Side>), Unknown> {
-    let library = &shelf.library;
-    let canonical = Choice::Canonical;
+fn build_pipeline(
+    args: &Translate,
+    tables: &TableSet,
+) -> Result<(Pipeline, Option<Side>), DialectError> {
+    let library = &tables.library;
+    let canonical = DialectChoice::Canonical;
     let or_canonical = |choice| Option::unwrap_or(choice, &canonical);
     if args.client.is_some() || args.agent.is_some() {
         let (client, agent) = (args.client.as_ref(), args.agent.as_ref());
-        let pair = Pair::new(library, or_canonical(client), or_canonical(agent))?;
-        return Ok((Passage::Between(pair), None));
+        let pair = TranslatorPair::new(library, or_canonical(client), or_canonical(agent))?;
+        return Ok((Pipeline::Relay(pair), None));
     }
     let (from, to) = (args.from.as_ref(), args.to.as_ref());
     let (from, to) = (or_canonical(from), or_canonical(to));
-    let speaker = |choice: &Choice| match choice {
-        Choice::Named(name) => library.table(name).ok()?.speaker,
-        Choice::Canonical | Choice::Auto => None,
+    let speaker = |choice: &DialectChoice| match choice {
+        DialectChoice::Named(name) => library.table(name).ok()?.speaker,
+        DialectChoice::Canonical | DialectChoice::Auto => None,
     };
-    let passage = Passage::Whole {
-        from: Box::new(Pair::new(library, from, from)?),
-        to: Box::new(Pair::new(library, to, to)?),
+    let pipeline = Pipeline::Convert {
+        from: Box::new(TranslatorPair::new(library, from, from)?),
+        to: Box::new(TranslatorPair::new(library, to, to)?),
     };
-    Ok((passage, speaker(from).or_else(|| speaker(to))))
+    Ok((pipeline, speaker(from).or_else(|| speaker(to))))
 }
 
 /// Parses the dialect to write, which cannot be detected.
-fn written(text: &str) -> Result<Choice, String> {
+fn output_dialect(text: &str) -> Result<DialectChoice, String> {
     match choice(text) {
-        Ok(Choice::Auto) => Err("`auto` works for reading only; name the dialect".to_owned()),
+        Ok(DialectChoice::Auto) => {
+            Err("`auto` works for reading only; name the dialect".to_owned())
+        }
         Ok(choice) => Ok(choice),
     }
 }
 
 impl Run<'_> {
-    fn over(mut self, input: impl BufRead) -> ExitCode {
+    fn process(mut self, input: impl BufRead) -> ExitCode {
         let mut at = 0;
         for line in Lines::new(input) {
             at += 1;
@@ -172,7 +177,10 @@ impl Run<'_> {
                 Ok(line) => self.line(&line),
                 Err(why) => {
                     self.output.flush();
-                    Err(cli::fail(exit::NO_INPUT, &format!("line {at}: {why}")))
+                    Err(command_line::fail(
+                        exit::NO_INPUT,
+                        &format!("line {at}: {why}"),
+                    ))
                 }
             };
             if let Err(code) = done {
@@ -186,11 +194,11 @@ impl Run<'_> {
     }
 
     fn line(&mut self, line: &Line) -> Result<(), ExitCode> {
-        let Holds::Message {
+        let LineContent::Message {
             from,
             message,
-            place,
-        } = &line.holds
+            span: place,
+        } = &line.content
         else {
             self.output.line(&line.bytes);
             return Ok(());
@@ -198,13 +206,13 @@ impl Run<'_> {
         let why = match scan(message, &self.limits) {
             // A line of a capture that recorded no message.
             _ if from.is_some() && place.is_none() => None,
-            Shape::One(_) => return self.message(line, *from, message, place.as_ref()),
-            Shape::Batch => Some("a batch".to_owned()),
-            Shape::Bad(flaw) => Some(flaw.to_string()),
+            Scanned::Message(_) => return self.message(line, *from, message, place.as_ref()),
+            Scanned::Batch => Some("a batch".to_owned()),
+            Scanned::Invalid(flaw) => Some(flaw.to_string()),
         };
         if let Some(why) = why.filter(|_| !self.args.json) {
             let at = line.number;
-            console::remark(&format!(
+            console::note(&format!(
                 "acp-relay: line {at}: copied, because it is no message: {why}"
             ));
         }
@@ -217,42 +225,42 @@ impl Run<'_> {
         line: &Line,
         from: Option<Side>,
         frame: &Frame,
-        place: Option<&Place>,
+        place: Option<&MessageSpan>,
     ) -> Result<(), ExitCode> {
         let at = line.number;
         let from = from
             .or(self.speaker)
-            .or_else(|| self.conversation.hear(None, frame).from);
+            .or_else(|| self.conversation.check(None, frame).from);
         let Some(from) = from else {
             self.output.flush();
             let what = format!(
                 "line {at}: the sender is unknown: add --speaker client or --speaker agent"
             );
-            return Err(cli::fail(exit::USAGE, &what));
+            return Err(command_line::fail(exit::USAGE, &what));
         };
-        let carried = self.passage.carry(from, frame);
-        self.tell(at, from, &carried);
+        let output = self.pipeline.translate(from, frame);
+        self.report(at, from, &output);
         let same = |one: &Frame| one.as_bytes() == frame.as_bytes();
-        for one in &carried.forward {
+        for one in &output.forward {
             match place {
                 _ if same(one) => self.output.line(&line.bytes),
                 Some(place) => {
-                    let told = place.retell(&line.bytes, from, one.as_bytes());
-                    self.output.line(&told);
+                    let rendered = place.with_message(&line.bytes, from, one.as_bytes());
+                    self.output.line(&rendered);
                 }
                 None => self.output.line(one.as_bytes()),
             }
         }
-        for one in &carried.back {
+        for one in &output.back {
             match place {
                 Some(place) => {
-                    let told = place.retell(&line.bytes, from.other(), one.as_bytes());
-                    self.output.line(&told);
+                    let rendered = place.with_message(&line.bytes, from.other(), one.as_bytes());
+                    self.output.line(&rendered);
                 }
                 None if self.args.json => {}
                 None => {
                     let text = String::from_utf8_lossy(one.as_bytes());
-                    console::remark(&format!(
+                    console::note(&format!(
                         "acp-relay: line {at}: the relay would answer with {text}"
                     ));
                 }
@@ -262,38 +270,38 @@ impl Run<'_> {
     }
 
     /// Reports the detected dialect and the translations.
-    fn tell(&mut self, at: u64, from: Side, carried: &Carried) {
-        if let Some(found) = &carried.recognised {
+    fn report(&mut self, at: u64, from: Side, output: &PipelineOutput) {
+        if let Some(found) = &output.recognised {
             if self.args.json {
                 let (side, dialect, by) = (from.name(), &found.dialect, &found.by);
-                let told =
+                let object =
                     json!({"line": at, "recognised": {"side": side, "dialect": dialect, "by": by}});
-                console::remark(&told.to_string());
+                console::note(&object.to_string());
             } else {
                 let (dialect, by) = (&found.dialect, &found.by);
-                console::remark(&format!(
+                console::note(&format!(
                     "acp-relay: line {at}: the {from} speaks {dialect}, as its {by} shows"
                 ));
             }
         }
-        for stage in &carried.stages {
-            self.tell_stage(at, from, stage);
+        for stage in &output.stages {
+            self.report_stage(at, from, stage);
         }
     }
 
     /// Reports one translation, with as much detail as requested.
-    fn tell_stage(&mut self, at: u64, from: Side, stage: &Stage) {
+    fn report_stage(&mut self, at: u64, from: Side, stage: &Stage) {
         self.failed += stage
             .notes
             .iter()
-            .filter(|note| note.what == Happened::Untranslatable)
+            .filter(|note| note.what == DialectEvent::Untranslatable)
             .count();
         if self.args.explain {
-            if let Some(explanation) = Explanation::of(at, from, stage, &self.shelf.library) {
+            if let Some(explanation) = Explanation::of(at, from, stage, &self.tables.library) {
                 if self.args.json {
-                    console::remark(&explanation.json().to_string());
+                    console::note(&explanation.json().to_string());
                 } else {
-                    console::remark(explanation.text().trim_end());
+                    console::note(explanation.text().trim_end());
                 }
             }
             return;
@@ -301,9 +309,9 @@ impl Run<'_> {
         for note in stage
             .notes
             .iter()
-            .filter(|note| note.what != Happened::Unmatched)
+            .filter(|note| note.what != DialectEvent::Unmatched)
         {
-            console::remark(&format!("acp-relay: line {at}: {}", told(note)));
+            console::note(&format!("acp-relay: line {at}: {}", note_text(note)));
         }
     }
 }

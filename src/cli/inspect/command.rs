@@ -9,8 +9,8 @@ use clap::{Args, Subcommand};
 use super::{
     diff, export, follow, grep, import, lint, list, mark, prune, scrub, select, show, stats, verify,
 };
-use crate::cli::{cli, console, exit, viewer};
-use crate::recording::{Misfit, Recording};
+use crate::cli::{command_line, console, exit, viewer};
+use crate::recording::{NotRecording, Recording};
 
 /// The arguments of `inspect`.
 #[derive(Debug, Args)]
@@ -80,38 +80,38 @@ pub(in crate::cli) fn run(args: &Inspect) -> ExitCode {
 /// Opens the recording that the file at `path` belongs to. Prints an error and returns the exit
 /// code.
 pub(super) fn recording(path: &Path) -> Result<Recording, ExitCode> {
-    let recording = segments_of(path)?;
+    let recording = open_unchecked(path)?;
     match recording.check() {
         Ok(()) => Ok(recording),
-        Err(misfit) => Err(misfitting(path, &misfit)),
+        Err(misfit) => Err(report_unusable(path, &misfit)),
     }
 }
 
 /// Like [`recording`], without a check of the content.
-pub(super) fn segments_of(path: &Path) -> Result<Recording, ExitCode> {
-    if let Some(misfit) = Misfit::of(path) {
-        return Err(misfitting(path, &misfit));
+pub(super) fn open_unchecked(path: &Path) -> Result<Recording, ExitCode> {
+    if let Some(misfit) = NotRecording::of(path) {
+        return Err(report_unusable(path, &misfit));
     }
     let found = std::fs::File::open(path).and_then(|_| Recording::of(path));
-    found.map_err(|error| unreadable(path, &error))
+    found.map_err(|error| report_unreadable(path, &error))
 }
 
 /// Prints why a file cannot be read as a recording.
-pub(in crate::cli) fn misfitting(path: &Path, misfit: &Misfit) -> ExitCode {
+pub(in crate::cli) fn report_unusable(path: &Path, misfit: &NotRecording) -> ExitCode {
     match misfit {
-        Misfit::Unreadable(error) => unreadable(path, error),
-        misfit => cli::fail(exit::NO_INPUT, &format!("{}: {misfit}", path.display())),
+        NotRecording::Unreadable(error) => report_unreadable(path, error),
+        misfit => command_line::fail(exit::NO_INPUT, &format!("{}: {misfit}", path.display())),
     }
 }
 
 /// Prints that a file cannot be read.
-pub(super) fn unreadable(path: &Path, error: &io::Error) -> ExitCode {
+pub(super) fn report_unreadable(path: &Path, error: &io::Error) -> ExitCode {
     let (file, text) = (path.display().to_string(), error.to_string());
     // Some errors name the file themselves.
     if text.starts_with(&file) {
-        return cli::fail(exit::NO_INPUT, &text);
+        return command_line::fail(exit::NO_INPUT, &text);
     }
-    let mut why = format!("{file}: {}", console::why(error));
+    let mut why = format!("{file}: {}", console::explain(error));
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
@@ -121,5 +121,5 @@ pub(super) fn unreadable(path: &Path, error: &io::Error) -> ExitCode {
             folder.display()
         );
     }
-    cli::fail(exit::NO_INPUT, &why)
+    command_line::fail(exit::NO_INPUT, &why)
 }

@@ -8,14 +8,14 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::command::{recording, unreadable};
+use super::command::{recording, report_unreadable};
 use super::paint::{Paint, Tone};
-use super::select::{At, passed_over};
+use super::select::{Viewpoint, report_damaged};
 use super::units::excerpt;
 use crate::cli::console::Output;
 use crate::cli::exit;
 use crate::recording::canonical::{Difference, Step, Steps, compare};
-use crate::recording::{Found, MessageKind, Scene, parted_json};
+use crate::recording::{MessageKind, Parsed, ViewFilter, show_halves_json};
 
 /// The arguments of `inspect diff`.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub(super) struct Diff {
     right: PathBuf,
     /// Which messages to compare
     #[arg(long, value_enum, default_value_t)]
-    at: At,
+    at: Viewpoint,
     /// Ignore this place in params, results and errors, such as /update/used; `*` is any one step
     #[arg(long, value_name = "POINTER")]
     ignore: Vec<String>,
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Diff) -> ExitCode {
     for difference in &found {
         if args.json {
             let line = as_json(difference, &left, &right).to_string();
-            output.line(parted_json(&line).as_bytes());
+            output.line(show_halves_json(&line).as_bytes());
         } else {
             as_text(difference, &left, &right, paint, &mut output);
         }
@@ -78,30 +78,34 @@ pub(super) fn run(args: &Diff) -> ExitCode {
     output.done(if found.is_empty() {
         exit::SUCCESS
     } else {
-        exit::DEVIATES
+        exit::VIOLATIONS
     })
 }
 
 /// The steps of a recording.
-fn load(path: &Path, at: At) -> Result<Vec<Step>, ExitCode> {
+fn load(path: &Path, at: Viewpoint) -> Result<Vec<Step>, ExitCode> {
     let recording = recording(path)?;
-    let mut scene = Scene::of(at.view());
+    let mut scene = ViewFilter::new_empty(at.view());
     for event in recording.events() {
-        scene.see(&event.map_err(|error| unreadable(path, &error))?);
+        scene.add(&event.map_err(|error| report_unreadable(path, &error))?);
     }
     let mut steps = Steps::default();
     let mut order = scene.in_order();
     let mut damaged = 0;
     for entry in recording.entries() {
-        match entry.map_err(|error| unreadable(path, &error))?.1.found {
-            Found::Event(event) => order.take(*event, |event| steps.see(&scene, event)),
-            Found::Header(_) => {}
-            Found::Broken(_) => damaged += 1,
+        match entry
+            .map_err(|error| report_unreadable(path, &error))?
+            .1
+            .parsed
+        {
+            Parsed::Event(event) => order.push(*event, |event| steps.add(&scene, event)),
+            Parsed::Header(_) => {}
+            Parsed::Invalid(_) => damaged += 1,
         }
     }
-    passed_over(damaged);
-    order.end(|event| steps.see(&scene, event));
-    Ok(steps.done())
+    report_damaged(damaged);
+    order.end(|event| steps.add(&scene, event));
+    Ok(steps.finish())
 }
 
 fn is_ignored(change: &Value, ignored: &[String]) -> bool {

@@ -10,22 +10,23 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::command::{recording, segments_of, unreadable};
-use super::page::{Page, Style};
+use super::command::{open_unchecked, recording, report_unreadable};
+use super::printer::{Printer, Style};
 use super::select::Selection;
-use crate::cli::console::remark;
+use crate::cli::console::note;
 use crate::cli::exit;
 use crate::jsonrpc::printable;
 use crate::recording::filter::Filter;
 use crate::recording::{
-    Conversation, Entry, Event, Found, Insight, Reader, Recording, Source, What, open, segments,
+    Annotations, Entry, EventKind, Exchanges, Parsed, RecordedEvent, Recording, SegmentReader,
+    SegmentSource, open, recordings,
 };
 
 /// Time between two polls of a file that has not grown.
-const PAUSE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Polls without a new line after which a run of chunks is shown, although it may continue.
-const PATIENCE: u32 = 10;
+const IDLE_POLLS: u32 = 10;
 
 /// The arguments of `inspect follow`.
 #[derive(Debug, Args)]
@@ -50,21 +51,21 @@ pub(super) struct Follow {
 struct Tail {
     recording: Recording,
     segment: usize,
-    reader: Reader<Source>,
+    reader: SegmentReader<SegmentSource>,
     /// The last event is the end of the recording.
-    over: bool,
+    ended: bool,
 }
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Follow) -> ExitCode {
     let path = match newest(&args.selection.file) {
         Ok(path) => path,
-        Err(error) => return unreadable(&args.selection.file, &error),
+        Err(error) => return report_unreadable(&args.selection.file, &error),
     };
     // A recording that has just begun may still be empty.
     let is_empty = std::fs::metadata(&path).is_ok_and(|data| data.len() == 0);
     let opened = if is_empty {
-        segments_of(&path)
+        open_unchecked(&path)
     } else {
         recording(&path)
     };
@@ -76,16 +77,16 @@ pub(super) fn run(args: &Follow) -> ExitCode {
         all: args.all,
         bodies: args.bodies,
         json: args.json,
-        whole: false,
+        complete: false,
     };
     let known = known(&recording);
-    let mut page = Page::new(style, known.clone());
-    match follow(args, recording, &known, &mut page) {
+    let mut printer = Printer::new(style, known.clone());
+    match follow(args, recording, &known, &mut printer) {
         Ok(()) => {
-            page.end_run();
-            page.output.done(exit::SUCCESS)
+            printer.end_run();
+            printer.output.done(exit::SUCCESS)
         }
-        Err(error) => unreadable(&path, &error),
+        Err(error) => report_unreadable(&path, &error),
     }
 }
 
@@ -94,17 +95,17 @@ fn newest(path: &Path) -> io::Result<PathBuf> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
-    let last = segments(path)?
+    let last = recordings(path)?
         .pop()
         .and_then(|mut last| last.segments.pop());
     last.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the folder has no recording yet"))
 }
 
 /// The exchanges recorded so far. An error is reported later, when the entry is read to be shown.
-fn known(recording: &Recording) -> Conversation {
-    let mut known = Conversation::default();
+fn known(recording: &Recording) -> Exchanges {
+    let mut known = Exchanges::default();
     for event in recording.events().map_while(Result::ok) {
-        known.see(&event);
+        known.add(&event);
     }
     known
 }
@@ -112,79 +113,79 @@ fn known(recording: &Recording) -> Conversation {
 fn follow(
     args: &Follow,
     recording: Recording,
-    known: &Conversation,
-    page: &mut Page,
+    known: &Exchanges,
+    printer: &mut Printer,
 ) -> io::Result<()> {
     let filter = args.selection.filter.as_ref();
-    let mut insight = Insight::wanted_by(filter);
+    let mut insight = Annotations::for_filter(filter);
     let mut tail = Tail::new(recording)?;
     // The last lines of those already recorded; `None` once they have been shown.
-    let mut before = Some(VecDeque::new());
+    let mut backlog = Some(VecDeque::new());
     let mut idle = 0;
-    while page.output.is_open() {
+    while printer.output.is_open() {
         let Some(entry) = tail.next()? else {
-            for entry in before.take().into_iter().flatten() {
-                show(page, entry);
+            for entry in backlog.take().into_iter().flatten() {
+                show(printer, entry);
             }
-            if tail.over {
+            if tail.ended {
                 return Ok(());
             }
             idle += 1;
-            if idle == PATIENCE {
-                page.end_run();
+            if idle == IDLE_POLLS {
+                printer.end_run();
             }
-            page.output.flush();
-            std::thread::sleep(PAUSE);
+            printer.output.flush();
+            std::thread::sleep(POLL_INTERVAL);
             continue;
         };
         idle = 0;
-        if let Found::Header(header) = &entry.found {
+        if let Parsed::Header(header) = &entry.parsed {
             insight.begin(header);
         }
-        if let Found::Event(event) = &entry.found
-            && !picks(filter, event, known, &mut insight)
+        if let Parsed::Event(event) = &entry.parsed
+            && !is_match(filter, event, known, &mut insight)
         {
-            page.pass_over(event);
+            printer.skip(event);
             continue;
         }
-        let Some(waiting) = &mut before else {
-            show(page, entry);
+        let Some(recent) = &mut backlog else {
+            show(printer, entry);
             continue;
         };
-        waiting.push_back(entry);
-        if waiting.len() > args.last
+        recent.push_back(entry);
+        if recent.len() > args.last
             && let Some(Entry {
-                found: Found::Event(event),
+                parsed: Parsed::Event(event),
                 ..
-            }) = waiting.pop_front()
+            }) = recent.pop_front()
         {
-            page.pass_over(&event);
+            printer.skip(&event);
         }
     }
     Ok(())
 }
 
 /// Whether an event matches, as far as is known now.
-fn picks(
+fn is_match(
     filter: Option<&Filter>,
-    event: &Event,
-    known: &Conversation,
-    insight: &mut Insight,
+    event: &RecordedEvent,
+    known: &Exchanges,
+    insight: &mut Annotations,
 ) -> bool {
     let Some(filter) = filter else {
         return true;
     };
-    insight.see(event);
-    let mut facts = insight.facts(event.n);
-    facts.took = facts.took.or_else(|| known.took(event.n));
+    insight.add(event);
+    let mut facts = insight.derived(event.n);
+    facts.duration = facts.duration.or_else(|| known.duration(event.n));
     filter.matches(event, facts)
 }
 
-fn show(page: &mut Page, entry: Entry) {
-    if let Some(fault) = page.entry(entry) {
-        page.end_run();
-        page.output.flush();
-        remark(&format!("acp-relay: {}", printable(fault.as_bytes())));
+fn show(printer: &mut Printer, entry: Entry) {
+    if let Some(fault) = printer.entry(entry) {
+        printer.end_run();
+        printer.output.flush();
+        note(&format!("acp-relay: {}", printable(fault.as_bytes())));
     }
 }
 
@@ -194,7 +195,7 @@ impl Tail {
         Ok(Self {
             reader: open(&first)?,
             segment: 0,
-            over: false,
+            ended: false,
             recording,
         })
     }
@@ -204,7 +205,7 @@ impl Tail {
         loop {
             let mut entry = self.reader.next();
             if entry.is_none()
-                && let Some(path) = self.later()?
+                && let Some(path) = self.next_segment()?
             {
                 // More lines may have been written before the next segment was created.
                 entry = self.reader.next();
@@ -216,18 +217,18 @@ impl Tail {
             }
             let entry = entry.transpose()?;
             if let Some(Entry {
-                found: Found::Event(event),
+                parsed: Parsed::Event(event),
                 ..
             }) = &entry
             {
-                self.over = matches!(event.what, What::End { rotated: false, .. });
+                self.ended = matches!(event.kind, EventKind::End { rotated: false, .. });
             }
             return Ok(entry);
         }
     }
 
     /// The next segment, if it exists: then the current one no longer grows.
-    fn later(&mut self) -> io::Result<Option<PathBuf>> {
+    fn next_segment(&mut self) -> io::Result<Option<PathBuf>> {
         let Some(path) = self.recording.segments.first() else {
             return Ok(None);
         };

@@ -8,15 +8,15 @@ use clap::Args;
 use regex_lite::{Regex, RegexBuilder};
 use serde_json::{Value, json};
 
+use super::chunk_search::ChunkSearch;
 use super::paint::Paint;
-use super::round::Round;
-use super::runs::Runs;
+use super::recordings::Recordings;
 use super::select::Selection;
-use super::units::{excerpt, place};
+use super::units::{excerpt, timestamp};
 use crate::cli::console::Output;
-use crate::cli::several::Sources;
-use crate::cli::{cli, exit};
-use crate::recording::{Body, Event, What, parted_json};
+use crate::cli::inputs::Inputs;
+use crate::cli::{command_line, exit};
+use crate::recording::{EventKind, Payload, RecordedEvent, show_halves_json};
 
 /// The arguments of `inspect grep`.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub(super) struct Grep {
     #[arg(short, long)]
     ignore_case: bool,
     #[command(flatten)]
-    sources: Sources,
+    sources: Inputs,
     /// One JSON object a line: file, n, t (seconds), pointer, text; of a match that spans several
     /// chunks also chunks, their number
     #[arg(long)]
@@ -52,25 +52,25 @@ pub(super) fn run(args: &Grep) -> ExitCode {
         .build();
     let pattern = match pattern {
         Ok(pattern) => pattern,
-        Err(error) => return cli::fail(exit::USAGE, &format!("the pattern: {error}")),
+        Err(error) => return command_line::fail(exit::USAGE, &format!("the pattern: {error}")),
     };
     let (files, filter) = match args.sources.read() {
         Ok(read) => read,
         Err(code) => return code,
     };
     let mut output = Output::new();
-    let mut code = exit::DEVIATES;
+    let mut code = exit::VIOLATIONS;
     let paint = Paint::of(&output);
-    let mut round = Round::of(files, filter);
-    while let Some(selection) = round.next(&mut output) {
+    let mut recordings = Recordings::of(files, filter);
+    while let Some(selection) = recordings.next(&mut output) {
         let mut hits = 0_u64;
         let name = selection.file.display().to_string();
         let done = find(&selection, &pattern, &mut |hit| {
             if args.json {
-                output.line(parted_json(&hit.json(&name).to_string()).as_bytes());
+                output.line(show_halves_json(&hit.json(&name).to_string()).as_bytes());
             } else {
                 if hits == 0 {
-                    round.head(&selection, paint, &mut output);
+                    recordings.head(&selection, paint, &mut output);
                 }
                 output.line(hit.line(paint).as_bytes());
             }
@@ -80,27 +80,27 @@ pub(super) fn run(args: &Grep) -> ExitCode {
             code = exit::SUCCESS;
         }
         if let Err(code) = done {
-            round.fail(code);
+            recordings.fail(code);
         }
     }
-    round.done(output, code)
+    recordings.done(output, code)
 }
 
 /// Reports all matches in a recording.
 fn find(
     selection: &Selection,
     pattern: &Regex,
-    mut tell: &mut dyn FnMut(&Hit<'_>),
+    mut report: &mut dyn FnMut(&Hit<'_>),
 ) -> Result<(), ExitCode> {
     let chosen = selection.open(None)?;
-    let mut runs = Runs::default();
+    let mut chunks = ChunkSearch::default();
     let done = chosen.each(
         |_| {},
         |event| {
-            runs.see(event, pattern, &mut tell);
+            chunks.see(event, pattern, &mut report);
             search(event, &mut |pointer, text| {
                 if pattern.is_match(text) {
-                    tell(&Hit {
+                    report(&Hit {
                         n: event.n,
                         t: event.t,
                         pointer,
@@ -111,7 +111,7 @@ fn find(
             });
         },
     );
-    runs.end(pattern, &mut tell);
+    chunks.end(pattern, &mut report);
     done
 }
 
@@ -131,7 +131,7 @@ impl Hit<'_> {
     }
 
     fn line(&self, paint: Paint) -> String {
-        let (n, at) = (self.n, place(self.t));
+        let (n, at) = (self.n, timestamp(self.t));
         let pointer = excerpt(self.pointer.as_bytes());
         let chunks = match self.chunks {
             1 => String::new(),
@@ -144,33 +144,37 @@ impl Hit<'_> {
 }
 
 /// Passes all texts of an event to `see`.
-fn search(event: &Event, see: &mut impl FnMut(&str, &str)) {
-    match &event.what {
-        What::Message(message) => match (&message.body, message.body.json()) {
-            (Body::Json(_) | Body::Text(_), Some(tree)) => walk(&tree, &mut String::new(), see),
-            (body, _) => loose(body, see),
+fn search(event: &RecordedEvent, visit: &mut impl FnMut(&str, &str)) {
+    match &event.kind {
+        EventKind::Message(message) => match (&message.body, message.body.json()) {
+            (Payload::Json(_) | Payload::Text(_), Some(tree)) => {
+                walk(&tree, &mut String::new(), visit)
+            }
+            (body, _) => visit_body(body, visit),
         },
-        What::Stderr(body) => loose(body, see),
-        What::Note { text, .. } | What::Mark(text) => see("", text),
-        What::Process { what, .. } | What::Link { what, .. } => see("", what),
+        EventKind::Stderr(body) => visit_body(body, visit),
+        EventKind::Note { text, .. } | EventKind::Mark(text) => visit("", text),
+        EventKind::Process { detail: what, .. } | EventKind::Link { detail: what, .. } => {
+            visit("", what)
+        }
         _ => {}
     }
 }
 
-fn loose(body: &Body, see: &mut impl FnMut(&str, &str)) {
+fn visit_body(body: &Payload, visit: &mut impl FnMut(&str, &str)) {
     if let Some(bytes) = body.bytes() {
-        see("", &String::from_utf8_lossy(bytes));
+        visit("", &String::from_utf8_lossy(bytes));
     }
 }
 
-fn walk(tree: &Value, path: &mut String, see: &mut impl FnMut(&str, &str)) {
+fn walk(tree: &Value, path: &mut String, visit: &mut impl FnMut(&str, &str)) {
     let length = path.len();
     match tree {
-        Value::String(text) => see(path, text),
+        Value::String(text) => visit(path, text),
         Value::Array(items) => {
             for (at, item) in items.iter().enumerate() {
                 path.push_str(&format!("/{at}"));
-                walk(item, path, see);
+                walk(item, path, visit);
                 path.truncate(length);
             }
         }
@@ -178,11 +182,11 @@ fn walk(tree: &Value, path: &mut String, see: &mut impl FnMut(&str, &str)) {
             for (name, member) in members {
                 path.push('/');
                 path.push_str(&name.replace('~', "~0").replace('/', "~1"));
-                walk(member, path, see);
+                walk(member, path, visit);
                 path.truncate(length);
             }
         }
-        Value::Number(number) => see(path, &number.to_string()),
+        Value::Number(number) => visit(path, &number.to_string()),
         Value::Null | Value::Bool(_) => {}
     }
 }

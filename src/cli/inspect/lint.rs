@@ -12,17 +12,17 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::paint::{Paint, Tone};
-use super::round::Round;
-use super::select::{At, Selection, passed_over};
-use super::units::{excerpt, place};
-use crate::cli::console::{Output, remark};
+use super::recordings::Recordings;
+use super::select::{Selection, Viewpoint, report_damaged};
+use super::units::{excerpt, timestamp};
+use crate::cli::console::{Output, note};
+use crate::cli::inputs::split_filter;
 use crate::cli::junit::{self, Case, Suite, Verdict};
-use crate::cli::several::sort_out;
-use crate::cli::{cli, exit};
+use crate::cli::{command_line, exit};
 use crate::jsonrpc::Side;
-use crate::recording::filter::{Facts, Filter};
-use crate::recording::lint::{Finding, Linter, RULES, Rule, Weight};
-use crate::recording::{Event, Found, Scene, What};
+use crate::recording::filter::{DerivedFields, Filter};
+use crate::recording::lint::{Finding, LintRule, Linter, RULES, Severity};
+use crate::recording::{EventKind, Parsed, RecordedEvent, ViewFilter};
 
 /// The arguments of `inspect lint`.
 #[derive(Debug, Args)]
@@ -39,10 +39,10 @@ pub(super) struct Lint {
     list: bool,
     /// Which messages to check
     #[arg(long, value_enum, default_value_t)]
-    at: At,
+    at: Viewpoint,
     /// The lowest weight that makes the exit code 1
     #[arg(long, value_enum, value_name = "WEIGHT", default_value = "error")]
-    fail_on: Least,
+    fail_on: MinWeight,
     /// Also write the outcome as JUnit XML: a suite for each file, in it a case for each rule
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
@@ -54,7 +54,7 @@ pub(super) struct Lint {
 
 /// The lowest weight that counts.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Least {
+enum MinWeight {
     /// Worth knowing
     Hint,
     /// Some peers will fail on it
@@ -70,26 +70,26 @@ pub(super) fn run(args: &Lint) -> ExitCode {
         list(args.json, &mut output);
         return output.done(exit::SUCCESS);
     }
-    let (files, filter) = match sort_out(&args.words, args.filter.as_ref()) {
+    let (files, filter) = match split_filter(&args.words, args.filter.as_ref()) {
         Ok(read) => read,
         Err(code) => return code,
     };
-    let mut round = Round::of(files, filter);
+    let mut recordings = Recordings::of(files, filter);
     let mut code = exit::SUCCESS;
     let mut suites = Vec::new();
-    while let Some(selection) = round.next(&mut output) {
+    while let Some(selection) = recordings.next(&mut output) {
         let name = selection.file.display().to_string();
         let begun = Instant::now();
         let findings = match find(args.at, &selection) {
             Ok(findings) => findings,
             Err(code) => {
                 suites.push(Suite::broken(name, "it could not be read".to_owned()));
-                round.fail(code);
+                recordings.fail(code);
                 continue;
             }
         };
         if findings.iter().any(|finding| args.counts(finding)) {
-            code = exit::DEVIATES;
+            code = exit::VIOLATIONS;
         }
         if args.json {
             for finding in &findings {
@@ -97,8 +97,8 @@ pub(super) fn run(args: &Lint) -> ExitCode {
             }
         } else {
             let paint = Paint::of(&output);
-            round.head(&selection, paint, &mut output);
-            tell(&findings, paint, &mut output);
+            recordings.head(&selection, paint, &mut output);
+            print_findings(&findings, paint, &mut output);
         }
         suites.push(Suite {
             name,
@@ -114,19 +114,19 @@ pub(super) fn run(args: &Lint) -> ExitCode {
     {
         return code;
     }
-    round.done(output, code)
+    recordings.done(output, code)
 }
 
 /// Prints findings and their totals.
-fn tell(findings: &[Finding], paint: Paint, output: &mut Output) {
+fn print_findings(findings: &[Finding], paint: Paint, output: &mut Output) {
     let mut counts: BTreeMap<_, u64> = BTreeMap::new();
     for finding in findings {
-        *counts.entry(finding.rule.weight).or_default() += 1;
+        *counts.entry(finding.rule.severity).or_default() += 1;
         output.line(as_text(finding, paint).as_bytes());
     }
     let count = |weight| counts.get(&weight).copied().unwrap_or(0);
-    let (errors, warnings) = (count(Weight::Error), count(Weight::Warning));
-    let hints = count(Weight::Hint);
+    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+    let hints = count(Severity::Hint);
     let line = format!("{errors} errors, {warnings} warnings, {hints} hints");
     output.line(paint.tone(Tone::Strong, &line).as_bytes());
 }
@@ -134,15 +134,15 @@ fn tell(findings: &[Finding], paint: Paint, output: &mut Output) {
 impl Lint {
     /// Whether a finding makes the exit code 1.
     fn counts(&self, finding: &Finding) -> bool {
-        finding.rule.weight >= self.fail_on.weight()
+        finding.rule.severity >= self.fail_on.weight()
     }
 
     /// The findings of one rule, as a test case.
-    fn case(&self, rule: &Rule, findings: &[Finding]) -> Case {
+    fn case(&self, rule: &LintRule, findings: &[Finding]) -> Case {
         let own = findings.iter().filter(|finding| finding.rule == rule);
         let lines: Vec<String> = own
             .filter(|finding| self.counts(finding))
-            .map(|finding| spoken(finding).trim().to_owned())
+            .map(|finding| finding_line(finding).trim().to_owned())
             .collect();
         Case {
             name: rule.id.to_owned(),
@@ -155,12 +155,12 @@ impl Lint {
     }
 }
 
-impl Least {
-    const fn weight(self) -> Weight {
+impl MinWeight {
+    const fn weight(self) -> Severity {
         match self {
-            Self::Hint => Weight::Hint,
-            Self::Warning => Weight::Warning,
-            Self::Error => Weight::Error,
+            Self::Hint => Severity::Hint,
+            Self::Warning => Severity::Warning,
+            Self::Error => Severity::Error,
         }
     }
 }
@@ -169,17 +169,18 @@ fn list(json: bool, output: &mut Output) {
     let paint = Paint::of(output);
     for rule in RULES {
         let line = if json {
-            json!({"id": rule.id, "weight": rule.weight.name(), "says": rule.says}).to_string()
+            json!({"id": rule.id, "weight": rule.severity.name(), "says": rule.description})
+                .to_string()
         } else {
-            let weight = paint.tone(tone(rule.weight), &format!("{:<8}", rule.weight.name()));
-            format!("{weight}{:<25}{}", rule.id, rule.says)
+            let weight = paint.tone(tone(rule.severity), &format!("{:<8}", rule.severity.name()));
+            format!("{weight}{:<25}{}", rule.id, rule.description)
         };
         output.line(line.as_bytes());
     }
 }
 
 /// The findings that the filter selects.
-fn find(at: At, selection: &Selection) -> Result<Vec<Finding>, ExitCode> {
+fn find(at: Viewpoint, selection: &Selection) -> Result<Vec<Finding>, ExitCode> {
     // The filter is applied to each finding separately.
     let all = Selection {
         file: selection.file.clone(),
@@ -187,73 +188,73 @@ fn find(at: At, selection: &Selection) -> Result<Vec<Finding>, ExitCode> {
     };
     let chosen = all.open(None)?;
     let unreadable = |error: std::io::Error| {
-        cli::fail(
+        command_line::fail(
             exit::NO_INPUT,
             &format!("{}: {error}", selection.file.display()),
         )
     };
-    let mut scene = Scene::of(at.view());
-    let mut heard = [false; 2];
+    let mut scene = ViewFilter::new_empty(at.view());
+    let mut received = [false; 2];
     for entry in chosen.entries() {
-        if let Found::Event(event) = &entry.map_err(unreadable)?.1.found {
-            scene.see(event);
-            if let What::Message(message) = &event.what {
-                heard[message.hop as usize] |= message.is_heard();
+        if let Parsed::Event(event) = &entry.map_err(unreadable)?.1.parsed {
+            scene.add(event);
+            if let EventKind::Message(message) = &event.kind {
+                received[message.edge as usize] |= message.is_received();
             }
         }
     }
-    if heard[0] != heard[1] {
-        let (side, other) = match heard {
+    if received[0] != received[1] {
+        let (side, other) = match received {
             [true, _] => (Side::Client, Side::Agent),
             _ => (Side::Agent, Side::Client),
         };
-        remark(&format!(
+        note(&format!(
             "acp-relay: {}: it has only messages of the {side}; findings that need messages of the \
              {other} are missing",
             selection.file.display()
         ));
     }
-    let mut linter = Linter::at(scene.clone());
+    let mut linter = Linter::with_filter(scene.clone());
     let mut order = scene.in_order();
     let mut damaged = 0;
     for entry in chosen.entries() {
-        match entry.map_err(unreadable)?.1.found {
-            Found::Event(event) => order.take(*event, |event| {
-                linter.see(event);
+        match entry.map_err(unreadable)?.1.parsed {
+            Parsed::Event(event) => order.push(*event, |event| {
+                linter.add(event);
             }),
-            Found::Header(header) => linter.begin(&header),
-            Found::Broken(_) => {
+            Parsed::Header(header) => linter.begin(&header),
+            Parsed::Invalid(_) => {
                 damaged += 1;
-                linter.miss();
+                linter.skip_line();
             }
         }
     }
-    passed_over(damaged);
+    report_damaged(damaged);
     order.end(|event| {
-        linter.see(event);
+        linter.add(event);
     });
     let mut findings = linter.end();
     let Some(filter) = &selection.filter else {
         return Ok(findings);
     };
-    let mut wanted = Vec::new();
+    let mut selected = Vec::new();
     let mut rest = findings.drain(..).peekable();
     for entry in chosen.entries() {
-        let Found::Event(event) = entry.map_err(unreadable)?.1.found else {
+        let Parsed::Event(event) = entry.map_err(unreadable)?.1.parsed else {
             continue;
         };
         while let Some(finding) = rest.next_if(|finding| finding.n <= event.n) {
-            if is_wanted(filter, &event, &finding) {
-                wanted.push(finding);
+            if is_selected(filter, &event, &finding) {
+                selected.push(finding);
             }
         }
     }
-    Ok(wanted)
+    Ok(selected)
 }
 
-fn is_wanted(filter: &Filter, event: &Event, finding: &Finding) -> bool {
-    let facts = Facts {
-        took: None,
+fn is_selected(filter: &Filter, event: &RecordedEvent, finding: &Finding) -> bool {
+    let facts = DerivedFields {
+        duration: None,
         lint: &[finding.rule.id],
     };
     filter.matches(event, facts)
@@ -265,7 +266,7 @@ fn as_json(file: &str, finding: &Finding) -> String {
         "n": finding.n,
         "t": finding.t as f64 / 1e6,
         "id": finding.rule.id,
-        "weight": finding.rule.weight.name(),
+        "weight": finding.rule.severity.name(),
         "side": finding.side.map(Side::name),
         "method": finding.method,
         "what": finding.what,
@@ -274,17 +275,17 @@ fn as_json(file: &str, finding: &Finding) -> String {
 }
 
 fn as_text(finding: &Finding, paint: Paint) -> String {
-    let tone = tone(finding.rule.weight);
-    paint.line(19, Some(tone), &spoken(finding))
+    let tone = tone(finding.rule.severity);
+    paint.line(19, Some(tone), &finding_line(finding))
 }
 
 /// A finding in one line.
-fn spoken(finding: &Finding) -> String {
+fn finding_line(finding: &Finding) -> String {
     let mut text = format!(
         "{:>6} {:>12}  {:<7} {} {}",
         finding.n,
-        place(finding.t),
-        finding.rule.weight.name(),
+        timestamp(finding.t),
+        finding.rule.severity.name(),
         finding.rule.id,
         finding.side.map_or("", Side::name),
     );
@@ -298,10 +299,10 @@ fn spoken(finding: &Finding) -> String {
     text
 }
 
-const fn tone(weight: Weight) -> Tone {
+const fn tone(weight: Severity) -> Tone {
     match weight {
-        Weight::Error => Tone::Bad,
-        Weight::Warning => Tone::Odd,
-        Weight::Hint => Tone::Faint,
+        Severity::Error => Tone::Bad,
+        Severity::Warning => Tone::Odd,
+        Severity::Hint => Tone::Faint,
     }
 }

@@ -8,14 +8,14 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::command::{recording, unreadable};
+use super::command::{recording, report_unreadable};
 use super::paint::{Paint, Tone};
-use super::units::{size, took};
+use super::units::{duration, size};
 use crate::cli::console::Output;
 use crate::cli::exit;
 use crate::jsonrpc::printable;
-use crate::recording::calendar;
-use crate::recording::{Entry, Found, Header, MessageKind, Recording, What, segments};
+use crate::recording::rfc3339;
+use crate::recording::{Entry, EventKind, Header, MessageKind, Parsed, Recording, recordings};
 
 /// The arguments of `inspect ls`.
 #[derive(Debug, Args)]
@@ -34,7 +34,7 @@ const HEADING: &str = "recording                    lasted turns errors  events 
 
 /// The summary of a recording.
 #[derive(Default)]
-struct Glance {
+struct Summary {
     header: Header,
     events: u64,
     lasted: u64,
@@ -52,7 +52,7 @@ pub(super) fn run(args: &List) -> ExitCode {
         let here = if place.is_file() {
             recording(place).map(|recording| vec![recording])
         } else {
-            segments(place).map_err(|error| unreadable(place, &error))
+            recordings(place).map_err(|error| report_unreadable(place, &error))
         };
         match here {
             Ok(here) => found.extend(here),
@@ -70,13 +70,13 @@ pub(super) fn run(args: &List) -> ExitCode {
         output.line(paint.tone(Tone::Strong, HEADING).as_bytes());
     }
     for recording in &found {
-        let glance = glance(recording);
+        let summary = summarize(recording);
         let bytes = |path: &PathBuf| fs::metadata(path).map_or(0, |data| data.len());
         let bytes: u64 = recording.segments.iter().map(bytes).sum();
         if args.json {
-            output.line(glance.json(recording, bytes).to_string().as_bytes());
+            output.line(summary.json(recording, bytes).to_string().as_bytes());
         } else {
-            let line = glance.line(recording, bytes);
+            let line = summary.line(recording, bytes);
             output.line(paint.line(0, None, &line).as_bytes());
         }
         if !output.is_open() {
@@ -87,44 +87,44 @@ pub(super) fn run(args: &List) -> ExitCode {
     failed.unwrap_or(done)
 }
 
-fn glance(recording: &Recording) -> Glance {
-    let mut glance = Glance::default();
+fn summarize(recording: &Recording) -> Summary {
+    let mut summary = Summary::default();
     let mut first = true;
     for entry in recording.entries() {
-        let Ok((_, Entry { found, .. })) = entry else {
-            glance.damaged += 1;
+        let Ok((_, Entry { parsed: found, .. })) = entry else {
+            summary.damaged += 1;
             continue;
         };
         match found {
-            Found::Header(header) if first => glance.header = *header,
-            Found::Header(_) => {}
-            Found::Broken(_) => glance.damaged += 1,
-            Found::Event(event) => {
-                glance.events += 1;
-                glance.lasted = event.t;
-                glance.ended = matches!(event.what, What::End { rotated: false, .. });
-                if let What::Message(message) = event.what
-                    && message.is_heard()
+            Parsed::Header(header) if first => summary.header = *header,
+            Parsed::Header(_) => {}
+            Parsed::Invalid(_) => summary.damaged += 1,
+            Parsed::Event(event) => {
+                summary.events += 1;
+                summary.lasted = event.t;
+                summary.ended = matches!(event.kind, EventKind::End { rotated: false, .. });
+                if let EventKind::Message(message) = event.kind
+                    && message.is_received()
                 {
-                    let asked = message.kind == Some(MessageKind::Request)
+                    let is_prompt = message.kind == Some(MessageKind::Request)
                         && message.method.as_deref() == Some("session/prompt");
-                    glance.turns += u64::from(asked);
-                    glance.errors += u64::from(message.kind == Some(MessageKind::Error));
+                    summary.turns += u64::from(is_prompt);
+                    summary.errors += u64::from(message.kind == Some(MessageKind::Error));
                 }
             }
         }
         first = false;
     }
-    glance
+    summary
 }
 
-impl Glance {
+impl Summary {
     fn json(&self, recording: &Recording, bytes: u64) -> Value {
         json!({
             "name": recording.name,
             "segments": recording.segments,
             "id": self.header.id,
-            "began": calendar(self.header.began),
+            "began": rfc3339(self.header.began),
             "lasted": self.lasted as f64 / 1e6,
             "client": self.header.client.name,
             "agent": self.header.agent.name,
@@ -142,7 +142,7 @@ impl Glance {
         let mut line = format!(
             "{:<26}{:>9}{:>6}{:>7}{:>8}{:>11}  {}",
             printable(recording.name.as_bytes()),
-            took(self.lasted),
+            duration(self.lasted),
             self.turns,
             self.errors,
             self.events,

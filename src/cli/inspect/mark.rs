@@ -15,14 +15,14 @@ use clap::Args;
 use rustix::fs::FlockOperation;
 use serde_json::{Value, json};
 
-use super::command::{recording, unreadable};
+use super::command::{recording, report_unreadable};
 use crate::cli::console::print;
 use crate::cli::record::random;
-use crate::cli::{cli, exit};
-use crate::observe::recorder::wishes;
+use crate::cli::{command_line, exit};
+use crate::observe::recorder::marks_path;
 use crate::recording::redact::{Mode, Redactor};
 use crate::recording::write::{self, Stamp};
-use crate::recording::{Found, PACKED, Reader, What};
+use crate::recording::{EventKind, PACKED, Parsed, SegmentReader};
 
 /// The arguments of `inspect mark`.
 #[derive(Debug, Args)]
@@ -47,17 +47,17 @@ pub(super) fn run(args: &Mark) -> ExitCode {
     let last = last.unwrap_or_else(|| args.file.clone());
     if last.to_string_lossy().ends_with(PACKED) {
         let what = "the last segment is compressed, so nothing can be added to it";
-        return cli::fail(exit::DATA, &format!("{}: {what}", last.display()));
+        return command_line::fail(exit::DATA, &format!("{}: {what}", last.display()));
     }
     match mark(&last, &args.text) {
-        Ok(None) if args.json => said(&last, json!({"by": "writer"})),
-        Ok(Some(n)) if args.json => said(&last, json!({"by": "mark", "n": n})),
+        Ok(None) if args.json => print_result(&last, json!({"by": "writer"})),
+        Ok(Some(n)) if args.json => print_result(&last, json!({"by": "mark", "n": n})),
         Ok(_) => ExitCode::SUCCESS,
-        Err(error) => unreadable(&last, &error),
+        Err(error) => report_unreadable(&last, &error),
     }
 }
 
-fn said(file: &Path, mut what: Value) -> ExitCode {
+fn print_result(file: &Path, mut what: Value) -> ExitCode {
     what["file"] = file.to_string_lossy().into();
     print(&what.to_string(), exit::SUCCESS)
 }
@@ -72,51 +72,51 @@ fn mark(path: &Path, text: &str) -> io::Result<Option<u64>> {
     let lock = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
     if lock.is_err() {
         // The writer redacts too, but until then the text is in a file as given.
-        return wish(path, &clean(mode_in(&file)?, text)?).map(|()| None);
+        return queue_mark(path, &redact(read_mode(&file)?, text)?).map(|()| None);
     }
-    resume(file, text).map(Some)
+    append_mark(file, text).map(Some)
 }
 
 /// Queues a mark for the writer.
-fn wish(path: &Path, text: &str) -> io::Result<()> {
+fn queue_mark(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .append(true)
         .create(true)
         .mode(0o600)
-        .open(wishes(path))?;
+        .open(marks_path(path))?;
     file.write_all(format!("{}\n", text.replace(['\n', '\r'], " ")).as_bytes())
 }
 
 /// Appends a mark to a recording without a writer. If the recording was ended, ends it again.
-fn resume(mut file: File, text: &str) -> io::Result<u64> {
-    let mut reader = Reader::new(&file);
+fn append_mark(mut file: File, text: &str) -> io::Result<u64> {
+    let mut reader = SegmentReader::new(&file);
     let mut last = Stamp::default();
     let mut mode = Mode::default();
     let mut ended = None;
     for entry in reader.by_ref() {
-        match entry?.found {
-            Found::Event(event) => {
+        match entry?.parsed {
+            Parsed::Event(event) => {
                 last = Stamp {
                     n: event.n,
                     t: event.t,
                     w: event.w,
                 };
-                match event.what {
-                    What::End {
+                match event.kind {
+                    EventKind::End {
                         rotated: false,
-                        why,
+                        reason: why,
                         ..
                     } => ended = Some(why),
-                    What::Resume | What::Mark(_) => {}
+                    EventKind::Resume | EventKind::Mark(_) => {}
                     _ => ended = None,
                 }
             }
-            Found::Header(header) => {
+            Parsed::Header(header) => {
                 last.n = header.first.saturating_sub(1);
                 last.w = header.began;
-                mode = mode_of(&header.redaction.mode);
+                mode = mode_by_name(&header.redaction.mode);
             }
-            Found::Broken(_) => {}
+            Parsed::Invalid(_) => {}
         }
     }
     let mut out = Vec::new();
@@ -128,7 +128,7 @@ fn resume(mut file: File, text: &str) -> io::Result<u64> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     // The recording's monotonic clock is lost.
     last.w = since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0));
-    for what in [What::Resume, What::Mark(clean(mode, text)?)] {
+    for what in [EventKind::Resume, EventKind::Mark(redact(mode, text)?)] {
         last.n += 1;
         write::event(&mut out, last, &what);
     }
@@ -137,9 +137,9 @@ fn resume(mut file: File, text: &str) -> io::Result<u64> {
         let mut digest = blake3::Hasher::new();
         file.rewind()?;
         io::copy(&mut file, &mut digest)?;
-        let end = What::End {
+        let end = EventKind::End {
             rotated: false,
-            why,
+            reason: why,
             digest: digest.update(&out).finalize().to_hex().to_string(),
         };
         last.n += 1;
@@ -150,24 +150,24 @@ fn resume(mut file: File, text: &str) -> io::Result<u64> {
 }
 
 /// The redaction mode of a recording.
-fn mode_in(file: &File) -> io::Result<Mode> {
-    let first = Reader::new(file).next().transpose()?;
-    Ok(match first.map(|entry| entry.found) {
-        Some(Found::Header(header)) => mode_of(&header.redaction.mode),
+fn read_mode(file: &File) -> io::Result<Mode> {
+    let first = SegmentReader::new(file).next().transpose()?;
+    Ok(match first.map(|entry| entry.parsed) {
+        Some(Parsed::Header(header)) => mode_by_name(&header.redaction.mode),
         _ => Mode::default(),
     })
 }
 
 /// The mode with this name; for an unknown name, the default, which redacts secrets.
-fn mode_of(name: &str) -> Mode {
+fn mode_by_name(name: &str) -> Mode {
     let modes = [Mode::Full, Mode::Structure, Mode::Meta];
     let named = |mode: &Mode| mode.name() == name;
     modes.into_iter().find(named).unwrap_or_default()
 }
 
 /// Redacts the text by the recording's mode.
-fn clean(mode: Mode, text: &str) -> io::Result<String> {
+fn redact(mode: Mode, text: &str) -> io::Result<String> {
     let key = random().ok_or_else(|| io::Error::other("the system has no random numbers"))?;
     let redactor = Redactor::new(mode, Vec::new(), key);
-    Ok(redactor.remark(text).into_owned())
+    Ok(redactor.own_text(text).into_owned())
 }

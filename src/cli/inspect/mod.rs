@@ -3,23 +3,23 @@
 //! They rely on `crate::recording` for the format and the filter language.
 
 mod command;
-mod detail;
+mod summary;
 mod diff;
 mod export;
-mod figures;
-mod fold;
+mod stats_report;
+mod chunk_run;
 mod follow;
 mod grep;
 mod import;
 mod lint;
 mod list;
 mod mark;
-mod page;
+mod printer;
 mod paint;
 mod prune;
-mod retell;
-mod round;
-mod runs;
+mod retranslate;
+mod recordings;
+mod chunk_search;
 mod scrub;
 mod select;
 mod show;
@@ -27,4 +27,4 @@ mod stats;
 mod units;
 mod verify;
 
-pub(super) use command::{Inspect, misfitting, run};
+pub(super) use command::{Inspect, report_unusable, run};

@@ -5,12 +5,12 @@
 use crate::cli::console::Output;
 
 /// Minimum characters of a text that is shown at all.
-const LEAST: usize = 8;
+const MIN_TEXT: usize = 8;
 
 /// Colours text, or returns it unchanged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Paint {
-    on: bool,
+    enabled: bool,
     /// The width at which lines are cut.
     columns: Option<usize>,
 }
@@ -39,14 +39,14 @@ impl Paint {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let columns = output.columns();
         Self {
-            on: columns.is_some() && !is_set("NO_COLOR") && !dumb,
+            enabled: columns.is_some() && !is_set("NO_COLOR") && !dumb,
             columns,
         }
     }
 
     /// Colours a text.
     pub(super) fn tone(self, tone: Tone, text: &str) -> String {
-        if !self.on {
+        if !self.enabled {
             return text.to_owned();
         }
         let code = match tone {
@@ -77,7 +77,7 @@ impl Paint {
         if length(&text) <= room {
             return format!("{known}{text}{short}");
         }
-        if room < LEAST {
+        if room < MIN_TEXT {
             return format!("{known}{text}");
         }
         let cut: String = text.chars().take(room - 1).collect();

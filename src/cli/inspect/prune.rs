@@ -9,11 +9,11 @@ use std::time::{Duration, SystemTime};
 use clap::Args;
 use serde_json::json;
 
-use super::command::unreadable;
+use super::command::report_unreadable;
 use super::units::size;
 use crate::cli::console::Output;
-use crate::cli::{cli, exit, limits, record};
-use crate::observe::recorder::{Keep, prune};
+use crate::cli::{command_line, exit, limits, record};
+use crate::observe::recorder::{Retention, prune};
 
 /// The arguments of `inspect prune`.
 #[derive(Debug, Args)]
@@ -37,39 +37,44 @@ pub(super) struct Prune {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Prune) -> ExitCode {
-    let keep = Keep {
+    let keep = Retention {
         age: args.max_age,
         total: args.max_total,
     };
     let pruned = match prune(&args.folder, keep, SystemTime::now(), args.dry_run) {
         Ok(pruned) => pruned,
-        Err(error) => return unreadable(&args.folder, &error),
+        Err(error) => return report_unreadable(&args.folder, &error),
     };
     let mut output = Output::new();
     let mut bytes = 0;
-    for gone in &pruned.gone {
-        bytes += gone.bytes;
+    for deleted in &pruned.deleted {
+        bytes += deleted.bytes;
         let line = match args.json {
             true => {
-                json!({"name": gone.name, "bytes": gone.bytes, "why": gone.why.name()}).to_string()
+                json!({"name": deleted.name, "bytes": deleted.bytes, "why": deleted.reason.name()})
+                    .to_string()
             }
             false => format!(
                 "{}  {:>10}  {}",
-                gone.name,
-                size(gone.bytes),
-                gone.why.name()
+                deleted.name,
+                size(deleted.bytes),
+                deleted.reason.name()
             ),
         };
         output.line(line.as_bytes());
     }
     let last = match args.json {
-        true => json!({"left": pruned.left}).to_string(),
+        true => json!({"left": pruned.remaining}).to_string(),
         false => format!(
             "{} recordings ({}) {}; {} remain",
-            pruned.gone.len(),
+            pruned.deleted.len(),
             size(bytes),
-            if args.dry_run { "would be deleted" } else { "deleted" },
-            size(pruned.left),
+            if args.dry_run {
+                "would be deleted"
+            } else {
+                "deleted"
+            },
+            size(pruned.remaining),
         ),
     };
     output.line(last.as_bytes());
@@ -77,7 +82,7 @@ pub(super) fn run(args: &Prune) -> ExitCode {
     for (path, error) in &pruned.failed {
         output.flush();
         code = exit::SYSTEM;
-        cli::fail(code, &format!("{}: {error}", path.display()));
+        command_line::fail(code, &format!("{}: {error}", path.display()));
     }
     output.done(code)
 }

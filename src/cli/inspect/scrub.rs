@@ -12,17 +12,18 @@ use ring::rand::{SecureRandom, SystemRandom};
 use rustix::io::Errno;
 use serde_json::json;
 
-use super::command::{recording, unreadable};
+use super::command::{recording, report_unreadable};
 use crate::cli::console::{self, print};
-use crate::cli::record::{Redact, random};
-use crate::cli::several::each_once;
-use crate::cli::{cli, exit};
+use crate::cli::inputs::distinct;
+use crate::cli::record::{RecordRedact, random};
+use crate::cli::{command_line, exit};
 use crate::jsonrpc::{Limits, is_json};
 use crate::observe::recorder::create;
-use crate::recording::redact::{Flow, Mode, Pattern, Redactor};
+use crate::recording::redact::{Mode, PointerPattern, RedactState, Redactor};
 use crate::recording::write::{self, Stamp};
 use crate::recording::{
-    Body, Entry, Event, Found, Message, MessageKind, PLAIN, Recording, Redaction, What,
+    Entry, EventKind, Message, MessageKind, PLAIN, Parsed, Payload, RecordedEvent, Recording,
+    Redaction,
 };
 
 /// The arguments of `inspect scrub`.
@@ -34,21 +35,21 @@ pub(super) struct Scrub {
     files: Vec<PathBuf>,
     /// What is redacted
     #[arg(long, value_enum, default_value_t)]
-    redact: Redact,
+    redact: RecordRedact,
     /// Also redact this place in messages; `*` is any one step
     #[arg(long, value_name = "POINTER")]
-    redact_pointer: Vec<Pattern>,
+    redact_pointer: Vec<PointerPattern>,
     /// Report as JSON: file, events, redacted, mode, rules
     #[arg(long)]
     json: bool,
 }
 
 /// Redaction state per side and direction; first that of received messages.
-pub(super) type Flows = [[Flow; 2]; 2];
+pub(super) type Flows = [[RedactState; 2]; 2];
 
 /// The content of a copy.
 #[derive(Debug, Default)]
-struct Copied {
+struct CopyResult {
     events: u64,
     /// Messages with redacted parts, now or before.
     redacted: u64,
@@ -59,18 +60,15 @@ struct Copied {
 /// Runs the subcommand.
 pub(super) fn run(args: &Scrub) -> ExitCode {
     let Some((to, from)) = args.files.split_last() else {
-        return cli::fail(
+        return command_line::fail(
             exit::USAGE,
             &"scrub needs a recording and the path of its copy",
         );
     };
-    let from = each_once(from);
+    let from = distinct(from);
     if from.len() > 1 && !to.is_dir() {
-        let what = format!(
-            "{}: several copies need a folder",
-            to.display()
-        );
-        return cli::fail(exit::USAGE, &what);
+        let what = format!("{}: several copies need a folder", to.display());
+        return command_line::fail(exit::USAGE, &what);
     }
     let mut failed = None;
     for from in &from {
@@ -92,33 +90,33 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<(), ExitCode> {
     let mut key = [0; 32];
     SystemRandom::new()
         .fill(&mut key)
-        .map_err(|_| cli::fail(exit::SYSTEM, &"the system has no random numbers"))?;
+        .map_err(|_| command_line::fail(exit::SYSTEM, &"the system has no random numbers"))?;
     let redactor = Redactor::new(args.redact.mode(), args.redact_pointer.clone(), key);
     let refused = |error: io::Error| {
-        let what = format!("{}: {}", to.display(), console::why(&error));
-        cli::fail(exit::CANNOT_CREATE, &what)
+        let what = format!("{}: {}", to.display(), console::explain(&error));
+        command_line::fail(exit::CANNOT_CREATE, &what)
     };
     // A partial copy would look like a complete one.
-    let part = part(&to).map_err(refused)?;
+    let part = temp_path(&to).map_err(refused)?;
     let file = create(&part).map_err(refused)?;
-    let copied = scrub(&recording, &redactor, BufWriter::new(file));
-    let done = match copied {
-        Ok(copied) => put(&part, &to).map(|()| copied).map_err(refused),
-        Err(error) => Err(unreadable(from, &error)),
+    let result = scrub(&recording, &redactor, BufWriter::new(file));
+    let done = match result {
+        Ok(copied) => move_to(&part, &to).map(|()| copied).map_err(refused),
+        Err(error) => Err(report_unreadable(from, &error)),
     };
     if done.is_err() {
         let _ = fs::remove_file(&part);
     }
     match done {
         Ok(copied) if args.json => {
-            let said = json!({
+            let report = json!({
                 "file": to,
                 "events": copied.events,
                 "redacted": copied.redacted,
                 "mode": copied.redaction.mode,
                 "rules": copied.redaction.rules,
             });
-            let printed = print(&said.to_string(), exit::SUCCESS);
+            let printed = print(&report.to_string(), exit::SUCCESS);
             if printed == ExitCode::SUCCESS {
                 Ok(())
             } else {
@@ -131,8 +129,8 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<(), ExitCode> {
 }
 
 /// The temporary file of a copy, beside its final path, which must be free.
-fn part(to: &Path) -> io::Result<PathBuf> {
-    is_free(to)?;
+fn temp_path(to: &Path) -> io::Result<PathBuf> {
+    check_free(to)?;
     let random = random::<8>().ok_or_else(|| io::Error::other("no random numbers"))?;
     // The final name may already have the maximum length.
     let name = format!(".{}.part", data_encoding::HEXLOWER.encode(&random));
@@ -140,19 +138,19 @@ fn part(to: &Path) -> io::Result<PathBuf> {
 }
 
 /// Moves a complete copy to its final path; never replaces a file.
-fn put(part: &Path, to: &Path) -> io::Result<()> {
-    match fs::hard_link(part, to) {
-        Ok(()) => fs::remove_file(part),
+fn move_to(temp: &Path, to: &Path) -> io::Result<()> {
+    match fs::hard_link(temp, to) {
+        Ok(()) => fs::remove_file(temp),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
         // The file system may not support links.
         Err(_) => {
-            is_free(to)?;
-            fs::rename(part, to)
+            check_free(to)?;
+            fs::rename(temp, to)
         }
     }
 }
 
-fn is_free(to: &Path) -> io::Result<()> {
+fn check_free(to: &Path) -> io::Result<()> {
     match to.symlink_metadata() {
         Ok(_) => Err(Errno::EXIST.into()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -161,9 +159,9 @@ fn is_free(to: &Path) -> io::Result<()> {
 }
 
 /// The redaction of a copy: includes what was redacted before.
-fn told(before: &Redaction, redactor: &Redactor) -> Redaction {
+fn merged_redaction(before: &Redaction, redactor: &Redactor) -> Redaction {
     let now = redactor.describe();
-    match (redactor.mode(), Mode::of(&before.mode)) {
+    match (redactor.mode(), Mode::from_name(&before.mode)) {
         // Nothing more was redacted.
         (Mode::Full, _) if !before.mode.is_empty() => before.clone(),
         (mode, Some(was)) if mode >= was => now,
@@ -175,39 +173,44 @@ fn told(before: &Redaction, redactor: &Redactor) -> Redaction {
     }
 }
 
-fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::Result<Copied> {
-    let mut copied = Copied::default();
+fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::Result<CopyResult> {
+    let mut copied = CopyResult::default();
     let mut digest = blake3::Hasher::new();
     let mut first = true;
     let mut flows = Flows::default();
     for entry in recording.entries() {
-        let (_, Entry { at, found, .. }) = entry?;
+        let (
+            _,
+            Entry {
+                at, parsed: found, ..
+            },
+        ) = entry?;
         let mut line = Vec::new();
         match found {
-            Found::Header(mut header) if first => {
-                header.redaction = told(&header.redaction, redactor);
+            Parsed::Header(mut header) if first => {
+                header.redaction = merged_redaction(&header.redaction, redactor);
                 copied.redaction = header.redaction.clone();
                 for peer in [&mut header.client, &mut header.agent] {
-                    peer.name = redactor.remark(&peer.name).into_owned();
+                    peer.name = redactor.own_text(&peer.name).into_owned();
                 }
                 write::header(&mut line, &header);
             }
-            Found::Header(_) => {}
-            Found::Event(event) => {
+            Parsed::Header(_) => {}
+            Parsed::Event(event) => {
                 let stamp = Stamp {
                     n: event.n,
                     t: event.t,
                     w: event.w,
                 };
                 let ended = digest.finalize().to_hex().to_string();
-                let what = clean(*event, redactor, &mut flows, ended);
+                let what = redact_event(*event, redactor, &mut flows, ended);
                 write::event(&mut line, stamp, &what);
                 copied.events += 1;
                 let left_out = |message: &Message| !message.redacted.is_empty();
-                let is_redacted = matches!(&what, What::Message(message) if left_out(message));
+                let is_redacted = matches!(&what, EventKind::Message(message) if left_out(message));
                 copied.redacted += u64::from(is_redacted);
             }
-            Found::Broken(fault) => {
+            Parsed::Invalid(fault) => {
                 let what = format!("byte {at}: {fault}; a damaged line cannot be scrubbed");
                 return Err(io::Error::new(io::ErrorKind::InvalidData, what));
             }
@@ -220,50 +223,70 @@ fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::
     Ok(copied)
 }
 
-fn clean(event: Event, redactor: &Redactor, flows: &mut Flows, ended: String) -> What {
-    let say = |text: String| redactor.remark(&text).into_owned();
-    match event.what {
-        What::Message(message) => What::Message(Box::new(clean_message(*message, redactor, flows))),
-        What::Stderr(body) => What::Stderr(clean_text(body, redactor).0),
-        What::Process { event, what } => What::Process {
+fn redact_event(
+    event: RecordedEvent,
+    redactor: &Redactor,
+    flows: &mut Flows,
+    ended: String,
+) -> EventKind {
+    let redact = |text: String| redactor.own_text(&text).into_owned();
+    match event.kind {
+        EventKind::Message(message) => {
+            EventKind::Message(Box::new(redact_message(*message, redactor, flows)))
+        }
+        EventKind::Stderr(body) => EventKind::Stderr(redact_text(body, redactor).0),
+        EventKind::Process {
             event,
-            what: say(what),
+            detail: what,
+        } => EventKind::Process {
+            event,
+            detail: redact(what),
         },
-        What::Link { side, event, what } => What::Link {
+        EventKind::Link {
             side,
             event,
-            what: say(what),
+            detail: what,
+        } => EventKind::Link {
+            side,
+            event,
+            detail: redact(what),
         },
-        What::Note { name, text, of } => What::Note {
+        EventKind::Note {
             name,
-            text: say(text),
-            of,
+            text,
+            source: of,
+        } => EventKind::Note {
+            name,
+            text: redact(text),
+            source: of,
         },
-        What::Mark(text) => What::Mark(say(text)),
+        EventKind::Mark(text) => EventKind::Mark(redact(text)),
         // The copy has one segment.
-        What::End {
-            rotated: true, why, ..
-        } => What::Note {
+        EventKind::End {
+            rotated: true,
+            reason: why,
+            ..
+        } => EventKind::Note {
             name: "rotated".to_owned(),
             text: why,
-            of: None,
+            source: None,
         },
-        What::End { why, .. } => What::End {
+        EventKind::End { reason: why, .. } => EventKind::End {
             rotated: false,
-            why,
+            reason: why,
             digest: ended,
         },
         // Its content is unknown.
-        What::Other { kind, .. } => What::Note {
+        EventKind::Other { kind, .. } => EventKind::Note {
             name: "left_out".to_owned(),
             text: format!("an event of a kind that is not known here: {kind}"),
-            of: None,
+            source: None,
         },
         other => other,
     }
 }
 
-pub(super) fn clean_message(
+pub(super) fn redact_message(
     mut message: Message,
     redactor: &Redactor,
     flows: &mut Flows,
@@ -272,26 +295,26 @@ pub(super) fn clean_message(
     if matches!(message.kind, Some(MessageKind::Result | MessageKind::Error)) {
         let session = message.session.as_deref().map(str::as_bytes);
         for flow in flows.iter_mut().flatten() {
-            flow.streams.answer(method.as_bytes(), session);
+            flow.streams.answered(method.as_bytes(), session);
         }
     }
     if message.kind == Some(MessageKind::Request)
         && let Some(text) = message.body.bytes()
     {
         for flow in flows.iter_mut().flatten() {
-            flow.forms.ask(method.as_bytes(), text);
+            flow.forms.add_request(method.as_bytes(), text);
         }
     }
-    let flow = &mut flows[message.hop as usize][usize::from(message.hop == message.to)];
+    let flow = &mut flows[message.edge as usize][usize::from(message.edge == message.to)];
     let (body, places) = match &message.body {
-        Body::Absent(_) => (message.body.clone(), Vec::new()),
-        Body::Json(bytes) | Body::Text(bytes) if is_json(bytes, &Limits::default()) => {
-            match redactor.json_in(flow, bytes, message.kind, Some(method.as_bytes())) {
+        Payload::Omitted(_) => (message.body.clone(), Vec::new()),
+        Payload::Json(bytes) | Payload::Text(bytes) if is_json(bytes, &Limits::default()) => {
+            match redactor.json_streamed(flow, bytes, message.kind, Some(method.as_bytes())) {
                 Some(clean) => (text_body(clean.text), clean.places),
                 None => (message.body.clone(), Vec::new()),
             }
         }
-        body => clean_text(body.clone(), redactor),
+        body => redact_text(body.clone(), redactor),
     };
     if !places.is_empty() {
         // A patch repeats parts of the body.
@@ -304,10 +327,10 @@ pub(super) fn clean_message(
         .into_iter()
         .flatten()
     {
-        *text = redactor.remark(text).into_owned();
+        *text = redactor.own_text(text).into_owned();
     }
     if let Some(method) = &mut message.method {
-        *method = redactor.method(method).into_owned();
+        *method = redactor.method_name(method).into_owned();
     }
     for place in places {
         if !message.redacted.contains(&place) {
@@ -315,22 +338,22 @@ pub(super) fn clean_message(
         }
     }
     message.body = match redactor.mode() {
-        Mode::Meta => Body::Absent(body.len()),
+        Mode::Meta => Payload::Omitted(body.len()),
         _ => body,
     };
     message
 }
 
-fn clean_text(body: Body, redactor: &Redactor) -> (Body, Vec<String>) {
+fn redact_text(body: Payload, redactor: &Redactor) -> (Payload, Vec<String>) {
     let Some(bytes) = body.bytes() else {
         return (body, Vec::new());
     };
     match (redactor.mode(), redactor.text(bytes)) {
-        (Mode::Meta, _) => (Body::Absent(bytes.len() as u64), Vec::new()),
+        (Mode::Meta, _) => (Payload::Omitted(bytes.len() as u64), Vec::new()),
         (_, Some(clean)) => {
             let body = match String::from_utf8(clean) {
-                Ok(text) => Body::Text(text.into()),
-                Err(error) => Body::Bytes(error.into_bytes().into()),
+                Ok(text) => Payload::Text(text.into()),
+                Err(error) => Payload::Bytes(error.into_bytes().into()),
             };
             (body, vec![String::new()])
         }
@@ -338,10 +361,10 @@ fn clean_text(body: Body, redactor: &Redactor) -> (Body, Vec<String>) {
     }
 }
 
-fn text_body(text: Vec<u8>) -> Body {
+fn text_body(text: Vec<u8>) -> Payload {
     if write::fits_line(&text) {
-        Body::Json(text.into())
+        Payload::Json(text.into())
     } else {
-        Body::Text(text.into())
+        Payload::Text(text.into())
     }
 }

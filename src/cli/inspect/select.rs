@@ -5,11 +5,13 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use super::command::{recording, unreadable};
-use crate::cli::console::remark;
+use super::command::{recording, report_unreadable};
+use crate::cli::console::note;
 use crate::jsonrpc::Side;
 use crate::recording::filter::{FIELDS, Field, Filter};
-use crate::recording::{Entry, Event, Found, Header, Insight, Recording, Scene, View, What};
+use crate::recording::{
+    Annotations, Entry, EventKind, Header, Parsed, RecordedEvent, Recording, View, ViewFilter,
+};
 
 /// A recording and a filter of its events.
 #[derive(Debug, Args)]
@@ -24,10 +26,10 @@ pub(super) struct Selection {
 
 /// The point of view on a conversation.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(super) enum At {
+pub(super) enum Viewpoint {
     /// What the relay received from both sides, before translation
     #[default]
-    Heard,
+    Received,
     /// What the client sent and received
     Client,
     /// What the agent sent and received
@@ -36,11 +38,11 @@ pub(super) enum At {
 
 /// An open recording, with what must be known from all of it.
 #[derive(Debug)]
-pub(super) struct Chosen<'a> {
+pub(super) struct OpenSelection<'a> {
     selection: &'a Selection,
     recording: Recording,
-    view: Option<Scene>,
-    insight: Insight,
+    view: Option<ViewFilter>,
+    insight: Annotations,
 }
 
 /// One line for each field of the language, for `--help`.
@@ -52,10 +54,10 @@ pub(super) fn help() -> String {
     text.trim_end().to_owned()
 }
 
-impl At {
+impl Viewpoint {
     pub(super) const fn view(self) -> View {
         match self {
-            Self::Heard => View::Heard,
+            Self::Received => View::Received,
             Self::Client => View::At(Side::Client),
             Self::Agent => View::At(Side::Agent),
         }
@@ -65,45 +67,46 @@ impl At {
 impl Selection {
     /// Opens the recording; on failure, prints why and returns the exit code. With `at`, messages
     /// outside of the view are skipped.
-    pub(super) fn open(&self, at: Option<At>) -> Result<Chosen<'_>, ExitCode> {
-        let mut chosen = Chosen {
+    pub(super) fn open(&self, at: Option<Viewpoint>) -> Result<OpenSelection<'_>, ExitCode> {
+        let mut opened = OpenSelection {
             selection: self,
             recording: recording(&self.file)?,
             view: None,
-            insight: Insight::wanted_by(self.filter.as_ref()),
+            insight: Annotations::for_filter(self.filter.as_ref()),
         };
-        let asks = |field| self.filter.as_ref().is_some_and(|f| f.asks(field));
+        let uses = |field| self.filter.as_ref().is_some_and(|f| f.uses(field));
         // The view of received messages needs no state.
-        let at = at.map(At::view);
-        let looks_on = at.is_some_and(|at| at != View::Heard);
-        if looks_on || asks(Field::Lint) || asks(Field::Dur) {
-            chosen.learn(at)?;
+        let at = at.map(Viewpoint::view);
+        let needs_state = at.is_some_and(|at| at != View::Received);
+        if needs_state || uses(Field::Lint) || uses(Field::Dur) {
+            opened.scan(at)?;
         } else {
-            chosen.view = at.map(Scene::of);
+            opened.view = at.map(ViewFilter::new_empty);
         }
-        Ok(chosen)
+        Ok(opened)
     }
 }
 
-impl Chosen<'_> {
+impl OpenSelection<'_> {
     /// Reads the whole recording once, for what depends on other events.
-    fn learn(&mut self, view: Option<View>) -> Result<(), ExitCode> {
-        let mut scene = Scene::of(view.unwrap_or_default());
-        let mut over = false;
+    fn scan(&mut self, view: Option<View>) -> Result<(), ExitCode> {
+        let mut scene = ViewFilter::new_empty(view.unwrap_or_default());
+        let mut ended = false;
         for entry in self.recording.entries() {
-            let (_, entry) = entry.map_err(|error| unreadable(&self.selection.file, &error))?;
-            match entry.found {
-                Found::Event(event) => {
-                    over = matches!(event.what, What::End { rotated: false, .. });
-                    scene.see(&event);
-                    self.insight.see(&event);
+            let (_, entry) =
+                entry.map_err(|error| report_unreadable(&self.selection.file, &error))?;
+            match entry.parsed {
+                Parsed::Event(event) => {
+                    ended = matches!(event.kind, EventKind::End { rotated: false, .. });
+                    scene.add(&event);
+                    self.insight.add(&event);
                 }
-                Found::Header(header) => self.insight.begin(&header),
-                Found::Broken(_) => {}
+                Parsed::Header(header) => self.insight.begin(&header),
+                Parsed::Invalid(_) => {}
             }
         }
-        if !over {
-            scene.leave_open();
+        if !ended {
+            scene.set_open();
         }
         self.insight.end();
         self.view = view.map(|_| scene);
@@ -111,22 +114,22 @@ impl Chosen<'_> {
     }
 
     /// Whether the event is in the view and matches the filter.
-    pub(super) fn picks(&self, event: &Event) -> bool {
-        self.is_in_view(event) && self.passes(event)
+    pub(super) fn is_selected(&self, event: &RecordedEvent) -> bool {
+        self.is_in_view(event) && self.matches_filter(event)
     }
 
     /// Whether the event is in the view.
-    pub(super) fn is_in_view(&self, event: &Event) -> bool {
-        match (&self.view, &event.what) {
-            (Some(scene), What::Message(message)) => scene.shows(event.n, message),
+    pub(super) fn is_in_view(&self, event: &RecordedEvent) -> bool {
+        match (&self.view, &event.kind) {
+            (Some(scene), EventKind::Message(message)) => scene.shows(event.n, message),
             _ => true,
         }
     }
 
     /// Whether the event matches the filter.
-    pub(super) fn passes(&self, event: &Event) -> bool {
+    pub(super) fn matches_filter(&self, event: &RecordedEvent) -> bool {
         let filter = self.selection.filter.as_ref();
-        filter.is_none_or(|filter| filter.matches(event, self.insight.facts(event.n)))
+        filter.is_none_or(|filter| filter.matches(event, self.insight.derived(event.n)))
     }
 
     /// All lines, also those not selected.
@@ -138,9 +141,9 @@ impl Chosen<'_> {
     pub(super) fn each(
         &self,
         begin: impl FnMut(&Header),
-        mut see: impl FnMut(&Event),
+        mut see: impl FnMut(&RecordedEvent),
     ) -> Result<(), ExitCode> {
-        self.each_told(begin, |event, in_view| {
+        self.each_with_view(begin, |event, in_view| {
             if in_view {
                 see(event);
             }
@@ -148,44 +151,43 @@ impl Chosen<'_> {
     }
 
     /// Like [`Self::each`], but also visits events outside of the view, with a flag.
-    pub(super) fn each_told(
+    pub(super) fn each_with_view(
         &self,
         mut begin: impl FnMut(&Header),
-        mut see: impl FnMut(&Event, bool),
+        mut see: impl FnMut(&RecordedEvent, bool),
     ) -> Result<(), ExitCode> {
         let mut first = true;
         let mut damaged = 0_u64;
-        let everything = Scene::heard();
-        let mut order = self.view.as_ref().unwrap_or(&everything).in_order();
-        let mut show = |event: &Event| {
-            if self.passes(event) {
+        let received = ViewFilter::received();
+        let mut order = self.view.as_ref().unwrap_or(&received).in_order();
+        let mut show = |event: &RecordedEvent| {
+            if self.matches_filter(event) {
                 see(event, self.is_in_view(event));
             }
         };
         for entry in self.recording.entries() {
-            let (_, entry) = entry.map_err(|error| unreadable(&self.selection.file, &error))?;
-            match entry.found {
-                Found::Header(header) if first => begin(&header),
-                Found::Header(_) => {}
-                Found::Event(event) => order.take(*event, &mut show),
-                Found::Broken(_) => damaged += 1,
+            let (_, entry) =
+                entry.map_err(|error| report_unreadable(&self.selection.file, &error))?;
+            match entry.parsed {
+                Parsed::Header(header) if first => begin(&header),
+                Parsed::Header(_) => {}
+                Parsed::Event(event) => order.push(*event, &mut show),
+                Parsed::Invalid(_) => damaged += 1,
             }
             first = false;
         }
         order.end(&mut show);
-        passed_over(damaged);
+        report_damaged(damaged);
         Ok(())
     }
 }
 
 /// Reports that lines of a recording were damaged, if any.
-pub(super) fn passed_over(damaged: u64) {
+pub(super) fn report_damaged(damaged: u64) {
     let lines = match damaged {
         0 => return,
         1 => "1 damaged line was".to_owned(),
         more => format!("{more} damaged lines were"),
     };
-    remark(&format!(
-        "acp-relay: {lines} skipped: see `inspect verify`"
-    ));
+    note(&format!("acp-relay: {lines} skipped: see `inspect verify`"));
 }

@@ -4,13 +4,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::command::unreadable;
-use super::page::{Page, Style};
-use super::select::{Chosen, Selection};
-use crate::cli::console::remark;
+use super::command::report_unreadable;
+use super::printer::{Printer, Style};
+use super::select::{OpenSelection, Selection};
+use crate::cli::console::note;
 use crate::cli::exit;
 use crate::jsonrpc::printable;
-use crate::recording::{Conversation, Event, Found, Scene, What};
+use crate::recording::{EventKind, Exchanges, Parsed, RecordedEvent, ViewFilter};
 
 /// The arguments of `inspect show`.
 #[derive(Debug, Args)]
@@ -30,97 +30,99 @@ pub(super) struct Show {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Show) -> ExitCode {
-    let chosen = match args.selection.open(None) {
+    let opened = match args.selection.open(None) {
         Ok(chosen) => chosen,
         Err(code) => return code,
     };
-    let (known, scene) = match exchanges(&chosen) {
+    let (known, scene) = match exchanges(&opened) {
         Ok(known) => known,
-        Err(error) => return unreadable(&args.selection.file, &error),
+        Err(error) => return report_unreadable(&args.selection.file, &error),
     };
     let style = Style {
         all: args.all,
         bodies: args.bodies,
         json: args.json,
-        whole: true,
+        complete: true,
     };
-    let mut page = Page::new(style, known);
+    let mut printer = Printer::new(style, known);
     let mut code = exit::SUCCESS;
     let (mut has_ended, mut rotated) = (false, false);
-    let mut picked = args.selection.filter.is_none();
+    let mut any_selected = args.selection.filter.is_none();
     let mut order = scene.in_order();
-    for entry in chosen.entries() {
+    for entry in opened.entries() {
         if let Ok((_, entry)) = &entry
-            && let Found::Event(event) = &entry.found
+            && let Parsed::Event(event) = &entry.parsed
         {
-            has_ended = matches!(event.what, What::End { rotated: false, .. });
-            rotated = matches!(event.what, What::End { rotated: true, .. });
+            has_ended = matches!(event.kind, EventKind::End { rotated: false, .. });
+            rotated = matches!(event.kind, EventKind::End { rotated: true, .. });
         }
         let fault = match entry {
-            Ok((_, entry)) if !args.json && matches!(entry.found, Found::Event(_)) => {
-                if let Found::Event(event) = entry.found {
-                    order.take(*event, |event| picked |= show(&chosen, event, &mut page));
+            Ok((_, entry)) if !args.json && matches!(entry.parsed, Parsed::Event(_)) => {
+                if let Parsed::Event(event) = entry.parsed {
+                    order.push(*event, |event| {
+                        any_selected |= show(&opened, event, &mut printer)
+                    });
                 }
                 None
             }
-            Ok((_, entry)) => match &entry.found {
-                Found::Event(event) if !chosen.picks(event) => {
-                    page.pass_over(event);
+            Ok((_, entry)) => match &entry.parsed {
+                Parsed::Event(event) if !opened.is_selected(event) => {
+                    printer.skip(event);
                     None
                 }
-                Found::Event(_) => {
-                    picked = true;
-                    page.entry(entry)
+                Parsed::Event(_) => {
+                    any_selected = true;
+                    printer.entry(entry)
                 }
-                _ => page.entry(entry),
+                _ => printer.entry(entry),
             },
             Err(error) => Some(error.to_string()),
         };
         if let Some(fault) = fault {
-            code = exit::DEVIATES;
-            page.end_run();
-            page.output.flush();
-            remark(&format!("acp-relay: {}", printable(fault.as_bytes())));
+            code = exit::VIOLATIONS;
+            printer.end_run();
+            printer.output.flush();
+            note(&format!("acp-relay: {}", printable(fault.as_bytes())));
         }
-        if !page.output.is_open() {
+        if !printer.output.is_open() {
             break;
         }
     }
-    order.end(|event| picked |= show(&chosen, event, &mut page));
-    page.end_run();
-    if !picked && !args.json && page.output.is_open() {
-        page.output.flush();
-        remark("acp-relay: no event matches the filter");
+    order.end(|event| any_selected |= show(&opened, event, &mut printer));
+    printer.end_run();
+    if !any_selected && !args.json && printer.output.is_open() {
+        printer.output.flush();
+        note("acp-relay: no event matches the filter");
     }
-    if !has_ended && !args.json && page.output.is_open() {
-        page.output.flush();
-        remark(match rotated {
+    if !has_ended && !args.json && printer.output.is_open() {
+        printer.output.flush();
+        note(match rotated {
             true => "acp-relay: the recording continues in a file that does not exist (yet)",
             false => "acp-relay: the recording has no end: it is being written, or was cut off",
         });
     }
-    page.output.done(code)
+    printer.output.done(code)
 }
 
 /// Prints an event if it is selected. Returns whether it is.
-fn show(chosen: &Chosen<'_>, event: &Event, page: &mut Page) -> bool {
-    let picked = chosen.picks(event);
-    if picked {
-        page.event(event);
+fn show(opened: &OpenSelection<'_>, event: &RecordedEvent, printer: &mut Printer) -> bool {
+    let selected = opened.is_selected(event);
+    if selected {
+        printer.event(event);
     } else {
-        page.pass_over(event);
+        printer.skip(event);
     }
-    picked
+    selected
 }
 
 /// The exchanges, so that a request can be printed with its answer, and the order in which each
 /// side received its messages.
-fn exchanges(chosen: &Chosen<'_>) -> std::io::Result<(Conversation, Scene)> {
-    let (mut known, mut scene) = (Conversation::default(), Scene::both());
-    for entry in chosen.entries() {
-        if let Found::Event(event) = entry?.1.found {
-            known.see(&event);
-            scene.see(&event);
+fn exchanges(opened: &OpenSelection<'_>) -> std::io::Result<(Exchanges, ViewFilter)> {
+    let (mut known, mut scene) = (Exchanges::default(), ViewFilter::both());
+    for entry in opened.entries() {
+        if let Parsed::Event(event) = entry?.1.parsed {
+            known.add(&event);
+            scene.add(&event);
         }
     }
     Ok((known, scene))

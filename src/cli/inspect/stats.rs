@@ -6,24 +6,26 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::Value;
 
-use super::figures;
 use super::paint::Paint;
-use super::round::Round;
-use super::select::{At, Selection};
+use super::recordings::Recordings;
+use super::select::{Selection, Viewpoint};
+use super::stats_report;
 use crate::cli::console::Output;
 use crate::cli::exit;
-use crate::cli::several::Sources;
+use crate::cli::inputs::Inputs;
 use crate::jsonrpc::Side;
-use crate::recording::{Conversation, Event, Message, MessageKind, View, What, tree};
+use crate::recording::{
+    EventKind, Exchanges, Message, MessageKind, RecordedEvent, View, parse_json,
+};
 
 /// The arguments of `inspect stats`.
 #[derive(Debug, Args)]
 pub(super) struct Stats {
     #[command(flatten)]
-    sources: Sources,
+    sources: Inputs,
     /// Which messages to count
     #[arg(long, value_enum, default_value = "client")]
-    at: At,
+    at: Viewpoint,
     /// One JSON object a file: file, lasted, client, agent (frames, bytes), turns, first_update, permission (count,
     /// p50, p99, max; in seconds), stop_reasons, methods (a list: from, method, requests,
     /// notifications, errors, unanswered, took, bytes), updates, rules, notes, links, noise,
@@ -34,29 +36,29 @@ pub(super) struct Stats {
 
 /// Statistics of a conversation.
 #[derive(Debug, Default)]
-pub(super) struct Figures {
+pub(super) struct Statistics {
     /// By the calling side, and the method.
     pub(super) methods: BTreeMap<(&'static str, String), Method>,
     /// Kinds of `session/update`.
     pub(super) updates: BTreeMap<String, u64>,
     /// Stop reasons of turns.
-    pub(super) stops: BTreeMap<String, u64>,
-    pub(super) turns: Times,
-    pub(super) first_update: Times,
-    pub(super) permission: Times,
+    pub(super) stop_reasons: BTreeMap<String, u64>,
+    pub(super) turns: Durations,
+    pub(super) first_update: Durations,
+    pub(super) permission: Durations,
     /// Frames and bytes sent by the client and by the agent.
-    pub(super) said: [(u64, u64); 2],
+    pub(super) sent: [(u64, u64); 2],
     pub(super) noise: u64,
     pub(super) stderr: u64,
     pub(super) rules: BTreeMap<String, u64>,
     pub(super) notes: BTreeMap<String, u64>,
     pub(super) links: BTreeMap<String, u64>,
-    pub(super) missing: u64,
+    pub(super) missing_events: u64,
     pub(super) lasted: u64,
     view: View,
-    conversation: Conversation,
+    conversation: Exchanges,
     /// Open prompts without an update so far, by session: the times of their requests.
-    waiting: BTreeMap<String, u64>,
+    open_prompts: BTreeMap<String, u64>,
 }
 
 /// Statistics of a method.
@@ -66,14 +68,14 @@ pub(super) struct Method {
     pub(super) notifications: u64,
     pub(super) errors: u64,
     /// From the request to the answer.
-    pub(super) times: Times,
+    pub(super) times: Durations,
     /// Of requests, notifications and answers.
     pub(super) bytes: u64,
 }
 
 /// Durations in microseconds.
 #[derive(Debug, Default)]
-pub(super) struct Times(Vec<u64>);
+pub(super) struct Durations(Vec<u64>);
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Stats) -> ExitCode {
@@ -83,44 +85,44 @@ pub(super) fn run(args: &Stats) -> ExitCode {
     };
     let mut output = Output::new();
     let paint = Paint::of(&output);
-    let mut round = Round::of(files, filter);
-    while let Some(selection) = round.next(&mut output) {
-        let mut figures = match count(&selection, args.at) {
+    let mut recordings = Recordings::of(files, filter);
+    while let Some(selection) = recordings.next(&mut output) {
+        let mut stats = match count(&selection, args.at) {
             Ok(figures) => figures,
             Err(code) => {
-                round.fail(code);
+                recordings.fail(code);
                 continue;
             }
         };
         if args.json {
-            let mut value = figures::json(&mut figures);
+            let mut value = stats_report::json(&mut stats);
             value["file"] = selection.file.display().to_string().into();
             output.line(value.to_string().as_bytes());
         } else {
-            round.head(&selection, paint, &mut output);
-            output.bytes(figures::text(&mut figures, paint).as_bytes());
+            recordings.head(&selection, paint, &mut output);
+            output.bytes(stats_report::text(&mut stats, paint).as_bytes());
         }
     }
-    round.done(output, exit::SUCCESS)
+    recordings.done(output, exit::SUCCESS)
 }
 
-fn count(selection: &Selection, at: At) -> Result<Figures, ExitCode> {
+fn count(selection: &Selection, at: Viewpoint) -> Result<Statistics, ExitCode> {
     let chosen = selection.open(Some(at))?;
-    let mut figures = Figures {
+    let mut stats = Statistics {
         view: at.view(),
-        ..Figures::default()
+        ..Statistics::default()
     };
-    let see = |event: &Event, in_view| {
-        figures.look(event);
+    let see = |event: &RecordedEvent, in_view| {
+        stats.count_rules(event);
         if in_view {
-            figures.see(event);
+            stats.count(event);
         }
     };
-    chosen.each_told(|_| {}, see)?;
-    Ok(figures)
+    chosen.each_with_view(|_| {}, see)?;
+    Ok(stats)
 }
 
-impl Times {
+impl Durations {
     /// The nearest-rank percentile.
     pub(super) fn percentile(&mut self, percent: usize) -> Option<u64> {
         self.0.sort_unstable();
@@ -133,60 +135,62 @@ impl Times {
     }
 }
 
-impl Figures {
+impl Statistics {
     /// Counts what does not depend on the view: exchanges and applied rules. They may be recorded
     /// with messages that the relay sent, which are in no view of both sides.
-    fn look(&mut self, event: &Event) {
-        self.conversation.see(event);
-        match &event.what {
-            What::Message(message) => {
-                self.noise += u64::from(message.is_heard() && message.kind.is_none());
+    fn count_rules(&mut self, event: &RecordedEvent) {
+        self.conversation.add(event);
+        match &event.kind {
+            EventKind::Message(message) => {
+                self.noise += u64::from(message.is_received() && message.kind.is_none());
                 for rule in &message.rules {
                     *self.rules.entry(rule.clone()).or_default() += 1;
                 }
             }
             // A translation after which nothing of the message was left.
-            What::Note { name, text, .. } if name == "translated" => {
+            EventKind::Note { name, text, .. } if name == "translated" => {
                 *self.rules.entry(text.clone()).or_default() += 1;
             }
             _ => {}
         }
     }
 
-    fn see(&mut self, event: &Event) {
+    fn count(&mut self, event: &RecordedEvent) {
         self.lasted = self.lasted.max(event.t);
         let count = |map: &mut BTreeMap<String, u64>, name: &str| {
             *map.entry(name.to_owned()).or_default() += 1;
         };
-        match &event.what {
-            What::Message(message) => self.message(event, message),
-            What::Stderr(body) => self.stderr += body.len(),
-            What::Note { name, .. } => count(&mut self.notes, name),
-            What::Link { side, event, .. } => count(&mut self.links, &format!("{side} {event}")),
-            What::Process { event, .. } => count(&mut self.links, &format!("process {event}")),
-            What::Gap { events, .. } => self.missing += events,
+        match &event.kind {
+            EventKind::Message(message) => self.message(event, message),
+            EventKind::Stderr(body) => self.stderr += body.len(),
+            EventKind::Note { name, .. } => count(&mut self.notes, name),
+            EventKind::Link { side, event, .. } => {
+                count(&mut self.links, &format!("{side} {event}"))
+            }
+            EventKind::Process { event, .. } => count(&mut self.links, &format!("process {event}")),
+            EventKind::Gap { events, .. } => self.missing_events += events,
             _ => {}
         }
     }
 
-    fn message(&mut self, event: &Event, message: &Message) {
+    fn message(&mut self, event: &RecordedEvent, message: &Message) {
         let from = message.to.other();
-        let (frames, bytes) = &mut self.said[from as usize];
+        let (frames, bytes) = &mut self.sent[from as usize];
         *frames += 1;
         *bytes += message.body.len();
         // Of an answer that is recorded as received and as sent, one event is in the view. It
         // counts for the method of the request in that view.
         let is_answer = message.kind.is_some_and(MessageKind::is_answer);
-        let asked = self.conversation.exchange_in(self.view, event.n);
-        let asked = asked.filter(|_| is_answer);
-        let took = asked.map(|asked| event.t.saturating_sub(asked.asked));
-        let about = asked.map(|asked| (asked.method.clone(), asked.session.clone()));
-        let (of_asked, session) = about.unwrap_or_default();
+        let exchange = self.conversation.exchange_in(self.view, event.n);
+        let asked = exchange.filter(|_| is_answer);
+        let took = asked.map(|asked| event.t.saturating_sub(asked.requested_at));
+        let request = asked.map(|asked| (asked.method.clone(), asked.session.clone()));
+        let (asked_method, session) = request.unwrap_or_default();
         let Some(kind) = message.kind else {
             return;
         };
         let caller = if kind.is_answer() { message.to } else { from };
-        let name = Some(of_asked).filter(|name| !name.is_empty());
+        let name = Some(asked_method).filter(|name| !name.is_empty());
         let name = name.or_else(|| message.method.clone());
         let name = name.unwrap_or_else(|| "?".to_owned());
         let method = self
@@ -220,12 +224,12 @@ impl Figures {
         message: &Message,
     ) {
         if kind == MessageKind::Request {
-            self.waiting.insert(session, t);
+            self.open_prompts.insert(session, t);
             return;
         }
-        self.waiting.remove(&session);
+        self.open_prompts.remove(&session);
         self.turns.0.extend(took);
-        let body = message.body.bytes().and_then(|bytes| tree(bytes));
+        let body = message.body.bytes().and_then(|bytes| parse_json(bytes));
         let reason = match kind {
             MessageKind::Error => Some("error"),
             _ => body
@@ -233,19 +237,19 @@ impl Figures {
                 .and_then(|b| b.pointer("/result/stopReason")?.as_str()),
         };
         *self
-            .stops
+            .stop_reasons
             .entry(reason.unwrap_or("?").to_owned())
             .or_default() += 1;
     }
 
     fn update(&mut self, t: u64, session: &str, message: &Message) {
-        let body = message.body.bytes().and_then(|bytes| tree(bytes));
+        let body = message.body.bytes().and_then(|bytes| parse_json(bytes));
         let kind = body.as_ref();
         let kind = kind.and_then(|b| b.pointer("/params/update/sessionUpdate"));
         let kind = kind.and_then(Value::as_str).unwrap_or("?");
         *self.updates.entry(kind.to_owned()).or_default() += 1;
-        let speaks = kind.ends_with("_chunk") || kind.starts_with("tool_call") || kind == "plan";
-        if speaks && let Some(asked) = self.waiting.remove(session) {
+        let is_output = kind.ends_with("_chunk") || kind.starts_with("tool_call") || kind == "plan";
+        if is_output && let Some(asked) = self.open_prompts.remove(session) {
             self.first_update.0.push(t.saturating_sub(asked));
         }
     }

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use crate::jsonrpc::printable;
-use crate::recording::parted;
+use crate::recording::show_halves;
 
 /// Maximum characters of an excerpt.
-const SHOWN: usize = 120;
+const MAX_EXCERPT: usize = 120;
 
 /// Microseconds as a duration.
-pub(super) fn took(micros: u64) -> String {
+pub(super) fn duration(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros} µs"),
         1_000..1_000_000 => format!("{}.{} ms", micros / 1_000, micros / 100 % 10),
@@ -18,7 +18,7 @@ pub(super) fn took(micros: u64) -> String {
 }
 
 /// Microseconds as seconds with six decimals.
-pub(super) fn place(micros: u64) -> String {
+pub(super) fn timestamp(micros: u64) -> String {
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
@@ -37,10 +37,10 @@ pub(super) fn size(bytes: u64) -> String {
 
 /// The beginning of a text, escaped and in one line.
 pub(super) fn excerpt(text: &[u8]) -> String {
-    let cut = text.len().min(4 * SHOWN);
+    let cut = text.len().min(4 * MAX_EXCERPT);
     let whole = printable(&text[..cut]);
-    let whole = parted(&whole);
-    let mut shown: String = whole.chars().take(SHOWN).collect();
+    let whole = show_halves(&whole);
+    let mut shown: String = whole.chars().take(MAX_EXCERPT).collect();
     if cut < text.len() || shown.len() < whole.len() {
         // Writing to a string does not fail.
         let _ = write!(shown, "…");

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::json;
 
-use super::command::{misfitting, segments_of, unreadable};
-use super::retell::{Desk, Retold, retell};
+use super::command::{open_unchecked, report_unreadable, report_unusable};
+use super::retranslate::{CurrentTables, Retranslation, retranslate};
 use crate::cli::console::Output;
 use crate::cli::dialect::Tables;
 use crate::cli::exit;
-use crate::cli::several::each_once;
+use crate::cli::inputs::distinct;
 use crate::jsonrpc::printable;
-use crate::recording::{Misfit, verify};
+use crate::recording::{NotRecording, verify};
 
 /// The arguments of `inspect verify`.
 #[derive(Debug, Args)]
@@ -32,8 +32,8 @@ pub(super) struct Verify {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Verify) -> ExitCode {
-    let desk = match (args.tables.library(), args.tables.digest()) {
-        (Ok(library), Ok(digest)) => Desk {
+    let tables = match (args.tables.library(), args.tables.digest()) {
+        (Ok(library), Ok(digest)) => CurrentTables {
             library: Arc::new(library),
             digest,
         },
@@ -42,9 +42,9 @@ pub(super) fn run(args: &Verify) -> ExitCode {
     let mut output = Output::new();
     let mut code = exit::SUCCESS;
     let mut failed = None;
-    for path in &each_once(&args.files) {
+    for path in &distinct(&args.files) {
         output.flush();
-        let recording = match segments_of(path) {
+        let recording = match open_unchecked(path) {
             Ok(recording) => recording,
             Err(code) => {
                 failed.get_or_insert(code);
@@ -52,28 +52,30 @@ pub(super) fn run(args: &Verify) -> ExitCode {
             }
         };
         // Damage is a finding; a file that never was a recording is an error.
-        if let Err(misfit @ (Misfit::Foreign | Misfit::Newer(_))) = recording.check() {
-            let code = misfitting(path, &misfit);
+        if let Err(misfit @ (NotRecording::OtherFormat | NotRecording::Newer(_))) =
+            recording.check()
+        {
+            let code = report_unusable(path, &misfit);
             failed.get_or_insert(code);
             continue;
         }
         let mut report = verify(&recording);
         // Translations of a damaged recording cannot be checked.
-        let retold = match report.findings.is_empty() {
-            true => retell(&recording, &desk),
-            false => Ok(Retold::default()),
+        let translations = match report.findings.is_empty() {
+            true => retranslate(&recording, &tables),
+            false => Ok(Retranslation::default()),
         };
-        let retold = match retold {
+        let translations = match translations {
             Ok(retold) => retold,
             Err(error) => {
-                let code = unreadable(path, &error);
+                let code = report_unreadable(path, &error);
                 failed.get_or_insert(code);
                 continue;
             }
         };
-        report.findings.extend(retold.findings);
+        report.findings.extend(translations.findings);
         if !report.findings.is_empty() {
-            code = exit::DEVIATES;
+            code = exit::VIOLATIONS;
         }
         let file = |segment: usize| {
             let path = recording.segments.get(segment).unwrap_or(path);
@@ -85,7 +87,7 @@ pub(super) fn run(args: &Verify) -> ExitCode {
                     "file": file(finding.segment),
                     "at": finding.at,
                     "id": finding.id,
-                    "what": finding.what,
+                    "what": finding.text,
                 })
             });
             let value = json!({
@@ -93,7 +95,7 @@ pub(super) fn run(args: &Verify) -> ExitCode {
                 "segments": report.segments,
                 "events": report.events,
                 "ended": report.ended,
-                "translations": {"again": retold.compared, "why": retold.why},
+                "translations": {"again": translations.compared, "why": translations.why},
                 "findings": findings.collect::<Vec<_>>(),
             });
             output.line(value.to_string().as_bytes());
@@ -101,7 +103,7 @@ pub(super) fn run(args: &Verify) -> ExitCode {
         }
         for finding in &report.findings {
             let (file, at) = (file(finding.segment), finding.at);
-            let line = format!("{file}: byte {at}: {}: {}", finding.id, finding.what);
+            let line = format!("{file}: byte {at}: {}: {}", finding.id, finding.text);
             output.line(printable(line.as_bytes()).as_bytes());
         }
         let verdict = match (report.findings.len(), report.ended) {
@@ -109,7 +111,7 @@ pub(super) fn run(args: &Verify) -> ExitCode {
             (0, false) => "intact, but not ended".to_owned(),
             (count, _) => format!("{count} findings"),
         };
-        let verdict = match (&retold.why, retold.compared) {
+        let verdict = match (&translations.why, translations.compared) {
             (None, 0) => verdict,
             (None, count) => format!("{verdict}; {count} translations repeated"),
             (Some(why), _) => {

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::cli::border::BorderArgs;
-use crate::cli::cli::{self, Connect};
+use crate::cli::command_line::{self, Connect};
 use crate::cli::common::Common;
+use crate::cli::policy::PolicyArgs;
 use crate::cli::{connect, endpoints, exit, processes};
-use crate::recording::replay::{Edge, Match, Speed, Unmatched, duration};
+use crate::recording::replay::{Edge, MatchRule, Speed, Unmatched, parse_duration};
 use crate::transport::Endpoint;
-use crate::transport::replay::Spot;
+use crate::transport::replay::ReplayAddress;
 
 /// Shown below `--help`.
 pub(super) const EXAMPLES: &str = "\
@@ -46,12 +46,12 @@ pub(super) struct Agent {
     file: PathBuf,
     /// When a request matches a recorded one: strict, shape or order
     #[arg(long = "match", value_name = "HOW", default_value_t)]
-    matching: Match,
+    matching: MatchRule,
     /// Playback speed: 1 is as recorded, 10 ten times as fast, max without pauses
     #[arg(long, value_name = "SPEED", default_value_t)]
     speed: Speed,
     /// The longest pause
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     max_idle: Option<Duration>,
     /// What to do with a request that was not recorded: error, nearest or forward
     #[arg(long, value_name = "WHAT", default_value_t)]
@@ -75,32 +75,32 @@ pub(super) fn run(args: Agent) -> ExitCode {
     if (args.unmatched == Unmatched::Forward) != args.forward.is_some() {
         if args.forward.is_none() {
             let fault = "--unmatched forward needs a live agent: --forward ENDPOINT";
-            return cli::fail(exit::USAGE, &fault);
+            return command_line::fail(exit::USAGE, &fault);
         }
         if args.unmatched == Unmatched::Nearest {
             let fault = "--forward and --unmatched nearest exclude each other; give only one";
-            return cli::fail(exit::USAGE, &fault);
+            return command_line::fail(exit::USAGE, &fault);
         }
     }
-    let mut spot = Spot::new(args.file);
-    spot.rules.matching = args.matching;
-    spot.rules.speed = args.speed;
-    spot.rules.max_idle = args.max_idle;
-    spot.rules.unmatched = match &args.forward {
+    let mut endpoint = ReplayAddress::new(args.file);
+    endpoint.rules.matching = args.matching;
+    endpoint.rules.speed = args.speed;
+    endpoint.rules.max_idle = args.max_idle;
+    endpoint.rules.unmatched = match &args.forward {
         Some(_) => Unmatched::Forward,
         None => args.unmatched,
     };
-    spot.forward = args.forward.map(Box::new);
-    spot.fault = args.fault;
-    spot.edge = args.edge;
+    endpoint.forward = args.forward.map(Box::new);
+    endpoint.fault = args.fault;
+    endpoint.edge = args.edge;
     let connect = Connect {
         admin: None,
-        unasked: None,
-        border: BorderArgs::default(),
-        endpoint: Some(Endpoint::Replay(spot)),
+        default_permission: None,
+        policy: PolicyArgs::default(),
+        endpoint: Some(Endpoint::Replay(endpoint)),
         // A recording is played as it is, with its deviations from the schema.
         common: args.common.or_canonical(),
         command: Vec::new(),
     };
-    processes::leave_none(|| connect::run(connect))
+    processes::run_and_reap(|| connect::run(connect))
 }

@@ -13,12 +13,12 @@ use clap::Args;
 use super::play::{Outcome, Play};
 use super::{report, until};
 use crate::cli::console::Output;
-use crate::cli::discretion::clean;
-use crate::cli::{cli, exit, processes};
+use crate::cli::log_redaction::clean;
+use crate::cli::{command_line, exit, processes};
 use crate::jsonrpc::Side;
+use crate::recording::encode_bytes;
 use crate::recording::filter::Filter;
 use crate::recording::replay::Script;
-use crate::recording::spelled;
 
 /// Shown below `--help`.
 pub(in crate::cli) const EXAMPLES: &str = "\
@@ -50,7 +50,7 @@ pub(in crate::cli) struct Bisect {
 }
 
 /// A prefix that was played.
-struct Try {
+struct Attempt {
     prefix: Arc<Script>,
     outcome: Outcome,
     fails: bool,
@@ -58,7 +58,7 @@ struct Try {
 
 /// Runs the subcommand.
 pub(in crate::cli) fn run(args: &Bisect) -> ExitCode {
-    processes::leave_none(|| search(args).unwrap_or_else(|code| code))
+    processes::run_and_reap(|| search(args).unwrap_or_else(|code| code))
 }
 
 fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
@@ -66,15 +66,15 @@ fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
     let script = args.play.script(&args.file)?;
     let turns = script.turns().len();
     let mut output = Output::new();
-    let mut attempt = |turns: usize| -> Result<Try, ExitCode> {
+    let mut attempt = |turns: usize| -> Result<Attempt, ExitCode> {
         let prefix = Arc::new(script.prefix(turns));
         let outcome = args.play.run(&prefix, &agent)?;
-        let met = args
+        let matched = args
             .until
             .as_ref()
-            .map(|filter| until::met(filter, &outcome.live));
-        let (fails, verdict) = match &met {
-            Some(Some(met)) => (true, met.as_str()),
+            .map(|filter| until::first_match(filter, &outcome.live));
+        let (fails, verdict) = match &matched {
+            Some(Some(text)) => (true, text.as_str()),
             Some(None) => (false, "not met"),
             None if outcome.is_same() => (false, "the same"),
             None => (true, "differs"),
@@ -82,7 +82,7 @@ fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
         let line = format!("{}: {verdict}", counted(turns));
         output.line(clean(&line).as_bytes());
         output.flush();
-        Ok(Try {
+        Ok(Attempt {
             prefix,
             outcome,
             fails,
@@ -93,18 +93,18 @@ fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
         return Ok(output.done(exit::SUCCESS));
     }
     // If a prefix fails, every longer one fails too. The handshake alone is 0 turns.
-    let (mut least, mut most) = (0, turns);
-    while least < most {
-        let middle = usize::midpoint(least, most);
+    let (mut low, mut high) = (0, turns);
+    while low < high {
+        let middle = usize::midpoint(low, high);
         let tried = attempt(middle)?;
         if tried.fails {
-            most = middle;
+            high = middle;
             worst = tried;
         } else {
-            least = middle + 1;
+            low = middle + 1;
         }
     }
-    let Try {
+    let Attempt {
         prefix, outcome, ..
     } = worst;
     if let Some(path) = &args.save {
@@ -114,7 +114,7 @@ fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
     output.line(
         format!(
             "smallest failing prefix: {}, to event {last}",
-            counted(most)
+            counted(high)
         )
         .as_bytes(),
     );
@@ -123,7 +123,7 @@ fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
             output.line(clean(&line).as_bytes());
         }
     }
-    Ok(output.done(exit::DEVIATES))
+    Ok(output.done(exit::VIOLATIONS))
 }
 
 fn counted(turns: usize) -> String {
@@ -143,16 +143,17 @@ fn save(path: &Path, script: &Script) -> Result<(), ExitCode> {
             Side::Agent => "a2c",
         };
         let (seconds, micros) = (step.at / 1_000_000, step.at % 1_000_000);
-        let words = step.frame.as_bytes();
+        let bytes = step.frame.as_bytes();
         let message = match step.envelope {
-            Some(_) => format!("\"msg\":{}", String::from_utf8_lossy(words)),
-            None => format!("\"raw\":{}", spelled(words)),
+            Some(_) => format!("\"msg\":{}", String::from_utf8_lossy(bytes)),
+            None => format!("\"raw\":{}", encode_bytes(bytes)),
         };
         let _ = writeln!(
             text,
             "{{\"dir\":\"{way}\",\"ts\":{seconds}.{micros:06},{message}}}"
         );
     }
-    std::fs::write(path, text)
-        .map_err(|error| cli::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display())))
+    std::fs::write(path, text).map_err(|error| {
+        command_line::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display()))
+    })
 }

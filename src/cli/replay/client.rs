@@ -9,11 +9,11 @@ use clap::Args;
 use super::play::Play;
 use super::report;
 use crate::cli::console::Output;
-use crate::cli::discretion::clean;
+use crate::cli::inputs::distinct;
 use crate::cli::junit::{self, Suite};
-use crate::cli::several::each_once;
+use crate::cli::log_redaction::clean;
 use crate::cli::{exit, processes};
-use crate::recording::parted_json;
+use crate::recording::show_halves_json;
 use crate::transport::Endpoint;
 
 /// Shown below `--help`.
@@ -54,16 +54,16 @@ pub(super) struct Client {
 }
 
 /// The result of one file.
-enum Ran {
+enum RunResult {
     Same,
     Differs,
     /// The file is unreadable, or there is no agent: reported, with this exit code.
-    Not(ExitCode),
+    Failed(ExitCode),
 }
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Client) -> ExitCode {
-    processes::leave_none(|| compare(args).unwrap_or_else(|code| code))
+    processes::run_and_reap(|| compare(args).unwrap_or_else(|code| code))
 }
 
 fn compare(args: &Client) -> Result<ExitCode, ExitCode> {
@@ -71,12 +71,12 @@ fn compare(args: &Client) -> Result<ExitCode, ExitCode> {
     let mut output = Output::new();
     let mut suites = Vec::new();
     let mut code = exit::SUCCESS;
-    let mut not = None;
-    for file in each_once(&args.files) {
-        match one(args, &file, &agent, &mut output, &mut suites) {
-            Ran::Same => {}
-            Ran::Differs => code = exit::DEVIATES,
-            Ran::Not(why) => not = Some(not.unwrap_or(why)),
+    let mut failure = None;
+    for file in distinct(&args.files) {
+        match compare_file(args, &file, &agent, &mut output, &mut suites) {
+            RunResult::Same => {}
+            RunResult::Differs => code = exit::VIOLATIONS,
+            RunResult::Failed(why) => failure = Some(failure.unwrap_or(why)),
         }
         output.flush();
     }
@@ -84,16 +84,16 @@ fn compare(args: &Client) -> Result<ExitCode, ExitCode> {
         junit::write(path, &suites)?;
     }
     let done = output.done(code);
-    Ok(not.unwrap_or(done))
+    Ok(failure.unwrap_or(done))
 }
 
-fn one(
+fn compare_file(
     args: &Client,
     file: &Path,
     agent: &Endpoint,
     output: &mut Output,
     suites: &mut Vec<Suite>,
-) -> Ran {
+) -> RunResult {
     let name = file.display().to_string();
     let played = args.play.script(file).and_then(|script| {
         let script = Arc::new(script);
@@ -103,20 +103,25 @@ fn one(
         Ok(outcome) => outcome,
         Err(code) => {
             suites.push(Suite::broken(name, "it could not be played".to_owned()));
-            return Ran::Not(code);
+            return RunResult::Failed(code);
         }
     };
     suites.push(report::suite(&name, &outcome));
     if args.json {
-        output.line(clean(&parted_json(&report::json(&name, &outcome).to_string())).as_bytes());
+        output.line(
+            clean(&show_halves_json(
+                &report::json(&name, &outcome).to_string(),
+            ))
+            .as_bytes(),
+        );
     } else {
         for line in report::lines(&name, &outcome) {
             output.line(clean(&line).as_bytes());
         }
     }
     if outcome.is_same() {
-        Ran::Same
+        RunResult::Same
     } else {
-        Ran::Differs
+        RunResult::Differs
     }
 }

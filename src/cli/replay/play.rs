@@ -15,19 +15,20 @@ use clap::Args;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
-use crate::cli::{cli, console, endpoints, exit, runtime};
-use crate::jsonrpc::framing::Cut;
+use crate::cli::{command_line, console, endpoints, exit, runtime};
+use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Exit, Frame};
-use crate::recording::redact::Pattern;
+use crate::recording::redact::PointerPattern;
 use crate::recording::replay::{
-    Compared, Driver, Edge, Ignored, Move, Pace, Script, ScriptError, compare, duration,
+    Comparison, Driver, DriverAction, Edge, IgnoreRules, Script, ScriptError, Timeouts, compare,
+    parse_duration,
 };
 use crate::transport::{
-    Endpoint, Farewell, Link, LinkError, OpenError, PeerKind, Setup, StopStep, registry,
+    CloseReason, Endpoint, Link, LinkError, OpenError, PeerKind, Setup, StopStep, registry,
 };
 
 /// How long an agent may take to exit after the conversation.
-const FAREWELL: Duration = Duration::from_secs(5);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Options for playing a client.
 #[derive(Debug, Args)]
@@ -41,16 +42,16 @@ pub(super) struct Play {
     cwd: Option<PathBuf>,
     /// Ignore differences at this place in messages; `*` is any one step. May be repeated
     #[arg(long, value_name = "POINTER")]
-    ignore: Vec<Pattern>,
+    ignore: Vec<PointerPattern>,
     /// Ignore notifications that contain this text, as spelled in JSON. May be repeated
     #[arg(long, value_name = "TEXT")]
     ignore_message: Vec<String>,
     /// How long to wait for updates after a turn, from the last message on
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
     settle: Duration,
     /// How long to wait for an answer, from the last message on
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
-    patience: Duration,
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "60s")]
+    response_timeout: Duration,
     /// Which messages to play where a dialect was translated: those the agent received, or those
     /// the client sent
     #[arg(long, value_name = "EDGE", default_value = "agent")]
@@ -64,7 +65,7 @@ pub(super) struct Play {
 #[derive(Debug)]
 pub(super) struct Outcome {
     /// The differences from the recording.
-    pub(super) compared: Compared,
+    pub(super) compared: Comparison,
     /// The messages of this run.
     pub(super) live: Script,
     /// What stopped the conversation early.
@@ -74,13 +75,13 @@ pub(super) struct Outcome {
 }
 
 /// A link with the message to send and the state of the conversation.
-struct Stage {
+struct Player {
     link: Link,
     driver: Driver,
     began: Instant,
     timer: Option<Pin<Box<Sleep>>>,
-    waiting: Option<Frame>,
-    over: bool,
+    outgoing: Option<Frame>,
+    closed: bool,
 }
 
 impl Outcome {
@@ -95,10 +96,10 @@ impl Play {
     pub(super) fn script(&self, file: &std::path::Path) -> Result<Script, ExitCode> {
         Script::open(file, self.edge).map_err(|error| match error {
             ScriptError::Unreadable { path, source } => {
-                let what = format!("{}: {}", path.display(), console::why(&source));
-                cli::fail(exit::NO_INPUT, &what)
+                let what = format!("{}: {}", path.display(), console::explain(&source));
+                command_line::fail(exit::NO_INPUT, &what)
             }
-            other => cli::fail(exit::NO_INPUT, &other),
+            other => command_line::fail(exit::NO_INPUT, &other),
         })
     }
 
@@ -106,22 +107,22 @@ impl Play {
     pub(super) fn agent(&self, subcommand: &str) -> Result<Endpoint, ExitCode> {
         let otherwise = format!("{subcommand} --agent ENDPOINT");
         endpoints::agent(self.agent.clone(), self.command.clone(), &otherwise)
-            .map_err(|fault| cli::fail(exit::USAGE, &fault))
+            .map_err(|fault| command_line::fail(exit::USAGE, &fault))
     }
 
     /// Plays `script` to `agent`.
     pub(super) fn run(&self, script: &Arc<Script>, agent: &Endpoint) -> Result<Outcome, ExitCode> {
         let runtime = runtime::build(Builder::new_current_thread())?;
-        let pace = Pace {
+        let pace = Timeouts {
             settle: self.settle,
-            patience: self.patience,
+            response: self.response_timeout,
         };
         let mut driver = Driver::new(Arc::clone(script), pace);
         if let Some(cwd) = &self.cwd {
             let absolute = std::path::absolute(cwd).map_err(|error| {
-                cli::fail(exit::USAGE, &format!("--cwd {}: {error}", cwd.display()))
+                command_line::fail(exit::USAGE, &format!("--cwd {}: {error}", cwd.display()))
             })?;
-            driver.work_in(&absolute.to_string_lossy());
+            driver.set_directory(&absolute.to_string_lossy());
         } else if let Endpoint::Exec(_) = agent
             && let Some(folder) = script.directory()
             && !std::path::Path::new(folder).is_dir()
@@ -130,15 +131,16 @@ impl Play {
         }
         let began = Instant::now();
         let played = runtime.block_on(play(agent, driver));
-        let driver = played.map_err(|error| cli::fail(exit::of_open_error(&error), &error))?;
-        let ignored = Ignored {
+        let driver =
+            played.map_err(|error| command_line::fail(exit::of_open_error(&error), &error))?;
+        let ignored = IgnoreRules {
             places: self.ignore.clone(),
             messages: self.ignore_message.clone(),
         };
         Ok(Outcome {
             compared: compare(script, driver.live(), &ignored),
             live: driver.live().clone(),
-            troubles: driver.troubles().to_vec(),
+            troubles: driver.problems().to_vec(),
             took: began.elapsed(),
         })
     }
@@ -146,45 +148,45 @@ impl Play {
 
 async fn play(agent: &Endpoint, driver: Driver) -> Result<Driver, OpenError> {
     let link = registry::connect(agent, &Setup::default()).await?;
-    let mut stage = Stage {
+    let mut player = Player {
         link,
         driver,
         began: Instant::now(),
         timer: None,
-        waiting: None,
-        over: false,
+        outgoing: None,
+        closed: false,
     };
-    poll_fn(|cx| stage.poll(cx)).await;
-    stage.driver.close();
+    poll_fn(|cx| player.poll(cx)).await;
+    player.driver.close();
     // An agent that does not exit by itself is killed with its link.
-    let _ = timeout(FAREWELL, poll_fn(|cx| stage.poll_end(cx))).await;
-    if stage.link.peer.kind == PeerKind::Child {
-        let exit = timeout(FAREWELL, poll_fn(|cx| stage.link.hold.poll_exit(cx))).await;
+    let _ = timeout(EXIT_TIMEOUT, poll_fn(|cx| player.poll_end(cx))).await;
+    if player.link.peer.kind == PeerKind::Child {
+        let exit = timeout(EXIT_TIMEOUT, poll_fn(|cx| player.link.guard.poll_exit(cx))).await;
         match exit {
             Ok(Exit::Code(0)) => {}
             Ok(exit) => tracing::warn!("the agent ended with {exit}"),
-            Err(_) => stage.link.hold.signal(StopStep::Terminate),
+            Err(_) => player.link.guard.signal(StopStep::Terminate),
         }
     }
-    Ok(stage.driver)
+    Ok(player.driver)
 }
 
-impl Stage {
+impl Player {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            self.hear(cx);
-            match self.speak(cx) {
+            self.receive(cx);
+            match self.send(cx) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => {
                     tracing::warn!("the connection to the agent is lost: {error}");
-                    self.lose();
+                    self.disconnect();
                 }
                 Poll::Pending => return Poll::Pending,
             }
             match self.driver.next(self.began.elapsed()) {
-                Move::Say(frame) => self.waiting = Some(frame),
-                Move::Done => return Poll::Ready(()),
-                Move::Wait(until) => {
+                DriverAction::Send(frame) => self.outgoing = Some(frame),
+                DriverAction::Done => return Poll::Ready(()),
+                DriverAction::Wait(until) => {
                     let until = self.began + until;
                     let timer = self.timer.insert(Box::pin(sleep_until(until)));
                     if timer.as_mut().poll(cx).is_pending() {
@@ -196,43 +198,43 @@ impl Stage {
     }
 
     /// Receives all available messages.
-    fn hear(&mut self, cx: &mut Context<'_>) {
-        while !self.over {
+    fn receive(&mut self, cx: &mut Context<'_>) {
+        while !self.closed {
             let now = self.began.elapsed();
             match self.link.rx.poll_next(cx) {
-                Poll::Ready(Some(Ok(Cut::Frame(frame)))) => self.driver.hear(&frame, now),
-                Poll::Ready(Some(Ok(Cut::Flaw(flaw)))) => tracing::warn!("the agent: {flaw}"),
-                Poll::Ready(Some(Err(_)) | None) => self.lose(),
+                Poll::Ready(Some(Ok(Decoded::Frame(frame)))) => self.driver.receive(&frame, now),
+                Poll::Ready(Some(Ok(Decoded::Error(flaw)))) => tracing::warn!("the agent: {flaw}"),
+                Poll::Ready(Some(Err(_)) | None) => self.disconnect(),
                 Poll::Pending => return,
             }
         }
     }
 
     /// Sends the pending message.
-    fn speak(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        if self.over {
-            self.waiting = None;
+    fn send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        if self.closed {
+            self.outgoing = None;
             return Poll::Ready(Ok(()));
         }
-        if self.waiting.is_some() {
+        if self.outgoing.is_some() {
             std::task::ready!(self.link.tx.poll_ready(cx))?;
-            if let Some(frame) = self.waiting.take() {
+            if let Some(frame) = self.outgoing.take() {
                 self.link.tx.start_send(frame)?;
             }
         }
         self.link.tx.poll_flush(cx)
     }
 
-    fn lose(&mut self) {
-        self.over = true;
+    fn disconnect(&mut self) {
+        self.closed = true;
         self.driver.end();
     }
 
     /// Closes our side, and receives what is still sent.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let closed = self.link.tx.poll_close(cx, Farewell::Done).is_ready();
-        self.hear(cx);
-        if self.over && closed {
+        let closed = self.link.tx.poll_close(cx, CloseReason::Done).is_ready();
+        self.receive(cx);
+        if self.closed && closed {
             Poll::Ready(())
         } else {
             Poll::Pending

@@ -5,23 +5,23 @@ use serde_json::{Value, json};
 use super::play::Outcome;
 use crate::cli::junit::{Case, Suite, Verdict};
 use crate::jsonrpc::printable;
-use crate::recording::parted;
-use crate::recording::replay::Difference;
+use crate::recording::replay::ReplayDifference;
+use crate::recording::show_halves;
 
 /// Maximum differences in the text; `--json` has all.
-const SHOWN: usize = 40;
+const MAX_DIFFERENCES: usize = 40;
 
 /// Maximum changes shown of one message.
-const CHANGES: usize = 6;
+const MAX_CHANGES: usize = 6;
 
 /// Maximum characters shown of a value.
-const VALUE: usize = 160;
+const MAX_VALUE: usize = 160;
 
 /// The run as lines of text.
 pub(super) fn lines(name: &str, outcome: &Outcome) -> Vec<String> {
     let compared = &outcome.compared;
     let mut lines = Vec::new();
-    for difference in compared.differences.iter().take(SHOWN) {
+    for difference in compared.differences.iter().take(MAX_DIFFERENCES) {
         lines.push(heading(difference));
         lines.extend(
             changes(difference)
@@ -29,7 +29,7 @@ pub(super) fn lines(name: &str, outcome: &Outcome) -> Vec<String> {
                 .map(|line| format!("    {line}")),
         );
     }
-    let more = compared.differences.len().saturating_sub(SHOWN);
+    let more = compared.differences.len().saturating_sub(MAX_DIFFERENCES);
     if more > 0 {
         lines.push(format!("… and {more} more; --json has all"));
     }
@@ -66,7 +66,7 @@ pub(super) fn json(name: &str, outcome: &Outcome) -> Value {
             "event": one.event,
             "turn": one.turn,
             "from": one.from.name(),
-            "what": one.what,
+            "what": one.title,
             "patch": one.patch,
         })
     });
@@ -86,10 +86,10 @@ pub(super) fn suite(name: &str, outcome: &Outcome) -> Suite {
     let compared = &outcome.compared;
     let turns = compared.turns.len();
     let case = |turn: usize| {
-        let here = |one: &&Difference| one.turn.min(turns) == turn;
+        let here = |one: &&ReplayDifference| one.turn.min(turns) == turn;
         let found = compared.differences.iter().filter(here);
-        let told = found.flat_map(|one| [vec![heading(one)], changes(one)].concat());
-        let mut lines: Vec<String> = told.collect();
+        let texts = found.flat_map(|one| [vec![heading(one)], changes(one)].concat());
+        let mut lines: Vec<String> = texts.collect();
         // What stopped the run belongs to the turn in which it stopped.
         if turn == turns {
             lines.extend(outcome.troubles.iter().cloned());
@@ -114,7 +114,7 @@ pub(super) fn suite(name: &str, outcome: &Outcome) -> Suite {
 }
 
 /// One difference in one line: `turn 2  event 31  agent  changed  session/update tool_call`.
-pub(super) fn heading(difference: &Difference) -> String {
+pub(super) fn heading(difference: &ReplayDifference) -> String {
     let turn = match difference.turn {
         0 => "handshake".to_owned(),
         turn => format!("turn {turn}"),
@@ -126,18 +126,18 @@ pub(super) fn heading(difference: &Difference) -> String {
         "{turn:9}  {event:10}  {:6}  {:7}  {}",
         difference.from.name(),
         difference.kind,
-        difference.what
+        difference.title
     );
-    printable(parted(&line).as_bytes())
+    printable(show_halves(&line).as_bytes())
 }
 
 /// The changes, one per line.
-pub(super) fn changes(difference: &Difference) -> Vec<String> {
+pub(super) fn changes(difference: &ReplayDifference) -> Vec<String> {
     let all = difference.patch.as_array().map_or(&[][..], Vec::as_slice);
     let text = |change: &Value, name: &str| change[name].as_str().unwrap_or_default().to_owned();
     let mut lines: Vec<String> = all
         .iter()
-        .take(CHANGES)
+        .take(MAX_CHANGES)
         .map(|change| {
             let path = text(change, "path");
             let path = path.strip_prefix("/body").unwrap_or(&path);
@@ -146,18 +146,18 @@ pub(super) fn changes(difference: &Difference) -> Vec<String> {
                 "add" => format!("{path} is new: {}", cut(&change["value"])),
                 _ => format!("{path} is now {}", cut(&change["value"])),
             };
-            printable(parted(&what).as_bytes())
+            printable(show_halves(&what).as_bytes())
         })
         .collect();
-    if all.len() > CHANGES {
-        lines.push(format!("… {} more", all.len() - CHANGES));
+    if all.len() > MAX_CHANGES {
+        lines.push(format!("… {} more", all.len() - MAX_CHANGES));
     }
     lines
 }
 
 fn cut(value: &Value) -> String {
     let text = value.to_string();
-    match text.char_indices().nth(VALUE) {
+    match text.char_indices().nth(MAX_VALUE) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
     }

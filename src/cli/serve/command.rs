@@ -6,33 +6,33 @@ use std::sync::Arc;
 use tokio::runtime::Builder;
 use tokio::sync::{Notify, mpsc};
 
-use super::house::House;
-use super::listening::Listening;
-use super::manager;
-use super::plan::{InForce, Plan, plan};
-use crate::cli::admin::{self, Admin, Turnstile};
-use crate::cli::cli::{self, Serve};
-use crate::cli::config::{self, Config, Look, Place};
+use super::listening::OpenListeners;
+use super::plan::{ActivePlan, Plan, plan};
+use super::server::Server;
+use super::systemd;
+use crate::cli::admin::{self, Admin, AuthCounter};
+use crate::cli::command_line::{self, Serve};
+use crate::cli::config::{self, CheckLevel, Config, ConfigFile};
 use crate::cli::console::counted;
-use crate::cli::record::Studio;
+use crate::cli::record::RecorderFactory;
 use crate::cli::telemetry::{self, LogArgs};
 use crate::cli::traces::Traces;
 use crate::cli::{exit, runtime, shutdown, stderr};
 use crate::observe::metrics::Reloaded;
-use crate::proxy::Stop;
+use crate::proxy::StopSignals;
 use crate::transport::Inherited;
 
 /// A running `serve`.
-struct Server {
+struct ServeLoop {
     args: Serve,
     /// The configuration file, if there is one, and its content at the start.
-    place: Option<Place>,
+    place: Option<ConfigFile>,
     begun_with: Config,
-    stop: Stop,
+    stop: StopSignals,
     traces: Option<Traces>,
     admin: Option<Admin>,
-    listening: Listening,
-    in_force: InForce,
+    listening: OpenListeners,
+    active: ActivePlan,
 }
 
 /// The sockets passed by systemd. Errors are printed, and the exit code is returned.
@@ -40,7 +40,7 @@ pub(in crate::cli) fn sockets() -> Result<Inherited, ExitCode> {
     let passed = sd_listen_fds::get();
     let passed = passed.map_err(|error| {
         let fault = format!("{error}: LISTEN_PID and LISTEN_FDS are not set as systemd sets them");
-        cli::fail(exit::USAGE, &fault)
+        command_line::fail(exit::USAGE, &fault)
     })?;
     let sockets = passed.into_iter().map(|(_, socket)| socket.into_std());
     Ok(Inherited::new(sockets.collect()))
@@ -48,13 +48,13 @@ pub(in crate::cli) fn sockets() -> Result<Inherited, ExitCode> {
 
 /// Runs the subcommand. `log` has the log options of the command line.
 pub(in crate::cli) fn run(args: Serve, log: &LogArgs, sockets: Inherited) -> ExitCode {
-    let place = place(&args);
+    let place = config_file(&args);
     let file = match place.as_ref().map_or_else(|| Ok(Config::default()), load) {
         Ok(file) => file,
         Err(code) => return code,
     };
     if let Err(error) = telemetry::start(&log.over(&file.log)) {
-        return cli::fail(exit::USAGE, &error);
+        return command_line::fail(exit::USAGE, &error);
     }
     // Clients are served on separate worker threads.
     runtime::drive(Builder::new_current_thread(), async {
@@ -65,52 +65,52 @@ pub(in crate::cli) fn run(args: Serve, log: &LogArgs, sockets: Inherited) -> Exi
 }
 
 /// The configuration file: the one given, or the default one if nothing to serve is given.
-pub(in crate::cli) fn place(args: &Serve) -> Option<Place> {
-    let named = args.config.clone().map(Place);
+pub(in crate::cli) fn config_file(args: &Serve) -> Option<ConfigFile> {
+    let named = args.config.clone().map(ConfigFile);
     let says_nothing = args.listen.is_empty()
         && args.agent.is_none()
         && args.profile.is_none()
         && args.command.is_empty();
-    named.or_else(|| Place::find().filter(|_| says_nothing))
+    named.or_else(|| ConfigFile::find().filter(|_| says_nothing))
 }
 
 /// Reads the configuration file. Errors are printed, and the exit code is returned.
-fn load(place: &Place) -> Result<Config, ExitCode> {
+fn load(place: &ConfigFile) -> Result<Config, ExitCode> {
     let text = place
         .text()
-        .map_err(|(code, fault)| cli::fail(code, &fault))?;
+        .map_err(|(code, fault)| command_line::fail(code, &fault))?;
     let owned = place.check_owner();
-    owned.map_err(|fault| cli::fail(exit::FORBIDDEN, &fault))?;
-    let read = config::read(place, &text, Look::Words);
-    read.map_err(|faults| cli::fail(exit::CONFIG, &faults))
+    owned.map_err(|fault| command_line::fail(exit::FORBIDDEN, &fault))?;
+    let read = config::read(place, &text, CheckLevel::Values);
+    read.map_err(|faults| command_line::fail(exit::CONFIG, &faults))
 }
 
 async fn serve(
     args: Serve,
-    place: Option<Place>,
+    place: Option<ConfigFile>,
     file: Config,
     sockets: Inherited,
 ) -> Result<ExitCode, ExitCode> {
-    let stop = Stop::default();
+    let stop = StopSignals::default();
     let again = place.as_ref().map(|_| Arc::new(Notify::new()));
     shutdown::watch_with(stop.clone(), again.clone()).map_err(|error| shutdown::failed(&error))?;
-    let traces = args.common.trace(&file)?;
+    let traces = args.common.start_traces(&file)?;
     let mut plan = plan(&args, &file, (&stop, traces.as_ref()), None)?;
-    for (_, station) in &mut plan.listeners {
-        station.setup.inherited = sockets.clone();
+    for (_, listener) in &mut plan.listeners {
+        listener.setup.inherited = sockets.clone();
     }
     let admin = args.admin.as_ref().or(file.admin.as_ref());
     let admin = open_admin(admin, &plan, &stop).await?;
     let ledger = admin.as_ref().map(|admin| Arc::clone(admin.ledger()));
-    let house = Arc::new(House::new(stop.clone(), ledger));
+    let server = Arc::new(Server::new(stop.clone(), ledger));
     if let (Some(admin), Some(traces)) = (&admin, &traces) {
         admin.ledger().count_spans(traces.tally());
     }
-    watch(admin.as_ref(), &plan.in_force);
+    attach_metrics(admin.as_ref(), &plan.active);
     let (report, mut last) = mpsc::channel(1);
-    let mut server = Server {
-        listening: Listening::new(Arc::clone(&house), report),
-        in_force: plan.in_force,
+    let mut serve_loop = ServeLoop {
+        listening: OpenListeners::new(Arc::clone(&server), report),
+        active: plan.active,
         args,
         place,
         begun_with: file,
@@ -118,75 +118,75 @@ async fn serve(
         traces,
         admin,
     };
-    server.in_force.door.stand();
+    serve_loop.active.admission.activate();
     let listening = tokio::select! {
-        listening = server.listening.follow(plan.listeners) => listening,
-        () = house.stop.asked.cancelled() => {
+        listening = serve_loop.listening.follow(plan.listeners) => listening,
+        () = server.stop.asked.cancelled() => {
             let fault = "stopped before any listener was open";
-            return Err(cli::fail(exit::STOPPED, &fault));
+            return Err(command_line::fail(exit::STOPPED, &fault));
         }
     };
-    listening.map_err(|error| cli::fail(exit::of_open_error(&error), &error))?;
+    listening.map_err(|error| command_line::fail(exit::of_open_error(&error), &error))?;
     if let Some(unused) = sockets.unused() {
         let fault =
             format!("systemd has passed a socket at {unused}, and no listener has that address");
-        return Err(cli::fail(exit::CONFIG, &fault));
+        return Err(command_line::fail(exit::CONFIG, &fault));
     }
-    if let Some(studio) = server.in_force.studio() {
+    if let Some(studio) = serve_loop.active.recorders() {
         studio.announce(false);
     }
-    server.tell_admin();
-    server.in_force.door.watch();
-    server.in_force.sweep();
-    server.run(again.as_deref()).await;
-    house.conversations.close();
-    house.conversations.wait().await;
-    if let Some(traces) = &server.traces {
+    serve_loop.update_admin();
+    serve_loop.active.admission.watch();
+    serve_loop.active.sweep();
+    serve_loop.run(again.as_deref()).await;
+    server.conversations.close();
+    server.conversations.wait().await;
+    if let Some(traces) = &serve_loop.traces {
         traces.finish();
     }
-    drop(server);
+    drop(serve_loop);
     Ok(match last.recv().await {
-        _ if house.stop.forced.is_cancelled() => ExitCode::from(exit::STOPPED),
+        _ if server.stop.forced.is_cancelled() => ExitCode::from(exit::STOPPED),
         Some(code) => code,
         None => ExitCode::SUCCESS,
     })
 }
 
 /// Connects the metrics, if they are collected, to the admission and the agents of a plan.
-fn watch(admin: Option<&Admin>, plan: &InForce) {
+fn attach_metrics(admin: Option<&Admin>, plan: &ActivePlan) {
     let Some(admin) = admin else {
         return;
     };
-    let turnstile = Turnstile(Arc::clone(admin.ledger()));
-    plan.door.gate().be_watched(Arc::new(turnstile));
-    for agent in plan.roster.all() {
+    let counter = AuthCounter(Arc::clone(admin.ledger()));
+    plan.admission.gate().set_events(Arc::new(counter));
+    for agent in plan.agents.all() {
         // Its series exist before its first client, so that a first failure is an increase.
-        let _ = admin.ledger().agent(agent.called());
-        if let Some(harbour) = &agent.harbour {
-            harbour.be_watched(admin.ledger());
+        let _ = admin.ledger().agent(agent.display_name());
+        if let Some(store) = &agent.detached {
+            store.set_metrics(admin.ledger());
         }
     }
 }
 
 /// Opens the admin listener, if configured. Errors are printed, and the exit code is returned.
 async fn open_admin(
-    place: Option<&admin::Place>,
+    place: Option<&admin::AdminAddress>,
     plan: &Plan,
-    stop: &Stop,
+    stop: &StopSignals,
 ) -> Result<Option<Admin>, ExitCode> {
     let Some(place) = place else {
         return Ok(None);
     };
-    let folder = plan.in_force.studio().map(Studio::folder);
-    let admin = Admin::begin(place, stop.asked.clone(), folder).await?;
-    admin.tell_of(plan.in_force.workers());
+    let folder = plan.active.recorders().map(RecorderFactory::folder);
+    let admin = Admin::start(place, stop.asked.clone(), folder).await?;
+    admin.set_workers(plan.active.workers());
     Ok(Some(admin))
 }
 
-impl Server {
+impl ServeLoop {
     /// Serves until all listeners are closed or the program is asked to stop.
     async fn run(&mut self, again: Option<&Notify>) {
-        manager::ready(&self.status());
+        systemd::ready(&self.status());
         let stop = self.stop.asked.clone();
         loop {
             tokio::select! {
@@ -196,13 +196,13 @@ impl Server {
                 () = asked(again) => self.reload().await,
             }
         }
-        manager::stopping();
+        systemd::stopping();
         self.listening.ended().await;
-        self.tell_admin();
+        self.update_admin();
     }
 
     /// Reports the addresses of the listeners to the admin listener.
-    fn tell_admin(&self) {
+    fn update_admin(&self) {
         if let Some(admin) = &self.admin {
             admin.ready(self.listening.addresses());
         }
@@ -213,21 +213,21 @@ impl Server {
         let Some(place) = self.place.clone() else {
             return;
         };
-        manager::reloading();
+        systemd::reloading();
         let file = load(&place);
         let made = |file: &Config| {
             let held = (&self.stop, self.traces.as_ref());
-            plan(&self.args, file, held, Some(&self.in_force))
+            plan(&self.args, file, held, Some(&self.active))
         };
-        let plan = file.and_then(|file| Ok((made(&file)?, self.later(&file))));
+        let plan = file.and_then(|file| Ok((made(&file)?, self.needs_restart(&file))));
         let followed = match plan {
             Ok((plan, later)) => {
-                watch(self.admin.as_ref(), &plan.in_force);
+                attach_metrics(self.admin.as_ref(), &plan.active);
                 let followed = self.listening.follow(plan.listeners).await;
                 followed
-                    .map(|()| self.take_on(plan.in_force))
+                    .map(|()| self.activate(plan.active))
                     .map(|()| later)
-                    .map_err(|error| cli::fail(exit::of_open_error(&error), &error))
+                    .map_err(|error| command_line::fail(exit::of_open_error(&error), &error))
             }
             Err(code) => Err(code),
         };
@@ -237,19 +237,19 @@ impl Server {
                 Err(_) => Reloaded::Refused,
             });
         }
-        self.tell_admin();
+        self.update_admin();
         let path = place.0.display();
         match followed {
-            Ok(later) => stderr::say(&format!("acp-relay: {path} was reloaded{later}")),
-            Err(_) => stderr::say(&format!(
+            Ok(later) => stderr::print(&format!("acp-relay: {path} was reloaded{later}")),
+            Err(_) => stderr::print(&format!(
                 "acp-relay: {path} was read again and has faults; nothing was changed"
             )),
         }
-        manager::ready(&self.status());
+        systemd::ready(&self.status());
     }
 
     /// The changed sections of a file that need a restart.
-    fn later(&self, file: &Config) -> String {
+    fn needs_restart(&self, file: &Config) -> String {
         let before = &self.begun_with;
         let changed = [
             ("[log]", file.log != before.log),
@@ -271,18 +271,18 @@ impl Server {
         )
     }
 
-    fn take_on(&mut self, mut in_force: InForce) {
-        if !Arc::ptr_eq(&in_force.door, &self.in_force.door) {
-            in_force.door.stand();
-            in_force.door.watch();
+    fn activate(&mut self, mut active: ActivePlan) {
+        if !Arc::ptr_eq(&active.admission, &self.active.admission) {
+            active.admission.activate();
+            active.admission.watch();
         }
-        in_force.sweep();
-        self.in_force = in_force;
+        active.sweep();
+        self.active = active;
     }
 
     fn status(&self) -> String {
         let listeners = counted(self.listening.count(), "listener");
-        let agents = counted(self.in_force.roster.named.len().max(1), "agent");
+        let agents = counted(self.active.agents.named.len().max(1), "agent");
         format!("{listeners}, {agents}")
     }
 }

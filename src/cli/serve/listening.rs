@@ -5,39 +5,39 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::house::House;
-use super::reception::{Report, receive};
-use super::roster::Station;
+use super::accept_loop::{ExitSender, accept_clients};
+use super::agent_pool::ListenerState;
+use super::server::Server;
+use crate::cli::admission::ListenerFile;
 use crate::cli::config::ListenerPart;
-use crate::cli::door::Sign;
 use crate::cli::stderr;
 use crate::transport::{Endpoint, Listener, OpenError, OpenErrorKind, registry};
 
 /// All open listeners.
-pub(super) struct Listening {
-    house: Arc<House>,
-    report: Report,
-    open: Vec<Open>,
+pub(super) struct OpenListeners {
+    server: Arc<Server>,
+    report: ExitSender,
+    open: Vec<OpenListener>,
     tasks: JoinSet<()>,
 }
 
 /// One open listener, under its configured endpoint.
-struct Open {
+struct OpenListener {
     endpoint: Endpoint,
     /// Its actual address.
     address: Endpoint,
-    station: watch::Sender<Arc<Station>>,
+    state: watch::Sender<Arc<ListenerState>>,
     /// Announces it to this user's `connect`.
-    _sign: Option<Sign>,
+    _file: Option<ListenerFile>,
 }
 
 /// A bound listener that does not accept yet.
-type Bound = (Endpoint, Box<dyn Listener>, Station);
+type BoundListener = (Endpoint, Box<dyn Listener>, ListenerState);
 
-impl Listening {
-    pub(super) fn new(house: Arc<House>, report: Report) -> Self {
+impl OpenListeners {
+    pub(super) fn new(server: Arc<Server>, report: ExitSender) -> Self {
         Self {
-            house,
+            server,
             report,
             open: Vec::new(),
             tasks: JoinSet::new(),
@@ -51,24 +51,24 @@ impl Listening {
     /// What cannot be opened, and why.
     pub(super) async fn follow(
         &mut self,
-        plan: Vec<(ListenerPart, Station)>,
+        plan: Vec<(ListenerPart, ListenerState)>,
     ) -> Result<(), OpenError> {
         // A listener whose task has ended is closed.
-        self.open.retain(|open| !open.station.is_closed());
-        let mut bound: Vec<Bound> = Vec::new();
-        let mut kept: Vec<(Open, Arc<Station>)> = Vec::new();
-        let mut before: Vec<Open> = std::mem::take(&mut self.open);
+        self.open.retain(|open| !open.state.is_closed());
+        let mut bound: Vec<BoundListener> = Vec::new();
+        let mut kept: Vec<(OpenListener, Arc<ListenerState>)> = Vec::new();
+        let mut before: Vec<OpenListener> = std::mem::take(&mut self.open);
         let mut failed = None;
-        for (part, station) in plan {
+        for (part, state) in plan {
             let same = before
                 .iter()
                 .position(|open| open.endpoint == part.endpoint);
             if let Some(same) = same {
-                kept.push((before.remove(same), Arc::new(station)));
+                kept.push((before.remove(same), Arc::new(state)));
                 continue;
             }
-            match registry::listen(&part.endpoint, &station.setup).await {
-                Ok(listener) => bound.push((part.endpoint, listener, station)),
+            match registry::listen(&part.endpoint, &state.setup).await {
+                Ok(listener) => bound.push((part.endpoint, listener, state)),
                 Err(error) => {
                     failed = Some((error, part.endpoint));
                     break;
@@ -77,7 +77,7 @@ impl Listening {
         }
         if let Some((error, wanted)) = failed {
             let in_use = error.kind == OpenErrorKind::Unavailable;
-            let shares = |open: &&Open| in_use && open.address.shares_port(&wanted);
+            let shares = |open: &&OpenListener| in_use && open.address.shares_port(&wanted);
             let ours = before.iter().find(shares);
             let error = match ours {
                 Some(open) => occupied(&wanted, &open.address),
@@ -87,19 +87,19 @@ impl Listening {
             self.open.extend(kept.into_iter().map(|(open, _)| open));
             return Err(error);
         }
-        for (open, station) in kept {
+        for (open, state) in kept {
             // Fails if the task has just ended.
-            let _ = open.station.send(station);
+            let _ = open.state.send(state);
             self.open.push(open);
         }
         for open in before {
-            stderr::say(&format!(
+            stderr::print(&format!(
                 "acp-relay: no longer listening on {}",
                 open.address
             ));
         }
-        for (endpoint, listener, station) in bound {
-            self.start(endpoint, listener, station);
+        for (endpoint, listener, state) in bound {
+            self.start(endpoint, listener, state);
         }
         Ok(())
     }
@@ -116,23 +116,24 @@ impl Listening {
 
     /// Where they are.
     pub(super) fn addresses(&self) -> Vec<String> {
-        let open = self.open.iter().filter(|one| !one.station.is_closed());
+        let open = self.open.iter().filter(|one| !one.state.is_closed());
         open.map(|one| one.address.to_string()).collect()
     }
 
-    fn start(&mut self, endpoint: Endpoint, listener: Box<dyn Listener>, station: Station) {
+    fn start(&mut self, endpoint: Endpoint, listener: Box<dyn Listener>, state: ListenerState) {
         let address = listener.address();
-        let sign = Sign::hang_out(&address);
+        let file = ListenerFile::create(&address);
         if address != Endpoint::Stdio {
-            stderr::say(&format!("acp-relay: listening on {address}"));
+            stderr::print(&format!("acp-relay: listening on {address}"));
         }
-        let (send, station) = watch::channel(Arc::new(station));
-        let (house, report) = (Arc::clone(&self.house), self.report.clone());
-        self.tasks.spawn(receive(house, listener, station, report));
-        self.open.push(Open {
+        let (send, state) = watch::channel(Arc::new(state));
+        let (server, report) = (Arc::clone(&self.server), self.report.clone());
+        self.tasks
+            .spawn(accept_clients(server, listener, state, report));
+        self.open.push(OpenListener {
             endpoint,
-            station: send,
-            _sign: sign,
+            state: send,
+            _file: file,
             address,
         });
     }

@@ -13,13 +13,13 @@
 //! plan that it began with.
 
 mod command;
-mod house;
+mod server;
 mod listening;
-mod manager;
+mod systemd;
 mod plan;
-mod reception;
-mod roster;
-mod seats;
+mod accept_loop;
+mod agent_pool;
+mod connection_limit;
 
-pub(super) use command::{place, run, sockets};
+pub(super) use command::{config_file, run, sockets};
 pub(super) use plan::listener_parts;

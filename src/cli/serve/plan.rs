@@ -3,87 +3,87 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use super::roster::{Agent, Roster, Station, only};
-use super::seats::Seats;
+use super::agent_pool::{Agent, AgentPool, ListenerState, only};
+use super::connection_limit::ConnectionLimit;
+use crate::cli::admission::{AdmissionArgs, AdmissionControl, ListenerFile};
 use crate::cli::agents::Program;
-use crate::cli::cli::{OnDisconnect, Serve};
-use crate::cli::common::{FramingChoice, Ground};
+use crate::cli::command_line::{OnDisconnect, Serve};
+use crate::cli::common::{FramingChoice, RelayContext};
 use crate::cli::config::{AgentPart, Config, ListenerPart, Source};
-use crate::cli::door::{Door, DoorArgs, Sign};
-use crate::cli::record::Studio;
+use crate::cli::record::RecorderFactory;
 use crate::cli::traces::Traces;
-use crate::cli::{cli, endpoints, exit, listeners, remote};
-use crate::dialect::Unknown;
+use crate::cli::{command_line, endpoints, exit, listeners, remote};
+use crate::dialect::DialectError;
 use crate::jsonrpc::Limits;
-use crate::observe::recorder::Sweeper;
-use crate::proxy::{Harbour, Stop};
-use crate::transport::{AgentConnect, Endpoint, Front, OpenError, Setup, Tls, Workers};
+use crate::observe::recorder::Pruner;
+use crate::proxy::{ConversationStore, StopSignals};
+use crate::transport::{AgentConnectConfig, Endpoint, HttpOptions, OpenError, Setup, Tls, Workers};
 
 /// The default listener.
 const LISTEN: &str = "ws://127.0.0.1:0";
 
 /// The listeners to open, and the rest of the plan.
 pub(super) struct Plan {
-    pub(super) listeners: Vec<(ListenerPart, Station)>,
-    pub(super) in_force: InForce,
+    pub(super) listeners: Vec<(ListenerPart, ListenerState)>,
+    pub(super) active: ActivePlan,
 }
 
 /// The part of a plan that the next one takes over from.
-pub(super) struct InForce {
-    entrance: Entrance,
-    pub(super) door: Arc<Door>,
-    pub(super) roster: Roster,
+pub(super) struct ActivePlan {
+    inputs: AdmissionInputs,
+    pub(super) admission: Arc<AdmissionControl>,
+    pub(super) agents: AgentPool,
     workers: Workers,
-    ground: Ground,
+    context: RelayContext,
     /// Deletes old recordings.
-    sweeper: Option<Sweeper>,
+    sweeper: Option<Pruner>,
 }
 
 /// Everything that admission depends on.
 #[derive(PartialEq)]
-struct Entrance {
-    args: DoorArgs,
+struct AdmissionInputs {
+    args: AdmissionArgs,
     listen: Vec<Endpoint>,
     limits: Limits,
 }
 
-impl InForce {
+impl ActivePlan {
     /// The state of one listener.
-    fn station(
+    fn listener_state(
         &self,
         args: &Serve,
         file: &Config,
         part: &ListenerPart,
-        agent_connect: &AgentConnect,
-    ) -> Result<Station, Unknown> {
+        agent_connect: &AgentConnectConfig,
+    ) -> Result<ListenerState, DialectError> {
         let framing = args.common.client_framing(part.framing);
         let fixed = framing.and_then(FramingChoice::fixed);
-        let roster = self.roster.of(part);
-        let spoken = self.ground.tongues.of_client(part.dialect.as_ref())?;
+        let agents = self.agents.for_listener(part);
+        let spoken = self.context.dialects.for_listener(part.dialect.as_ref())?;
         let setup = Setup {
             tls: part.tls.clone(),
-            front: Front {
-                agents: roster.named.keys().cloned().collect(),
-                default_agent: roster.default.as_ref().and_then(|agent| agent.name.clone()),
-                names_only: roster.default.is_none(),
+            http: HttpOptions {
+                agents: agents.named.keys().cloned().collect(),
+                default_agent: agents.default.as_ref().and_then(|agent| agent.name.clone()),
+                names_only: agents.default.is_none(),
                 ..part.front.clone()
             },
-            gate: self.door.gate(),
-            local_key: Sign::key(),
+            gate: self.admission.gate(),
+            local_key: ListenerFile::key(),
             workers: self.workers.clone(),
-            agent_connect: AgentConnect {
-                agents: roster.offers(file, args.agent_connect.unasked),
-                beside: part.agent_connect.clone(),
+            agent_connect: AgentConnectConfig {
+                agents: agents.offers(file, args.agent_connect.default_permission),
+                path: part.agent_connect.clone(),
                 ..agent_connect.clone()
             },
             framing: fixed.or_else(|| spoken.client_framing()),
-            ..self.ground.client.clone()
+            ..self.context.client.clone()
         };
-        Ok(Station {
+        Ok(ListenerState {
             setup,
             dialect: part.dialect.clone(),
-            door: Arc::clone(&self.door),
-            roster,
+            admission: Arc::clone(&self.admission),
+            agents,
         })
     }
 
@@ -93,15 +93,15 @@ impl InForce {
     }
 
     /// The recorder factory, if any agent is recorded.
-    pub(super) fn studio(&self) -> Option<&Studio> {
-        self.roster
+    pub(super) fn recorders(&self) -> Option<&RecorderFactory> {
+        self.agents
             .all()
-            .find_map(|agent| agent.ground.studio.as_deref())
+            .find_map(|agent| agent.context.recorders.as_deref())
     }
 
     /// Deletes old recordings by this plan, from now on.
     pub(super) fn sweep(&mut self) {
-        self.sweeper = self.ground.sweep();
+        self.sweeper = self.context.sweep();
     }
 }
 
@@ -110,11 +110,13 @@ impl InForce {
 pub(super) fn plan(
     args: &Serve,
     file: &Config,
-    (stop, traces): (&Stop, Option<&Traces>),
-    before: Option<&InForce>,
+    (stop, traces): (&StopSignals, Option<&Traces>),
+    before: Option<&ActivePlan>,
 ) -> Result<Plan, ExitCode> {
-    let usage = |fault: String| cli::fail(exit::USAGE, &fault);
-    let ground = args.common.lay_over(file, stop.clone(), traces.cloned())?;
+    let usage = |fault: String| command_line::fail(exit::USAGE, &fault);
+    let context = args
+        .common
+        .context_over(file, stop.clone(), traces.cloned())?;
     let parts = listener_parts(args, file).map_err(usage)?;
     if args.common.client_framing(None).is_some()
         && !parts.iter().any(|part| part.endpoint.is_byte_stream())
@@ -125,45 +127,46 @@ pub(super) fn plan(
     }
     let listen: Vec<Endpoint> = parts.iter().map(|part| part.endpoint.clone()).collect();
     let agent_connect = args.agent_connect.over(&file.agent_connect);
-    let agent_connect = agent_connect.settle(&parts).map_err(usage)?;
-    let entrance = Entrance {
-        args: args.door.over(&file.auth),
+    let agent_connect = agent_connect.resolve(&parts).map_err(usage)?;
+    let inputs = AdmissionInputs {
+        args: args.admission.over(&file.auth),
         listen,
-        limits: (*ground.limits).clone(),
+        limits: (*context.limits).clone(),
     };
-    let door = match before.filter(|plan| plan.entrance == entrance) {
+    let admission = match before.filter(|plan| plan.inputs == inputs) {
         // It counts the connected clients.
-        Some(same) => Arc::clone(&same.door),
+        Some(same) => Arc::clone(&same.admission),
         None => {
-            let before = before.map(|plan| &*plan.door);
-            let door = Door::open(&entrance.args, &entrance.listen, &ground.limits, before);
-            Arc::new(door.map_err(|error| failed(&error))?)
+            let before = before.map(|plan| &*plan.admission);
+            let admission =
+                AdmissionControl::open(&inputs.args, &inputs.listen, &context.limits, before);
+            Arc::new(admission.map_err(|error| failed(&error))?)
         }
     };
-    let roster = match on_command_line(args, file, &ground)? {
-        Some(agent) => Roster {
+    let agents = match command_line_agent(args, file, &context)? {
+        Some(agent) => AgentPool {
             default: Some(Arc::new(agent)),
-            ..Roster::default()
+            ..AgentPool::default()
         },
-        None => roster(args, file, &ground, before.map(|plan| &plan.roster))?,
+        None => agent_pool(args, file, &context, before.map(|plan| &plan.agents))?,
     };
     let workers = before.map_or_else(Workers::new, |plan| plan.workers.clone());
-    let in_force = InForce {
-        entrance,
-        door,
-        roster,
+    let active = ActivePlan {
+        inputs,
+        admission,
+        agents,
         workers,
-        ground,
+        context,
         sweeper: None,
     };
-    let stations = parts.into_iter().map(|part| {
-        let station = in_force.station(args, file, &part, &agent_connect);
-        let station = station.map_err(|unknown| usage(format!("{}: {unknown}", part.endpoint)))?;
-        Ok((part, station))
+    let states = parts.into_iter().map(|part| {
+        let state = active.listener_state(args, file, &part, &agent_connect);
+        let state = state.map_err(|unknown| usage(format!("{}: {unknown}", part.endpoint)))?;
+        Ok((part, state))
     });
     Ok(Plan {
-        listeners: stations.collect::<Result<_, ExitCode>>()?,
-        in_force,
+        listeners: states.collect::<Result<_, ExitCode>>()?,
+        active,
     })
 }
 
@@ -175,18 +178,18 @@ pub(in crate::cli) fn listener_parts(
     let tls = Tls {
         cert: args.tls_cert.clone(),
         key: args.tls_key.clone(),
-        client_ca: args.door.tls_client_ca.clone(),
+        client_ca: args.admission.tls_client_ca.clone(),
         ..Tls::default()
     };
-    let front = Front {
+    let front = HttpOptions {
         origins: args.allow_origin.clone(),
         hosts: args.allow_host.clone(),
         affinity_cookie: args.affinity_cookie.clone(),
         no_elephant: args.no_elephant,
-        ..Front::default()
+        ..HttpOptions::default()
     };
     if args.listen.is_empty() && !file.listeners.is_empty() {
-        if front != Front::default() || tls != Tls::default() {
+        if front != HttpOptions::default() || tls != Tls::default() {
             return Err(
                 "options of listeners apply to those of --listen, and the listeners are those \
                         of the configuration file"
@@ -201,7 +204,7 @@ pub(in crate::cli) fn listener_parts(
     };
     for (index, endpoint) in listen.iter().enumerate() {
         endpoints::check_listener(endpoint)?;
-        if let Some(what) = endpoints::clash(listen[..index].iter(), endpoint) {
+        if let Some(what) = endpoints::conflict(listen[..index].iter(), endpoint) {
             return Err(format!("--listen {endpoint}: {what}"));
         }
     }
@@ -221,10 +224,10 @@ pub(in crate::cli) fn listener_parts(
 }
 
 /// The agent of the command line, if there is one.
-fn on_command_line(
+fn command_line_agent(
     args: &Serve,
     file: &Config,
-    ground: &Ground,
+    context: &RelayContext,
 ) -> Result<Option<Agent>, ExitCode> {
     let program = args.profile.map(|profile| profile.program());
     let (endpoint, mut program) = match (&args.agent, program) {
@@ -233,52 +236,55 @@ fn on_command_line(
         (None, None) if args.command.is_empty() => return Ok(None),
         (None, None) => (None, Program::default()),
     };
-    let usage = |fault: String| cli::fail(exit::USAGE, &fault);
+    let usage = |fault: String| command_line::fail(exit::USAGE, &fault);
     let endpoint = endpoints::agent(endpoint, args.command.clone(), "serve --agent ENDPOINT");
     let endpoint = endpoint.map_err(usage)?;
-    let mut ground = ground.clone();
-    ground.agent.launch = std::mem::take(&mut program.launch);
-    remote::check(&endpoint, &ground.agent).map_err(usage)?;
+    let mut context = context.clone();
+    context.agent.launch = std::mem::take(&mut program.launch);
+    remote::check(&endpoint, &context.agent).map_err(usage)?;
     args.common.check_agent(&endpoint).map_err(usage)?;
-    let here = endpoints::check_agent_here(&endpoint, &ground.agent, program.install.as_deref());
+    let here =
+        endpoints::check_agent_available(&endpoint, &context.agent, program.install.as_deref());
     here.map_err(|error| failed(&error))?;
     let detach = detaches(args, file, None);
     Ok(Some(Agent {
         name: None,
         endpoint,
-        seats: Seats::default(),
-        harbour: detach.then(|| Arc::new(Harbour::new(Arc::clone(&ground.limits)))),
-        ground,
+        clients: ConnectionLimit::default(),
+        detached: detach.then(|| Arc::new(ConversationStore::new(Arc::clone(&context.limits)))),
+        context,
     }))
 }
 
 /// The agents of the file. All errors are printed.
-fn roster(
+fn agent_pool(
     args: &Serve,
     file: &Config,
-    ground: &Ground,
-    before: Option<&Roster>,
-) -> Result<Roster, ExitCode> {
+    context: &RelayContext,
+    before: Option<&AgentPool>,
+) -> Result<AgentPool, ExitCode> {
     if file.agents.is_empty() {
         // Has the remedy.
         let none = endpoints::agent(None, Vec::new(), "serve --agent ENDPOINT");
         let none = none.err().unwrap_or_default();
         let fault = format!("{none}. Or describe agents in a file: `acp-relay config example`");
-        return Err(cli::fail(exit::USAGE, &fault));
+        return Err(command_line::fail(exit::USAGE, &fault));
     }
     if args.common.names_remote() {
         let fault = "options about remote agents apply to --agent; agents of the configuration \
                      file have their own, `acp-relay config example` shows them";
-        return Err(cli::fail(exit::USAGE, &fault));
+        return Err(command_line::fail(exit::USAGE, &fault));
     }
     let mut named = std::collections::BTreeMap::new();
     let mut code = None;
     for (name, part) in &file.agents {
-        let old = before.and_then(|roster| roster.named.get(name));
-        let agent = args.common.ground_of(ground, file, part);
+        let old = before.and_then(|agents| agents.named.get(name));
+        let agent = args.common.agent_context(context, file, part);
         let agent = agent
-            .map_err(|fault| cli::fail(exit::CONFIG, &format!("agents.{name}: {fault}")))
-            .and_then(|ground| of_file(name, part, ground, old, detaches(args, file, Some(part))));
+            .map_err(|fault| command_line::fail(exit::CONFIG, &format!("agents.{name}: {fault}")))
+            .and_then(|context| {
+                file_agent(name, part, context, old, detaches(args, file, Some(part)))
+            });
         match agent {
             Ok(agent) => drop(named.insert(name.clone(), Arc::new(agent))),
             Err(failed) => code = code.or(Some(failed)),
@@ -291,16 +297,16 @@ fn roster(
         .default_agent
         .as_ref()
         .and_then(|name| named.get(name).cloned());
-    Ok(Roster {
+    Ok(AgentPool {
         default: default.or_else(|| only(&named)),
         named,
     })
 }
 
-fn of_file(
+fn file_agent(
     name: &str,
     part: &AgentPart,
-    ground: Ground,
+    context: RelayContext,
     old: Option<&Arc<Agent>>,
     detach: bool,
 ) -> Result<Agent, ExitCode> {
@@ -311,20 +317,21 @@ fn of_file(
         ),
         Source::Endpoint(endpoint, _) => (endpoint.clone(), None),
     };
-    let refuse =
-        |code, fault: &dyn std::fmt::Display| cli::fail(code, &format!("agents.{name}: {fault}"));
-    remote::check(&endpoint, &ground.agent).map_err(|fault| refuse(exit::CONFIG, &fault))?;
-    endpoints::check_agent_here(&endpoint, &ground.agent, install)
+    let refuse = |code, fault: &dyn std::fmt::Display| {
+        command_line::fail(code, &format!("agents.{name}: {fault}"))
+    };
+    remote::check(&endpoint, &context.agent).map_err(|fault| refuse(exit::CONFIG, &fault))?;
+    endpoints::check_agent_available(&endpoint, &context.agent, install)
         .map_err(|error| refuse(exit::of_open_error(&error), &error))?;
     // Detached conversations are kept.
-    let harbour = old.and_then(|old| old.harbour.clone());
-    let new = || Arc::new(Harbour::new(Arc::clone(&ground.limits)));
+    let store = old.and_then(|old| old.detached.clone());
+    let new = || Arc::new(ConversationStore::new(Arc::clone(&context.limits)));
     Ok(Agent {
         name: Some(name.to_owned()),
         endpoint,
-        seats: old.map(|old| old.seats.clone()).unwrap_or_default(),
-        harbour: detach.then(|| harbour.unwrap_or_else(new)),
-        ground,
+        clients: old.map(|old| old.clients.clone()).unwrap_or_default(),
+        detached: detach.then(|| store.unwrap_or_else(new)),
+        context,
     })
 }
 
@@ -336,5 +343,5 @@ fn detaches(args: &Serve, file: &Config, part: Option<&AgentPart>) -> bool {
 }
 
 fn failed(error: &OpenError) -> ExitCode {
-    cli::fail(exit::of_open_error(error), error)
+    command_line::fail(exit::of_open_error(error), error)
 }

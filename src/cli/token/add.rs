@@ -13,8 +13,8 @@ use super::command::read_name;
 use super::{Store, store, time};
 use crate::auth::{Agents, Grant, Key, KeyId, read_agents};
 use crate::cli::console::Output;
-use crate::cli::state::Fault;
-use crate::cli::{cli, exit};
+use crate::cli::state::StateError;
+use crate::cli::{command_line, exit};
 
 /// Arguments of `new`.
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ pub(super) struct New {
     out: Option<PathBuf>,
 }
 
-pub(super) fn run(args: &New, store: &Store) -> Result<ExitCode, Fault> {
+pub(super) fn run(args: &New, store: &Store) -> Result<ExitCode, StateError> {
     let token = store::random()?;
     let id = KeyId::of(token.reveal().as_bytes());
     let key = Key {
@@ -56,7 +56,7 @@ pub(super) fn run(args: &New, store: &Store) -> Result<ExitCode, Fault> {
         let _ = fs::remove_file(*path);
     }
     if let Err(fault) = added? {
-        return Ok(cli::fail(exit::USAGE, &fault));
+        return Ok(command_line::fail(exit::USAGE, &fault));
     }
     let (shown, code) = match &mut kept {
         Some((path, file)) => write(path, file, token.reveal()),
@@ -70,7 +70,7 @@ pub(super) fn run(args: &New, store: &Store) -> Result<ExitCode, Fault> {
 }
 
 /// Creates a file that other users cannot read.
-fn create(path: &Path) -> Result<(&Path, File), Fault> {
+fn create(path: &Path) -> Result<(&Path, File), StateError> {
     let mut open = File::options();
     open.write(true).create_new(true).mode(0o600);
     let file = open.open(path).map_err(|fault| unwritable(path, &fault))?;
@@ -85,7 +85,7 @@ fn write(path: &Path, file: &mut File, token: &str) -> (bool, ExitCode) {
             let _ = fs::remove_file(path);
             (
                 false,
-                cli::fail(exit::CANNOT_CREATE, &unwritable(path, &fault)),
+                command_line::fail(exit::CANNOT_CREATE, &unwritable(path, &fault)),
             )
         }
     }
@@ -99,10 +99,10 @@ fn print(token: &str) -> (bool, ExitCode) {
     (output.is_open(), output.done(exit::SUCCESS))
 }
 
-fn unwritable(path: &Path, fault: &io::Error) -> Fault {
+fn unwritable(path: &Path, fault: &io::Error) -> StateError {
     let why = match fault.kind() {
         io::ErrorKind::AlreadyExists => "it exists already, and is left unchanged".to_owned(),
         _ => fault.to_string(),
     };
-    Fault::Unavailable(format!("{} cannot be written ({why})", path.display()))
+    StateError::Unavailable(format!("{} cannot be written ({why})", path.display()))
 }

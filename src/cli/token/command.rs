@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 
 use super::{Store, add, list};
 use crate::auth::check_name;
-use crate::cli::state::Fault;
-use crate::cli::{cli, console, exit};
+use crate::cli::state::StateError;
+use crate::cli::{command_line, console, exit};
 
 /// For `--help`.
 pub(in crate::cli) const EXAMPLES: &str = "\
@@ -54,7 +54,7 @@ pub(in crate::cli) fn run(args: &TokenArgs) -> ExitCode {
         Command::List(args) => list::run(args, &store),
         Command::Revoke { name } => revoke(name, &store),
     });
-    done.unwrap_or_else(|fault| cli::fail(code(&fault), &fault))
+    done.unwrap_or_else(|fault| command_line::fail(code(&fault), &fault))
 }
 
 /// Parses the name of a token.
@@ -63,18 +63,18 @@ pub(super) fn read_name(text: &str) -> Result<String, &'static str> {
 }
 
 /// The exit code for an error of a file.
-pub(in crate::cli) const fn code(fault: &Fault) -> u8 {
+pub(in crate::cli) const fn code(fault: &StateError) -> u8 {
     match fault {
-        Fault::Unavailable(_) => exit::CANNOT_CREATE,
-        Fault::Unsafe(_) => exit::FORBIDDEN,
+        StateError::Unavailable(_) => exit::CANNOT_CREATE,
+        StateError::Unsafe(_) => exit::FORBIDDEN,
     }
 }
 
-fn revoke(name: &str, store: &Store) -> Result<ExitCode, Fault> {
+fn revoke(name: &str, store: &Store) -> Result<ExitCode, StateError> {
     let none = || format!("there is no token called {name:?}; `acp-relay token list` lists them");
     let gone = store.change(|ring| ring.remove(name).ok_or_else(none))?;
     Ok(match gone {
         Ok(_) => ExitCode::from(exit::SUCCESS),
-        Err(fault) => cli::fail(exit::USAGE, &fault),
+        Err(fault) => command_line::fail(exit::USAGE, &fault),
     })
 }

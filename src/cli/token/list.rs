@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Store, time};
 use crate::auth::{Agents, Key};
-use crate::cli::state::Fault;
+use crate::cli::state::StateError;
 use crate::cli::{console, exit};
 
 /// Arguments of `list`.
@@ -19,7 +19,7 @@ pub(super) struct List {
     json: bool,
 }
 
-pub(super) fn run(args: &List, store: &Store) -> Result<ExitCode, Fault> {
+pub(super) fn run(args: &List, store: &Store) -> Result<ExitCode, StateError> {
     let (ring, now) = (store.others()?, time::now());
     if args.json {
         let all = ring.keys().map(|key| as_json(key, now)).collect();
@@ -43,7 +43,7 @@ pub(super) fn run(args: &List, store: &Store) -> Result<ExitCode, Fault> {
         ));
     }
     if text.is_empty() {
-        console::remark("there are no tokens; `acp-relay token new NAME` creates one");
+        console::note("there are no tokens; `acp-relay token new NAME` creates one");
         return Ok(ExitCode::from(exit::SUCCESS));
     }
     Ok(console::print(&text, exit::SUCCESS))

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::auth::{Keyring, Token};
-use crate::cli::state::{self, Fault, State};
+use crate::cli::state::{self, StateDir, StateError};
 
 /// The user's own token.
 const OWN: &str = "token";
@@ -18,40 +18,43 @@ const OTHERS: &str = "tokens";
 /// The token store of a user.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Store {
-    state: State,
+    state: StateDir,
     /// The file of the user's own token, if it is not in the state directory.
     own: Option<PathBuf>,
 }
 
 /// Identifies the versions of the files.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::cli) struct Stamp([Option<Traits>; 2]);
+pub(in crate::cli) struct Stamp([Option<FileStamp>; 2]);
 
 /// Of one file: modification time, length, inode, owner and mode.
-type Traits = (SystemTime, u64, u64, u32, u32);
+type FileStamp = (SystemTime, u64, u64, u32, u32);
 
 impl Store {
     /// The store of this user; `own` is the file of the user's own token, if it is elsewhere.
-    pub(in crate::cli) fn find(own: Option<PathBuf>) -> Result<Self, Fault> {
-        let state = State::find()?;
+    pub(in crate::cli) fn find(own: Option<PathBuf>) -> Result<Self, StateError> {
+        let state = StateDir::find()?;
         Ok(Self { state, own })
     }
 
     /// The user's own token, if there is one.
-    pub(in crate::cli) fn own(&self) -> Result<Option<Token>, Fault> {
+    pub(in crate::cli) fn own(&self) -> Result<Option<Token>, StateError> {
         let path = self.own_path();
         let Some(text) = state::read(&path)? else {
             return match &self.own {
-                Some(path) => Err(Fault::Unsafe(format!("{} does not exist", path.display()))),
+                Some(path) => Err(StateError::Unsafe(format!(
+                    "{} does not exist",
+                    path.display()
+                ))),
                 None => Ok(None),
             };
         };
-        let unfit = |why| Fault::Unsafe(format!("{}: {why}", path.display()));
-        Token::read(&text).map(Some).map_err(unfit)
+        let invalid = |why| StateError::Unsafe(format!("{}: {why}", path.display()));
+        Token::read(&text).map(Some).map_err(invalid)
     }
 
     /// The user's own token, which is created if there is none.
-    pub(in crate::cli) fn own_or_new(&self) -> Result<Token, Fault> {
+    pub(in crate::cli) fn own_or_new(&self) -> Result<Token, StateError> {
         if let Some(token) = self.own()? {
             return Ok(token);
         }
@@ -66,11 +69,11 @@ impl Store {
     }
 
     /// All other tokens.
-    pub(in crate::cli) fn others(&self) -> Result<Keyring, Fault> {
+    pub(in crate::cli) fn others(&self) -> Result<Keyring, StateError> {
         let path = self.state.file(OTHERS);
         let text = state::read(&path)?.unwrap_or_default();
         Keyring::read(&text).map_err(|fault| {
-            Fault::Unsafe(format!(
+            StateError::Unsafe(format!(
                 "{}, {fault}; fix or remove the line",
                 path.display()
             ))
@@ -81,7 +84,7 @@ impl Store {
     pub(super) fn change<T>(
         &self,
         change: impl FnOnce(&mut Keyring) -> Result<T, String>,
-    ) -> Result<Result<T, String>, Fault> {
+    ) -> Result<Result<T, String>, StateError> {
         let _lock = self.state.lock()?;
         let mut ring = self.others()?;
         let changed = change(&mut ring);
@@ -103,15 +106,15 @@ impl Store {
 }
 
 /// A new token.
-pub(super) fn random() -> Result<Token, Fault> {
+pub(super) fn random() -> Result<Token, StateError> {
     let (mut id, mut secret) = ([0; 6], [0; 32]);
     let random = SystemRandom::new();
     let filled = random.fill(&mut id).and_then(|()| random.fill(&mut secret));
-    filled.map_err(|_| Fault::Unavailable("the system has no random numbers".to_owned()))?;
+    filled.map_err(|_| StateError::Unavailable("the system has no random numbers".to_owned()))?;
     Ok(Token::new(id, secret))
 }
 
-fn stamp(path: &Path) -> Option<Traits> {
+fn stamp(path: &Path) -> Option<FileStamp> {
     let about = fs::symlink_metadata(path).ok()?;
     let written = about.modified().ok()?;
     Some((written, about.len(), about.ino(), about.uid(), about.mode()))

@@ -19,9 +19,9 @@ pub(super) fn read(text: &str) -> Result<Duration, String> {
     let seconds = number
         .checked_mul(seconds)
         .filter(|all| (1..=LONGEST).contains(all));
-    seconds
-        .map(Duration::from_secs)
-        .ok_or_else(|| "a token is valid for at least a minute, and at most a hundred years".to_owned())
+    seconds.map(Duration::from_secs).ok_or_else(|| {
+        "a token is valid for at least a minute, and at most a hundred years".to_owned()
+    })
 }
 
 /// Formats seconds since 1970, in UTC.
@@ -32,7 +32,7 @@ pub(super) fn show(unix: u64) -> String {
 
 /// Now, in seconds since 1970.
 pub(super) fn now() -> u64 {
-    crate::transport::moment().unix
+    crate::transport::current_time().unix
 }
 
 #[cfg(test)]

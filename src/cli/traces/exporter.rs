@@ -14,9 +14,9 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use super::courier::Courier;
-use super::options::{Settled, TracesPart};
-use crate::observe::traces::{About, Maker, Outlet, Tally, Tracer};
+use super::http_client::OtlpClient;
+use super::options::{TraceConfig, TracesPart};
+use crate::observe::traces::{ConversationInfo, ExportStats, SpanFactory, SpanSender, Tracer};
 use crate::transport::{Peer, PeerKind};
 
 /// The default service name (`OTEL_SERVICE_NAME`).
@@ -30,9 +30,9 @@ const LAST: Duration = Duration::from_secs(2);
 pub(in crate::cli) struct Traces(Arc<Inner>);
 
 struct Inner {
-    outlet: Mutex<Option<Outlet>>,
-    maker: Arc<Maker>,
-    tally: Arc<Tally>,
+    sender: Mutex<Option<SpanSender>>,
+    maker: Arc<SpanFactory>,
+    tally: Arc<ExportStats>,
     insert: bool,
     /// Receives when everything is sent.
     over: Mutex<channel::Receiver<()>>,
@@ -42,8 +42,8 @@ struct Inner {
 struct Exporter {
     spans: channel::Receiver<SpanData>,
     to: SpanExporter,
-    tally: Arc<Tally>,
-    settled: Settled,
+    tally: Arc<ExportStats>,
+    config: TraceConfig,
     /// Whether the last batch failed, which was logged.
     down: bool,
 }
@@ -54,32 +54,32 @@ impl Traces {
     /// # Errors
     /// The configuration is invalid, as text for the user.
     pub(in crate::cli) fn start(part: &TracesPart) -> Result<Option<Self>, String> {
-        let Some(settled) = part.settle()? else {
+        let Some(config) = part.resolve()? else {
             return Ok(None);
         };
         let mut builder = SpanExporter::builder()
             .with_http()
-            .with_http_client(Courier::default())
-            .with_timeout(settled.patience)
-            .with_protocol(match settled.json {
+            .with_http_client(OtlpClient::default())
+            .with_timeout(config.timeout)
+            .with_protocol(match config.json {
                 true => Protocol::HttpJson,
                 false => Protocol::HttpBinary,
             });
-        if let Some(endpoint) = &settled.endpoint {
+        if let Some(endpoint) = &config.endpoint {
             builder = builder.with_endpoint(endpoint);
         }
         let fault = |error: &dyn fmt::Display| format!("cannot send traces: {error}");
         let mut to = builder.build().map_err(|error| fault(&error))?;
         to.set_resource(&resource());
-        let (outlet, spans) = Outlet::new(settled.room);
-        let tally = outlet.tally();
-        let (tell, over) = channel::sync_channel(1);
-        let insert = settled.insert;
+        let (sender, spans) = SpanSender::new(config.room);
+        let tally = sender.stats();
+        let (done, over) = channel::sync_channel(1);
+        let insert = config.insert;
         let exporter = Exporter {
             spans,
             to,
             tally: Arc::clone(&tally),
-            settled,
+            config,
             down: false,
         };
         let runtime = Builder::new_current_thread().enable_all().build();
@@ -88,12 +88,12 @@ impl Traces {
         let spawned = thread.spawn(move || {
             exporter.run(&runtime);
             // Fails if `finish` has stopped waiting.
-            let _ = tell.send(());
+            let _ = done.send(());
         });
         spawned.map_err(|error| fault(&error))?;
         Ok(Some(Self(Arc::new(Inner {
-            outlet: Mutex::new(Some(outlet)),
-            maker: Arc::new(Maker::new(env!("VERSION"))),
+            sender: Mutex::new(Some(sender)),
+            maker: Arc::new(SpanFactory::new(env!("VERSION"))),
             tally,
             insert,
             over: Mutex::new(over),
@@ -107,39 +107,39 @@ impl Traces {
         client: &Peer,
         agent: Option<String>,
     ) -> Option<(Tracer, bool)> {
-        let outlet = self.outlet().clone()?;
+        let sender = self.sender().clone()?;
         let transport = match client.kind {
-            PeerKind::Parent | PeerKind::Child | PeerKind::Played => "pipe",
+            PeerKind::Parent | PeerKind::Child | PeerKind::Replayed => "pipe",
             PeerKind::SameUser => "unix",
             PeerKind::Remote if client.name.starts_with("unix:") => "unix",
-            PeerKind::Remote | PeerKind::Ours => "tcp",
+            PeerKind::Remote | PeerKind::Internal => "tcp",
         };
-        let about = About {
+        let about = ConversationInfo {
             client: client.name.clone(),
             principal: client.principal.as_ref().map(ToString::to_string),
             agent,
             transport,
         };
         let maker = Arc::clone(&self.0.maker);
-        let tracer = Tracer::begin(outlet, maker, about, Instant::now());
+        let tracer = Tracer::begin(sender, maker, about, Instant::now());
         Some((tracer, self.0.insert))
     }
 
     /// The counts of spans.
-    pub(in crate::cli) fn tally(&self) -> Arc<Tally> {
+    pub(in crate::cli) fn tally(&self) -> Arc<ExportStats> {
         Arc::clone(&self.0.tally)
     }
 
     /// Sends the remaining spans, within [`LAST`].
     pub(in crate::cli) fn finish(&self) {
-        drop(self.outlet().take());
+        drop(self.sender().take());
         let over = self.0.over.lock();
         // Spans that are not sent by then are lost.
         let _ = over.recv_timeout(LAST);
     }
 
-    fn outlet(&self) -> MutexGuard<'_, Option<Outlet>> {
-        self.0.outlet.lock()
+    fn sender(&self) -> MutexGuard<'_, Option<SpanSender>> {
+        self.0.sender.lock()
     }
 }
 
@@ -147,9 +147,9 @@ impl Exporter {
     /// Sends until the queue is closed.
     fn run(mut self, runtime: &Runtime) {
         while let Ok(first) = self.spans.recv() {
-            let until = Instant::now() + self.settled.delay;
+            let until = Instant::now() + self.config.delay;
             let mut batch = vec![first];
-            while batch.len() < self.settled.batch {
+            while batch.len() < self.config.batch {
                 let left = until.saturating_duration_since(Instant::now());
                 match self.spans.recv_timeout(left) {
                     Ok(span) => batch.push(span),
@@ -162,12 +162,12 @@ impl Exporter {
 
     async fn send(&mut self, batch: Vec<SpanData>) {
         let count = batch.len();
-        let sent = timeout(self.settled.patience, self.to.export(batch)).await;
+        let sent = timeout(self.config.timeout, self.to.export(batch)).await;
         let sent = match sent {
             Ok(sent) => sent.map_err(|error| error.to_string()),
-            Err(_) => Err(format!("no answer within {:?}", self.settled.patience)),
+            Err(_) => Err(format!("no answer within {:?}", self.config.timeout)),
         };
-        self.tally.sent(count, sent.is_ok());
+        self.tally.add_export(count, sent.is_ok());
         let was_down = std::mem::replace(&mut self.down, sent.is_err());
         match sent {
             Ok(()) if was_down => tracing::warn!("the collector accepts traces again"),

@@ -11,7 +11,7 @@
 //! **Own batches, not the SDK's.** The SDK does not report the spans that it drops, and would log
 //! an unavailable collector with every batch. Here both are metrics, and one log line.
 
-mod courier;
+mod http_client;
 mod exporter;
 mod options;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::transport::{Endpoint, Manner, Web};
+use crate::transport::{Endpoint, HttpEndpoint, HttpProtocol};
 
 /// The flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -40,7 +40,7 @@ pub(in crate::cli) enum TraceContext {
 
 /// The effective options.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Settled {
+pub(super) struct TraceConfig {
     /// The address of the collector; that of the environment if `None`.
     pub(super) endpoint: Option<String>,
     /// Whether spans are encoded as JSON; otherwise as protobuf, the specification's default.
@@ -53,7 +53,7 @@ pub(super) struct Settled {
     /// How long a span may wait for others.
     pub(super) delay: Duration,
     /// How long the collector may take to respond.
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
 }
 
 /// Parses the address of a collector.
@@ -62,8 +62,8 @@ pub(super) struct Settled {
 /// It is not such an address.
 pub(in crate::cli) fn collector(text: &str) -> Result<String, String> {
     match text.parse() {
-        Ok(Endpoint::Web(Web {
-            manner: Manner::StreamableHttp,
+        Ok(Endpoint::Http(HttpEndpoint {
+            protocol: HttpProtocol::StreamableHttp,
             ..
         })) => Ok(text.to_owned()),
         _ => Err("expected http://HOST:PORT or https://HOST:PORT".to_owned()),
@@ -86,11 +86,14 @@ impl TracesPart {
     ///
     /// # Errors
     /// The options or variables are invalid.
-    pub(super) fn settle(&self) -> Result<Option<Settled>, String> {
-        self.settle_in(&|name| env::var(name).ok().filter(|value| !value.is_empty()))
+    pub(super) fn resolve(&self) -> Result<Option<TraceConfig>, String> {
+        self.resolve_in(&|name| env::var(name).ok().filter(|value| !value.is_empty()))
     }
 
-    fn settle_in(&self, var: &dyn Fn(&str) -> Option<String>) -> Result<Option<Settled>, String> {
+    fn resolve_in(
+        &self,
+        var: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<TraceConfig>, String> {
         let either = |what: &str| {
             var(&format!("OTEL_EXPORTER_OTLP_TRACES_{what}"))
                 .or_else(|| var(&format!("OTEL_EXPORTER_OTLP_{what}")))
@@ -131,7 +134,7 @@ impl TracesPart {
         let count = |name, usual| {
             number(name, usual).map(|count| usize::try_from(count).unwrap_or(usize::MAX))
         };
-        let patience = match var("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT") {
+        let timeout = match var("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT") {
             Some(_) => number("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", 10_000)?,
             None => number("OTEL_EXPORTER_OTLP_TIMEOUT", 10_000)?,
         };
@@ -142,14 +145,14 @@ impl TracesPart {
                 false => format!("{base}/v1/traces"),
             }
         });
-        Ok(Some(Settled {
+        Ok(Some(TraceConfig {
             endpoint,
             json,
             insert,
             room: count("OTEL_BSP_MAX_QUEUE_SIZE", 2048)?.min(1 << 16),
             batch: count("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512)?.min(1 << 16),
             delay: Duration::from_millis(number("OTEL_BSP_SCHEDULE_DELAY", 5000)?),
-            patience: Duration::from_millis(patience),
+            timeout: Duration::from_millis(timeout),
         }))
     }
 }
@@ -158,8 +161,8 @@ impl TracesPart {
 mod tests {
     use super::*;
 
-    fn settle(part: &TracesPart, vars: &[(&str, &str)]) -> Result<Option<Settled>, String> {
-        part.settle_in(&|name| {
+    fn resolve(part: &TracesPart, vars: &[(&str, &str)]) -> Result<Option<TraceConfig>, String> {
+        part.resolve_in(&|name| {
             let own = vars.iter().find(|(own, _)| *own == name);
             own.map(|(_, value)| (*value).to_owned())
         })
@@ -172,23 +175,23 @@ mod tests {
             otlp_endpoint: Some("http://127.0.0.1:4318/".to_owned()),
             ..TracesPart::default()
         };
-        assert_eq!(settle(&none, &[]), Ok(None));
+        assert_eq!(resolve(&none, &[]), Ok(None));
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318");
         for vars in [
             &[endpoint][..],
             &[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://a/x")],
             &[("OTEL_TRACES_EXPORTER", "otlp")],
         ] {
-            let settled = settle(&none, vars);
+            let settled = resolve(&none, vars);
             assert!(settled.is_ok_and(|settled| settled.is_some()), "{vars:?}");
         }
         for off in [
             ("OTEL_SDK_DISABLED", "true"),
             ("OTEL_TRACES_EXPORTER", "none"),
         ] {
-            assert_eq!(settle(&named, &[endpoint, off]), Ok(None));
+            assert_eq!(resolve(&named, &[endpoint, off]), Ok(None));
         }
-        let settled = settle(&named, &[("OTEL_BSP_SCHEDULE_DELAY", "7")]);
+        let settled = resolve(&named, &[("OTEL_BSP_SCHEDULE_DELAY", "7")]);
         let settled = settled.ok().flatten().map(|own| (own.endpoint, own.delay));
         let wanted = Some("http://127.0.0.1:4318/v1/traces".to_owned());
         assert_eq!(settled, Some((wanted, Duration::from_millis(7))));
@@ -200,14 +203,14 @@ mod tests {
             trace_context: Some(TraceContext::Insert),
             ..TracesPart::default()
         };
-        assert!(settle(&insert, &[]).is_err());
+        assert!(resolve(&insert, &[]).is_err());
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318");
         for odd in [
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
             ("OTEL_BSP_MAX_QUEUE_SIZE", "many"),
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "0"),
         ] {
-            let fault = settle(&TracesPart::default(), &[endpoint, odd]);
+            let fault = resolve(&TracesPart::default(), &[endpoint, odd]);
             assert!(fault.is_err_and(|fault| fault.contains(odd.0)), "{odd:?}");
         }
     }

@@ -11,49 +11,49 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use serde_json::{Value, json};
 
-use super::book::{Book, NAP};
-use super::search::part;
+use super::open_recording::{OpenRecording, POLL_INTERVAL};
+use super::search::line_bytes;
 use crate::recording::lint::{Finding, Linter, RULES};
-use crate::recording::{Found, line};
+use crate::recording::{Parsed, parse_line};
 
 /// Maximum findings kept; further ones are only counted.
-const KEPT: usize = 100_000;
+const MAX_FINDINGS: usize = 100_000;
 
 /// Maximum characters of a finding's text for the page.
-const SAYS: usize = 400;
+const MAX_TEXT: usize = 400;
 
 /// The findings so far.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     /// By the number of the event.
-    found: BTreeMap<u64, Vec<Finding>>,
+    by_event: BTreeMap<u64, Vec<Finding>>,
     /// Number of findings by the rule's id.
     counts: BTreeMap<&'static str, u64>,
     pub(super) total: usize,
     /// Those that hold only if no event follows; they are also in `found`.
-    late: Vec<Finding>,
+    provisional: Vec<Finding>,
     /// Number of items linted.
-    pub(super) seen: usize,
+    pub(super) linted: usize,
 }
 
 /// The state of the linting thread.
-pub(super) struct Inspector {
-    pub(super) book: Weak<Book>,
+pub(super) struct LintThread {
+    pub(super) recording: Weak<OpenRecording>,
     pub(super) stopped: Receiver<()>,
 }
 
 impl Findings {
     /// The findings of the event with number `n`.
     pub(super) fn about(&self, n: u64) -> &[Finding] {
-        self.found.get(&n).map_or(&[], Vec::as_slice)
+        self.by_event.get(&n).map_or(&[], Vec::as_slice)
     }
 
     /// Adds a finding. Returns whether it is kept.
     fn add(&mut self, finding: &Finding) -> bool {
-        if let Some(was) = finding.was {
+        if let Some(was) = finding.repaired_from {
             self.total -= 1;
             *self.counts.entry(was.id).or_default() -= 1;
-            let of = self.found.get_mut(&finding.n);
+            let of = self.by_event.get_mut(&finding.n);
             let is_old = |known: &Finding| known.rule == was && finding.what.ends_with(&known.what);
             if let Some(of) = of
                 && let Some(at) = of.iter().position(is_old)
@@ -63,9 +63,9 @@ impl Findings {
         }
         self.total += 1;
         *self.counts.entry(finding.rule.id).or_default() += 1;
-        let kept = self.total <= KEPT;
+        let kept = self.total <= MAX_FINDINGS;
         if kept {
-            let of = self.found.entry(finding.n).or_default();
+            let of = self.by_event.entry(finding.n).or_default();
             of.push(finding.clone());
         }
         kept
@@ -75,7 +75,7 @@ impl Findings {
     fn remove(&mut self, finding: &Finding) {
         self.total -= 1;
         *self.counts.entry(finding.rule.id).or_default() -= 1;
-        if let Some(of) = self.found.get_mut(&finding.n) {
+        if let Some(of) = self.by_event.get_mut(&finding.n) {
             of.retain(|known| known.rule != finding.rule);
         }
     }
@@ -86,12 +86,12 @@ impl Findings {
             .iter()
             .filter(|rule| self.counts.get(rule.id).is_some_and(|count| *count > 0))
             .collect();
-        rules.sort_by_key(|rule| std::cmp::Reverse(rule.weight));
+        rules.sort_by_key(|rule| std::cmp::Reverse(rule.severity));
         let rules = rules.into_iter().map(|rule| {
             json!({
                 "id": rule.id,
-                "weight": rule.weight.name(),
-                "says": rule.says,
+                "weight": rule.severity.name(),
+                "says": rule.description,
                 "count": self.counts[rule.id],
             })
         });
@@ -100,7 +100,7 @@ impl Findings {
 
     /// `count` findings from the `from`th on, of one rule, or of all if `id` is empty.
     pub(super) fn list(&self, id: &str, from: usize, count: usize) -> Value {
-        let all = self.found.values().flatten();
+        let all = self.by_event.values().flatten();
         let of = all.filter(|finding| id.is_empty() || finding.rule.id == id);
         of.skip(from).take(count).map(as_json).collect()
     }
@@ -108,38 +108,38 @@ impl Findings {
 
 /// A finding as the page gets it.
 pub(super) fn as_json(finding: &Finding) -> Value {
-    let what: String = finding.what.chars().take(SAYS).collect();
+    let what: String = finding.what.chars().take(MAX_TEXT).collect();
     json!({
         "n": finding.n,
         "t": finding.t,
         "id": finding.rule.id,
-        "weight": finding.rule.weight.name(),
-        "says": finding.rule.says,
+        "weight": finding.rule.severity.name(),
+        "says": finding.rule.description,
         "side": finding.side.map(crate::jsonrpc::Side::name),
         "method": finding.method,
         "what": what,
     })
 }
 
-impl Inspector {
+impl LintThread {
     /// Lints until the recording is closed.
-    pub(super) fn work(self) {
+    pub(super) fn run(self) {
         // An error is reported by the thread that reads.
-        let _ = self.inspect();
+        let _ = self.lint();
     }
 
-    fn inspect(self) -> io::Result<()> {
+    fn lint(self) -> io::Result<()> {
         let mut linter = Linter::default();
         let (mut begun, mut settled) = (false, false);
         let (mut seen, mut headers) = (0, 0);
-        while let Some(book) = self.book.upgrade() {
+        while let Some(recording) = self.recording.upgrade() {
             let (whole, at_rest) = {
-                let progress = book.progress();
+                let progress = recording.progress();
                 let now = progress.borrow();
-                (now.bytes >= now.of && now.revision > 0, now.at_rest)
+                (now.bytes >= now.total && now.revision > 0, now.complete)
             };
             let block = if whole || begun {
-                book.block(seen)?
+                recording.block(seen)?
             } else {
                 None
             };
@@ -150,7 +150,7 @@ impl Inspector {
                 None => u16::MAX,
             };
             if block.is_some() || at_rest && begun {
-                for (segment, header) in &book.index().headers[headers..] {
+                for (segment, header) in &recording.index().headers[headers..] {
                     if *segment > until {
                         break;
                     }
@@ -162,23 +162,23 @@ impl Inspector {
                 let begin = items.first().map_or(0, |item| item.at);
                 let mut found = Vec::new();
                 for item in &items {
-                    match line(&part(&block, begin, item)) {
-                        Found::Event(event) => found.extend(linter.see(&event)),
-                        Found::Broken(_) => linter.miss(),
-                        Found::Header(_) => {}
+                    match parse_line(&line_bytes(&block, begin, item)) {
+                        Parsed::Event(event) => found.extend(linter.add(&event)),
+                        Parsed::Invalid(_) => linter.skip_line(),
+                        Parsed::Header(_) => {}
                     }
                 }
                 seen += items.len();
-                book.found(&found, Vec::new(), seen);
+                recording.add_findings(&found, Vec::new(), seen);
                 settled = false;
                 continue;
             }
             if at_rest && !settled {
-                book.found(&[], linter.rest(), seen);
+                recording.add_findings(&[], linter.unanswered(), seen);
                 settled = true;
             }
-            drop(book);
-            if self.stopped.recv_timeout(NAP) != Err(RecvTimeoutError::Timeout) {
+            drop(recording);
+            if self.stopped.recv_timeout(POLL_INTERVAL) != Err(RecvTimeoutError::Timeout) {
                 return Ok(());
             }
         }
@@ -189,18 +189,23 @@ impl Inspector {
 impl super::index::Index {
     /// Adds findings among the first `seen` items, and those that hold if there are no more items
     /// (`late`), which replace the previous ones.
-    pub(super) fn find(&mut self, found: &[Finding], late: Vec<Finding>, seen: usize) {
-        self.findings.seen = seen;
-        for finding in std::mem::take(&mut self.findings.late) {
+    pub(super) fn set_findings(
+        &mut self,
+        found: &[Finding],
+        provisional: Vec<Finding>,
+        seen: usize,
+    ) {
+        self.findings.linted = seen;
+        for finding in std::mem::take(&mut self.findings.provisional) {
             self.findings.remove(&finding);
             self.revise(finding.n);
         }
-        for finding in found.iter().chain(&late) {
+        for finding in found.iter().chain(&provisional) {
             if self.findings.add(finding) {
                 self.revise(finding.n);
             }
         }
-        self.findings.late = late;
+        self.findings.provisional = provisional;
     }
 
     fn revise(&mut self, n: u64) {

@@ -7,11 +7,12 @@
 use super::findings::Findings;
 use crate::jsonrpc::Side;
 use crate::recording::{
-    Conversation, Entry, Event, Exchange, Found, Header, Message, MessageKind, View, What,
+    Entry, EventKind, Exchange, Exchanges, Header, Message, MessageKind, Parsed, RecordedEvent,
+    View,
 };
 
 /// Maximum distance in items at which a translated message is listed after its original.
-const NEAR: usize = 10_000;
+const MAX_DISTANCE: usize = 10_000;
 
 /// All lines read so far, in order.
 #[derive(Debug, Default)]
@@ -34,7 +35,7 @@ pub(super) struct Index {
     pub(super) findings: Findings,
     /// Items that changed after they were added, in the order of the changes.
     pub(super) revised: Vec<u32>,
-    conversation: Conversation,
+    conversation: Exchanges,
     /// Runs of chunks that may continue.
     open: Vec<OpenRun>,
 }
@@ -110,23 +111,23 @@ struct OpenRun {
 impl Item {
     /// The sort key of this item, which has the index `at`.
     pub(super) fn key(&self, at: usize) -> u64 {
-        u64::from(self.place) << 32 | u64::from(narrow(at))
+        u64::from(self.place) << 32 | u64::from(to_u32(at))
     }
 }
 
 impl Index {
     /// Adds a line of a segment.
-    pub(super) fn take(&mut self, segment: u16, entry: &Entry) {
+    pub(super) fn add(&mut self, segment: u16, entry: &Entry) {
         let last = self.items.last().map_or((0, 0), |item| (item.n, item.t));
-        let (n, t, class) = match &entry.found {
-            Found::Header(header) => {
+        let (n, t, class) = match &entry.parsed {
+            Parsed::Header(header) => {
                 if self.headers.last().is_none_or(|(last, _)| *last < segment) {
                     self.headers.push((segment, (**header).clone()));
                 }
                 return;
             }
-            Found::Event(event) => (event.n, event.t.max(last.1), class(&event.what)),
-            Found::Broken(_) => (last.0, last.1, Class::Broken),
+            Parsed::Event(event) => (event.n, event.t.max(last.1), class(&event.kind)),
+            Parsed::Invalid(_) => (last.0, last.1, Class::Broken),
         };
         self.errors += u64::from(class == Class::Error);
         self.damaged += u64::from(class == Class::Broken);
@@ -138,34 +139,34 @@ impl Index {
             length: u32::try_from(entry.line.len()).unwrap_or(u32::MAX),
             run: 1,
             segment,
-            place: narrow(self.place(at, entry)),
+            place: to_u32(self.place(at, entry)),
             class,
             passed: false,
         });
         let key = self.key(at);
-        put(&mut self.order, key);
-        if let Found::Event(event) = &entry.found {
-            self.learn(at, event);
+        insert_key(&mut self.order, key);
+        if let Parsed::Event(event) = &entry.parsed {
+            self.update(at, event);
         }
         if class != Class::Passed && self.items[at].run > 0 {
-            put(&mut self.folded, key);
+            insert_key(&mut self.folded, key);
         }
     }
 
     /// The place of a translated message's original; for any other line, its own.
     fn place(&self, at: usize, entry: &Entry) -> usize {
-        let Found::Event(event) = &entry.found else {
+        let Parsed::Event(event) = &entry.parsed else {
             return at;
         };
-        let of = match &event.what {
-            What::Message(message) if !message.is_heard() => message.of,
+        let of = match &event.kind {
+            EventKind::Message(message) if !message.is_received() => message.source,
             _ => None,
         };
         let origin = of.map(|of| (of, self.item_of(of)));
-        let is_near = |(of, origin): &(u64, usize)| {
-            *origin < at && at - origin < NEAR && self.items[*origin].n == *of
+        let is_valid = |(of, origin): &(u64, usize)| {
+            *origin < at && at - origin < MAX_DISTANCE && self.items[*origin].n == *of
         };
-        origin.filter(is_near).map_or(at, |(_, origin)| origin)
+        origin.filter(is_valid).map_or(at, |(_, origin)| origin)
     }
 
     /// The key of an item; past the end, one greater than all.
@@ -185,7 +186,7 @@ impl Index {
 
     /// The duration of that exchange in microseconds, if it was answered.
     pub(super) fn took(&self, n: u64) -> Option<u64> {
-        self.conversation.took(n)
+        self.conversation.duration(n)
     }
 
     /// The first item with number `n` or a later one.
@@ -218,11 +219,11 @@ impl Index {
         self.items.last().map_or(0, |item| item.t)
     }
 
-    fn learn(&mut self, at: usize, event: &Event) {
-        self.ended = matches!(event.what, What::End { rotated: false, .. });
-        self.rotated = matches!(event.what, What::End { rotated: true, .. });
-        match &event.what {
-            What::Passed(passed) => {
+    fn update(&mut self, at: usize, event: &RecordedEvent) {
+        self.ended = matches!(event.kind, EventKind::End { rotated: false, .. });
+        self.rotated = matches!(event.kind, EventKind::End { rotated: true, .. });
+        match &event.kind {
+            EventKind::Passed(passed) => {
                 let from = self.item_of(passed.first);
                 let class = match passed.to {
                     Side::Agent => Class::ToAgent,
@@ -235,32 +236,32 @@ impl Index {
                     }
                 }
             }
-            What::Message(message) => {
-                self.follow_run(at, message);
-                self.follow_turn(at, event, message);
+            EventKind::Message(message) => {
+                self.track_run(at, message);
+                self.track_turn(at, event, message);
             }
             _ => self.open.clear(),
         }
     }
 
-    fn follow_run(&mut self, at: usize, message: &Message) {
-        let edge = (message.hop, message.to);
-        let Some(kind) = chunk(message) else {
+    fn track_run(&mut self, at: usize, message: &Message) {
+        let edge = (message.edge, message.to);
+        let Some(kind) = chunk_kind(message) else {
             self.open.retain(|run| (run.hop, run.to) != edge);
             return;
         };
         let (class, place) = (self.items[at].class, self.items[at].place as usize);
         // A message that was forwarded unchanged between two translated chunks interrupts the run.
-        let parts = |run: &OpenRun| {
-            let is_own = |n: usize| self.items[n].place as usize == n;
+        let interrupts = |run: &OpenRun| {
+            let is_original = |n: usize| self.items[n].place as usize == n;
             let mut between = run.last + 1..place;
-            place < at && between.any(|n| self.items[n].class == class && is_own(n))
+            place < at && between.any(|n| self.items[n].class == class && is_original(n))
         };
         let known = self.open.iter().position(|run| {
             (run.hop, run.to) == edge
                 && run.kind == kind
                 && run.session == message.session
-                && !parts(run)
+                && !interrupts(run)
         });
         match known {
             Some(run) => {
@@ -272,7 +273,7 @@ impl Index {
             None => {
                 self.open.retain(|run| (run.hop, run.to) != edge);
                 self.open.push(OpenRun {
-                    hop: message.hop,
+                    hop: message.edge,
                     to: message.to,
                     kind: kind.to_owned(),
                     session: message.session.clone(),
@@ -283,8 +284,8 @@ impl Index {
         }
     }
 
-    fn follow_turn(&mut self, at: usize, event: &Event, message: &Message) {
-        if self.conversation.see(event).is_none() {
+    fn track_turn(&mut self, at: usize, event: &RecordedEvent, message: &Message) {
+        if self.conversation.add(event).is_none() {
             return;
         }
         // The exchange in the client's view; a translated prompt has another one with the agent.
@@ -295,9 +296,9 @@ impl Index {
         let (asked, prompt) = (exchange.n, exchange.method == "session/prompt");
         if message.kind.is_some_and(MessageKind::is_answer) {
             let request = self.items.partition_point(|item| item.n < asked);
-            self.revised.push(narrow(request));
+            self.revised.push(to_u32(request));
             let open = self.turns.iter_mut().rev().find(|turn| turn.n == asked);
-            let translated = !message.is_heard() && message.of.is_some();
+            let translated = !message.is_received() && message.source.is_some();
             if let Some(turn) = open.filter(|turn| prompt && (turn.end.is_none() || translated)) {
                 turn.end = Some(TurnEnd {
                     item: at,
@@ -306,7 +307,7 @@ impl Index {
                     failed: message.kind == Some(MessageKind::Error),
                 });
             }
-        } else if prompt && message.hop == Side::Client && message.is_heard() {
+        } else if prompt && message.edge == Side::Client && message.is_received() {
             self.turns.push(Turn {
                 item: at,
                 n: event.n,
@@ -318,14 +319,14 @@ impl Index {
     }
 }
 
-fn class(what: &What) -> Class {
+fn class(what: &EventKind) -> Class {
     match what {
-        What::Message(message) if message.kind == Some(MessageKind::Error) => Class::Error,
-        What::Message(message) => match message.to {
+        EventKind::Message(message) if message.kind == Some(MessageKind::Error) => Class::Error,
+        EventKind::Message(message) => match message.to {
             Side::Agent => Class::ToAgent,
             Side::Client => Class::ToClient,
         },
-        What::Passed(_) => Class::Passed,
+        EventKind::Passed(_) => Class::Passed,
         _ => Class::Other,
     }
 }
@@ -333,7 +334,7 @@ fn class(what: &What) -> Class {
 /// The kind of a chunk's update; `None` for other messages.
 ///
 /// The name cannot occur within a string, where its quotes would be escaped.
-fn chunk(message: &Message) -> Option<&[u8]> {
+fn chunk_kind(message: &Message) -> Option<&[u8]> {
     const NAME: &[u8] = b"\"sessionUpdate\"";
     if message.method.as_deref() != Some("session/update") {
         return None;
@@ -348,7 +349,7 @@ fn chunk(message: &Message) -> Option<&[u8]> {
 }
 
 /// Inserts a key into a sorted list, at or near its end.
-pub(super) fn put(list: &mut Vec<u64>, key: u64) {
+pub(super) fn insert_key(list: &mut Vec<u64>, key: u64) {
     let at = list.partition_point(|known| *known < key);
     list.insert(at, key);
 }
@@ -362,6 +363,6 @@ pub(super) const fn item_at(key: u64) -> usize {
     key as u32 as usize
 }
 
-fn narrow(at: usize) -> u32 {
+fn to_u32(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }

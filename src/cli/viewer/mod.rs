@@ -23,8 +23,8 @@
 //! process input of any client, where now it only reads. So the page names the command that checks
 //! everything.
 
-mod book;
-mod door;
+mod open_recording;
+mod access;
 mod findings;
 mod index;
 mod open;
@@ -34,8 +34,8 @@ mod routes;
 mod rows;
 mod search;
 mod server;
-mod shelf;
+mod library;
 
-pub(super) use door::Door;
+pub(super) use access::ViewerAccess;
 pub(super) use open::{Open, run};
 pub(super) use routes::{Viewer, router};

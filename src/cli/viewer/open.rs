@@ -10,11 +10,11 @@ use tokio::runtime::Builder;
 use super::page;
 use super::routes::Viewer;
 use super::server::Server;
-use crate::cli::console::{self, remark};
-use crate::cli::inspect::misfitting;
-use crate::cli::{cli, exit, runtime, shutdown};
-use crate::proxy::Stop;
-use crate::recording::{Misfit, Recording};
+use crate::cli::console::{self, note};
+use crate::cli::inspect::report_unusable;
+use crate::cli::{command_line, exit, runtime, shutdown};
+use crate::proxy::StopSignals;
+use crate::recording::{NotRecording, Recording};
 
 /// The arguments of `inspect open`.
 #[derive(Debug, Args)]
@@ -33,19 +33,21 @@ pub(in crate::cli) struct Open {
 /// Runs the subcommand.
 pub(in crate::cli) fn run(args: &Open) -> ExitCode {
     if let Some(path) = &args.page {
-        return match fs::write(path, page::alone()) {
+        return match fs::write(path, page::single_file()) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => cli::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display())),
+            Err(error) => {
+                command_line::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display()))
+            }
         };
     }
-    if let Some(refused) = misfit(&args.path) {
-        return refused;
+    if let Some(code) = check_path(&args.path) {
+        return code;
     }
     let viewer = match Viewer::of(&args.path) {
         Ok(viewer) => viewer,
         Err(error) => {
             let place = args.path.display();
-            return cli::fail(exit::NO_INPUT, &format!("{place}: {error}"));
+            return command_line::fail(exit::NO_INPUT, &format!("{place}: {error}"));
         }
     };
     runtime::drive(Builder::new_multi_thread(), serve(viewer, args.port))
@@ -53,26 +55,26 @@ pub(in crate::cli) fn run(args: &Open) -> ExitCode {
 
 /// Prints why a path is neither a folder nor a recording. A recording that has just begun may be
 /// empty.
-fn misfit(path: &Path) -> Option<ExitCode> {
+fn check_path(path: &Path) -> Option<ExitCode> {
     if path.is_dir() {
         return None;
     }
-    let found = Recording::of(path).map_err(Misfit::from);
+    let found = Recording::of(path).map_err(NotRecording::from);
     match found.and_then(|recording| recording.check()) {
-        Ok(()) | Err(Misfit::Empty) => None,
-        Err(misfit) => Some(misfitting(path, &misfit)),
+        Ok(()) | Err(NotRecording::Empty) => None,
+        Err(misfit) => Some(report_unusable(path, &misfit)),
     }
 }
 
 async fn serve(viewer: Viewer, port: u16) -> ExitCode {
-    let stop = Stop::default();
+    let stop = StopSignals::default();
     if let Err(error) = shutdown::watch(stop.clone()) {
-        return cli::fail(exit::SYSTEM, &format!("cannot listen for signals: {error}"));
+        return command_line::fail(exit::SYSTEM, &format!("cannot listen for signals: {error}"));
     }
     let server = match Server::bind(port).await {
         Ok(server) => server,
         Err(error) => {
-            return cli::fail(
+            return command_line::fail(
                 exit::UNAVAILABLE,
                 &format!("cannot listen on loopback: {error}"),
             );
@@ -82,7 +84,7 @@ async fn serve(viewer: Viewer, port: u16) -> ExitCode {
     if printed != ExitCode::SUCCESS {
         return printed;
     }
-    remark("Open this address in a browser; it is valid for this run. Stop with Ctrl-C.");
+    note("Open this address in a browser; it is valid for this run. Stop with Ctrl-C.");
     server.run(viewer, stop.asked).await;
     ExitCode::SUCCESS
 }

@@ -51,21 +51,21 @@ pub(super) const SCRIPT: &str = concat!(
 
 /// The page, for a browser that is connected to a viewer.
 pub(super) fn html() -> String {
-    HTML.replace("{}</script>", &format!("{}</script>", known()))
+    HTML.replace("{}</script>", &format!("{}</script>", embedded()))
 }
 
 /// The program's rules and methods, for the page's own linter of dropped files. It is data, which a
 /// browser does not run.
-fn known() -> Value {
-    let rules = RULES
-        .iter()
-        .map(|rule| json!({"id": rule.id, "weight": rule.weight.name(), "says": rule.says}));
+fn embedded() -> Value {
+    let rules = RULES.iter().map(
+        |rule| json!({"id": rule.id, "weight": rule.severity.name(), "says": rule.description}),
+    );
     let methods = acp::methods().map(|(name, side)| json!([name, side.map(Side::name)]));
     json!({"rules": rules.collect::<Vec<_>>(), "methods": methods.collect::<Vec<_>>()})
 }
 
 /// The page in one file. Its policy allows the two parts by their digests, and no server.
-pub(super) fn alone() -> String {
+pub(super) fn single_file() -> String {
     let hash = |text: &str| data_encoding::BASE64.encode(digest(&SHA256, text.as_bytes()).as_ref());
     let policy = format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src \
@@ -105,8 +105,8 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_small_and_asks_nobody_else() {
-        let whole = alone();
+    fn the_page_is_small_and_self_contained() {
+        let whole = single_file();
         assert!(whole.len() < 300 << 10, "{} bytes", whole.len());
         for word in ["http://", "https://", "innerHTML", "eval(", "//# source"] {
             assert!(!whole.contains(word), "the page has {word}");

@@ -23,13 +23,13 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use tower_http::set_header::SetResponseHeaderLayer;
 
-use super::book::Book;
-use super::door::Door;
+use super::access::ViewerAccess;
+use super::library::RecordingLibrary;
+use super::open_recording::OpenRecording;
 use super::query::Query;
-use super::shelf::Shelf;
 use super::{page, rows};
 use crate::dialect::Library;
-use crate::recording::filter::{Fault, Filter};
+use crate::recording::filter::{Filter, FilterError};
 
 /// How long a page that waits for news is kept waiting.
 const LONG_POLL: Duration = Duration::from_secs(20);
@@ -40,7 +40,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 /// The recordings, and the rules that may be named in them.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Viewer {
-    shelf: Arc<Shelf>,
+    library: Arc<RecordingLibrary>,
 }
 
 /// Headers of every answer.
@@ -60,10 +60,10 @@ const HEADERS: [(HeaderName, &str); 6] = [
 ];
 
 /// Why there is no answer.
-struct Refused(StatusCode, String);
+struct ErrorResponse(StatusCode, String);
 
 /// An answer, or why there is none.
-type Answer = Result<Response, Refused>;
+type Answer = Result<Response, ErrorResponse>;
 
 impl Viewer {
     /// The recording that the file at `path` belongs to, or those in the folder there, also those
@@ -72,18 +72,18 @@ impl Viewer {
     /// # Errors
     /// When there is nothing that can be read.
     pub(in crate::cli) fn of(path: &Path) -> io::Result<Self> {
-        let shelf = Arc::new(Shelf::of(path)?);
-        Ok(Self { shelf })
+        let library = Arc::new(RecordingLibrary::of(path)?);
+        Ok(Self { library })
     }
 
-    async fn book(&self, place: &str) -> Result<(String, Arc<Book>), Refused> {
-        let place = place.parse().map_err(|_| nothing())?;
-        let shelf = Arc::clone(&self.shelf);
-        blocking(move || shelf.book(place)).await
+    async fn book(&self, place: &str) -> Result<(String, Arc<OpenRecording>), ErrorResponse> {
+        let place = place.parse().map_err(|_| not_found())?;
+        let library = Arc::clone(&self.library);
+        blocking(move || library.get(place)).await
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
         let Self(status, why) = self;
         (status, why).into_response()
@@ -95,7 +95,7 @@ impl IntoResponse for Refused {
 pub(in crate::cli) fn router(
     at: &str,
     viewer: &Viewer,
-    door: &Door,
+    door: &ViewerAccess,
     refused: impl Fn() + Clone + Send + Sync + 'static,
 ) -> Router {
     let page = |kind, text: &'static str| get(move || async move { found(kind, text) });
@@ -147,15 +147,15 @@ pub(in crate::cli) fn router(
     routes
 }
 
-async fn no_page() -> Refused {
-    nothing()
+async fn no_page() -> ErrorResponse {
+    not_found()
 }
 
 /// Of a recording: the token and the number in the path.
 type Place = PathParts<(String, String)>;
 
 async fn recordings(State(viewer): State<Viewer>) -> Answer {
-    let list = blocking(move || viewer.shelf.list()).await?;
+    let list = blocking(move || viewer.library.list()).await?;
     Ok(found(JSON, list.to_string()))
 }
 
@@ -188,7 +188,7 @@ async fn event(
     headers: HeaderMap,
 ) -> Answer {
     let (_, book) = viewer.book(&at.1).await?;
-    let at: usize = read(query).number("i").ok_or_else(nothing)?;
+    let at: usize = read(query).number("i").ok_or_else(not_found)?;
     let line = blocking(move || {
         let item = book.index().items.get(at).copied();
         let item = item.ok_or(io::ErrorKind::NotFound)?;
@@ -220,12 +220,13 @@ fn read(RawQuery(query): RawQuery) -> Query {
 }
 
 /// The filter of a request, if it has one.
-fn filter(query: &Query) -> Result<Option<Filter>, Refused> {
+fn filter(query: &Query) -> Result<Option<Filter>, ErrorResponse> {
     match query.text("q").trim() {
         "" => Ok(None),
         text => {
             let filter = text.parse::<Filter>();
-            let refused = |fault: Fault| Refused(StatusCode::BAD_REQUEST, fault.to_string());
+            let refused =
+                |fault: FilterError| ErrorResponse(StatusCode::BAD_REQUEST, fault.to_string());
             Ok(Some(filter.map_err(refused)?))
         }
     }
@@ -255,9 +256,9 @@ fn ranged(bytes: Bytes, range: Option<&HeaderValue>) -> Answer {
     let mut answer = match asked {
         None => found(TEXT, bytes),
         Some(asked) => {
-            let (from, to) = part(asked, length).ok_or_else(|| {
+            let (from, to) = byte_range(asked, length).ok_or_else(|| {
                 let why = format!("there are {length} bytes");
-                Refused(StatusCode::RANGE_NOT_SATISFIABLE, why)
+                ErrorResponse(StatusCode::RANGE_NOT_SATISFIABLE, why)
             })?;
             let mut answer = found(TEXT, bytes.slice(from..to));
             *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
@@ -272,7 +273,7 @@ fn ranged(bytes: Bytes, range: Option<&HeaderValue>) -> Answer {
     Ok(answer)
 }
 
-fn part(asked: &str, length: usize) -> Option<(usize, usize)> {
+fn byte_range(asked: &str, length: usize) -> Option<(usize, usize)> {
     let (first, last) = asked.split_once('-')?;
     let (from, to) = match (first, last) {
         ("", count) => (length.saturating_sub(count.parse().ok()?), length),
@@ -288,7 +289,7 @@ fn part(asked: &str, length: usize) -> Option<(usize, usize)> {
 /// Does what reads files where that holds nobody up.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, Refused> {
+) -> Result<T, ErrorResponse> {
     let done = spawn_blocking(work).await.map_err(io::Error::other);
     done.and_then(|done| done).map_err(|error| {
         let status = if error.kind() == io::ErrorKind::NotFound {
@@ -296,12 +297,12 @@ async fn blocking<T: Send + 'static>(
         } else {
             StatusCode::INTERNAL_SERVER_ERROR
         };
-        Refused(status, format!("this cannot be read: {error}"))
+        ErrorResponse(status, format!("this cannot be read: {error}"))
     })
 }
 
-fn nothing() -> Refused {
-    Refused(StatusCode::NOT_FOUND, "there is nothing here".to_owned())
+fn not_found() -> ErrorResponse {
+    ErrorResponse(StatusCode::NOT_FOUND, "there is nothing here".to_owned())
 }
 
 fn found(kind: &'static str, body: impl Into<axum::body::Body>) -> Response {
@@ -326,7 +327,7 @@ mod tests {
             ("x-3", None),
             ("3", None),
         ] {
-            assert_eq!(part(asked, 10), found, "{asked}");
+            assert_eq!(byte_range(asked, 10), found, "{asked}");
         }
     }
 }

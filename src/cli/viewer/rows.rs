@@ -7,31 +7,31 @@ use std::io;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::book::Book;
 use super::findings::as_json;
 use super::index::{Class, Index, Item, item_at};
+use super::open_recording::OpenRecording;
 use super::query::Query;
-use crate::recording::calendar;
 use crate::recording::filter::Filter;
+use crate::recording::rfc3339;
 use crate::recording::write::{self, Stamp};
-use crate::recording::{Body, Found, Header, What, line};
+use crate::recording::{EventKind, Header, Parsed, Payload, parse_line};
 
 /// Chunks of a run that are read for its text.
-const CHUNKS: usize = 24;
+const MAX_CHUNKS: usize = 24;
 
 /// Maximum rows in one answer.
-const MOST: usize = 500;
+const MAX_ROWS: usize = 500;
 
 /// Bytes of a line beyond which its body is left out.
-const LONG: usize = 8 << 10;
+const MAX_LINE: usize = 8 << 10;
 
 /// Parts of the timeline; also the number of turns up to which it shows each.
 const BUCKETS: usize = 240;
 
 /// The state of a recording: what the page shows around the rows.
-pub(super) fn state(name: &str, book: &Book) -> Value {
-    let index = book.index();
-    let progress = book.progress();
+pub(super) fn state(name: &str, recording: &OpenRecording) -> Value {
+    let index = recording.index();
+    let progress = recording.progress();
     let progress = progress.borrow();
     let [to_agent, to_client, errors, other] = index.buckets(BUCKETS);
     let few = index.turns.len() <= BUCKETS;
@@ -42,8 +42,8 @@ pub(super) fn state(name: &str, book: &Book) -> Value {
         "header": index.header().map(header),
         "revision": progress.revision,
         "bytes": progress.bytes,
-        "of": progress.of,
-        "trouble": progress.trouble,
+        "of": progress.total,
+        "trouble": progress.error,
         "events": index.items.len(),
         "turns": index.turns.len(),
         "errors": index.errors,
@@ -51,11 +51,11 @@ pub(super) fn state(name: &str, book: &Book) -> Value {
         "ended": index.ended,
         "rotated": index.rotated,
         // Before anything is read, nothing is known.
-        "writing": progress.of > 0 && progress.bytes >= progress.of && !progress.at_rest,
-        "path": book.path.to_string_lossy(),
+        "writing": progress.total > 0 && progress.bytes >= progress.total && !progress.complete,
+        "path": recording.path.to_string_lossy(),
         "lasted": index.lasted(),
         "lint": {
-            "seen": index.findings.seen,
+            "seen": index.findings.linted,
             "total": index.findings.total,
             "rules": index.findings.rules(),
         },
@@ -70,23 +70,27 @@ pub(super) fn state(name: &str, book: &Book) -> Value {
 ///
 /// # Errors
 /// The recording cannot be read.
-pub(super) fn rows(book: &Book, query: &Query, filter: Option<&Filter>) -> io::Result<Vec<u8>> {
+pub(super) fn rows(
+    recording: &OpenRecording,
+    query: &Query,
+    filter: Option<&Filter>,
+) -> io::Result<Vec<u8>> {
     let all = query.text("all") == "1";
-    let mut searches = book.searches();
+    let mut searches = recording.searches();
     let search = match filter {
         None => None,
-        Some(filter) => Some(searches.ask(book, filter, all)?),
+        Some(filter) => Some(searches.run(recording, filter, all)?),
     };
-    let index = book.index();
+    let index = recording.index();
     let list: &[u64] = match search {
-        Some(search) => &search.through,
+        Some(search) => &search.keys,
         None if all => &index.order,
         None => &index.folded,
     };
-    let seen = search.map_or(index.items.len(), |search| search.seen);
-    let list = within(list, &index, query);
+    let seen = search.map_or(index.items.len(), |search| search.checked);
+    let list = in_range(list, &index, query);
     let from: usize = query.number("from").unwrap_or(0).min(list.len());
-    let count = query.number("count").unwrap_or(100).min(MOST);
+    let count = query.number("count").unwrap_or(100).min(MAX_ROWS);
     let window = &list[from..list.len().min(from + count)];
     let place = query
         .number("n")
@@ -107,7 +111,11 @@ pub(super) fn rows(book: &Book, query: &Query, filter: Option<&Filter>) -> io::R
             if !folded {
                 item.run = 1;
             }
-            (item, told(at, &item, &index), run(at, &item, &index))
+            (
+                item,
+                item_facts(at, &item, &index),
+                run_items(at, &item, &index),
+            )
         })
         .collect();
     drop(index);
@@ -119,19 +127,19 @@ pub(super) fn rows(book: &Book, query: &Query, filter: Option<&Filter>) -> io::R
             out.push(b',');
         }
         if !run.is_empty() {
-            facts["says"] = says(book, item.run, &run)?.into();
+            facts["says"] = run_text(recording, item.run, &run)?.into();
         }
-        row(book, &item, &facts, &mut out)?;
+        write_row(recording, &item, &facts, &mut out)?;
     }
     out.extend_from_slice(b"]}");
     Ok(out)
 }
 
 /// The turns from `from`, at most `count`.
-pub(super) fn turns(book: &Book, query: &Query) -> Value {
-    let index = book.index();
+pub(super) fn turns(recording: &OpenRecording, query: &Query) -> Value {
+    let index = recording.index();
     let from: usize = query.number("from").unwrap_or(0).min(index.turns.len());
-    let count = query.number("count").unwrap_or(MOST).min(MOST);
+    let count = query.number("count").unwrap_or(MAX_ROWS).min(MAX_ROWS);
     let rest = &index.turns[from..];
     let turns = rest.iter().take(count).map(|turn| {
         let end = turn
@@ -143,15 +151,15 @@ pub(super) fn turns(book: &Book, query: &Query) -> Value {
 }
 
 /// The linter's findings: of the rule `id`, or of all, `count` from `from`.
-pub(super) fn findings(book: &Book, query: &Query) -> Value {
-    let index = book.index();
+pub(super) fn findings(recording: &OpenRecording, query: &Query) -> Value {
+    let index = recording.index();
     let from = query.number("from").unwrap_or(0);
-    let count = query.number("count").unwrap_or(100).min(MOST);
+    let count = query.number("count").unwrap_or(100).min(MAX_ROWS);
     let list = index.findings.list(query.text("id"), from, count);
     json!({"from": from, "findings": list})
 }
 
-fn within<'a>(list: &'a [u64], index: &Index, query: &Query) -> &'a [u64] {
+fn in_range<'a>(list: &'a [u64], index: &Index, query: &Query) -> &'a [u64] {
     // An item counts with the time of the item it is listed after.
     let time = |key: &u64| index.items[item_at(*key >> 32)].t;
     let t0 = query.number("t0").unwrap_or(0);
@@ -164,7 +172,7 @@ fn within<'a>(list: &'a [u64], index: &Index, query: &Query) -> &'a [u64] {
 }
 
 /// Facts about a line that are not in the line.
-fn told(at: usize, item: &Item, index: &Index) -> Value {
+fn item_facts(at: usize, item: &Item, index: &Index) -> Value {
     let mut facts = json!({"i": at, "size": item.length});
     if item.class == Class::Broken {
         facts["t"] = item.t.into();
@@ -183,44 +191,44 @@ fn told(at: usize, item: &Item, index: &Index) -> Value {
         facts["asked"] = exchange.n.into();
         facts["answered"] = exchange.answer.map(|answer| answer.n).into();
         facts["took"] = if exchange.n == item.n {
-            exchange.took().into()
+            exchange.duration().into()
         } else {
-            item.t.saturating_sub(exchange.asked).into()
+            item.t.saturating_sub(exchange.requested_at).into()
         };
     }
     facts
 }
 
 /// Candidates for the first chunks of the run that an item represents; none if it is no run.
-fn run(at: usize, head: &Item, index: &Index) -> Vec<Item> {
+fn run_items(at: usize, head: &Item, index: &Index) -> Vec<Item> {
     if head.run < 2 {
         return Vec::new();
     }
     let after = &index.items[at + 1..];
-    let rest = after.iter().take(4 * CHUNKS);
+    let rest = after.iter().take(4 * MAX_CHUNKS);
     let rest = rest.filter(|item| item.run == 0 && item.class == head.class);
     std::iter::once(head)
         .chain(rest)
-        .take(CHUNKS)
+        .take(MAX_CHUNKS)
         .copied()
         .collect()
 }
 
 /// The beginning of the text of a run of `count` chunks. If chunks were recorded as received and as
 /// sent, those at the side of the first count.
-fn says(book: &Book, mut count: u32, run: &[Item]) -> io::Result<String> {
+fn run_text(recording: &OpenRecording, mut count: u32, run: &[Item]) -> io::Result<String> {
     let mut text = String::new();
     let mut edge = None;
-    for item in run.iter().filter(|item| item.length as usize <= LONG) {
-        let Found::Event(event) = line(&book.span(item, item)?) else {
+    for item in run.iter().filter(|item| item.length as usize <= MAX_LINE) {
+        let Parsed::Event(event) = parse_line(&recording.span(item, item)?) else {
             continue;
         };
-        if let What::Message(message) = &event.what
-            && *edge.get_or_insert(message.hop) == message.hop
+        if let EventKind::Message(message) = &event.kind
+            && *edge.get_or_insert(message.edge) == message.edge
             && let Some(tree) = message.body.json()
-            && let Some(said) = tree.pointer("/params/update/content/text")
+            && let Some(chunk) = tree.pointer("/params/update/content/text")
         {
-            text.push_str(said.as_str().unwrap_or_default());
+            text.push_str(chunk.as_str().unwrap_or_default());
             count -= 1;
         }
         if count == 0 || text.len() > 240 {
@@ -230,18 +238,23 @@ fn says(book: &Book, mut count: u32, run: &[Item]) -> io::Result<String> {
     Ok(text)
 }
 
-fn row(book: &Book, item: &Item, facts: &Value, out: &mut Vec<u8>) -> io::Result<()> {
-    let bytes = book.span(item, item)?;
-    let found = line(&bytes);
+fn write_row(
+    recording: &OpenRecording,
+    item: &Item,
+    facts: &Value,
+    out: &mut Vec<u8>,
+) -> io::Result<()> {
+    let bytes = recording.span(item, item)?;
+    let found = parse_line(&bytes);
     let mut short = Vec::new();
     let text = match &found {
-        Found::Event(event) if bytes.len() > LONG => {
-            let mut what = event.what.clone();
-            if let What::Message(message) = &mut what {
-                message.body = Body::Absent(message.body.len());
+        Parsed::Event(event) if bytes.len() > MAX_LINE => {
+            let mut what = event.kind.clone();
+            if let EventKind::Message(message) = &mut what {
+                message.body = Payload::Omitted(message.body.len());
                 message.patch = None;
-            } else if let What::Stderr(body) = &mut what {
-                *body = Body::Absent(body.len());
+            } else if let EventKind::Stderr(body) = &mut what {
+                *body = Payload::Omitted(body.len());
             }
             let (n, t, w) = (event.n, event.t, event.w);
             write::event(&mut short, Stamp { n, t, w }, &what);
@@ -250,8 +263,8 @@ fn row(book: &Book, item: &Item, facts: &Value, out: &mut Vec<u8>) -> io::Result
         _ => bytes.trim_ascii_end(),
     };
     let fault = match &found {
-        Found::Broken(fault) => Some(fault.to_string()),
-        _ if text.len() > LONG => Some("this line is too long to be shown".to_owned()),
+        Parsed::Invalid(fault) => Some(fault.to_string()),
+        _ if text.len() > MAX_LINE => Some("this line is too long to be shown".to_owned()),
         // A line may have a valid checksum and yet be no JSON, if it was made by hand.
         _ if serde_json::from_slice::<&RawValue>(text).is_err() => {
             Some("this line is no JSON".to_owned())
@@ -278,10 +291,11 @@ fn row(book: &Book, item: &Item, facts: &Value, out: &mut Vec<u8>) -> io::Result
 }
 
 fn header(header: &Header) -> Value {
-    let peer = |peer: &crate::recording::Peer| json!({"name": peer.name, "dialect": peer.dialect});
+    let peer =
+        |peer: &crate::recording::PeerInfo| json!({"name": peer.name, "dialect": peer.dialect});
     json!({
         "id": header.id,
-        "began": calendar(header.began),
+        "began": rfc3339(header.began),
         "by": header.by,
         "client": peer(&header.client),
         "agent": peer(&header.agent),

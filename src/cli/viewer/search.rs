@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::book::Book;
-use super::index::{Class, Index, Item, put};
-use crate::recording::filter::{Facts, Field, Filter};
-use crate::recording::{Found, line};
+use super::index::{Class, Index, Item, insert_key};
+use super::open_recording::OpenRecording;
+use crate::recording::filter::{DerivedFields, Field, Filter};
+use crate::recording::{Parsed, parse_line};
 
 /// Time that one request may search.
-const PATIENCE: Duration = Duration::from_millis(120);
+const TIME_BUDGET: Duration = Duration::from_millis(120);
 
 /// Maximum number of searches kept.
-const KEPT: usize = 6;
+const MAX_SEARCHES: usize = 6;
 
 /// Changed items that are checked again between two checks of the clock.
-const AGAIN: usize = 64;
+const RECHECK_BATCH: usize = 64;
 
 /// The most recent searches.
 #[derive(Debug, Default)]
@@ -34,11 +34,11 @@ pub(super) struct Search {
     filter: Filter,
     all: bool,
     /// The filter depends on facts that may become known later.
-    looks_back: bool,
+    needs_recheck: bool,
     /// Number of items checked.
-    pub(super) seen: usize,
+    pub(super) checked: usize,
     /// The keys of the matches, in order.
-    pub(super) through: Vec<u64>,
+    pub(super) keys: Vec<u64>,
     /// Number of the index's changes that were processed.
     revised: usize,
 }
@@ -56,7 +56,12 @@ impl Searches {
     ///
     /// # Errors
     /// The recording cannot be read.
-    pub(super) fn ask(&mut self, book: &Book, filter: &Filter, all: bool) -> io::Result<&Search> {
+    pub(super) fn run(
+        &mut self,
+        recording: &OpenRecording,
+        filter: &Filter,
+        all: bool,
+    ) -> io::Result<&Search> {
         let text = filter.to_string();
         let known = |search: &Search| search.filter.to_string() == text && search.all == all;
         let search = match self.0.iter().position(known) {
@@ -64,8 +69,8 @@ impl Searches {
             None => Search::new(filter.clone(), all),
         };
         self.0.push_front(search);
-        self.0.truncate(KEPT);
-        self.0[0].go_on(book)?;
+        self.0.truncate(MAX_SEARCHES);
+        self.0[0].advance(recording)?;
         Ok(&self.0[0])
     }
 }
@@ -73,34 +78,37 @@ impl Searches {
 impl Search {
     fn new(filter: Filter, all: bool) -> Self {
         Self {
-            looks_back: filter.asks(Field::Dur) || filter.asks(Field::Lint),
+            needs_recheck: filter.uses(Field::Dur) || filter.uses(Field::Lint),
             filter,
             all,
-            seen: 0,
-            through: Vec::new(),
+            checked: 0,
+            keys: Vec::new(),
             revised: 0,
         }
     }
 
     /// Whether every item is checked.
     pub(super) const fn is_done(&self, index: &Index) -> bool {
-        self.seen >= index.items.len() && (!self.looks_back || self.revised >= index.revised.len())
+        self.checked >= index.items.len()
+            && (!self.needs_recheck || self.revised >= index.revised.len())
     }
 
     /// Continues for a while.
-    fn go_on(&mut self, book: &Book) -> io::Result<()> {
+    fn advance(&mut self, recording: &OpenRecording) -> io::Result<()> {
         let start = Instant::now();
-        while start.elapsed() < PATIENCE && (self.look_back(book)? || self.look_on(book)?) {}
+        while start.elapsed() < TIME_BUDGET
+            && (self.recheck(recording)? || self.check_next(recording)?)
+        {}
         Ok(())
     }
 
     /// Checks the next events. Returns whether there were any.
-    fn look_on(&mut self, book: &Book) -> io::Result<bool> {
-        let Some((items, block)) = book.block(self.seen)? else {
+    fn check_next(&mut self, recording: &OpenRecording) -> io::Result<bool> {
+        let Some((items, block)) = recording.block(self.checked)? else {
             return Ok(false);
         };
-        let known: Vec<Known> = if self.looks_back {
-            let index = book.index();
+        let known: Vec<Known> = if self.needs_recheck {
+            let index = recording.index();
             items.iter().map(|item| Known::of(item, &index)).collect()
         } else {
             Vec::new()
@@ -108,29 +116,29 @@ impl Search {
         let none = Known::default();
         let begin = items.first().map_or(0, |item| item.at);
         for (at, item) in items.iter().enumerate() {
-            let bytes = part(&block, begin, item);
-            if self.lets_through(item, &bytes, known.get(at).unwrap_or(&none)) {
-                put(&mut self.through, item.key(self.seen + at));
+            let bytes = line_bytes(&block, begin, item);
+            if self.accepts(item, &bytes, known.get(at).unwrap_or(&none)) {
+                insert_key(&mut self.keys, item.key(self.checked + at));
             }
         }
-        self.seen += items.len();
+        self.checked += items.len();
         Ok(true)
     }
 
     /// Checks changed events again. Returns whether there were any.
-    fn look_back(&mut self, book: &Book) -> io::Result<bool> {
-        if !self.looks_back {
+    fn recheck(&mut self, recording: &OpenRecording) -> io::Result<bool> {
+        if !self.needs_recheck {
             return Ok(false);
         }
         let changed: Vec<(u32, Item, Known)> = {
-            let index = book.index();
+            let index = recording.index();
             let rest = index.revised.get(self.revised..).unwrap_or_default();
-            let rest = &rest[..rest.len().min(AGAIN)];
+            let rest = &rest[..rest.len().min(RECHECK_BATCH)];
             self.revised += rest.len();
             let mut rest = rest.to_vec();
             rest.dedup();
             (rest.into_iter())
-                .filter(|at| (*at as usize) < self.seen)
+                .filter(|at| (*at as usize) < self.checked)
                 .map(|at| {
                     let item = index.items[at as usize];
                     (at, item, Known::of(&item, &index))
@@ -139,12 +147,12 @@ impl Search {
         };
         let any = !changed.is_empty();
         for (at, item, known) in changed {
-            let holds = self.lets_through(&item, &book.span(&item, &item)?, &known);
+            let holds = self.accepts(&item, &recording.span(&item, &item)?, &known);
             let key = item.key(at as usize);
-            match (self.through.binary_search(&key), holds) {
-                (Err(place), true) => self.through.insert(place, key),
+            match (self.keys.binary_search(&key), holds) {
+                (Err(place), true) => self.keys.insert(place, key),
                 (Ok(place), false) => {
-                    self.through.remove(place);
+                    self.keys.remove(place);
                 }
                 _ => {}
             }
@@ -152,15 +160,15 @@ impl Search {
         Ok(any)
     }
 
-    fn lets_through(&self, item: &Item, bytes: &Bytes, known: &Known) -> bool {
+    fn accepts(&self, item: &Item, bytes: &Bytes, known: &Known) -> bool {
         if item.class == Class::Passed && !self.all {
             return false;
         }
-        let facts = Facts {
-            took: known.took,
+        let facts = DerivedFields {
+            duration: known.took,
             lint: &known.lint,
         };
-        matches!(line(bytes), Found::Event(event) if self.filter.matches(&event, facts))
+        matches!(parse_line(bytes), Parsed::Event(event) if self.filter.matches(&event, facts))
     }
 }
 
@@ -175,7 +183,7 @@ impl Known {
 }
 
 /// The line of an item in a block that begins at `begin`.
-pub(super) fn part(block: &Bytes, begin: u64, item: &Item) -> Bytes {
+pub(super) fn line_bytes(block: &Bytes, begin: u64, item: &Item) -> Bytes {
     let start = usize::try_from(item.at - begin).unwrap_or(usize::MAX);
     let end = start.saturating_add(item.length as usize).min(block.len());
     block.slice(start.min(end)..end)

@@ -7,7 +7,7 @@ use axum::Router;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::door::Door;
+use super::access::ViewerAccess;
 use super::routes::{Viewer, router};
 use crate::cli::http::{self, Socket};
 
@@ -15,7 +15,7 @@ use crate::cli::http::{self, Socket};
 #[derive(Debug)]
 pub(super) struct Server {
     listener: TcpListener,
-    door: Door,
+    access: ViewerAccess,
     address: String,
 }
 
@@ -27,12 +27,12 @@ impl Server {
     pub(super) async fn bind(port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let at = listener.local_addr()?;
-        let door =
-            Door::new(at.port()).ok_or_else(|| io::Error::other("there is no randomness"))?;
-        let address = format!("http://{at}{}", door.path());
+        let access = ViewerAccess::new(at.port())
+            .ok_or_else(|| io::Error::other("there is no randomness"))?;
+        let address = format!("http://{at}{}", access.path());
         Ok(Self {
             listener,
-            door,
+            access,
             address,
         })
     }
@@ -44,7 +44,7 @@ impl Server {
 
     /// Serves until `stop`.
     pub(super) async fn run(self, viewer: Viewer, stop: CancellationToken) {
-        let routes: Router = router("", &viewer, &self.door, || {});
+        let routes: Router = router("", &viewer, &self.access, || {});
         http::serve(Socket::Tcp(self.listener), routes, stop).await;
     }
 }

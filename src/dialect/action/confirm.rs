@@ -5,12 +5,12 @@
 //! built from the tool call, and the outcome of the answer is mapped to one of the options that the
 //! agent offered. `permission` decides whether that answer is allowed.
 
-use super::run::{Scene, place, set};
-use crate::dialect::asked::Asked;
+use super::run::{ActionContext, pointer, set};
 use crate::dialect::message::Message;
+use crate::dialect::pending::PendingRequest;
 use crate::dialect::table::Way;
 use crate::dialect::text;
-use crate::dialect::translate::Translator;
+use crate::dialect::translator::Translator;
 use crate::dialect::tree::Node;
 use crate::jsonrpc::{IdBuf, Kind};
 
@@ -24,22 +24,22 @@ impl Translator {
     pub(super) fn ask_confirmation<'a>(
         &mut self,
         message: &mut Message<'a>,
-        asked: &mut Asked,
-        scene: &mut Scene<'_, 'a>,
+        pending: &mut PendingRequest,
+        context: &mut ActionContext<'_, 'a>,
     ) {
-        match (scene.way, message.kind) {
-            (Way::Read, Kind::Request) => self.confirmation_read(message, asked, scene),
-            (Way::Write, Kind::Request) => self.confirmation_written(message, asked),
+        match (context.way, message.kind) {
+            (Way::Read, Kind::Request) => self.confirmation_read(message, pending, context),
+            (Way::Write, Kind::Request) => self.confirmation_written(message, pending),
             (Way::Read, Kind::Result) => {
-                let call = asked.slots.iter().find(|(slot, _)| *slot == CALL);
-                let number = scene.original.body.look(&place("/id"));
+                let call = pending.slots.iter().find(|(slot, _)| *slot == CALL);
+                let number = context.original.body.get(&pointer("/id"));
                 if let (Some((_, call)), Some(number)) = (call, number) {
                     let call = String::from_utf8_lossy(call);
                     self.confirmed_number(&call, &String::from_utf8_lossy(&number.json()));
                 }
-                outcome_read(message, asked);
+                outcome_read(message, pending);
             }
-            (Way::Write, Kind::Result) => outcome_written(message, asked),
+            (Way::Write, Kind::Result) => outcome_written(message, pending),
             _ => {}
         }
     }
@@ -47,14 +47,14 @@ impl Translator {
     fn confirmation_read<'a>(
         &mut self,
         message: &mut Message<'a>,
-        asked: &mut Asked,
-        scene: &mut Scene<'_, 'a>,
+        pending: &mut PendingRequest,
+        context: &mut ActionContext<'_, 'a>,
     ) {
         self.legacy.last += 1;
         let number = self.legacy.last.to_string();
-        asked.slots.push((NUMBER, number.as_bytes().into()));
+        pending.slots.push((NUMBER, number.as_bytes().into()));
         set(message, "/toolCall/toolCallId", Node::string(&number));
-        let text_at = |at: &str| message.body.text_at(&place(at)).unwrap_or_default();
+        let text_at = |at: &str| message.body.text_at(&pointer(at)).unwrap_or_default();
         let kind = text_at("/toolCall/rawInput/type");
         let root = text_at("/toolCall/rawInput/rootCommand");
         let server = text_at("/toolCall/rawInput/serverName");
@@ -99,37 +99,37 @@ impl Translator {
 
         let mut update = message
             .body
-            .look(&place("/toolCall"))
-            .map(|look| look.keep());
+            .get(&pointer("/toolCall"))
+            .map(|look| look.to_node());
         if let Some(update) = &mut update {
-            let variant = place("/sessionUpdate");
+            let variant = pointer("/sessionUpdate");
             // A tool call is an object, so `put` cannot be blocked.
             let _ = update.put(variant.names(), Node::raw(b"\"tool_call\""));
-            let title = place("/title");
-            if update.look(&title).is_none() {
+            let title = pointer("/title");
+            if update.get(&title).is_none() {
                 // A tool call needs a title, other than what a permission request shows of it.
                 let _ = update.put(title.names(), Node::string(&words));
             }
         }
         let session = message
             .body
-            .look(&place("/sessionId"))
-            .map(|look| look.keep());
+            .get(&pointer("/sessionId"))
+            .map(|look| look.to_node());
         if let (Some(session), Some(update)) = (session, update) {
             let body = Node::object(vec![("sessionId", session), ("update", update)]);
-            let made = Message::made(Kind::Notification, IdBuf::Absent, "session/update", body);
-            scene.before.push(made);
+            let made = Message::new(Kind::Notification, IdBuf::Absent, "session/update", body);
+            context.before.push(made);
         }
     }
 
-    fn confirmation_written(&mut self, message: &mut Message<'_>, asked: &mut Asked) {
-        let text_at = |at: &str| message.body.text_at(&place(at));
+    fn confirmation_written(&mut self, message: &mut Message<'_>, pending: &mut PendingRequest) {
+        let text_at = |at: &str| message.body.text_at(&pointer(at));
         if let Some(call) = text_at("/toolCall/toolCallId") {
-            asked.slots.push((CALL, call.into_bytes().into()));
+            pending.slots.push((CALL, call.into_bytes().into()));
         }
         let own = message
             .body
-            .look(&place("/toolCall/rawInput"))
+            .get(&pointer("/toolCall/rawInput"))
             .map(|look| look.json().into_owned());
         let types = ["edit", "execute", "mcp", "fetch", "other"];
         let typed = own
@@ -169,11 +169,11 @@ impl Translator {
 }
 
 /// `{"id": 1, "outcome": "allow"}` → a canonical outcome.
-fn outcome_read(message: &mut Message<'_>, asked: &Asked) {
-    let Some(outcome) = message.body.text_at(&place("/outcome")) else {
+fn outcome_read(message: &mut Message<'_>, pending: &PendingRequest) {
+    let Some(outcome) = message.body.text_at(&pointer("/outcome")) else {
         return;
     };
-    let offered = asked.offered.clone().unwrap_or_default();
+    let offered = pending.offered.clone().unwrap_or_default();
     if outcome == "cancel" {
         message.body = Node::raw(b"{\"outcome\":{\"outcome\":\"cancelled\"}}");
         message.changed = true;
@@ -202,21 +202,25 @@ fn outcome_read(message: &mut Message<'_>, asked: &Asked) {
         &text::quote(&id),
         b"}}",
     ];
-    message.body = Node::made(made.concat());
+    message.body = Node::owned(made.concat());
     message.changed = true;
 }
 
 /// A canonical outcome → `{"id": 1, "outcome": "allow"}`.
-fn outcome_written(message: &mut Message<'_>, asked: &Asked) {
-    let outcome = match message.body.text_at(&place("/outcome/outcome")).as_deref() {
-        Some("selected") => message.body.text_at(&place("/outcome/optionId")),
+fn outcome_written(message: &mut Message<'_>, pending: &PendingRequest) {
+    let outcome = match message
+        .body
+        .text_at(&pointer("/outcome/outcome"))
+        .as_deref()
+    {
+        Some("selected") => message.body.text_at(&pointer("/outcome/optionId")),
         _ => None,
     };
-    let number = asked.slots.iter().find(|(slot, _)| *slot == NUMBER);
+    let number = pending.slots.iter().find(|(slot, _)| *slot == NUMBER);
     let number = number.map_or_else(|| b"0".to_vec(), |(_, number)| number.to_vec());
     let outcome = outcome.unwrap_or_else(|| "cancel".into());
     message.body = Node::object(vec![
-        ("id", Node::made(number)),
+        ("id", Node::owned(number)),
         ("outcome", Node::string(&outcome)),
     ]);
     message.changed = true;

@@ -5,16 +5,16 @@
 //! canonical message that the rows have made; writing, on the canonical message before the rows.
 
 mod confirm;
-mod kept;
+mod state;
 mod legacy;
 mod mode;
 mod model;
-mod plain;
+mod normalize;
 mod run;
-mod talk;
+mod repair;
 mod todo;
 mod turn;
 
-pub(super) use kept::Kept;
 pub(super) use legacy::Legacy;
-pub(super) use run::Scene;
+pub(super) use run::ActionContext;
+pub(super) use state::ActionState;

@@ -11,28 +11,28 @@
 //! - `choose_mode`: writing, a choice of that option is `session/set_mode`, if the bridge has made
 //!   it.
 
-use super::model::{self, SET_OPTION, choice_of, choose, is};
-use super::run::{Scene, place, set};
-use crate::dialect::asked::Asked;
+use super::model::{self, SET_OPTION, choice_of, choose, member_is};
+use super::run::{ActionContext, pointer, set};
 use crate::dialect::message::Message;
-use crate::dialect::text::{self, Type};
-use crate::dialect::translate::Translator;
+use crate::dialect::pending::PendingRequest;
+use crate::dialect::text::{self, JsonType};
+use crate::dialect::translator::Translator;
 use crate::dialect::tree::Node;
 use crate::jsonrpc::{IdBuf, Kind};
 
 /// The id of the option that the bridge owns.
-pub(super) const OWN: &str = "_acp-relay.mode";
+pub(super) const OPTION_ID: &str = "_acp-relay.mode";
 const SET_MODE: &str = "session/set_mode";
 
 impl Translator {
     /// A choice of an option that this bridge has made becomes `session/set_mode`.
     pub(super) fn choose_mode(&self, message: &mut Message<'_>) {
         let session = message.session();
-        if session.is_none_or(|session| self.kept.moded.get(&session).is_none()) {
+        if session.is_none_or(|session| self.action_state.with_modes.get(&session).is_none()) {
             return;
         }
-        message.body.take(place("/configId").names());
-        if let Some(mode) = message.body.take(place("/value").names()) {
+        message.body.take(pointer("/configId").names());
+        if let Some(mode) = message.body.take(pointer("/value").names()) {
             set(message, "/modeId", mode);
         }
         message.method = SET_MODE.into();
@@ -42,23 +42,23 @@ impl Translator {
     pub(super) fn mode_option(
         &mut self,
         message: &Message<'_>,
-        asked: &Asked,
-        scene: &mut Scene<'_, '_>,
+        pending: &PendingRequest,
+        context: &mut ActionContext<'_, '_>,
     ) {
-        let params = asked.params.as_deref().unwrap_or(b"{}");
+        let params = pending.params.as_deref().unwrap_or(b"{}");
         let asked_for = |name| {
             let value = text::member(params, name).and_then(text::string);
             value.map(|value| value.into_owned())
         };
-        let chosen = &*asked.canonical == SET_OPTION && is(params, "configId", OWN);
+        let chosen = &*pending.canonical == SET_OPTION && member_is(params, "configId", OPTION_ID);
         let (session, mode) = match message.kind {
             Kind::Notification => {
-                let mode = message.body.text_at(&place("/update/currentModeId"));
+                let mode = message.body.text_at(&pointer("/update/currentModeId"));
                 (message.session(), mode)
             }
-            Kind::Result if chosen => (asked.session.clone(), asked_for("value")),
-            Kind::Result if &*asked.canonical == SET_MODE => {
-                (asked.session.clone(), asked_for("modeId"))
+            Kind::Result if chosen => (pending.session.clone(), asked_for("value")),
+            Kind::Result if &*pending.canonical == SET_MODE => {
+                (pending.session.clone(), asked_for("modeId"))
             }
             _ => return,
         };
@@ -66,12 +66,12 @@ impl Translator {
             return;
         };
         // The option may belong to another relay, behind this one, which keeps it in step itself.
-        let made = self.kept.moded.get(&session).is_some();
-        let Some(known) = self.kept.options.get(&session).filter(|_| made) else {
+        let made = self.action_state.with_modes.get(&session).is_some();
+        let Some(known) = self.action_state.options.get(&session).filter(|_| made) else {
             return;
         };
-        let own = text::items(known).find(|option| is(option, "id", OWN));
-        if own.is_none_or(|own| is(own, "currentValue", &mode)) {
+        let own = text::items(known).find(|option| member_is(option, "id", OPTION_ID));
+        if own.is_none_or(|own| member_is(own, "currentValue", &mode)) {
             return;
         }
         let update = if chosen {
@@ -80,13 +80,15 @@ impl Translator {
                 ("currentModeId", Node::string(&mode)),
             ]
         } else {
-            let mut list = Node::made(known.clone());
+            let mut list = Node::owned(known.clone());
             for option in list.items().into_iter().flatten() {
-                if is(&option.json(), "id", OWN) {
+                if member_is(&option.json(), "id", OPTION_ID) {
                     choose(option, &text::quote(&mode));
                 }
             }
-            self.kept.options.keep(&session, list.json().into_owned());
+            self.action_state
+                .options
+                .insert(&session, list.json().into_owned());
             vec![
                 ("sessionUpdate", Node::string("config_option_update")),
                 ("configOptions", list),
@@ -96,24 +98,24 @@ impl Translator {
             ("sessionId", Node::string(&session)),
             ("update", Node::object(update)),
         ]);
-        let told = Message::made(Kind::Notification, IdBuf::Absent, "session/update", body);
-        scene.before.push(told);
+        let sent = Message::new(Kind::Notification, IdBuf::Absent, "session/update", body);
+        context.before.push(sent);
     }
 }
 
 /// Adds the modes of a result to the list that was made from its models. Returns whether it did.
 pub(super) fn add_modes(message: &mut Message<'_>) -> bool {
-    let modes = message.body.look(&place("/modes"));
+    let modes = message.body.get(&pointer("/modes"));
     let Some(option) = modes.and_then(|modes| option_of(&modes.json())) else {
         return false;
     };
     let list = message
         .body
-        .at(place("/configOptions").names())
+        .get_mut(pointer("/configOptions").names())
         .and_then(Node::items);
     // If the agent lists options itself, nothing is added to them.
     let made = |list: &&mut Vec<Node<'_>>| match list.as_slice() {
-        [only] => is(&only.json(), "id", model::OWN),
+        [only] => member_is(&only.json(), "id", model::OPTION_ID),
         _ => false,
     };
     let Some(list) = list.filter(made) else {
@@ -128,17 +130,17 @@ pub(super) fn add_modes(message: &mut Message<'_>) -> bool {
 fn option_of(modes: &[u8]) -> Option<Node<'static>> {
     let current = text::member(modes, "currentModeId")?;
     let all = text::member(modes, "availableModes")?;
-    if Type::of(current) != Type::String || Type::of(all) != Type::Array {
+    if JsonType::of(current) != JsonType::String || JsonType::of(all) != JsonType::Array {
         return None;
     }
     let choices: Option<Vec<_>> = text::items(all).map(choice_of).collect();
     let choices = choices.filter(|choices| !choices.is_empty())?;
     Some(Node::object(vec![
-        ("id", Node::string(OWN)),
+        ("id", Node::string(OPTION_ID)),
         ("name", Node::string("Mode")),
         ("category", Node::string("mode")),
         ("type", Node::string("select")),
-        ("currentValue", Node::made(current.to_vec())),
+        ("currentValue", Node::owned(current.to_vec())),
         ("options", Node::Array(choices)),
     ]))
 }

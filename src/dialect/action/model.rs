@@ -16,18 +16,18 @@
 //! No value is invented: where one is missing, the message is forwarded unchanged, with a note.
 
 use super::mode::{self, add_modes};
-use super::run::{place, set};
-use crate::dialect::asked::Asked;
+use super::run::{pointer, set};
 use crate::dialect::message::Message;
-use crate::dialect::outcome::{Happened, Outcome};
+use crate::dialect::pending::PendingRequest;
 use crate::dialect::table::Way;
-use crate::dialect::text::{self, Type};
-use crate::dialect::translate::Translator;
+use crate::dialect::text::{self, JsonType};
+use crate::dialect::translation::{DialectEvent, Translation};
+use crate::dialect::translator::Translator;
 use crate::dialect::tree::Node;
 use crate::jsonrpc::Kind;
 
 /// The id of the option that the bridge owns.
-pub(super) const OWN: &str = "_acp-relay.model";
+pub(super) const OPTION_ID: &str = "_acp-relay.model";
 pub(super) const SET_OPTION: &str = "session/set_config_option";
 const PARKED: &str = "/_meta/acp-relay/models";
 
@@ -35,38 +35,40 @@ impl Translator {
     pub(super) fn model_option(
         &mut self,
         message: &mut Message<'_>,
-        asked: &Asked,
+        pending: &PendingRequest,
         way: Way,
-        out: &mut Outcome,
+        out: &mut Translation,
     ) {
         let (session_at, list_at) = match message.kind {
             Kind::Result => ("/sessionId", "/configOptions"),
             Kind::Notification => ("/sessionId", "/update/configOptions"),
             _ => return,
         };
-        let session = message.body.text_at(&place(session_at));
-        let Some(session) = session.or_else(|| asked.session.clone()) else {
+        let session = message.body.text_at(&pointer(session_at));
+        let Some(session) = session.or_else(|| pending.session.clone()) else {
             return;
         };
         if way == Way::Read {
             if message.kind == Kind::Result {
                 read_models(message, out);
                 if add_modes(message) {
-                    self.kept.moded.keep(&session, []);
+                    self.action_state.with_modes.insert(&session, []);
                 }
-                self.fill_list(message, asked, &session, out);
+                self.fill_list(message, pending, &session, out);
             }
-            self.put_back(message, asked, &session, list_at);
-        } else if message.kind == Kind::Result && &*asked.canonical != SET_OPTION {
+            self.put_back(message, pending, &session, list_at);
+        } else if message.kind == Kind::Result && &*pending.canonical != SET_OPTION {
             write_models(message);
-            if message.body.look(&place("/models")).is_some() {
-                self.kept.modeled.keep(&session, []);
+            if message.body.get(&pointer("/models")).is_some() {
+                self.action_state.with_models.insert(&session, []);
             }
         }
-        if let Some(list) = message.body.look(&place(list_at))
-            && list.kind() == Type::Array
+        if let Some(list) = message.body.get(&pointer(list_at))
+            && list.kind() == JsonType::Array
         {
-            self.kept.options.keep(&session, list.json().into_owned());
+            self.action_state
+                .options
+                .insert(&session, list.json().into_owned());
         }
     }
 
@@ -74,21 +76,21 @@ impl Translator {
     fn fill_list(
         &self,
         message: &mut Message<'_>,
-        asked: &Asked,
+        pending: &PendingRequest,
         session: &str,
-        out: &mut Outcome,
+        out: &mut Translation,
     ) {
-        let empty = message.body.look(&place("/configOptions")).is_none();
-        if &*asked.canonical != SET_OPTION || !empty {
+        let empty = message.body.get(&pointer("/configOptions")).is_none();
+        if &*pending.canonical != SET_OPTION || !empty {
             return;
         }
-        let Some(known) = self.kept.options.get(session) else {
+        let Some(known) = self.action_state.options.get(session) else {
             let why = "the answer has no config options, and none were sent before";
-            out.note(Happened::Unmatched, None, why);
+            out.note(DialectEvent::Unmatched, None, why);
             return;
         };
-        let mut list = Node::made(known.clone());
-        let params = asked.params.as_deref().unwrap_or(b"{}");
+        let mut list = Node::owned(known.clone());
+        let params = pending.params.as_deref().unwrap_or(b"{}");
         if let (Some(id), Some(value)) = (
             text::member(params, "configId"),
             text::member(params, "value"),
@@ -100,33 +102,39 @@ impl Translator {
                 }
             }
         }
-        if message.body.kind() != Some(Type::Object) {
+        if message.body.kind() != Some(JsonType::Object) {
             message.body = Node::Absent;
         }
         set(message, "/configOptions", list);
     }
 
     /// Restores the bridge's own options in a list that omits them.
-    fn put_back(&self, message: &mut Message<'_>, asked: &Asked, session: &str, list_at: &str) {
-        let Some(known) = self.kept.options.get(session) else {
+    fn put_back(
+        &self,
+        message: &mut Message<'_>,
+        pending: &PendingRequest,
+        session: &str,
+        list_at: &str,
+    ) {
+        let Some(known) = self.action_state.options.get(session) else {
             return;
         };
         let list = message
             .body
-            .at(place(list_at).names())
+            .get_mut(pointer(list_at).names())
             .and_then(Node::items);
         let Some(list) = list else {
             return;
         };
-        for (id, category) in [(OWN, "model"), (mode::OWN, "mode")] {
-            let own = text::items(known).find(|option| is(option, "id", id));
-            let has = |option: &Node<'_>| is(&option.json(), "category", category);
+        for (id, category) in [(OPTION_ID, "model"), (mode::OPTION_ID, "mode")] {
+            let own = text::items(known).find(|option| member_is(option, "id", id));
+            let has = |option: &Node<'_>| member_is(&option.json(), "category", category);
             let Some(own) = own.filter(|_| !list.iter().any(has)) else {
                 continue;
             };
-            let mut own = Node::made(own.to_vec());
-            let params = asked.params.as_deref().unwrap_or(b"{}");
-            if is(params, "configId", id)
+            let mut own = Node::owned(own.to_vec());
+            let params = pending.params.as_deref().unwrap_or(b"{}");
+            if member_is(params, "configId", id)
                 && let Some(value) = text::member(params, "value")
             {
                 choose(&mut own, value);
@@ -137,28 +145,29 @@ impl Translator {
     }
 
     pub(super) fn set_model(&self, message: &mut Message<'_>) {
-        let session = message.body.text_at(&place("/sessionId"));
+        let session = message.body.text_at(&pointer("/sessionId"));
         let Some(session) = session else {
             return;
         };
         let names = ["/modelId", "/model_id"];
         let found = names.into_iter().find_map(|name| {
-            let value = message.body.look(&place(name))?.keep();
-            Some((name, value.keep()))
+            let value = message.body.get(&pointer(name))?.to_node();
+            Some((name, value.to_static()))
         });
-        let (Some(known), Some((name, value))) = (self.kept.options.get(&session), found) else {
+        let (Some(known), Some((name, value))) = (self.action_state.options.get(&session), found)
+        else {
             return;
         };
         let all = || text::items(known).filter(|option| is_model(option));
-        let wanted = value.json().into_owned();
+        let value_json = value.json().into_owned();
         // The option made from the agent's `models` becomes the same method again, whatever the id.
         let offers = |option: &&[u8]| {
             let mut all = choices(option);
-            is(option, "id", OWN) || all.any(|choice| is_choice(choice, &wanted))
+            member_is(option, "id", OPTION_ID) || all.any(|choice| is_choice(choice, &value_json))
         };
         let offering: Vec<&[u8]> = all().filter(offers).collect();
         let candidates = match offering.is_empty() {
-            true if self.kept.modeled.get(&session).is_some() => return,
+            true if self.action_state.with_models.get(&session).is_some() => return,
             true => all().collect(),
             false => offering,
         };
@@ -169,32 +178,32 @@ impl Translator {
         let Some(id) = text::member(option, "id") else {
             return;
         };
-        let id = Node::made(id.to_vec());
-        message.body.take(place(name).names());
+        let id = Node::owned(id.to_vec());
+        message.body.take(pointer(name).names());
         set(message, "/configId", id);
         set(message, "/value", value);
         message.method = SET_OPTION.into();
         message.changed = true;
     }
 
-    pub(super) fn models_update(&self, message: &mut Message<'_>, out: &mut Outcome) {
-        let session = message.body.text_at(&place("/sessionId"));
-        let session = session.or_else(|| self.kept.options.only().map(str::to_owned));
+    pub(super) fn models_update(&self, message: &mut Message<'_>, out: &mut Translation) {
+        let session = message.body.text_at(&pointer("/sessionId"));
+        let session = session.or_else(|| self.action_state.options.only().map(str::to_owned));
         let known = session
             .as_deref()
-            .and_then(|session| self.kept.options.get(session));
+            .and_then(|session| self.action_state.options.get(session));
         let option = option_of(&message.body.json());
         let (Some(session), Some(known), Some(option)) = (session, known, option) else {
             let why = "a list of models that belongs to no session, or cannot be read";
-            out.note(Happened::Unmatched, None, why);
+            out.note(DialectEvent::Unmatched, None, why);
             return;
         };
-        let mut list = Node::made(known.clone());
+        let mut list = Node::owned(known.clone());
         for old in list.items().into_iter() {
-            old.retain(|option| !is(&option.json(), "id", OWN));
+            old.retain(|option| !member_is(&option.json(), "id", OPTION_ID));
             if old.iter().any(|option| is_model(&option.json())) {
                 out.note(
-                    Happened::Unmatched,
+                    DialectEvent::Unmatched,
                     None,
                     "the agent has a model option of its own",
                 );
@@ -214,14 +223,14 @@ impl Translator {
 }
 
 pub(super) fn models_of_options(message: &mut Message<'_>) {
-    if message.kind != Kind::Result || message.body.look(&place("/models")).is_some() {
+    if message.kind != Kind::Result || message.body.get(&pointer("/models")).is_some() {
         return;
     }
-    if let Some(parked) = message.body.take(place(PARKED).names()) {
+    if let Some(parked) = message.body.take(pointer(PARKED).names()) {
         return set(message, "/models", parked);
     }
-    let list = message.body.look(&place("/configOptions"));
-    let Some(list) = list.filter(|list| list.kind() == Type::Array) else {
+    let list = message.body.get(&pointer("/configOptions"));
+    let Some(list) = list.filter(|list| list.kind() == JsonType::Array) else {
         return;
     };
     let list = list.json().into_owned();
@@ -233,12 +242,12 @@ pub(super) fn models_of_options(message: &mut Message<'_>) {
 
 /// Adds the agent's `models`, which were parked or made an option, beside the options again.
 fn write_models(message: &mut Message<'_>) {
-    let list = message.body.look(&place("/configOptions"));
+    let list = message.body.get(&pointer("/configOptions"));
     let list = list
         .map(|list| list.json().into_owned())
         .unwrap_or_default();
-    let own = text::items(&list).find(|option| is(option, "id", OWN));
-    if own.is_some() || message.body.look(&place(PARKED)).is_some() {
+    let own = text::items(&list).find(|option| member_is(option, "id", OPTION_ID));
+    if own.is_some() || message.body.get(&pointer(PARKED)).is_some() {
         models_of_options(message);
     }
 }
@@ -246,21 +255,22 @@ fn write_models(message: &mut Message<'_>) {
 /// An option as `{currentModelId, availableModels}`; `None` when a part is missing.
 fn models_of(option: &[u8]) -> Option<Node<'static>> {
     let current = text::member(option, "currentValue")?;
-    text::member(option, "options").filter(|all| Type::of(all) == Type::Array)?;
+    text::member(option, "options").filter(|all| JsonType::of(all) == JsonType::Array)?;
     let models = choices(option).filter_map(model_of).collect();
     let mut made = vec![
-        ("currentModelId", Node::made(current.to_vec())),
+        ("currentModelId", Node::owned(current.to_vec())),
         ("availableModels", Node::Array(models)),
     ];
-    if let Some(meta) = text::member(option, "_meta").filter(|_| is(option, "id", OWN)) {
-        made.push(("_meta", Node::made(meta.to_vec())));
+    if let Some(meta) = text::member(option, "_meta").filter(|_| member_is(option, "id", OPTION_ID))
+    {
+        made.push(("_meta", Node::owned(meta.to_vec())));
     }
     Some(Node::object(made))
 }
 
 /// The choices of an option; a group contains choices of its own.
 fn choices(option: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let list = |of| text::member(of, "options").filter(|all| Type::of(all) == Type::Array);
+    let list = |of| text::member(of, "options").filter(|all| JsonType::of(all) == JsonType::Array);
     text::items(list(option).unwrap_or(b"[]")).flat_map(move |choice| match list(choice) {
         Some(group) => text::items(group).collect(),
         None => vec![choice],
@@ -272,34 +282,34 @@ fn is_choice(choice: &[u8], value: &[u8]) -> bool {
 }
 
 /// `models` of a result → the option that represents them.
-fn read_models(message: &mut Message<'_>, out: &mut Outcome) {
-    let Some(models) = message.body.look(&place("/models")) else {
+fn read_models(message: &mut Message<'_>, out: &mut Translation) {
+    let Some(models) = message.body.get(&pointer("/models")) else {
         return;
     };
-    if models.kind() == Type::Null {
-        message.body.take(place("/models").names());
+    if models.kind() == JsonType::Null {
+        message.body.take(pointer("/models").names());
         message.changed = true;
         return;
     }
     let models = models.json().into_owned();
     let mut list = message
         .body
-        .look(&place("/configOptions"))
-        .map(|list| Node::made(list.json().into_owned()));
+        .get(&pointer("/configOptions"))
+        .map(|list| Node::owned(list.json().into_owned()));
     let own = list
         .as_mut()
         .and_then(Node::items)
         .is_some_and(|all| all.iter().any(|option| is_model(&option.json())));
     if own {
-        message.body.take(place("/models").names());
-        set(message, PARKED, Node::made(models));
+        message.body.take(pointer("/models").names());
+        set(message, PARKED, Node::owned(models));
         return;
     }
     let Some(option) = option_of(&models) else {
-        out.note(Happened::Unmatched, None, "`models` cannot be read");
+        out.note(DialectEvent::Unmatched, None, "`models` cannot be read");
         return;
     };
-    message.body.take(place("/models").names());
+    message.body.take(pointer("/models").names());
     match list.as_mut().and_then(Node::items) {
         Some(all) => all.push(option),
         None => list = Some(Node::Array(vec![option])),
@@ -312,27 +322,27 @@ fn option_of(models: &[u8]) -> Option<Node<'static>> {
     let first = |names: &[&str]| names.iter().find_map(|name| text::member(models, name));
     let current = first(&["currentModelId", "current_model_id"])?;
     let all = first(&["availableModels", "available_models"])?;
-    if Type::of(current) != Type::String || Type::of(all) != Type::Array {
+    if JsonType::of(current) != JsonType::String || JsonType::of(all) != JsonType::Array {
         return None;
     }
     let choices: Option<Vec<_>> = text::items(all).map(choice_of).collect();
     let mut option = vec![
-        ("id", Node::string(OWN)),
+        ("id", Node::string(OPTION_ID)),
         ("name", Node::string("Model")),
         ("category", Node::string("model")),
         ("type", Node::string("select")),
-        ("currentValue", Node::made(current.to_vec())),
+        ("currentValue", Node::owned(current.to_vec())),
         ("options", Node::Array(choices?)),
     ];
     if let Some(meta) = text::member(models, "_meta") {
-        option.push(("_meta", Node::made(meta.to_vec())));
+        option.push(("_meta", Node::owned(meta.to_vec())));
     }
     Some(Node::object(option))
 }
 
 /// A model as a choice of an option; members that a choice does not have are parked.
 pub(super) fn choice_of(model: &[u8]) -> Option<Node<'static>> {
-    if Type::of(model) != Type::Object {
+    if JsonType::of(model) != JsonType::Object {
         return None;
     }
     let ids = ["modelId", "model_id", "id", "value"];
@@ -340,16 +350,16 @@ pub(super) fn choice_of(model: &[u8]) -> Option<Node<'static>> {
     let text_of = |all: &[&'static str]| {
         all.iter().find_map(|name| {
             let value = text::member(model, name)?;
-            (Type::of(value) == Type::String).then_some((*name, value))
+            (JsonType::of(value) == JsonType::String).then_some((*name, value))
         })
     };
     let (id_name, id) = text_of(&ids)?;
     let name = text_of(&names);
     let mut choice = Node::object(vec![
-        ("value", Node::made(id.to_vec())),
+        ("value", Node::owned(id.to_vec())),
         (
             "name",
-            Node::made(name.map_or(id, |(_, name)| name).to_vec()),
+            Node::owned(name.map_or(id, |(_, name)| name).to_vec()),
         ),
     ]);
     for (raw, value) in text::members(model) {
@@ -361,7 +371,7 @@ pub(super) fn choice_of(model: &[u8]) -> Option<Node<'static>> {
             other => ["_meta", "acp-relay", other].map(Box::from).to_vec(),
         };
         // `_meta` of a model may be no object; then nothing is parked in it.
-        let _ = choice.put(&at, Node::made(value.to_vec()));
+        let _ = choice.put(&at, Node::owned(value.to_vec()));
     }
     Some(choice)
 }
@@ -370,27 +380,30 @@ pub(super) fn choice_of(model: &[u8]) -> Option<Node<'static>> {
 fn model_of(choice: &[u8]) -> Option<Node<'static>> {
     let mut model = vec![(
         "modelId",
-        Node::made(text::member(choice, "value")?.to_vec()),
+        Node::owned(text::member(choice, "value")?.to_vec()),
     )];
     for name in ["name", "description", "_meta"] {
         if let Some(value) = text::member(choice, name) {
-            model.push((name, Node::made(value.to_vec())));
+            model.push((name, Node::owned(value.to_vec())));
         }
     }
     let mut model = Node::object(model);
     // Restores what `choice_of` has parked.
-    let parked = model.take(place("/_meta/acp-relay").names());
+    let parked = model.take(pointer("/_meta/acp-relay").names());
     let parked = parked.map(|parked| parked.json().into_owned());
     for (raw, value) in text::members(parked.as_deref().unwrap_or(b"{}")) {
         // A model is an object, so `put` cannot be blocked.
-        let _ = model.put(&[text::unescape(raw)?.into()], Node::made(value.to_vec()));
+        let _ = model.put(&[text::unescape(raw)?.into()], Node::owned(value.to_vec()));
     }
     Some(model)
 }
 
 pub(super) fn choose(option: &mut Node<'_>, value: &[u8]) {
     // An option is an object, so `put` cannot be blocked.
-    let _ = option.put(place("/currentValue").names(), Node::made(value.to_vec()));
+    let _ = option.put(
+        pointer("/currentValue").names(),
+        Node::owned(value.to_vec()),
+    );
 }
 
 fn member(option: &Node<'_>, name: &str) -> Option<Vec<u8>> {
@@ -399,10 +412,10 @@ fn member(option: &Node<'_>, name: &str) -> Option<Vec<u8>> {
 }
 
 fn is_model(option: &[u8]) -> bool {
-    is(option, "category", "model")
+    member_is(option, "category", "model")
 }
 
-pub(super) fn is(object: &[u8], name: &str, value: &str) -> bool {
+pub(super) fn member_is(object: &[u8], name: &str, value: &str) -> bool {
     let found = text::member(object, name).and_then(text::string);
     found.is_some_and(|found| found == value)
 }

@@ -5,78 +5,87 @@
 //! todo without text keeps the previous text, and one that the table drops is removed. The table
 //! says how todos are named, and which are done.
 
-use super::run::{Scene, place, set};
+use super::run::{ActionContext, pointer, set};
 use crate::dialect::message::Message;
-use crate::dialect::translate::Translator;
+use crate::dialect::translator::Translator;
 use crate::dialect::tree::Node;
 
 const ENTRIES: &str = "/update/entries";
 
 impl Translator {
-    pub(super) fn merge_plan(&mut self, message: &mut Message<'_>, scene: &Scene<'_, '_>) {
-        let Some(session) = message.body.text_at(&place("/sessionId")) else {
+    pub(super) fn merge_plan(
+        &mut self,
+        message: &mut Message<'_>,
+        context: &ActionContext<'_, '_>,
+    ) {
+        let Some(session) = message.body.text_at(&pointer("/sessionId")) else {
             return;
         };
-        let told = items(message, ENTRIES);
-        let merge = scene.original.body.look(&place("/merge"));
-        let mut plan = told.clone();
+        let sent = items(message, ENTRIES);
+        let merge = context.original.body.get(&pointer("/merge"));
+        let mut plan = sent.clone();
         if merge.is_some_and(|look| &*look.json() == b"true") {
-            let known = self.kept.plans.get(&session).cloned().unwrap_or_default();
+            let known = self
+                .action_state
+                .plans
+                .get(&session)
+                .cloned()
+                .unwrap_or_default();
             plan = elements(known);
-            plan.retain(|entry| !left_out(scene.original, &told, entry));
-            for entry in told {
+            plan.retain(|entry| !left_out(context.original, &sent, entry));
+            for entry in sent {
                 merge_one(&mut plan, entry);
             }
             set(message, ENTRIES, Node::Array(plan.clone()));
         }
         let plan = Node::Array(plan).json().into_owned();
-        self.kept.plans.keep(&session, plan);
+        self.action_state.plans.insert(&session, plan);
     }
 }
 
 /// Replaces the entry with the same id, or appends the entry.
 fn merge_one(plan: &mut Vec<Node<'static>>, mut entry: Node<'static>) {
-    let content = place("/content");
+    let content = pointer("/content");
     let id = id(&entry);
     let known = plan
         .iter_mut()
         .find(|known| id.is_some() && self::id(known) == id);
-    let says = entry.look(&content).is_some();
+    let has_text = entry.get(&content).is_some();
     match known {
         Some(known) => {
-            if let Some(old) = known.text_at(&content).filter(|_| !says) {
+            if let Some(old) = known.text_at(&content).filter(|_| !has_text) {
                 // An entry is an object, so `put` cannot be blocked.
                 let _ = entry.put(content.names(), Node::string(&old));
             }
             *known = entry;
         }
-        None if says => plan.push(entry),
+        None if has_text => plan.push(entry),
         // There is no text for it.
         None => {}
     }
 }
 
 /// Whether the todo of that entry was sent, and the table dropped it.
-fn left_out(original: &Message<'_>, told: &[Node<'_>], entry: &Node<'_>) -> bool {
+fn left_out(original: &Message<'_>, sent: &[Node<'_>], entry: &Node<'_>) -> bool {
     let own = id(entry);
     own.is_some()
-        && !told.iter().any(|entry| id(entry) == own)
+        && !sent.iter().any(|entry| id(entry) == own)
         && items(original, "/todos")
             .iter()
-            .any(|todo| todo.text_at(&place("/id")) == own)
+            .any(|todo| todo.text_at(&pointer("/id")) == own)
 }
 
 fn id(entry: &Node<'_>) -> Option<String> {
-    entry.text_at(&place("/_meta/acp-relay/id"))
+    entry.text_at(&pointer("/_meta/acp-relay/id"))
 }
 
 /// The elements of the list at a place.
 fn items(message: &Message<'_>, at: &str) -> Vec<Node<'static>> {
-    let list = message.body.look(&place(at));
+    let list = message.body.get(&pointer(at));
     list.map_or_else(Vec::new, |list| elements(list.json().into_owned()))
 }
 
 fn elements(list: Vec<u8>) -> Vec<Node<'static>> {
-    let mut list = Node::made(list);
+    let mut list = Node::owned(list);
     list.items().map(std::mem::take).unwrap_or_default()
 }

@@ -12,26 +12,26 @@
 //!   request to be carried out.
 //! - `missing_session`: the error of a request for an unknown session contains the session's id.
 
-use super::run::{Scene, place, set};
-use crate::dialect::asked::Asked;
+use super::run::{ActionContext, pointer, set};
 use crate::dialect::message::Message;
-use crate::dialect::outcome::{Happened, Outcome};
-use crate::dialect::permission::Verdict;
-use crate::dialect::text::{self, Type};
-use crate::dialect::translate::{PERMISSION, Translator};
+use crate::dialect::pending::PendingRequest;
+use crate::dialect::permission::PermissionAnswer;
+use crate::dialect::text::{self, JsonType};
+use crate::dialect::translation::{DialectEvent, Translation};
+use crate::dialect::translator::{PERMISSION, Translator};
 use crate::dialect::tree::Node;
 use crate::jsonrpc::{IdBuf, Kind};
 
 impl Translator {
-    pub(super) fn cancelled_turn(&self, message: &mut Message<'_>, asked: &Asked) {
-        let ended = message.body.text_at(&place("/stopReason")).as_deref() == Some("end_turn");
-        if ended && self.was_cancelled(asked) {
+    pub(super) fn cancelled_turn(&self, message: &mut Message<'_>, pending: &PendingRequest) {
+        let ended = message.body.text_at(&pointer("/stopReason")).as_deref() == Some("end_turn");
+        if ended && self.was_cancelled(pending) {
             set(message, "/stopReason", Node::raw(b"\"cancelled\""));
         }
     }
 
-    fn was_cancelled(&self, asked: &Asked) -> bool {
-        let session = asked.session.as_deref();
+    fn was_cancelled(&self, pending: &PendingRequest) -> bool {
+        let session = pending.session.as_deref();
         session
             .and_then(|id| self.sessions.get(id))
             .is_some_and(|session| session.cancelled)
@@ -40,27 +40,27 @@ impl Translator {
     pub(super) fn announce_tool_call<'a>(
         &mut self,
         message: &mut Message<'a>,
-        scene: &mut Scene<'_, 'a>,
+        context: &mut ActionContext<'_, 'a>,
     ) {
         let call_at = match message.kind {
             Kind::Notification => "/update",
             Kind::Request => "/toolCall",
             _ => return,
         };
-        let text_at = |at: &str| message.body.text_at(&place(at));
+        let text_at = |at: &str| message.body.text_at(&pointer(at));
         let session = text_at("/sessionId");
         let call = text_at(&format!("{call_at}/toolCallId"));
         let (Some(session), Some(call)) = (session, call) else {
             return;
         };
-        let told = text_at("/update/sessionUpdate").as_deref() == Some("tool_call");
-        if !self.kept.told.tell(&session, &call) || told {
+        let announced = text_at("/update/sessionUpdate").as_deref() == Some("tool_call");
+        if !self.action_state.announced.insert(&session, &call) || announced {
             return;
         }
         let title = text_at(&format!("{call_at}/title"))
             .or_else(|| text_at(&format!("{call_at}/kind")))
             .unwrap_or_else(|| "Tool call".into());
-        let Some(known) = message.body.look(&place(call_at)) else {
+        let Some(known) = message.body.get(&pointer(call_at)) else {
             return;
         };
         let known = known.json().into_owned();
@@ -74,27 +74,27 @@ impl Translator {
                 continue;
             };
             let named = ["sessionUpdate", "toolCallId", "title"].contains(&&*name);
-            if !named && Type::of(value) != Type::Null {
+            if !named && JsonType::of(value) != JsonType::Null {
                 // The update is an object, so `put` cannot be blocked.
-                let _ = made.put(&[Box::from(&*name)], Node::made(value.to_vec()));
+                let _ = made.put(&[Box::from(&*name)], Node::owned(value.to_vec()));
             }
         }
         let body = Node::object(vec![
             ("sessionId", Node::string(&session)),
             ("update", made),
         ]);
-        let made = Message::made(Kind::Notification, IdBuf::Absent, "session/update", body);
-        scene.before.push(made);
+        let made = Message::new(Kind::Notification, IdBuf::Absent, "session/update", body);
+        context.before.push(made);
     }
 
     pub(super) fn begin_tool_call(&mut self, message: &mut Message<'_>) {
-        let text_at = |at: &str| message.body.text_at(&place(at));
+        let text_at = |at: &str| message.body.text_at(&pointer(at));
         let session = text_at("/sessionId");
         let call = text_at("/update/toolCallId");
         let (Some(session), Some(call)) = (session, call) else {
             return;
         };
-        if !self.kept.told.tell(&session, &call) {
+        if !self.action_state.announced.insert(&session, &call) {
             return;
         }
         let kind = text_at("/update/kind").unwrap_or_else(|| "Tool call".into());
@@ -107,27 +107,27 @@ impl Translator {
     pub(super) fn deny_with_option(
         &self,
         message: &mut Message<'_>,
-        asked: &Asked,
-        out: &mut Outcome,
+        pending: &PendingRequest,
+        out: &mut Translation,
     ) {
-        let denied = Verdict::read(&message.body.json()) == Verdict::Cancelled;
+        let denied = PermissionAnswer::read(&message.body.json()) == PermissionAnswer::Cancelled;
         if message.kind != Kind::Result
-            || &*asked.canonical != PERMISSION
+            || &*pending.canonical != PERMISSION
             || !denied
-            || self.was_cancelled(asked)
+            || self.was_cancelled(pending)
         {
             return;
         }
-        let closed = asked.offered.clone().unwrap_or_default().closed();
-        if let Verdict::Selected(id) = &closed {
+        let closed = pending.offered.clone().unwrap_or_default().refusal();
+        if let PermissionAnswer::Selected(id) = &closed {
             out.note(
-                Happened::Permission,
+                DialectEvent::Permission,
                 None,
                 format!("a denial that was sent as cancelled; `{id}` is answered"),
             );
             let result = closed.result();
             let outcome = text::member(&result, "outcome").unwrap_or_default();
-            set(message, "/outcome", Node::made(outcome.to_vec()));
+            set(message, "/outcome", Node::owned(outcome.to_vec()));
         }
     }
 }
@@ -136,20 +136,20 @@ pub(super) fn fail_turn(message: &mut Message<'_>) {
     if message.kind != Kind::Result {
         return;
     }
-    let told = message.body.text_at(&place("/message"));
-    let told = told.unwrap_or_else(|| "the agent says that the turn has failed".into());
-    let data = message.body.keep();
+    let text = message.body.text_at(&pointer("/message"));
+    let text = text.unwrap_or_else(|| "the agent says that the turn has failed".into());
+    let data = message.body.to_static();
     message.kind = Kind::Error;
     message.body = Node::object(vec![
         ("code", Node::raw(b"-32603")),
-        ("message", Node::string(&told)),
+        ("message", Node::string(&text)),
         ("data", data),
     ]);
     message.changed = true;
 }
 
-pub(super) fn accept_unsupported(message: &mut Message<'_>, out: &mut Outcome) {
-    let code = message.body.look(&place("/code"));
+pub(super) fn accept_unsupported(message: &mut Message<'_>, out: &mut Translation) {
+    let code = message.body.get(&pointer("/code"));
     let unknown = code.is_some_and(|code| text::equals(b"-32601", &code.json()));
     if message.kind != Kind::Error || !unknown {
         return;
@@ -158,17 +158,20 @@ pub(super) fn accept_unsupported(message: &mut Message<'_>, out: &mut Outcome) {
     message.body = Node::raw(b"{}");
     message.changed = true;
     out.note(
-        Happened::Answered,
+        DialectEvent::Answered,
         None,
-        format!("the peer does not support {} and does not need it", message.method),
+        format!(
+            "the peer does not support {} and does not need it",
+            message.method
+        ),
     );
 }
 
-pub(super) fn missing_session(message: &mut Message<'_>, asked: &Asked) {
-    let data = message.body.look(&place("/data")).map(|data| data.kind());
-    let named = message.body.look(&place("/data/sessionId")).is_some();
-    let takes = matches!(data, None | Some(Type::Null | Type::Object));
-    if let Some(session) = asked.session.as_deref().filter(|_| takes && !named) {
+pub(super) fn missing_session(message: &mut Message<'_>, pending: &PendingRequest) {
+    let data = message.body.get(&pointer("/data")).map(|data| data.kind());
+    let named = message.body.get(&pointer("/data/sessionId")).is_some();
+    let takes = matches!(data, None | Some(JsonType::Null | JsonType::Object));
+    if let Some(session) = pending.session.as_deref().filter(|_| takes && !named) {
         set(message, "/data/sessionId", Node::string(session));
     }
 }

@@ -3,11 +3,11 @@
 
 use std::fmt;
 
-use super::super::text::{self, Type};
+use super::super::text::{self, JsonType};
 
 /// One fault of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct TableFault {
     /// The file, as it was named.
     pub file: String,
     /// The line, counted from 1.
@@ -24,9 +24,9 @@ pub struct Fault {
 
 /// All faults of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Faults(pub Vec<Fault>);
+pub struct TableFaults(pub Vec<TableFault>);
 
-impl fmt::Display for Fault {
+impl fmt::Display for TableFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: ", self.file, self.line)?;
         if let Some(rule) = &self.rule {
@@ -41,7 +41,7 @@ impl fmt::Display for Fault {
     }
 }
 
-impl fmt::Display for Faults {
+impl fmt::Display for TableFaults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, fault) in self.0.iter().enumerate() {
             if at > 0 {
@@ -53,17 +53,17 @@ impl fmt::Display for Faults {
     }
 }
 
-impl std::error::Error for Faults {}
+impl std::error::Error for TableFaults {}
 
 /// The line of the deepest value on the path of `pointer` that the file contains.
 pub(in crate::dialect) fn line_of(file: &str, pointer: &str) -> usize {
     let text = file.as_bytes();
     let mut here = text.trim_ascii_start();
-    let place = super::super::pointer::Place::parse(pointer);
+    let place = super::super::pointer::JsonPointer::parse(pointer);
     for name in place.as_ref().map_or(&[][..], |place| place.names()) {
-        let next = match Type::of(here) {
-            Type::Object => text::member(here, name),
-            Type::Array => name.parse().ok().and_then(|at| text::items(here).nth(at)),
+        let next = match JsonType::of(here) {
+            JsonType::Object => text::member(here, name),
+            JsonType::Array => name.parse().ok().and_then(|at| text::items(here).nth(at)),
             _ => None,
         };
         let Some(next) = next else { break };

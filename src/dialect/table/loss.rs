@@ -3,10 +3,10 @@
 //! `lossy` describes it in words; this data lets a test verify the table: what is not stated must
 //! come back unchanged, and what is stated must be lost. It has no effect on the translation.
 
-use super::parts::{At, Reading};
+use super::parser::{Located, Parser};
 use super::types::Guard;
 use crate::dialect::guard::holds;
-use crate::dialect::pointer::Place;
+use crate::dialect::pointer::JsonPointer;
 use crate::dialect::tree::Node;
 
 /// Places in a canonical message that do not come back, or come back with another value.
@@ -16,7 +16,7 @@ pub struct Loss {
     pub when: Guard,
     /// The places, relative to params, result or error; a name `*` matches any name or index. The
     /// empty pointer is the whole message.
-    pub at: Vec<Place>,
+    pub at: Vec<JsonPointer>,
 }
 
 impl Loss {
@@ -27,16 +27,16 @@ impl Loss {
     }
 }
 
-impl Reading<'_> {
+impl Parser<'_> {
     /// The losses a rule states.
-    pub(super) fn loses(&self, at: &At<'_>) -> Vec<Loss> {
+    pub(super) fn loses(&self, at: &Located<'_>) -> Vec<Loss> {
         self.list(at, "loses", |at| {
             if !self.object(at, &["when", "at", "why"]) {
                 return None;
             }
             let loss = Loss {
                 when: at.get("when").map(|at| self.guard(&at)).unwrap_or_default(),
-                at: self.list(at, "at", |at| self.place(at)),
+                at: self.list(at, "at", |at| self.pointer(at)),
             };
             if loss.at.is_empty() {
                 let remedy = "add `\"at\": [pointers]`; \"\" is the whole message";

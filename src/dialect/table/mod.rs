@@ -2,22 +2,22 @@
 //!
 //! `mappings/README.md` specifies the language. `validate` checks a table, `program` compiles it.
 
-mod acts;
+mod actions;
 mod fault;
 mod loss;
-mod parts;
+mod parser;
 mod read;
 mod rows;
 mod types;
-mod ways;
+mod sides;
 
-pub use acts::Action;
-pub use fault::{Fault, Faults};
+pub use actions::Action;
+pub use fault::{TableFault, TableFaults};
 pub(super) use fault::{line_of, nearest};
 pub use loss::Loss;
 pub use read::FORMAT;
 pub use types::{
-    Answer, Case, Clue, Conversion, Each, Emit, Example, Expect, Failure, Fill, Guard, Jsonrpc,
-    Kinds, Literal, Memory, Names, On, Per, Recall, Rest, Row, Rule, Selector, Shape, Slot, Table,
-    Way,
+    Case, Clue, Conversion, Each, Emit, Example, Expect, Fill, FixedAnswer, Guard, Jsonrpc,
+    KindChange, Literal, MessageFilter, MethodPair, NamedShape, NamedSlot, OnFailure, Recall, Rest,
+    Row, Rule, Selector, Slot, SlotScope, Table, Way,
 };

@@ -5,14 +5,14 @@
 
 use serde_json::Value;
 
-use super::fault::Faults;
-use super::parts::{At, Reading};
+use super::fault::TableFaults;
+use super::parser::{Located, Parser};
 use super::rows::CASE;
 use super::types::{
-    Clue, Example, Failure, Jsonrpc, Kinds, Memory, Names, On, Per, Rule, Selector, Shape, Slot,
-    Table, Way,
+    Clue, Example, Jsonrpc, KindChange, MessageFilter, MethodPair, NamedShape, NamedSlot,
+    OnFailure, Rule, Selector, Slot, SlotScope, Table, Way,
 };
-use crate::dialect::law;
+use crate::dialect::validate;
 use crate::jsonrpc::Side;
 
 /// The newest `format` that this program reads.
@@ -36,20 +36,20 @@ impl Table {
     ///
     /// # Errors
     /// All faults of the file, in its order.
-    pub fn read(file: &str, text: &str) -> Result<Self, Faults> {
-        let reading = Reading::new(file, text);
+    pub fn read(file: &str, text: &str) -> Result<Self, TableFaults> {
+        let parser = Parser::new(file, text);
         let value: Value = match serde_json::from_str(text) {
             Ok(value) => value,
             Err(error) => {
-                reading.fault("", format!("this is not JSON: {error}"), "correct it");
-                let mut faults = reading.done();
+                parser.fault("", format!("this is not JSON: {error}"), "correct it");
+                let mut faults = parser.into_faults();
                 for fault in &mut faults.0 {
                     fault.line = error.line();
                 }
                 return Err(faults);
             }
         };
-        let at = At {
+        let at = Located {
             value: &value,
             pointer: String::new(),
         };
@@ -57,22 +57,22 @@ impl Table {
             Some(format) if format > FORMAT => {
                 let what =
                     format!("format {format} is newer than this program, which reads {FORMAT}");
-                reading.fault("/format", what, "this table needs a newer version");
-                return Err(reading.done());
+                parser.fault("/format", what, "this table needs a newer version");
+                return Err(parser.into_faults());
             }
             Some(FORMAT) => {}
-            _ => reading.fault("/format", "the format is not given", "add `\"format\": 1`"),
+            _ => parser.fault("/format", "the format is not given", "add `\"format\": 1`"),
         }
-        if !reading.object(&at, &TABLE) {
-            return Err(reading.done());
+        if !parser.object(&at, &TABLE) {
+            return Err(parser.into_faults());
         }
-        let table = reading.table(&at);
-        law::check(&table, &|rule, pointer, what, remedy| {
-            reading.enter(rule.map(str::to_owned));
-            reading.fault(pointer, what, remedy);
-            reading.enter(None);
+        let table = parser.table(&at);
+        validate::check(&table, &|rule, pointer, what, remedy| {
+            parser.set_rule(rule.map(str::to_owned));
+            parser.fault(pointer, what, remedy);
+            parser.set_rule(None);
         });
-        let mut faults = reading.done();
+        let mut faults = parser.into_faults();
         if faults.0.is_empty() {
             return Ok(table);
         }
@@ -81,14 +81,14 @@ impl Table {
     }
 }
 
-impl Reading<'_> {
-    fn table(&self, at: &At<'_>) -> Table {
+impl Parser<'_> {
+    fn table(&self, at: &Located<'_>) -> Table {
         let texts = |name| self.list(at, name, |at| self.text(at));
         Table {
-            name: self.need(at, "dialect"),
+            name: self.required_text(at, "dialect"),
             aliases: texts("aliases"),
-            title: self.need(at, "title"),
-            dates: self.may(at, "dates"),
+            title: self.required_text(at, "title"),
+            dates: self.optional_text(at, "dates"),
             speaker: at
                 .get("speaker")
                 .and_then(|at| {
@@ -105,7 +105,7 @@ impl Reading<'_> {
             extends: texts("extends"),
             reads: texts("reads"),
             detect: self.list(at, "detect", |at| self.clue(at)),
-            framing: self.may(at, "framing"),
+            framing: self.optional_text(at, "framing"),
             jsonrpc: at.get("jsonrpc").map_or(Jsonrpc::Always, |at| {
                 if at.value.as_str() == Some("always") {
                     return Jsonrpc::Always;
@@ -133,7 +133,7 @@ impl Reading<'_> {
         }
     }
 
-    fn clue(&self, at: &At<'_>) -> Option<Clue> {
+    fn clue(&self, at: &Located<'_>) -> Option<Clue> {
         let known = [
             "agentInfo",
             "clientInfo",
@@ -165,13 +165,14 @@ impl Reading<'_> {
             let remedy = "say all in one guard, as initialize_result with /agentInfo/name";
             self.fault(&at.pointer, "this clue looks at several things", remedy);
         }
-        let initialize = || Names::same("initialize");
-        let prefixed = |at: At<'_>, name: &str| -> Vec<_> {
+        let initialize = || MethodPair::same("initialize");
+        let prefixed = |at: Located<'_>, name: &str| -> Vec<_> {
             at.members()
                 .into_iter()
                 .filter_map(|(member, value)| {
                     let place =
-                        crate::dialect::pointer::Place::parse(&format!("/{name}/{member}")).ok()?;
+                        crate::dialect::pointer::JsonPointer::parse(&format!("/{name}/{member}"))
+                            .ok()?;
                     Some((place, super::types::Expect::Const(value.literal())))
                 })
                 .collect()
@@ -190,7 +191,7 @@ impl Reading<'_> {
             (Selector::Method(initialize()), self.guard(&found))
         } else if let Some(found) = at.get("update") {
             (
-                Selector::Method(Names::same("session/update")),
+                Selector::Method(MethodPair::same("session/update")),
                 self.guard(&found),
             )
         } else if let Some(found) = at.get("initialize_result") {
@@ -208,11 +209,11 @@ impl Reading<'_> {
             on,
             when,
             stated: stated.map(|at| self.guard(&at)).unwrap_or_default(),
-            version: self.may(at, "version"),
+            version: self.optional_text(at, "version"),
         })
     }
 
-    fn memory(&self, at: &At<'_>) -> Vec<Memory> {
+    fn memory(&self, at: &Located<'_>) -> Vec<NamedSlot> {
         let known = [
             "from", "method", "answers", "when", "at", "by", "per", "why",
         ];
@@ -222,29 +223,29 @@ impl Reading<'_> {
                 self.object(&at, &known);
                 let per = at.get("per").and_then(|at| {
                     let words = [
-                        ("connection", Per::Connection),
-                        ("session", Per::Session),
-                        ("request", Per::Request),
+                        ("connection", SlotScope::Connection),
+                        ("session", SlotScope::Session),
+                        ("request", SlotScope::Request),
                     ];
                     self.word(&at, &words)
                 })?;
                 let slot = Slot {
                     on: self.on(&at)?,
                     when: at.get("when").map(|at| self.guard(&at)).unwrap_or_default(),
-                    at: self.may_place(&at, "at")?,
-                    by: self.may_place(&at, "by"),
+                    at: self.optional_pointer(&at, "at")?,
+                    by: self.optional_pointer(&at, "by"),
                     per,
                 };
                 let name = name.to_owned();
-                Some(Memory { name, slot })
+                Some(NamedSlot { name, slot })
             })
             .collect()
     }
 
-    fn shapes(&self, at: &At<'_>) -> Vec<Shape> {
+    fn shapes(&self, at: &Located<'_>) -> Vec<NamedShape> {
         at.members()
             .into_iter()
-            .map(|(name, at)| Shape {
+            .map(|(name, at)| NamedShape {
                 name: name.to_owned(),
                 cases: at
                     .each()
@@ -256,11 +257,11 @@ impl Reading<'_> {
             .collect()
     }
 
-    fn rule(&self, at: &At<'_>) -> Option<Rule> {
+    fn rule(&self, at: &Located<'_>) -> Option<Rule> {
         let id = at
             .get("id")
             .and_then(|at| at.value.as_str().map(str::to_owned));
-        self.enter(id);
+        self.set_rule(id);
         let known: Vec<&str> = RULE.iter().chain(&CASE).copied().collect();
         if !self.object(at, &known) {
             return None;
@@ -279,23 +280,23 @@ impl Reading<'_> {
         let split = at.get("split").and_then(|at| {
             self.object(&at, &["dialect", "canonical"]);
             let read = self
-                .may_place(&at, "dialect")
+                .optional_pointer(&at, "dialect")
                 .map(|place| (Way::Read, place));
-            read.or_else(|| Some((Way::Write, self.may_place(&at, "canonical")?)))
+            read.or_else(|| Some((Way::Write, self.optional_pointer(&at, "canonical")?)))
         });
         // The rest is parsed even if `on` is faulty, so that all faults are reported at once.
-        let nothing = On {
+        let nothing = MessageFilter {
             from: Side::Client,
-            what: Selector::Method(Names::same("")),
+            what: Selector::Method(MethodPair::same("")),
             kinds: None,
         };
         let selects = on.is_some();
         let rule = Rule {
-            id: self.need(at, "id").into(),
+            id: self.required_text(at, "id").into(),
             at: at.pointer.clone(),
-            why: self.need(at, "why"),
+            why: self.required_text(at, "why"),
             on: on.unwrap_or(nothing),
-            lossy: self.may(at, "lossy"),
+            lossy: self.optional_text(at, "lossy"),
             loses: self.loses(at),
             base: self.case(at),
             cases: self.list(at, "cases", |at| {
@@ -303,7 +304,10 @@ impl Reading<'_> {
             }),
             split,
             failure: at.get("failure").and_then(|at| {
-                self.word(&at, &[("pass", Failure::Pass), ("refuse", Failure::Refuse)])
+                self.word(
+                    &at,
+                    &[("pass", OnFailure::Pass), ("refuse", OnFailure::Refuse)],
+                )
             }),
             examples: self.list(at, "examples", |at| {
                 Some(Example {
@@ -312,11 +316,11 @@ impl Reading<'_> {
                 })
             }),
         };
-        self.enter(None);
+        self.set_rule(None);
         selects.then_some(rule)
     }
 
-    fn on(&self, at: &At<'_>) -> Option<On> {
+    fn on(&self, at: &Located<'_>) -> Option<MessageFilter> {
         let from = match at.get("from") {
             Some(at) => self.word(&at, &SIDES),
             None => {
@@ -341,24 +345,24 @@ impl Reading<'_> {
         };
         let kinds = at
             .get("kind")
-            .and_then(|at| self.word(&at, &[("dialect_asks", Kinds::DialectAsks)]));
-        Some(On {
+            .and_then(|at| self.word(&at, &[("dialect_asks", KindChange::DialectAsks)]));
+        Some(MessageFilter {
             from: from?,
             what,
             kinds,
         })
     }
 
-    fn names(&self, at: &At<'_>) -> Option<Names> {
+    fn names(&self, at: &Located<'_>) -> Option<MethodPair> {
         if at.value.is_string() {
-            return self.text(at).map(|name| Names::same(&name));
+            return self.text(at).map(|name| MethodPair::same(&name));
         }
         self.object(at, &["dialect", "canonical"]);
-        let names = Names {
-            dialect: self.may(at, "dialect"),
-            canonical: self.may(at, "canonical"),
+        let names = MethodPair {
+            dialect: self.optional_text(at, "dialect"),
+            canonical: self.optional_text(at, "canonical"),
         };
-        if names == Names::default() {
+        if names == MethodPair::default() {
             self.fault(
                 &at.pointer,
                 "no method is named",

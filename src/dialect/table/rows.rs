@@ -1,10 +1,12 @@
 //! Parses the rows and cases of a rule.
 
-use super::acts::Action;
-use super::parts::{At, Reading};
-use super::types::{Answer, Case, Conversion, Each, Emit, Fill, Literal, Recall, Rest, Row, Way};
-use crate::dialect::convert::As;
-use crate::dialect::pointer::Place;
+use super::actions::Action;
+use super::parser::{Located, Parser};
+use super::types::{
+    Case, Conversion, Each, Emit, Fill, FixedAnswer, Literal, Recall, Rest, Row, Way,
+};
+use crate::dialect::convert::Converter;
+use crate::dialect::pointer::JsonPointer;
 
 /// The keys of a case; a rule has them as well.
 pub(super) const CASE: [&str; 13] = [
@@ -39,9 +41,9 @@ const ROW: [&str; 22] = [
 
 const WAYS: [(&str, Way); 2] = [("read", Way::Read), ("write", Way::Write)];
 
-impl Reading<'_> {
+impl Parser<'_> {
     /// A case whose keys have been checked.
-    pub(super) fn case(&self, at: &At<'_>) -> Case {
+    pub(super) fn case(&self, at: &Located<'_>) -> Case {
         let mut case = Case::default();
         if let Some(when) = at.get("when") {
             self.object(&when, &["dialect", "canonical"]);
@@ -53,14 +55,14 @@ impl Reading<'_> {
             }
         }
         case.only = self.only(at);
-        case.lossy = self.may(at, "lossy");
+        case.lossy = self.optional_text(at, "lossy");
         case.rows = self.rows(at, "rows");
         case.rest = self.rest(at);
         case.emit = self.list(at, "emit", |at| self.emit(at));
         case.answer = at.get("answer").and_then(|at| self.answer(&at));
         case.fail = at.get("fail").and_then(|at| self.error(&at));
         case.refuse = at.get("refuse").and_then(|at| self.error(&at));
-        case.drop = self.may(at, "drop");
+        case.drop = self.optional_text(at, "drop");
         case.actions = self.list(at, "do", |at| self.word(at, &Action::ALL));
         case
     }
@@ -68,29 +70,29 @@ impl Reading<'_> {
     /// The elements of an optional list.
     pub(super) fn list<T>(
         &self,
-        at: &At<'_>,
+        at: &Located<'_>,
         name: &str,
-        mut read: impl FnMut(&At<'_>) -> Option<T>,
+        mut read: impl FnMut(&Located<'_>) -> Option<T>,
     ) -> Vec<T> {
         let all = at.get(name).map(|at| at.each()).unwrap_or_default();
         all.iter().filter_map(&mut read).collect()
     }
 
     /// The rows under a name.
-    pub(super) fn rows(&self, at: &At<'_>, name: &str) -> Vec<Row> {
+    pub(super) fn rows(&self, at: &Located<'_>, name: &str) -> Vec<Row> {
         self.list(at, name, |at| self.row(at))
     }
 
-    pub(super) fn only(&self, at: &At<'_>) -> Option<Way> {
+    pub(super) fn only(&self, at: &Located<'_>) -> Option<Way> {
         at.get("only").and_then(|at| self.word(&at, &WAYS))
     }
 
-    fn row(&self, at: &At<'_>) -> Option<Row> {
+    fn row(&self, at: &Located<'_>) -> Option<Row> {
         if !self.object(at, &ROW) {
             return None;
         }
-        let dialect = self.may_place(at, "dialect");
-        let canonical = self.may_place(at, "canonical");
+        let dialect = self.optional_pointer(at, "dialect");
+        let canonical = self.optional_pointer(at, "canonical");
         let into = match at.get("into") {
             Some(at) => self.word(&at, &[("canonical", Way::Read), ("dialect", Way::Write)])?,
             None if canonical.is_none() => Way::Write,
@@ -102,17 +104,17 @@ impl Reading<'_> {
             fill: self.fill(at),
             into,
             copy: self.flag(at, "copy"),
-            drop: self.may(at, "drop"),
+            drop: self.optional_text(at, "drop"),
             parking: parking(dialect.as_ref(), canonical.as_ref()),
             dialect,
             canonical,
         })
     }
 
-    fn conversions(&self, at: &At<'_>) -> Vec<Conversion> {
+    fn conversions(&self, at: &Located<'_>) -> Vec<Conversion> {
         let mut all = Vec::new();
         if let Some(at) = at.get("as") {
-            all.extend(self.word(&at, &As::ALL).map(Conversion::As));
+            all.extend(self.word(&at, &Converter::ALL).map(Conversion::As));
         }
         let tables = ["values", "read_values", "write_values", "other"];
         if tables.iter().any(|name| at.get(name).is_some()) {
@@ -134,7 +136,7 @@ impl Reading<'_> {
         if let Some(each) = at.get("each") {
             let each = if each.value.is_object() && each.get("shape").is_some() {
                 self.object(&each, &["shape"]);
-                Some(Each::Shape(self.need(&each, "shape")))
+                Some(Each::Shape(self.required_text(&each, "shape")))
             } else {
                 self.nested(&each, || Each::Rows(self.rows(at, "each")))
             };
@@ -144,7 +146,7 @@ impl Reading<'_> {
     }
 
     /// A table of values: `{"done": "end_turn"}`, or pairs `[[1, "one"], …]`.
-    fn pairs(&self, at: &At<'_>, name: &str) -> Vec<(Literal, Literal)> {
+    fn pairs(&self, at: &Located<'_>, name: &str) -> Vec<(Literal, Literal)> {
         let Some(at) = at.get(name) else {
             return Vec::new();
         };
@@ -170,7 +172,7 @@ impl Reading<'_> {
             .collect()
     }
 
-    fn fill(&self, at: &At<'_>) -> Option<Fill> {
+    fn fill(&self, at: &Located<'_>) -> Option<Fill> {
         let given = ["default", "const", "recall", "derive"];
         let count = given.iter().filter(|name| at.get(name).is_some()).count();
         if count > 1 {
@@ -185,8 +187,10 @@ impl Reading<'_> {
         }
         if let Some(at) = at.get("derive") {
             self.object(&at, &["from", "as"]);
-            let by = at.get("as").and_then(|at| self.word(&at, &As::ALL))?;
-            let from = self.may_place(&at, "from")?;
+            let by = at
+                .get("as")
+                .and_then(|at| self.word(&at, &Converter::ALL))?;
+            let from = self.optional_pointer(&at, "from")?;
             return Some(Fill::Derive { from, by });
         }
         let at = at.get("recall")?;
@@ -199,13 +203,13 @@ impl Reading<'_> {
         }
         self.object(&at, &["slot", "by", "or"]);
         Some(Fill::Recall(Recall {
-            slot: self.need(&at, "slot"),
-            by: self.may_place(&at, "by"),
+            slot: self.required_text(&at, "slot"),
+            by: self.optional_pointer(&at, "by"),
             or: at.get("or").map(|at| at.literal()),
         }))
     }
 
-    fn rest(&self, at: &At<'_>) -> Rest {
+    fn rest(&self, at: &Located<'_>) -> Rest {
         let Some(at) = at.get("rest") else {
             return Rest::Keep;
         };
@@ -214,19 +218,19 @@ impl Reading<'_> {
             if self.word(&at, &words) != Some(true) {
                 return Rest::Keep;
             }
-            let place = |text: &str| Place::parse(text).expect("a pointer of ours parses");
+            let place = |text: &str| JsonPointer::parse(text).expect("a pointer of ours parses");
             return Rest::Move {
                 dialect: place(""),
                 canonical: place("/_meta/acp-relay"),
             };
         }
         self.object(&at, &["dialect", "canonical", "drop"]);
-        if let Some(why) = self.may(&at, "drop") {
+        if let Some(why) = self.optional_text(&at, "drop") {
             return Rest::Drop(why);
         }
         match (
-            self.may_place(&at, "dialect"),
-            self.may_place(&at, "canonical"),
+            self.optional_pointer(&at, "dialect"),
+            self.optional_pointer(&at, "canonical"),
         ) {
             (Some(dialect), Some(canonical)) => Rest::Move { dialect, canonical },
             _ => {
@@ -237,7 +241,7 @@ impl Reading<'_> {
         }
     }
 
-    fn emit(&self, at: &At<'_>) -> Option<Emit> {
+    fn emit(&self, at: &Located<'_>) -> Option<Emit> {
         if !self.object(at, &["way", "place", "method", "each", "rows", "why"]) {
             return None;
         }
@@ -248,17 +252,17 @@ impl Reading<'_> {
             after: at.get("place").map_or(Some(false), |at| {
                 self.word(&at, &[("before", false), ("after", true)])
             })?,
-            method: self.need(at, "method"),
-            each: self.may_place(at, "each"),
+            method: self.required_text(at, "method"),
+            each: self.optional_pointer(at, "each"),
             rows: self.rows(at, "rows"),
         })
     }
 
-    fn answer(&self, at: &At<'_>) -> Option<Answer> {
+    fn answer(&self, at: &Located<'_>) -> Option<FixedAnswer> {
         self.object(at, &["result", "error"]);
         match (at.get("result"), at.get("error")) {
-            (Some(result), None) => Some(Answer::Result(result.literal())),
-            (None, Some(error)) => self.error(&error).map(Answer::Error),
+            (Some(result), None) => Some(FixedAnswer::Result(result.literal())),
+            (None, Some(error)) => self.error(&error).map(FixedAnswer::Error),
             _ => {
                 let remedy = "write {\"result\": …} or {\"error\": {\"code\": …, \"message\": …}}";
                 self.fault(&at.pointer, "an answer is a result or an error", remedy);
@@ -268,7 +272,7 @@ impl Reading<'_> {
     }
 
     /// A JSON-RPC error.
-    fn error(&self, at: &At<'_>) -> Option<Literal> {
+    fn error(&self, at: &Located<'_>) -> Option<Literal> {
         if !self.object(at, &["code", "message", "data"]) {
             return None;
         }
@@ -284,13 +288,16 @@ impl Reading<'_> {
                 "add `\"code\": -32603`",
             );
         }
-        self.need(at, "message");
+        self.required_text(at, "message");
         Some(at.literal())
     }
 }
 
 /// Where the original of a row's value is parked: in the object of the canonical value.
-fn parking(dialect: Option<&Place>, canonical: Option<&Place>) -> Option<Box<[Box<str>]>> {
+fn parking(
+    dialect: Option<&JsonPointer>,
+    canonical: Option<&JsonPointer>,
+) -> Option<Box<[Box<str>]>> {
     let (_, parent) = canonical?.names().split_last()?;
     let name = dialect?.names().last()?;
     let own = ["_meta".into(), "acp-relay".into(), name.clone()];

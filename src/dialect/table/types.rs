@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::Action;
 use crate::jsonrpc::Side;
 
-use super::super::convert::As;
-use super::super::pointer::Place;
+use super::super::convert::Converter;
+use super::super::pointer::JsonPointer;
 use super::loss::Loss;
 
 /// The two directions of translation.
@@ -50,9 +50,9 @@ pub struct Table {
     /// Whether its peers require `params` in every request.
     pub params: bool,
     /// What is remembered.
-    pub memory: Vec<Memory>,
+    pub memory: Vec<NamedSlot>,
     /// Named sets of cases.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<NamedShape>,
     /// The rules.
     pub rules: Vec<Rule>,
 }
@@ -83,16 +83,16 @@ pub struct Clue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selector {
     /// Requests and notifications.
-    Method(Names),
+    Method(MethodPair),
     /// Results of a method.
-    Answers(Names),
+    Answers(MethodPair),
     /// Errors of a method, `*` for all.
-    ErrorsOf(Names),
+    ErrorsOf(MethodPair),
 }
 
 /// A method's name in the two columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct MethodPair {
     /// In the dialect; `None` when the dialect has no such message.
     pub dialect: Option<String>,
     /// In canonical; `None` when canonical has no such message.
@@ -101,18 +101,18 @@ pub struct Names {
 
 /// The messages that a rule applies to.
 #[derive(Clone, Debug)]
-pub struct On {
+pub struct MessageFilter {
     /// The side that sends.
     pub from: Side,
     /// Which of its messages.
     pub what: Selector,
     /// How the kind of the message differs in the two columns, if it does.
-    pub kinds: Option<Kinds>,
+    pub kinds: Option<KindChange>,
 }
 
 /// A request in one column that is a notification in the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kinds {
+pub enum KindChange {
     /// A request in the dialect is a notification in canonical.
     DialectAsks,
 }
@@ -127,7 +127,7 @@ pub struct Rule {
     /// The reason for the rule, with its source.
     pub why: String,
     /// The messages that it applies to.
-    pub on: On,
+    pub on: MessageFilter,
     /// What is lost, in words.
     pub lossy: Option<String>,
     /// What canonical messages lose on their way to the dialect and back, as data.
@@ -137,16 +137,16 @@ pub struct Rule {
     /// The cases, tried in order; empty when the base is everything.
     pub cases: Vec<Case>,
     /// The array whose elements become one message each.
-    pub split: Option<(Way, Place)>,
+    pub split: Option<(Way, JsonPointer)>,
     /// How a message is handled that cannot be translated.
-    pub failure: Option<Failure>,
+    pub failure: Option<OnFailure>,
     /// Messages in both columns.
     pub examples: Vec<Example>,
 }
 
 /// How a message is handled that a rule cannot translate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum OnFailure {
     /// It is forwarded unchanged, with a note.
     Pass,
     /// It is answered with an error.
@@ -171,7 +171,7 @@ pub struct Case {
     /// Further messages to make.
     pub emit: Vec<Emit>,
     /// The answer of the bridge.
-    pub answer: Option<Answer>,
+    pub answer: Option<FixedAnswer>,
     /// The error that a result becomes.
     pub fail: Option<Literal>,
     /// The error that the sender is answered with; nothing is forwarded.
@@ -183,7 +183,7 @@ pub struct Case {
 }
 
 /// Expectations that must all hold.
-pub type Guard = Vec<(Place, Expect)>;
+pub type Guard = Vec<(JsonPointer, Expect)>;
 
 /// What is expected at a place.
 #[derive(Clone, Debug)]
@@ -191,7 +191,7 @@ pub enum Expect {
     /// This value; it is written when the guard is on the target side.
     Const(Literal),
     /// A value of one of these types.
-    Is(Vec<super::super::text::Type>),
+    Is(Vec<super::super::text::JsonType>),
     /// One of these values.
     In(Vec<Literal>),
     /// None of these values, or no value.
@@ -206,9 +206,9 @@ pub enum Expect {
 #[derive(Clone, Debug)]
 pub struct Row {
     /// Its place in the dialect.
-    pub dialect: Option<Place>,
+    pub dialect: Option<JsonPointer>,
     /// Its place in canonical.
-    pub canonical: Option<Place>,
+    pub canonical: Option<JsonPointer>,
     /// The only way in which the row applies, if not both.
     pub only: Option<Way>,
     /// What is done to the value.
@@ -248,7 +248,7 @@ pub enum Conversion {
     /// One of the named shapes.
     Shape(String),
     /// A named conversion.
-    As(As),
+    As(Converter),
 }
 
 /// The conversion of every element of an array.
@@ -272,9 +272,9 @@ pub enum Fill {
     /// A value made from another one of the same column.
     Derive {
         /// Where the other value is.
-        from: Place,
+        from: JsonPointer,
         /// How it is made.
-        by: As,
+        by: Converter,
     },
 }
 
@@ -284,7 +284,7 @@ pub struct Recall {
     /// The slot.
     pub slot: String,
     /// The place of the key, for slots with keys.
-    pub by: Option<Place>,
+    pub by: Option<JsonPointer>,
     /// The value when nothing is remembered.
     pub or: Option<Literal>,
 }
@@ -298,9 +298,9 @@ pub enum Rest {
     /// They move from the one object to the other.
     Move {
         /// The object in the dialect.
-        dialect: Place,
+        dialect: JsonPointer,
         /// The object in canonical.
-        canonical: Place,
+        canonical: JsonPointer,
     },
     /// They are dropped, for this reason.
     Drop(String),
@@ -316,7 +316,7 @@ pub struct Emit {
     /// Its method.
     pub method: String,
     /// The array whose elements make one message each.
-    pub each: Option<Place>,
+    pub each: Option<JsonPointer>,
     /// Rows from the current message (left) to the new one (right), read in the way of the
     /// emission.
     pub rows: Vec<Row>,
@@ -324,7 +324,7 @@ pub struct Emit {
 
 /// The answer of the bridge.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum FixedAnswer {
     /// This result.
     Result(Literal),
     /// This error.
@@ -342,7 +342,7 @@ pub struct Example {
 
 /// A named set of cases.
 #[derive(Clone, Debug)]
-pub struct Shape {
+pub struct NamedShape {
     /// Its name.
     pub name: String,
     /// Its cases.
@@ -351,7 +351,7 @@ pub struct Shape {
 
 /// A slot and its name.
 #[derive(Clone, Debug)]
-pub struct Memory {
+pub struct NamedSlot {
     /// The slot's name.
     pub name: String,
     /// What is remembered.
@@ -362,20 +362,20 @@ pub struct Memory {
 #[derive(Clone, Debug)]
 pub struct Slot {
     /// The messages, in canonical.
-    pub on: On,
+    pub on: MessageFilter,
     /// The guard of these messages.
     pub when: Guard,
     /// The place of the value.
-    pub at: Place,
+    pub at: JsonPointer,
     /// The place of its key.
-    pub by: Option<Place>,
+    pub by: Option<JsonPointer>,
     /// How long it is valid.
-    pub per: Per,
+    pub per: SlotScope,
 }
 
 /// How long a remembered value is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Per {
+pub enum SlotScope {
     /// As long as the connection.
     Connection,
     /// One value per session, as long as the connection.
@@ -396,7 +396,7 @@ impl Way {
 
     /// The other way.
     #[must_use]
-    pub const fn back(self) -> Self {
+    pub const fn reverse(self) -> Self {
         match self {
             Self::Read => Self::Write,
             Self::Write => Self::Read,
@@ -407,7 +407,7 @@ impl Way {
 impl Selector {
     /// The method's names.
     #[must_use]
-    pub fn names(&self) -> &Names {
+    pub fn names(&self) -> &MethodPair {
         match self {
             Self::Method(names) | Self::Answers(names) | Self::ErrorsOf(names) => names,
         }

@@ -3,13 +3,13 @@
 //! Two framings are in use: one message a line (NDJSON), and `Content-Length` headers as in the
 //! Language Server Protocol. The first bytes of a peer show which one it uses.
 
-mod cutter;
-mod head;
-mod lay;
-mod length;
+mod decoder;
+mod partial;
+mod encode;
+mod content_length;
 mod ndjson;
 mod sniff;
 
-pub use cutter::{Cut, Cutter};
-pub use head::{too_long, wanted};
-pub use lay::Framing;
+pub use decoder::{Decoded, Decoder};
+pub use encode::Framing;
+pub use partial::{head_len, too_long};

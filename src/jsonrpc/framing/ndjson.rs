@@ -5,16 +5,16 @@
 
 use bytes::{Buf as _, BytesMut};
 
-use super::{Cut, head, sniff};
-use crate::jsonrpc::{Flaw, Frame, Limits};
+use super::{Decoded, partial, sniff};
+use crate::jsonrpc::{Frame, FrameError, Limits};
 
 /// The position in the stream.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct LineDecoder {
     /// Bytes of the buffer that hold no line feed.
     searched: usize,
     /// The error for an over-long line, to be returned at its end.
-    discarding: Option<Box<Flaw>>,
+    discarding: Option<Box<FrameError>>,
 }
 
 /// The result of looking for a line.
@@ -25,10 +25,10 @@ pub(super) enum Line {
     /// It was empty and was dropped.
     Blank,
     /// Something to pass on.
-    Cut(Cut),
+    Decoded(Decoded),
 }
 
-impl Lines {
+impl LineDecoder {
     /// Whether the buffer begins in the middle of a line.
     pub(super) fn inside(&self) -> bool {
         self.discarding.is_some()
@@ -42,9 +42,9 @@ impl Lines {
         };
         let end = self.searched + place;
         self.searched = 0;
-        if let Some(flaw) = self.discarding.take() {
+        if let Some(error) = self.discarding.take() {
             buffer.advance(end + 1);
-            return Line::Cut(Cut::Flaw(flaw));
+            return Line::Decoded(Decoded::Error(error));
         }
         let line = buffer.split_to(end);
         buffer.advance(1);
@@ -57,14 +57,14 @@ impl Lines {
         buffer: &mut BytesMut,
         max: usize,
         limits: &Limits,
-    ) -> Option<Cut> {
+    ) -> Option<Decoded> {
         self.searched = 0;
         let rest = buffer.split();
-        if let Some(flaw) = self.discarding.take() {
-            return Some(Cut::Flaw(flaw));
+        if let Some(error) = self.discarding.take() {
+            return Some(Decoded::Error(error));
         }
         match whole(rest, max, limits) {
-            Line::Cut(cut) => Some(cut),
+            Line::Decoded(cut) => Some(cut),
             Line::Open | Line::Blank => None,
         }
     }
@@ -76,7 +76,7 @@ impl Lines {
         } else if buffer.len() > max.saturating_add(1).max(sniff::REACH) {
             // One more than `max` may be a carriage return that is not counted; the bytes that
             // sniffing needs are kept however low the limit is.
-            self.discarding = Some(head::too_long(buffer, max, limits));
+            self.discarding = Some(partial::too_long(buffer, max, limits));
             *buffer = BytesMut::new();
         }
         self.searched = buffer.len();
@@ -88,10 +88,10 @@ fn whole(mut line: BytesMut, max: usize, limits: &Limits) -> Line {
         line.truncate(line.len() - 1);
     }
     if line.len() > max {
-        return Line::Cut(Cut::Flaw(head::too_long(&line, max, limits)));
+        return Line::Decoded(Decoded::Error(partial::too_long(&line, max, limits)));
     }
     if line.trim_ascii_start().is_empty() {
         return Line::Blank;
     }
-    Line::Cut(Cut::Frame(Frame::new(line.freeze())))
+    Line::Decoded(Decoded::Frame(Frame::new(line.freeze())))
 }

@@ -13,9 +13,11 @@ use super::ledger::Ledger;
 use super::rules::Known;
 use super::spending::Spending;
 use super::words::{self, Closing, Decision, Outcome, Wrong};
-use crate::conversation::{Gist, Method, Note, Said, Session, StopReason, Verdict};
-use crate::jsonrpc::{Flaw, Frame, Kind, Side};
-use crate::observe::{Fact, Sight, Tap};
+use crate::conversation::{
+    Content, MessageSummary, Method, Note, PermissionOutcome, SessionHash, StopReason,
+};
+use crate::jsonrpc::{Frame, FrameError, Kind, Side};
+use crate::observe::{Event, Observer, Stat};
 
 /// Keeps the figures of one conversation; dropped, it closes the account.
 #[derive(Debug)]
@@ -40,7 +42,7 @@ pub struct Instrument {
 /// A turn that goes on.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
-    session: Session,
+    session: SessionHash,
     /// When it was asked for, or its last update came.
     since: Instant,
     /// An update has come.
@@ -64,7 +66,7 @@ impl Instrument {
         }
     }
 
-    fn passed(&mut self, gist: &Gist) {
+    fn passed(&mut self, gist: &MessageSummary) {
         let own = &self.figures;
         let (from, kind) = (gist.from as usize, words::kind(gist.kind));
         let method = gist.topic.method;
@@ -96,7 +98,7 @@ impl Instrument {
     }
 
     /// An update of a turn, perhaps.
-    fn updated(&mut self, gist: &Gist) {
+    fn updated(&mut self, gist: &MessageSummary) {
         for turn in &mut self.turns {
             if turn.session != gist.topic.session {
                 continue;
@@ -111,13 +113,14 @@ impl Instrument {
         }
     }
 
-    fn answered(&mut self, gist: &Gist) {
+    fn answered(&mut self, gist: &MessageSummary) {
         let asker = gist.from.other();
         let method = gist.topic.method;
-        let (outcome, code) = match gist.said {
-            Said::Failed(-32800) => (Outcome::Cancelled, words::code(-32800)),
-            Said::Failed(code) => (Outcome::Error, words::code(code)),
-            Said::TurnEnded(StopReason::Cancelled, _) | Said::Decided(Verdict::Cancelled) => {
+        let (outcome, code) = match gist.content {
+            Content::Failed(-32800) => (Outcome::Cancelled, words::code(-32800)),
+            Content::Failed(code) => (Outcome::Error, words::code(code)),
+            Content::TurnEnded(StopReason::Cancelled, _)
+            | Content::Decided(PermissionOutcome::Cancelled) => {
                 (Outcome::Cancelled, words::code(0))
             }
             _ => (Outcome::Ok, words::code(0)),
@@ -129,8 +132,8 @@ impl Instrument {
         let done = gist.kind == Kind::Result;
         match method {
             Method::SessionPrompt => {
-                let (reason, tokens) = match gist.said {
-                    Said::TurnEnded(reason, tokens) => (reason, tokens),
+                let (reason, tokens) = match gist.content {
+                    Content::TurnEnded(reason, tokens) => (reason, tokens),
                     _ => (StopReason::Other, None),
                 };
                 if let Some(tokens) = tokens {
@@ -139,9 +142,9 @@ impl Instrument {
                 agent.turned(reason, gist.waited.unwrap_or_default());
             }
             Method::SessionRequestPermission => {
-                let verdict = match gist.said {
-                    Said::Decided(verdict) => verdict,
-                    _ => Verdict::Other,
+                let verdict = match gist.content {
+                    Content::Decided(verdict) => verdict,
+                    _ => PermissionOutcome::Other,
                 };
                 let waited = gist.waited.unwrap_or_default();
                 self.ledger.permissions[verdict as usize].observe(waited);
@@ -165,7 +168,7 @@ impl Instrument {
     }
 
     /// A request is open no more.
-    fn settle(&mut self, asker: Side, method: Method, session: Session) {
+    fn settle(&mut self, asker: Side, method: Method, session: SessionHash) {
         self.figures
             .in_flight
             .at([asker as usize, method as usize])
@@ -181,17 +184,17 @@ impl Instrument {
         }
     }
 
-    fn said(&self, gist: &Gist) {
+    fn said(&self, gist: &MessageSummary) {
         let agent = &self.figures.agent;
-        match gist.said {
-            Said::ToolCalled(kind, status) if gist.from == Side::Agent => {
+        match gist.content {
+            Content::ToolCalled(kind, status) if gist.from == Side::Agent => {
                 agent.called(kind);
                 if let Some(status) = status {
                     agent.became(status);
                 }
             }
-            Said::ToolBecame(status) if gist.from == Side::Agent => agent.became(status),
-            Said::ContextUsed(used, size) if gist.from == Side::Agent => {
+            Content::ToolUpdated(status) if gist.from == Side::Agent => agent.became(status),
+            Content::ContextUsed(used, size) if gist.from == Side::Agent => {
                 self.figures.filled(used, size);
             }
             _ => {}
@@ -204,7 +207,7 @@ impl Instrument {
         ledger.notes.at([note.index()]).add(1);
         match note {
             Note::Stray { .. } => self.figures.agent.noise.add(1),
-            Note::Refused { from, flaw } => self.refused(*from, flaw),
+            Note::Refused { from, error: flaw } => self.refused(*from, flaw),
             Note::Batch { from } => ledger.faults.at([*from as usize, Wrong::BATCH]).add(1),
             Note::ReusedId { from, .. } => {
                 ledger.faults.at([*from as usize, Wrong::REUSED]).add(1);
@@ -218,10 +221,10 @@ impl Instrument {
                 to, method, code, ..
             } => {
                 let code = words::code(i64::from(*code));
-                let method = Method::called(method.as_bytes());
+                let method = Method::named(method.as_bytes());
                 ledger.synthesised.at([*to as usize, code]).add(1);
                 ledger.answered(*to, method, Outcome::ProxyError, code, None);
-                self.settle(*to, method, Session::default());
+                self.settle(*to, method, SessionHash::default());
             }
             Note::Stopping { signal } => self.killed |= *signal == "SIGKILL",
             Note::AgentExited { exit } => self.figures.agent.exited(*exit, self.killed),
@@ -246,12 +249,12 @@ impl Instrument {
     }
 
     fn decided(&self, method: &str, what: Decision) {
-        let method = Method::called(method.as_bytes());
+        let method = Method::named(method.as_bytes());
         let decisions = &self.ledger.decisions;
         decisions.at([method as usize, what as usize]).add(1);
     }
 
-    fn refused(&self, from: Side, flaw: &Flaw) {
+    fn refused(&self, from: Side, flaw: &FrameError) {
         match Wrong::of(&flaw.fault) {
             Wrong::Fault(at) => self.ledger.faults.at([from as usize, at]).add(1),
             Wrong::Bound(at) => self.ledger.bounds.at([from as usize, at]).add(1),
@@ -264,29 +267,29 @@ impl Instrument {
     }
 }
 
-impl Tap for Instrument {
-    fn see(&mut self, sight: &Sight<'_>) {
+impl Observer for Instrument {
+    fn on_event(&mut self, sight: &Event<'_>) {
         match sight {
-            Sight::Heard(from, frame) => self.count(*from, 0, frame),
-            Sight::Said(to, frame) => self.count(*to, 1, frame),
-            Sight::Note(note) => self.note(note),
-            Sight::Opened(_) | Sight::Settled(_) => {}
+            Event::Received(from, frame) => self.count(*from, 0, frame),
+            Event::Sent(to, frame) => self.count(*to, 1, frame),
+            Event::Note(note) => self.note(note),
+            Event::Parsed(_) | Event::Settled(_) => {}
         }
     }
 
-    fn wants_facts(&self) -> bool {
+    fn wants_stats(&self) -> bool {
         true
     }
 
-    fn learn(&mut self, fact: &Fact<'_>) {
+    fn on_stat(&mut self, fact: &Stat<'_>) {
         match fact {
-            Fact::Passed(gist) => self.passed(gist),
-            Fact::Paused(side, took) => {
+            Stat::Forwarded(gist) => self.passed(gist),
+            Stat::Paused(side, took) => {
                 let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
                 self.ledger.paused[*side as usize].add(nanos);
                 self.ledger.pauses[*side as usize].add(1);
             }
-            Fact::Worked {
+            Stat::Processed {
                 from,
                 messages,
                 took,
@@ -295,12 +298,12 @@ impl Tap for Instrument {
                 let pace = &self.figures.passed.pace;
                 pace.took(*from as usize, translated, *messages, *took);
             }
-            Fact::Waits(bytes) => {
+            Stat::Queued(bytes) => {
                 for (cell, bytes) in self.figures.waiting.iter().zip(bytes) {
                     cell.set(*bytes as u64);
                 }
             }
-            Fact::Over(cause, now) => {
+            Stat::Ended(cause, now) => {
                 self.closing = Closing::of(cause);
                 self.last = *now;
             }

@@ -20,9 +20,9 @@ use super::words::{
     BOUNDS, CODES, Closing, Come, Decision, FAULTS, Judged, OUTCOMES, Outcome, Proof, Recorded,
     Rejection, Reloaded, Transport, Unwanted,
 };
-use crate::conversation::{Method, Note, Verdict};
+use crate::conversation::{Method, Note, PermissionOutcome};
 use crate::jsonrpc::Side;
-use crate::observe::recorder::Tally;
+use crate::observe::recorder::RecorderStats;
 use crate::observe::traces;
 
 /// Bounds of how long requests take, in seconds.
@@ -72,8 +72,8 @@ pub struct Ledger {
     pub(super) paused: [Count; 2],
     pub(super) pauses: [Count; 2],
     pub(super) recordings: Table<Count, 1>,
-    pub(super) tape: Arc<Tally>,
-    pub(super) spans: OnceLock<Arc<traces::Tally>>,
+    pub(super) tape: Arc<RecorderStats>,
+    pub(super) spans: OnceLock<Arc<traces::ExportStats>>,
     pub(super) rules: Rules,
     pub(super) surroundings: OnceLock<Arc<dyn Surroundings>>,
     moorings: Mutex<Vec<Weak<dyn Moorings>>>,
@@ -135,7 +135,7 @@ impl Ledger {
             lasted: histograms(transports, CONVERSATION),
             requests: Table::new([2, methods, OUTCOMES.len(), CODES.len() + 1]),
             durations: histograms(2 * methods * OUTCOMES.len(), REQUEST),
-            permissions: histograms(Verdict::ALL.len() + 1, PERMISSION),
+            permissions: histograms(PermissionOutcome::ALL.len() + 1, PERMISSION),
             faults: Table::new([2, FAULTS.len()]),
             bounds: Table::new([2, BOUNDS.len()]),
             synthesised: Table::new([2, CODES.len() + 1]),
@@ -236,14 +236,14 @@ impl Ledger {
     }
 
     /// Shows what becomes of the spans of traces.
-    pub fn count_spans(&self, spans: Arc<traces::Tally>) {
+    pub fn count_spans(&self, spans: Arc<traces::ExportStats>) {
         // There is one exporter in a process.
         let _ = self.spans.set(spans);
     }
 
     /// Where recorders count what they write.
     #[must_use]
-    pub fn tape(&self) -> Arc<Tally> {
+    pub fn tape(&self) -> Arc<RecorderStats> {
         Arc::clone(&self.tape)
     }
 

@@ -13,7 +13,7 @@ use super::scrape::Written;
 use super::series::Sheet;
 use super::words::{Come, DIRECTIONS, LINKS, Recorded, Reloaded, SPANS, Unwanted};
 use crate::jsonrpc::Side;
-use crate::observe::recorder::Why;
+use crate::observe::recorder::PruneReason;
 
 impl Ledger {
     pub(super) fn relay(&self, sheet: &mut Sheet<'_>, now: Instant) -> Written {
@@ -69,7 +69,7 @@ impl Ledger {
             family.histogram(&[], &tape.writes())
         })?;
         sheet.family("recordings_pruned_total", |family| {
-            Why::ALL
+            PruneReason::ALL
                 .into_iter()
                 .try_for_each(|why| family.count(&[why.name()], why.count()))
         })?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::cells::Count;
-use crate::conversation::Fired;
+use crate::conversation::FiredRule;
 use crate::jsonrpc::Side;
 
 /// The numbers of all rules that have worked, by dialect, rule or event, and side.
@@ -22,7 +22,7 @@ pub(super) type Key = (String, String, &'static str);
 /// The numbers that a conversation keeps.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    fired: Vec<(Side, Fired, Arc<Count>)>,
+    fired: Vec<(Side, FiredRule, Arc<Count>)>,
     events: Vec<(Side, &'static str, String, Arc<Count>)>,
 }
 
@@ -47,7 +47,7 @@ impl Rules {
 
 impl Known {
     /// A rule was at work. Searched, not hashed: a conversation meets some ten.
-    pub(super) fn fired(&mut self, all: &Rules, side: Side, rule: &Fired) {
+    pub(super) fn fired(&mut self, all: &Rules, side: Side, rule: &FiredRule) {
         let known = self
             .fired
             .iter()

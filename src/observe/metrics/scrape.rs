@@ -19,7 +19,7 @@ use super::words::{
     BOUNDS, CODES, Closing, DIRECTIONS, Decision, FAULTS, FLOWS, Judged, KINDS, OUTCOMES, Proof,
     Rejection, SIDES, TRANSLATED, Transport, code_name,
 };
-use crate::conversation::{Happened, Method, Note, Verdict};
+use crate::conversation::{DialectEvent, Method, Note, PermissionOutcome};
 
 pub(super) type Written = Result<(), Error>;
 
@@ -224,7 +224,7 @@ impl Ledger {
             })
         })?;
         sheet.family("permission_wait_seconds", |family| {
-            Verdict::ALL
+            PermissionOutcome::ALL
                 .iter()
                 .zip(&self.permissions)
                 .try_for_each(|(verdict, waited)| {
@@ -288,7 +288,7 @@ impl Ledger {
             .rules
             .read()
             .into_iter()
-            .partition(|((_, what, _), _)| Happened::ALL.iter().any(|one| one.name() == what));
+            .partition(|((_, what, _), _)| DialectEvent::ALL.iter().any(|one| one.name() == what));
         for (name, those) in [
             ("translations_total", rules),
             ("dialect_events_total", events),

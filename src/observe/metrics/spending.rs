@@ -9,7 +9,7 @@
 
 use smallvec::SmallVec;
 
-use crate::conversation::{Session, Tokens};
+use crate::conversation::{SessionHash, Tokens};
 
 /// Sessions of which is known what they reported. The one that was silent longest is forgotten.
 const SESSIONS: usize = 64;
@@ -18,7 +18,7 @@ const SESSIONS: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Spending {
     /// The one that reported last stands last.
-    sessions: SmallVec<[(Session, Reports); 1]>,
+    sessions: SmallVec<[(SessionHash, Reports); 1]>,
     /// The agent reports each turn alone.
     alone: bool,
 }
@@ -33,7 +33,7 @@ struct Reports {
 
 impl Spending {
     /// A turn has ended with this report; what is to be counted for it.
-    pub(super) fn report(&mut self, session: Session, tokens: Tokens) -> Tokens {
+    pub(super) fn report(&mut self, session: SessionHash, tokens: Tokens) -> Tokens {
         let known = self
             .sessions
             .iter()

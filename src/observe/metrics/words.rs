@@ -4,7 +4,7 @@
 
 use crate::conversation::Cause;
 use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{Fault, Kind};
+use crate::jsonrpc::{FrameFault, Kind};
 
 /// Makes a list of words.
 macro_rules! list {
@@ -176,7 +176,7 @@ impl Closing {
             Cause::AgentLeft => Self::AgentLeft,
             Cause::Stopped => Self::Stopped,
             Cause::Unrecorded => Self::Unrecorded,
-            Cause::Expelled(_) => Self::Expelled,
+            Cause::Violation(_) => Self::Expelled,
         }
     }
 }
@@ -241,14 +241,14 @@ impl Wrong {
     pub(super) const REUSED: usize = 5;
     pub(super) const IN_FLIGHT: usize = 2;
 
-    pub(super) const fn of(fault: &Fault) -> Self {
+    pub(super) const fn of(fault: &FrameFault) -> Self {
         match fault {
-            Fault::Malformed { .. } => Self::Fault(0),
-            Fault::Duplicate { .. } => Self::Fault(1),
-            Fault::NotAMessage { .. } => Self::Fault(2),
-            Fault::BadHeader { .. } => Self::Fault(3),
-            Fault::TooDeep { .. } => Self::Bound(0),
-            Fault::TooLong { .. } => Self::Bound(1),
+            FrameFault::Malformed { .. } => Self::Fault(0),
+            FrameFault::Duplicate { .. } => Self::Fault(1),
+            FrameFault::NotAMessage { .. } => Self::Fault(2),
+            FrameFault::BadHeader { .. } => Self::Fault(3),
+            FrameFault::TooDeep { .. } => Self::Bound(0),
+            FrameFault::TooLong { .. } => Self::Bound(1),
         }
     }
 }

@@ -15,10 +15,10 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 
 /// Maximum number of files that wait for the thread. Beyond it a file is synced at once.
-const WAITING: usize = 1024;
+const MAX_WAITING: usize = 1024;
 
 /// How long written data may be lost in a power failure.
-const SECOND: Duration = Duration::from_secs(1);
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 /// When written data is synced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,15 +33,15 @@ pub enum Durability {
 }
 
 /// A file that can be written and synced.
-pub(super) trait Disk: Send + Sync + 'static {
+pub(super) trait SyncFile: Send + Sync + 'static {
     /// Writes a part of the bytes; returns how many.
     fn put(&self, bytes: &[u8]) -> io::Result<usize>;
     /// Syncs all that was written.
-    fn keep(&self) -> io::Result<()>;
+    fn sync(&self) -> io::Result<()>;
 }
 
 /// A file with its durability.
-pub(super) struct Durable<D: Disk> {
+pub(super) struct Durable<D: SyncFile> {
     how: Durability,
     shared: Arc<Shared<D>>,
 }
@@ -49,31 +49,31 @@ pub(super) struct Durable<D: Disk> {
 struct Shared<D> {
     disk: D,
     /// It waits for the thread.
-    waits: AtomicBool,
+    is_waiting: AtomicBool,
     failed: Mutex<Option<io::Error>>,
 }
 
 /// A file that waits for the thread.
-trait Waiting: Send + Sync {
-    fn keep(&self);
+trait PendingSync: Send + Sync {
+    fn sync_pending(&self);
 }
 
-impl Disk for File {
+impl SyncFile for File {
     fn put(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut file = self;
         file.write(bytes)
     }
 
-    fn keep(&self) -> io::Result<()> {
+    fn sync(&self) -> io::Result<()> {
         self.sync_data()
     }
 }
 
-impl<D: Disk> Durable<D> {
+impl<D: SyncFile> Durable<D> {
     pub(super) fn new(disk: D, how: Durability) -> Self {
         let shared = Shared {
             disk,
-            waits: AtomicBool::new(false),
+            is_waiting: AtomicBool::new(false),
             failed: Mutex::new(None),
         };
         Self {
@@ -83,20 +83,20 @@ impl<D: Disk> Durable<D> {
     }
 
     /// Schedules one sync for all that is written until it happens.
-    fn leave(&self) {
-        if self.shared.waits.swap(true, Ordering::AcqRel) {
+    fn schedule(&self) {
+        if self.shared.is_waiting.swap(true, Ordering::AcqRel) {
             return;
         }
         // A weak reference, because a file that is dropped is synced and closed at once.
-        let waiting = Arc::downgrade(&self.shared) as Weak<dyn Waiting>;
-        let left = keeper().is_some_and(|keeper| keeper.try_send(waiting).is_ok());
-        if !left {
-            Waiting::keep(self.shared.as_ref());
+        let waiting = Arc::downgrade(&self.shared) as Weak<dyn PendingSync>;
+        let scheduled = syncer().is_some_and(|keeper| keeper.try_send(waiting).is_ok());
+        if !scheduled {
+            PendingSync::sync_pending(self.shared.as_ref());
         }
     }
 }
 
-impl<D: Disk> Write for Durable<D> {
+impl<D: SyncFile> Write for Durable<D> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if let Some(error) = self.shared.failed().take() {
             return Err(error);
@@ -104,8 +104,8 @@ impl<D: Disk> Write for Durable<D> {
         let count = self.shared.disk.put(bytes)?;
         match self.how {
             Durability::System => {}
-            Durability::Second => self.leave(),
-            Durability::Always => self.shared.disk.keep()?,
+            Durability::Second => self.schedule(),
+            Durability::Always => self.shared.disk.sync()?,
         }
         Ok(count)
     }
@@ -115,10 +115,10 @@ impl<D: Disk> Write for Durable<D> {
     }
 }
 
-impl<D: Disk> Drop for Durable<D> {
+impl<D: SyncFile> Drop for Durable<D> {
     /// Syncs at once: the program may end before the thread does it.
     fn drop(&mut self) {
-        Waiting::keep(self.shared.as_ref());
+        PendingSync::sync_pending(self.shared.as_ref());
         if let Some(error) = self.shared.failed().take() {
             tracing::warn!("the end of a recording may be lost in a power failure: {error}");
         }
@@ -131,36 +131,36 @@ impl<D> Shared<D> {
     }
 }
 
-impl<D: Disk> Waiting for Shared<D> {
-    fn keep(&self) {
+impl<D: SyncFile> PendingSync for Shared<D> {
+    fn sync_pending(&self) {
         // Data written from now on is scheduled again.
-        if !self.waits.swap(false, Ordering::AcqRel) {
+        if !self.is_waiting.swap(false, Ordering::AcqRel) {
             return;
         }
-        if let Err(error) = self.disk.keep() {
+        if let Err(error) = self.disk.sync() {
             *self.failed() = Some(error);
         }
     }
 }
 
 /// The queue of the thread; `None` when it cannot be started.
-fn keeper() -> Option<&'static SyncSender<Weak<dyn Waiting>>> {
-    static KEEPER: OnceLock<Option<SyncSender<Weak<dyn Waiting>>>> = OnceLock::new();
+fn syncer() -> Option<&'static SyncSender<Weak<dyn PendingSync>>> {
+    static SYNCER: OnceLock<Option<SyncSender<Weak<dyn PendingSync>>>> = OnceLock::new();
     let start = || {
-        let (sender, receiver) = sync_channel(WAITING);
+        let (sender, receiver) = sync_channel(MAX_WAITING);
         let thread = std::thread::Builder::new().name("syncer".to_owned());
         thread.spawn(move || run(&receiver)).ok().map(|_| sender)
     };
-    KEEPER.get_or_init(start).as_ref()
+    SYNCER.get_or_init(start).as_ref()
 }
 
-fn run(receiver: &Receiver<Weak<dyn Waiting>>) {
+fn run(receiver: &Receiver<Weak<dyn PendingSync>>) {
     while let Ok(first) = receiver.recv() {
-        std::thread::sleep(SECOND);
+        std::thread::sleep(SYNC_INTERVAL);
         let others = receiver.try_iter().collect::<Vec<_>>();
         let all = std::iter::once(first).chain(others);
         for waiting in all.filter_map(|waiting| waiting.upgrade()) {
-            waiting.keep();
+            waiting.sync_pending();
         }
     }
 }
@@ -172,13 +172,13 @@ mod tests {
     /// Reports what is done to it.
     struct Told(Mutex<SyncSender<&'static str>>, bool);
 
-    impl Disk for Told {
+    impl SyncFile for Told {
         fn put(&self, bytes: &[u8]) -> io::Result<usize> {
             let _ = self.0.lock().try_send("put");
             Ok(bytes.len())
         }
 
-        fn keep(&self) -> io::Result<()> {
+        fn sync(&self) -> io::Result<()> {
             let _ = self.0.lock().try_send("keep");
             match self.1 {
                 true => Err(io::Error::from_raw_os_error(5)),

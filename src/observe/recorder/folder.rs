@@ -17,19 +17,19 @@ use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use super::durable::{Durability, Durable};
-use crate::recording::{PACKED, PLAIN, calendar, pack};
+use crate::recording::{PACKED, PLAIN, pack, rfc3339};
 
 /// Maximum number of segments that wait for compression. Further ones stay uncompressed.
 const WAITING: usize = 64;
 
 /// The compression level: zstd's own default.
-const LEVEL: i32 = 3;
+const ZSTD_LEVEL: i32 = 3;
 
 /// The niceness of the compressing thread.
 const NICE: i32 = 15;
 
 /// Bytes recorded in one [`PAUSE`] below which segments are compressed.
-const LITTLE: u64 = 1 << 20;
+const QUIET_BYTES: u64 = 1 << 20;
 /// The interval at which that is checked.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -37,14 +37,14 @@ const PAUSE: Duration = Duration::from_secs(1);
 static RECORDED: AtomicU64 = AtomicU64::new(0);
 
 /// The destination of segments.
-pub trait Place: Send {
+pub trait SegmentStore: Send {
     /// Creates segment `number`, which must not exist.
     ///
     /// # Errors
     /// When that is not possible.
-    fn begin(&mut self, number: u64) -> io::Result<Box<dyn Write + Send>>;
+    fn create(&mut self, number: u64) -> io::Result<Box<dyn Write + Send>>;
     /// Called when segment `number` is complete.
-    fn seal(&mut self, number: u64) {
+    fn finish(&mut self, number: u64) {
         let _ = number;
     }
     /// The marks that other programs have added for the recording, each once.
@@ -66,9 +66,9 @@ pub struct Folder {
 }
 
 /// The file of a segment.
-struct Segment(Durable<File>);
+struct SegmentFile(Durable<File>);
 
-impl Write for Segment {
+impl Write for SegmentFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.0.write(bytes)?;
         RECORDED.fetch_add(count as u64, Ordering::Relaxed);
@@ -92,11 +92,10 @@ impl Folder {
             .create(folder)?;
         let mode = fs::metadata(folder)?.mode();
         if mode & 0o022 != 0 {
-            let what =
-                "other users can write to this directory; recordings need a private one (chmod 700)";
+            let what = "other users can write to this directory; recordings need a private one (chmod 700)";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
         }
-        let date = calendar(began).replace(['-', ':'], "");
+        let date = rfc3339(began).replace(['-', ':'], "");
         let short = id.get(..8).unwrap_or(id);
         let name = format!("{date}-{short}");
         Ok(Self {
@@ -109,7 +108,7 @@ impl Folder {
 
     /// Sets when the segments are synced to the disk.
     #[must_use]
-    pub const fn kept(mut self, how: Durability) -> Self {
+    pub const fn with_durability(mut self, how: Durability) -> Self {
         self.durability = how;
         self
     }
@@ -119,21 +118,21 @@ impl Folder {
             .join(format!("{}.{number:03}{PLAIN}", self.name))
     }
 
-    fn wishes(&self) -> PathBuf {
-        wishes(&self.segment)
+    fn marks_path(&self) -> PathBuf {
+        marks_path(&self.segment)
     }
 }
 
-impl Place for Folder {
-    fn begin(&mut self, number: u64) -> io::Result<Box<dyn Write + Send>> {
+impl SegmentStore for Folder {
+    fn create(&mut self, number: u64) -> io::Result<Box<dyn Write + Send>> {
         self.segment = self.path(number);
         let file = create(&self.segment)?;
         // The lock shows other programs that the file is in use; nothing depends on it.
         let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
-        Ok(Box::new(Segment(Durable::new(file, self.durability))))
+        Ok(Box::new(SegmentFile(Durable::new(file, self.durability))))
     }
 
-    fn seal(&mut self, number: u64) {
+    fn finish(&mut self, number: u64) {
         static PACKER: OnceLock<Mutex<Option<SyncSender<PathBuf>>>> = OnceLock::new();
         let packer = PACKER.get_or_init(|| Mutex::new(start_packer()));
         if let Some(packer) = &*packer.lock() {
@@ -143,7 +142,7 @@ impl Place for Folder {
     }
 
     fn marks(&mut self) -> Vec<String> {
-        let path = self.wishes();
+        let path = self.marks_path();
         let taken = path.with_extension("taken");
         if fs::rename(&path, &taken).is_err() {
             return Vec::new();
@@ -162,7 +161,7 @@ impl Place for Folder {
 /// The file for marks that are added to the segment at `path` while it is being written, one per
 /// line.
 #[must_use]
-pub fn wishes(path: &Path) -> PathBuf {
+pub fn marks_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".marks");
     PathBuf::from(name)
@@ -210,7 +209,7 @@ fn wait_for_quiet() {
     loop {
         std::thread::sleep(PAUSE);
         let now = RECORDED.load(Ordering::Relaxed);
-        if now - before < LITTLE {
+        if now - before < QUIET_BYTES {
             return;
         }
         before = now;
@@ -223,7 +222,7 @@ fn pack_file(path: &Path) -> io::Result<()> {
     let packed = PathBuf::from(format!("{stem}{PACKED}"));
     let part = PathBuf::from(format!("{stem}{PACKED}.part"));
     let mut to = create(&part)?;
-    let done = pack(BufReader::new(File::open(path)?), &mut to, LEVEL)
+    let done = pack(BufReader::new(File::open(path)?), &mut to, ZSTD_LEVEL)
         .and_then(|()| to.sync_all())
         .and_then(|()| fs::rename(&part, &packed));
     match done {

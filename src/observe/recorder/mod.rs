@@ -14,25 +14,25 @@
 //! *One thread for all conversations*: one thread for each, waking fifty times a second, would cost
 //! more than the writing.
 
-mod desk;
+mod writer_thread;
 mod durable;
-mod facts;
+mod pairing;
 mod folder;
 mod prune;
 mod queue;
-mod remarks;
-mod scribe;
+mod handle;
+mod event_encoder;
 mod segment;
-mod tally;
-mod tap;
-mod work;
+mod stats;
+mod capture;
+mod recording_writer;
 
-pub use desk::Desk;
+pub use capture::Recorder;
 pub use durable::Durability;
-pub use folder::{Folder, Place, create, wishes};
-pub use prune::{Gone, Keep, Pruned, Sweeper, Why, prune};
-pub use queue::Policy;
-pub use remarks::Remarks;
-pub use tally::Tally;
-pub use tap::Recorder;
-pub use work::{Outcome, Plan};
+pub use folder::{Folder, SegmentStore, create, marks_path};
+pub use handle::RecorderHandle;
+pub use prune::{PruneReason, PruneReport, PrunedRecording, Pruner, Retention, prune};
+pub use queue::OverflowPolicy;
+pub use recording_writer::{RecordingOutcome, RecordingPlan};
+pub use stats::RecorderStats;
+pub use writer_thread::WriterThread;

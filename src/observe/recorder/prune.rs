@@ -13,22 +13,22 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, SystemTime};
 
-use super::folder::wishes;
-use crate::recording::{Found, PACKED, PLAIN, open};
+use super::folder::marks_path;
+use crate::recording::{PACKED, PLAIN, Parsed, open};
 
 /// The interval at which a directory is checked.
-const LOOK: Duration = Duration::from_secs(10);
+const INTERVAL: Duration = Duration::from_secs(10);
 
 /// A process that has just written to a file may not have locked it yet, or continues in another
 /// one, or compresses it.
-const YOUNG: Duration = Duration::from_secs(60);
+const MIN_AGE: Duration = Duration::from_secs(60);
 
 /// Recordings that this program has deleted: for their age, and for the total size.
 static PRUNED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
 /// Which recordings in a directory are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Keep {
+pub struct Retention {
     /// The maximum time since the last write.
     pub age: Option<Duration>,
     /// The maximum bytes of all recordings.
@@ -37,7 +37,7 @@ pub struct Keep {
 
 /// Why a recording is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum PruneReason {
     /// It is too old.
     Age,
     /// All together are too large.
@@ -46,29 +46,29 @@ pub enum Why {
 
 /// A recording that was deleted, or would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gone {
+pub struct PrunedRecording {
     /// The name that its files share.
     pub name: String,
     /// The bytes of its files.
     pub bytes: u64,
     /// The reason.
-    pub why: Why,
+    pub reason: PruneReason,
 }
 
 /// The result of pruning a directory.
 #[derive(Debug, Default)]
-pub struct Pruned {
+pub struct PruneReport {
     /// The deleted recordings, the oldest first.
-    pub gone: Vec<Gone>,
+    pub deleted: Vec<PrunedRecording>,
     /// Bytes of the remaining recordings.
-    pub left: u64,
+    pub remaining: u64,
     /// Files that could not be deleted.
     pub failed: Vec<(PathBuf, io::Error)>,
 }
 
 /// Prunes a directory periodically; dropping it stops that.
 #[derive(Debug)]
-pub struct Sweeper {
+pub struct Pruner {
     _awake: SyncSender<()>,
 }
 
@@ -80,7 +80,7 @@ struct Stored {
     changed: Option<SystemTime>,
 }
 
-impl Why {
+impl PruneReason {
     /// All there are.
     pub const ALL: [Self; 2] = [Self::Age, Self::Total];
 
@@ -100,16 +100,16 @@ impl Why {
     }
 }
 
-impl Sweeper {
+impl Pruner {
     /// Starts a thread that prunes `folder` from now on.
     ///
     /// # Errors
     /// When no further thread can be started.
-    pub fn start(folder: &Path, keep: Keep) -> io::Result<Self> {
+    pub fn start(folder: &Path, retention: Retention) -> io::Result<Self> {
         let (awake, asleep) = sync_channel(0);
         let folder = folder.to_owned();
         let thread = std::thread::Builder::new().name("sweeper".to_owned());
-        thread.spawn(move || sweep(&folder, keep, &asleep))?;
+        thread.spawn(move || sweep(&folder, retention, &asleep))?;
         Ok(Self { _awake: awake })
     }
 }
@@ -118,50 +118,64 @@ impl Sweeper {
 ///
 /// # Errors
 /// When the folder cannot be read.
-pub fn prune(folder: &Path, keep: Keep, now: SystemTime, asked: bool) -> io::Result<Pruned> {
+pub fn prune(
+    folder: &Path,
+    retention: Retention,
+    now: SystemTime,
+    dry_run: bool,
+) -> io::Result<PruneReport> {
     let mut all: Vec<(String, Stored)> = stored(folder)?.into_iter().collect();
     all.sort_by_key(|(_, stored)| stored.changed);
-    let mut pruned = Pruned {
-        left: all.iter().map(|(_, stored)| stored.bytes).sum(),
-        ..Pruned::default()
+    let mut pruned = PruneReport {
+        remaining: all.iter().map(|(_, stored)| stored.bytes).sum(),
+        ..PruneReport::default()
     };
     for (name, stored) in all {
         let age = stored.changed.and_then(|at| now.duration_since(at).ok());
-        let Some(age) = age.filter(|age| *age >= YOUNG) else {
+        let Some(age) = age.filter(|age| *age >= MIN_AGE) else {
             continue;
         };
-        let why = match () {
-            () if keep.age.is_some_and(|most| age > most) => Why::Age,
-            () if keep.total.is_some_and(|most| pruned.left > most) => Why::Total,
+        let reason = match () {
+            () if retention.age.is_some_and(|most| age > most) => PruneReason::Age,
+            () if retention.total.is_some_and(|most| pruned.remaining > most) => PruneReason::Total,
             () => break,
         };
-        if !stored.is_ours(&name) || stored.is_written() {
+        if !stored.is_ours(&name) || stored.is_in_use() {
             continue;
         }
-        if !asked && !stored.delete(&mut pruned.failed) {
+        if !dry_run && !stored.delete(&mut pruned.failed) {
             continue;
         }
-        pruned.left -= stored.bytes;
+        pruned.remaining -= stored.bytes;
         let bytes = stored.bytes;
-        pruned.gone.push(Gone { name, bytes, why });
+        pruned.deleted.push(PrunedRecording {
+            name,
+            bytes,
+            reason,
+        });
     }
     Ok(pruned)
 }
 
-fn sweep(folder: &Path, keep: Keep, asleep: &Receiver<()>) {
+fn sweep(folder: &Path, retention: Retention, asleep: &Receiver<()>) {
     // An error is logged once, until it is resolved.
     let mut trouble = None;
     loop {
-        let now = match prune(folder, keep, SystemTime::now(), false) {
+        let now = match prune(folder, retention, SystemTime::now(), false) {
             Ok(pruned) => {
-                for Gone { name, bytes, why } in &pruned.gone {
+                for PrunedRecording {
+                    name,
+                    bytes,
+                    reason: why,
+                } in &pruned.deleted
+                {
                     PRUNED[*why as usize].fetch_add(1, Relaxed);
                     tracing::info!(why = why.name(), bytes, "deleted the recording {name}");
                 }
                 let failed = pruned.failed.first();
                 let failed = failed.map(|(path, error)| format!("{}: {error}", path.display()));
                 failed.or_else(|| {
-                    let most = keep.total.filter(|most| pruned.left > *most)?;
+                    let most = retention.total.filter(|most| pruned.remaining > *most)?;
                     let left = "what is left cannot be deleted or is being written";
                     Some(format!("more than {most} bytes of recordings: {left}"))
                 })
@@ -172,7 +186,7 @@ fn sweep(folder: &Path, keep: Keep, asleep: &Receiver<()>) {
             tracing::warn!("old recordings stay in {}: {why}", folder.display());
         }
         trouble = now;
-        if asleep.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
+        if asleep.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
             return;
         }
     }
@@ -226,14 +240,14 @@ impl Stored {
         segments.peek().is_some()
             && segments.all(|path| {
                 let first = open(path).ok().and_then(|mut reader| reader.next());
-                matches!(first, Some(Ok(entry)) if matches!(&entry.found,
-                    Found::Header(header) if header.id.starts_with(id)))
+                matches!(first, Some(Ok(entry)) if matches!(&entry.parsed,
+                    Parsed::Header(header) if header.id.starts_with(id)))
             })
     }
 
     /// Whether one of the files is being written: the writer holds a lock on it. If the lock cannot
     /// be tested the file counts as being written.
-    fn is_written(&self) -> bool {
+    fn is_in_use(&self) -> bool {
         self.segments()
             .filter(|path| !path.to_string_lossy().ends_with(PACKED))
             .any(|path| match File::open(path) {
@@ -260,7 +274,7 @@ impl Stored {
                 }
                 _ => {
                     // In most cases there are none.
-                    let _ = fs::remove_file(wishes(path));
+                    let _ = fs::remove_file(marks_path(path));
                 }
             }
         }

@@ -9,29 +9,29 @@ use std::task::Waker;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::facts::Told;
-use super::work::Work;
+use super::pairing::MessageInfo;
+use super::recording_writer::RecordingWriter;
 use crate::jsonrpc::{Frame, Side};
-use crate::recording::What;
+use crate::recording::EventKind;
 
 /// Frames up to this length are copied. Keeping a longer one holds the buffer it was read into for
 /// a while, and new memory costs more than a copy.
-const SMALL: usize = 256 << 10;
+const MAX_COPIED: usize = 256 << 10;
 
 /// Maximum number of bytes and events that wait; beyond either the policy applies.
-const BYTES: usize = 8 << 20;
-const EVENTS: usize = 1 << 16;
+const MAX_BYTES: usize = 8 << 20;
+const MAX_EVENTS: usize = 1 << 16;
 
 /// Beyond this number of bytes the writer thread is woken early. A wake-up costs as much as
 /// recording a hundred messages; the data should still be in the processor's cache.
-const WORTHWHILE: usize = 256 << 10;
+const URGENT_BYTES: usize = 256 << 10;
 
 /// The minimum capacity that a batch keeps.
-const LEAST: usize = 4 << 10;
+const MIN_CAPACITY: usize = 4 << 10;
 
 /// What happens when the writer is too far behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
+pub enum OverflowPolicy {
     /// The conversation waits.
     #[default]
     Lossless,
@@ -44,22 +44,22 @@ pub enum Policy {
 pub(super) struct Queue {
     state: Mutex<State>,
     /// Used by the writer thread only; `None` once everything is written.
-    pub(super) work: Mutex<Option<Work>>,
+    pub(super) writer: Mutex<Option<RecordingWriter>>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) batch: Batch,
     /// The writer thread knows that there are events.
-    pub(super) listed: bool,
+    pub(super) is_listed: bool,
     /// The writer thread was asked to write at once.
-    pub(super) hurried: bool,
+    pub(super) is_urgent: bool,
     /// The task that waits for room.
     pub(super) waker: Option<Waker>,
     /// Writing has failed; nothing more is written.
-    pub(super) broken: bool,
+    pub(super) has_failed: bool,
     /// The reason why no more events will come.
-    pub(super) over: Option<String>,
+    pub(super) ended: Option<String>,
 }
 
 /// Events, in order.
@@ -72,7 +72,7 @@ pub(super) struct Batch {
     /// The recent maximum of text and entries; it decays slowly.
     recent: [usize; 2],
     /// Frames forwarded unchanged since the last entry about them, by side.
-    pub(super) passed: [Option<Run>; 2],
+    pub(super) forwarded: [Option<Run>; 2],
     /// Received frames with smaller numbers are no longer referenced.
     pub(super) oldest: u64,
 }
@@ -81,20 +81,20 @@ pub(super) struct Batch {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) at: u64,
-    pub(super) seen: Seen,
+    pub(super) item: Item,
 }
 
 #[derive(Debug)]
-pub(super) enum Seen {
+pub(super) enum Item {
     /// A frame received from a side, and its facts. These frames are numbered from 0.
-    Heard(Side, Kept, Option<Told>),
+    Received(Side, StoredFrame, Option<MessageInfo>),
     /// A frame sent to a side, and the received frame that it was made from, if any.
-    Said(Side, Option<Box<Origin>>, Kept),
+    Sent(Side, Option<Box<Origin>>, StoredFrame),
     /// Frames forwarded unchanged to a side.
-    Passed(Side, Run),
+    Forwarded(Side, Run),
     /// Another event, and the number of the received frame that caused it. Boxed, because it is
     /// rare and large.
-    Event(Box<What>, Option<u64>),
+    Event(Box<EventKind>, Option<u64>),
 }
 
 /// The received frame that another one was made from.
@@ -108,7 +108,7 @@ pub(super) struct Origin {
 
 /// A stored frame.
 #[derive(Debug)]
-pub(super) enum Kept {
+pub(super) enum StoredFrame {
     /// Its position in the text of the batch.
     Copied(Range<u32>),
     Shared(Box<Frame>),
@@ -136,7 +136,7 @@ impl Run {
     }
 
     /// Appends a run that follows this one; `false` when it does not follow.
-    pub(super) const fn goes_on(&mut self, next: Self) -> bool {
+    pub(super) const fn extend(&mut self, next: Self) -> bool {
         let follows = self.place + next.count == next.place;
         if follows {
             self.last = next.last;
@@ -148,10 +148,10 @@ impl Run {
 }
 
 impl Queue {
-    pub(super) fn new(work: Work) -> Self {
+    pub(super) fn new(writer: RecordingWriter) -> Self {
         Self {
             state: Mutex::default(),
-            work: Mutex::new(Some(work)),
+            writer: Mutex::new(Some(writer)),
         }
     }
 
@@ -162,54 +162,54 @@ impl Queue {
 
 impl State {
     /// The bytes that wait, and their maximum.
-    pub(super) const fn fill(&self) -> (usize, usize) {
-        (self.batch.size(), BYTES)
+    pub(super) const fn usage(&self) -> (usize, usize) {
+        (self.batch.size(), MAX_BYTES)
     }
 
     /// Whether the writer thread should be woken now.
-    pub(super) const fn is_worthwhile(&self) -> bool {
-        self.batch.size() >= WORTHWHILE
+    pub(super) const fn is_large(&self) -> bool {
+        self.batch.size() >= URGENT_BYTES
     }
 }
 
 impl Batch {
     /// Whether there is room for more.
     pub(super) const fn has_room(&self) -> bool {
-        self.size() < BYTES && self.entries.len() < EVENTS
+        self.size() < MAX_BYTES && self.entries.len() < MAX_EVENTS
     }
 
     /// Stores a frame.
-    pub(super) fn keep(&mut self, frame: &Frame) -> Kept {
-        if frame.len() > SMALL {
+    pub(super) fn store(&mut self, frame: &Frame) -> StoredFrame {
+        if frame.len() > MAX_COPIED {
             self.shared += frame.len();
-            return Kept::Shared(Box::new(frame.clone()));
+            return StoredFrame::Shared(Box::new(frame.clone()));
         }
         let place = |at: usize| u32::try_from(at).expect("a batch is bounded far below 4 GiB");
         let start = place(self.text.len());
         self.text.extend_from_slice(frame.as_bytes());
-        Kept::Copied(start..place(self.text.len()))
+        StoredFrame::Copied(start..place(self.text.len()))
     }
 
     /// The bytes of a stored frame.
-    pub(super) fn frame<'a>(&'a self, kept: &'a Kept) -> &'a [u8] {
+    pub(super) fn frame<'a>(&'a self, kept: &'a StoredFrame) -> &'a [u8] {
         match kept {
-            Kept::Copied(at) => &self.text[at.start as usize..at.end as usize],
-            Kept::Shared(frame) => frame.as_bytes(),
+            StoredFrame::Copied(at) => &self.text[at.start as usize..at.end as usize],
+            StoredFrame::Shared(frame) => frame.as_bytes(),
         }
     }
 
     /// Adds a run of frames that were forwarded to `to`.
-    pub(super) fn pass(&mut self, to: Side, run: Run, at: u64) {
-        let last = &mut self.passed[to as usize];
-        let gone_on = last.as_mut().is_some_and(|last| last.goes_on(run));
-        if !gone_on && let Some(run) = last.replace(run) {
-            let seen = Seen::Passed(to, run);
-            self.entries.push(Entry { at, seen });
+    pub(super) fn forward(&mut self, to: Side, run: Run, at: u64) {
+        let last = &mut self.forwarded[to as usize];
+        let extended = last.as_mut().is_some_and(|last| last.extend(run));
+        if !extended && let Some(run) = last.replace(run) {
+            let item = Item::Forwarded(to, run);
+            self.entries.push(Entry { at, item });
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.passed.iter().all(Option::is_none)
+        self.entries.is_empty() && self.forwarded.iter().all(Option::is_none)
     }
 
     /// Empties the batch, which had `entries` entries. It keeps the memory that was used recently:
@@ -222,14 +222,14 @@ impl Batch {
         }
         self.entries.clear();
         self.text.clear();
-        if self.text.capacity() > 4 * self.recent[0].max(LEAST) {
+        if self.text.capacity() > 4 * self.recent[0].max(MIN_CAPACITY) {
             self.text.shrink_to(2 * self.recent[0]);
         }
-        if self.entries.capacity() > 4 * self.recent[1].max(LEAST / size_of::<Entry>()) {
+        if self.entries.capacity() > 4 * self.recent[1].max(MIN_CAPACITY / size_of::<Entry>()) {
             self.entries.shrink_to(2 * self.recent[1]);
         }
         self.shared = 0;
-        self.passed = [None; 2];
+        self.forwarded = [None; 2];
     }
 
     const fn size(&self) -> usize {
@@ -244,8 +244,8 @@ mod tests {
     /// Like the writer thread: the entries are removed before the batch is emptied.
     fn use_once(batch: &mut Batch, count: usize) {
         for _ in 0..count {
-            batch.pass(Side::Client, Run::of(0, 7), 0);
-            batch.keep(&Frame::from("0123456789".to_owned()));
+            batch.forward(Side::Client, Run::of(0, 7), 0);
+            batch.store(&Frame::from("0123456789".to_owned()));
         }
         let entries = batch.entries.len();
         batch.entries.drain(..);
@@ -265,6 +265,6 @@ mod tests {
             use_once(&mut batch, 1);
         }
         let quiet = memory(&batch);
-        assert!(quiet.0 < 500 && quiet.1 <= 4 * LEAST, "{quiet:?}");
+        assert!(quiet.0 < 500 && quiet.1 <= 4 * MIN_CAPACITY, "{quiet:?}");
     }
 }

@@ -3,24 +3,24 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
-use super::folder::Place;
+use super::folder::SegmentStore;
 use crate::recording::{Header, write};
 
 /// The size of a segment, in bytes, after which the next one begins.
-const SIZE: u64 = 64 << 20;
+const MAX_SIZE: u64 = 64 << 20;
 
 /// The age of a segment, in microseconds, after which the next one begins.
-const AGE: u64 = 3_600_000_000;
+const MAX_AGE: u64 = 3_600_000_000;
 
 /// The number of bytes kept in memory while nothing has gone wrong.
-const RING: usize = 16 << 20;
+const RING_BYTES: usize = 16 << 20;
 
 /// Bytes that are hashed at a time: 16 of BLAKE3's chunks, the most that any processor uses.
 const BLOCK: usize = 16 << 10;
 
 /// The segments of one recording.
-pub(super) struct Segments {
-    place: Box<dyn Place>,
+pub(super) struct SegmentWriter {
+    store: Box<dyn SegmentStore>,
     header: Header,
     state: State,
 }
@@ -33,11 +33,11 @@ enum State {
     },
     Open(Box<Open>),
     /// Writing has failed.
-    Broken,
+    Failed,
 }
 
 struct Open {
-    to: Box<dyn Write + Send>,
+    file: Box<dyn Write + Send>,
     digest: Digest,
     size: u64,
     /// When the segment began, in microseconds since the recording did.
@@ -53,15 +53,19 @@ struct Digest {
     rest: Vec<u8>,
 }
 
-impl Segments {
+impl SegmentWriter {
     /// Begins the first segment, unless `wait` delays it until something goes wrong.
-    pub(super) fn begin(place: Box<dyn Place>, header: Header, wait: bool) -> io::Result<Self> {
+    pub(super) fn begin(
+        store: Box<dyn SegmentStore>,
+        header: Header,
+        wait: bool,
+    ) -> io::Result<Self> {
         let state = State::Waiting {
             ring: VecDeque::new(),
             bytes: 0,
         };
         let mut segments = Self {
-            place,
+            store,
             header,
             state,
         };
@@ -78,12 +82,12 @@ impl Segments {
 
     /// The location, for messages.
     pub(super) fn name(&self) -> String {
-        self.place.name()
+        self.store.name()
     }
 
     /// The marks that other programs have added for the recording.
     pub(super) fn marks(&mut self) -> Vec<String> {
-        self.place.marks()
+        self.store.marks()
     }
 
     /// Writes the lines kept in memory; all further ones are written directly.
@@ -95,7 +99,7 @@ impl Segments {
         if let Some((first, _)) = ring.front() {
             self.header.first = *first;
         }
-        self.state = State::Broken;
+        self.state = State::Failed;
         let mut open = self.open(t)?;
         for (_, lines) in ring {
             open.write(&lines)?;
@@ -110,26 +114,26 @@ impl Segments {
             State::Open(open) => {
                 let done = open.write(lines);
                 if done.is_err() {
-                    self.state = State::Broken;
+                    self.state = State::Failed;
                 }
                 done
             }
             State::Waiting { ring, bytes } => {
                 *bytes += lines.len();
                 ring.push_back((first, lines.to_vec()));
-                while *bytes > RING && ring.len() > 1 {
+                while *bytes > RING_BYTES && ring.len() > 1 {
                     *bytes -= ring.pop_front().map_or(0, |(_, lines)| lines.len());
                 }
                 Ok(())
             }
-            State::Broken => Ok(()),
+            State::Failed => Ok(()),
         }
     }
 
     /// Whether the segment is large or old enough.
     pub(super) fn is_full(&self, t: u64) -> bool {
         match &self.state {
-            State::Open(open) => open.size >= SIZE || t.saturating_sub(open.since) >= AGE,
+            State::Open(open) => open.size >= MAX_SIZE || t.saturating_sub(open.since) >= MAX_AGE,
             _ => false,
         }
     }
@@ -146,8 +150,8 @@ impl Segments {
     pub(super) fn rotate(&mut self, first: u64, t: u64) -> io::Result<()> {
         self.header.previous = Some(self.digest());
         self.header.first = first;
-        self.state = State::Broken;
-        self.place.seal(self.header.segment);
+        self.state = State::Failed;
+        self.store.finish(self.header.segment);
         self.header.segment += 1;
         self.state = State::Open(Box::new(self.open(t)?));
         Ok(())
@@ -155,7 +159,7 @@ impl Segments {
 
     fn open(&mut self, t: u64) -> io::Result<Open> {
         let mut open = Open {
-            to: self.place.begin(self.header.segment)?,
+            file: self.store.create(self.header.segment)?,
             digest: Digest::default(),
             size: 0,
             since: t,
@@ -169,7 +173,7 @@ impl Segments {
 
 impl Open {
     fn write(&mut self, lines: &[u8]) -> io::Result<()> {
-        self.to.write_all(lines)?;
+        self.file.write_all(lines)?;
         self.digest.update(lines);
         self.size += lines.len() as u64;
         Ok(())
@@ -200,7 +204,7 @@ impl Digest {
     }
 }
 
-impl std::fmt::Debug for Segments {
+impl std::fmt::Debug for SegmentWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Segments")
             .field("header", &self.header)

@@ -7,12 +7,12 @@ use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
 use opentelemetry::trace::{SpanContext, TraceContextExt as _};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 
-use crate::conversation::Trail;
+use crate::conversation::TraceContext;
 
 /// The trace context of a request, as a carrier for the library.
-struct Said<'a>(&'a Trail);
+struct Carrier<'a>(&'a TraceContext);
 
-impl Extractor for Said<'_> {
+impl Extractor for Carrier<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         match key {
             "traceparent" => self.0.parent.as_deref(),
@@ -27,16 +27,16 @@ impl Extractor for Said<'_> {
 }
 
 /// The parent span that a request names, if any.
-pub(super) fn parent(trail: &Trail) -> Option<SpanContext> {
-    trail.parent.as_ref()?;
+pub(super) fn parent(trace: &TraceContext) -> Option<SpanContext> {
+    trace.parent.as_ref()?;
     let none = Context::new();
-    let found = TraceContextPropagator::new().extract_with_context(&none, &Said(trail));
+    let found = TraceContextPropagator::new().extract_with_context(&none, &Carrier(trace));
     let found = found.span().span_context().clone();
     found.is_valid().then_some(found)
 }
 
 /// The traceparent that names a span as the parent.
-pub(super) fn mark(own: &SpanContext) -> String {
+pub(super) fn traceparent(own: &SpanContext) -> String {
     let (trace, span) = (own.trace_id(), own.span_id());
     format!("00-{trace}-{span}-{:02x}", own.trace_flags().to_u8())
 }
@@ -49,13 +49,16 @@ mod tests {
     fn what_is_no_context_is_none() {
         let of = |parent: &str| {
             let parent = Some(parent.to_owned());
-            super::parent(&Trail {
+            super::parent(&TraceContext {
                 parent,
-                ..Trail::default()
+                ..TraceContext::default()
             })
         };
         let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-        assert_eq!(of(good).map(|found| mark(&found)).as_deref(), Some(good));
+        assert_eq!(
+            of(good).map(|found| traceparent(&found)).as_deref(),
+            Some(good)
+        );
         for bad in [
             "",
             "00",

@@ -19,12 +19,12 @@
 //! contexts of threads, and a conversation is not bound to a thread.
 
 mod context;
-mod outlet;
+mod span_sender;
 mod span;
-mod story;
+mod span_builder;
 mod tracer;
 
-pub use outlet::{Outlet, Tally};
-pub use span::Maker;
-pub use story::About;
-pub use tracer::{Marks, Tracer};
+pub use span::SpanFactory;
+pub use span_builder::ConversationInfo;
+pub use span_sender::{ExportStats, SpanSender};
+pub use tracer::{TraceMarker, Tracer};

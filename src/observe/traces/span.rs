@@ -12,7 +12,7 @@ use opentelemetry_sdk::trace::{ShouldSample, SpanData, SpanEvents, SpanLinks};
 
 /// Begins spans: assigns their ids, and samples them as `OTEL_TRACES_SAMPLER` says.
 #[derive(Debug)]
-pub struct Maker {
+pub struct SpanFactory {
     sampler: Box<dyn ShouldSample>,
     ids: RandomIdGenerator,
     scope: InstrumentationScope,
@@ -34,7 +34,7 @@ pub(super) struct Span {
 }
 
 /// The data with which a span begins.
-pub(super) struct Birth {
+pub(super) struct SpanStart {
     pub(super) name: Cow<'static, str>,
     pub(super) kind: SpanKind,
     /// `SpanContext::NONE` begins a trace.
@@ -45,7 +45,7 @@ pub(super) struct Birth {
     pub(super) at: SystemTime,
 }
 
-impl Maker {
+impl SpanFactory {
     /// A factory for spans of the build `version`.
     #[must_use]
     pub fn new(version: &'static str) -> Self {
@@ -57,15 +57,15 @@ impl Maker {
         }
     }
 
-    pub(super) fn begin(&self, birth: Birth) -> Span {
-        let Birth {
+    pub(super) fn begin(&self, start: SpanStart) -> Span {
+        let SpanStart {
             name,
             kind,
             parent,
             link,
             mut attributes,
             at,
-        } = birth;
+        } = start;
         let is_root = !parent.is_valid();
         let trace = match is_root {
             true => self.ids.new_trace_id(),
@@ -103,7 +103,7 @@ impl Span {
         self.attributes.push(KeyValue::new(name, value));
     }
 
-    pub(super) fn happened(&mut self, what: &'static str, at: SystemTime) {
+    pub(super) fn add_event(&mut self, what: &'static str, at: SystemTime) {
         self.events.push(Event::new(what, at, Vec::new(), 0));
     }
 

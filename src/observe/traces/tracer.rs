@@ -5,33 +5,38 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-use super::outlet::Outlet;
-use super::span::Maker;
-use super::story::{About, Story};
-use crate::conversation::{Gist, Marker};
+use super::span::SpanFactory;
+use super::span_builder::{ConversationInfo, SpanBuilder};
+use super::span_sender::SpanSender;
+use crate::conversation::{MessageSummary, TraceAssigner};
 use crate::observe::metrics::Closing;
-use crate::observe::{Fact, Sight, Tap};
+use crate::observe::{Event, Observer, Stat};
 
 /// Makes spans of one conversation. Dropping it ends them.
 #[derive(Debug)]
-pub struct Tracer(Arc<Mutex<Story>>);
+pub struct Tracer(Arc<Mutex<SpanBuilder>>);
 
 /// Gives the span of a request as the trace context of requests that have none.
 #[derive(Debug)]
-pub struct Marks(Arc<Mutex<Story>>);
+pub struct TraceMarker(Arc<Mutex<SpanBuilder>>);
 
 impl Tracer {
     /// A tracer for a conversation that begins now.
     #[must_use]
-    pub fn begin(outlet: Outlet, maker: Arc<Maker>, about: About, now: Instant) -> Self {
-        let story = Story::begin(outlet, maker, about, now);
-        Self(Arc::new(Mutex::new(story)))
+    pub fn begin(
+        sender: SpanSender,
+        factory: Arc<SpanFactory>,
+        info: ConversationInfo,
+        now: Instant,
+    ) -> Self {
+        let builder = SpanBuilder::begin(sender, factory, info, now);
+        Self(Arc::new(Mutex::new(builder)))
     }
 
     /// The marker of requests with spans of this tracer.
     #[must_use]
-    pub fn marks(&self) -> Marks {
-        Marks(Arc::clone(&self.0))
+    pub fn marker(&self) -> TraceMarker {
+        TraceMarker(Arc::clone(&self.0))
     }
 
     /// The trace id of the connection.
@@ -41,32 +46,32 @@ impl Tracer {
     }
 }
 
-impl Marker for Marks {
-    fn mark(&mut self, gist: &Gist) -> Option<String> {
-        self.0.lock().mark(gist)
+impl TraceAssigner for TraceMarker {
+    fn parent(&mut self, message: &MessageSummary) -> Option<String> {
+        self.0.lock().traceparent(message)
     }
 }
 
-impl Tap for Tracer {
-    fn see(&mut self, sight: &Sight<'_>) {
-        if let Sight::Note(note) = sight {
+impl Observer for Tracer {
+    fn on_event(&mut self, event: &Event<'_>) {
+        if let Event::Note(note) = event {
             self.0.lock().note(note);
         }
     }
 
-    fn wants_facts(&self) -> bool {
+    fn wants_stats(&self) -> bool {
         true
     }
 
-    fn wants_trails(&self) -> bool {
+    fn wants_traces(&self) -> bool {
         true
     }
 
-    fn learn(&mut self, fact: &Fact<'_>) {
-        match fact {
-            Fact::Passed(gist) => self.0.lock().passed(gist),
-            Fact::Over(cause, now) => self.0.lock().closed(Closing::of(cause).name(), *now),
-            Fact::Paused(..) | Fact::Worked { .. } | Fact::Waits(_) => {}
+    fn on_stat(&mut self, stat: &Stat<'_>) {
+        match stat {
+            Stat::Forwarded(message) => self.0.lock().forwarded(message),
+            Stat::Ended(cause, now) => self.0.lock().set_closed_by(Closing::of(cause).name(), *now),
+            Stat::Paused(..) | Stat::Processed { .. } | Stat::Queued(_) => {}
         }
     }
 }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::jsonrpc::{Envelope, Frame, member};
 
 /// Most sessions of one conversation that are kept; the agent alone knows the others.
-const SESSIONS: usize = 1024;
+const MAX_SESSIONS: usize = 1024;
 
 /// What marks an update that repeats the user's prompt.
 const ECHO: &[u8] = b"\"user_message_chunk\"";
@@ -29,16 +29,16 @@ pub(super) struct History {
 pub(super) struct Session {
     /// The answer that opened it, without the session's id: the answer to `session/load`. Set once
     /// the agent has given it.
-    begun: Option<Frame>,
+    load_result: Option<Frame>,
     entries: Vec<Entry>,
     /// How many entries were sent to a client.
-    told: usize,
+    sent: usize,
     /// Nothing was dropped.
-    whole: bool,
+    complete: bool,
     /// The agent repeats the user's prompts by itself.
     echoes: bool,
     /// The client of this connection has opened the session.
-    shown: bool,
+    opened: bool,
 }
 
 #[derive(Debug)]
@@ -58,44 +58,48 @@ impl History {
     /// Whether a client can ask for this session.
     pub(super) fn has(&self, session: &str) -> bool {
         let known = self.sessions.get(session);
-        known.is_some_and(|session| session.begun.is_some())
+        known.is_some_and(|session| session.load_result.is_some())
     }
 
     /// Whether the session was opened on an earlier connection and not yet on this one.
-    pub(super) fn waits(&self, session: &str) -> bool {
+    pub(super) fn awaits_load(&self, session: &str) -> bool {
         let known = self.sessions.get(session);
-        known.is_some_and(|session| !session.shown && session.begun.is_some())
+        known.is_some_and(|session| !session.opened && session.load_result.is_some())
     }
 
     /// Whether this connection's client is sent the session's updates.
-    pub(super) fn is_shown(&self, session: &str) -> bool {
-        self.sessions.get(session).is_none_or(|known| known.shown)
+    pub(super) fn is_opened(&self, session: &str) -> bool {
+        self.sessions.get(session).is_none_or(|known| known.opened)
     }
 
     /// A session was opened by the agent's answer `frame`.
-    pub(super) fn begin(&mut self, session: &str, frame: &Frame, at: &Envelope) {
+    pub(super) fn open(&mut self, session: &str, frame: &Frame, at: &Envelope) {
         let body = at.body(frame).unwrap_or_default();
         let mut members: HashMap<Cow<'_, str>, &RawValue> =
             serde_json::from_slice(body).unwrap_or_default();
         members.remove("sessionId");
-        let begun = serde_json::to_vec(&members).unwrap_or_else(|_| b"{}".to_vec());
-        if let Some(known) = self.known(session) {
-            known.begun = Some(Frame::new(begun));
+        let load_result = serde_json::to_vec(&members).unwrap_or_else(|_| b"{}".to_vec());
+        if let Some(known) = self.session_mut(session) {
+            known.load_result = Some(Frame::new(load_result));
         }
     }
 
     /// It is unknown how much of the last messages has reached the client, so all of them will be
     /// sent again.
-    pub(super) fn doubt(&mut self) {
-        for session in self.sessions.values_mut().filter(|session| session.whole) {
-            session.told = 0;
+    pub(super) fn resend_all(&mut self) {
+        for session in self
+            .sessions
+            .values_mut()
+            .filter(|session| session.complete)
+        {
+            session.sent = 0;
         }
     }
 
     /// A new connection: its client has opened no session yet.
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn reset_connection(&mut self) {
         for session in self.sessions.values_mut() {
-            session.shown = false;
+            session.opened = false;
         }
     }
 
@@ -104,23 +108,23 @@ impl History {
         &mut self,
         session: &str,
         frame: &Frame,
-        someone: bool,
+        connected: bool,
         in_turn: bool,
     ) -> bool {
         let bytes = frame.len();
-        let Some(known) = self.known(session) else {
-            return someone;
+        let Some(known) = self.session_mut(session) else {
+            return connected;
         };
-        let tell = someone && known.shown;
+        let send = connected && known.opened;
         known.echoes |= in_turn && !known.echoes && memmem::find(frame.as_bytes(), ECHO).is_some();
-        if known.whole || !tell {
-            known.entries.push(Entry::Update(apart(frame)));
-            if tell {
-                known.told = known.entries.len();
+        if known.complete || !send {
+            known.entries.push(Entry::Update(copied(frame)));
+            if send {
+                known.sent = known.entries.len();
             }
             self.bytes += bytes;
         }
-        tell
+        send
     }
 
     /// Adds a prompt of the client.
@@ -134,54 +138,54 @@ impl History {
             return;
         };
         let mut bytes = 0;
-        let Some(known) = self.known(session).filter(|known| known.whole) else {
+        let Some(known) = self.session_mut(session).filter(|known| known.complete) else {
             return;
         };
         for block in blocks {
-            let said = format!(
+            let update = format!(
                 "{{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{{\"sessionId\":{},\
                  \"update\":{{\"sessionUpdate\":\"user_message_chunk\",\"content\":{}}}}}}}",
                 id,
                 block.get()
             );
-            bytes += said.len();
-            known.entries.push(Entry::Prompt(Frame::from(said)));
+            bytes += update.len();
+            known.entries.push(Entry::Prompt(Frame::from(update)));
         }
-        known.told = known.entries.len();
+        known.sent = known.entries.len();
         self.bytes += bytes;
     }
 
     /// Drops what was sent to clients, largest session first, until `limit` bytes are left or
     /// nothing more can be dropped.
-    pub(super) fn shrink(&mut self, most: usize) {
-        while self.bytes > most {
+    pub(super) fn shrink(&mut self, limit: usize) {
+        while self.bytes > limit {
             let largest = self.sessions.values_mut().max_by_key(|session| {
-                let told = &session.entries[..session.told];
-                told.iter().map(Entry::len).sum::<usize>()
+                let sent = &session.entries[..session.sent];
+                sent.iter().map(Entry::len).sum::<usize>()
             });
-            let Some(session) = largest.filter(|session| session.told > 0) else {
+            let Some(session) = largest.filter(|session| session.sent > 0) else {
                 return;
             };
-            let dropped: usize = session.entries.drain(..session.told).map(|e| e.len()).sum();
-            session.told = 0;
-            session.whole = false;
+            let dropped: usize = session.entries.drain(..session.sent).map(|e| e.len()).sum();
+            session.sent = 0;
+            session.complete = false;
             self.bytes -= dropped;
         }
     }
 
     /// What a client that asks for a session is sent: the frames, and the body of the answer.
     /// `None` when the agent has to be asked.
-    pub(super) fn tell(
+    pub(super) fn replay(
         &mut self,
         session: &str,
-        from_the_start: bool,
+        from_start: bool,
     ) -> Option<(Vec<Frame>, Frame)> {
         let known = self.sessions.get_mut(session)?;
-        let begun = known.begun.clone()?;
-        if from_the_start && !known.whole {
+        let load_result = known.load_result.clone()?;
+        if from_start && !known.complete {
             return None;
         }
-        let from = if from_the_start { 0 } else { known.told };
+        let from = if from_start { 0 } else { known.sent };
         let echoes = known.echoes;
         let frames = known.entries[from..]
             .iter()
@@ -190,47 +194,47 @@ impl History {
                 Entry::Update(frame) | Entry::Prompt(frame) => Some(frame.clone()),
             });
         let frames = frames.collect();
-        known.told = known.entries.len();
-        known.shown = true;
-        Some((frames, begun))
+        known.sent = known.entries.len();
+        known.opened = true;
+        Some((frames, load_result))
     }
 
     /// The client gets the session from the agent itself: what is kept would be sent twice.
-    pub(super) fn begin_again(&mut self, session: &str) {
-        let Some(known) = self.known(session) else {
+    pub(super) fn reload(&mut self, session: &str) {
+        let Some(known) = self.session_mut(session) else {
             return;
         };
-        known.shown = true;
-        known.whole = true;
-        known.told = 0;
+        known.opened = true;
+        known.complete = true;
+        known.sent = 0;
         let dropped: usize = known.entries.drain(..).map(|entry| entry.len()).sum();
         self.bytes -= dropped;
     }
 
     /// The agent has refused to load a session. What was kept of it is gone, so only the agent can
     /// send its history. A session that was never opened is removed.
-    pub(super) fn not_begun(&mut self, session: &str) {
+    pub(super) fn load_failed(&mut self, session: &str) {
         match self.sessions.get_mut(session) {
-            Some(known) if known.begun.is_some() => known.whole = false,
-            _ => self.end(session),
+            Some(known) if known.load_result.is_some() => known.complete = false,
+            _ => self.remove(session),
         }
     }
 
     /// Removes a session.
-    pub(super) fn end(&mut self, session: &str) {
+    pub(super) fn remove(&mut self, session: &str) {
         if let Some(ended) = self.sessions.remove(session) {
             self.bytes -= ended.entries.iter().map(Entry::len).sum::<usize>();
         }
     }
 
-    fn known(&mut self, session: &str) -> Option<&mut Session> {
+    fn session_mut(&mut self, session: &str) -> Option<&mut Session> {
         if !self.sessions.contains_key(session) {
-            if self.sessions.len() >= SESSIONS {
+            if self.sessions.len() >= MAX_SESSIONS {
                 return None;
             }
             let fresh = Session {
-                whole: true,
-                shown: true,
+                complete: true,
+                opened: true,
                 ..Session::default()
             };
             self.sessions.insert(session.to_owned(), fresh);
@@ -247,6 +251,6 @@ impl Entry {
 }
 
 /// Copies the frame: a few bytes must not keep a whole read buffer.
-fn apart(frame: &Frame) -> Frame {
+fn copied(frame: &Frame) -> Frame {
     Frame::new(Bytes::copy_from_slice(frame.as_bytes()))
 }

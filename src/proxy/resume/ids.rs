@@ -10,29 +10,29 @@ use crate::jsonrpc::{Id, IdBuf};
 
 /// The relay's first id: far from what clients count to, and a 32-bit number, which is all that
 /// some agents support.
-const FIRST: u32 = 1 << 30;
+const FIRST_ID: u32 = 1 << 30;
 
 /// The client's requests that the agent has not answered.
 #[derive(Debug, Default)]
-pub(super) struct Ids {
-    open: HashMap<IdBuf, Open>,
-    given: u32,
+pub(super) struct RequestIds {
+    open: HashMap<IdBuf, OpenRequest>,
+    count: u32,
 }
 
 /// A request of a client.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenRequest {
     /// The connection it came over.
     pub(super) connection: u32,
     /// Its id, as the client spelled it.
     pub(super) id: IdBuf,
     /// Its kind.
-    pub(super) what: Asked,
+    pub(super) kind: RequestKind,
 }
 
 /// What has to be known of a client's request when it is answered.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum RequestKind {
     Initialize,
     /// The answer names a new session.
     NewSession,
@@ -44,38 +44,40 @@ pub(super) enum Asked {
     Other,
 }
 
-impl Ids {
+impl RequestIds {
     /// Stores a request and returns the id for the agent.
-    pub(super) fn open(&mut self, connection: u32, id: Id<'_>, what: Asked) -> IdBuf {
-        let asked = Open {
+    pub(super) fn add(&mut self, connection: u32, id: Id<'_>, what: RequestKind) -> IdBuf {
+        let asked = OpenRequest {
             connection,
             id: id.to_owned(),
-            what,
+            kind: what,
         };
         let ours = if connection == 0 {
             asked.id.clone()
         } else {
-            self.given = (self.given + 1) % FIRST;
-            IdBuf::Number((FIRST + self.given).to_string().as_bytes().into())
+            self.count = (self.count + 1) % FIRST_ID;
+            IdBuf::Number((FIRST_ID + self.count).to_string().as_bytes().into())
         };
         self.open.insert(ours.clone(), asked);
         ours
     }
 
     /// Removes the request that the agent answers under `id`.
-    pub(super) fn close(&mut self, id: Id<'_>) -> Option<Open> {
+    pub(super) fn remove(&mut self, id: Id<'_>) -> Option<OpenRequest> {
         self.open.remove(&id.to_owned())
     }
 
     /// The agent's id for an open request of `connection`.
-    pub(super) fn ours(&self, connection: u32, id: &IdBuf) -> Option<&IdBuf> {
-        let theirs = |open: &&Open| open.connection == connection && open.id == *id;
+    pub(super) fn agent_id(&self, connection: u32, id: &IdBuf) -> Option<&IdBuf> {
+        let theirs = |open: &&OpenRequest| open.connection == connection && open.id == *id;
         let mut all = self.open.iter();
         all.find(|(_, open)| theirs(open)).map(|(ours, _)| ours)
     }
 
     /// Whether the agent is working on a prompt.
     pub(super) fn in_turn(&self) -> bool {
-        self.open.values().any(|open| open.what == Asked::Prompt)
+        self.open
+            .values()
+            .any(|open| open.kind == RequestKind::Prompt)
     }
 }

@@ -26,17 +26,17 @@
 //! history is kept from its beginning, bounded; `session/load` is answered from it. When it had to
 //! be dropped, the request goes to the agent like any other.
 
-mod absence;
-mod berth;
-mod harbour;
+mod reconnect_timer;
+mod detached;
+mod store;
 mod history;
 mod ids;
-mod line;
-mod opening;
-mod passing;
-mod preface;
-mod questions;
-mod reception;
+mod link;
+mod initialize;
+mod messages;
+mod wrappers;
+mod agent_requests;
+mod attach;
 
-pub use harbour::Harbour;
-pub use reception::Received;
+pub use attach::Attached;
+pub use store::ConversationStore;

@@ -11,17 +11,17 @@ use crate::jsonrpc::Side;
 use crate::recording::patch;
 
 /// Limit of the pairs of steps for an exact alignment. Longer sequences are compared in order.
-const MOST: usize = 16 << 20;
+const MAX_PAIRS: usize = 16 << 20;
 
 /// The messages of one side in one session, or outside of all sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Lane {
+pub struct StepSequence {
     /// The sender.
     pub from: Side,
     /// The session's name.
     pub session: Option<String>,
     /// The kind of update, for unordered updates: see [`Step::unordered`].
-    pub aside: Option<String>,
+    pub unordered: Option<String>,
 }
 
 /// A difference of two conversations; steps are given by index.
@@ -47,24 +47,24 @@ pub enum Difference {
 /// steps of the first one, where they have one.
 #[must_use]
 pub fn compare(left: &[Step], right: &[Step]) -> Vec<Difference> {
-    let mut lanes: Vec<(Lane, [Vec<usize>; 2])> = Vec::new();
-    let mut known: HashMap<Lane, usize> = HashMap::new();
+    let mut sequences: Vec<(StepSequence, [Vec<usize>; 2])> = Vec::new();
+    let mut known: HashMap<StepSequence, usize> = HashMap::new();
     for (which, steps) in [left, right].into_iter().enumerate() {
         for (at, step) in steps.iter().enumerate() {
-            let lane = Lane {
+            let sequence = StepSequence {
                 from: step.from,
                 session: step.session.clone(),
-                aside: step.update().filter(|_| step.aside).map(str::to_owned),
+                unordered: step.update().filter(|_| step.unordered).map(str::to_owned),
             };
-            let index = *known.entry(lane.clone()).or_insert_with(|| {
-                lanes.push((lane, Default::default()));
-                lanes.len() - 1
+            let index = *known.entry(sequence.clone()).or_insert_with(|| {
+                sequences.push((sequence, Default::default()));
+                sequences.len() - 1
             });
-            lanes[index].1[which].push(at);
+            sequences[index].1[which].push(at);
         }
     }
     let mut found = Vec::new();
-    for (_, [a, b]) in &lanes {
+    for (_, [a, b]) in &sequences {
         align(left, right, a, b, &mut found);
     }
     found.sort_by_key(|difference| match difference {
@@ -84,16 +84,23 @@ fn align(left: &[Step], right: &[Step], a: &[usize], b: &[usize], found: &mut Ve
         .count();
     let (a, b) = (&a[..a.len() - tail], &b[..b.len() - tail]);
     let mut done = (0, 0);
-    for (i, j) in common(a, b, same).into_iter().chain([(a.len(), b.len())]) {
-        gap(left, right, &a[done.0..i], &b[done.1..j], found);
+    for (i, j) in common_steps(a, b, same)
+        .into_iter()
+        .chain([(a.len(), b.len())])
+    {
+        compare_gap(left, right, &a[done.0..i], &b[done.1..j], found);
         done = (i + 1, j + 1);
     }
 }
 
 /// The longest common subsequence, as pairs of indices.
-fn common(a: &[usize], b: &[usize], same: impl Fn(usize, usize) -> bool) -> Vec<(usize, usize)> {
+fn common_steps(
+    a: &[usize],
+    b: &[usize],
+    same: impl Fn(usize, usize) -> bool,
+) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
-    if a.len().saturating_mul(b.len()) > MOST {
+    if a.len().saturating_mul(b.len()) > MAX_PAIRS {
         let both = a.iter().zip(b).enumerate();
         pairs.extend(
             both.filter(|(_, (i, j))| same(**i, **j))
@@ -129,7 +136,13 @@ fn common(a: &[usize], b: &[usize], same: impl Fn(usize, usize) -> bool) -> Vec<
 }
 
 /// Compares the steps between two common ones: steps of the same kind count as changed.
-fn gap(left: &[Step], right: &[Step], a: &[usize], b: &[usize], found: &mut Vec<Difference>) {
+fn compare_gap(
+    left: &[Step],
+    right: &[Step],
+    a: &[usize],
+    b: &[usize],
+    found: &mut Vec<Difference>,
+) {
     let kind = |step: &Step| {
         let update = step.update().map(str::to_owned);
         (step.kind, step.method.clone(), update)

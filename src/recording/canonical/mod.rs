@@ -12,6 +12,6 @@ mod compare;
 mod names;
 mod steps;
 
-pub use compare::{Difference, Lane, compare};
-pub use names::Names;
+pub use compare::{Difference, StepSequence, compare};
+pub use names::NameTable;
 pub use steps::{Step, Steps, steps};

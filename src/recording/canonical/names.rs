@@ -13,14 +13,14 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 /// Minimum length of values that are replaced within strings; shorter ones may occur by chance.
-const SHORTEST: usize = 8;
+const MIN_LEN: usize = 8;
 
 /// Members of `_meta` that trace a single run (W3C Trace Context).
-const TRACES: [&str; 3] = ["traceparent", "tracestate", "baggage"];
+const TRACE_MEMBERS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 
 /// Endings of members whose numbers vary between runs, in lower case and without `_`. Agents
 /// forward what their tools report: `started_at_ms` and `process_id` (codex-acp), `durationMs`.
-const MEASURED: [&str; 12] = [
+const MEASUREMENTS: [&str; 12] = [
     "atms",
     "duration",
     "durationms",
@@ -37,26 +37,26 @@ const MEASURED: [&str; 12] = [
 
 /// The names assigned so far.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct NameTable {
     /// Names by scope (the session's name) and value.
     known: HashMap<(Option<String>, String), String>,
     /// The number of names of a kind in a scope.
     counts: HashMap<(&'static str, Option<String>), u64>,
     /// The values that are replaced within strings, the longest first.
-    within: Vec<(String, String)>,
+    substrings: Vec<(String, String)>,
 }
 
-impl Names {
+impl NameTable {
     /// The name of a session.
     pub fn session(&mut self, id: &str) -> String {
         let name = self.name("session", None, id);
-        self.look_for(id, &name);
+        self.add_substring(id, &name);
         name
     }
 
     /// A value with everything that varies between runs replaced. `session` is the name of its
     /// session.
-    pub fn normal(&mut self, tree: &Value, session: Option<&str>) -> Value {
+    pub fn normalize(&mut self, tree: &Value, session: Option<&str>) -> Value {
         match tree {
             Value::Object(members) => {
                 let mut normal = Map::new();
@@ -73,7 +73,7 @@ impl Names {
                 Value::Object(normal)
             }
             Value::Array(items) => {
-                let items = items.iter().map(|item| self.normal(item, session));
+                let items = items.iter().map(|item| self.normalize(item, session));
                 Value::Array(items.collect())
             }
             Value::String(text) => Value::String(self.text(text, session)),
@@ -83,7 +83,7 @@ impl Names {
 
     /// The result of `session/list`, without the ids of sessions that this conversation has not
     /// used.
-    pub fn listed(&mut self, result: &Value) -> Value {
+    pub fn normalize_list(&mut self, result: &Value) -> Value {
         let mut result = result.clone();
         let sessions = result.get_mut("sessions").and_then(Value::as_array_mut);
         for session in sessions
@@ -96,7 +96,7 @@ impl Names {
                 session.remove("sessionId");
             }
         }
-        self.normal(&result, None)
+        self.normalize(&result, None)
     }
 
     fn member(&mut self, name: &str, value: &Value, session: Option<&str>) -> Value {
@@ -110,31 +110,32 @@ impl Names {
             // The id of a request on the same connection, which is irrelevant.
             "requestId" => return Value::String("‹request›".to_owned()),
             "sessionId" | "cwd" => "",
-            _ => return self.normal(value, session),
+            _ => return self.normalize(value, session),
         };
         match (name, value) {
             ("sessionId", Value::String(id)) => Value::String(self.session(id)),
             ("cwd", Value::String(folder)) => {
-                self.look_for(folder, "‹cwd›");
+                self.add_substring(folder, "‹cwd›");
                 // Some agents show paths without the root (OpenCode).
-                self.look_for(folder.trim_start_matches('/'), "‹cwd›");
+                self.add_substring(folder.trim_start_matches('/'), "‹cwd›");
                 Value::String("‹cwd›".to_owned())
             }
             (_, Value::String(id)) => Value::String(self.name(kind, session, id)),
-            _ => self.normal(value, session),
+            _ => self.normalize(value, session),
         }
     }
 
     /// The rest of a `_meta`; `None` if it has trace members only.
     fn meta(&mut self, value: &Value, session: Option<&str>) -> Option<Value> {
         let Value::Object(members) = value else {
-            return Some(self.normal(value, session));
+            return Some(self.normalize(value, session));
         };
         let rest = members
             .iter()
-            .filter(|(name, _)| !TRACES.contains(&name.as_str()));
+            .filter(|(name, _)| !TRACE_MEMBERS.contains(&name.as_str()));
         let rest: Map<_, _> = rest.map(|(n, v)| (n.clone(), v.clone())).collect();
-        (!rest.is_empty() || members.is_empty()).then(|| self.normal(&Value::Object(rest), session))
+        (!rest.is_empty() || members.is_empty())
+            .then(|| self.normalize(&Value::Object(rest), session))
     }
 
     fn name(&mut self, kind: &'static str, scope: Option<&str>, id: &str) -> String {
@@ -150,11 +151,11 @@ impl Names {
     }
 
     /// Has `text` replaced by its name within strings.
-    fn look_for(&mut self, text: &str, name: &str) {
-        let known = self.within.iter().any(|(known, _)| known == text);
-        if text.len() >= SHORTEST && !known {
-            self.within.push((text.to_owned(), name.to_owned()));
-            self.within
+    fn add_substring(&mut self, text: &str, name: &str) {
+        let known = self.substrings.iter().any(|(known, _)| known == text);
+        if text.len() >= MIN_LEN && !known {
+            self.substrings.push((text.to_owned(), name.to_owned()));
+            self.substrings
                 .sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
         }
     }
@@ -172,7 +173,7 @@ impl Names {
             return "‹uuid›".to_owned();
         }
         let mut text = Cow::Borrowed(text);
-        for (value, name) in &self.within {
+        for (value, name) in &self.substrings {
             if text.contains(value.as_str()) {
                 text = Cow::Owned(text.replace(value.as_str(), name));
             }
@@ -187,7 +188,7 @@ fn is_measured(name: &str) -> bool {
         let letters = name.bytes().filter(|byte| *byte != b'_' && *byte != b'-');
         letters.map(|byte| byte.to_ascii_lowercase())
     };
-    MEASURED.iter().any(|ending| {
+    MEASUREMENTS.iter().any(|ending| {
         let start = plain().count().checked_sub(ending.len());
         start.is_some_and(|start| plain().skip(start).eq(ending.bytes()))
     })
@@ -256,7 +257,7 @@ mod tests {
 
     #[test]
     fn what_changes_from_run_to_run_goes_by_a_name() {
-        let mut names = Names::default();
+        let mut names = NameTable::default();
         let session = names.session("ses_e05fbdec0f");
         let seen = json!({
             "sessionId": "ses_e05fbdec0f",
@@ -284,27 +285,27 @@ mod tests {
             "rawOutput": {"started_at_ms": "‹number›", "process_id": "‹number›", "exit_code": 0,
                 "duration": "‹number›", "timeout_ms": 9},
         });
-        assert_eq!(names.normal(&seen, Some(&session)), normal);
+        assert_eq!(names.normalize(&seen, Some(&session)), normal);
         let other = names.session("another");
         let tool = json!({"toolCallId": "call_1"});
         assert_eq!(
-            names.normal(&tool, Some(&other)),
+            names.normalize(&tool, Some(&other)),
             json!({"toolCallId": "‹tool 1›"})
         );
         assert_eq!(
-            names.normal(&json!({"_meta": {"baggage": ""}}), None),
+            names.normalize(&json!({"_meta": {"baggage": ""}}), None),
             json!({})
         );
     }
 
     #[test]
     fn what_an_agent_remembers_of_others_changes_no_name() {
-        let mut names = Names::default();
+        let mut names = NameTable::default();
         names.session("ses_e05fbdec0f");
         let list = json!({"sessions": [{"sessionId": "ses_of_yesterday", "title": "old"},
             {"sessionId": "ses_e05fbdec0f", "title": "new"}]});
         assert_eq!(
-            names.listed(&list),
+            names.normalize_list(&list),
             json!({"sessions": [{"title": "old"}, {"sessionId": "‹session 1›", "title": "new"}]})
         );
         assert_eq!(names.session("the next"), "‹session 2›");

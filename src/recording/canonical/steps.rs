@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::names::Names;
+use super::names::NameTable;
 use crate::jsonrpc::Side;
-use crate::recording::surrogates::{join, tree};
-use crate::recording::{Body, Event, Message, MessageKind, Scene, View, What};
+use crate::recording::surrogates::{join_halves, parse_json};
+use crate::recording::{EventKind, Message, MessageKind, Payload, RecordedEvent, View, ViewFilter};
 
 /// Updates that may come at any time; a text continues across them.
-const ASIDE: [&str; 6] = [
+const UNORDERED: [&str; 6] = [
     "usage_update",
     "available_commands_update",
     "current_mode_update",
@@ -43,7 +43,7 @@ pub struct Step {
     /// recorded.
     pub body: Value,
     /// It may come at any time: an update of options, usage or a plan.
-    pub aside: bool,
+    pub unordered: bool,
     /// The number of its frames.
     pub frames: u64,
 }
@@ -51,18 +51,18 @@ pub struct Step {
 /// Turns events into steps.
 #[derive(Debug, Default)]
 pub struct Steps {
-    names: Names,
+    names: NameTable,
     steps: Vec<Step>,
     /// Requests by event, of either edge, with their properties in the view.
-    asked: HashMap<u64, Asked>,
+    requests: HashMap<u64, RequestInfo>,
     counts: HashMap<(Side, Option<String>), u64>,
     /// The current run of chunks of each sequence.
-    runs: HashMap<(Side, Option<String>), Run>,
+    runs: HashMap<(Side, Option<String>), ChunkRun>,
 }
 
 /// Chunks that form one text.
 #[derive(Clone, Debug)]
-struct Run {
+struct ChunkRun {
     /// The index of the step.
     at: usize,
     /// Their common properties: the kind, the message, and the content except for the text.
@@ -73,7 +73,7 @@ struct Run {
 
 /// A request in the view.
 #[derive(Clone, Debug)]
-struct Asked {
+struct RequestInfo {
     session: Option<String>,
     number: u64,
     method: String,
@@ -81,15 +81,15 @@ struct Asked {
 
 /// The steps of a conversation in `view`.
 #[must_use]
-pub fn steps(view: View, events: &[Event]) -> Vec<Step> {
-    let scene = Scene::new(view, events);
+pub fn steps(view: View, events: &[RecordedEvent]) -> Vec<Step> {
+    let filter = ViewFilter::new(view, events);
     let mut steps = Steps::default();
-    let mut order = scene.in_order();
+    let mut order = filter.in_order();
     for event in events {
-        order.take(event.clone(), |event| steps.see(&scene, event));
+        order.push(event.clone(), |event| steps.add(&filter, event));
     }
-    order.end(|event| steps.see(&scene, event));
-    steps.done()
+    order.end(|event| steps.add(&filter, event));
+    steps.finish()
 }
 
 impl Step {
@@ -126,58 +126,58 @@ impl Step {
 
 impl Steps {
     /// Adds an event. One that is not in the view is ignored.
-    pub fn see(&mut self, scene: &Scene, event: &Event) {
-        let What::Message(message) = &event.what else {
+    pub fn add(&mut self, filter: &ViewFilter, event: &RecordedEvent) {
+        let EventKind::Message(message) = &event.kind else {
             return;
         };
         // A translated request has an event for each edge, and answers name either.
         if message.kind == Some(MessageKind::Request)
-            && let Some(of) = message.of
-            && let Some(known) = self.asked.get(&of).cloned()
+            && let Some(source) = message.source
+            && let Some(known) = self.requests.get(&source).cloned()
         {
-            self.asked.insert(event.n, known);
+            self.requests.insert(event.n, known);
         }
-        if scene.shows(event.n, message) {
+        if filter.shows(event.n, message) {
             self.message(event, message);
             if message.kind == Some(MessageKind::Request)
-                && let Some(of) = message.of
-                && let Some(known) = self.asked.get(&event.n).cloned()
+                && let Some(of) = message.source
+                && let Some(known) = self.requests.get(&event.n).cloned()
             {
-                self.asked.insert(of, known);
+                self.requests.insert(of, known);
             }
         }
     }
 
     /// All steps so far.
     #[must_use]
-    pub fn done(mut self) -> Vec<Step> {
+    pub fn finish(mut self) -> Vec<Step> {
         for run in self.runs.values() {
-            settle(&mut self.steps[run.at]);
+            finish_run(&mut self.steps[run.at]);
         }
         self.steps
     }
 
-    fn message(&mut self, event: &Event, message: &Message) {
+    fn message(&mut self, event: &RecordedEvent, message: &Message) {
         let from = message.to.other();
-        let answered = message.answers.and_then(|n| self.asked.get(&n).cloned());
+        let request = message.answers.and_then(|n| self.requests.get(&n).cloned());
         let about = message.session.as_deref().map(|id| self.names.session(id));
         let is_answer = message.kind.is_some_and(MessageKind::is_answer);
         let mut method = message.method.clone().unwrap_or_default();
-        let (session, number) = match (message.kind, answered) {
-            (Some(_), Some(asked)) if is_answer => {
+        let (session, number) = match (message.kind, request) {
+            (Some(_), Some(request)) if is_answer => {
                 // The other edge may use a different method name.
-                method = asked.method;
-                (asked.session, Some(asked.number))
+                method = request.method;
+                (request.session, Some(request.number))
             }
             (Some(MessageKind::Request), _) => {
                 let count = self.counts.entry((from, about.clone())).or_default();
                 *count += 1;
-                let asked = Asked {
+                let request = RequestInfo {
                     session: about.clone(),
                     number: *count,
                     method: method.clone(),
                 };
-                self.asked.insert(event.n, asked);
+                self.requests.insert(event.n, request);
                 (about.clone(), Some(*count))
             }
             _ => (about, None),
@@ -191,23 +191,23 @@ impl Steps {
             body: self.body(message, &method, session.as_deref()),
             method,
             session,
-            aside: false,
+            unordered: false,
             frames: 1,
         };
-        self.put(step);
+        self.push(step);
     }
 
     fn body(&mut self, message: &Message, method: &str, session: Option<&str>) -> Value {
         let bytes = match &message.body {
-            Body::Absent(_) => return Value::Null,
+            Payload::Omitted(_) => return Value::Null,
             body => body.bytes().map_or(&b""[..], |bytes| bytes),
         };
-        let loose = || Value::String(String::from_utf8_lossy(bytes).into_owned());
+        let as_text = || Value::String(String::from_utf8_lossy(bytes).into_owned());
         let Some(kind) = message.kind else {
-            return loose();
+            return as_text();
         };
-        let Some(whole) = tree(bytes) else {
-            return loose();
+        let Some(whole) = parse_json(bytes) else {
+            return as_text();
         };
         let part = match kind {
             MessageKind::Result => "result",
@@ -216,14 +216,14 @@ impl Steps {
         };
         let part = whole.get(part).unwrap_or(&Value::Null);
         match (kind, method) {
-            (MessageKind::Result, "session/list") => self.names.listed(part),
-            _ => self.names.normal(part, session),
+            (MessageKind::Result, "session/list") => self.names.normalize_list(part),
+            _ => self.names.normalize(part, session),
         }
     }
 
     /// Adds a step, or its text to the run of chunks it belongs to.
-    fn put(&mut self, mut step: Step) {
-        let lane = (step.from, step.session.clone());
+    fn push(&mut self, mut step: Step) {
+        let key = (step.from, step.session.clone());
         let update = &step.body["update"];
         let is_update =
             step.method == "session/update" && step.kind == Some(MessageKind::Notification);
@@ -233,8 +233,8 @@ impl Steps {
             && kind.ends_with("_chunk")
         {
             let message = &update["messageId"];
-            let content = textless(&update["content"]);
-            if let Some(run) = self.runs.get(&lane)
+            let content = without_text(&update["content"]);
+            if let Some(run) = self.runs.get(&key)
                 && run.kind == kind
                 && run.message == *message
                 && run.content == content
@@ -246,26 +246,26 @@ impl Steps {
                 }
                 return;
             }
-            let run = Run {
+            let run = ChunkRun {
                 at: self.steps.len(),
                 kind: kind.to_owned(),
                 message: message.clone(),
                 content,
             };
-            if let Some(before) = self.runs.insert(lane, run) {
-                settle(&mut self.steps[before.at]);
+            if let Some(before) = self.runs.insert(key, run) {
+                finish_run(&mut self.steps[before.at]);
             }
-        } else if kind.is_some_and(|kind| ASIDE.contains(&kind)) {
-            step.aside = true;
-        } else if let Some(run) = self.runs.remove(&lane) {
-            settle(&mut self.steps[run.at]);
+        } else if kind.is_some_and(|kind| UNORDERED.contains(&kind)) {
+            step.unordered = true;
+        } else if let Some(run) = self.runs.remove(&key) {
+            finish_run(&mut self.steps[run.at]);
         }
         self.steps.push(step);
     }
 }
 
 /// A content without its text; `_meta` is removed, because it may belong to one chunk.
-fn textless(content: &Value) -> Value {
+fn without_text(content: &Value) -> Value {
     let Value::Object(members) = content else {
         return Value::Null;
     };
@@ -275,8 +275,8 @@ fn textless(content: &Value) -> Value {
 }
 
 /// Ends a run of chunks and joins characters that were cut in two.
-fn settle(run: &mut Step) {
+fn finish_run(run: &mut Step) {
     if let Some(Value::String(text)) = run.body.pointer_mut("/update/content/text") {
-        *text = join(text);
+        *text = join_halves(text);
     }
 }

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::field::Field;
 use super::glob::Glob;
-use super::parse::{Fault, parse};
-use super::scan::Sign;
+use super::lexer::Operator;
+use super::parse::{FilterError, parse};
 use crate::jsonrpc::Side;
-use crate::recording::{Body, Event, Message, MessageKind, What, tree};
+use crate::recording::{EventKind, Message, MessageKind, Payload, RecordedEvent, parse_json};
 
 /// A parsed filter.
 #[derive(Clone, Debug)]
@@ -21,9 +21,9 @@ pub struct Filter {
 
 /// Properties that are not part of the event itself.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Facts<'a> {
+pub struct DerivedFields<'a> {
     /// The time from the request to the answer, in microseconds.
-    pub took: Option<u64>,
+    pub duration: Option<u64>,
     /// The ids of the lint findings about it.
     pub lint: &'a [&'a str],
 }
@@ -47,30 +47,30 @@ pub(super) enum Term {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bound {
-    pub(super) sign: Sign,
+    pub(super) sign: Operator,
     pub(super) value: f64,
 }
 
 /// An event under evaluation; its body is parsed on demand.
 struct Subject<'a> {
-    event: &'a Event,
+    event: &'a RecordedEvent,
     message: Option<&'a Message>,
-    facts: Facts<'a>,
+    derived: DerivedFields<'a>,
     tree: std::cell::OnceCell<Option<Value>>,
 }
 
 impl Filter {
     /// Whether the filter selects the event.
     #[must_use]
-    pub fn matches(&self, event: &Event, facts: Facts<'_>) -> bool {
-        let message = match &event.what {
-            What::Message(message) => Some(&**message),
+    pub fn matches(&self, event: &RecordedEvent, derived: DerivedFields<'_>) -> bool {
+        let message = match &event.kind {
+            EventKind::Message(message) => Some(&**message),
             _ => None,
         };
         let subject = Subject {
             event,
             message,
-            facts,
+            derived,
             tree: std::cell::OnceCell::new(),
         };
         subject.satisfies(&self.expr)
@@ -80,15 +80,15 @@ impl Filter {
     /// the
     /// whole recording.
     #[must_use]
-    pub fn asks(&self, field: Field) -> bool {
-        self.expr.asks(field)
+    pub fn uses(&self, field: Field) -> bool {
+        self.expr.uses(field)
     }
 }
 
 impl FromStr for Filter {
-    type Err = Fault;
+    type Err = FilterError;
 
-    fn from_str(text: &str) -> Result<Self, Fault> {
+    fn from_str(text: &str) -> Result<Self, FilterError> {
         Ok(Self {
             text: text.to_owned(),
             expr: parse(text)?,
@@ -104,11 +104,11 @@ impl fmt::Display for Filter {
 }
 
 impl Expr {
-    fn asks(&self, field: Field) -> bool {
+    fn uses(&self, field: Field) -> bool {
         match self {
             Self::All => false,
-            Self::Every(parts) | Self::Any(parts) => parts.iter().any(|part| part.asks(field)),
-            Self::Not(inner) => inner.asks(field),
+            Self::Every(parts) | Self::Any(parts) => parts.iter().any(|part| part.uses(field)),
+            Self::Not(inner) => inner.uses(field),
             Self::Term(Term::Text(own, _) | Term::Word(own, _) | Term::Number(own, _)) => {
                 *own == field
             }
@@ -117,13 +117,13 @@ impl Expr {
 }
 
 impl Bound {
-    fn holds(self, value: f64) -> bool {
+    fn contains(self, value: f64) -> bool {
         match self.sign {
-            Sign::Is => value == self.value,
-            Sign::Less => value < self.value,
-            Sign::AtMost => value <= self.value,
-            Sign::More => value > self.value,
-            Sign::AtLeast => value >= self.value,
+            Operator::Is => value == self.value,
+            Operator::Less => value < self.value,
+            Operator::AtMost => value <= self.value,
+            Operator::More => value > self.value,
+            Operator::AtLeast => value >= self.value,
         }
     }
 }
@@ -137,9 +137,9 @@ impl Subject<'_> {
             Expr::Not(inner) => !self.satisfies(inner),
             Expr::Term(Term::Text(field, glob)) => self.has_text(*field, glob),
             Expr::Term(Term::Word(field, word)) => self.has_word(*field, word),
-            Expr::Term(Term::Number(field, bound)) => {
-                self.number(*field).is_some_and(|value| bound.holds(value))
-            }
+            Expr::Term(Term::Number(field, bound)) => self
+                .number(*field)
+                .is_some_and(|value| bound.contains(value)),
         }
     }
 
@@ -148,23 +148,27 @@ impl Subject<'_> {
         match field {
             Field::Method => message
                 .and_then(|m| m.method.as_deref())
-                .is_some_and(|t| glob.is(t)),
+                .is_some_and(|t| glob.matches(t)),
             Field::Session => message
                 .and_then(|m| m.session.as_deref())
-                .is_some_and(|t| glob.starts(t)),
+                .is_some_and(|t| glob.matches_prefix(t)),
             Field::Id => {
                 let id = message.and_then(|m| m.id.as_deref());
-                id.is_some_and(|id| glob.is(id.trim_matches('"')))
+                id.is_some_and(|id| glob.matches(id.trim_matches('"')))
             }
-            Field::Rule => message.is_some_and(|m| m.rules.iter().any(|rule| glob.is(rule))),
-            Field::Note => matches!(&self.event.what, What::Note { name, .. } if glob.is(name)),
-            Field::Lint => self.facts.lint.iter().any(|id| glob.is(id)),
-            Field::Update => self.update("/sessionUpdate").is_some_and(|t| glob.is(t)),
+            Field::Rule => message.is_some_and(|m| m.rules.iter().any(|rule| glob.matches(rule))),
+            Field::Note => {
+                matches!(&self.event.kind, EventKind::Note { name, .. } if glob.matches(name))
+            }
+            Field::Lint => self.derived.lint.iter().any(|id| glob.matches(id)),
+            Field::Update => self
+                .update("/sessionUpdate")
+                .is_some_and(|t| glob.matches(t)),
             Field::Tool => self
                 .update("/toolCallId")
                 .or_else(|| self.at("/params/toolCall/toolCallId"))
-                .is_some_and(|t| glob.starts(t)),
-            Field::Text => self.says(glob),
+                .is_some_and(|t| glob.matches_prefix(t)),
+            Field::Text => self.contains_text(glob),
             _ => false,
         }
     }
@@ -178,45 +182,45 @@ impl Subject<'_> {
                 None => false,
             },
             Field::From => is(self.message.map(|message| message.to.other())),
-            Field::At => match &self.event.what {
-                What::Link { side, .. } => is(Some(*side)),
-                _ => is(self.message.map(|message| message.hop)),
+            Field::At => match &self.event.kind {
+                EventKind::Link { side, .. } => is(Some(*side)),
+                _ => is(self.message.map(|message| message.edge)),
             },
             _ => false,
         }
     }
 
     fn is_kind(&self, word: &str) -> bool {
-        let own = match &self.event.what {
-            What::Message(message) => match message.kind {
+        let name = match &self.event.kind {
+            EventKind::Message(message) => match message.kind {
                 None => "noise",
                 Some(kind) => {
                     let is_answer = word == "answer" && kind.is_answer();
                     return word == "message" || is_answer || kind.name() == word;
                 }
             },
-            What::Passed(_) => "passed",
-            What::Stderr(_) => "stderr",
-            What::Process { .. } => "process",
-            What::Link { .. } => "link",
-            What::Note { .. } => "note",
-            What::Gap { .. } => "gap",
-            What::Clock { .. } => "clock",
-            What::Mark(_) => "mark",
-            What::Resume => "resume",
-            What::End { .. } => "end",
-            What::Other { .. } => "other",
+            EventKind::Passed(_) => "passed",
+            EventKind::Stderr(_) => "stderr",
+            EventKind::Process { .. } => "process",
+            EventKind::Link { .. } => "link",
+            EventKind::Note { .. } => "note",
+            EventKind::Gap { .. } => "gap",
+            EventKind::Clock { .. } => "clock",
+            EventKind::Mark(_) => "mark",
+            EventKind::Resume => "resume",
+            EventKind::End { .. } => "end",
+            EventKind::Other { .. } => "other",
         };
-        own == word
+        name == word
     }
 
     fn number(&self, field: Field) -> Option<f64> {
         let value = match field {
             Field::N => self.event.n,
             Field::Time => self.event.t,
-            Field::Dur => self.facts.took?,
-            Field::Size => match &self.event.what {
-                What::Stderr(body) => body.len(),
+            Field::Dur => self.derived.duration?,
+            Field::Size => match &self.event.kind {
+                EventKind::Stderr(body) => body.len(),
                 _ => self.message?.body.len(),
             },
             _ => return None,
@@ -225,7 +229,7 @@ impl Subject<'_> {
     }
 
     fn tree(&self) -> Option<&Value> {
-        let make = || tree(self.message?.body.bytes()?);
+        let make = || parse_json(self.message?.body.bytes()?);
         self.tree.get_or_init(make).as_ref()
     }
 
@@ -242,34 +246,38 @@ impl Subject<'_> {
         update.pointer("/params/update")?.pointer(pointer)?.as_str()
     }
 
-    fn says(&self, glob: &Glob) -> bool {
-        let loose = |body: &Body| {
+    fn contains_text(&self, glob: &Glob) -> bool {
+        let bytes_contain = |body: &Payload| {
             let bytes = body.bytes();
-            bytes.is_some_and(|bytes| glob.within(&String::from_utf8_lossy(bytes)))
+            bytes.is_some_and(|bytes| glob.matches_within(&String::from_utf8_lossy(bytes)))
         };
-        match &self.event.what {
-            What::Message(message) => match self.tree() {
-                Some(tree) => tree_says(tree, glob),
-                None => loose(&message.body),
+        match &self.event.kind {
+            EventKind::Message(message) => match self.tree() {
+                Some(tree) => tree_contains(tree, glob),
+                None => bytes_contain(&message.body),
             },
-            What::Stderr(body) => loose(body),
-            What::Process { what: text, .. } | What::Link { what: text, .. } => glob.within(text),
-            What::Note { text, .. } | What::Mark(text) => glob.within(text),
-            What::Gap { why, .. } | What::End { why, .. } => glob.within(why),
+            EventKind::Stderr(body) => bytes_contain(body),
+            EventKind::Process { detail: text, .. } | EventKind::Link { detail: text, .. } => {
+                glob.matches_within(text)
+            }
+            EventKind::Note { text, .. } | EventKind::Mark(text) => glob.matches_within(text),
+            EventKind::Gap { reason: why, .. } | EventKind::End { reason: why, .. } => {
+                glob.matches_within(why)
+            }
             _ => false,
         }
     }
 }
 
-fn tree_says(tree: &Value, glob: &Glob) -> bool {
+fn tree_contains(tree: &Value, glob: &Glob) -> bool {
     match tree {
-        Value::String(text) => glob.within(text),
-        Value::Array(items) => items.iter().any(|item| tree_says(item, glob)),
+        Value::String(text) => glob.matches_within(text),
+        Value::Array(items) => items.iter().any(|item| tree_contains(item, glob)),
         Value::Object(members) => members
             .iter()
-            .any(|(name, member)| glob.within(name) || tree_says(member, glob)),
-        Value::Number(number) => glob.within(&number.to_string()),
-        Value::Bool(value) => glob.within(if *value { "true" } else { "false" }),
+            .any(|(name, member)| glob.matches_within(name) || tree_contains(member, glob)),
+        Value::Number(number) => glob.matches_within(&number.to_string()),
+        Value::Bool(value) => glob.matches_within(if *value { "true" } else { "false" }),
         Value::Null => false,
     }
 }

@@ -25,7 +25,7 @@ pub enum Field {
 
 /// The type of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum ValueType {
     /// A text with `*`.
     Text,
     /// One of these words.
@@ -143,21 +143,21 @@ pub const FIELDS: [(Field, &str, &str, &str); 17] = [
 
 impl Field {
     /// The field with that name.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         let found = FIELDS.iter().find(|(_, known, ..)| *known == name)?;
         Some(found.0)
     }
 
-    pub(super) const fn sort(self) -> Sort {
+    pub(super) const fn value_type(self) -> ValueType {
         match self {
-            Self::Method | Self::Session | Self::Id | Self::Update | Self::Tool => Sort::Text,
-            Self::Text | Self::Rule | Self::Note | Self::Lint => Sort::Text,
-            Self::Kind => Sort::Word(KINDS),
-            Self::Dir => Sort::Word(&["<", ">"]),
-            Self::From | Self::At => Sort::Word(SIDES),
-            Self::N => Sort::Count,
-            Self::Size => Sort::Bytes,
-            Self::Time | Self::Dur => Sort::Seconds,
+            Self::Method | Self::Session | Self::Id | Self::Update | Self::Tool => ValueType::Text,
+            Self::Text | Self::Rule | Self::Note | Self::Lint => ValueType::Text,
+            Self::Kind => ValueType::Word(KINDS),
+            Self::Dir => ValueType::Word(&["<", ">"]),
+            Self::From | Self::At => ValueType::Word(SIDES),
+            Self::N => ValueType::Count,
+            Self::Size => ValueType::Bytes,
+            Self::Time | Self::Dur => ValueType::Seconds,
         }
     }
 }

@@ -18,13 +18,13 @@ impl Glob {
     }
 
     /// Whether a text begins with the pattern; used for ids, which are usually abbreviated.
-    pub(super) fn starts(&self, text: &str) -> bool {
+    pub(super) fn matches_prefix(&self, text: &str) -> bool {
         let text = text.to_lowercase();
-        self.rest(&text).is_some()
+        self.strip(&text).is_some()
     }
 
     /// Whether the pattern occurs anywhere in the text.
-    pub(super) fn within(&self, text: &str) -> bool {
+    pub(super) fn matches_within(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         let mut rest = text.as_str();
         self.parts
@@ -39,7 +39,7 @@ impl Glob {
     }
 
     /// Whether the whole text matches the pattern.
-    pub(super) fn is(&self, text: &str) -> bool {
+    pub(super) fn matches(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         match self.parts.as_slice() {
             [only] => *only == text,
@@ -50,7 +50,7 @@ impl Glob {
                     && Self {
                         parts: self.parts[..self.parts.len() - 1].to_vec(),
                     }
-                    .rest(&text[..text.len() - last.len()])
+                    .strip(&text[..text.len() - last.len()])
                     .is_some()
             }
             [] => false,
@@ -58,7 +58,7 @@ impl Glob {
     }
 
     /// The rest of the text after the pattern at its beginning.
-    fn rest<'a>(&self, text: &'a str) -> Option<&'a str> {
+    fn strip<'a>(&self, text: &'a str) -> Option<&'a str> {
         let (first, others) = self.parts.split_first()?;
         let mut rest = text.strip_prefix(first.as_str())?;
         for part in others {
@@ -90,9 +90,9 @@ mod tests {
             ("fs/*", "xfs/read", false, false, true),
         ] {
             let glob = Glob::new(pattern);
-            assert_eq!(glob.is(text), is, "{pattern} is {text}");
-            assert_eq!(glob.starts(text), starts, "{pattern} starts {text}");
-            assert_eq!(glob.within(text), within, "{pattern} within {text}");
+            assert_eq!(glob.matches(text), is, "{pattern} is {text}");
+            assert_eq!(glob.matches_prefix(text), starts, "{pattern} starts {text}");
+            assert_eq!(glob.matches_within(text), within, "{pattern} within {text}");
         }
     }
 }

@@ -17,8 +17,8 @@ mod eval;
 mod field;
 mod glob;
 mod parse;
-mod scan;
+mod lexer;
 
-pub use eval::{Facts, Filter};
+pub use eval::{DerivedFields, Filter};
 pub use field::{FIELDS, Field};
-pub use parse::Fault;
+pub use parse::FilterError;

@@ -4,32 +4,32 @@ use std::fmt;
 use std::ops::Range;
 
 use super::eval::{Bound, Expr, Term};
-use super::field::{FIELDS, Field, Sort};
+use super::field::{FIELDS, Field, ValueType};
 use super::glob::Glob;
-use super::scan::{Sign, Spot, Word, words};
+use super::lexer::{Operator, SpannedWord, Word, words};
 use crate::recording::lint::RULES;
 
 /// Maximum nesting of parentheses and `not`.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// An error in a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct FilterError {
     text: String,
     /// The position, in bytes of the text.
     pub at: Range<usize>,
     /// What is wrong there, and what is expected.
-    pub why: String,
+    pub reason: String,
 }
 
 struct Parser<'a> {
     text: &'a str,
-    words: Vec<Spot>,
+    words: Vec<SpannedWord>,
     next: usize,
     depth: usize,
 }
 
-pub(super) fn parse(text: &str) -> Result<Expr, Fault> {
+pub(super) fn parse(text: &str) -> Result<Expr, FilterError> {
     let mut parser = Parser {
         text,
         words: words(text)?,
@@ -42,21 +42,21 @@ pub(super) fn parse(text: &str) -> Result<Expr, Fault> {
     let whole = parser.any()?;
     match parser.peek() {
         None => Ok(whole),
-        Some(_) => Err(parser.fault("this parenthesis was never opened")),
+        Some(_) => Err(parser.error("this parenthesis was never opened")),
     }
 }
 
-impl Fault {
-    pub(super) fn new(text: &str, at: Range<usize>, why: impl Into<String>) -> Self {
+impl FilterError {
+    pub(super) fn new(text: &str, at: Range<usize>, reason: impl Into<String>) -> Self {
         Self {
             text: text.to_owned(),
             at,
-            why: why.into(),
+            reason: reason.into(),
         }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for FilterError {
     /// Three lines: the problem, the text, and marks under the position.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Control characters would shift the marks.
@@ -66,16 +66,16 @@ impl fmt::Display for Fault {
         };
         let before = self.text[..self.at.start].chars().count();
         let marked = self.text[self.at.clone()].chars().count().max(1);
-        let (why, text) = (&self.why, plain(&self.text));
-        write!(f, "{why}\n  {text}\n  {:before$}{:^<marked$}", "", "")
+        let (reason, text) = (&self.reason, plain(&self.text));
+        write!(f, "{reason}\n  {text}\n  {:before$}{:^<marked$}", "", "")
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for FilterError {}
 
 impl Parser<'_> {
     /// `a or b or …`
-    fn any(&mut self) -> Result<Expr, Fault> {
+    fn any(&mut self) -> Result<Expr, FilterError> {
         let mut parts = vec![self.all()?];
         while self.take(&Word::Or) {
             parts.push(self.all()?);
@@ -84,37 +84,37 @@ impl Parser<'_> {
     }
 
     /// `a and b c …`
-    fn all(&mut self) -> Result<Expr, Fault> {
-        let mut parts = vec![self.one()?];
+    fn all(&mut self) -> Result<Expr, FilterError> {
+        let mut parts = vec![self.nested()?];
         while self.take(&Word::And) || !matches!(self.peek(), None | Some(Word::Or | Word::Close)) {
-            parts.push(self.one()?);
+            parts.push(self.nested()?);
         }
         Ok(single(parts, Expr::Every))
     }
 
-    fn one(&mut self) -> Result<Expr, Fault> {
-        if self.depth >= DEEPEST {
-            return Err(self.fault("this is nested too deep"));
+    fn nested(&mut self) -> Result<Expr, FilterError> {
+        if self.depth >= MAX_DEPTH {
+            return Err(self.error("this is nested too deep"));
         }
         self.depth += 1;
-        let one = self.inner();
+        let one = self.primary();
         self.depth -= 1;
         one
     }
 
-    fn inner(&mut self) -> Result<Expr, Fault> {
+    fn primary(&mut self) -> Result<Expr, FilterError> {
         let open = self.next;
         match self.peek().cloned() {
             Some(Word::Not) => {
                 self.next += 1;
-                Ok(Expr::Not(Box::new(self.one()?)))
+                Ok(Expr::Not(Box::new(self.nested()?)))
             }
             Some(Word::Open) => {
                 self.next += 1;
                 let inner = self.any()?;
                 if !self.take(&Word::Close) {
                     self.next = open;
-                    return Err(self.fault("this parenthesis is never closed"));
+                    return Err(self.error("this parenthesis is never closed"));
                 }
                 Ok(inner)
             }
@@ -123,53 +123,53 @@ impl Parser<'_> {
                 Ok(Expr::Term(Term::Text(Field::Text, Glob::new(&text))))
             }
             Some(Word::Bare(name)) => match self.words.get(self.next + 1) {
-                Some(Spot {
+                Some(SpannedWord {
                     word: Word::Sign(sign),
                     ..
                 }) => self.term(&name, *sign),
                 _ => self.word(&name),
             },
-            Some(Word::Sign(_)) => Err(self.fault("a field is missing before this")),
-            None => Err(self.fault("something is missing at the end")),
+            Some(Word::Sign(_)) => Err(self.error("a field is missing before this")),
+            None => Err(self.error("something is missing at the end")),
             Some(Word::And | Word::Or | Word::Close) => {
-                Err(self.fault("something is missing before this"))
+                Err(self.error("something is missing before this"))
             }
         }
     }
 
     /// A single word is a text to search; the name of a field more likely lacks its value.
-    fn word(&mut self, word: &str) -> Result<Expr, Fault> {
-        if Field::named(word).is_some() {
+    fn word(&mut self, word: &str) -> Result<Expr, FilterError> {
+        if Field::from_name(word).is_some() {
             let hint = format!("write {word}:value, or text:{word} to look for the word");
-            return Err(self.fault(&hint));
+            return Err(self.error(&hint));
         }
         self.next += 1;
         Ok(Expr::Term(Term::Text(Field::Text, Glob::new(word))))
     }
 
     /// `field:value`
-    fn term(&mut self, name: &str, sign: Sign) -> Result<Expr, Fault> {
-        let Some(field) = Field::named(name) else {
+    fn term(&mut self, name: &str, sign: Operator) -> Result<Expr, FilterError> {
+        let Some(field) = Field::from_name(name) else {
             let names: Vec<&str> = FIELDS.iter().map(|(_, name, ..)| *name).collect();
             let hint = format!("no such field; there are {}", names.join(", "));
-            return Err(self.fault(&hint));
+            return Err(self.error(&hint));
         };
         self.next += 1;
-        let is_text = matches!(field.sort(), Sort::Text | Sort::Word(_));
-        if is_text && sign != Sign::Is {
-            return Err(self.fault(&format!("`{name}` is a text: write {name}:value")));
+        let is_text = matches!(field.value_type(), ValueType::Text | ValueType::Word(_));
+        if is_text && sign != Operator::Is {
+            return Err(self.error(&format!("`{name}` is a text: write {name}:value")));
         }
         let near = self.words[self.next].end;
         self.next += 1;
         let value = match self.words.get(self.next) {
-            Some(Spot {
+            Some(SpannedWord {
                 word: Word::Bare(value) | Word::Quoted(value),
                 start,
                 ..
             }) if *start == near => value.clone(),
             _ => {
                 self.next -= 1;
-                return Err(self.fault("a value is missing right after this"));
+                return Err(self.error("a value is missing right after this"));
             }
         };
         let term = self.value(field, sign, &value)?;
@@ -177,32 +177,32 @@ impl Parser<'_> {
         Ok(Expr::Term(term))
     }
 
-    fn value(&self, field: Field, sign: Sign, value: &str) -> Result<Term, Fault> {
+    fn value(&self, field: Field, sign: Operator, value: &str) -> Result<Term, FilterError> {
         let number = |units: &[(&str, f64)], example: &str| {
             quantity(value, units)
-                .ok_or_else(|| self.fault(&format!("expected a number, such as {example}")))
+                .ok_or_else(|| self.error(&format!("expected a number, such as {example}")))
         };
         let bound = |value: f64| Term::Number(field, Bound { sign, value });
-        match field.sort() {
-            Sort::Text => {
+        match field.value_type() {
+            ValueType::Text => {
                 let glob = Glob::new(value);
                 // A misspelled rule would match nothing, and look like a clean recording.
-                if field == Field::Lint && !RULES.iter().any(|rule| glob.is(rule.id)) {
-                    let why = "no such rule; `acp-relay inspect lint --list` lists them";
-                    return Err(self.fault(why));
+                if field == Field::Lint && !RULES.iter().any(|rule| glob.matches(rule.id)) {
+                    let reason = "no such rule; `acp-relay inspect lint --list` lists them";
+                    return Err(self.error(reason));
                 }
                 Ok(Term::Text(field, glob))
             }
-            Sort::Word(words) => match words.iter().find(|word| **word == value) {
+            ValueType::Word(words) => match words.iter().find(|word| **word == value) {
                 Some(word) => Ok(Term::Word(field, word)),
-                None => Err(self.fault(&format!("expected one of: {}", words.join(" ")))),
+                None => Err(self.error(&format!("expected one of: {}", words.join(" ")))),
             },
-            Sort::Count => number(&[("", 1.0)], "42").map(bound),
-            Sort::Bytes => {
+            ValueType::Count => number(&[("", 1.0)], "42").map(bound),
+            ValueType::Bytes => {
                 let units = [("", 1.0), ("b", 1.0), ("k", 1024.0), ("m", 1_048_576.0)];
                 number(&units, "10k").map(bound)
             }
-            Sort::Seconds => {
+            ValueType::Seconds => {
                 let units = [
                     ("us", 1.0),
                     ("µs", 1.0),
@@ -228,11 +228,11 @@ impl Parser<'_> {
     }
 
     /// An error at the next word.
-    fn fault(&self, why: &str) -> Fault {
+    fn error(&self, reason: &str) -> FilterError {
         let end = self.text.trim_end().len();
         let at = self.words.get(self.next);
         let at = at.map_or(end..end, |spot| spot.start..spot.end);
-        Fault::new(self.text, at, why)
+        FilterError::new(self.text, at, reason)
     }
 }
 

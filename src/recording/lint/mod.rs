@@ -4,11 +4,11 @@
 //! growing recording. The schema check is in `acp`; the pairing of answers and the order of
 //! messages are checked here. See `verify` for damaged files.
 
-mod catalogue;
+mod rules;
 mod linter;
 mod requests;
 mod sessions;
-mod spelling;
+mod text_check;
 
-pub use catalogue::{Finding, RULES, Rule, Weight};
 pub use linter::Linter;
+pub use rules::{Finding, LintRule, RULES, Severity};

@@ -3,29 +3,29 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::jsonrpc::{Id, IdBuf, Side};
-use crate::recording::{Event, Message, MessageKind};
+use crate::recording::{Message, MessageKind, RecordedEvent};
 
 /// A request that waits for its answer.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct OpenRequest {
     pub(super) n: u64,
     pub(super) t: u64,
-    pub(super) asker: Side,
+    pub(super) requester: Side,
     pub(super) method: String,
 }
 
 /// The requests of a conversation.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    open: HashMap<(Side, IdBuf), Asked>,
+    open: HashMap<(Side, IdBuf), OpenRequest>,
     /// Ids of answered requests.
     done: HashSet<(Side, IdBuf)>,
 }
 
 impl Requests {
     /// Adds a message; returns whether it is a second answer to a request.
-    pub(super) fn see(&mut self, event: &Event, message: &Message) -> bool {
-        let asker = match message.kind {
+    pub(super) fn add(&mut self, event: &RecordedEvent, message: &Message) -> bool {
+        let requester = match message.kind {
             Some(MessageKind::Request) => message.to.other(),
             Some(MessageKind::Result | MessageKind::Error) => message.to,
             _ => return false,
@@ -35,7 +35,7 @@ impl Requests {
         if id == IdBuf::Null {
             return false;
         }
-        let key = (asker, id);
+        let key = (requester, id);
         if message.kind != Some(MessageKind::Request) {
             if self.open.remove(&key).is_none() {
                 return self.done.contains(&key);
@@ -44,18 +44,18 @@ impl Requests {
             return false;
         }
         self.done.remove(&key);
-        let asked = Asked {
+        let request = OpenRequest {
             n: event.n,
             t: event.t,
-            asker,
+            requester,
             method: message.method.clone().unwrap_or_default(),
         };
-        self.open.insert(key, asked);
+        self.open.insert(key, request);
         false
     }
 
     /// The requests without an answer, in order.
-    pub(super) fn unanswered(&self) -> Vec<&Asked> {
+    pub(super) fn unanswered(&self) -> Vec<&OpenRequest> {
         let mut open: Vec<_> = self.open.values().collect();
         open.sort_by_key(|asked| asked.n);
         open

@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::catalogue::*;
+use super::rules::*;
 use crate::jsonrpc::Side;
 use crate::recording::{Message, MessageKind};
 
 /// A violated rule and the details, before the event is known.
-pub(super) type Fault = (&'static Rule, String);
+pub(super) type Problem = (&'static LintRule, String);
 
 /// The state of a conversation.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub(super) struct Sessions {
     prompts: HashMap<String, String>,
     permissions: HashMap<String, Permission>,
     /// Earlier messages are missing.
-    late: bool,
+    incomplete: bool,
 }
 
 #[derive(Debug, Default)]
@@ -38,13 +38,13 @@ struct Session {
     cancelled: bool,
     /// Tool calls by id; whether they are finished.
     tools: HashMap<String, bool>,
-    early: bool,
+    early_reported: bool,
     /// It was loaded, and has had no prompt since.
     loaded: bool,
     /// Output of the agent outside a turn was reported.
-    strays: bool,
+    stray_reported: bool,
     /// Its beginning is missing.
-    late: bool,
+    incomplete: bool,
 }
 
 #[derive(Debug)]
@@ -56,16 +56,16 @@ struct Permission {
 
 impl Sessions {
     /// Everything before now is unknown.
-    pub(super) fn begin_late(&mut self) {
-        self.late = true;
+    pub(super) fn forget_past(&mut self) {
+        self.incomplete = true;
         for session in self.sessions.values_mut() {
             // Turns may have begun and ended meanwhile.
-            (session.late, session.turns, session.open) = (true, 0, 0);
+            (session.incomplete, session.turns, session.open) = (true, 0, 0);
         }
     }
 
     /// The problems of a message, whose tree is `tree`.
-    pub(super) fn see(&mut self, message: &Message, tree: &Value) -> Vec<Fault> {
+    pub(super) fn check(&mut self, message: &Message, tree: &Value) -> Vec<Problem> {
         let mut found = Vec::new();
         let id = message.id.clone().unwrap_or_default();
         let method = message.method.clone().unwrap_or_default();
@@ -90,9 +90,12 @@ impl Sessions {
         id: &str,
         method: &str,
         params: &Value,
-        found: &mut Vec<Fault>,
+        found: &mut Vec<Problem>,
     ) {
-        if !self.initialized && !self.late && !["initialize", "authenticate"].contains(&method) {
+        if !self.initialized
+            && !self.incomplete
+            && !["initialize", "authenticate"].contains(&method)
+        {
             found.push((&NOT_INITIALIZED, format!("{method} comes too early")));
         }
         let path = match method {
@@ -127,7 +130,7 @@ impl Sessions {
             }
             (Side::Client, "session/prompt") => {
                 let known = self.session(session);
-                if !known.known && !known.late {
+                if !known.known && !known.incomplete {
                     found.push((&UNKNOWN_SESSION, session.to_owned()));
                 }
                 if known.open > 0 {
@@ -136,20 +139,20 @@ impl Sessions {
                 known.open += 1;
                 known.turns += 1;
                 known.loaded = false;
-                known.strays = false;
+                known.stray_reported = false;
                 known.cancelled = false;
                 self.prompts.insert(id.to_owned(), session.to_owned());
             }
             (Side::Agent, "session/request_permission") => {
                 self.permission(id, session, params, found)
             }
-            (Side::Agent, _) => self.capable(method, found),
+            (Side::Agent, _) => self.check_capability(method, found),
             _ => {}
         }
     }
 
     /// Checks that the client has announced the capability that the agent uses.
-    fn capable(&self, method: &str, found: &mut Vec<Fault>) {
+    fn check_capability(&self, method: &str, found: &mut Vec<Problem>) {
         let name = match method {
             "fs/read_text_file" => "/fs/readTextFile",
             "fs/write_text_file" => "/fs/writeTextFile",
@@ -162,12 +165,12 @@ impl Sessions {
         }
     }
 
-    fn permission(&mut self, id: &str, session: &str, params: &Value, found: &mut Vec<Fault>) {
+    fn permission(&mut self, id: &str, session: &str, params: &Value, found: &mut Vec<Problem>) {
         let tool = params["toolCall"]["toolCallId"]
             .as_str()
             .unwrap_or_default();
         let known = self.session(session);
-        if !known.tools.contains_key(tool) && !known.late {
+        if !known.tools.contains_key(tool) && !known.incomplete {
             found.push((&PERMISSION_UNKNOWN_TOOL, tool.to_owned()));
         }
         let cancelled = known.cancelled;
@@ -181,7 +184,7 @@ impl Sessions {
         self.permissions.insert(id.to_owned(), permission);
     }
 
-    fn notification(&mut self, from: Side, method: &str, params: &Value, found: &mut Vec<Fault>) {
+    fn notification(&mut self, from: Side, method: &str, params: &Value, found: &mut Vec<Problem>) {
         let session = params["sessionId"].as_str().unwrap_or_default();
         if from == Side::Client && method == "session/cancel" {
             let known = self.session(session);
@@ -196,13 +199,13 @@ impl Sessions {
         }
     }
 
-    fn update(&mut self, session: &str, update: &Value, opening: bool, found: &mut Vec<Fault>) {
+    fn update(&mut self, session: &str, update: &Value, opening: bool, found: &mut Vec<Problem>) {
         let kind = update["sessionUpdate"].as_str().unwrap_or_default();
         let known = self.session(session);
         if !known.known
-            && !known.late
+            && !known.incomplete
             && known.loading == 0
-            && !std::mem::replace(&mut known.early, true)
+            && !std::mem::replace(&mut known.early_reported, true)
         {
             let rule = if opening {
                 &EARLY_UPDATE
@@ -216,8 +219,8 @@ impl Sessions {
         if works
             && known.open == 0
             && known.loading == 0
-            && (known.loaded || known.turns > 0 || !known.late)
-            && !std::mem::replace(&mut known.strays, true)
+            && (known.loaded || known.turns > 0 || !known.incomplete)
+            && !std::mem::replace(&mut known.stray_reported, true)
         {
             let rule = match (known.loaded, known.turns) {
                 (true, _) => &LATE_HISTORY,
@@ -237,7 +240,7 @@ impl Sessions {
             "tool_call_update" => match known.tools.get_mut(tool) {
                 Some(state) => *state |= over,
                 None => {
-                    if !known.late {
+                    if !known.incomplete {
                         found.push((&UNKNOWN_TOOL, tool.to_owned()));
                     }
                     known.tools.insert(tool.to_owned(), over);
@@ -247,30 +250,37 @@ impl Sessions {
         }
     }
 
-    fn answer(&mut self, from: Side, id: &str, body: &Value, well: bool, found: &mut Vec<Fault>) {
+    fn answer(
+        &mut self,
+        from: Side,
+        id: &str,
+        body: &Value,
+        success: bool,
+        found: &mut Vec<Problem>,
+    ) {
         match from {
-            Side::Agent => self.agent_answers(id, body, well, found),
+            Side::Agent => self.agent_answer(id, body, success, found),
             Side::Client => {
-                let Some(asked) = self.permissions.remove(id) else {
+                let Some(permission) = self.permissions.remove(id) else {
                     return;
                 };
                 let outcome = body["outcome"]["outcome"].as_str();
                 let option = body["outcome"]["optionId"].as_str().unwrap_or_default();
-                if asked.cancelled && well && outcome != Some("cancelled") {
+                if permission.cancelled && success && outcome != Some("cancelled") {
                     let what = format!("answered {}", outcome.unwrap_or("otherwise"));
                     found.push((&PERMISSION_AFTER_CANCEL, what));
                 }
-                if outcome == Some("selected") && !asked.options.contains(option) {
+                if outcome == Some("selected") && !permission.options.contains(option) {
                     found.push((&UNKNOWN_OPTION, option.to_owned()));
                 }
             }
         }
     }
 
-    fn agent_answers(&mut self, id: &str, body: &Value, well: bool, found: &mut Vec<Fault>) {
+    fn agent_answer(&mut self, id: &str, body: &Value, success: bool, found: &mut Vec<Problem>) {
         if self.initialize.as_deref() == Some(id) {
             self.initialize = None;
-            self.initialized |= well;
+            self.initialized |= success;
             self.agent = body["agentCapabilities"].clone();
         }
         if let Some(loaded) = self.opening.remove(id) {
@@ -278,14 +288,14 @@ impl Sessions {
                 let known = self.session(session);
                 known.loading = known.loading.saturating_sub(1);
                 known.loaded = true;
-                known.strays = false;
+                known.stray_reported = false;
             }
             let is_new = loaded.is_none();
             let session = body["sessionId"].as_str().map(str::to_owned).or(loaded);
-            if let Some(session) = session.filter(|_| well) {
+            if let Some(session) = session.filter(|_| success) {
                 let known = self.session(&session);
                 known.known = true;
-                known.late &= !is_new;
+                known.incomplete &= !is_new;
             }
         }
         let Some(session) = self.prompts.remove(id) else {
@@ -313,11 +323,11 @@ impl Sessions {
     }
 
     fn session(&mut self, id: &str) -> &mut Session {
-        let late = self.late;
+        let incomplete = self.incomplete;
         self.sessions
             .entry(id.to_owned())
             .or_insert_with(|| Session {
-                late,
+                incomplete,
                 ..Session::default()
             })
     }

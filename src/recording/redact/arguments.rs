@@ -9,13 +9,13 @@ use std::ops::Range;
 use super::shapes::Shapes;
 
 /// Limit of the bytes of a line that are judged.
-const LONGEST: usize = 4096;
+const MAX_LINE: usize = 4096;
 
 /// A word of a line: its range including quotes, and its JSON Pointer.
 pub(super) type Word = (Range<usize>, String);
 
 /// Whether a member holds the words of a command line, or the first one of them.
-pub(super) fn is_line(member: &str) -> bool {
+pub(super) fn is_command_member(member: &str) -> bool {
     ["command", "cmd", "args", "argv", "arguments", "program"].contains(&member)
 }
 
@@ -26,7 +26,7 @@ pub(super) fn secrets<'a>(shapes: &Shapes, text: &[u8], words: &'a [Word]) -> Ve
     for word in words {
         let inner = &text[word.0.start + 1..word.0.end - 1];
         let plain = !inner.is_empty() && !inner.iter().any(|byte| *byte <= b' ');
-        if line.len() + inner.len() > LONGEST {
+        if line.len() + inner.len() > MAX_LINE {
             break;
         }
         if !line.is_empty() {

@@ -8,24 +8,24 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::escapes::{begins_word, quotes};
+use super::escapes::{begins_word, quote_count};
 use super::table::{List, has, words};
 
 /// Bytes of a line that are searched before and after the mark of a program.
 pub(super) const LINE: usize = 256;
 
 /// Words that follow the name of an option in prose.
-static SAID: List = LazyLock::new(|| words(include_str!("tables/said.txt")));
+static PROSE: List = LazyLock::new(|| words(include_str!("tables/said.txt")));
 
 /// Words for no value.
-const NOTHING: [&str; 5] = ["None", "null", "nil", "true", "false"];
+const NULLS: [&str; 5] = ["None", "null", "nil", "true", "false"];
 
 /// The password after a name that denotes one. `last` is the word judged last: names may stand so
 /// close together that each lies in the word of the one before.
-pub(super) fn assigned(
+pub(super) fn assigned_password(
     text: &[u8],
     name: Range<usize>,
-    begun: bool,
+    partial: bool,
     last: &mut Range<usize>,
 ) -> Option<Range<usize>> {
     let whole = &text[name.clone()];
@@ -43,42 +43,42 @@ pub(super) fn assigned(
     };
     let own = value(text, start, last)?;
     let word = &text[own.clone()];
-    let open = begun && own.end == text.len();
-    let is_said = option && text[name.end] == b' ' && is_said(word, open);
+    let open = partial && own.end == text.len();
+    let is_prose = option && text[name.end] == b' ' && is_prose(word, open);
     // A call, an element or a member is code.
     let code = matches!(text.get(own.end), Some(b'(' | b'[')) || word.contains(&b'.');
-    let is_none = is_said || is_nothing(word, false) || (variable && code);
+    let is_none = is_prose || is_null(word, false) || (variable && code);
     (!is_none).then_some(own)
 }
 
 /// The password in the command line of a program whose name, or `login`, is at `at`.
-pub(super) fn given(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
+pub(super) fn program_password(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
     if !begins_word(text, at.start) || text.get(at.end) != Some(&b' ') {
         return None;
     }
     if text[at.clone()] == *b"login" {
         let before = &text[..at.start];
-        let taken = [(&b"vault "[..], 0), (b"cargo ", 0), (b"bw ", 1)];
-        let (_, place) = taken
+        let programs = [(&b"vault "[..], 0), (b"cargo ", 0), (b"bw ", 1)];
+        let (_, place) = programs
             .iter()
             .find(|(program, _)| before.ends_with(program))?;
         return positional(text, at.end + 1, *place);
     }
     let own = words_in(text, at.end).find_map(|own| {
         let word = &text[own.clone()];
-        let behind = |name: &[u8]| word.starts_with(name).then(|| own.start + name.len());
+        let after = |name: &[u8]| word.starts_with(name).then(|| own.start + name.len());
         let next = || (own.end + 1).min(text.len());
-        let start = behind(b"--user=")
-            .or_else(|| behind(b"--proxy-user="))
+        let start = after(b"--user=")
+            .or_else(|| after(b"--proxy-user="))
             .or_else(|| ends_in_user(word).then(next))
-            .or_else(|| behind(b"-u").or_else(|| behind(b"-U")))?;
+            .or_else(|| after(b"-u").or_else(|| after(b"-U")))?;
         value(text, start, &mut (0..0))
     })?;
-    behind_user(text, own)
+    after_user(text, own)
 }
 
 /// The password argument of a program whose name ends in `passwd` or the like.
-pub(super) fn named(text: &[u8], name: Range<usize>) -> Option<Range<usize>> {
+pub(super) fn by_program_name(text: &[u8], name: Range<usize>) -> Option<Range<usize>> {
     let line = &text[name.end..line_end(text, name.end)];
     let place = match &text[name.clone()] {
         // The password is an argument with `-b`; it follows the file name unless there is `-n`.
@@ -100,7 +100,7 @@ fn positional(text: &[u8], from: usize, place: usize) -> Option<Range<usize>> {
     let own = words_in(text, from).filter(plain).nth(place)?;
     let own = value(text, own.start, &mut (0..0))?;
     let word = &text[own.clone()];
-    (!is_said(word, false) && !word.contains(&b'=')).then_some(own)
+    (!is_prose(word, false) && !word.contains(&b'=')).then_some(own)
 }
 
 /// The words of the line from `from` on.
@@ -116,7 +116,7 @@ fn words_in(text: &[u8], from: usize) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// The password after a user name and a colon.
-pub(super) fn behind_user(text: &[u8], own: Range<usize>) -> Option<Range<usize>> {
+pub(super) fn after_user(text: &[u8], own: Range<usize>) -> Option<Range<usize>> {
     let colon = memchr::memchr(b':', &text[own.clone()])?;
     let password = own.start + colon + 1..own.end;
     (!password.is_empty()).then_some(password)
@@ -147,18 +147,18 @@ fn ends_in_user(option: &[u8]) -> bool {
 }
 
 /// Whether a word, or its beginning, is one that follows the name of an option in prose.
-pub(super) fn is_said(word: &[u8], open: bool) -> bool {
-    has(&SAID, word, open)
+pub(super) fn is_prose(word: &[u8], open: bool) -> bool {
+    has(&PROSE, word, open)
 }
 
 /// Whether a word, or its beginning, denotes no value.
-pub(super) fn is_nothing(word: &[u8], open: bool) -> bool {
-    has(&NOTHING, word, open)
+pub(super) fn is_null(word: &[u8], open: bool) -> bool {
+    has(&NULLS, word, open)
 }
 
 /// A word of a command line, quoted or not, that is not a reference to a value elsewhere.
 pub(super) fn value(text: &[u8], start: usize, last: &mut Range<usize>) -> Option<Range<usize>> {
-    let start = start + quotes(text, start);
+    let start = start + quote_count(text, start);
     let ends = |byte: &u8| *byte <= b' ' || b"\"'\\`;|&<>(),[]".contains(byte);
     if !last.contains(&start) {
         let length = text[start..].iter().position(ends);

@@ -4,10 +4,10 @@
 use std::ops::Range;
 
 /// Characters that may stand between the name of a secret and its value.
-const BETWEEN: &[u8] = b" \t=:\"'`\\>";
+const SEPARATORS: &[u8] = b" \t=:\"'`\\>";
 
 /// Maximum distance of a name and its value: quotes, escaped twice, and a colon.
-const GAP: usize = 12;
+const MAX_GAP: usize = 12;
 
 /// Whether a word may begin at `at`. The letters of an escape such as `\n` or `\u201c` are not part
 /// of a word, nor is the last letter of a terminal escape such as `[31m`.
@@ -40,23 +40,23 @@ pub(in crate::recording) fn begins_word(text: &[u8], at: usize) -> bool {
 
 /// Where the value of a name that ends at `from` would begin: after colons, quotes and blanks,
 /// including those of other scripts.
-pub(super) fn behind_gap(text: &[u8], from: usize) -> usize {
+pub(super) fn skip_gap(text: &[u8], from: usize) -> usize {
     let mut at = from;
-    while at < from + GAP {
+    while at < from + MAX_GAP {
         let rest = &text[at..];
         at += match rest {
-            [b'\\', ..] if escape(rest, b"\\u", 4).is_some_and(separates) => 6,
-            [b'%', ..] if escape(rest, b"%", 2).is_some_and(separates) => 3,
+            [b'\\', ..] if escape(rest, b"\\u", 4).is_some_and(is_separator) => 6,
+            [b'%', ..] if escape(rest, b"%", 2).is_some_and(is_separator) => 3,
             [b'\\', b't', ..] => 2,
             // A line break separates a name from its value only after a colon.
             [b'\\', b'n' | b'r', ..] if from < at => 2,
             [b'\n' | b'\r', ..] if from < at => 1,
             // The letter of an escape does not belong to what follows.
             [b'\\', letter, ..] if letter.is_ascii_alphanumeric() => break,
-            [byte, ..] if BETWEEN.contains(byte) => 1,
+            [byte, ..] if SEPARATORS.contains(byte) => 1,
             // All non-ASCII separators take three bytes, except « and ».
-            [0xc2, ..] | [0xe2..=0xef, ..] => match first(rest) {
-                Some(sign) if separates(sign.into()) => sign.len_utf8(),
+            [0xc2, ..] | [0xe2..=0xef, ..] => match first_char(rest) {
+                Some(sign) if is_separator(sign.into()) => sign.len_utf8(),
                 _ => break,
             },
             _ => break,
@@ -66,20 +66,20 @@ pub(super) fn behind_gap(text: &[u8], from: usize) -> usize {
 }
 
 /// The range of a secret, adjusted when it begins in the middle of an escape, which stays whole.
-pub(super) fn behind_escape(text: &[u8], secret: Range<usize>) -> Range<usize> {
+pub(super) fn after_escape(text: &[u8], secret: Range<usize>) -> Range<usize> {
     let slashes = text[..secret.start].iter().rev();
     let slashes = slashes.take_while(|byte| **byte == b'\\').count();
     (secret.start + slashes % 2).min(secret.end)..secret.end
 }
 
 /// The number of quotes at `from`, escaped or not, up to three.
-pub(super) fn quotes(text: &[u8], from: usize) -> usize {
+pub(super) fn quote_count(text: &[u8], from: usize) -> usize {
     let signs = text[from..].iter().take(3);
     signs.take_while(|byte| b"\\\"'".contains(byte)).count()
 }
 
 /// A JSON string with each lone surrogate replaced by the replacement character.
-pub(super) fn without_halves(string: &[u8]) -> Vec<u8> {
+pub(super) fn replace_halves(string: &[u8]) -> Vec<u8> {
     let unit = |text: &[u8]| escape(text, b"\\u", 4);
     let mut whole = Vec::with_capacity(string.len());
     let mut at = 0;
@@ -116,7 +116,7 @@ fn escape(text: &[u8], sign: &[u8], digits: usize) -> Option<u32> {
 }
 
 /// The first character of a text.
-fn first(text: &[u8]) -> Option<char> {
+fn first_char(text: &[u8]) -> Option<char> {
     let head = &text[..text.len().min(3)];
     let valid = match std::str::from_utf8(head) {
         Ok(head) => head,
@@ -126,9 +126,9 @@ fn first(text: &[u8]) -> Option<char> {
 }
 
 /// Whether a character is a colon, a quote or a blank.
-fn separates(code: u32) -> bool {
+fn is_separator(code: u32) -> bool {
     match u8::try_from(code) {
-        Ok(byte) if byte.is_ascii() => BETWEEN.contains(&byte),
+        Ok(byte) if byte.is_ascii() => SEPARATORS.contains(&byte),
         // Blanks, « and »; general, CJK and full-width punctuation.
         _ => {
             matches!(code, 0xa0 | 0xab | 0xbb | 0x2000..=0x206f | 0x3000..=0x303f | 0xff01..=0xff0f | 0xff1a..=0xff20)

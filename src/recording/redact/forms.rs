@@ -6,15 +6,15 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use super::given::{is_login, may_hold};
-use super::names::counts;
+use super::named_secrets::{is_secret_setting, may_hold_secret};
+use super::names::is_count;
 use super::table::{List, words};
 
 /// Limit of the fields that are remembered.
-const MOST: usize = 64;
+const MAX_FIELDS: usize = 64;
 
 /// Words that mark a field as one for a secret, in lower case.
-static WORDS: List = LazyLock::new(|| words(include_str!("tables/fields.txt")));
+static SECRET_WORDS: List = LazyLock::new(|| words(include_str!("tables/fields.txt")));
 
 /// The requested fields for secrets, each with the method of the request.
 #[derive(Debug, Default)]
@@ -22,19 +22,19 @@ pub struct Forms(Vec<(Vec<u8>, String)>);
 
 impl Forms {
     /// Remembers the secret fields of a request with that method.
-    pub fn ask(&mut self, method: &[u8], text: &[u8]) {
+    pub fn add_request(&mut self, method: &[u8], text: &[u8]) {
         let has = |word: &[u8]| memchr::memmem::find(text, word).is_some();
         if !has(b"Schema\"") && !has(b"isSecret") {
             return;
         }
         let mut fields = Vec::new();
-        find(
+        find_fields(
             &serde_json::from_slice(text).unwrap_or_default(),
             &mut fields,
         );
         let fields = fields.into_iter().map(|field| (method.to_vec(), field));
-        self.0.extend(fields.take(MOST));
-        let old = self.0.len().saturating_sub(MOST);
+        self.0.extend(fields.take(MAX_FIELDS));
+        let old = self.0.len().saturating_sub(MAX_FIELDS);
         self.0.drain(..old);
     }
 
@@ -49,10 +49,10 @@ impl Forms {
 }
 
 /// Collects the secret fields of the schemas in a value, and questions marked as secret.
-fn find(value: &Value, fields: &mut Vec<String>) {
+fn find_fields(value: &Value, fields: &mut Vec<String>) {
     let Value::Object(own) = value else {
         let all = value.as_array().into_iter().flatten();
-        return all.for_each(|value| find(value, fields));
+        return all.for_each(|value| find_fields(value, fields));
     };
     if own.get("isSecret") == Some(&Value::Bool(true)) {
         fields.extend(own.get("id").and_then(Value::as_str).map(str::to_owned));
@@ -60,7 +60,7 @@ fn find(value: &Value, fields: &mut Vec<String>) {
     for (name, schema) in own {
         let properties = schema.get("properties").and_then(Value::as_object);
         let Some(properties) = properties.filter(|_| name.ends_with("Schema")) else {
-            find(schema, fields);
+            find_fields(schema, fields);
             continue;
         };
         let texts = properties.iter().filter(|(_, field)| {
@@ -70,26 +70,27 @@ fn find(value: &Value, fields: &mut Vec<String>) {
         let (secret, other): (Vec<_>, Vec<_>) =
             texts.partition(|(name, field)| is_secret(name, field));
         // If no field is marked but the form as a whole is, all its fields are secret.
-        let said = secret.is_empty() && (says(own) || schema.as_object().is_some_and(says));
-        let meant = if said { other } else { secret };
-        fields.extend(meant.into_iter().map(|(name, _)| name.clone()));
+        let is_secret_form = secret.is_empty()
+            && (mentions_secret(own) || schema.as_object().is_some_and(mentions_secret));
+        let chosen = if is_secret_form { other } else { secret };
+        fields.extend(chosen.into_iter().map(|(name, _)| name.clone()));
     }
 }
 
 /// Whether a field is for a secret, by its name or description.
 fn is_secret(name: &str, field: &Value) -> bool {
     let marked = field["format"] == "password" || field["writeOnly"] == true;
-    let named = !counts(name) && (is_login(name) || may_hold(name.as_bytes()));
-    marked || named || field.as_object().is_some_and(says)
+    let named = !is_count(name) && (is_secret_setting(name) || may_hold_secret(name.as_bytes()));
+    marked || named || field.as_object().is_some_and(mentions_secret)
 }
 
 /// Whether a title, description or message mentions a secret.
-fn says(own: &Map<String, Value>) -> bool {
+fn mentions_secret(own: &Map<String, Value>) -> bool {
     ["title", "description", "message"].iter().any(|member| {
         let text = own.get(*member).and_then(Value::as_str).unwrap_or_default();
         let text = text.to_ascii_lowercase();
         let ends = |rest: &str| !rest.starts_with(|next: char| next.is_alphabetic());
         let whole = |word: &&str| text.split(*word).skip(1).any(ends);
-        WORDS.iter().any(whole)
+        SECRET_WORDS.iter().any(whole)
     })
 }

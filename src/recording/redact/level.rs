@@ -3,8 +3,10 @@
 use std::ops::Range;
 
 use super::arguments::Word;
-use super::given::{is_chosen, is_held, is_short, is_sure, may_hold};
-use super::names::{is_folder, is_telling};
+use super::named_secrets::{
+    is_certain, is_secret_value, is_short_name, may_be_password, may_hold_secret,
+};
+use super::names::{is_directory, suggests_secret};
 use super::random::{is_random, reads_as_words};
 
 /// An open container.
@@ -14,9 +16,9 @@ pub(super) struct Level {
     /// Everything in it is secret.
     pub(super) secret: bool,
     /// It is secret only because of its member name, such as `api-key`.
-    pub(super) named: bool,
+    pub(super) by_name: bool,
     /// It is secret because of a rule of the user.
-    pub(super) pointed: bool,
+    pub(super) by_pointer: bool,
     /// Random values in it are secret, because it is in `credentials` or the like.
     pub(super) group: bool,
     /// The name of the current member.
@@ -26,7 +28,7 @@ pub(super) struct Level {
     /// The element before was an option of a command that takes a secret.
     pub(super) option: bool,
     /// Of `{"name": …, "value": …}`: the name, if it suggests a secret.
-    pub(super) telling: Option<String>,
+    pub(super) secret_name: Option<String>,
     /// Of `{"configId": …, "value": …}`: whether the id is that of a secret.
     pub(super) option_id: bool,
     /// All strings and numbers of its `value`, with their pointers: replaced if the name suggests
@@ -43,34 +45,34 @@ impl Level {
     /// Whether a string is a secret by the name of the current member; `text` is called only when
     /// the
     /// name suggests so.
-    pub(super) fn holds(&self, text: impl FnOnce() -> String) -> bool {
+    pub(super) fn is_secret_text(&self, text: impl FnOnce() -> String) -> bool {
         let name = self.name.as_bytes();
-        let telling = || is_telling(&self.name) || is_short(name);
+        let telling = || suggests_secret(&self.name) || is_short_name(name);
         let tells = self.group || (self.is_object && telling());
-        let held = self.is_object && may_hold(name);
+        let held = self.is_object && may_hold_secret(name);
         if !tells && !held {
             return false;
         }
         let text = text();
         let text = text.as_bytes();
-        let looks = || is_random(text) || is_sure(name) && is_chosen(text);
-        (tells && !is_folder(&self.name, text) && looks() && !reads_as_words(text))
-            || (held && is_held(name, text))
+        let looks = || is_random(text) || is_certain(name) && may_be_password(text);
+        (tells && !is_directory(&self.name, text) && looks() && !reads_as_words(text))
+            || (held && is_secret_value(name, text))
     }
 
     /// Whether the current member has that name.
-    pub(super) fn is_at(&self, member: &str) -> bool {
+    pub(super) fn is_at_member(&self, member: &str) -> bool {
         self.is_object && self.name == member
     }
 
     /// Whether the current member is the id of a session setting.
     pub(super) fn is_at_id(&self) -> bool {
-        self.is_at("configId") || self.is_at("id")
+        self.is_at_member("configId") || self.is_at_member("id")
     }
 
     /// Whether the current member is the value beside a name or an id.
     pub(super) fn is_at_value(&self) -> bool {
-        self.is_at("value") || self.is_at("currentValue")
+        self.is_at_member("value") || self.is_at_member("currentValue")
     }
 
     /// The last step of the JSON Pointer to the current value.

@@ -10,19 +10,19 @@ use super::table::{List, words};
 
 /// Headers that carry credentials. Capitals begin words; the spelling of the word separators is
 /// ignored.
-static HEADERS: List = LazyLock::new(|| words(include_str!("tables/headers.txt")));
+static SECRET_HEADERS: List = LazyLock::new(|| words(include_str!("tables/headers.txt")));
 
 /// Members whose value is always a secret.
-static MEMBERS: List = LazyLock::new(|| words(include_str!("tables/members.txt")));
+static SECRET_MEMBERS: List = LazyLock::new(|| words(include_str!("tables/members.txt")));
 
 /// Parts of names that suggest a secret, in lower case.
-static PARTS: List = LazyLock::new(|| words(include_str!("tables/parts.txt")));
+static NAME_PARTS: List = LazyLock::new(|| words(include_str!("tables/parts.txt")));
 
 /// Those of them that other words begin with: `keyboard`, `tokenizer`, `secretary`.
-const WHOLE: [&str; 3] = ["key", "token", "secret"];
+const WHOLE_WORDS: [&str; 3] = ["key", "token", "secret"];
 
 /// Words that end like a part, in lower case.
-const OTHERS: [&str; 12] = [
+const OTHER_WORDS: [&str; 12] = [
     "monkey", "donkey", "turkey", "hockey", "jockey", "whiskey", "hotkey", "turnkey", "lackey",
     "mickey", "smokey", "flunkey",
 ];
@@ -34,21 +34,21 @@ const PWD: &str = "pwd";
 static GROUPS: List = LazyLock::new(|| words(include_str!("tables/groups.txt")));
 
 /// Whether a name suggests that its value is a secret.
-pub(super) fn is_telling(name: &str) -> bool {
-    if is_one_of(&HEADERS, name) || is(PWD, name) {
+pub(super) fn suggests_secret(name: &str) -> bool {
+    if is_one_of(&SECRET_HEADERS, name) || same_name(PWD, name) {
         return true;
     }
     let lower = name.to_ascii_lowercase();
-    PARTS.iter().any(|part| {
+    NAME_PARTS.iter().any(|part| {
         let mut places = lower.match_indices(part);
-        places.any(|(at, _)| !WHOLE.contains(part) || is_word(name, at..at + part.len()))
+        places.any(|(at, _)| !WHOLE_WORDS.contains(part) || is_word(name, at..at + part.len()))
     })
 }
 
 /// Whether the text at `at` is a word of a name, or ends a compound word.
 fn is_word(name: &str, at: Range<usize>) -> bool {
     let lower = name[..at.end].to_ascii_lowercase();
-    let is_other = OTHERS.iter().any(|other| lower.ends_with(other));
+    let is_other = OTHER_WORDS.iter().any(|other| lower.ends_with(other));
     ends_part(name, at.end) && (begins_part(name, at.start) || !is_other)
 }
 
@@ -74,7 +74,7 @@ fn ends_part(name: &str, at: usize) -> bool {
 
 /// Whether a name is that of a header with credentials or of a member that is always secret.
 pub(super) fn is_secret_member(name: &str) -> bool {
-    is_one_of(&HEADERS, name) || is_one_of(&MEMBERS, name)
+    is_one_of(&SECRET_HEADERS, name) || is_one_of(&SECRET_MEMBERS, name)
 }
 
 /// Whether the contents of the list or object with this name are judged as having a suggestive
@@ -85,13 +85,13 @@ pub(super) fn is_group(name: &str) -> bool {
 }
 
 /// Whether a suggestive name denotes a count.
-pub(super) fn counts(name: &str) -> bool {
+pub(super) fn is_count(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     lower.ends_with("tokens") || lower.ends_with("keys")
 }
 
 /// Whether this is the current directory and not a password.
-pub(super) fn is_folder(name: &str, inner: &[u8]) -> bool {
+pub(super) fn is_directory(name: &str, inner: &[u8]) -> bool {
     name.to_ascii_lowercase().ends_with(PWD)
         && matches!(inner, [b'/' | b'~' | b'.' | b'\\', ..] | [_, b':', ..])
 }
@@ -102,11 +102,11 @@ pub(super) fn is_secret_method(method: &[u8]) -> bool {
 }
 
 fn is_one_of(known: &[&str], name: &str) -> bool {
-    known.iter().any(|known| is(known, name))
+    known.iter().any(|known| same_name(known, name))
 }
 
 /// Compares names, ignoring case, dashes and underscores.
-fn is(known: &str, name: &str) -> bool {
+fn same_name(known: &str, name: &str) -> bool {
     let letters = name.bytes().filter(|byte| !b"-_".contains(byte));
     letters
         .map(|byte| byte.to_ascii_lowercase())

@@ -7,9 +7,9 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::commands::{is_nothing, is_said, line_start, value};
-use super::escapes::{begins_word, behind_gap};
-use super::given::{is_chosen, name_start};
+use super::commands::{is_null, is_prose, line_start, value};
+use super::escapes::{begins_word, skip_gap};
+use super::named_secrets::{may_be_password, name_start};
 use super::piped;
 use super::random::reads_as_words;
 use super::runs;
@@ -27,15 +27,15 @@ static NAMED: List = LazyLock::new(|| words(include_str!("tables/named.txt")));
 static OWNERS: List = LazyLock::new(|| words(include_str!("tables/owners.txt")));
 
 /// The password after an option whose first letter ends at `at.end`.
-pub(super) fn behind(text: &[u8], at: Range<usize>, begun: bool) -> Option<Range<usize>> {
+pub(super) fn after_option(text: &[u8], at: Range<usize>, partial: bool) -> Option<Range<usize>> {
     let dash = at.end - 2;
     let option = &text[dash..name_end(text, dash)];
     let next = dash + option.len() + 1;
     let apart = text.get(next - 1) == Some(&b' ');
     let word = |from: usize| {
         let own = value(text, from, &mut (0..0))?;
-        let open = begun && own.end == text.len();
-        (!is_said(&text[own.clone()], open)).then_some(own)
+        let open = partial && own.end == text.len();
+        (!is_prose(&text[own.clone()], open)).then_some(own)
     };
     if [&b"-passin"[..], b"-passout", b"-pass"].contains(&option) {
         return text[next.min(text.len())..]
@@ -47,19 +47,19 @@ pub(super) fn behind(text: &[u8], at: Range<usize>, begun: bool) -> Option<Range
     }
     let line = &text[line_start(text, dash)..dash];
     let line = &line[memchr::memmem::rfind(line, b"\\n").map_or(0, |end| end + 2)..];
-    PROGRAMS.iter().find_map(|[own, taken, program]| {
+    PROGRAMS.iter().find_map(|[own, form, program]| {
         let own = own.as_bytes();
-        let fits = match *taken {
+        let fits = match *form {
             "joined" => option.starts_with(own) && (option.len() > own.len() || !apart),
             _ => option == own && apart,
         };
-        if !fits || !names(line, program) {
+        if !fits || !has_program(line, program) {
             return None;
         }
-        match *taken {
+        match *form {
             "apart" => word(next),
             "joined" => word(dash + own.len()),
-            "told" => piped::into(text, dash - line.len()..at.end),
+            "told" => piped::to_program(text, dash - line.len()..at.end),
             sign => {
                 let own = word(next).or_else(|| value(text, next, &mut (0..0)))?;
                 let rest = &text[own.start..];
@@ -74,9 +74,9 @@ pub(super) fn behind(text: &[u8], at: Range<usize>, begun: bool) -> Option<Range
 
 /// The password in a variable whose short name, with the equals sign, ends at `at.end`; or in one
 /// in lower case, whose sign is not included in `at`.
-pub(super) fn assigned(text: &[u8], at: Range<usize>, begun: bool) -> Option<Range<usize>> {
+pub(super) fn short_variable(text: &[u8], at: Range<usize>, partial: bool) -> Option<Range<usize>> {
     if [&b"_pass"[..], b"_auth"].contains(&&text[at.clone()]) {
-        return set(text, at);
+        return assigned_value(text, at);
     }
     let name = &text[name_start(text, at.start)..at.start];
     let own = name.strip_suffix(b"_").unwrap_or(name);
@@ -95,28 +95,28 @@ pub(super) fn assigned(text: &[u8], at: Range<usize>, begun: bool) -> Option<Ran
     }
     let own = value(text, at.end, &mut (0..0))?;
     let word = &text[own.clone()];
-    let open = begun && own.end == text.len();
+    let open = partial && own.end == text.len();
     // A path, a call, an element or a member is not a password.
     let code = matches!(text.get(own.end), Some(b'(' | b'[')) || word.contains(&b'.');
-    let is_none = is_nothing(word, open) || code || memchr::memchr(b'/', word).is_some();
-    let is_one = known || (is_chosen(word) && !reads_as_words(word));
+    let is_none = is_null(word, open) || code || memchr::memchr(b'/', word).is_some();
+    let is_one = known || (may_be_password(word) && !reads_as_words(word));
     (is_one && !is_none).then_some(own)
 }
 
 /// The value of `db_pass: …` and, in npm's settings, `_auth=…`, if it is not made of words.
-fn set(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
-    let start = behind_gap(text, at.end);
+fn assigned_value(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
+    let start = skip_gap(text, at.end);
     let gap = &text[at.end..start];
     memchr::memchr2(b':', b'=', gap)?;
     let own = start..runs::end(text, start);
     let word = &text[own.clone()];
     let code = matches!(text.get(own.end), Some(b'(' | b'['))
         || memchr::memchr2(b'.', b'/', word).is_some();
-    (is_chosen(word) && !reads_as_words(word) && !code).then_some(own)
+    (may_be_password(word) && !reads_as_words(word) && !code).then_some(own)
 }
 
 /// Whether a line contains the program as a word or, with a star, as the beginning of one.
-fn names(line: &[u8], program: &str) -> bool {
+fn has_program(line: &[u8], program: &str) -> bool {
     let (known, open) = match program.strip_suffix('*') {
         Some(known) => (known.as_bytes(), true),
         None => (program.as_bytes(), false),

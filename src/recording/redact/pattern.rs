@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 /// A place in messages, such as `/params/_meta/acme/*`, including everything below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern(Vec<String>);
+pub struct PointerPattern(Vec<String>);
 
-impl Pattern {
+impl PointerPattern {
     /// Whether `path` leads to this place.
-    pub(in crate::recording) fn is_at<'a>(
+    pub(in crate::recording) fn matches<'a>(
         &self,
         path: impl ExactSizeIterator<Item = &'a str>,
     ) -> bool {
@@ -22,7 +22,7 @@ impl Pattern {
     }
 }
 
-impl FromStr for Pattern {
+impl FromStr for PointerPattern {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -44,16 +44,16 @@ impl FromStr for Pattern {
     }
 }
 
-impl fmt::Display for Pattern {
+impl fmt::Display for PointerPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for step in &self.0 {
-            write!(f, "/{}", escaped(step))?;
+            write!(f, "/{}", escape_step(step))?;
         }
         Ok(())
     }
 }
 
 /// A step in the escaped form of pointers.
-pub(super) fn escaped(step: &str) -> String {
+pub(super) fn escape_step(step: &str) -> String {
     step.replace('~', "~0").replace('/', "~1")
 }

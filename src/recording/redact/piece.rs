@@ -9,28 +9,28 @@ use std::ops::Range;
 
 use super::headers::ends_cookies;
 use super::runs;
-use super::shapes::{SEAL, Shapes, in_order};
+use super::shapes::{PUTTY_END, Shapes, merge_overlaps};
 use super::urls::{ends_host, open_host};
 
 /// Bytes of a text that are remembered: a suggestive name, the separator, and as much of the secret
 /// as is needed to recognise it; or the line before a possible name.
-const TAIL: usize = 256;
+const MAX_TAIL: usize = 256;
 
 /// Bytes at the end of a piece that are searched for a host that continues in the next one.
-const LITTLE: usize = 64;
+const HOST_TAIL: usize = 64;
 
 /// Bytes on each side of the border of two pieces that can contain a word across it.
 const BORDER: usize = 24;
 
 /// Limit of a secret of many lines: an RSA key of 16 384 bits has some 13 000 characters.
-const PEM: usize = 16 << 10;
+const MAX_PEM: usize = 16 << 10;
 
 /// The state of a text at its current end.
 #[derive(Debug, Default)]
-pub(super) struct Thread {
+pub(super) struct TextStream {
     tail: Vec<u8>,
     /// The tail contains something that announces a secret.
-    near: bool,
+    announced: bool,
     inside: Option<Inside>,
     /// The beginning of the last piece.
     head: Vec<u8>,
@@ -49,27 +49,27 @@ pub(super) enum Inside {
     Pem(usize),
 }
 
-impl Thread {
+impl TextStream {
     /// Handles the next piece if nothing in or before it announces a secret; returns whether it
     /// did.
     /// No word lies in the piece.
-    pub(super) fn pass(&mut self, shapes: &Shapes, piece: &[u8]) -> bool {
-        let end = &piece[piece.len().saturating_sub(LITTLE)..];
+    pub(super) fn skip_clean(&mut self, shapes: &Shapes, piece: &[u8]) -> bool {
+        let end = &piece[piece.len().saturating_sub(HOST_TAIL)..];
         let passes = self.inside.is_none()
-            && !self.near
+            && !self.announced
             && memchr::memchr(b':', end).is_none_or(|_| open_host(end).is_none())
-            && !self.crosses(shapes, piece);
+            && !self.word_may_cross(shapes, piece);
         if passes {
-            self.keep(piece, TAIL);
+            self.append_tail(piece, MAX_TAIL);
         }
         passes
     }
 
     /// Restarts the text if the next piece is cumulative: it begins as the last one did.
-    pub(super) fn begin_anew(&mut self, piece: &[u8]) {
+    pub(super) fn restart(&mut self, piece: &[u8]) {
         if !self.head.is_empty() && piece.starts_with(&self.head) {
             self.tail.clear();
-            (self.near, self.inside) = (false, None);
+            (self.announced, self.inside) = (false, None);
         }
         self.head.clear();
         self.head
@@ -77,7 +77,7 @@ impl Thread {
     }
 
     /// The secrets in the next piece, in order.
-    pub(super) fn piece(&mut self, shapes: &Shapes, piece: &[u8]) -> Vec<Range<usize>> {
+    pub(super) fn find(&mut self, shapes: &Shapes, piece: &[u8]) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         let mut from = 0;
         // A secret may also begin with the piece, whatever was before it, because a reader may see
@@ -95,7 +95,7 @@ impl Thread {
                 if let Inside::Pem(left) = inside {
                     self.inside = Some(Inside::Pem(left.saturating_sub(piece.len())));
                 }
-                self.keep(piece, TAIL);
+                self.append_tail(piece, MAX_TAIL);
                 return found;
             }
             self.inside = None;
@@ -104,7 +104,7 @@ impl Thread {
         let known = self.tail.len();
         self.tail.extend_from_slice(&piece[from..]);
         let end = self.tail.len();
-        let mut oldest = end.saturating_sub(TAIL);
+        let mut oldest = end.saturating_sub(MAX_TAIL);
         for (secret, inside) in shapes.find_in_part(&self.tail, true) {
             if secret.end == end {
                 self.inside = inside;
@@ -123,16 +123,16 @@ impl Thread {
             }
             found.push(secret);
         }
-        in_order(&mut found);
+        merge_overlaps(&mut found);
         self.tail.drain(..oldest);
         // Release the memory of a large piece.
-        self.tail.shrink_to(2 * TAIL);
-        self.near = shapes.announces(&self.tail) || open_host(&self.tail).is_some();
+        self.tail.shrink_to(2 * MAX_TAIL);
+        self.announced = shapes.announces(&self.tail) || open_host(&self.tail).is_some();
         found
     }
 
     /// Appends the end of a piece to the tail.
-    fn keep(&mut self, piece: &[u8], bytes: usize) {
+    fn append_tail(&mut self, piece: &[u8], bytes: usize) {
         let end = &piece[piece.len().saturating_sub(bytes)..];
         let old = self.tail.len().saturating_sub(bytes - end.len());
         if old > 0 {
@@ -142,18 +142,18 @@ impl Thread {
     }
 
     /// Whether a word may lie across the border of the tail and a piece.
-    fn crosses(&self, shapes: &Shapes, piece: &[u8]) -> bool {
+    fn word_may_cross(&self, shapes: &Shapes, piece: &[u8]) -> bool {
         let (Some(last), Some(first)) = (self.tail.last(), piece.first()) else {
             return false;
         };
         let joins = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.=~\":/".contains(byte);
         let option = *last == b' ' && *first == b'-';
         let escape = matches!(self.tail[..], [.., before, b'\\', _] if before != b'\\');
-        (option || joins(last) && !escape && joins(first)) && self.has_word(shapes, piece)
+        (option || joins(last) && !escape && joins(first)) && self.has_word_across(shapes, piece)
     }
 
     /// Whether one does, by a search of the border.
-    fn has_word(&self, shapes: &Shapes, piece: &[u8]) -> bool {
+    fn has_word_across(&self, shapes: &Shapes, piece: &[u8]) -> bool {
         let before = &self.tail[self.tail.len().saturating_sub(BORDER)..];
         let behind = &piece[..piece.len().min(BORDER)];
         let mut border = [b' '; 2 * BORDER];
@@ -186,7 +186,7 @@ fn pem(tail: &[u8], piece: &[u8]) -> Option<usize> {
         return Some(0);
     }
     let text = [tail, piece].concat();
-    if let Some(end) = memchr::memmem::find(&text, SEAL) {
+    if let Some(end) = memchr::memmem::find(&text, PUTTY_END) {
         return Some(end.saturating_sub(tail.len()));
     }
     let end = memchr::memmem::find(&text, b"-----END")? + 8;
@@ -195,4 +195,4 @@ fn pem(tail: &[u8], piece: &[u8]) -> Option<usize> {
 }
 
 /// The state of a text that has ended in PEM.
-pub(super) const IN_PEM: Inside = Inside::Pem(PEM);
+pub(super) const IN_PEM: Inside = Inside::Pem(MAX_PEM);

@@ -5,33 +5,33 @@
 
 use std::ops::Range;
 
-use super::commands::{LINE, behind_user, line_end, line_start, value};
+use super::commands::{LINE, after_user, line_end, line_start, value};
 
 /// Options of the printing commands.
 const PRINTS: [&[u8]; 5] = [b"-n ", b"-e ", b"-en ", b"'%s' ", b"\"%s\" "];
 
 /// The password piped into a program with this name or option.
-pub(super) fn told(text: &[u8], name: Range<usize>) -> Option<Range<usize>> {
+pub(super) fn piped_password(text: &[u8], name: Range<usize>) -> Option<Range<usize>> {
     let users = match &text[name.clone()] {
         b"--password-stdin" | b"--with-token" | b"--token-stdin" => false,
         b"chpasswd" => true,
         _ => return None,
     };
-    let own = into(text, name)?;
+    let own = to_program(text, name)?;
     // Each line begins with a user.
     match users {
-        true => behind_user(text, own),
+        true => after_user(text, own),
         false => Some(own),
     }
 }
 
 /// The input of the program whose option is at `at`.
-pub(super) fn into(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
-    behind(text, at.end).or_else(|| printed(text, at.start))
+pub(super) fn to_program(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
+    here_string(text, at.end).or_else(|| echoed(text, at.start))
 }
 
 /// A here-string: `<<< secret`.
-fn behind(text: &[u8], from: usize) -> Option<Range<usize>> {
+fn here_string(text: &[u8], from: usize) -> Option<Range<usize>> {
     let line = &text[from..line_end(text, from)];
     let sign = memchr::memmem::find(line, b"<<<")? + from + 3;
     let blank = usize::from(text.get(sign) == Some(&b' '));
@@ -39,7 +39,7 @@ fn behind(text: &[u8], from: usize) -> Option<Range<usize>> {
 }
 
 /// The output of an `echo` or `printf` before the pipe.
-fn printed(text: &[u8], before: usize) -> Option<Range<usize>> {
+fn echoed(text: &[u8], before: usize) -> Option<Range<usize>> {
     let from = before.saturating_sub(LINE);
     let pipe = from + memchr::memrchr(b'|', &text[from..before])?;
     let start = line_start(text, pipe);

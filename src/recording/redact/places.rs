@@ -5,41 +5,43 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::given::{is_held, is_key};
+use super::hits::HitKind;
 use super::level::Level;
-use super::names::{counts, is_folder, is_group, is_secret_member, is_secret_method, is_telling};
+use super::named_secrets::{is_key_like, is_secret_value};
+use super::names::{
+    is_count, is_directory, is_group, is_secret_member, is_secret_method, suggests_secret,
+};
 use super::random::is_random;
-use super::rule::Rule;
 use super::table::{List, words};
 use super::walk::Walk;
 use crate::recording::tokens::{Token, Tokens};
 
 /// Members whose short, plain text belongs to the protocol: kept in mode `structure`.
-static PROTOCOL: List = LazyLock::new(|| words(include_str!("tables/protocol.txt")));
+static PROTOCOL_MEMBERS: List = LazyLock::new(|| words(include_str!("tables/protocol.txt")));
 
 /// The types of JSON Schema.
-const SCHEMA: [&str; 7] = [
+const SCHEMA_TYPES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
 
 /// Minimum digits of a number that a suggestive name beside it makes a secret.
-const DIGITS: usize = 6;
+const MIN_DIGITS: usize = 6;
 
 impl Walk<'_> {
     /// Whether a method of the message, or of one of a batch, is a secret one. If a message has two
     /// methods, either counts.
-    pub(super) fn says_so(&self) -> bool {
-        let says = |word: &[u8]| memchr::memmem::find(self.text, word).is_some();
-        if !says(b"uthenticate") && !says(b"\\u00") {
+    pub(super) fn is_authentication(&self) -> bool {
+        let has = |word: &[u8]| memchr::memmem::find(self.text, word).is_some();
+        if !has(b"uthenticate") && !has(b"\\u00") {
             return false;
         }
         let mut tokens = Tokens::new(self.text);
         let mut named = false;
         while let Some(token) = tokens.next() {
             match token {
-                _ if tokens.depth() != self.top => {}
-                Token::Key(at) => named = self.decoded(&at) == "method",
-                Token::String(at) if named && is_secret_method(self.decoded(&at).as_bytes()) => {
+                _ if tokens.depth() != self.member_depth => {}
+                Token::Key(at) => named = self.decode(&at) == "method",
+                Token::String(at) if named && is_secret_method(self.decode(&at).as_bytes()) => {
                     return true;
                 }
                 _ => {}
@@ -50,17 +52,17 @@ impl Walk<'_> {
 
     /// Whether a string in a secret place is descriptive and not the secret: the method of
     /// `authenticate`, a type of JSON Schema, the provider that needs the key.
-    pub(super) fn describes(&self, inner: &[u8]) -> bool {
+    pub(super) fn is_description(&self, inner: &[u8]) -> bool {
         let Some(level) = self.levels.last().filter(|level| level.is_object) else {
             return false;
         };
-        if self.is_pointed_at() || self.levels.iter().any(|level| level.pointed) {
+        if self.is_pointed_at() || self.levels.iter().any(|level| level.by_pointer) {
             return false;
         }
         match level.name.as_str() {
-            "methodId" => self.authenticates && self.levels.len() == self.top + 1,
-            "type" => SCHEMA.iter().any(|word| word.as_bytes() == inner),
-            "provider" | "kind" | "title" | "label" | "description" => level.named,
+            "methodId" => self.authenticates && self.levels.len() == self.member_depth + 1,
+            "type" => SCHEMA_TYPES.iter().any(|word| word.as_bytes() == inner),
+            "provider" | "kind" | "title" | "label" | "description" => level.by_name,
             _ => false,
         }
     }
@@ -78,10 +80,10 @@ impl Walk<'_> {
     }
 
     /// The rule that makes the current place secret.
-    pub(super) fn rule_of_place(&self) -> Rule {
-        match self.is_pointed_at() || self.levels.iter().any(|level| level.pointed) {
-            true => Rule::Pointer,
-            false => Rule::Place,
+    pub(super) fn rule_of_place(&self) -> HitKind {
+        match self.is_pointed_at() || self.levels.iter().any(|level| level.by_pointer) {
+            true => HitKind::Pointer,
+            false => HitKind::Place,
         }
     }
 
@@ -97,15 +99,15 @@ impl Walk<'_> {
         };
         let place = match name {
             "env" | "headers" | "environment" => true,
-            "params" | "result" => self.authenticates && self.levels.len() == self.top,
+            "params" | "result" => self.authenticates && self.levels.len() == self.member_depth,
             _ => false,
         };
         let named = is_secret_member(name) || self.fields.contains(&name);
         let pointed = self.is_pointed_at();
         Level {
             secret: level.secret || place || named || pointed,
-            named: !place && !pointed && (named && !level.secret || level.named),
-            pointed,
+            by_name: !place && !pointed && (named && !level.secret || level.by_name),
+            by_pointer: pointed,
             group: level.group || is_group(name),
             pair: match level.is_at_value() {
                 true => Some(self.levels.len() - 1),
@@ -123,7 +125,7 @@ impl Walk<'_> {
         let steps: Vec<String> = self.levels.iter().map(Level::step).collect();
         patterns
             .iter()
-            .any(|pattern| pattern.is_at(steps.iter().map(String::as_str)))
+            .any(|pattern| pattern.matches(steps.iter().map(String::as_str)))
     }
 
     /// Whether a string belongs to the protocol or is needed to follow it.
@@ -131,10 +133,10 @@ impl Walk<'_> {
         let inner = &self.text[at.start + 1..at.end - 1];
         let known = self.levels.last().is_some_and(|level| {
             level.is_object
-                && (PROTOCOL.contains(&level.name.as_str())
-                    || (self.levels.len() == self.top && level.name == "id"))
+                && (PROTOCOL_MEMBERS.contains(&level.name.as_str())
+                    || (self.levels.len() == self.member_depth && level.name == "id"))
         });
-        known && is_plain(inner)
+        known && is_identifier(inner)
     }
 
     /// Whether a string is an option such as `--api-key`, before its value.
@@ -143,38 +145,38 @@ impl Walk<'_> {
         inner.starts_with(b"-")
             && !inner.contains(&b'=')
             && self.levels.last().is_some_and(|level| !level.is_object)
-            && std::str::from_utf8(inner).is_ok_and(is_telling)
+            && std::str::from_utf8(inner).is_ok_and(suggests_secret)
     }
 }
 
 /// Whether a text may be an identifier of the protocol.
-pub(super) fn is_plain(text: &[u8]) -> bool {
+pub(super) fn is_identifier(text: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_/.-".contains(byte);
     text.len() <= 48 && text.iter().all(plain) && !is_random(text)
 }
 
 /// Whether a string, including its quotes, or a number is the secret that a name beside it denotes.
 pub(super) fn is_value(name: &str, whole: &[u8]) -> bool {
-    let text = text_in(whole);
-    if !is_telling(name) {
-        return is_held(name.as_bytes(), text.unwrap_or(whole));
+    let text = unquoted(whole);
+    if !suggests_secret(name) {
+        return is_secret_value(name.as_bytes(), text.unwrap_or(whole));
     }
     match text {
         Some(inner) => {
-            let counted = inner.len() < DIGITS && inner.iter().all(u8::is_ascii_digit);
-            !(is_folder(name, inner) || (counted && counts(name)))
+            let counted = inner.len() < MIN_DIGITS && inner.iter().all(u8::is_ascii_digit);
+            !(is_directory(name, inner) || (counted && is_count(name)))
         }
-        None => whole.len() >= DIGITS && !counts(name),
+        None => whole.len() >= MIN_DIGITS && !is_count(name),
     }
 }
 
 /// Whether the value of a secret session setting, including its quotes, is a secret and not a
 /// choice among words.
 pub(super) fn is_setting(whole: &[u8]) -> bool {
-    text_in(whole).is_some_and(is_key)
+    unquoted(whole).is_some_and(is_key_like)
 }
 
 /// The contents of a string, without its quotes.
-fn text_in(whole: &[u8]) -> Option<&[u8]> {
+fn unquoted(whole: &[u8]) -> Option<&[u8]> {
     whole.strip_prefix(b"\"")?.strip_suffix(b"\"")
 }

@@ -1,21 +1,21 @@
 //! Decides whether a text is random or made of words.
 
 /// Minimum length of a secret that is recognised only by its name and its randomness.
-const RANDOM: usize = 16;
+const MIN_RANDOM: usize = 16;
 
 /// Minimum length for recognising an incomplete random text: one less may remain visible of a
 /// secret that arrives in pieces.
-const BEGUN: usize = 12;
+const MIN_PARTIAL: usize = 12;
 
 /// The same after the known prefix of a maker's keys.
-const BEGUN_KEY: usize = 8;
+const MIN_PARTIAL_KEY: usize = 8;
 
 /// The number of bytes of a longer text that are judged.
-pub(super) const LONG: usize = 256;
+pub(super) const MAX_JUDGED: usize = 256;
 
 /// Whether a complete text, after a suggestive name, is more than a word or a number.
 pub(super) fn is_random(text: &[u8]) -> bool {
-    if text.len() < RANDOM {
+    if text.len() < MIN_RANDOM {
         return false;
     }
     let mut counts = [0_u32; 256];
@@ -36,18 +36,18 @@ pub(super) fn is_random(text: &[u8]) -> bool {
 }
 
 /// Whether an incomplete text, after a suggestive name, is random so far.
-pub(super) fn has_begun(text: &[u8]) -> bool {
+pub(super) fn is_random_so_far(text: &[u8]) -> bool {
     let digits = text.iter().any(u8::is_ascii_digit);
     let mixed = text.iter().any(u8::is_ascii_lowercase) && text.iter().any(u8::is_ascii_uppercase);
     let letters = text.iter().any(u8::is_ascii_alphabetic);
-    text.len() >= BEGUN && letters && (digits || mixed) && !reads_as_words(text)
+    text.len() >= MIN_PARTIAL && letters && (digits || mixed) && !reads_as_words(text)
 }
 
 /// The same after the known prefix of a maker's keys, which is stronger evidence.
-pub(super) fn has_begun_key(text: &[u8]) -> bool {
+pub(super) fn is_key_so_far(text: &[u8]) -> bool {
     let mut parts = text.split(|byte| !byte.is_ascii_alphanumeric());
     // The parts of names such as `g8_b8_a8` are shorter.
-    text.len() >= BEGUN_KEY && parts.any(|part| part.len() >= 4) && !reads_as_words(text)
+    text.len() >= MIN_PARTIAL_KEY && parts.any(|part| part.len() >= 4) && !reads_as_words(text)
 }
 
 /// Whether a text is made of words, as names, paths and calls are and keys are not: parts of

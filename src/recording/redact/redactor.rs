@@ -7,11 +7,11 @@ use std::fmt;
 use std::ops::Range;
 
 use super::forms::Forms;
-use super::memory::Memory;
+use super::hits::{HitKind, Hits};
 use super::names::is_secret_method;
-use super::pattern::Pattern;
-use super::places::is_plain;
-use super::rule::{Hits, Rule};
+use super::pattern::PointerPattern;
+use super::places::is_identifier;
+use super::prefix_cache::PrefixCache;
 use super::shapes::Shapes;
 use super::streams::Streams;
 use super::walk::walk;
@@ -36,8 +36,8 @@ pub enum Mode {
 
 /// The state kept between the messages of one side, to find secrets in the next one.
 #[derive(Debug, Default)]
-pub struct Flow {
-    memory: Memory,
+pub struct RedactState {
+    prefix_cache: PrefixCache,
     /// Texts that are sent in pieces.
     pub streams: Streams,
     /// Fields of answers that were requested as secrets.
@@ -48,7 +48,7 @@ pub struct Flow {
 pub struct Redactor {
     pub(super) mode: Mode,
     pub(super) shapes: Shapes,
-    pub(super) patterns: Vec<Pattern>,
+    pub(super) patterns: Vec<PointerPattern>,
     key: [u8; 32],
 }
 
@@ -68,7 +68,7 @@ impl Mode {
 
     /// The mode with that name.
     #[must_use]
-    pub fn of(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.name() == name)
     }
 
@@ -89,7 +89,7 @@ impl Redactor {
     /// `key`
     /// is the key of the hashes: with it, guesses of a secret can be verified.
     #[must_use]
-    pub fn new(mode: Mode, patterns: Vec<Pattern>, key: [u8; 32]) -> Self {
+    pub fn new(mode: Mode, patterns: Vec<PointerPattern>, key: [u8; 32]) -> Self {
         Self {
             mode,
             shapes: Shapes::new(),
@@ -122,50 +122,51 @@ impl Redactor {
     /// method, or that of the request it answers.
     #[must_use]
     pub fn json(&self, text: &[u8], method: Option<&[u8]>) -> Option<Redacted> {
-        self.json_after(&mut Memory::default(), text, method)
+        self.json_cached(&mut PrefixCache::default(), text, method)
     }
 
     /// The same, using the cached beginning of the message before.
     #[must_use]
-    pub fn json_after(
+    pub fn json_cached(
         &self,
-        memory: &mut Memory,
+        cache: &mut PrefixCache,
         text: &[u8],
         method: Option<&[u8]>,
     ) -> Option<Redacted> {
-        let walked = match self.mode {
+        let needed = match self.mode {
             Mode::Full => return None,
-            Mode::Default | Mode::Meta => self.suspects(memory, text).is_none(),
+            Mode::Default | Mode::Meta => self.prefilter(cache, text).is_none(),
             Mode::Structure => true,
         };
-        self.walked(walked, text, method, &[])
+        self.walk_if(needed, text, method, &[])
     }
 
     /// The same of a message that may hold a piece of a text, of which `state` knows the pieces
     /// before.
     /// `kind` is the kind of the message.
     #[must_use]
-    pub fn json_in(
+    pub fn json_streamed(
         &self,
-        flow: &mut Flow,
+        state: &mut RedactState,
         text: &[u8],
         kind: Option<MessageKind>,
         method: Option<&[u8]>,
     ) -> Option<Redacted> {
         if self.mode != Mode::Default {
             // The other modes keep no text at all, or all of it.
-            return self.json_after(&mut flow.memory, text, method);
+            return self.json_cached(&mut state.prefix_cache, text, method);
         }
         let fields = match kind {
-            Some(MessageKind::Result) => flow.forms.fields(method),
+            Some(MessageKind::Result) => state.forms.fields(method),
             _ => Vec::new(),
         };
-        let free = self.suspects(&mut flow.memory, text);
-        let streams = &mut flow.streams;
-        let Some(mut clean) = streams.clean(self, text, kind, method, free.unwrap_or(0)) else {
-            return self.walked(free.is_none(), text, method, &fields);
+        let clean_len = self.prefilter(&mut state.prefix_cache, text);
+        let streams = &mut state.streams;
+        let Some(mut clean) = streams.clean(self, text, kind, method, clean_len.unwrap_or(0))
+        else {
+            return self.walk_if(clean_len.is_none(), text, method, &fields);
         };
-        let more = self.walked(true, &clean.text, method, &fields);
+        let more = self.walk_if(true, &clean.text, method, &fields);
         if let Some(more) = more {
             clean.text = more.text;
             clean.hits.add(more.hits);
@@ -182,22 +183,22 @@ impl Redactor {
     /// The number of bytes before the first word that announces a secret; `None` when the message
     /// has
     /// to be walked.
-    fn suspects(&self, memory: &mut Memory, text: &[u8]) -> Option<usize> {
+    fn prefilter(&self, cache: &mut PrefixCache, text: &[u8]) -> Option<usize> {
         let known = self.patterns.is_empty();
-        known.then(|| self.shapes.suspects(text, memory))?.ok()
+        known.then(|| self.shapes.prefilter(text, cache))?.ok()
     }
 
-    fn walked(
+    fn walk_if(
         &self,
-        walked: bool,
+        needed: bool,
         text: &[u8],
         method: Option<&[u8]>,
         fields: &[&str],
     ) -> Option<Redacted> {
         // The answer to `authenticate` does not contain the method.
-        let asked = method.is_some_and(is_secret_method);
-        (walked || asked || !fields.is_empty())
-            .then(|| walk(self, text, asked, fields, 0))
+        let authenticates = method.is_some_and(is_secret_method);
+        (needed || authenticates || !fields.is_empty())
+            .then(|| walk(self, text, authenticates, fields, 0))
             .flatten()
     }
 
@@ -206,18 +207,18 @@ impl Redactor {
     pub fn text(&self, text: &[u8]) -> Option<Vec<u8>> {
         match self.mode {
             Mode::Full => None,
-            Mode::Structure | Mode::Meta => Some(self.outline(text).into_bytes()),
-            Mode::Default => self.plain(text),
+            Mode::Structure | Mode::Meta => Some(self.length_mark(text).into_bytes()),
+            Mode::Default => self.plain_text(text),
         }
     }
 
     /// A text of the relay about a conversation, without secrets quoted in it. It is kept in all
     /// modes.
     #[must_use]
-    pub fn remark<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub fn own_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let clean = match self.mode {
             Mode::Full => None,
-            _ => self.plain(text.as_bytes()),
+            _ => self.plain_text(text.as_bytes()),
         };
         clean.map_or(Cow::Borrowed(text), |clean| {
             Cow::Owned(String::from_utf8_lossy(&clean).into_owned())
@@ -227,7 +228,7 @@ impl Redactor {
     /// A text that is not a message without its secrets; `None` when it has none. JSON in it,
     /// complete
     /// or truncated, is judged by place, too: log lines, invalid messages.
-    fn plain(&self, text: &[u8]) -> Option<Vec<u8>> {
+    fn plain_text(&self, text: &[u8]) -> Option<Vec<u8>> {
         let begins = |text: &[u8]| {
             memchr::memchr_iter(b'{', text).find(|at| {
                 let inside = text[at + 1..].trim_ascii_start();
@@ -235,8 +236,8 @@ impl Redactor {
             })
         };
         let may_have = |text: &[u8]| {
-            let begun = &mut Memory::default();
-            self.mode != Mode::Structure && self.shapes.suspects(text, begun).is_err()
+            let begun = &mut PrefixCache::default();
+            self.mode != Mode::Structure && self.shapes.prefilter(text, begun).is_err()
         };
         let clean = |text: &[u8]| {
             let at = begins(text).filter(|at| may_have(&text[*at..]))?;
@@ -269,19 +270,19 @@ impl Redactor {
     /// A method without secrets, as in a body; in mode `structure`, a method that is not the
     /// protocol's is replaced.
     #[must_use]
-    pub fn method<'a>(&self, method: &'a str) -> Cow<'a, str> {
-        if self.mode == Mode::Structure && !is_plain(method.as_bytes()) {
-            return Cow::Owned(self.outline(method.as_bytes()));
+    pub fn method_name<'a>(&self, method: &'a str) -> Cow<'a, str> {
+        if self.mode == Mode::Structure && !is_identifier(method.as_bytes()) {
+            return Cow::Owned(self.length_mark(method.as_bytes()));
         }
-        self.remark(method)
+        self.own_text(method)
     }
 
     /// The rule by which [`Redactor::text`] and [`Redactor::own_text`] redact.
     #[must_use]
-    pub const fn rule_of_text(&self) -> Rule {
+    pub const fn text_rule(&self) -> HitKind {
         match self.mode {
-            Mode::Full | Mode::Default => Rule::Shape,
-            Mode::Structure | Mode::Meta => Rule::Text,
+            Mode::Full | Mode::Default => HitKind::Shape,
+            Mode::Structure | Mode::Meta => HitKind::Text,
         }
     }
 
@@ -291,7 +292,7 @@ impl Redactor {
     }
 
     /// The replacement of a text in mode `structure`.
-    pub(super) fn outline(&self, text: &[u8]) -> String {
+    pub(super) fn length_mark(&self, text: &[u8]) -> String {
         format!("‹{} bytes:{}›", text.len(), self.hash(text))
     }
 

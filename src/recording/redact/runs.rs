@@ -15,7 +15,7 @@ pub(super) struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
-    pub(super) const fn of(text: &'a [u8]) -> Self {
+    pub(super) const fn new(text: &'a [u8]) -> Self {
         Self {
             text,
             last: 0..0,
@@ -24,7 +24,7 @@ impl<'a> Runs<'a> {
     }
 
     /// The rest of the run from `start` on.
-    pub(super) fn from(&mut self, start: usize) -> Range<usize> {
+    pub(super) fn rest_from(&mut self, start: usize) -> Range<usize> {
         if !self.last.contains(&start) {
             self.last = start..end(self.text, start);
             let digit = self.text[self.last.clone()]

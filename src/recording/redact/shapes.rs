@@ -9,28 +9,28 @@ use std::ops::Range;
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
 
 use super::commands;
-use super::escapes::{begins_word, behind_gap, quotes};
-use super::given::{self, is_held};
-use super::headers::{authorization, behind_scheme, cookies, protocol};
-use super::memory::Memory;
+use super::escapes::{begins_word, quote_count, skip_gap};
+use super::headers::{after_scheme, authorization, cookies, protocol};
+use super::named_secrets::{self, is_secret_value};
 use super::options;
 use super::piece::{IN_PEM, Inside};
 use super::piped;
-use super::random::{LONG, has_begun, has_begun_key, is_random, reads_as_words};
+use super::prefix_cache::PrefixCache;
+use super::random::{MAX_JUDGED, is_key_so_far, is_random, is_random_so_far, reads_as_words};
 use super::runs::Runs;
-use super::urls::{begun_user, hook, open_host, signature, user};
+use super::urls::{is_partial_user, open_host, signature, user, webhook};
 use super::words::{Word, Words};
 
 const PEM: &[u8] = b"-----BEGIN";
 
 /// What follows the private lines of a PuTTY key.
-pub(super) const SEAL: &[u8] = b"Private-MAC";
+pub(super) const PUTTY_END: &[u8] = b"Private-MAC";
 
 /// Minimum and maximum length of base64 that is decoded.
-const PACKED: Range<usize> = 24..1024;
+const BASE64_LEN: Range<usize> = 24..1024;
 
 /// Minimum length of incomplete base64.
-const BEGUN_PACKED: usize = 12;
+const MIN_PARTIAL_BASE64: usize = 12;
 
 /// Finds secrets.
 #[derive(Debug)]
@@ -40,27 +40,27 @@ pub(super) struct Shapes {
 
 /// The message has to be walked.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Suspect;
+pub(super) struct NeedsWalk;
 
 /// The scan of one text. It remembers its position, so that a text made of announcing words only
 /// takes no longer than others.
-struct Look<'a> {
+struct Scan<'a> {
     words: &'a Words,
     text: &'a [u8],
     /// The text continues elsewhere: a secret at its end may be incomplete.
-    begun: bool,
+    partial: bool,
     runs: Runs<'a>,
     /// The end of the last PEM block; below, of the last base64 that was decoded and the last
     /// cookies.
-    pem: usize,
+    pem_end: usize,
     /// The last PEM block is not complete.
     in_pem: bool,
     /// The end of the last private lines of a PuTTY key.
-    lines: usize,
-    packed: usize,
-    cookies: usize,
+    lines_end: usize,
+    base64_end: usize,
+    cookies_end: usize,
     /// The last word that was judged as a password.
-    value: Range<usize>,
+    last_value: Range<usize>,
 }
 
 impl Shapes {
@@ -71,14 +71,18 @@ impl Shapes {
 
     /// Whether a message has to be walked; the cache of the message before saves searching the same
     /// beginning again. If not, the number of bytes before the first word.
-    pub(super) fn suspects(&self, text: &[u8], memory: &mut Memory) -> Result<usize, Suspect> {
-        let (known, alike) = memory.known(text);
-        let mut free = text.len();
-        let mut look = Look::at(text, &self.words);
+    pub(super) fn prefilter(
+        &self,
+        text: &[u8],
+        cache: &mut PrefixCache,
+    ) -> Result<usize, NeedsWalk> {
+        let (known, common) = cache.lookup(text);
+        let mut clean_len = text.len();
+        let mut scan = Scan::at(text, &self.words);
         let suspects = self.words.each(text, known, |at, word| {
-            free = free.min(at.start);
+            clean_len = clean_len.min(at.start);
             match word {
-                Word::Place => !text[at.clone()].starts_with(b"\"") || ends_name(text, at.end),
+                Word::Place => !text[at.clone()].starts_with(b"\"") || is_member_name(text, at.end),
                 // The end of the name of a member, an option or a variable.
                 Word::Telling
                 | Word::Authorization
@@ -88,21 +92,21 @@ impl Shapes {
                 | Word::Signature
                 | Word::Member
                 | Word::Command
-                    if ends_name(text, at.end) =>
+                    if is_member_name(text, at.end) =>
                 {
                     true
                 }
                 Word::Argument => true,
-                Word::Ending => ends_name(text, at.end - 1),
-                word => look.secret(at, word).is_some(),
+                Word::Ending => is_member_name(text, at.end - 1),
+                word => scan.secret(at, word).is_some(),
             }
         });
         if suspects {
-            memory.forget();
-            return Err(Suspect);
+            cache.forget();
+            return Err(NeedsWalk);
         }
-        memory.keep(text, alike, free);
-        Ok(free)
+        cache.store(text, common, clean_len);
+        Ok(clean_len)
     }
 
     /// Whether a text contains a word that announces a secret.
@@ -124,15 +128,15 @@ impl Shapes {
     pub(super) fn find_in_part(
         &self,
         text: &[u8],
-        begun: bool,
+        partial: bool,
     ) -> Vec<(Range<usize>, Option<Inside>)> {
-        let mut look = Look::at(text, &self.words);
-        look.begun = begun;
+        let mut scan = Scan::at(text, &self.words);
+        scan.partial = partial;
         let mut found: Vec<(Range<usize>, Option<Inside>)> = Vec::new();
         self.words.each(text, 0, |at, word| {
-            if let Some(secret) = look.secret(at, word) {
+            if let Some(secret) = scan.secret(at, word) {
                 let inside = match word {
-                    Word::Pem | Word::Lines => look.in_pem.then_some(IN_PEM),
+                    Word::Pem | Word::Lines => scan.in_pem.then_some(IN_PEM),
                     Word::Cookie => Some(Inside::Cookies),
                     Word::User => Some(Inside::User),
                     _ => Some(Inside::Token),
@@ -141,9 +145,9 @@ impl Shapes {
             }
             false
         });
-        if begun
+        if partial
             && let Some(start) = open_host(text)
-            && begun_user(&text[start..])
+            && is_partial_user(&text[start..])
         {
             found.push((start..text.len(), Some(Inside::User)));
         }
@@ -161,7 +165,7 @@ impl Shapes {
 }
 
 /// Sorts secrets and merges those that overlap.
-pub(super) fn in_order(secrets: &mut Vec<Range<usize>>) {
+pub(super) fn merge_overlaps(secrets: &mut Vec<Range<usize>>) {
     secrets.sort_by_key(|secret| secret.start);
     secrets.dedup_by(|next, last| {
         let overlaps = next.start < last.end;
@@ -172,19 +176,19 @@ pub(super) fn in_order(secrets: &mut Vec<Range<usize>>) {
     });
 }
 
-impl<'a> Look<'a> {
+impl<'a> Scan<'a> {
     fn at(text: &'a [u8], words: &'a Words) -> Self {
         Self {
             words,
             text,
-            begun: false,
-            runs: Runs::of(text),
-            pem: 0,
+            partial: false,
+            runs: Runs::new(text),
+            pem_end: 0,
             in_pem: false,
-            lines: 0,
-            packed: 0,
-            cookies: 0,
-            value: 0..0,
+            lines_end: 0,
+            base64_end: 0,
+            cookies_end: 0,
+            last_value: 0..0,
         }
     }
 
@@ -192,20 +196,20 @@ impl<'a> Look<'a> {
     fn secret(&mut self, at: Range<usize>, word: Word) -> Option<Range<usize>> {
         match word {
             Word::Beginning(fewest, row) => self.token(at, fewest, row),
-            Word::Within(fewest) => self.within(at, fewest),
-            Word::Bot => self.bot(at),
-            Word::Lines => self.lines(at.end),
-            Word::Hook => hook(self.text, &mut self.runs, at.end, self.begun),
-            Word::Member => self.member(at),
-            Word::Packed => self.packed(at.start),
-            Word::Scheme => behind_scheme(self.text, &mut self.runs, at),
-            Word::Authorization => authorization(self.text, &mut self.runs, at.end, self.begun),
-            Word::Cookie => self.cookies(at),
-            Word::Signature => signature(self.text, &mut self.runs, at, self.begun),
-            Word::Command => commands::given(self.text, at),
-            Word::Option => options::behind(self.text, at, self.begun),
-            Word::Variable => options::assigned(self.text, at, self.begun),
-            Word::Telling => self.named(at),
+            Word::Within(fewest) => self.key_with_infix(at, fewest),
+            Word::Bot => self.bot_token(at),
+            Word::Lines => self.putty_lines(at.end),
+            Word::Hook => webhook(self.text, &mut self.runs, at.end, self.partial),
+            Word::Member => self.after_member(at),
+            Word::Packed => self.base64(at.start),
+            Word::Scheme => after_scheme(self.text, &mut self.runs, at),
+            Word::Authorization => authorization(self.text, &mut self.runs, at.end, self.partial),
+            Word::Cookie => self.cookie_values(at),
+            Word::Signature => signature(self.text, &mut self.runs, at, self.partial),
+            Word::Command => commands::program_password(self.text, at),
+            Word::Option => options::after_option(self.text, at, self.partial),
+            Word::Variable => options::short_variable(self.text, at, self.partial),
+            Word::Telling => self.after_name(at),
             Word::Pem => self.pem(at.end),
             Word::User => user(self.text, at.end),
             Word::Protocol => protocol(self.text, &mut self.runs, at.end),
@@ -215,7 +219,7 @@ impl<'a> Look<'a> {
 
     /// Whether a run of characters may continue elsewhere.
     fn ends_in(&self, own: &Range<usize>) -> bool {
-        self.begun && own.end == self.text.len()
+        self.partial && own.end == self.text.len()
     }
 
     /// The token that begins with the prefix at `at`, if it has at least `fewest` characters and
@@ -223,15 +227,15 @@ impl<'a> Look<'a> {
     /// letters and digits in a row.
     fn token(&mut self, at: Range<usize>, fewest: usize, row: usize) -> Option<Range<usize>> {
         let start = at.start;
-        let (text, own) = (self.text, self.runs.from(start));
-        let judged = &text[at.end..own.end.min(at.end + LONG).max(at.end)];
+        let (text, own) = (self.text, self.runs.rest_from(start));
+        let judged = &text[at.end..own.end.min(at.end + MAX_JUDGED).max(at.end)];
         let parts = judged.split(|byte| !byte.is_ascii_alphanumeric());
         let longest = parts.map(<[u8]>::len).max().unwrap_or(0);
         let digits = self.runs.has_digit(start);
         let is_whole = own.len() >= fewest
             && longest >= row
             && (row == 0 && digits || (digits || longest >= 20) && !reads_as_words(judged));
-        let begins = || self.ends_in(&own) && longest >= row.min(8) && has_begun_key(judged);
+        let begins = || self.ends_in(&own) && longest >= row.min(8) && is_key_so_far(judged);
         let is_one = begins_word(text, start)
             && (is_whole || begins())
             // A JSON object in base64, in a `data:` URL, is not a JWT.
@@ -240,152 +244,164 @@ impl<'a> Look<'a> {
     }
 
     /// A key with at least `fewest` characters that contains a maker's mark.
-    fn within(&mut self, at: Range<usize>, fewest: usize) -> Option<Range<usize>> {
+    fn key_with_infix(&mut self, at: Range<usize>, fewest: usize) -> Option<Range<usize>> {
         let text = self.text;
         let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_~.".contains(byte);
         let before = text[..at.start].iter().rev().take(96);
         let start = at.start - before.take_while(part).count();
-        let own = start..self.runs.from(at.start).end;
-        let judged = &text[start..own.end.min(start + LONG)];
-        let begins = self.ends_in(&own) && has_begun_key(&text[at.end.min(own.end)..own.end]);
+        let own = start..self.runs.rest_from(at.start).end;
+        let judged = &text[start..own.end.min(start + MAX_JUDGED)];
+        let begins = self.ends_in(&own) && is_key_so_far(&text[at.end.min(own.end)..own.end]);
         let is_one = begins || own.len() >= fewest && is_random(judged);
         (is_one && !reads_as_words(judged)).then_some(own)
     }
 
     /// The secret half of a bot's token (Telegram), after the bot's number.
-    fn bot(&mut self, at: Range<usize>) -> Option<Range<usize>> {
+    fn bot_token(&mut self, at: Range<usize>) -> Option<Range<usize>> {
         let digits = self.text[..at.start].iter().rev().take(12);
         let number = digits.take_while(|byte| byte.is_ascii_digit()).count() >= 6;
         number.then(|| self.token(at.start + 1..at.end, 30, 0))?
     }
 
     /// The value after a short name for a secret, in text or JSON.
-    fn member(&mut self, at: Range<usize>) -> Option<Range<usize>> {
+    fn after_member(&mut self, at: Range<usize>) -> Option<Range<usize>> {
         let name = name_end(self.text, at.end);
-        let start = behind_name(self.text, name);
-        let whole = given::name_start(self.text, at.start)..name;
-        if let Some(own) = given::framed(self.text, whole.clone(), self.begun, &mut self.value) {
+        let start = skip_to_value(self.text, name);
+        let whole = named_secrets::name_start(self.text, at.start)..name;
+        if let Some(own) =
+            named_secrets::delimited(self.text, whole.clone(), self.partial, &mut self.last_value)
+        {
             return Some(own);
         }
         if !is_assigned(&self.text[name..start]) {
             return None;
         }
-        let own = self.runs.from(start);
-        let judged = &self.text[start..own.end.min(start + LONG)];
-        let begins =
-            self.ends_in(&own) && has_begun(judged) && given::may_hold(&self.text[whole.clone()]);
+        let own = self.runs.rest_from(start);
+        let judged = &self.text[start..own.end.min(start + MAX_JUDGED)];
+        let begins = self.ends_in(&own)
+            && is_random_so_far(judged)
+            && named_secrets::may_hold_secret(&self.text[whole.clone()]);
         let code = matches!(self.text.get(own.end), Some(b'(' | b'['));
         let held = judged.len() >= 6 && !reads_as_words(judged);
-        let is_one = begins || held && is_held(&self.text[whole], judged);
+        let is_one = begins || held && is_secret_value(&self.text[whole], judged);
         (is_one && !code).then_some(own)
     }
 
     /// The base64 that begins at `start`, if it encodes a token.
-    fn packed(&mut self, start: usize) -> Option<Range<usize>> {
-        if start < self.packed || !begins_word(self.text, start) {
+    fn base64(&mut self, start: usize) -> Option<Range<usize>> {
+        if start < self.base64_end || !begins_word(self.text, start) {
             return None;
         }
-        let own = self.runs.from(start);
-        self.packed = own.end;
+        let own = self.runs.rest_from(start);
+        self.base64_end = own.end;
         let begun = self.ends_in(&own);
-        let fewest = if begun { BEGUN_PACKED } else { PACKED.start };
-        let plain = unpacked(&self.text[own.clone()], fewest)?;
-        let mut look = Look::at(&plain, self.words);
-        look.begun = begun;
+        let fewest = if begun {
+            MIN_PARTIAL_BASE64
+        } else {
+            BASE64_LEN.start
+        };
+        let plain = decode_base64(&self.text[own.clone()], fewest)?;
+        let mut scan = Scan::at(&plain, self.words);
+        scan.partial = begun;
         let is_one = self.words.each(&plain, 0, |at, word| {
-            word != Word::Packed && look.secret(at, word).is_some()
+            word != Word::Packed && scan.secret(at, word).is_some()
         });
         is_one.then_some(own)
     }
 
     /// The value after a suggestive name.
-    fn named(&mut self, at: Range<usize>) -> Option<Range<usize>> {
+    fn after_name(&mut self, at: Range<usize>) -> Option<Range<usize>> {
         let text = self.text;
         let name = name_end(text, at.end);
         if text[at.clone()] == *b"PASS" && !matches!(text.get(at.end), Some(b'W' | b'P')) {
             // The end of a variable's name.
             let is_one = text.get(at.end) == Some(&b'=');
-            return is_one.then(|| options::assigned(text, at.start..at.end + 1, self.begun))?;
+            return is_one
+                .then(|| options::short_variable(text, at.start..at.end + 1, self.partial))?;
         }
-        let (whole, last) = (given::name_start(text, at.start)..name, &mut self.value);
-        let other = commands::assigned(text, whole.clone(), self.begun, last)
-            .or_else(|| given::put(text, whole.clone(), self.begun, last))
-            .or_else(|| piped::told(text, whole.clone()))
-            .or_else(|| commands::named(text, whole.clone()))
-            .or_else(|| given::framed(text, whole.clone(), self.begun, last));
+        let (whole, last) = (
+            named_secrets::name_start(text, at.start)..name,
+            &mut self.last_value,
+        );
+        let other = commands::assigned_password(text, whole.clone(), self.partial, last)
+            .or_else(|| named_secrets::variable_value(text, whole.clone(), self.partial, last))
+            .or_else(|| piped::piped_password(text, whole.clone()))
+            .or_else(|| commands::by_program_name(text, whole.clone()))
+            .or_else(|| named_secrets::delimited(text, whole.clone(), self.partial, last));
         if other.is_some() {
             return other;
         }
-        let start = behind_name(text, name);
+        let start = skip_to_value(text, name);
         if start == name {
             return None;
         }
-        let own = self.runs.from(start);
-        let judged = &text[start..own.end.min(start + LONG)];
+        let own = self.runs.rest_from(start);
+        let judged = &text[start..own.end.min(start + MAX_JUDGED)];
         // Passwords may be short or made of words; a function that is called is no secret.
         let before = &text[..at.start];
         let capitals = text[at.clone()] == *b"PASS";
         let hrase = text[at.clone()] == *b"hrase";
         let chosen = capitals || hrase || text[at.clone()].starts_with(b"ass");
-        let named = match hrase {
+        let is_password = match hrase {
             true => before.len() >= 5 && before[before.len() - 5..].eq_ignore_ascii_case(b"passp"),
             false => capitals || before.ends_with(b"p") || before.ends_with(b"P"),
         };
-        if chosen && !named {
+        if chosen && !is_password {
             // As in `ClassWriter` and `paraphrase`.
             return None;
         }
         let gap = &text[name..start];
-        let is_given = chosen
+        let is_assignment = chosen
             && (is_assigned(gap)
                 || text[whole.clone()].starts_with(b"--")
                 || gap.starts_with(b">")
                 || gap.starts_with(b" is ")
                 || (capitals && gap.contains(&b'\''))
-                || given::logs_in(&text[..whole.start]));
+                || named_secrets::follows_login(&text[..whole.start]));
         let sure = || {
-            given::is_sure(&text[whole.clone()])
-                || given::is_sure_behind(&text[..whole.start], &text[whole.clone()])
+            named_secrets::is_certain(&text[whole.clone()])
+                || named_secrets::is_certain_after(&text[..whole.start], &text[whole.clone()])
         };
         let option = text.get(name) == Some(&b' ') && text[whole.clone()].starts_with(b"--");
         let is_sure = !chosen && name == at.end && (is_assigned(gap) || option) && sure();
-        let placed = given::is_placed(text, &whole);
+        let placed = named_secrets::names_value(text, &whole);
         let open = placed && !own.is_empty() && self.ends_in(&own);
-        let is_meant = is_sure && (open || given::is_meant(text, &own, judged, placed));
+        let is_meant =
+            is_sure && (open || named_secrets::is_certain_value(text, &own, judged, placed));
         let is_one = match reads_as_words(judged) {
             true => is_meant || (chosen && is_random(judged)),
             false => {
                 is_meant
                     || is_random(judged)
-                    || (is_given && given::is_chosen(judged))
-                    || (self.ends_in(&own) && has_begun(judged))
+                    || (is_assignment && named_secrets::may_be_password(judged))
+                    || (self.ends_in(&own) && is_random_so_far(judged))
             }
         };
         (is_one && text.get(own.end) != Some(&b'(')).then_some(own)
     }
 
     /// The cookies of a header, if any has to be redacted.
-    fn cookies(&mut self, at: Range<usize>) -> Option<Range<usize>> {
-        if at.start < self.cookies {
+    fn cookie_values(&mut self, at: Range<usize>) -> Option<Range<usize>> {
+        if at.start < self.cookies_end {
             return None;
         }
         let (values, end) = cookies(self.text, at.end)?;
-        self.cookies = end;
+        self.cookies_end = end;
         values
     }
 
     /// A PEM block, unless it is public. `-----BEGIN` ends at `label_start`.
-    fn pem(&mut self, begun: usize) -> Option<Range<usize>> {
+    fn pem(&mut self, label_start: usize) -> Option<Range<usize>> {
         let text = self.text;
-        let start = begun.checked_sub(PEM.len())?;
-        if start < self.pem || !text[start..].starts_with(PEM) {
+        let start = label_start.checked_sub(PEM.len())?;
+        if start < self.pem_end || !text[start..].starts_with(PEM) {
             return None;
         }
-        let rest = &text[begun..];
+        let rest = &text[label_start..];
         let labels = |byte: &&u8| matches!(**byte, b'A'..=b'Z' | b'0'..=b'9' | b' ');
         let length = rest.iter().take(64).take_while(labels).count();
         let behind = &rest[length..];
-        let said = match behind.strip_prefix(b"-----") {
+        let is_prose = match behind.strip_prefix(b"-----") {
             Some(behind) => behind.starts_with(b"`"),
             // A truncated label begins no key. A blank in it may be escaped; a quote or a line end
             // ends it.
@@ -394,7 +410,7 @@ impl<'a> Look<'a> {
                 slashes == 0 || behind.get(slashes) != Some(&b'u')
             }
         };
-        if said {
+        if is_prose {
             // Prose about the PEM header.
             return None;
         }
@@ -406,35 +422,38 @@ impl<'a> Look<'a> {
             return None;
         }
         let end = memchr::memmem::find(rest, b"-----END").and_then(|end| {
-            let from = begun + end + "-----END".len();
+            let from = label_start + end + "-----END".len();
             let tail = memchr::memmem::find(&text[from..], b"-----");
             tail.map(|tail| from + tail + 5)
         });
         self.in_pem = end.is_none();
-        self.pem = end.unwrap_or(text.len());
-        Some(start..self.pem)
+        self.pem_end = end.unwrap_or(text.len());
+        Some(start..self.pem_end)
     }
 
     /// The private lines of a PuTTY key, whose number follows `from`, up to the MAC.
-    fn lines(&mut self, from: usize) -> Option<Range<usize>> {
-        if from < self.lines {
+    fn putty_lines(&mut self, from: usize) -> Option<Range<usize>> {
+        if from < self.lines_end {
             return None;
         }
         let number = |byte: &&u8| byte.is_ascii_digit() || **byte == b' ';
         let start = from + self.text[from..].iter().take_while(number).count();
-        let end = memchr::memmem::find(&self.text[start..], SEAL).map(|end| start + end);
+        let end = memchr::memmem::find(&self.text[start..], PUTTY_END).map(|end| start + end);
         let own = start..end.unwrap_or(self.text.len());
         let is_one = self.text[start - 1].is_ascii_digit() && !own.is_empty();
         self.in_pem = end.is_none();
-        self.lines = own.end;
+        self.lines_end = own.end;
         is_one.then_some(own)
     }
 }
 
 /// Decodes a run of characters, or its beginning, as base64.
-fn unpacked(run: &[u8], fewest: usize) -> Option<Vec<u8>> {
+fn decode_base64(run: &[u8], fewest: usize) -> Option<Vec<u8>> {
     let codes = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
-    let length = run.iter().take(PACKED.end).take_while(|byte| codes(byte));
+    let length = run
+        .iter()
+        .take(BASE64_LEN.end)
+        .take_while(|byte| codes(byte));
     let length = length.count() / 4 * 4;
     if length < fewest {
         return None;
@@ -455,18 +474,18 @@ fn is_assigned(gap: &[u8]) -> bool {
 }
 
 /// Where the value of a name that ends at `name` begins: after a gap or the word `is`.
-fn behind_name(text: &[u8], name: usize) -> usize {
+fn skip_to_value(text: &[u8], name: usize) -> usize {
     let is = [&b" is "[..], b" is: ", b" was ", b"('", b"(\""];
     let rest = &text[name..];
     // The name of an entry: `env["NAME"] = `.
-    let quotes = quotes(text, name);
+    let quotes = quote_count(text, name);
     if quotes > 0 && rest[quotes..].starts_with(b"]") {
-        return behind_gap(text, name + quotes + 1);
+        return skip_gap(text, name + quotes + 1);
     }
-    let said = is.iter().find(|is| rest.starts_with(is));
-    let start = behind_gap(text, name + said.map_or(0, |said| said.len() - 1));
+    let found = is.iter().find(|is| rest.starts_with(is));
+    let start = skip_gap(text, name + found.map_or(0, |said| said.len() - 1));
     // A value needs a separator.
-    if said.is_some() && start == name {
+    if found.is_some() && start == name {
         name
     } else {
         start
@@ -474,7 +493,7 @@ fn behind_name(text: &[u8], name: usize) -> usize {
 }
 
 /// Whether a name that continues at `from` is that of a JSON member, possibly in a string.
-fn ends_name(text: &[u8], from: usize) -> bool {
+fn is_member_name(text: &[u8], from: usize) -> bool {
     let rest = &text[name_end(text, from)..];
     matches!(rest, [b'"', ..] | [b'\\', b'"' | b'\\', ..])
 }

@@ -10,26 +10,26 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::escapes::behind_escape;
-use super::pattern::escaped;
-use super::piece::Thread;
+use super::escapes::after_escape;
+use super::hits::{HitKind, Hits};
+use super::pattern::escape_step;
+use super::piece::TextStream;
 use super::redactor::{Redacted, Redactor};
-use super::rule::{Hits, Rule};
 use super::table::{List, has, words};
 use crate::jsonrpc::{Limits, is_json};
 use crate::recording::MessageKind;
 use crate::recording::tokens::{Token, Tokens};
 
 /// Limit of the texts that are tracked; the least recently used one is dropped.
-const THREADS: usize = 64;
+const MAX_STREAMS: usize = 64;
 
 /// Limit of the pieces of one message that are tracked, so that no message costs more or evicts
 /// all other texts.
-const LEAVES: usize = 16;
+const MAX_PIECES: usize = 16;
 
 /// Limits of the message templates that are kept, and of their bytes around the piece.
-const SLOTS: usize = 4;
-const AROUND: usize = 1 << 10;
+const MAX_TEMPLATES: usize = 4;
+const MAX_AROUND: usize = 1 << 10;
 
 /// Members that hold pieces, in ACP and its predecessors.
 const PIECES: [&[u8]; 8] = [
@@ -37,7 +37,7 @@ const PIECES: [&[u8]; 8] = [
 ];
 
 /// Members that distinguish texts from each other.
-static TELLING: List = LazyLock::new(|| words(include_str!("tables/telling.txt")));
+static KEY_MEMBERS: List = LazyLock::new(|| words(include_str!("tables/telling.txt")));
 
 /// Requests that are turns, in ACP and its predecessors.
 const TURNS: [&[u8]; 3] = [b"session/prompt", b"prompt", b"sendUserMessage"];
@@ -45,53 +45,53 @@ const TURNS: [&[u8]; 3] = [b"session/prompt", b"prompt", b"sendUserMessage"];
 /// The texts that one side sends in pieces.
 #[derive(Debug, Default)]
 pub struct Streams {
-    threads: Vec<Told>,
-    slots: Vec<Slot>,
+    list: Vec<TrackedStream>,
+    templates: Vec<Template>,
     /// The number of pieces so far.
     count: u64,
 }
 
 /// A text that is tracked.
 #[derive(Debug)]
-struct Told {
+struct TrackedStream {
     key: u64,
     session: u64,
     /// The number of its last piece.
     used: u64,
-    thread: Thread,
+    text: TextStream,
 }
 
 /// The bytes around a piece.
 #[derive(Debug)]
-struct Slot {
+struct Template {
     before: Vec<u8>,
-    behind: Vec<u8>,
+    after: Vec<u8>,
     key: u64,
     session: u64,
     /// Whether each piece repeats all of the text so far.
-    whole: bool,
+    cumulative: bool,
 }
 
 /// A piece in a message: the text between the quotes.
 #[derive(Debug)]
-struct Leaf {
+struct Piece {
     at: Range<usize>,
-    place: String,
+    pointer: String,
     /// Whether each piece repeats all of the text so far.
-    whole: bool,
+    cumulative: bool,
 }
 
 impl Streams {
     /// Handles the answer to a request with that method: at the end of a turn, all texts of its
     /// session
     /// end, or all texts when the session is unknown.
-    pub fn answer(&mut self, method: &[u8], session: Option<&[u8]>) {
+    pub fn answered(&mut self, method: &[u8], session: Option<&[u8]>) {
         if !TURNS.contains(&method) {
             return;
         }
-        let session = session.map(digest);
-        let over = |told: &Told| session.is_none_or(|session| told.session == session);
-        self.threads.retain(|told| !over(told));
+        let session = session.map(hash);
+        let over = |stream: &TrackedStream| session.is_none_or(|session| stream.session == session);
+        self.list.retain(|told| !over(told));
     }
 
     /// A message without the secrets that span several messages; `None` when it has none. No
@@ -102,61 +102,61 @@ impl Streams {
         text: &[u8],
         kind: Option<MessageKind>,
         method: Option<&[u8]>,
-        free: usize,
+        clean_len: usize,
     ) -> Option<Redacted> {
         // A cumulative piece restarts its text only once: the second time it would match itself.
-        let mut begun = false;
-        if let Some((slot, at)) = self.known(text)
-            && free >= at.end
+        let mut restarted = false;
+        if let Some((template, at)) = self.matching(text)
+            && clean_len >= at.end
         {
-            let (key, session, whole) = (slot.key, slot.session, slot.whole);
-            let thread = self.thread(key, session);
+            let (key, session, cumulative) = (template.key, template.session, template.cumulative);
+            let stream = self.stream_for(key, session);
             let piece = &text[at];
-            if whole {
-                thread.begin_anew(piece);
-                begun = true;
+            if cumulative {
+                stream.restart(piece);
+                restarted = true;
             }
-            if thread.pass(&redactor.shapes, piece) {
+            if stream.skip_clean(&redactor.shapes, piece) {
                 return None;
             }
         }
-        let (leaves, key, session) = self.walk(text, kind, method)?;
-        self.learn(text, &leaves, key, session);
-        self.replace(redactor, text, leaves, (key, session), free, begun)
+        let (pieces, key, session) = self.walk(text, kind, method)?;
+        self.add_template(text, &pieces, key, session);
+        self.replace(redactor, text, pieces, (key, session), clean_len, restarted)
     }
 
     /// The template that matches a message, and the range of its piece.
-    fn known(&self, text: &[u8]) -> Option<(&Slot, Range<usize>)> {
-        self.slots.iter().find_map(|slot| {
-            let at = slot.before.len()..text.len().checked_sub(slot.behind.len())?;
+    fn matching(&self, text: &[u8]) -> Option<(&Template, Range<usize>)> {
+        self.templates.iter().find_map(|template| {
+            let at = template.before.len()..text.len().checked_sub(template.after.len())?;
             let is_it = at.start <= at.end
-                && text.starts_with(&slot.before)
-                && text.ends_with(&slot.behind)
+                && text.starts_with(&template.before)
+                && text.ends_with(&template.after)
                 && is_inner(&text[at.clone()]);
-            is_it.then_some((slot, at))
+            is_it.then_some((template, at))
         })
     }
 
     /// Stores the template of a message.
-    fn learn(&mut self, text: &[u8], leaves: &[Leaf], key: u64, session: u64) {
-        let [leaf] = leaves else { return };
-        let (before, behind) = (&text[..leaf.at.start], &text[leaf.at.end..]);
-        if before.len().max(behind.len()) > AROUND {
+    fn add_template(&mut self, text: &[u8], pieces: &[Piece], key: u64, session: u64) {
+        let [piece] = pieces else { return };
+        let (before, after) = (&text[..piece.at.start], &text[piece.at.end..]);
+        if before.len().max(after.len()) > MAX_AROUND {
             return;
         }
-        let is_known = |slot: &Slot| slot.before == before && slot.behind == behind;
-        if self.slots.iter().any(is_known) {
+        let is_known = |template: &Template| template.before == before && template.after == after;
+        if self.templates.iter().any(is_known) {
             return;
         }
-        self.slots.truncate(SLOTS - 1);
-        let slot = Slot {
+        self.templates.truncate(MAX_TEMPLATES - 1);
+        let template = Template {
             before: before.to_vec(),
-            behind: behind.to_vec(),
-            key: keyed(key, &leaf.place),
+            after: after.to_vec(),
+            key: stream_key(key, &piece.pointer),
             session,
-            whole: leaf.whole,
+            cumulative: piece.cumulative,
         };
-        self.slots.insert(0, slot);
+        self.templates.insert(0, template);
     }
 
     /// The pieces in a message, the key of their text, and the session.
@@ -165,12 +165,12 @@ impl Streams {
         text: &[u8],
         kind: Option<MessageKind>,
         method: Option<&[u8]>,
-    ) -> Option<(Vec<Leaf>, u64, u64)> {
+    ) -> Option<(Vec<Piece>, u64, u64)> {
         let polled = kind == Some(MessageKind::Result) && method == Some(b"terminal/output");
         if kind != Some(MessageKind::Notification) && !polled {
             return None;
         }
-        let (mut leaves, mut key, mut session) = (Vec::new(), DefaultHasher::new(), 0);
+        let (mut pieces, mut key, mut session) = (Vec::new(), DefaultHasher::new(), 0);
         let mut path: Vec<(bool, Range<usize>, usize)> = Vec::new();
         let mut chunks = false;
         for token in Tokens::new(text) {
@@ -189,21 +189,21 @@ impl Streams {
                     let inner = at.start + 1..at.end - 1;
                     let name = path.iter().rev().find(|level| level.0);
                     let name = name.map_or(&b""[..], |level| &text[level.1.clone()]);
-                    if has(&TELLING, name, false) {
+                    if has(&KEY_MEMBERS, name, false) {
                         let value = &text[inner];
                         // The id of an answer is unique to it.
                         if !(polled && name == b"id") {
                             (name, value).hash(&mut key);
                         }
                         if name == b"sessionId" || name == b"session_id" {
-                            session = digest(value);
+                            session = hash(value);
                         }
                         chunks |= value.ends_with(b"_chunk") || value.starts_with(b"stream");
-                    } else if leaves.len() < LEAVES && PIECES.contains(&name) {
-                        leaves.push(Leaf {
+                    } else if pieces.len() < MAX_PIECES && PIECES.contains(&name) {
+                        pieces.push(Piece {
                             at: inner,
-                            place: place(text, &path),
-                            whole: !matches!(name, b"chunk" | b"data" | b"delta"),
+                            pointer: pointer_of(text, &path),
+                            cumulative: !matches!(name, b"chunk" | b"data" | b"delta"),
                         });
                     }
                 }
@@ -213,43 +213,49 @@ impl Streams {
                 level.2 += 1;
             }
         }
-        for leaf in &mut leaves {
-            leaf.whole &= !chunks;
+        for piece in &mut pieces {
+            piece.cumulative &= !chunks;
         }
-        (!leaves.is_empty()).then(|| (leaves, key.finish(), session))
+        (!pieces.is_empty()).then(|| (pieces, key.finish(), session))
     }
 
     fn replace(
         &mut self,
         redactor: &Redactor,
         text: &[u8],
-        leaves: Vec<Leaf>,
+        pieces: Vec<Piece>,
         (key, session): (u64, u64),
-        free: usize,
-        begun: bool,
+        clean_len: usize,
+        restarted: bool,
     ) -> Option<Redacted> {
         let (mut out, mut done) = (Vec::new(), 0);
         let (mut places, mut hits) = (Vec::new(), Hits::default());
-        for Leaf { at, place, whole } in leaves {
-            let plain = undisguised(&text[at.clone()]);
+        for Piece {
+            at,
+            pointer: place,
+            cumulative: whole,
+        } in pieces
+        {
+            let plain = unescaped(&text[at.clone()]);
             let piece = plain.as_deref().unwrap_or_else(|| &text[at.clone()]);
-            let thread = self.thread(keyed(key, &place), session);
-            if whole && !begun {
-                thread.begin_anew(piece);
+            let stream = self.stream_for(stream_key(key, &place), session);
+            if whole && !restarted {
+                stream.restart(piece);
             }
-            if plain.is_none() && free >= at.end && thread.pass(&redactor.shapes, piece) {
+            if plain.is_none() && clean_len >= at.end && stream.skip_clean(&redactor.shapes, piece)
+            {
                 continue;
             }
-            let found = thread.piece(&redactor.shapes, piece);
+            let found = stream.find(&redactor.shapes, piece);
             if found.is_empty() {
                 continue;
             }
             for _ in &found {
-                hits.hit(Rule::Shape);
+                hits.add_one(HitKind::Shape);
             }
             let found: Vec<_> = found
                 .into_iter()
-                .map(|secret| behind_escape(piece, secret))
+                .map(|secret| after_escape(piece, secret))
                 .collect();
             let mut clean = redactor.replace(piece, &found);
             if !is_json(&[b"\"", &clean[..], b"\""].concat(), &Limits::default()) {
@@ -271,47 +277,47 @@ impl Streams {
     }
 
     /// The state of the text with that key.
-    fn thread(&mut self, key: u64, session: u64) -> &mut Thread {
+    fn stream_for(&mut self, key: u64, session: u64) -> &mut TextStream {
         self.count += 1;
-        let known = self.threads.iter().position(|told| told.key == key);
+        let known = self.list.iter().position(|stream| stream.key == key);
         let at = known.unwrap_or_else(|| {
-            if self.threads.len() >= THREADS {
-                let oldest = (0..THREADS).min_by_key(|at| self.threads[*at].used);
-                self.threads.swap_remove(oldest.unwrap_or_default());
+            if self.list.len() >= MAX_STREAMS {
+                let oldest = (0..MAX_STREAMS).min_by_key(|at| self.list[*at].used);
+                self.list.swap_remove(oldest.unwrap_or_default());
             }
-            self.threads.push(Told {
+            self.list.push(TrackedStream {
                 key,
                 session,
                 used: 0,
-                thread: Thread::default(),
+                text: TextStream::default(),
             });
-            self.threads.len() - 1
+            self.list.len() - 1
         });
-        let told = &mut self.threads[at];
-        told.used = self.count;
-        &mut told.thread
+        let stream = &mut self.list[at];
+        stream.used = self.count;
+        &mut stream.text
     }
 }
 
 /// The JSON Pointer of a path.
-fn place(text: &[u8], path: &[(bool, Range<usize>, usize)]) -> String {
+fn pointer_of(text: &[u8], path: &[(bool, Range<usize>, usize)]) -> String {
     let steps = path.iter().map(|(is_object, name, index)| {
         let name = String::from_utf8_lossy(&text[name.clone()]);
         match is_object {
-            true => format!("/{}", escaped(&name)),
+            true => format!("/{}", escape_step(&name)),
             false => format!("/{index}"),
         }
     });
     steps.collect()
 }
 
-fn keyed(key: u64, place: &str) -> u64 {
+fn stream_key(key: u64, pointer: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (key, place).hash(&mut hasher);
+    (key, pointer).hash(&mut hasher);
     hasher.finish()
 }
 
-fn digest(text: &[u8]) -> u64 {
+fn hash(text: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
@@ -327,7 +333,7 @@ fn is_inner(text: &[u8]) -> bool {
 }
 
 /// The same string without escapes for ASCII, such as `\u0073k-…`.
-fn undisguised(inner: &[u8]) -> Option<Vec<u8>> {
+fn unescaped(inner: &[u8]) -> Option<Vec<u8>> {
     memchr::memmem::find(inner, b"\\u00")?;
     let plain: String = serde_json::from_slice(&[b"\"", inner, b"\""].concat()).ok()?;
     let mut spelled = serde_json::to_vec(&plain).ok()?;

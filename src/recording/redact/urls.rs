@@ -4,12 +4,12 @@
 
 use std::ops::Range;
 
-use super::given::{is_chosen, name_start};
-use super::random::{LONG, has_begun, is_random, reads_as_words};
+use super::named_secrets::{may_be_password, name_start};
+use super::random::{MAX_JUDGED, is_random, is_random_so_far, reads_as_words};
 use super::runs::Runs;
 
 /// Minimum length of an authorization code: error and country codes are shorter.
-const CODE: usize = 10;
+const MIN_CODE: usize = 10;
 
 /// Whether a byte ends the user info and host of a URL.
 pub(super) fn ends_host(byte: &u8) -> bool {
@@ -29,7 +29,7 @@ pub(super) fn user(text: &[u8], start: usize) -> Option<Range<usize>> {
     let user = match quoted.map(|quoted| (quoted, within(quoted))) {
         None => within(host.len())?,
         Some((_, Some(user))) => user,
-        Some((quoted, None)) if goes_on(&host[..quoted]) => within(host.len())?,
+        Some((quoted, None)) if has_password(&host[..quoted]) => within(host.len())?,
         Some(_) => return None,
     };
     // Not `git@host`; but a name alone may be a token.
@@ -61,12 +61,12 @@ pub(super) fn open_host(text: &[u8]) -> Option<usize> {
 }
 
 /// Whether an incomplete host is user info: it has a password or is too random for a name.
-pub(super) fn begun_user(host: &[u8]) -> bool {
+pub(super) fn is_partial_user(host: &[u8]) -> bool {
     if is_pattern(host) {
         return false;
     }
     let Some(colon) = memchr::memchr(b':', host) else {
-        return memchr::memchr(b'.', host).is_none() && has_begun(host);
+        return memchr::memchr(b'.', host).is_none() && is_random_so_far(host);
     };
     let password = &host[colon + 1..];
     let digits = password.iter().take_while(|byte| byte.is_ascii_digit());
@@ -82,7 +82,7 @@ pub(super) fn begun_user(host: &[u8]) -> bool {
 }
 
 /// Whether a host is user info with a password, and not a host with a port.
-fn goes_on(host: &[u8]) -> bool {
+fn has_password(host: &[u8]) -> bool {
     memchr::memchr(b':', host).is_some_and(|colon| colon > 0 && !is_port(&host[colon + 1..]))
 }
 
@@ -96,7 +96,7 @@ pub(super) fn signature(
     text: &[u8],
     runs: &mut Runs<'_>,
     at: Range<usize>,
-    begun: bool,
+    partial: bool,
 ) -> Option<Range<usize>> {
     let sign = at.end - usize::from(text[..at.end].ends_with(b"="));
     if text.get(sign) != Some(&b'=') {
@@ -115,30 +115,30 @@ pub(super) fn signature(
     if !(signs || exchanged) || !queried {
         return None;
     }
-    let own = runs.from(sign + 1);
-    let judged = &text[own.start..own.end.min(own.start + LONG)];
-    let begins = begun && own.end == text.len() && has_begun(judged);
-    let code = exchanged && judged.len() >= CODE && is_chosen(judged);
+    let own = runs.rest_from(sign + 1);
+    let judged = &text[own.start..own.end.min(own.start + MAX_JUDGED)];
+    let begins = partial && own.end == text.len() && is_random_so_far(judged);
+    let code = exchanged && judged.len() >= MIN_CODE && may_be_password(judged);
     ((is_random(judged) || begins || code) && !reads_as_words(judged)).then_some(own)
 }
 
 /// The secret path of a webhook; the `hook` in its name or in that of its host ends at `from`.
-pub(super) fn hook(
+pub(super) fn webhook(
     text: &[u8],
     runs: &mut Runs<'_>,
     from: usize,
-    begun: bool,
+    partial: bool,
 ) -> Option<Range<usize>> {
-    let own = runs.from(from);
+    let own = runs.rest_from(from);
     let slash = memchr::memchr(b'/', &text[own.clone()])?;
     let own = from + slash + 1..own.end;
-    let judged = &text[own.start..own.end.min(own.start + LONG)];
-    let begins = begun && own.end == text.len();
+    let judged = &text[own.start..own.end.min(own.start + MAX_JUDGED)];
+    let begins = partial && own.end == text.len();
     let mut parts = judged.split(|byte| b"/\\%".contains(byte));
     let named = [&b"s.slack."[..], b"s.zapier.", b".office", b"b2/"];
     let known = named.iter().any(|name| text[from..].starts_with(name));
-    let is_one =
-        parts.any(|part| !reads_as_words(part) && (is_random(part) || begins && has_begun(part)));
+    let is_one = parts
+        .any(|part| !reads_as_words(part) && (is_random(part) || begins && is_random_so_far(part)));
     let short = known && judged.iter().filter(|byte| byte.is_ascii_digit()).count() >= 3;
     (is_one || short).then_some(own)
 }

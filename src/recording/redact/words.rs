@@ -23,7 +23,7 @@ use aho_corasick::{AhoCorasick, MatchKind, packed};
 use super::table::rows;
 
 /// The last bytes of the prefixes of makers' keys.
-const LAST: [u8; 3] = *b"-_K";
+const LAST_BYTES: [u8; 3] = *b"-_K";
 
 /// A kind of word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,13 +73,13 @@ pub(super) enum Word {
 pub(super) struct Words {
     names: Search,
     values: Search,
-    makers: Makers,
+    makers: MakerKeys,
 }
 
 /// Prefixes of makers' keys.
 #[derive(Debug)]
-struct Makers {
-    all: Vec<(&'static [u8], Word)>,
+struct MakerKeys {
+    keys: Vec<(&'static [u8], Word)>,
     /// For each byte, which keys have it as the last, second last or third last: one bit each.
     last: Vec<[u128; 3]>,
 }
@@ -89,9 +89,9 @@ struct Search {
     words: Vec<Word>,
     engine: Engine,
     /// The length of the longest word less one: a word across a border may begin so far before it.
-    before: usize,
+    overlap: usize,
     /// With fewer bytes to search it is slow.
-    fewest: usize,
+    min_len: usize,
 }
 
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl Words {
         Self {
             names: Search::of(include_str!("tables/names.txt")),
             values: Search::of(include_str!("tables/values.txt")),
-            makers: Makers::of(include_str!("tables/makers.txt")),
+            makers: MakerKeys::of(include_str!("tables/makers.txt")),
         }
     }
 
@@ -121,8 +121,8 @@ impl Words {
     ) -> bool {
         self.names.each(text, known, &mut is_it)
             || self.values.each(text, known, &mut is_it)
-            || marked(text, known, &self.makers, &mut is_it)
-            || dotted(text, known, &mut is_it)
+            || search_marks(text, known, &self.makers, &mut is_it)
+            || search_dots(text, known, &mut is_it)
     }
 }
 
@@ -162,8 +162,8 @@ impl Search {
         let kind = |[_, kind, fewest, row]: [&str; 4]| Word::of(kind, number(fewest), number(row));
         Self {
             words: rows(table).map(kind).collect(),
-            before: longest.map_or(0, |longest| longest - 1),
-            fewest: packed.as_ref().map_or(0, packed::Searcher::minimum_len),
+            overlap: longest.map_or(0, |longest| longest - 1),
+            min_len: packed.as_ref().map_or(0, packed::Searcher::minimum_len),
             engine: match packed {
                 Some(packed) => Engine::Packed(packed),
                 None => Engine::Plain(
@@ -182,8 +182,8 @@ impl Search {
         known: usize,
         is_it: &mut impl FnMut(Range<usize>, Word) -> bool,
     ) -> bool {
-        let last = text.len().saturating_sub(self.fewest);
-        let mut from = known.saturating_sub(self.before).min(last);
+        let last = text.len().saturating_sub(self.min_len);
+        let mut from = known.saturating_sub(self.overlap).min(last);
         loop {
             let found = match &self.engine {
                 Engine::Packed(packed) => packed.find_in(text, (from..text.len()).into()),
@@ -200,20 +200,20 @@ impl Search {
 
 /// Bytes after a dash or an underscore that are needed to recognise a word: two groups of eight
 /// digits with a dash between them, as in Mailgun's keys.
-const BEHIND: usize = 17;
+const LOOK_AHEAD: usize = 17;
 
 /// Searches for prefixes of makers' keys, options with one dash, and variables.
-fn marked(
+fn search_marks(
     text: &[u8],
     known: usize,
-    makers: &Makers,
+    makers: &MakerKeys,
     is_it: &mut impl FnMut(Range<usize>, Word) -> bool,
 ) -> bool {
-    let from = known.saturating_sub(BEHIND);
-    let [one, two, three] = LAST;
+    let from = known.saturating_sub(LOOK_AHEAD);
+    let [one, two, three] = LAST_BYTES;
     memchr::memchr3_iter(one, two, three, &text[from..]).any(|at| {
         let at = from + at;
-        behind(text, at).is_some_and(|(place, word)| is_it(place, word))
+        word_after(text, at).is_some_and(|(place, word)| is_it(place, word))
             || makers
                 .ends(text, at + 1)
                 .any(|(start, word)| is_it(start..at + 1, word))
@@ -221,13 +221,17 @@ fn marked(
 }
 
 /// Bytes between the two dots of a bot's token (Discord), and the maximum length of the first part.
-const BETWEEN: usize = 6;
-const FIRST: usize = 32;
+const BOT_GAP: usize = 6;
+const MAX_BOT_ID: usize = 32;
 
 /// Searches for two dots as in a bot's token, many bytes at a time.
-fn dotted(text: &[u8], known: usize, is_it: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
-    let from = known.saturating_sub(BETWEEN + 1);
-    let ahead = text.get(from + BETWEEN + 1..).unwrap_or_default();
+fn search_dots(
+    text: &[u8],
+    known: usize,
+    is_it: &mut impl FnMut(Range<usize>, Word) -> bool,
+) -> bool {
+    let from = known.saturating_sub(BOT_GAP + 1);
+    let ahead = text.get(from + BOT_GAP + 1..).unwrap_or_default();
     let chunks = text[from..].chunks(64).zip(ahead.chunks(64));
     let dots = |(one, two): (&u8, &u8)| *one == b'.' && *two == b'.';
     chunks.enumerate().any(|(chunk, (one, two))| {
@@ -237,27 +241,27 @@ fn dotted(text: &[u8], known: usize, is_it: &mut impl FnMut(Range<usize>, Word) 
                 .enumerate()
                 .filter(|(_, dots)| *dots)
                 .any(|(at, _)| {
-                    bot(text, from + 64 * chunk + at)
+                    bot_token(text, from + 64 * chunk + at)
                         .is_some_and(|place| is_it(place, Word::Beginning(58, 20)))
                 })
     })
 }
 
 /// A bot's token up to its second dot, whose first dot is at `dot`.
-fn bot(text: &[u8], dot: usize) -> Option<Range<usize>> {
+fn bot_token(text: &[u8], dot: usize) -> Option<Range<usize>> {
     let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
-    let before = text[..dot].iter().rev().take(FIRST);
+    let before = text[..dot].iter().rev().take(MAX_BOT_ID);
     let first = before.take_while(part).count();
-    let second = &text[dot + 1..dot + 1 + BETWEEN];
-    let is_one = (23..FIRST).contains(&first) && second.iter().all(|byte| part(&byte));
-    is_one.then(|| dot - first..dot + BETWEEN + 2)
+    let second = &text[dot + 1..dot + 1 + BOT_GAP];
+    let is_one = (23..MAX_BOT_ID).contains(&first) && second.iter().all(|byte| part(&byte));
+    is_one.then(|| dot - first..dot + BOT_GAP + 2)
 }
 
 /// The first letters of options that take a password.
 const LETTERS: &[u8] = b"aAbdhkNpPsSuUwX";
 
 /// The word that continues after a dash or an underscore at `at`.
-fn behind(text: &[u8], at: usize) -> Option<(Range<usize>, Word)> {
+fn word_after(text: &[u8], at: usize) -> Option<(Range<usize>, Word)> {
     let rest = &text[at + 1..];
     if text[at] == b'-' {
         let before = at.checked_sub(1).map(|before| text[before]);
@@ -278,8 +282,8 @@ fn behind(text: &[u8], at: usize) -> Option<(Range<usize>, Word)> {
             (Some(b'e'), Some(b'L')) if rest.starts_with(b"Lines:") => {
                 Some((at..at + 7, Word::Lines))
             }
-            _ if is_packed(text, at) => Some((at..at + 1, Word::Within(36))),
-            _ => named(rest).map(|length| (at..at + 1 + length, Word::Member)),
+            _ if is_mailer_key(text, at) => Some((at..at + 1, Word::Within(36))),
+            _ => member_after(rest).map(|length| (at..at + 1 + length, Word::Member)),
         };
     }
     if text[at] == b'K' {
@@ -289,11 +293,11 @@ fn behind(text: &[u8], at: usize) -> Option<(Range<usize>, Word)> {
     if let Some(name) = names.into_iter().find(|name| rest.starts_with(name)) {
         return Some((at..at + 1 + name.len(), Word::Variable));
     }
-    named(rest).map(|length| (at..at + 1 + length, Word::Member))
+    member_after(rest).map(|length| (at..at + 1 + length, Word::Member))
 }
 
 /// The length of the rest of a member's name, after a dash or an underscore.
-fn named(rest: &[u8]) -> Option<usize> {
+fn member_after(rest: &[u8]) -> Option<usize> {
     let names = [&b"pat"[..], b"PAT", b"Pat", b"string", b"STRING"];
     let name = names.into_iter().find(|name| rest.starts_with(name))?;
     let ends = matches!(rest.get(name.len()), Some(b'"' | b'\\'));
@@ -302,12 +306,12 @@ fn named(rest: &[u8]) -> Option<usize> {
 
 /// Whether the dash at `at` belongs to a mailer's key: after 32 hexadecimal digits, before a region
 /// (Mailchimp) or before two groups of eight digits (Mailgun).
-fn is_packed(text: &[u8], at: usize) -> bool {
+fn is_mailer_key(text: &[u8], at: usize) -> bool {
     let rest = &text[at + 1..];
     let hex = |text: &[u8]| text.iter().all(u8::is_ascii_hexdigit);
     let region = matches!(rest, [b'u', b's', b'0'..=b'9', ..]);
     let group = || {
-        rest.get(..BEHIND)
+        rest.get(..LOOK_AHEAD)
             .is_some_and(|rest| hex(&rest[..8]) && rest[8] == b'-' && hex(&rest[9..]))
     };
     (region || rest.get(8) == Some(&b'-') && group())
@@ -316,7 +320,7 @@ fn is_packed(text: &[u8], at: usize) -> bool {
             .is_some_and(|before| hex(before))
 }
 
-impl Makers {
+impl MakerKeys {
     fn of(table: &'static str) -> Self {
         let key = |[word, fewest, row, _]: [&'static str; 4]| {
             let kind = Word::Beginning(number(fewest), number(row));
@@ -333,7 +337,7 @@ impl Makers {
                 byte[2] |= 1 << (at % 128);
             }
         }
-        Self { all, last }
+        Self { keys: all, last }
     }
 
     /// The starts of the key prefixes that end at `end`.
@@ -342,7 +346,7 @@ impl Makers {
         let may_be = bytes.fold(u128::MAX, |all, (back, byte)| {
             all & self.last[usize::from(*byte)][back]
         });
-        let all = if may_be == 0 { &[][..] } else { &self.all[..] };
+        let all = if may_be == 0 { &[][..] } else { &self.keys[..] };
         let known = all
             .iter()
             .filter(move |(word, _)| text[..end].ends_with(word));

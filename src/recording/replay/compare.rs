@@ -8,13 +8,13 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::normal;
-use super::rules::Match;
+use super::matching;
+use super::rules::MatchRule;
 use super::script::Script;
 use crate::jsonrpc::Side;
 use crate::recording::canonical::{self, Step};
-use crate::recording::redact::Pattern;
-use crate::recording::{Event, MessageKind, View, What};
+use crate::recording::redact::PointerPattern;
+use crate::recording::{EventKind, MessageKind, RecordedEvent, View};
 
 /// Values that vary in every run and say nothing about the agent: the usage of its model.
 const VOLATILE: [&str; 3] = [
@@ -24,31 +24,31 @@ const VOLATILE: [&str; 3] = [
 ];
 
 /// The number of characters of an error message that are shown.
-const MESSAGE: usize = 120;
+const MAX_MESSAGE: usize = 120;
 
 /// Differences to ignore.
 #[derive(Clone, Debug, Default)]
-pub struct Ignored {
+pub struct IgnoreRules {
     /// Places in messages, such as `/params/update/rawOutput`.
-    pub places: Vec<Pattern>,
+    pub places: Vec<PointerPattern>,
     /// Texts; a notification that contains one of them, in its JSON spelling, is ignored.
     pub messages: Vec<String>,
 }
 
 /// The result of a comparison.
 #[derive(Clone, Debug, Default)]
-pub struct Compared {
+pub struct Comparison {
     /// The number of steps of the recorded conversation; the chunks of one text are one step.
     pub steps: usize,
     /// The event at which each of its turns begins.
     pub turns: Vec<u64>,
     /// The differences.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<ReplayDifference>,
 }
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Difference {
+pub struct ReplayDifference {
     /// `missing`, `extra` or `changed`.
     pub kind: &'static str,
     /// The event of the recording; `None` for an extra step.
@@ -58,31 +58,31 @@ pub struct Difference {
     /// The sender.
     pub from: Side,
     /// A description for people: `session/update tool_call`, `result of session/prompt`.
-    pub what: String,
+    pub title: String,
     /// A patch (RFC 6902) from the recorded message to the live one; null unless it is `changed`.
     pub patch: Value,
 }
 
 /// Compares a live conversation with the recorded one.
 #[must_use]
-pub fn compare(recorded: &Script, live: &Script, ignore: &Ignored) -> Compared {
+pub fn compare(recorded: &Script, live: &Script, ignore: &IgnoreRules) -> Comparison {
     let volatile = VOLATILE.iter().filter_map(|place| place.parse().ok());
-    let places: Vec<Pattern> = volatile.chain(ignore.places.iter().cloned()).collect();
+    let places: Vec<PointerPattern> = volatile.chain(ignore.places.iter().cloned()).collect();
     let canonical = |script: &Script| {
         let mut events = script.events();
         events.retain(|event| !is_ignored(event, &ignore.messages));
-        let mut steps = canonical::steps(View::Heard, &events);
+        let mut steps = canonical::steps(View::Received, &events);
         for step in &mut steps {
-            leave_out(step, &places);
+            remove_ignored(step, &places);
         }
         steps
     };
     let (left, right) = (canonical(recorded), canonical(live));
-    let begins = |script: &Script| -> Vec<u64> {
+    let turn_starts = |script: &Script| -> Vec<u64> {
         let turns = script.turns().into_iter();
         turns.map(|at| script.steps[at].n).collect()
     };
-    let (turns, live_turns) = (begins(recorded), begins(live));
+    let (turns, live_turns) = (turn_starts(recorded), turn_starts(live));
     let turn_of = |turns: &[u64], n: u64| turns.partition_point(|begin| *begin <= n);
     let cancels = left.iter().filter(|step| step.method == "session/cancel");
     let cancelled: HashSet<Option<String>> = cancels.map(|step| step.session.clone()).collect();
@@ -95,12 +95,12 @@ pub fn compare(recorded: &Script, live: &Script, ignore: &Ignored) -> Compared {
         _ => true,
     });
     let differences = found.filter_map(|difference| {
-        let of = |kind, step: &Step, in_live: bool, patch| Difference {
+        let of = |kind, step: &Step, in_live: bool, patch| ReplayDifference {
             kind,
             event: (!in_live).then_some(step.n),
             turn: turn_of(if in_live { &live_turns } else { &turns }, step.n),
             from: step.from,
-            what: title(step),
+            title: title(step),
             patch,
         };
         Some(match difference {
@@ -112,8 +112,8 @@ pub fn compare(recorded: &Script, live: &Script, ignore: &Ignored) -> Compared {
                 patch,
             } => {
                 let (a, b) = (&left[a], &right[b]);
-                let alone = a.kind == b.kind && a.number == b.number && a.session == b.session;
-                if alone && normal::matches(Match::Strict, "", &a.body, &b.body) {
+                let comparable = a.kind == b.kind && a.number == b.number && a.session == b.session;
+                if comparable && matching::matches(MatchRule::Strict, "", &a.body, &b.body) {
                     return None;
                 }
                 if cancelled.contains(&a.session) && is_cut_short(a, b) {
@@ -123,7 +123,7 @@ pub fn compare(recorded: &Script, live: &Script, ignore: &Ignored) -> Compared {
             }
         })
     });
-    Compared {
+    Comparison {
         steps: left.len(),
         differences: differences.collect(),
         turns,
@@ -150,7 +150,7 @@ fn title(step: &Step) -> String {
         (None, _) => "a line that is no message".to_owned(),
         (Some(MessageKind::Error), _) => {
             let message = step.body["message"].as_str().unwrap_or_default();
-            let message: String = message.chars().take(MESSAGE).collect();
+            let message: String = message.chars().take(MAX_MESSAGE).collect();
             format!("error of {method}: {message}")
         }
         (Some(kind), _) if kind.is_answer() => format!("{} of {method}", kind.name()),
@@ -159,8 +159,8 @@ fn title(step: &Step) -> String {
     }
 }
 
-fn is_ignored(event: &Event, texts: &[String]) -> bool {
-    let What::Message(message) = &event.what else {
+fn is_ignored(event: &RecordedEvent, texts: &[String]) -> bool {
+    let EventKind::Message(message) = &event.kind else {
         return false;
     };
     let bytes = message.body.bytes().map_or(&b""[..], |bytes| bytes);
@@ -170,7 +170,7 @@ fn is_ignored(event: &Event, texts: &[String]) -> bool {
 }
 
 /// Removes the ignored places from a step.
-fn leave_out(step: &mut Step, ignore: &[Pattern]) {
+fn remove_ignored(step: &mut Step, ignore: &[PointerPattern]) {
     if ignore.is_empty() {
         return;
     }
@@ -179,10 +179,10 @@ fn leave_out(step: &mut Step, ignore: &[Pattern]) {
         Some(MessageKind::Error) => "error",
         _ => "params",
     };
-    walk(&mut step.body, &mut vec![member.to_owned()], ignore);
+    remove_places(&mut step.body, &mut vec![member.to_owned()], ignore);
 }
 
-fn walk(value: &mut Value, path: &mut Vec<String>, ignore: &[Pattern]) {
+fn remove_places(value: &mut Value, path: &mut Vec<String>, ignore: &[PointerPattern]) {
     let steps: Vec<String> = match value {
         Value::Object(members) => members.keys().cloned().collect(),
         Value::Array(items) => (0..items.len()).map(|at| at.to_string()).collect(),
@@ -193,7 +193,7 @@ fn walk(value: &mut Value, path: &mut Vec<String>, ignore: &[Pattern]) {
         let name = path.last().map(String::as_str).unwrap_or_default();
         let ignored = ignore
             .iter()
-            .any(|one| one.is_at(path.iter().map(String::as_str)));
+            .any(|one| one.matches(path.iter().map(String::as_str)));
         match value {
             Value::Object(members) if ignored => {
                 members.remove(name);
@@ -206,12 +206,12 @@ fn walk(value: &mut Value, path: &mut Vec<String>, ignore: &[Pattern]) {
             }
             Value::Object(members) => {
                 if let Some(inner) = members.get_mut(name) {
-                    walk(inner, path, ignore);
+                    remove_places(inner, path, ignore);
                 }
             }
             Value::Array(items) => {
                 if let Some(inner) = name.parse().ok().and_then(|at: usize| items.get_mut(at)) {
-                    walk(inner, path, ignore);
+                    remove_places(inner, path, ignore);
                 }
             }
             _ => {}

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ids::with_id;
-use super::names::{Names, Noun};
-use super::normal::matches;
-use super::permit::{Choice, choose};
-use super::rules::Match;
-use super::script::{Script, Step};
+use super::matching::matches;
+use super::names::{NameKind, NameMap};
+use super::permission::{OptionChoice, choose};
+use super::rules::MatchRule;
+use super::script::{Script, ScriptStep};
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{Frame, Id, IdBuf, Side};
 
@@ -22,7 +22,7 @@ use crate::jsonrpc::{Frame, Id, IdBuf, Side};
 #[derive(Debug)]
 pub struct Driver {
     script: Arc<Script>,
-    pace: Pace,
+    timeouts: Timeouts,
     /// The answer to each request, by step.
     answer_of: HashMap<usize, usize>,
     /// Steps that have happened, or that are no longer waited for.
@@ -32,12 +32,12 @@ pub struct Driver {
     /// Our unanswered requests, with their step.
     open: HashMap<IdBuf, usize>,
     /// The agent's unanswered requests: step, id, index of the live step.
-    asked: Vec<(usize, IdBuf, usize)>,
-    names: Names,
+    pending: Vec<(usize, IdBuf, usize)>,
+    names: NameMap,
     urgent: VecDeque<Frame>,
     live: Script,
     last: Duration,
-    troubles: Vec<String>,
+    problems: Vec<String>,
     stuck: bool,
     closed: bool,
     renamed: u64,
@@ -45,18 +45,18 @@ pub struct Driver {
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct Timeouts {
     /// Silence after which no further updates are expected.
     pub settle: Duration,
     /// Silence after which an unanswered request fails.
-    pub patience: Duration,
+    pub response: Duration,
 }
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Move {
+pub enum DriverAction {
     /// Send this to the agent.
-    Say(Frame),
+    Send(Frame),
     /// Nothing until a frame is received, or until that time.
     Wait(Duration),
     /// All messages are sent.
@@ -64,15 +64,15 @@ pub enum Move {
 }
 
 /// Whether a step has to wait.
-enum Ready {
-    Yes,
+enum Wait {
+    No,
     Until(Duration),
 }
 
 impl Driver {
     /// Plays `script`.
     #[must_use]
-    pub fn new(script: Arc<Script>, pace: Pace) -> Self {
+    pub fn new(script: Arc<Script>, timeouts: Timeouts) -> Self {
         let answers = script.steps.iter().enumerate();
         Self {
             answer_of: answers
@@ -80,15 +80,15 @@ impl Driver {
                 .collect(),
             done: vec![false; script.steps.len()],
             script,
-            pace,
+            timeouts,
             cursor: 0,
             open: HashMap::new(),
-            asked: Vec::new(),
-            names: Names::default(),
+            pending: Vec::new(),
+            names: NameMap::default(),
             urgent: VecDeque::new(),
             live: Script::default(),
             last: Duration::ZERO,
-            troubles: Vec::new(),
+            problems: Vec::new(),
             stuck: false,
             closed: false,
             renamed: 0,
@@ -96,9 +96,9 @@ impl Driver {
     }
 
     /// Replaces the working directory of the client.
-    pub fn work_in(&mut self, directory: &str) {
+    pub fn set_directory(&mut self, directory: &str) {
         if let Some(recorded) = self.script.directory() {
-            self.names.folder(recorded, directory);
+            self.names.insert_folder(recorded, directory);
         }
     }
 
@@ -110,8 +110,8 @@ impl Driver {
 
     /// The reasons why the conversation could not continue, for people.
     #[must_use]
-    pub fn troubles(&self) -> &[String] {
-        &self.troubles
+    pub fn problems(&self) -> &[String] {
+        &self.problems
     }
 
     /// All messages are sent and our stream to the agent is ended. Requests without a recorded
@@ -132,52 +132,54 @@ impl Driver {
         for step in owed.collect::<Vec<_>>() {
             self.give_up(step, "the agent ended its stream before it answered");
         }
-        let left = self.said_before(self.script.steps.len()).map(|step| step.n);
-        if let Some(n) = left {
+        let next_step = self
+            .unsent_before(self.script.steps.len())
+            .map(|step| step.n);
+        if let Some(n) = next_step {
             let text = format!("the agent ended its stream before event {n}");
-            self.troubles.push(text);
+            self.problems.push(text);
         }
         self.stuck = true;
     }
 
     /// Handles a frame of the agent.
-    pub fn hear(&mut self, frame: &Frame, now: Duration) {
+    pub fn receive(&mut self, frame: &Frame, now: Duration) {
         self.last = now;
         let at = self.live.steps.len();
-        self.note(Side::Agent, frame, now);
+        self.log(Side::Agent, frame, now);
         let step = self.live.steps[at].clone();
-        if self.closed && self.is_left_open(&step) {
+        if self.closed && self.is_unrecorded(&step) {
             self.live.steps.pop();
             return;
         }
         if step.is_answer() && step.answers.is_some() {
-            self.answered(&step);
+            self.on_answer(&step);
         } else if step.is_request() {
-            self.asked(at, &step);
+            self.on_request(at, &step);
         } else {
             // A notification; or an answer to no request, or an invalid line.
-            let told = self.expected(|one| {
+            let step_at = self.expected(|one| {
                 one.kind() == step.kind()
                     && one.answers.is_none()
                     && one.method == step.method
                     && one.update() == step.update()
             });
-            if let Some(told) = told {
-                self.done[told] = true;
+            if let Some(at) = step_at {
+                self.done[at] = true;
             }
         }
     }
 
     /// What to do now.
-    pub fn next(&mut self, now: Duration) -> Move {
+    pub fn next(&mut self, now: Duration) -> DriverAction {
         if let Some(frame) = self.urgent.pop_front() {
-            return self.say(frame, now);
+            return self.send(frame, now);
         }
         if self.stuck {
-            return Move::Done;
+            return DriverAction::Done;
         }
         if let Some(frame) = self.reply(now) {
-            return self.say(frame, now);
+            return self.send(frame, now);
         }
         let script = Arc::clone(&self.script);
         while let Some(step) = script.steps.get(self.cursor) {
@@ -187,45 +189,45 @@ impl Driver {
                 continue;
             }
             let ready = match (step.from, step.answers) {
-                (Side::Agent, _) => self.came(at, now),
+                (Side::Agent, _) => self.wait_for(at, now),
                 // The answer is sent when the agent sends the request; otherwise it is skipped.
-                (Side::Client, Some(ask)) => self.came(ask, now),
-                (Side::Client, None) => Ready::Yes,
+                (Side::Client, Some(ask)) => self.wait_for(ask, now),
+                (Side::Client, None) => Wait::No,
             };
             match ready {
-                Ready::Until(when) => {
-                    let settled = self.last + self.pace.settle;
-                    let sooner = !self.asked.is_empty() && settled > now;
-                    return Move::Wait(if sooner { when.min(settled) } else { when });
+                Wait::Until(when) => {
+                    let settled = self.last + self.timeouts.settle;
+                    let sooner = !self.pending.is_empty() && settled > now;
+                    return DriverAction::Wait(if sooner { when.min(settled) } else { when });
                 }
-                Ready::Yes if self.stuck => return Move::Done,
-                Ready::Yes => {}
+                Wait::No if self.stuck => return DriverAction::Done,
+                Wait::No => {}
             }
             self.done[at] = true;
             self.cursor += 1;
             if step.from == Side::Client && step.answers.is_none() {
-                let frame = self.named(at, step);
-                return self.say(frame, now);
+                let frame = self.with_live_names(at, step);
+                return self.send(frame, now);
             }
         }
-        Move::Done
+        DriverAction::Done
     }
 
-    fn say(&mut self, frame: Frame, now: Duration) -> Move {
+    fn send(&mut self, frame: Frame, now: Duration) -> DriverAction {
         self.last = now;
-        self.note(Side::Client, &frame, now);
-        Move::Say(frame)
+        self.log(Side::Client, &frame, now);
+        DriverAction::Send(frame)
     }
 
-    fn note(&mut self, from: Side, frame: &Frame, now: Duration) {
+    fn log(&mut self, from: Side, frame: &Frame, now: Duration) {
         let n = self.live.steps.len() as u64 + 1;
         let at = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
         self.live.push(n, at, from, frame.clone());
     }
 
     /// The recorded message with the live names, a request under an unused id.
-    fn named(&mut self, at: usize, step: &Step) -> Frame {
-        let frame = self.names.said(&step.frame);
+    fn with_live_names(&mut self, at: usize, step: &ScriptStep) -> Frame {
+        let frame = self.names.to_live(&step.frame);
         if !step.is_request() {
             return frame;
         }
@@ -243,99 +245,100 @@ impl Driver {
     }
 
     /// Whether step `at` of the agent has happened or is no longer waited for.
-    fn came(&mut self, at: usize, now: Duration) -> Ready {
+    fn wait_for(&mut self, at: usize, now: Duration) -> Wait {
         let step = &self.script.steps[at];
         let owed = step
             .answers
-            .filter(|asked| self.open.values().any(|open| open == asked));
-        if let Some(asked) = owed {
-            let until = self.last + self.pace.patience;
+            .filter(|request| self.open.values().any(|open| open == request));
+        if let Some(request) = owed {
+            let until = self.last + self.timeouts.response;
             if now < until {
-                return Ready::Until(until);
+                return Wait::Until(until);
             }
-            let patience = self.pace.patience;
+            let timeout = self.timeouts.response;
             self.give_up(
-                asked,
-                &format!("there is no answer, and no message for {patience:?}"),
+                request,
+                &format!("there is no answer, and no message for {timeout:?}"),
             );
-            return Ready::Yes;
+            return Wait::No;
         }
         if step.answers.is_some() {
             // Its request was never sent.
-            return Ready::Yes;
+            return Wait::No;
         }
         // Within a turn an agent may take its time; after it, few messages can come.
         let pause = if self.open.is_empty() {
-            self.pace.settle
+            self.timeouts.settle
         } else {
-            self.pace.patience
+            self.timeouts.response
         };
         let until = self.last + pause;
         if now < until {
-            Ready::Until(until)
+            Wait::Until(until)
         } else {
-            Ready::Yes
+            Wait::No
         }
     }
 
     /// Whether it answers a request that has no answer in the recording.
-    fn is_left_open(&self, step: &Step) -> bool {
+    fn is_unrecorded(&self, step: &ScriptStep) -> bool {
         let id = step.envelope.map(|at| at.id(&step.frame).to_owned());
         let asked = id.and_then(|id| self.open.get(&id));
         step.is_answer() && asked.is_some_and(|asked| !self.answer_of.contains_key(asked))
     }
 
-    fn give_up(&mut self, asked: usize, why: &str) {
-        let step = &self.script.steps[asked];
-        self.troubles
-            .push(format!("event {}, {}: {why}", step.n, step.method));
+    fn give_up(&mut self, request: usize, reason: &str) {
+        let step = &self.script.steps[request];
+        self.problems
+            .push(format!("event {}, {}: {reason}", step.n, step.method));
         self.stuck = true;
     }
 
-    fn answered(&mut self, live: &Step) {
+    fn on_answer(&mut self, live: &ScriptStep) {
         let Some(envelope) = live.envelope else {
             return;
         };
-        let Some(asked) = self.open.remove(&envelope.id(&live.frame).to_owned()) else {
+        let Some(request) = self.open.remove(&envelope.id(&live.frame).to_owned()) else {
             return;
         };
-        let turn = self.script.steps[asked].session.clone();
-        let Some(answer) = self.answer_of.get(&asked).copied() else {
+        let turn = self.script.steps[request].session.clone();
+        let Some(answer) = self.answer_of.get(&request).copied() else {
             return;
         };
         self.done[answer] = true;
-        self.names.bind(&self.script.steps[answer].body, &live.body);
+        self.names
+            .learn(&self.script.steps[answer].body, &live.body);
         // Steps of the turn before its answer do not come any more.
         if turn.is_some() {
             for at in self.cursor..answer {
                 let step = &self.script.steps[at];
                 let of_agent = step.from == Side::Agent || step.answers.is_some();
-                if of_agent && step.session == turn && at > asked {
+                if of_agent && step.session == turn && at > request {
                     self.done[at] = true;
                 }
             }
         }
     }
 
-    fn asked(&mut self, at: usize, live: &Step) {
+    fn on_request(&mut self, at: usize, live: &ScriptStep) {
         let Some(envelope) = live.envelope else {
             return;
         };
         let id = envelope.id(&live.frame).to_owned();
-        let body = self.names.heard(&live.body);
-        let like = |by| {
+        let body = self.names.to_recorded(&live.body);
+        let find_by = |by| {
             self.expected(|one| {
                 one.is_request()
                     && one.method == live.method
                     && matches(by, &live.method, &one.body, &body)
             })
         };
-        let found = like(Match::Strict)
-            .or_else(|| like(Match::Shape))
-            .or_else(|| like(Match::Order));
+        let found = find_by(MatchRule::Strict)
+            .or_else(|| find_by(MatchRule::Shape))
+            .or_else(|| find_by(MatchRule::Order));
         if let Some(step) = found {
             self.done[step] = true;
-            self.asked.push((step, id, at));
+            self.pending.push((step, id, at));
         } else {
             let what = format!(
                 "not recorded: the agent did not ask {} (again)",
@@ -347,7 +350,7 @@ impl Driver {
     }
 
     /// The first step of the agent that has not happened yet and is accepted by `is`.
-    fn expected(&self, is: impl Fn(&Step) -> bool) -> Option<usize> {
+    fn expected(&self, is: impl Fn(&ScriptStep) -> bool) -> Option<usize> {
         let steps = self.script.steps.iter().enumerate();
         let mut left = steps.filter(|(at, step)| !self.done[*at] && step.from == Side::Agent);
         left.find(|(_, step)| is(step)).map(|(at, _)| at)
@@ -357,39 +360,41 @@ impl Driver {
     /// client sent before it. If the agent sends the request early, the answer is sent when it is
     /// idle.
     fn reply(&mut self, now: Duration) -> Option<Frame> {
-        let silent = now >= self.last + self.pace.settle;
+        let silent = now >= self.last + self.timeouts.settle;
         let due = |ask: &usize| {
             let answer = *self.answer_of.get(ask)?;
-            let is_due = match self.said_before(answer) {
+            let is_due = match self.unsent_before(answer) {
                 Some(step) => silent && !step.method.contains("cancel"),
                 None => silent || !self.answers_before(answer),
             };
             is_due.then_some(answer)
         };
-        let asked = self.asked.iter().enumerate();
+        let asked = self.pending.iter().enumerate();
         let due = asked.filter_map(|(at, (ask, ..))| Some((due(ask)?, at)));
         let (_, due) = due.min()?;
-        let (ask, id, live) = self.asked.remove(due);
+        let (ask, id, live) = self.pending.remove(due);
         let answer = self.answer_of[&ask];
         self.done[answer] = true;
         let (asked, step) = (&self.script.steps[ask], &self.script.steps[answer]);
         let mut names = self.names.clone();
         if asked.method == "session/request_permission" {
             match choose(&asked.body, &step.body, &self.live.steps[live].body) {
-                Choice::AsRecorded => {}
-                Choice::Instead { recorded, live } => names.word(Noun::Choice, recorded, live),
-                Choice::None => {
+                OptionChoice::AsRecorded => {}
+                OptionChoice::Other { recorded, live } => {
+                    names.insert(NameKind::PermissionOption, recorded, live)
+                }
+                OptionChoice::None => {
                     let what = "not recorded: no option is like the one that was chosen";
                     let reason = Reason::new(reply::NOT_RECORDED, what);
                     return Some(reply::error(id.as_id(), &reason));
                 }
             }
         }
-        Some(with_id(&names.said(&step.frame), id.as_id()))
+        Some(with_id(&names.to_live(&step.frame), id.as_id()))
     }
 
     /// The first message before step `at` that the client has not sent yet.
-    fn said_before(&self, at: usize) -> Option<&Step> {
+    fn unsent_before(&self, at: usize) -> Option<&ScriptStep> {
         let mut left = self.left_before(at).filter(|step| step.answers.is_none());
         left.next()
     }
@@ -402,7 +407,7 @@ impl Driver {
     }
 
     /// The unsent steps of the client before step `at`.
-    fn left_before(&self, at: usize) -> impl Iterator<Item = &Step> {
+    fn left_before(&self, at: usize) -> impl Iterator<Item = &ScriptStep> {
         let from = self.cursor.min(at);
         let before = self.script.steps[from..at].iter().zip(&self.done[from..at]);
         let left = before.filter(|(step, done)| !**done && step.from == Side::Client);

@@ -8,17 +8,17 @@ use std::time::Duration;
 
 /// A fault to inject.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct InjectedFault {
     /// It applies once this event was played; 0 is the beginning.
     pub after: u64,
     /// The kind of fault.
-    pub what: Mishap,
+    pub kind: FaultKind,
 }
 
 /// A kind of fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Mishap {
+pub enum FaultKind {
     /// `drop`: the next message is not sent.
     Drop,
     /// `delay 2s`: the next message is delayed.
@@ -37,15 +37,15 @@ pub enum Mishap {
 }
 
 /// The syntax of a line, for errors.
-const FORM: &str =
+const SYNTAX: &str =
     "expected `after EVENT` and one of: drop, delay 2s, error -32603 TEXT, close, garbage [TEXT]";
 
-impl Fault {
+impl InjectedFault {
     /// Parses a schedule. Empty lines and those that begin with `#` are ignored.
     ///
     /// # Errors
     /// When a line is invalid; the error names the line and the syntax.
-    pub fn schedule(text: &str) -> Result<Vec<Self>, String> {
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, String> {
         let lines = text.lines().map(str::trim).enumerate();
         lines
             .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
@@ -57,26 +57,26 @@ impl Fault {
     }
 }
 
-impl FromStr for Fault {
+impl FromStr for InjectedFault {
     type Err = String;
 
     fn from_str(line: &str) -> Result<Self, String> {
-        let wrong = || format!("{line:?} is no fault; {FORM}");
+        let wrong = || format!("{line:?} is no fault; {SYNTAX}");
         let (word, rest) = split(line);
         let (event, rest) = split(rest);
-        let (what, rest) = split(rest);
+        let (name, rest) = split(rest);
         let after = event.parse().ok().filter(|_| word == "after");
         let after = after.ok_or_else(wrong)?;
-        let alone = |what| rest.is_empty().then_some(what).ok_or_else(wrong);
-        let what = match what {
-            "drop" => alone(Mishap::Drop)?,
-            "close" => alone(Mishap::Close)?,
-            "delay" => Mishap::Delay(duration(rest)?),
-            "garbage" if rest.is_empty() => Mishap::Garbage("{\"garbage\":".to_owned()),
-            "garbage" => Mishap::Garbage(rest.to_owned()),
+        let without_text = |kind| rest.is_empty().then_some(kind).ok_or_else(wrong);
+        let kind = match name {
+            "drop" => without_text(FaultKind::Drop)?,
+            "close" => without_text(FaultKind::Close)?,
+            "delay" => FaultKind::Delay(parse_duration(rest)?),
+            "garbage" if rest.is_empty() => FaultKind::Garbage("{\"garbage\":".to_owned()),
+            "garbage" => FaultKind::Garbage(rest.to_owned()),
             "error" => {
                 let (code, message) = split(rest);
-                Mishap::Error {
+                FaultKind::Error {
                     code: code.parse().map_err(|_| wrong())?,
                     message: match message {
                         "" => "scheduled by --fault".to_owned(),
@@ -86,7 +86,7 @@ impl FromStr for Fault {
             }
             _ => return Err(wrong()),
         };
-        Ok(Self { after, what })
+        Ok(Self { after, kind })
     }
 }
 
@@ -94,7 +94,7 @@ impl FromStr for Fault {
 ///
 /// # Errors
 /// When it is not a duration.
-pub fn duration(text: &str) -> Result<Duration, String> {
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
         "ms" => 0.001,

@@ -1,11 +1,11 @@
 //! Reads and replaces the id of a message.
 
-use crate::jsonrpc::{Frame, Id, IdBuf, Limits, Shape, scan};
+use crate::jsonrpc::{Frame, Id, IdBuf, Limits, Scanned, scan};
 
 /// The id of a frame, if it is a message.
 pub(super) fn id_of(frame: &Frame) -> IdBuf {
     match scan(frame, &Limits::default()) {
-        Shape::One(at) => at.id(frame).to_owned(),
+        Scanned::Message(at) => at.id(frame).to_owned(),
         _ => IdBuf::Absent,
     }
 }
@@ -13,7 +13,7 @@ pub(super) fn id_of(frame: &Frame) -> IdBuf {
 /// The frame with another id.
 pub(super) fn with_id(frame: &Frame, id: Id<'_>) -> Frame {
     match scan(frame, &Limits::default()) {
-        Shape::One(at) => at.with_id(frame, id),
+        Scanned::Message(at) => at.with_id(frame, id),
         _ => frame.clone(),
     }
 }

@@ -5,25 +5,25 @@
 //! time, and return what to send. No I/O and no clock; `transport::replay` has the links.
 
 mod actor;
-mod borrowed;
+mod live_agent;
 mod compare;
 mod driver;
 mod fault;
 mod ids;
 mod names;
-mod normal;
-mod order;
-mod permit;
+mod matching;
+mod client_order;
+mod permission;
 mod places;
-mod plan;
+mod scenes;
 mod read;
-mod repertoire;
+mod scene_index;
 mod rules;
 mod script;
 
-pub use actor::{Actor, Cue};
-pub use compare::{Compared, Difference, Ignored, compare};
-pub use driver::{Driver, Move, Pace};
-pub use fault::{Fault, Mishap, duration};
-pub use rules::{Match, Rules, Speed, Unmatched};
-pub use script::{Edge, Script, ScriptError, Step};
+pub use actor::{Actor, ActorAction};
+pub use compare::{Comparison, IgnoreRules, ReplayDifference, compare};
+pub use driver::{Driver, DriverAction, Timeouts};
+pub use fault::{FaultKind, InjectedFault, parse_duration};
+pub use rules::{MatchRule, ReplayRules, Speed, Unmatched};
+pub use script::{Edge, Script, ScriptError, ScriptStep};

@@ -10,74 +10,77 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::places::{folders, strings};
+use super::places::{find_folders, find_strings};
 use crate::jsonrpc::Frame;
 
 /// Session ids of at least this length are replaced wherever they are a whole string. A shorter one
 /// may occur by chance.
-const UNMISTAKABLE: usize = 16;
+const MIN_UNIQUE: usize = 16;
 
 /// A kind of thing with a different name in each conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Noun {
+pub(super) enum NameKind {
     Session,
     Terminal,
-    Choice,
+    PermissionOption,
 }
 
 /// Pairs of names. The latest pair counts.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Names {
+pub(super) struct NameMap {
     /// Whole strings: recorded, live.
-    words: Vec<(Noun, String, String)>,
+    names: Vec<(NameKind, String, String)>,
     /// Directories: recorded, live.
     folders: Vec<(String, String)>,
 }
 
-impl Noun {
+impl NameKind {
     /// The kind of name that a member holds.
-    fn of(member: &[u8]) -> Option<Self> {
+    fn of_member(member: &[u8]) -> Option<Self> {
         let letters = member.iter().filter(|byte| **byte != b'_');
         let letters: Vec<u8> = letters.map(u8::to_ascii_lowercase).collect();
         match letters.as_slice() {
             b"terminalid" => Some(Self::Terminal),
-            b"optionid" => Some(Self::Choice),
+            b"optionid" => Some(Self::PermissionOption),
             letters => letters.ends_with(b"sessionid").then_some(Self::Session),
         }
     }
 
     /// Whether a name of this kind is replaced as a whole string in `member`.
-    fn is_meant(self, word: &str, member: Option<&[u8]>) -> bool {
-        match member.and_then(Self::of) {
+    fn is_used_in(self, word: &str, member: Option<&[u8]>) -> bool {
+        match member.and_then(Self::of_member) {
             Some(noun) => noun == self,
-            None => self == Self::Session && word.len() >= UNMISTAKABLE,
+            None => self == Self::Session && word.len() >= MIN_UNIQUE,
         }
     }
 }
 
-impl Names {
+impl NameMap {
     /// Learns the names that two bodies give to the same things.
-    pub(super) fn bind(&mut self, recorded: &Value, live: &Value) {
+    pub(super) fn learn(&mut self, recorded: &Value, live: &Value) {
         let text = |body: &Value, name| body.get(name)?.as_str().map(str::to_owned);
-        for (noun, name) in [(Noun::Session, "sessionId"), (Noun::Terminal, "terminalId")] {
+        for (noun, name) in [
+            (NameKind::Session, "sessionId"),
+            (NameKind::Terminal, "terminalId"),
+        ] {
             if let (Some(recorded), Some(live)) = (text(recorded, name), text(live, name)) {
-                self.word(noun, recorded, live);
+                self.insert(noun, recorded, live);
             }
         }
         if let (Some(recorded), Some(live)) = (text(recorded, "cwd"), text(live, "cwd")) {
-            self.folder(&recorded, &live);
+            self.insert_folder(&recorded, &live);
         }
     }
 
     /// Maps `recorded` to `live` from now on.
-    pub(super) fn word(&mut self, noun: Noun, recorded: String, live: String) {
-        self.words
-            .retain(|(known, _, taken)| *known != noun || *taken != live);
-        self.words.push((noun, recorded, live));
+    pub(super) fn insert(&mut self, noun: NameKind, recorded: String, live: String) {
+        self.names
+            .retain(|(known, _, used)| *known != noun || *used != live);
+        self.names.push((noun, recorded, live));
     }
 
     /// The same for a directory, with or without a trailing slash.
-    pub(super) fn folder(&mut self, recorded: &str, live: &str) {
+    pub(super) fn insert_folder(&mut self, recorded: &str, live: &str) {
         let bare = |name: &str| name.trim_end_matches(['/', '\\']).to_owned();
         let (recorded, live) = (bare(recorded), bare(live));
         if recorded.len() > 1 && live.len() > 1 {
@@ -87,53 +90,53 @@ impl Names {
     }
 
     /// Whether a live session has this name.
-    pub(super) fn knows(&self, live: &str) -> bool {
-        self.recorded(live).is_some()
+    pub(super) fn has_live(&self, live: &str) -> bool {
+        self.recorded_session(live).is_some()
     }
 
     /// The recorded session that a live one is mapped to.
-    pub(super) fn recorded(&self, live: &str) -> Option<&str> {
-        let mut words = self.words.iter().rev();
-        let pair = words.find(|(noun, _, known)| *noun == Noun::Session && known == live)?;
+    pub(super) fn recorded_session(&self, live: &str) -> Option<&str> {
+        let mut words = self.names.iter().rev();
+        let pair = words.find(|(noun, _, known)| *noun == NameKind::Session && known == live)?;
         Some(&pair.1)
     }
 
     /// A recorded message with the live names.
-    pub(super) fn said(&self, frame: &Frame) -> Frame {
+    pub(super) fn to_live(&self, frame: &Frame) -> Frame {
         let text = frame.as_bytes();
         let mut edits = Vec::new();
-        let words = self.words.iter().rev();
+        let words = self.names.iter().rev();
         let words: Vec<_> = words.map(|(noun, from, to)| (*noun, from, to)).collect();
-        let spelled: Vec<_> = words.iter().map(|(_, from, _)| json(from)).collect();
+        let spelled: Vec<_> = words.iter().map(|(_, from, _)| quoted(from)).collect();
         if spelled.iter().any(|word| contains(text, word.as_bytes())) {
-            for (place, member) in strings(text) {
+            for (place, member) in find_strings(text) {
                 let found = words.iter().zip(&spelled).find(|((noun, from, _), word)| {
-                    word.as_bytes() == &text[place.clone()] && noun.is_meant(from, member)
+                    word.as_bytes() == &text[place.clone()] && noun.is_used_in(from, member)
                 });
                 if let Some(((_, _, to), _)) = found {
-                    edits.push((place, json(to)));
+                    edits.push((place, quoted(to)));
                 }
             }
         }
         let pairs = self.folders.iter();
-        let inner = |text: &str| json(text).trim_matches('"').to_owned();
+        let inner = |text: &str| quoted(text).trim_matches('"').to_owned();
         let pairs = pairs.map(|(from, to)| (inner(from), inner(to)));
-        edits.extend(moved(text, pairs));
+        edits.extend(folder_edits(text, pairs));
         edit(text, edits).map_or_else(|| frame.clone(), Frame::from)
     }
 
     /// A live body with the recorded names.
-    pub(super) fn heard(&self, body: &Value) -> Value {
-        self.heard_in(None, body)
+    pub(super) fn to_recorded(&self, body: &Value) -> Value {
+        self.value_to_recorded(None, body)
     }
 
-    fn heard_in(&self, member: Option<&[u8]>, body: &Value) -> Value {
+    fn value_to_recorded(&self, member: Option<&[u8]>, body: &Value) -> Value {
         match body {
-            Value::String(text) => Value::String(self.heard_text(member, text)),
-            Value::Array(all) => all.iter().map(|one| self.heard(one)).collect(),
+            Value::String(text) => Value::String(self.text_to_recorded(member, text)),
+            Value::Array(all) => all.iter().map(|one| self.to_recorded(one)).collect(),
             Value::Object(members) => {
                 let members = members.iter().map(|(name, value)| {
-                    let value = self.heard_in(Some(name.as_bytes()), value);
+                    let value = self.value_to_recorded(Some(name.as_bytes()), value);
                     (name.clone(), value)
                 });
                 Value::Object(members.collect())
@@ -142,28 +145,28 @@ impl Names {
         }
     }
 
-    fn heard_text(&self, member: Option<&[u8]>, text: &str) -> String {
-        let mut words = self.words.iter().rev();
-        let word = words.find(|(noun, _, live)| live == text && noun.is_meant(live, member));
+    fn text_to_recorded(&self, member: Option<&[u8]>, text: &str) -> String {
+        let mut words = self.names.iter().rev();
+        let word = words.find(|(noun, _, live)| live == text && noun.is_used_in(live, member));
         if let Some((_, recorded, _)) = word {
             return recorded.clone();
         }
         let pairs = self.folders.iter().rev();
         let pairs = pairs.map(|(recorded, live)| (live.clone(), recorded.clone()));
-        edit(text.as_bytes(), moved(text.as_bytes(), pairs))
+        edit(text.as_bytes(), folder_edits(text.as_bytes(), pairs))
             .and_then(|bytes| String::from_utf8(bytes).ok())
             .unwrap_or_else(|| text.to_owned())
     }
 }
 
 /// The edits that replace directories in a text, by pairs of old and new name.
-fn moved(
+fn folder_edits(
     text: &[u8],
     pairs: impl Iterator<Item = (String, String)>,
 ) -> Vec<(Range<usize>, String)> {
     pairs
         .flat_map(|(from, to)| {
-            let places = folders(text, from.as_bytes());
+            let places = find_folders(text, from.as_bytes());
             let edits = places.map(|place| (place, to.clone()));
             edits.collect::<Vec<_>>()
         })
@@ -188,7 +191,7 @@ fn edit(text: &[u8], mut edits: Vec<(Range<usize>, String)>) -> Option<Vec<u8>> 
 }
 
 /// A text as a JSON string.
-fn json(text: &str) -> String {
+fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
@@ -200,22 +203,22 @@ fn contains(text: &[u8], word: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn names() -> Names {
-        let mut names = Names::default();
+    fn names() -> NameMap {
+        let mut names = NameMap::default();
         let long = "01a1fa06-4498-7e61-8d6f-dc7ac1dcec67";
         for (noun, recorded, live) in [
-            (Noun::Terminal, "1", "term-77"),
-            (Noun::Session, "2", "s"),
-            (Noun::Session, long, "live"),
-            (Noun::Choice, "3", "yes"),
+            (NameKind::Terminal, "1", "term-77"),
+            (NameKind::Session, "2", "s"),
+            (NameKind::Session, long, "live"),
+            (NameKind::PermissionOption, "3", "yes"),
         ] {
-            names.word(noun, recorded.to_owned(), live.to_owned());
+            names.insert(noun, recorded.to_owned(), live.to_owned());
         }
         for (recorded, live) in [("/src", "/home/me"), ("/aa", "/bb"), ("/bb", "/cc")] {
-            names.folder(recorded, live);
+            names.insert_folder(recorded, live);
         }
         // A directory within another one keeps its own name.
-        names.folder("/src/deep", "/src/deep");
+        names.insert_folder("/src/deep", "/src/deep");
         names
     }
 
@@ -252,20 +255,20 @@ mod tests {
                 r#"["{\"terminalId\":\"1\"}"]"#,
             ),
         ] {
-            let said = names().said(&Frame::from(recorded.to_owned()));
-            assert_eq!(String::from_utf8_lossy(said.as_bytes()), live);
+            let sent = names().to_live(&Frame::from(recorded.to_owned()));
+            assert_eq!(String::from_utf8_lossy(sent.as_bytes()), live);
         }
-        let heard = |text: &str| {
+        let received = |text: &str| {
             names()
-                .heard(&serde_json::from_str(text).unwrap())
+                .to_recorded(&serde_json::from_str(text).unwrap())
                 .to_string()
         };
         assert_eq!(
-            heard(r#"{"terminalId":"term-77","text":"term-77"}"#),
+            received(r#"{"terminalId":"term-77","text":"term-77"}"#),
             r#"{"terminalId":"1","text":"term-77"}"#
         );
         assert_eq!(
-            heard(r#"{"sessionId":"s","text":"s"}"#),
+            received(r#"{"sessionId":"s","text":"s"}"#),
             r#"{"sessionId":"2","text":"s"}"#
         );
     }
@@ -301,26 +304,26 @@ mod tests {
                 "\\u0041/src \\\\n/src \\t/home/me",
             ),
         ] {
-            let said = names().said(&Frame::from(format!("\"{recorded}\"")));
+            let sent = names().to_live(&Frame::from(format!("\"{recorded}\"")));
             assert_eq!(
-                String::from_utf8_lossy(said.as_bytes()),
+                String::from_utf8_lossy(sent.as_bytes()),
                 format!("\"{live}\"")
             );
         }
-        let mut slashed = Names::default();
-        slashed.folder("/src/", "/home/me");
-        slashed.folder("/lib", "/home/lib//");
-        slashed.folder("C:\\src\\", "/win");
-        let said = slashed.said(&Frame::from(r#""/src/ /src/a /src /lib/b /""#.to_owned()));
+        let mut slashed = NameMap::default();
+        slashed.insert_folder("/src/", "/home/me");
+        slashed.insert_folder("/lib", "/home/lib//");
+        slashed.insert_folder("C:\\src\\", "/win");
+        let sent = slashed.to_live(&Frame::from(r#""/src/ /src/a /src /lib/b /""#.to_owned()));
         assert_eq!(
-            said.as_bytes(),
+            sent.as_bytes(),
             br#""/home/me/ /home/me/a /home/me /home/lib/b /""#
         );
-        assert_eq!(slashed.heard(&Value::from("/win/x")), "C:\\src/x");
-        let heard = |text: &str| names().heard(&Value::from(text));
-        assert_eq!(heard("/bb/x and /cc/y"), "/aa/x and /bb/y");
+        assert_eq!(slashed.to_recorded(&Value::from("/win/x")), "C:\\src/x");
+        let received = |text: &str| names().to_recorded(&Value::from(text));
+        assert_eq!(received("/bb/x and /cc/y"), "/aa/x and /bb/y");
         assert_eq!(
-            heard("/usr/home/me and /home/me\n/home/me/a"),
+            received("/usr/home/me and /home/me\n/home/me/a"),
             "/usr/home/me and /src\n/src/a"
         );
     }

@@ -6,7 +6,7 @@ use crate::recording::redact::begins_word;
 
 /// The strings in a JSON text that are values, including quotes, each with the name of its member
 /// as spelled.
-pub(super) fn strings(text: &[u8]) -> impl Iterator<Item = (Range<usize>, Option<&[u8]>)> {
+pub(super) fn find_strings(text: &[u8]) -> impl Iterator<Item = (Range<usize>, Option<&[u8]>)> {
     let mut at = 0;
     let mut member = None;
     std::iter::from_fn(move || {
@@ -33,7 +33,7 @@ pub(super) fn strings(text: &[u8]) -> impl Iterator<Item = (Range<usize>, Option
 }
 
 /// The occurrences of a directory in a text, JSON or not.
-pub(super) fn folders<'a>(
+pub(super) fn find_folders<'a>(
     text: &'a [u8],
     folder: &'a [u8],
 ) -> impl Iterator<Item = Range<usize>> + 'a {

@@ -7,11 +7,13 @@ use std::path::Path;
 
 use super::script::{Edge, Script, ScriptError};
 use crate::jsonrpc::{Frame, Side};
-use crate::recording::capture::{self, Holds, Lines};
-use crate::recording::{Event, Misfit, PACKED, PLAIN, Recording, Scene, View, What};
+use crate::recording::capture::{self, LineContent, Lines};
+use crate::recording::{
+    EventKind, NotRecording, PACKED, PLAIN, RecordedEvent, Recording, View, ViewFilter,
+};
 
 /// The number of bytes that are read to detect the format of a file.
-const HEAD: u64 = 4096;
+const MAX_HEAD: u64 = 4096;
 
 impl Script {
     /// Reads the conversation at `edge`.
@@ -23,17 +25,17 @@ impl Script {
             path: path.to_owned(),
             source,
         };
-        if let Some(misfit) = Misfit::of(path) {
+        if let Some(error) = NotRecording::of(path) {
             let path = path.to_owned();
-            return Err(ScriptError::Misfit { path, misfit });
+            return Err(ScriptError::NotRecording { path, error });
         }
         let (script, missing) = if is_recording(path).map_err(unreadable)? {
             let recording = Recording::of(path).map_err(unreadable)?;
-            recording.check().map_err(|misfit| match misfit {
-                Misfit::Unreadable(error) => unreadable(error),
-                misfit => ScriptError::Misfit {
+            recording.check().map_err(|error| match error {
+                NotRecording::Unreadable(error) => unreadable(error),
+                error => ScriptError::NotRecording {
                     path: path.to_owned(),
-                    misfit,
+                    error,
                 },
             })?;
             of_recording(&recording, edge).map_err(unreadable)?
@@ -46,7 +48,7 @@ impl Script {
         };
         let path = path.to_owned();
         if missing > 0 {
-            return Err(ScriptError::Bodiless { path, missing });
+            return Err(ScriptError::NoBodies { path, missing });
         }
         if script.steps.is_empty() {
             return Err(ScriptError::Empty { path });
@@ -58,14 +60,14 @@ impl Script {
 fn is_recording(path: &Path) -> io::Result<bool> {
     let name = path.to_string_lossy();
     let mut head = Vec::new();
-    File::open(path)?.take(HEAD).read_to_end(&mut head)?;
+    File::open(path)?.take(MAX_HEAD).read_to_end(&mut head)?;
     Ok(name.ends_with(PLAIN) || name.ends_with(PACKED) || head.starts_with(br#"{"acpr":"#))
 }
 
 /// The script, and the number of its messages without a body.
 fn of_recording(recording: &Recording, edge: Edge) -> io::Result<(Script, usize)> {
-    let events: Vec<Event> = recording.events().collect::<io::Result<_>>()?;
-    let scene = Scene::new(
+    let events: Vec<RecordedEvent> = recording.events().collect::<io::Result<_>>()?;
+    let filter = ViewFilter::new(
         View::At(match edge {
             Edge::Client => Side::Client,
             Edge::Agent => Side::Agent,
@@ -74,25 +76,25 @@ fn of_recording(recording: &Recording, edge: Edge) -> io::Result<(Script, usize)
     );
     let mut found = BTreeMap::new();
     let mut missing = 0;
-    let mut client_has_left = false;
+    let mut client_closed = false;
     for event in &events {
-        let message = match &event.what {
-            What::Message(message) => message,
-            What::Link { side, event, .. } => {
-                client_has_left |= *side == Side::Client && event == "end";
+        let message = match &event.kind {
+            EventKind::Message(message) => message,
+            EventKind::Link { side, event, .. } => {
+                client_closed |= *side == Side::Client && event == "end";
                 continue;
             }
             _ => continue,
         };
         // Frames that the relay created after the client has left were sent by no peer and will be
         // created again.
-        client_has_left &= !(message.is_heard() && message.hop == Side::Client);
-        let made_up = client_has_left && !message.is_heard() && message.of.is_none();
-        if made_up || !scene.shows(event.n, message) {
+        client_closed &= !(message.is_received() && message.edge == Side::Client);
+        let synthetic = client_closed && !message.is_received() && message.source.is_none();
+        if synthetic || !filter.shows(event.n, message) {
             continue;
         }
         // A sent frame has the place of its source.
-        let place = (message.of.unwrap_or(event.n), event.n);
+        let place = (message.source.unwrap_or(event.n), event.n);
         match message.body.bytes() {
             Some(bytes) => {
                 let frame = Frame::new(bytes.clone());
@@ -113,7 +115,7 @@ fn of_capture(path: &Path) -> io::Result<Option<Script>> {
     let mut script = Script::default();
     for line in Lines::new(capture::open(path)?) {
         let line = line?;
-        let Holds::Message { from, message, .. } = &line.holds else {
+        let LineContent::Message { from, message, .. } = &line.content else {
             continue;
         };
         match *from {

@@ -5,13 +5,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{Edge, Fault};
+use super::{Edge, InjectedFault};
 
 /// How the agent is played.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct ReplayRules {
     /// When a live request matches a recorded one.
-    pub matching: Match,
+    pub matching: MatchRule,
     /// How fast.
     pub speed: Speed,
     /// The longest pause, whatever was recorded.
@@ -19,12 +19,12 @@ pub struct Rules {
     /// What happens to a request that was not recorded.
     pub unmatched: Unmatched,
     /// The faults to inject.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<InjectedFault>,
 }
 
 /// When a live request matches a recorded one. The method is always the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Match {
+pub enum MatchRule {
     /// The params are equal, except for session ids, the working directory, `_meta`, and the
     /// client's
     /// description of itself in `initialize`.
@@ -58,7 +58,7 @@ pub enum Unmatched {
     Forward,
 }
 
-impl Rules {
+impl ReplayRules {
     /// How long to wait for a recorded pause of `gap`.
     #[must_use]
     pub fn pause(&self, gap: Duration) -> Duration {
@@ -66,11 +66,11 @@ impl Rules {
             Speed::Max => Duration::ZERO,
             Speed::Thousandths(speed) => gap.saturating_mul(1000) / speed.max(1),
         };
-        self.max_idle.map_or(pause, |most| pause.min(most))
+        self.max_idle.map_or(pause, |max| pause.min(max))
     }
 }
 
-impl Match {
+impl MatchRule {
     /// Each value with its word.
     pub const NAMES: [(&str, Self); 3] = [
         ("strict", Self::Strict),
@@ -88,7 +88,7 @@ impl Unmatched {
     ];
 }
 
-impl FromStr for Match {
+impl FromStr for MatchRule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -138,7 +138,7 @@ impl FromStr for Speed {
     }
 }
 
-impl fmt::Display for Match {
+impl fmt::Display for MatchRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(name(&Self::NAMES, self))
     }

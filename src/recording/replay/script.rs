@@ -6,15 +6,15 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::jsonrpc::{Envelope, Frame, Id, Kind, Limits, Shape, Side, scan};
-use crate::recording::surrogates::tree;
-use crate::recording::{Body, Event, Message, MessageKind, Misfit, What};
+use crate::jsonrpc::{Envelope, Frame, Id, Kind, Limits, Scanned, Side, scan};
+use crate::recording::surrogates::parse_json;
+use crate::recording::{EventKind, Message, MessageKind, NotRecording, Payload, RecordedEvent};
 
 /// A conversation.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     /// The messages, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScriptStep>,
     /// Unanswered requests, by requester and id. If several have one id, the last is answered
     /// first: a
     /// peer that detects the duplicate rejects that one.
@@ -23,7 +23,7 @@ pub struct Script {
 
 /// A message of a script.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct ScriptStep {
     /// The number of its event in the recording, or of its line in a capture.
     pub n: u64,
     /// Microseconds since the beginning.
@@ -75,19 +75,19 @@ pub enum ScriptError {
         path: PathBuf,
     },
     /// It is a recording but cannot be read as one.
-    #[error("{}: {misfit}", path.display())]
-    Misfit {
+    #[error("{}: {error}", path.display())]
+    NotRecording {
         /// The file.
         path: PathBuf,
         /// Why.
-        misfit: Misfit,
+        error: NotRecording,
     },
     /// Its bodies were not recorded.
     #[error(
         "{}: {missing} messages have no body, so they cannot be replayed; record with --record-redact default or full",
         path.display()
     )]
-    Bodiless {
+    NoBodies {
         /// The file.
         path: PathBuf,
         /// How many.
@@ -101,7 +101,7 @@ pub enum ScriptError {
     },
 }
 
-impl Step {
+impl ScriptStep {
     /// Whether it is a request.
     #[must_use]
     pub fn is_request(&self) -> bool {
@@ -160,10 +160,10 @@ impl Script {
     pub fn push(&mut self, n: u64, at: u64, from: Side, frame: Frame) {
         let limits = Limits::default();
         let envelope = match scan(&frame, &limits) {
-            Shape::One(envelope) => Some(envelope),
+            Scanned::Message(envelope) => Some(envelope),
             _ => None,
         };
-        let mut step = Step {
+        let mut step = ScriptStep {
             n,
             at,
             from,
@@ -171,7 +171,7 @@ impl Script {
             method: String::new(),
             session: None,
             body: envelope
-                .and_then(|envelope| tree(envelope.body(&frame)?))
+                .and_then(|envelope| parse_json(envelope.body(&frame)?))
                 .unwrap_or_default(),
             envelope,
             frame,
@@ -186,11 +186,11 @@ impl Script {
                 open.or_default().push(index);
             } else if step.is_answer() && envelope.id(&step.frame) != Id::Absent {
                 let open = self.open.get_mut(&(from.other(), step.id().to_vec()));
-                let asked = open.and_then(Vec::pop);
-                step.answers = asked;
-                if let Some(asked) = asked.map(|asked| &self.steps[asked]) {
-                    step.method.clone_from(&asked.method);
-                    step.session.clone_from(&asked.session);
+                let request = open.and_then(Vec::pop);
+                step.answers = request;
+                if let Some(request) = request.map(|asked| &self.steps[asked]) {
+                    step.method.clone_from(&request.method);
+                    step.session.clone_from(&request.session);
                 }
             }
         }
@@ -223,15 +223,15 @@ impl Script {
 
     /// The same as events of a recording, for code that reads those.
     #[must_use]
-    pub fn events(&self) -> Vec<Event> {
+    pub fn events(&self) -> Vec<RecordedEvent> {
         let steps = self.steps.iter();
         steps.map(|step| self.event(step)).collect()
     }
 
-    fn event(&self, step: &Step) -> Event {
+    fn event(&self, step: &ScriptStep) -> RecordedEvent {
         let bytes = step.frame.clone().into_bytes();
         let message = Message {
-            hop: step.from,
+            edge: step.from,
             to: step.from.other(),
             id: step
                 .envelope
@@ -244,21 +244,21 @@ impl Script {
                 Kind::Result => MessageKind::Result,
                 Kind::Error => MessageKind::Error,
             }),
-            answers: step.answers.map(|asked| self.steps[asked].n),
-            of: None,
+            answers: step.answers.map(|request| self.steps[request].n),
+            source: None,
             rules: Vec::new(),
             patch: None,
             redacted: Vec::new(),
             body: match step.envelope {
-                Some(_) => Body::Json(bytes),
-                None => Body::Text(bytes),
+                Some(_) => Payload::Json(bytes),
+                None => Payload::Text(bytes),
             },
         };
-        Event {
+        RecordedEvent {
             n: step.n,
             t: step.at,
             w: step.at,
-            what: What::Message(Box::new(message)),
+            kind: EventKind::Message(Box::new(message)),
         }
     }
 

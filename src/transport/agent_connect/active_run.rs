@@ -12,60 +12,60 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::line::{Dial, Line};
-use crate::agent_connect::fault::Fault;
-use crate::agent_connect::fold::Fold;
-use crate::agent_connect::interrupt::{self, Question};
-use crate::agent_connect::moment::Moment;
-use crate::agent_connect::record::{Outcome, Run, Status};
+use super::agent_connection::{AgentConnection, LinkId};
+use crate::agent_connect::api_error::ApiError;
+use crate::agent_connect::interrupt::{self, AgentQuestion};
+use crate::agent_connect::record::{RunOutcome, RunRecord, RunStatus};
 use crate::agent_connect::run_request::{Permissions, RunRequest};
+use crate::agent_connect::timestamp::Timestamp;
+use crate::agent_connect::turn_output::TurnOutput;
 use crate::agent_connect::uuid::Uuid;
 
 /// Questions of one run that may be open. Further ones get the default answer.
-const QUESTIONS: usize = 64;
+const MAX_QUESTIONS: usize = 64;
 
 /// The version of a run's final state.
-const LAST: u64 = u64::MAX;
+const FINAL_VERSION: u64 = u64::MAX;
 
 /// A run that has not ended.
 pub(super) struct ActiveRun {
     pub(super) id: Uuid,
     pub(super) agent: Uuid,
     /// The connection to its agent.
-    pub(super) line: Arc<Line>,
+    pub(super) conn: Arc<AgentConnection>,
     /// Its owner.
     pub(super) owner: Arc<str>,
     /// Its thread, unless the thread was created for this run alone.
     pub(super) thread: Option<Uuid>,
-    pub(super) created: Moment,
+    pub(super) created: Timestamp,
     pub(super) request: RunRequest,
     /// Cancels the run.
     pub(super) cancel: CancellationToken,
-    pub(super) news: watch::Sender<()>,
-    pub(super) kept: watch::Sender<()>,
+    pub(super) changes: watch::Sender<()>,
+    pub(super) stored: watch::Sender<()>,
     /// Maximum bytes of updates in the log.
-    room: usize,
+    max_log_bytes: usize,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    fold: Fold,
+    output: TurnOutput,
     log: Log,
-    questions: VecDeque<Question>,
+    questions: VecDeque<AgentQuestion>,
     /// Number of questions so far.
-    asked: usize,
+    question_count: usize,
     /// Counts the changes for the store.
     version: u64,
-    over: Option<Run>,
+    ended: Option<RunRecord>,
     /// The session it runs in, and the link.
-    session: Option<(Dial, String)>,
+    session: Option<(LinkId, String)>,
 }
 
 /// The log of events for streaming clients.
 #[derive(Default)]
 struct Log {
-    entries: VecDeque<(Entry, usize)>,
+    entries: VecDeque<(LogEntry, usize)>,
     /// The number of the first entry that is still in the log.
     first: u64,
     bytes: usize,
@@ -75,7 +75,7 @@ struct Log {
 
 /// A log entry.
 #[derive(Clone, Debug)]
-pub(super) enum Entry {
+pub(super) enum LogEntry {
     /// An update of the agent, unchanged.
     Update(Arc<Value>),
     /// A question became the open one.
@@ -83,72 +83,76 @@ pub(super) enum Entry {
 }
 
 /// The result of reading the log at a position.
-pub(super) enum Next {
+pub(super) enum LogRead {
     /// The entry at that position.
-    Entry(Entry),
+    Entry(LogEntry),
     /// The entry was already removed from the log.
     Lost,
     /// No entry yet.
-    Nothing,
+    Pending,
     /// All entries were read, and the run has ended.
-    Over(Box<Run>),
+    Ended(Box<RunRecord>),
 }
 
 impl ActiveRun {
     pub(super) fn new(
         id: Uuid,
-        (agent, line): (Uuid, Arc<Line>),
+        (agent, conn): (Uuid, Arc<AgentConnection>),
         (owner, thread): (Arc<str>, Option<Uuid>),
-        created: Moment,
+        created: Timestamp,
         request: RunRequest,
-        room: usize,
+        max_log_bytes: usize,
     ) -> Arc<Self> {
         Arc::new(Self {
             id,
             agent,
-            line,
+            conn,
             owner,
             thread,
             created,
             request,
             cancel: CancellationToken::new(),
-            news: watch::Sender::new(()),
-            kept: watch::Sender::new(()),
-            room,
+            changes: watch::Sender::new(()),
+            stored: watch::Sender::new(()),
+            max_log_bytes,
             state: Mutex::default(),
         })
     }
 
     /// Sets the session it runs in.
-    pub(super) fn is_in(&self, dial: Dial, session: &str) {
-        self.state().session = Some((dial, session.to_owned()));
+    pub(super) fn set_session(&self, link: LinkId, session: &str) {
+        self.state().session = Some((link, session.to_owned()));
     }
 
     /// The session it runs in.
-    pub(super) fn session(&self) -> Option<(Dial, String)> {
+    pub(super) fn session(&self) -> Option<(LinkId, String)> {
         self.state().session.clone()
     }
 
     /// The link of its session.
-    pub(super) fn dial(&self) -> Option<Dial> {
+    pub(super) fn link(&self) -> Option<LinkId> {
         self.state().session.as_ref().map(|(dial, _)| *dial)
     }
 
     /// Applies an update of its session.
-    pub(super) fn hear(&self, update: &Value) {
+    pub(super) fn apply(&self, update: &Value) {
         let mut state = self.state();
-        state.fold.hear(update);
+        state.output.apply(update);
         state.log.push(
-            Entry::Update(Arc::new(update.clone())),
+            LogEntry::Update(Arc::new(update.clone())),
             update.to_string().len(),
-            self.room,
+            self.max_log_bytes,
         );
         drop(state);
-        self.news.send_replace(());
+        self.changes.send_replace(());
     }
 
     /// Adds a question of the agent; returns the result if it is answered without the client.
-    pub(super) fn ask(&self, question: Question, unasked: Permissions) -> Option<Value> {
+    pub(super) fn add_question(
+        &self,
+        question: AgentQuestion,
+        default: Permissions,
+    ) -> Option<Value> {
         if self.cancel.is_cancelled() {
             return Some(question.cancelled());
         }
@@ -157,107 +161,112 @@ impl ActiveRun {
             rule => return Some(question.by_rule(rule)),
         }
         let mut state = self.state();
-        if state.questions.len() >= QUESTIONS {
-            return Some(question.by_rule(unasked));
+        if state.questions.len() >= MAX_QUESTIONS {
+            return Some(question.by_rule(default));
         }
         state.questions.push_back(question);
-        state.asked += 1;
+        state.question_count += 1;
         state.version += 1;
         if state.questions.len() == 1 {
-            state.open(self.room);
+            state.open_question(self.max_log_bytes);
         }
         drop(state);
-        self.news.send_replace(());
+        self.changes.send_replace(());
         None
     }
 
     /// Removes a question that the agent has withdrawn.
-    pub(super) fn withdraw(&self, id: &Value) -> Option<Question> {
+    pub(super) fn withdraw(&self, id: &Value) -> Option<AgentQuestion> {
         let mut state = self.state();
         let at = state
             .questions
             .iter()
             .position(|question| question.id == *id)?;
-        let question = state.close(at, self.room);
+        let question = state.close_question(at, self.max_log_bytes);
         drop(state);
-        self.news.send_replace(());
+        self.changes.send_replace(());
         question
     }
 
     /// The answer to the open question by a resume payload: the id of the agent's request, and the
     /// result for it.
-    pub(super) fn resume(&self, body: &Value) -> Result<(Value, Value), Fault> {
+    pub(super) fn resume(&self, body: &Value) -> Result<(Value, Value), ApiError> {
         let mut state = self.state();
         let wrapped = body.get("resume_payload").unwrap_or(body);
         let named = wrapped.get("request_id").filter(|id| !id.is_null());
         let Some(open) = state.questions.front() else {
             return Err(match named {
                 Some(id) => not_open(id),
-                None => Fault::conflict("no interrupt is open"),
+                None => ApiError::conflict("no interrupt is open"),
             });
         };
         match named {
             Some(id) if *id != open.id => return Err(not_open(id)),
-            None if state.asked > 1 => {
-                return Err(Fault::invalid(
+            None if state.question_count > 1 => {
+                return Err(ApiError::invalid(
                     "\"request_id\" is missing: more than one interrupt has been open in this run",
                 ));
             }
             _ => {}
         }
-        let answer = open.answer(interrupt::resume(body, open)?)?;
+        let answer = open.answer(interrupt::resume_payload(body, open)?)?;
         let id = open.id.clone();
-        state.close(0, self.room);
+        state.close_question(0, self.max_log_bytes);
         drop(state);
-        self.news.send_replace(());
+        self.changes.send_replace(());
         Ok((id, answer))
     }
 
     /// Removes and returns all open questions, when the run is cancelled.
-    pub(super) fn give_up(&self) -> Vec<Question> {
+    pub(super) fn cancel_questions(&self) -> Vec<AgentQuestion> {
         let mut state = self.state();
         state.version += 1;
         state.questions.drain(..).collect()
     }
 
     /// Its current state, and the version of that.
-    pub(super) fn snapshot(&self, now: Moment) -> (Run, u64) {
+    pub(super) fn snapshot(&self, now: Timestamp) -> (RunRecord, u64) {
         let state = self.state();
-        if let Some(run) = &state.over {
+        if let Some(run) = &state.ended {
             return (run.clone(), state.version);
         }
         let open = state.interrupt();
         let status = if open.is_some() {
-            Status::Interrupted
+            RunStatus::Interrupted
         } else {
-            Status::Pending
+            RunStatus::Pending
         };
         (self.record(status, now, open), state.version)
     }
 
     /// Ends the run. The final version replaces all others in the store.
-    pub(super) fn close(&self, status: Status, outcome: Outcome, now: Moment) -> (Run, u64) {
+    pub(super) fn finish(
+        &self,
+        status: RunStatus,
+        outcome: RunOutcome,
+        now: Timestamp,
+    ) -> (RunRecord, u64) {
         self.state().questions.clear();
-        (self.record(status, now, Some(outcome)), LAST)
+        (self.record(status, now, Some(outcome)), FINAL_VERSION)
     }
 
     /// Makes the end visible, after it was stored.
-    pub(super) fn publish(&self, run: Run) {
-        self.state().over = Some(run);
-        self.news.send_replace(());
-        self.kept.send_replace(());
+    pub(super) fn publish(&self, run: RunRecord) {
+        self.state().ended = Some(run);
+        self.changes.send_replace(());
+        self.stored.send_replace(());
     }
 
     /// The output so far.
     pub(super) fn values(&self, stop_reason: Option<&str>) -> (Map<String, Value>, Vec<Value>) {
-        let messages = self.state().fold.messages();
+        let messages = self.state().output.messages();
         let mut values = Map::new();
         if let Some(reason) = stop_reason {
             values.insert("stopReason".to_owned(), json!(reason));
         }
-        let alone =
-            self.thread.is_none() && (self.request.modes.values || !self.request.modes.custom);
-        if alone && !messages.is_empty() {
+        let with_messages = self.thread.is_none()
+            && (self.request.stream_modes.values || !self.request.stream_modes.custom);
+        if with_messages && !messages.is_empty() {
             values.insert("messages".to_owned(), json!(messages));
         }
         (values, messages)
@@ -265,36 +274,41 @@ impl ActiveRun {
 
     /// The agent's text.
     pub(super) fn text(&self) -> String {
-        self.state().fold.text()
+        self.state().output.text()
     }
 
     /// Tool calls and the plan.
-    pub(super) fn work(&self) -> Map<String, Value> {
-        self.state().fold.work()
+    pub(super) fn activity(&self) -> Map<String, Value> {
+        self.state().output.activity()
     }
 
     /// Reads the log at position `at`.
-    pub(super) fn next(&self, at: u64) -> Next {
+    pub(super) fn read_log(&self, at: u64) -> LogRead {
         let state = self.state();
         if at < state.log.first {
-            return Next::Lost;
+            return LogRead::Lost;
         }
         let behind = usize::try_from(at - state.log.first).unwrap_or(usize::MAX);
-        match (state.log.entries.get(behind), &state.over) {
-            (Some((entry, _)), _) => Next::Entry(entry.clone()),
-            (None, Some(run)) => Next::Over(Box::new(run.clone())),
-            (None, None) => Next::Nothing,
+        match (state.log.entries.get(behind), &state.ended) {
+            (Some((entry, _)), _) => LogRead::Entry(entry.clone()),
+            (None, Some(run)) => LogRead::Ended(Box::new(run.clone())),
+            (None, None) => LogRead::Pending,
         }
     }
 
     /// The log position at which a new client starts.
-    pub(super) fn start(&self) -> u64 {
+    pub(super) fn log_start(&self) -> u64 {
         let log = &self.state().log;
         log.start.max(log.first)
     }
 
-    fn record(&self, status: Status, updated: Moment, outcome: Option<Outcome>) -> Run {
-        Run {
+    fn record(
+        &self,
+        status: RunStatus,
+        updated: Timestamp,
+        outcome: Option<RunOutcome>,
+    ) -> RunRecord {
+        RunRecord {
             id: self.id,
             agent: self.agent,
             thread: self.thread,
@@ -313,48 +327,48 @@ impl ActiveRun {
 }
 
 impl State {
-    fn interrupt(&self) -> Option<Outcome> {
+    fn interrupt(&self) -> Option<RunOutcome> {
         let open = self.questions.front()?;
-        Some(Outcome::Interrupt {
+        Some(RunOutcome::Interrupt {
             name: open.name().to_owned(),
             payload: open.payload(self.questions.len() - 1),
         })
     }
 
     /// Logs the first question as the open one.
-    fn open(&mut self, room: usize) {
-        if let Some(Outcome::Interrupt { name, payload }) = self.interrupt() {
+    fn open_question(&mut self, max_bytes: usize) {
+        if let Some(RunOutcome::Interrupt { name, payload }) = self.interrupt() {
             let size = payload.to_string().len();
             self.log.push(
-                Entry::Interrupt(Arc::new(json!({ name: payload }))),
+                LogEntry::Interrupt(Arc::new(json!({ name: payload }))),
                 size,
-                room,
+                max_bytes,
             );
         }
     }
 
     /// Removes the question at `at`, which was answered.
-    fn close(&mut self, at: usize, room: usize) -> Option<Question> {
+    fn close_question(&mut self, at: usize, max_bytes: usize) -> Option<AgentQuestion> {
         let question = self.questions.remove(at);
         self.version += 1;
         if at == 0 {
-            self.log.start = self.log.next();
-            self.open(room);
+            self.log.start = self.log.end();
+            self.open_question(max_bytes);
         }
         question
     }
 }
 
 impl Log {
-    fn next(&self) -> u64 {
+    fn end(&self) -> u64 {
         self.first + self.entries.len() as u64
     }
 
     /// Adds an entry and removes the oldest ones if there are too many bytes.
-    fn push(&mut self, entry: Entry, size: usize, room: usize) {
+    fn push(&mut self, entry: LogEntry, size: usize, max_bytes: usize) {
         self.entries.push_back((entry, size));
         self.bytes += size;
-        while self.bytes > room && self.entries.len() > 1 {
+        while self.bytes > max_bytes && self.entries.len() > 1 {
             if let Some((_, size)) = self.entries.pop_front() {
                 self.bytes -= size;
                 self.first += 1;
@@ -363,6 +377,6 @@ impl Log {
     }
 }
 
-fn not_open(id: &Value) -> Fault {
-    Fault::conflict(format!("Interrupt {id} is not open"))
+fn not_open(id: &Value) -> ApiError {
+    ApiError::conflict(format!("Interrupt {id} is not open"))
 }

@@ -12,22 +12,22 @@ use tokio::time::{Instant, timeout_at};
 
 use super::active_run::ActiveRun;
 use super::active_thread::ActiveThread;
-use super::agents::{Agents, Asker};
-use super::line::Line;
-use super::store::{self, Store};
-use super::webhook::Postman;
-use crate::agent_connect::fault::Fault;
-use crate::agent_connect::moment::Moment;
-use crate::agent_connect::record::{Run, Status};
+use super::agent_connection::AgentConnection;
+use super::agents::{AgentConnections, Requester};
+use super::store::{self, RunStore};
+use super::webhook::WebhookSender;
+use crate::agent_connect::api_error::ApiError;
+use crate::agent_connect::record::{RunRecord, RunStatus};
 use crate::agent_connect::search;
+use crate::agent_connect::timestamp::Timestamp;
 use crate::agent_connect::uuid::Uuid;
 use crate::jsonrpc::Limits;
 
 /// The state shared by all requests.
 pub(super) struct Hub {
-    pub(super) agents: Agents,
-    pub(super) store: Store,
-    pub(super) postman: Postman,
+    pub(super) agents: AgentConnections,
+    pub(super) store: RunStore,
+    pub(super) webhooks: WebhookSender,
     pub(super) limits: Arc<Limits>,
     /// The working directory of sessions that name none.
     pub(super) cwd: String,
@@ -38,16 +38,16 @@ pub(super) struct Hub {
 
 #[derive(Default)]
 struct State {
-    lives: HashMap<Uuid, Arc<ActiveRun>>,
-    active: HashMap<Place, Arc<ActiveThread>>,
+    runs: HashMap<Uuid, Arc<ActiveRun>>,
+    threads: HashMap<ThreadKey, Arc<ActiveThread>>,
     /// Counts the requests for active threads.
-    turn: u64,
+    uses: u64,
     /// The latest sessions of runs without a thread.
     discarded: VecDeque<String>,
 }
 
 /// The owner and the id of a thread.
-type Place = (Arc<str>, Uuid);
+type ThreadKey = (Arc<str>, Uuid);
 
 /// A run as a path names it: its owner, its thread if the path names one, and its id.
 pub(super) struct RunAt {
@@ -57,13 +57,18 @@ pub(super) struct RunAt {
 }
 
 impl Hub {
-    pub(super) fn new(agents: Agents, store: Store, postman: Postman, limits: Arc<Limits>) -> Self {
+    pub(super) fn new(
+        agents: AgentConnections,
+        store: RunStore,
+        webhooks: WebhookSender,
+        limits: Arc<Limits>,
+    ) -> Self {
         let cwd = std::env::current_dir().ok();
         let cwd = cwd.and_then(|path| path.into_os_string().into_string().ok());
         Self {
             agents,
             store,
-            postman,
+            webhooks,
             limits,
             cwd: cwd.unwrap_or_else(|| "/".to_owned()),
             state: Mutex::default(),
@@ -72,36 +77,36 @@ impl Hub {
     }
 
     /// Adds a run.
-    pub(super) fn begin(&self, live: &Arc<ActiveRun>) -> Result<(), Fault> {
+    pub(super) fn add_run(&self, live: &Arc<ActiveRun>) -> Result<(), ApiError> {
         let mut state = self.state();
-        if state.lives.len() >= self.limits.agent_connect_runs {
-            return Err(Fault::later("too many runs are in progress"));
+        if state.runs.len() >= self.limits.agent_connect_runs {
+            return Err(ApiError::unavailable("too many runs are in progress"));
         }
-        state.lives.insert(live.id, live.clone());
+        state.runs.insert(live.id, live.clone());
         Ok(())
     }
 
     /// Removes a run that has ended.
-    pub(super) fn end(&self, live: &ActiveRun) {
+    pub(super) fn remove_run(&self, live: &ActiveRun) {
         let mut state = self.state();
-        state.lives.remove(&live.id);
+        state.runs.remove(&live.id);
         if let Some(thread) = live.thread
-            && let Some(active) = state.active.get(&(live.owner.clone(), thread))
+            && let Some(active) = state.threads.get(&(live.owner.clone(), thread))
         {
-            active.leave(live.id);
+            active.remove_run(live.id);
         }
         drop(state);
         self.idle.notify_waiters();
     }
 
     /// A run that has not ended.
-    pub(super) fn live(&self, id: Uuid) -> Option<Arc<ActiveRun>> {
-        self.state().lives.get(&id).cloned()
+    pub(super) fn active_run(&self, id: Uuid) -> Option<Arc<ActiveRun>> {
+        self.state().runs.get(&id).cloned()
     }
 
     /// Whether all runs have ended.
     pub(super) fn is_idle(&self) -> bool {
-        self.state().lives.is_empty()
+        self.state().runs.is_empty()
     }
 
     /// Records the session of an ended run without a thread.
@@ -114,18 +119,19 @@ impl Hub {
     }
 
     /// Whether a session belongs, or belonged, to a run without a thread.
-    pub(super) fn is_of_run(&self, session: &str) -> bool {
+    pub(super) fn is_run_session(&self, session: &str) -> bool {
         let state = self.state();
-        let mut lives = state.lives.values().filter_map(|live| live.session());
-        lives.any(|(_, used)| used == session) || state.discarded.iter().any(|one| one == session)
+        let mut sessions = state.runs.values().filter_map(|live| live.session());
+        sessions.any(|(_, used)| used == session)
+            || state.discarded.iter().any(|one| one == session)
     }
 
     /// Waits until no run uses this agent.
-    pub(super) async fn quiet(&self, line: &Arc<Line>) {
+    pub(super) async fn wait_idle(&self, line: &Arc<AgentConnection>) {
         loop {
             let idle = self.idle.notified();
-            let busy = |live: &Arc<ActiveRun>| Arc::ptr_eq(&live.line, line);
-            if !self.state().lives.values().any(busy) {
+            let busy = |live: &Arc<ActiveRun>| Arc::ptr_eq(&live.conn, line);
+            if !self.state().runs.values().any(busy) {
                 return;
             }
             idle.await;
@@ -138,89 +144,91 @@ impl Hub {
         &self,
         owner: &Arc<str>,
         thread: Uuid,
-    ) -> Result<Arc<ActiveThread>, Fault> {
-        let place = (owner.clone(), thread);
+    ) -> Result<Arc<ActiveThread>, ApiError> {
+        let key = (owner.clone(), thread);
         let mut state = self.state();
-        state.turn += 1;
-        let turn = state.turn;
-        if let Some(active) = state.active.get(&place) {
-            active.asked_for(turn);
+        state.uses += 1;
+        let uses = state.uses;
+        if let Some(active) = state.threads.get(&key) {
+            active.touch(uses);
             return Ok(active.clone());
         }
-        if state.active.len() >= self.limits.agent_connect_sessions {
-            let worth = |(place, active): (&Place, &Arc<ActiveThread>)| {
-                let worth = (Arc::strong_count(active) == 1).then(|| active.worth());
-                Some((worth??, place.clone()))
+        if state.threads.len() >= self.limits.agent_connect_sessions {
+            let cost = |(key, active): (&ThreadKey, &Arc<ActiveThread>)| {
+                let cost = (Arc::strong_count(active) == 1).then(|| active.eviction_cost());
+                Some((cost??, key.clone()))
             };
-            let least = state.active.iter().filter_map(worth).min();
-            let (_, least) =
-                least.ok_or_else(|| Fault::later("too many threads are in use at present"))?;
-            if let Some(active) = state.active.remove(&least) {
-                active.give_up();
+            let least = state.threads.iter().filter_map(cost).min();
+            let (_, least) = least
+                .ok_or_else(|| ApiError::unavailable("too many threads are in use at present"))?;
+            if let Some(active) = state.threads.remove(&least) {
+                active.evict();
             }
         }
         let active = Arc::new(ActiveThread::default());
-        active.asked_for(turn);
-        state.active.insert(place, active.clone());
+        active.touch(uses);
+        state.threads.insert(key, active.clone());
         Ok(active)
     }
 
     /// Deactivates a thread.
-    pub(super) fn forget_active(&self, owner: &Arc<str>, thread: Uuid) {
-        self.state().active.remove(&(owner.clone(), thread));
+    pub(super) fn remove_active(&self, owner: &Arc<str>, thread: Uuid) {
+        self.state().threads.remove(&(owner.clone(), thread));
     }
 
     /// Reads a run; only its owner can see it. If the run has not ended, its current state is
     /// written to the store first, so that no client sees an older one.
-    pub(super) async fn run(&self, at: &RunAt) -> Result<Run, Fault> {
+    pub(super) async fn run(&self, at: &RunAt) -> Result<RunRecord, ApiError> {
         let (owner, id) = (at.owner.clone(), at.id);
-        let news = self.live(id).map(|live| live.snapshot(now()));
+        let current = self.active_run(id).map(|live| live.snapshot(now()));
         let read = move |db: &rusqlite::Connection| {
-            if let Some((run, version)) = &news {
+            if let Some((run, version)) = &current {
                 store::update_run(db, run, *version)?;
             }
             store::read_run(db, &owner, id)
         };
-        let run = self.store.ask(read).await?;
+        let run = self.store.run(read).await?;
         run.filter(|run| at.thread.is_none() || run.thread == at.thread)
-            .ok_or_else(|| Fault::unknown("there is no such run"))
+            .ok_or_else(|| ApiError::not_found("there is no such run"))
     }
 
     /// Waits until a run is not pending; `None` when that takes longer than `max_wait`.
-    pub(super) async fn settled(
+    pub(super) async fn wait_settled(
         &self,
         at: &RunAt,
-        patience: Option<Duration>,
-    ) -> Result<Option<Run>, Fault> {
-        let until = patience.map(|patience| Instant::now() + patience);
-        let mut looks = 0;
+        max_wait: Option<Duration>,
+    ) -> Result<Option<RunRecord>, ApiError> {
+        let until = max_wait.map(|max_wait| Instant::now() + max_wait);
+        let mut reads = 0;
         loop {
-            let kept = self.live(at.id).map(|live| live.kept.subscribe());
+            let stored = self.active_run(at.id).map(|live| live.stored.subscribe());
             let run = self.run(at).await?;
-            if run.status != Status::Pending {
+            if run.status != RunStatus::Pending {
                 return Ok(Some(run));
             }
-            match (kept, until) {
-                (Some(kept), None) => changed(kept).await,
+            match (stored, until) {
+                (Some(kept), None) => wait_change(kept).await,
                 (Some(kept), Some(until)) => {
-                    if timeout_at(until, changed(kept)).await.is_err() {
+                    if timeout_at(until, wait_change(kept)).await.is_err() {
                         return Ok(None);
                     }
                 }
                 // The run ended between the two reads, or its end could not be stored.
-                (None, _) if looks > 2 => return Err(Fault::later("the outcome of the run was lost")),
-                (None, _) => looks += 1,
+                (None, _) if reads > 2 => {
+                    return Err(ApiError::unavailable("the outcome of the run was lost"));
+                }
+                (None, _) => reads += 1,
             }
         }
     }
 
     /// Writes the current state of a run to the store.
-    pub(super) async fn keep(&self, live: &ActiveRun) -> Result<Run, Fault> {
+    pub(super) async fn store_run(&self, live: &ActiveRun) -> Result<RunRecord, ApiError> {
         let (run, version) = live.snapshot(now());
-        let kept = run.clone();
-        let update = move |db: &rusqlite::Connection| store::update_run(db, &kept, version);
-        self.store.ask(update).await?;
-        live.kept.send_replace(());
+        let stored = run.clone();
+        let update = move |db: &rusqlite::Connection| store::update_run(db, &stored, version);
+        self.store.run(update).await?;
+        live.stored.send_replace(());
         Ok(run)
     }
 
@@ -228,24 +236,24 @@ impl Hub {
         &self,
         owner: &Arc<str>,
         thread: Option<Uuid>,
-        wanted: search::Runs,
-    ) -> Result<Vec<Run>, Fault> {
+        wanted: search::RunSearch,
+    ) -> Result<Vec<RunRecord>, ApiError> {
         let owner = owner.clone();
         self.store
-            .ask(move |db| store::find_runs(db, &owner, thread, &wanted))
+            .run(move |db| store::find_runs(db, &owner, thread, &wanted))
             .await
     }
 
     /// The agents that match a search, as shown.
     pub(super) async fn find_agents(
         &self,
-        asker: &Asker,
-        wanted: &search::Agents,
-    ) -> Result<Vec<Value>, Fault> {
+        asker: &Requester,
+        wanted: &search::AgentSearch,
+    ) -> Result<Vec<Value>, ApiError> {
         let (name, version) = (wanted.name.as_deref(), wanted.version.as_deref());
-        let known = self.agents.introduced(asker).await?;
+        let known = self.agents.infos(asker).await?;
         let found = known.iter().filter(|agent| agent.matches(name, version));
-        Ok(wanted.page.of_all(found.map(|agent| agent.entry())))
+        Ok(wanted.page.slice(found.map(|agent| agent.entry())))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -254,15 +262,15 @@ impl Hub {
 }
 
 /// The current time.
-pub(super) fn now() -> Moment {
+pub(super) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    Moment(since.map_or(0, |since| {
+    Timestamp(since.map_or(0, |since| {
         i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
     }))
 }
 
 /// A new random id.
-pub(super) fn uuid() -> Uuid {
+pub(super) fn new_uuid() -> Uuid {
     let mut bytes = [0; 16];
     // The system call behind it does not fail once the system has started.
     SystemRandom::new()
@@ -272,8 +280,8 @@ pub(super) fn uuid() -> Uuid {
 }
 
 /// Waits for a change; the sender may have been dropped.
-async fn changed(mut news: watch::Receiver<()>) {
-    let _ = news.changed().await;
+async fn wait_change(mut changes: watch::Receiver<()>) {
+    let _ = changes.changed().await;
 }
 
 impl std::fmt::Debug for Hub {

@@ -5,68 +5,68 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::line::{Dial, Line};
-use crate::jsonrpc::framing::Cut;
-use crate::jsonrpc::{Farewell, Frame};
+use super::agent_connection::{AgentConnection, LinkId};
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::{CloseReason, Frame};
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer, PeerKind};
 
 /// Yields the frames for the agent.
-struct Ear {
-    line: Arc<Line>,
-    dial: Dial,
+struct Receiver {
+    conn: Arc<AgentConnection>,
+    id: LinkId,
 }
 
 /// Accepts the frames of the agent.
-struct Mouth {
-    line: Arc<Line>,
-    dial: Dial,
+struct Sender {
+    conn: Arc<AgentConnection>,
+    id: LinkId,
 }
 
 /// A link on which this process is the client.
-pub(super) fn open(line: Arc<Line>, dial: Dial) -> Link {
-    let wanted_agent = line.offer.name.as_deref().map(Arc::from);
+pub(super) fn open(conn: Arc<AgentConnection>, id: LinkId) -> Link {
+    let wanted_agent = conn.config.name.as_deref().map(Arc::from);
     Link {
         peer: Peer {
             name: "agent-connect".to_owned(),
             half_close: true,
-            kind: PeerKind::Ours,
+            kind: PeerKind::Internal,
             // It carries the threads of many clients; each request is authorised on its own.
             principal: None,
             wanted_agent,
         },
-        rx: Box::new(Ear {
-            line: line.clone(),
-            dial,
+        rx: Box::new(Receiver {
+            conn: conn.clone(),
+            id,
         }),
-        tx: Box::new(Mouth { line, dial }),
-        hold: Box::new(()),
+        tx: Box::new(Sender { conn, id }),
+        guard: Box::new(()),
     }
 }
 
-impl FrameStream for Ear {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
-        let mut state = self.line.state();
-        if !state.is(self.dial) || !state.open {
+impl FrameStream for Receiver {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
+        let mut state = self.conn.state();
+        if !state.is_current(self.id) || !state.open {
             return Poll::Ready(None);
         }
-        if let Some(frame) = state.out.pop_front() {
-            return Poll::Ready(Some(Ok(Cut::Frame(frame))));
+        if let Some(frame) = state.queue.pop_front() {
+            return Poll::Ready(Some(Ok(Decoded::Frame(frame))));
         }
         if state.ended {
             return Poll::Ready(None);
         }
-        state.ear = Some(cx.waker().clone());
+        state.waker = Some(cx.waker().clone());
         Poll::Pending
     }
 }
 
-impl FrameSink for Mouth {
+impl FrameSink for Sender {
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         Poll::Ready(Ok(()))
     }
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
-        self.line.hear(self.dial, &frame);
+        self.conn.receive(self.id, &frame);
         Ok(())
     }
 
@@ -74,20 +74,24 @@ impl FrameSink for Mouth {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(&mut self, _cx: &mut Context<'_>, _why: Farewell) -> Poll<Result<(), LinkError>> {
-        self.line.hang_up(self.dial);
+    fn poll_close(
+        &mut self,
+        _cx: &mut Context<'_>,
+        _why: CloseReason,
+    ) -> Poll<Result<(), LinkError>> {
+        self.conn.close_link(self.id);
         Poll::Ready(Ok(()))
     }
 }
 
-impl Drop for Mouth {
+impl Drop for Sender {
     fn drop(&mut self) {
-        self.line.hang_up(self.dial);
+        self.conn.close_link(self.id);
     }
 }
 
-impl Drop for Ear {
+impl Drop for Receiver {
     fn drop(&mut self) {
-        self.line.hang_up(self.dial);
+        self.conn.close_link(self.id);
     }
 }

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use hyper::Request;
 use hyper::body::Incoming;
 
-use super::agents::{Agents, Ground};
-use super::answer::{Answer, Events};
+use super::agents::{AgentConnections, AgentContext};
 use super::hub::{Hub, now};
-use super::routes::{self, Service};
-use super::store::Store;
-use super::webhook::Postman;
+use super::response::{EventBody, RestResponse};
+use super::routes::{self, RestService};
+use super::store::RunStore;
+use super::webhook::WebhookSender;
 use crate::transport::http::port::caller::Caller;
-use crate::transport::http::port::{Port, Served, bind};
+use crate::transport::http::port::{Handler, Port, bind};
 use crate::transport::{Endpoint, Listener, OpenError, OpenErrorKind, Setup};
 
 /// Binds an endpoint and serves Agent Connect on it.
@@ -26,12 +26,15 @@ pub(super) async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Liste
 }
 
 /// Serves Agent Connect below a path of a port, and returns the service.
-pub(in crate::transport) fn serve(port: &Arc<Port>, path: &str) -> Result<Arc<Service>, OpenError> {
+pub(in crate::transport) fn serve(
+    port: &Arc<Port>,
+    path: &str,
+) -> Result<Arc<RestService>, OpenError> {
     let service = &port.setup.agent_connect;
     let path = path.trim_end_matches('/').to_owned();
     let scheme = if port.at.tls { "https" } else { "http" };
     let base = format!("{scheme}://{}{path}", port.at.authority());
-    let (store, orphans) = Store::open(service.store.as_deref(), now()).map_err(|what| {
+    let (store, orphans) = RunStore::open(service.store.as_deref(), now()).map_err(|what| {
         let file = service
             .store
             .as_ref()
@@ -40,29 +43,29 @@ pub(in crate::transport) fn serve(port: &Arc<Port>, path: &str) -> Result<Arc<Se
         OpenError::new(OpenErrorKind::CannotCreate, &port.at, what)
             .with_remedy("Name another file with --store")
     })?;
-    let postman = Postman::new(service.callbacks.clone());
+    let webhooks = WebhookSender::new(service.callbacks.clone());
     for (run, webhook) in orphans {
-        postman.send(&webhook, &run.shown());
+        webhooks.send(&webhook, &run.to_json());
     }
-    let ground = Ground {
+    let context = AgentContext {
         base: base.clone(),
-        unasked: service.unasked,
+        default_permission: service.default_permission,
         limits: port.limits.clone(),
         arrivals: port.arrivals.clone(),
         closing: port.closing.clone(),
     };
-    let agents = Agents::new(ground, &service.agents);
+    let agents = AgentConnections::new(context, &service.agents);
     if let [only] = &*agents.all() {
         // A single agent is initialised at once; one of several when a client needs it.
         let only = only.clone();
         tokio::spawn(async move {
-            if let Err(fault) = only.agent().await {
-                tracing::warn!("Agent Connect has no agent at present: {}", fault.what);
+            if let Err(fault) = only.connect().await {
+                tracing::warn!("Agent Connect has no agent at present: {}", fault.message);
             }
         });
     }
-    let hub = Hub::new(agents, store, postman, port.limits.clone());
-    Ok(Arc::new(Service {
+    let hub = Hub::new(agents, store, webhooks, port.limits.clone());
+    Ok(Arc::new(RestService {
         port: port.clone(),
         hub: Arc::new(hub),
         path,
@@ -70,23 +73,23 @@ pub(in crate::transport) fn serve(port: &Arc<Port>, path: &str) -> Result<Arc<Se
     }))
 }
 
-impl Served for Service {
-    type Telling = Events;
+impl Handler for RestService {
+    type Stream = EventBody;
 
     fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
         caller: Arc<Caller>,
-    ) -> impl Future<Output = Result<Answer, Infallible>> + Send + 'static {
+    ) -> impl Future<Output = Result<RestResponse, Infallible>> + Send + 'static {
         routes::answer(self, request, caller)
     }
 
     /// Connections to agents that are no longer served end with their last run.
     fn renew(&self, setup: &Setup) {
-        for line in self.hub.agents.renew(&setup.agent_connect.agents) {
+        for line in self.hub.agents.update(&setup.agent_connect.agents) {
             let hub = self.hub.clone();
             tokio::spawn(async move {
-                hub.quiet(&line).await;
+                hub.wait_idle(&line).await;
                 line.end();
             });
         }

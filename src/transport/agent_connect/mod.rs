@@ -22,9 +22,9 @@
 //! than that gets the end of the run with its next request.
 
 mod agents;
-mod answer;
+mod response;
 mod hub;
-mod line;
+mod agent_connection;
 mod link;
 mod listen;
 mod active_run;
@@ -35,7 +35,7 @@ mod routes;
 mod active_thread;
 mod settings;
 mod start;
-mod stay;
+mod permit;
 mod store;
 mod stream;
 mod threads;
@@ -43,6 +43,6 @@ mod transport;
 mod webhook;
 
 pub(super) use listen::serve;
-pub(super) use routes::Service;
-pub use settings::{AgentConnect, Offer};
-pub(super) use transport::Rest;
+pub(super) use routes::RestService;
+pub use settings::{AgentConnectConfig, ServedAgent};
+pub(super) use transport::AgentConnectTransport;

@@ -1,6 +1,6 @@
 //! Query parameters of a URL: `?limit=10&before=…`.
 
-use crate::agent_connect::fault::Fault;
+use crate::agent_connect::api_error::ApiError;
 
 /// The parameters of a request.
 pub(super) struct Query(Vec<(String, String)>);
@@ -13,7 +13,7 @@ impl Query {
             .filter(|pair| !pair.is_empty());
         let pair = |pair: &str| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (plain(name), plain(value))
+            (decode(name), decode(value))
         };
         Self(pairs.map(pair).collect())
     }
@@ -23,33 +23,39 @@ impl Query {
         found.map(|(_, value)| value.as_str())
     }
 
-    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, Fault> {
+    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
         self.read_as(name, "a whole number, 0 or more")
     }
 
     /// A number of seconds.
-    pub(super) fn seconds(&self, name: &str) -> Result<Option<f64>, Fault> {
+    pub(super) fn seconds(&self, name: &str) -> Result<Option<f64>, ApiError> {
         let wanted = "a number of seconds, 0 or more";
         match self.read_as::<f64>(name, wanted)? {
-            Some(given) if !given.is_finite() || given < 0.0 => Err(Fault::mistyped(name, wanted)),
+            Some(given) if !given.is_finite() || given < 0.0 => {
+                Err(ApiError::wrong_type(name, wanted))
+            }
             given => Ok(given),
         }
     }
 
-    pub(super) fn flag(&self, name: &str) -> Result<bool, Fault> {
+    pub(super) fn boolean(&self, name: &str) -> Result<bool, ApiError> {
         Ok(self.read_as(name, "true or false")?.unwrap_or(false))
     }
 
-    fn read_as<T: std::str::FromStr>(&self, name: &str, wanted: &str) -> Result<Option<T>, Fault> {
+    fn read_as<T: std::str::FromStr>(
+        &self,
+        name: &str,
+        wanted: &str,
+    ) -> Result<Option<T>, ApiError> {
         let read = self
             .text(name)
-            .map(|text| text.parse().map_err(|_| Fault::mistyped(name, wanted)));
+            .map(|text| text.parse().map_err(|_| ApiError::wrong_type(name, wanted)));
         read.transpose()
     }
 }
 
 /// Decodes percent-encoding (RFC 3986, 2.1) and plus signs, which are spaces.
-fn plain(text: &str) -> String {
+fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
@@ -77,7 +83,7 @@ mod tests {
         let query = Query::read(Some("limit=10&before=a%2Fb+c%zz&wait=true&limit=11&odd"));
         assert_eq!(query.number("limit"), Ok(Some(10)));
         assert_eq!(query.text("before"), Some("a/b c%zz"));
-        assert_eq!(query.flag("wait"), Ok(true));
+        assert_eq!(query.boolean("wait"), Ok(true));
         assert_eq!(query.text("odd"), Some(""));
         assert!(query.number("before").is_err());
         assert!(

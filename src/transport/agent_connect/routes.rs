@@ -9,35 +9,35 @@ use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
 use serde_json::{Value, json};
 
-use super::agents::Asker;
-use super::answer::{self, Answer};
+use super::agents::Requester;
 use super::hub::{Hub, RunAt};
+use super::permit::AccessPermit;
 use super::query::Query;
+use super::response::{self, RestResponse};
 use super::start::{self, start};
-use super::stay::Stay;
-use super::stream::{Tied, follow, last};
-use crate::agent_connect::fault::Fault;
+use super::stream::{CancelOnDrop, final_event, follow};
+use crate::agent_connect::api_error::ApiError;
 use crate::agent_connect::openapi;
-use crate::agent_connect::record::{Run, history, state};
-use crate::agent_connect::route::{Deed, Lost, Route, Then, find};
-use crate::agent_connect::search::{self, Page};
+use crate::agent_connect::record::{RunRecord, history, state};
+use crate::agent_connect::route::{Route, RouteError, RunAction, StartReply, find};
+use crate::agent_connect::search::{self, ResultPage};
 use crate::agent_connect::uuid::Uuid;
-use crate::auth::Turned;
-use crate::transport::http::content::is_of;
+use crate::auth::RejectReason;
+use crate::transport::http::content::is_type;
 use crate::transport::http::port::body;
-use crate::transport::http::port::caller::{Caller, Guest};
-use crate::transport::http::port::refuse::Refusal;
-use crate::transport::http::port::{Port, receive};
+use crate::transport::http::port::caller::{AuthenticatedClient, Caller};
+use crate::transport::http::port::refusal::Refusal;
+use crate::transport::http::port::{Port, handle};
 
 /// The methods that are served.
 const METHODS: &str = "GET, POST, PATCH, DELETE";
 /// How long `/output` waits by default, and at most.
-const BLOCK: Duration = Duration::from_secs(60);
-const LONGEST_BLOCK: f64 = 600.0;
+const DEFAULT_BLOCK: Duration = Duration::from_secs(60);
+const MAX_BLOCK: f64 = 600.0;
 
 /// The Agent Connect service of a port.
 #[derive(Debug)]
-pub(in crate::transport) struct Service {
+pub(in crate::transport) struct RestService {
     pub(super) port: Arc<Port>,
     pub(super) hub: Arc<Hub>,
     /// The path it is served at, without a slash at the end.
@@ -46,7 +46,7 @@ pub(in crate::transport) struct Service {
     pub(super) base: String,
 }
 
-impl Service {
+impl RestService {
     /// Whether it serves a path of the port.
     pub(in crate::transport) fn serves(&self, path: &str) -> bool {
         let below = path.strip_prefix(&self.path);
@@ -55,7 +55,7 @@ impl Service {
 }
 
 /// The parts of a request that the handlers need.
-struct Asked {
+struct RequestParts {
     query: Query,
     body: Bytes,
     last_event: Option<String>,
@@ -63,54 +63,54 @@ struct Asked {
 
 /// Answers a request.
 pub(super) async fn answer(
-    service: Arc<Service>,
+    service: Arc<RestService>,
     request: Request<Incoming>,
     caller: Arc<Caller>,
-) -> Result<Answer, Infallible> {
+) -> Result<RestResponse, Infallible> {
     let port = &service.port;
-    let answered = receive(
+    let answered = handle(
         port,
         request,
         &caller,
         METHODS,
-        answer::refusal,
+        response::refusal,
         |request, guest| serve(&service, request, guest),
     );
     Ok(answered.await)
 }
 
 /// The client, if it may use any of the agents.
-fn asker(service: &Service, guest: Guest) -> Result<Asker, Refusal> {
+fn requester(service: &RestService, guest: AuthenticatedClient) -> Result<Requester, Refusal> {
     let principal = guest.principal;
     if !service.hub.agents.has_any_for(&principal) {
         let why = format!("the {principal} is for other agents");
-        return Err(Refusal::stranger(StatusCode::FORBIDDEN, why));
+        return Err(Refusal::fatal(StatusCode::FORBIDDEN, why));
     }
-    Ok(Asker {
+    Ok(Requester {
         owner: principal.to_string().into(),
         principal,
-        usual: service.port.rules().front.default_agent.clone(),
+        default_agent: service.port.rules().front.default_agent.clone(),
     })
 }
 
 async fn serve(
-    service: &Service,
+    service: &RestService,
     request: Request<Incoming>,
-    guest: Guest,
-) -> Result<Answer, Refusal> {
-    let asker = Arc::new(asker(service, guest)?);
+    guest: AuthenticatedClient,
+) -> Result<RestResponse, Refusal> {
+    let requester = Arc::new(requester(service, guest)?);
     let path = request.uri().path();
     let ours = path
         .strip_prefix(&service.path)
         .filter(|_| service.serves(path));
     let route = match ours {
         Some(rest) => find(request.method().as_str(), rest),
-        None => Err(Lost::nowhere()),
+        None => Err(RouteError::not_found()),
     };
     let route = match route {
         Ok(route) => route,
-        Err(Lost::Unknown(fault)) => return Ok(answer::fault(&fault)),
-        Err(Lost::Method(allowed)) => return Ok(answer::method(allowed)),
+        Err(RouteError::NotFound(fault)) => return Ok(response::api_error(&fault)),
+        Err(RouteError::WrongMethod(allowed)) => return Ok(response::method_not_allowed(allowed)),
     };
     let query = Query::read(request.uri().query());
     let last_event = request.headers().get("last-event-id");
@@ -118,7 +118,7 @@ async fn serve(
         .and_then(|id| id.to_str().ok())
         .map(str::to_owned);
     // Without this check a web page could post other types from another origin without a preflight.
-    let is_json = is_of(request.headers(), "application/json");
+    let is_json = is_type(request.headers(), "application/json");
     let port = &service.port;
     // Its share of the memory for bodies is held until the response is complete.
     let (body, _share) = body::read(request.into_body(), &port.bodies, &port.limits).await?;
@@ -126,77 +126,80 @@ async fn serve(
         let why = "Content-Type must be application/json";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
-    let asked = Asked {
+    let parts = RequestParts {
         query,
         body,
         last_event,
     };
-    let answered = Box::pin(route_to(service, route, asked, &asker)).await;
+    let answered = Box::pin(dispatch(service, route, parts, &requester)).await;
     Ok(answered.unwrap_or_else(|fault| {
-        tracing::debug!(status = fault.status, what = %fault.what, "a request was rejected");
+        tracing::debug!(status = fault.status, what = %fault.message, "a request was rejected");
         if fault.status == StatusCode::NOT_FOUND.as_u16() {
-            port.count(Turned::Unknown);
+            port.count(RejectReason::Unknown);
         }
-        answer::fault(&fault)
+        response::api_error(&fault)
     }))
 }
 
-async fn route_to(
-    service: &Service,
+async fn dispatch(
+    service: &RestService,
     route: Route,
-    asked: Asked,
-    asker: &Arc<Asker>,
-) -> Result<Answer, Fault> {
-    let (hub, owner) = (&service.hub, &asker.owner);
-    if let Route::MakeThread | Route::Copy(_) | Route::Start(..) = route
+    parts: RequestParts,
+    requester: &Arc<Requester>,
+) -> Result<RestResponse, ApiError> {
+    let (hub, owner) = (&service.hub, &requester.owner);
+    if let Route::CreateThread | Route::CopyThread(_) | Route::Start(..) = route
         && service.port.setup.draining.is_cancelled()
     {
-        return Err(Fault::later("the relay is shutting down"));
+        return Err(ApiError::unavailable("the relay is shutting down"));
     }
-    let all = |found: Vec<Run>| answer::json(&found.iter().map(Run::shown).collect());
+    let all =
+        |found: Vec<RunRecord>| response::json(&found.iter().map(RunRecord::to_json).collect());
     Ok(match route {
-        Route::Document => answer::json(&openapi::document(&service.base)),
+        Route::OpenApi => response::json(&openapi::document(&service.base)),
         Route::SearchAgents => {
-            let wanted = search::Agents::read(&asked.json()?)?;
-            answer::json(&hub.find_agents(asker, &wanted).await?.into())
+            let wanted = search::AgentSearch::read(&parts.json()?)?;
+            response::json(&hub.find_agents(requester, &wanted).await?.into())
         }
         Route::Agent(named) => {
-            let line = hub.agents.find(asker, &named).await?;
-            answer::json(&line.introduced().await?.entry())
+            let line = hub.agents.find(requester, &named).await?;
+            response::json(&line.info().await?.entry())
         }
         Route::Descriptor(named) => {
-            let line = hub.agents.find(asker, &named).await?;
-            let agent = line.introduced().await?;
-            answer::json(&agent.descriptor(line.asks_forms()))
+            let line = hub.agents.find(requester, &named).await?;
+            let agent = line.info().await?;
+            response::json(&agent.descriptor(line.uses_forms()))
         }
-        Route::MakeThread => answer::json(&hub.make_thread(asker, &asked.json()?).await?),
+        Route::CreateThread => response::json(&hub.create_thread(requester, &parts.json()?).await?),
         Route::SearchThreads => {
-            let wanted = search::Threads::read(&asked.json()?)?;
-            answer::json(&hub.find_threads(asker, wanted).await?.into())
+            let wanted = search::ThreadSearch::read(&parts.json()?)?;
+            response::json(&hub.find_threads(requester, wanted).await?.into())
         }
         Route::Thread(id) => {
             let thread = hub.thread(owner, id).await?;
-            answer::json(&hub.show_thread(owner, thread).await?)
+            response::json(&hub.show_thread(owner, thread).await?)
         }
-        Route::PatchThread(id) => answer::json(&hub.patch_thread(owner, id, &asked.json()?).await?),
+        Route::PatchThread(id) => {
+            response::json(&hub.patch_thread(owner, id, &parts.json()?).await?)
+        }
         Route::DeleteThread(id) => {
             hub.delete_thread(owner, id).await?;
-            answer::empty(StatusCode::NO_CONTENT)
+            response::empty(StatusCode::NO_CONTENT)
         }
-        Route::State(id) => answer::json(&state(&hub.turns(owner, id).await?)),
+        Route::State(id) => response::json(&state(&hub.turns(owner, id).await?)),
         Route::History(id) => {
-            let page = Page::of(asked.query.number("limit")?, None)?;
+            let page = ResultPage::new(parts.query.number("limit")?, None)?;
             let turns = hub.turns(owner, id).await?;
-            let states = history(&turns, page.limit, asked.query.text("before"));
-            answer::json(&states.into())
+            let states = history(&turns, page.limit, parts.query.text("before"));
+            response::json(&states.into())
         }
-        Route::Copy(id) => answer::json(&hub.copy_thread(asker, id).await?),
+        Route::CopyThread(id) => response::json(&hub.copy_thread(requester, id).await?),
         Route::ThreadRuns(id) => {
-            let query = &asked.query;
-            let page = Page::of(query.number("limit")?, query.number("offset")?)?;
+            let query = &parts.query;
+            let page = ResultPage::new(query.number("limit")?, query.number("offset")?)?;
             hub.thread(owner, id).await?;
             let metadata = serde_json::Map::new();
-            let wanted = search::Runs {
+            let wanted = search::RunSearch {
                 agent: None,
                 status: None,
                 metadata,
@@ -205,158 +208,166 @@ async fn route_to(
             all(hub.find_runs(owner, Some(id), wanted).await?)
         }
         Route::SearchRuns => {
-            let wanted = search::Runs::read(&asked.json()?)?;
+            let wanted = search::RunSearch::read(&parts.json()?)?;
             all(hub.find_runs(owner, None, wanted).await?)
         }
-        Route::Start(thread, then) => begin(service, asker, thread, then, &asked).await?,
-        Route::Run(thread, id, deed) => {
+        Route::Start(thread, then) => start_run(service, requester, thread, then, &parts).await?,
+        Route::Run(thread, id, action) => {
             let owner = owner.clone();
             let at = RunAt { owner, thread, id };
-            with_run(service, asker, &at, deed, &asked).await?
+            run_action(service, requester, &at, action, &parts).await?
         }
     })
 }
 
 /// Starts a run and answers as requested. The run's URL is sent in a header, for clients that
 /// otherwise learn its id only at its end.
-async fn begin(
-    service: &Service,
-    asker: &Arc<Asker>,
+async fn start_run(
+    service: &RestService,
+    requester: &Arc<Requester>,
     thread: Option<Uuid>,
-    then: Then,
-    asked: &Asked,
-) -> Result<Answer, Fault> {
+    reply: StartReply,
+    parts: &RequestParts,
+) -> Result<RestResponse, ApiError> {
     let hub = &service.hub;
-    let (run, live) = start(hub, asker, thread, asked.json()?).await?;
-    let tied = live.request.tied.then(|| live.clone());
-    let stay = Stay::of(service, asker);
-    let answer = match then {
-        Then::Show => answer::json(&run.shown()),
-        Then::Wait => {
-            let patience = asked.patience(None)?;
-            let mut tied = Tied(tied);
+    let (run, live) = start(hub, requester, thread, parts.json()?).await?;
+    let tied = live.request.cancel_on_disconnect.then(|| live.clone());
+    let stay = AccessPermit::new(service, requester);
+    let answer = match reply {
+        StartReply::Show => response::json(&run.to_json()),
+        StartReply::Wait => {
+            let max_wait = parts.max_wait(None)?;
+            let mut tied = CancelOnDrop(tied);
             let at = RunAt {
-                owner: asker.owner.clone(),
+                owner: requester.owner.clone(),
                 thread: run.thread,
                 id: run.id,
             };
-            let settled = stay.during(hub.settled(&at, patience)).await?;
+            let settled = stay.while_valid(hub.wait_settled(&at, max_wait)).await?;
             tied.release();
-            waited(settled.as_ref())
+            wait_response(settled.as_ref())
         }
-        Then::Stream => {
-            let modes = live.request.modes;
-            answer::events(follow(live, modes, None, Tied(tied), stay))
+        StartReply::Stream => {
+            let modes = live.request.stream_modes;
+            response::events(follow(live, modes, None, CancelOnDrop(tied), stay))
         }
     };
     let thread = run
         .thread
         .map_or_else(String::new, |id| format!("/threads/{id}"));
-    let place = format!("{}{thread}/runs/{}", service.path, run.id);
-    Ok(answer::located(answer, &place))
+    let url = format!("{}{thread}/runs/{}", service.path, run.id);
+    Ok(response::with_location(answer, &url))
 }
 
-async fn with_run(
-    service: &Service,
-    asker: &Arc<Asker>,
+async fn run_action(
+    service: &RestService,
+    requester: &Arc<Requester>,
     at: &RunAt,
-    deed: Deed,
-    asked: &Asked,
-) -> Result<Answer, Fault> {
+    action: RunAction,
+    parts: &RequestParts,
+) -> Result<RestResponse, ApiError> {
     let hub = &service.hub;
-    let empty = || answer::empty(StatusCode::NO_CONTENT);
-    let stay = Stay::of(service, asker);
-    let settled = async |usual| {
-        let patience = asked.patience(usual)?;
-        stay.during(hub.settled(at, patience)).await
+    let empty = || response::empty(StatusCode::NO_CONTENT);
+    let stay = AccessPermit::new(service, requester);
+    let settled = async |default| {
+        let max_wait = parts.max_wait(default)?;
+        stay.while_valid(hub.wait_settled(at, max_wait)).await
     };
-    Ok(match deed {
-        Deed::Show => answer::json(&hub.run(at).await?.shown()),
-        Deed::Resume => {
-            let run = start::resume(hub, at, &asked.json()?).await?;
-            answer::json(&run.shown())
+    Ok(match action {
+        RunAction::Show => response::json(&hub.run(at).await?.to_json()),
+        RunAction::Resume => {
+            let run = start::resume(hub, at, &parts.json()?).await?;
+            response::json(&run.to_json())
         }
-        Deed::Delete => {
+        RunAction::Delete => {
             start::delete(hub, at).await?;
             empty()
         }
-        Deed::Wait => waited(settled(None).await?.as_ref()),
-        Deed::Output => match settled(Some(BLOCK)).await? {
-            Some(run) => answer::json(&run.output_of_old()),
+        RunAction::Wait => wait_response(settled(None).await?.as_ref()),
+        RunAction::Output => match settled(Some(DEFAULT_BLOCK)).await? {
+            Some(run) => response::json(&run.old_output()),
             None => empty(),
         },
-        Deed::Cancel => {
-            match asked.query.text("action") {
+        RunAction::Cancel => {
+            match parts.query.text("action") {
                 None | Some("interrupt") => {}
                 Some("rollback") => {
-                    return Err(Fault::invalid(
+                    return Err(ApiError::invalid(
                         "action rollback is not possible: what an agent has done to files cannot \
                          be undone",
                     ));
                 }
-                Some(_) => return Err(Fault::invalid("\"action\" must be interrupt or rollback")),
+                Some(_) => {
+                    return Err(ApiError::invalid(
+                        "\"action\" must be interrupt or rollback",
+                    ));
+                }
             }
-            let waits = asked.query.flag("wait")?;
+            let waits = parts.query.boolean("wait")?;
             let live = start::cancel(hub, at).await?;
             if waits {
-                start::over(hub, &live).await;
+                start::wait_ended(hub, &live).await;
             }
             empty()
         }
-        Deed::State => {
+        RunAction::State => {
             let run = hub.run(at).await?;
-            let none = || Fault::unknown("the run has no thread");
+            let none = || ApiError::not_found("the run has no thread");
             let thread = run.thread.ok_or_else(none)?;
-            answer::json(&state(&hub.turns(&at.owner, thread).await?))
+            response::json(&state(&hub.turns(&at.owner, thread).await?))
         }
-        Deed::Stream => {
+        RunAction::Stream => {
             let run = hub.run(at).await?;
-            match hub.live(at.id) {
+            match hub.active_run(at.id) {
                 Some(live) => {
-                    let modes = live.request.modes;
-                    let last = asked.last_event.as_deref();
-                    answer::events(follow(live, modes, last, Tied(None), stay))
+                    let modes = live.request.stream_modes;
+                    let last = parts.last_event.as_deref();
+                    response::events(follow(live, modes, last, CancelOnDrop(None), stay))
                 }
-                None if run.status.is_final() => answer::events(last(&run)),
+                None if run.status.is_final() => response::events(final_event(&run)),
                 // It ended between the two reads.
-                None => answer::events(last(&hub.run(at).await?)),
+                None => response::events(final_event(&hub.run(at).await?)),
             }
         }
     })
 }
 
 /// A run and its output, in the form of 0.2.3.
-fn waited(run: Option<&Run>) -> Answer {
+fn wait_response(run: Option<&RunRecord>) -> RestResponse {
     match run {
-        Some(run) => answer::json(&json!({ "run": run.shown(), "output": run.output() })),
-        None => answer::empty(StatusCode::NO_CONTENT),
+        Some(run) => response::json(&json!({ "run": run.to_json(), "output": run.output() })),
+        None => response::empty(StatusCode::NO_CONTENT),
     }
 }
 
-impl Asked {
+impl RequestParts {
     /// The body; an empty one is an empty object.
-    fn json(&self) -> Result<Value, Fault> {
+    fn json(&self) -> Result<Value, ApiError> {
         if self.body.is_empty() {
             return Ok(json!({}));
         }
-        let wrong = |error| Fault::invalid(format!("the body is not JSON: {error}"));
+        let wrong = |error| ApiError::invalid(format!("the body is not JSON: {error}"));
         serde_json::from_slice(&self.body).map_err(wrong)
     }
 
     /// How long to wait: `block_timeout` in seconds, in the query or, as in the prose
     /// specification, in the body; `default` if not given.
-    fn patience(&self, usual: Option<Duration>) -> Result<Option<Duration>, Fault> {
+    fn max_wait(&self, default: Option<Duration>) -> Result<Option<Duration>, ApiError> {
         let mut given = self.query.seconds("block_timeout")?;
         if given.is_none() && !self.body.is_empty() {
             let body = self.json()?;
             given = match body.get("block_timeout") {
                 None | Some(Value::Null) => None,
                 Some(value) => Some(value.as_f64().filter(|given| *given >= 0.0).ok_or_else(
-                    || Fault::invalid("\"block_timeout\" must be a number of seconds, 0 or more"),
+                    || {
+                        ApiError::invalid(
+                            "\"block_timeout\" must be a number of seconds, 0 or more",
+                        )
+                    },
                 )?),
             };
         }
-        let given = given.map(|given| Duration::from_secs_f64(given.min(LONGEST_BLOCK)));
-        Ok(given.or(usual))
+        let given = given.map(|given| Duration::from_secs_f64(given.min(MAX_BLOCK)));
+        Ok(given.or(default))
     }
 }

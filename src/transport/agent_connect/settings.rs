@@ -7,15 +7,15 @@ use crate::agent_connect::run_request::Permissions;
 
 /// The configuration of the Agent Connect server.
 #[derive(Clone, Debug)]
-pub struct AgentConnect {
+pub struct AgentConnectConfig {
     /// The agents that are served.
-    pub agents: Vec<Offer>,
+    pub agents: Vec<ServedAgent>,
     /// The path below which Agent Connect is served on ACP's HTTP listeners; none if not given.
-    pub beside: Option<String>,
+    pub path: Option<String>,
     /// The database file of threads and runs; in memory if not given.
     pub store: Option<PathBuf>,
     /// The answer to permission requests for clients that cannot be asked.
-    pub unasked: Permissions,
+    pub default_permission: Permissions,
     /// Webhook hosts that are allowed although they are in a private network or use plain HTTP:
     /// `HOST` or `HOST:PORT`.
     pub callbacks: Vec<String>,
@@ -23,22 +23,22 @@ pub struct AgentConnect {
 
 /// An agent that is served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Offer {
+pub struct ServedAgent {
     /// Its configured name; an agent without one uses the name it reports itself.
     pub name: Option<String>,
     /// Its configured description.
-    pub about: Option<String>,
+    pub description: Option<String>,
     /// Overrides the answer to permission requests for clients that cannot be asked.
-    pub unasked: Option<Permissions>,
+    pub default_permission: Option<Permissions>,
 }
 
-impl Default for AgentConnect {
+impl Default for AgentConnectConfig {
     fn default() -> Self {
         Self {
-            agents: vec![Offer::default()],
-            beside: None,
+            agents: vec![ServedAgent::default()],
+            path: None,
             store: None,
-            unasked: Permissions::Reject,
+            default_permission: Permissions::Reject,
             callbacks: Vec::new(),
         }
     }

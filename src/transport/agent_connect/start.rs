@@ -5,67 +5,67 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::active_run::ActiveRun;
-use super::agents::Asker;
-use super::hub::{Hub, RunAt, now, uuid};
-use super::line::Line;
+use super::agent_connection::AgentConnection;
+use super::agents::Requester;
+use super::hub::{Hub, RunAt, new_uuid, now};
 use super::perform::perform;
 use super::store;
 use super::threads::new_thread;
-use crate::agent_connect::fault::Fault;
-use crate::agent_connect::fields::Fields;
-use crate::agent_connect::record::{Run, Thread};
-use crate::agent_connect::route::Named;
+use crate::agent_connect::api_error::ApiError;
+use crate::agent_connect::fields::RequestFields;
+use crate::agent_connect::messages;
+use crate::agent_connect::record::{RunRecord, ThreadRecord};
+use crate::agent_connect::route::AgentRef;
 use crate::agent_connect::run_request::RunRequest;
-use crate::agent_connect::say;
-use crate::agent_connect::session::Setup;
+use crate::agent_connect::session::SessionConfig;
 use crate::agent_connect::uuid::Uuid;
 
 /// Starts the run that `body` requests, on the thread of the path if there is one. In a task of its
 /// own: a client that disconnects must not leave a half-started run.
 pub(super) async fn start(
     hub: &Arc<Hub>,
-    asker: &Arc<Asker>,
+    asker: &Arc<Requester>,
     thread: Option<Uuid>,
     body: Value,
-) -> Result<(Run, Arc<ActiveRun>), Fault> {
+) -> Result<(RunRecord, Arc<ActiveRun>), ApiError> {
     let (hub, asker) = (hub.clone(), asker.clone());
-    let started = tokio::spawn(async move { start_whole(&hub, &asker, thread, body).await });
-    let broken = |_| Fault::later("the run could not be started");
+    let started = tokio::spawn(async move { start_run(&hub, &asker, thread, body).await });
+    let broken = |_| ApiError::unavailable("the run could not be started");
     started.await.map_err(broken)?
 }
 
-async fn start_whole(
+async fn start_run(
     hub: &Arc<Hub>,
-    asker: &Asker,
+    asker: &Requester,
     path: Option<Uuid>,
     body: Value,
-) -> Result<(Run, Arc<ActiveRun>), Fault> {
+) -> Result<(RunRecord, Arc<ActiveRun>), ApiError> {
     let owner = &asker.owner;
     let request = RunRequest::read(body)?;
     if let Some(webhook) = &request.webhook {
-        hub.postman.check(webhook)?;
+        hub.webhooks.check(webhook)?;
     }
     let (thread, line) = match path.or(request.thread) {
         Some(id) => {
-            let thread = known_thread(hub, owner, id, &request).await?;
-            let line = agent(hub, asker, &request, &thread).await?;
+            let thread = find_or_create_thread(hub, owner, id, &request).await?;
+            let line = connection_for(hub, asker, &request, &thread).await?;
             (Some(id), line)
         }
         None => {
             let thread = new_thread(
-                uuid(),
+                new_uuid(),
                 serde_json::Map::new(),
-                hub.kept_setup(&request.setup),
+                hub.stored_setup(&request.setup),
             );
-            let line = agent(hub, asker, &request, &thread).await?;
-            if request.keep && !hub.add_thread(owner, &thread).await? {
-                return Err(Fault::later("too many threads are stored already"));
+            let line = connection_for(hub, asker, &request, &thread).await?;
+            if request.keep_thread && !hub.add_thread(owner, &thread).await? {
+                return Err(ApiError::unavailable("too many threads are stored already"));
             }
-            (request.keep.then_some(thread.id), line)
+            (request.keep_thread.then_some(thread.id), line)
         }
     };
     let live = ActiveRun::new(
-        uuid(),
+        new_uuid(),
         (line.id().await?, line),
         (owner.clone(), thread),
         now(),
@@ -74,30 +74,30 @@ async fn start_whole(
     );
     let active = thread.map(|id| hub.active_thread(owner, id)).transpose()?;
     if let Some(active) = &active {
-        active.enter(&live)?;
+        active.add_run(&live)?;
     }
-    let begun = async {
-        hub.begin(&live)?;
+    let started = async {
+        hub.add_run(&live)?;
         let run = live.snapshot(live.created).0;
-        let (kept, webhook) = (run.clone(), live.request.webhook.clone());
+        let (stored, webhook) = (run.clone(), live.request.webhook.clone());
         let owner = owner.clone();
-        let most = hub.limits.agent_connect_kept;
+        let max = hub.limits.agent_connect_kept;
         let insert = move |db: &rusqlite::Connection| {
-            store::insert_run(db, &kept, &owner, webhook.as_deref(), most)
+            store::insert_run(db, &stored, &owner, webhook.as_deref(), max)
         };
-        hub.store.ask(insert).await?;
+        hub.store.run(insert).await?;
         Ok(run)
     };
-    match begun.await {
+    match started.await {
         Ok(run) => {
             tokio::spawn(perform(hub.clone(), live.clone(), active));
             Ok((run, live))
         }
         Err(fault) => {
             if let Some(active) = &active {
-                active.leave(live.id);
+                active.remove_run(live.id);
             }
-            hub.end(&live);
+            hub.remove_run(&live);
             Err(fault)
         }
     }
@@ -105,53 +105,53 @@ async fn start_whole(
 
 /// The connection to the agent of a run: the one it names, or its thread's. A thread with messages
 /// stays with its agent.
-async fn agent(
+async fn connection_for(
     hub: &Hub,
-    asker: &Asker,
+    asker: &Requester,
     request: &RunRequest,
-    thread: &Thread,
-) -> Result<Arc<Line>, Fault> {
+    thread: &ThreadRecord,
+) -> Result<Arc<AgentConnection>, ApiError> {
     let Some(id) = request.agent else {
         return hub.agent_of(asker, thread).await;
     };
-    let line = hub.agents.find(asker, &Named::Id(id)).await?;
+    let line = hub.agents.find(asker, &AgentRef::Id(id)).await?;
     if thread.agent.is_some_and(|of| of != id)
-        && !hub.told(&asker.owner, thread.id).await?.is_empty()
+        && !hub.read_turns(&asker.owner, thread.id).await?.is_empty()
     {
-        return Err(Fault::invalid("the thread belongs to another agent"));
+        return Err(ApiError::invalid("the thread belongs to another agent"));
     }
     Ok(line)
 }
 
 /// Reads the thread, or creates it if the request allows that. Once the thread has a session, its
 /// setup is fixed; before, the run's setup is used.
-async fn known_thread(
+async fn find_or_create_thread(
     hub: &Hub,
     owner: &Arc<str>,
     id: Uuid,
     request: &RunRequest,
-) -> Result<Thread, Fault> {
+) -> Result<ThreadRecord, ApiError> {
     let has_setup = request.setup.cwd.is_some() || !request.setup.mcp_servers.is_empty();
     match hub.thread(owner, id).await {
         Ok(mut thread) if thread.session.is_none() && has_setup => {
-            let own = Setup::of_metadata(&thread.metadata)?;
-            let merged = Setup {
+            let own = SessionConfig::from_metadata(&thread.metadata)?;
+            let merged = SessionConfig {
                 cwd: request.setup.cwd.clone().or(own.cwd),
                 mcp_servers: if request.setup.mcp_servers.is_empty() {
                     own.mcp_servers
                 } else {
                     request.setup.mcp_servers.clone()
                 },
-                ..Setup::default()
+                ..SessionConfig::default()
             };
-            thread.setup = hub.kept_setup(&merged);
-            let (owner, kept) = (owner.clone(), thread.clone());
-            let update = move |db: &rusqlite::Connection| store::update_thread(db, &owner, &kept);
-            hub.store.ask(update).await?;
+            thread.setup = hub.stored_setup(&merged);
+            let (owner, stored) = (owner.clone(), thread.clone());
+            let update = move |db: &rusqlite::Connection| store::update_thread(db, &owner, &stored);
+            hub.store.run(update).await?;
             Ok(thread)
         }
-        Err(fault) if fault.status == 404 && request.make_thread => {
-            let thread = new_thread(id, serde_json::Map::new(), hub.kept_setup(&request.setup));
+        Err(fault) if fault.status == 404 && request.create_thread => {
+            let thread = new_thread(id, serde_json::Map::new(), hub.stored_setup(&request.setup));
             match hub.add_thread(owner, &thread).await? {
                 true => Ok(thread),
                 // Another request has created it meanwhile, or there are too many.
@@ -163,51 +163,51 @@ async fn known_thread(
 }
 
 /// Answers the open interrupt of a run.
-pub(super) async fn resume(hub: &Hub, at: &RunAt, body: &Value) -> Result<Run, Fault> {
+pub(super) async fn resume(hub: &Hub, at: &RunAt, body: &Value) -> Result<RunRecord, ApiError> {
     let run = hub.run(at).await?;
-    Fields::of(body)?;
-    let Some(live) = hub.live(at.id) else {
-        let what = format!("the run has ended, with status {}", run.status.word());
-        return Err(Fault::conflict(what));
+    RequestFields::new(body)?;
+    let Some(live) = hub.active_run(at.id) else {
+        let what = format!("the run has ended, with status {}", run.status.name());
+        return Err(ApiError::conflict(what));
     };
     let (request, answer) = live.resume(body)?;
     // Stored before the agent continues: its next updates are newer.
-    let run = hub.keep(&live).await?;
-    if let Some(dial) = live.dial() {
-        live.line.tell(dial, say::result(&request, &answer));
+    let run = hub.store_run(&live).await?;
+    if let Some(dial) = live.link() {
+        live.conn.send(dial, messages::result(&request, &answer));
     }
     Ok(run)
 }
 
 /// Cancels a run; it may take a while to end.
-pub(super) async fn cancel(hub: &Hub, at: &RunAt) -> Result<Arc<ActiveRun>, Fault> {
+pub(super) async fn cancel(hub: &Hub, at: &RunAt) -> Result<Arc<ActiveRun>, ApiError> {
     let run = hub.run(at).await?;
-    let Some(live) = hub.live(at.id).filter(|_| !run.status.is_final()) else {
-        return Err(Fault::conflict("the run has already ended"));
+    let Some(live) = hub.active_run(at.id).filter(|_| !run.status.is_final()) else {
+        return Err(ApiError::conflict("the run has already ended"));
     };
     live.cancel.cancel();
     Ok(live)
 }
 
 /// Deletes a run; one that has not ended is cancelled first.
-pub(super) async fn delete(hub: &Hub, at: &RunAt) -> Result<(), Fault> {
+pub(super) async fn delete(hub: &Hub, at: &RunAt) -> Result<(), ApiError> {
     hub.run(at).await?;
-    if let Some(live) = hub.live(at.id) {
+    if let Some(live) = hub.active_run(at.id) {
         live.cancel.cancel();
-        over(hub, &live).await;
+        wait_ended(hub, &live).await;
     }
     let id = at.id;
-    hub.store.ask(move |db| store::delete_run(db, id)).await
+    hub.store.run(move |db| store::delete_run(db, id)).await
 }
 
 /// Waits until a run has ended.
-pub(super) async fn over(hub: &Hub, live: &ActiveRun) {
+pub(super) async fn wait_ended(hub: &Hub, live: &ActiveRun) {
     loop {
-        let mut kept = live.kept.subscribe();
-        let over = live.snapshot(now()).0.status.is_final();
-        if over || hub.live(live.id).is_none() {
+        let mut stored = live.stored.subscribe();
+        let ended = live.snapshot(now()).0.status.is_final();
+        if ended || hub.active_run(live.id).is_none() {
             return;
         }
-        let _ = kept.changed().await;
+        let _ = stored.changed().await;
     }
 }

@@ -16,99 +16,99 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::active_run::{ActiveRun, Entry, Next};
-use super::stay::Stay;
-use crate::agent_connect::fold::Fold;
-use crate::agent_connect::record::{Outcome, Run};
-use crate::agent_connect::run_request::Modes;
+use super::active_run::{ActiveRun, LogEntry, LogRead};
+use super::permit::AccessPermit;
+use crate::agent_connect::record::{RunOutcome, RunRecord};
+use crate::agent_connect::run_request::StreamModes;
+use crate::agent_connect::turn_output::TurnOutput;
 use crate::agent_connect::uuid::Uuid;
 
 /// Time between two events with all messages.
-const PACE: Duration = Duration::from_millis(100);
+const VALUES_INTERVAL: Duration = Duration::from_millis(100);
 /// A keep-alive comment without the usual empty line, which the SDK of Agent Connect takes for an
 /// event.
-const SIGN: &[u8] = b":\n";
+const KEEPALIVE: &[u8] = b":\n";
 /// Events that may be queued for writing.
-const WAITING: usize = 16;
+const QUEUE_LEN: usize = 16;
 
 /// A client that streams a run.
 struct Follower {
     live: Arc<ActiveRun>,
-    modes: Modes,
+    modes: StreamModes,
     tx: mpsc::Sender<Bytes>,
     /// The number of the next log entry to send.
-    at: u64,
-    fold: Fold,
+    position: u64,
+    output: TurnOutput,
     /// There are messages that were not sent yet.
-    unsaid: bool,
+    has_new_values: bool,
     /// The next values are not sent before.
     due: Instant,
 }
 
 /// A client that streams or waits for a run. If it is dropped before `release`, its run, if it has
 /// one, is cancelled.
-pub(super) struct Tied(pub(super) Option<Arc<ActiveRun>>);
+pub(super) struct CancelOnDrop(pub(super) Option<Arc<ActiveRun>>);
 
 /// Streams the events of a run that has not ended, after the one with the id `last`.
 pub(super) fn follow(
     live: Arc<ActiveRun>,
-    modes: Modes,
+    modes: StreamModes,
     last: Option<&str>,
-    mut tied: Tied,
-    stay: Stay,
+    mut guard: CancelOnDrop,
+    permit: AccessPermit,
 ) -> mpsc::Receiver<Bytes> {
-    let (tx, rx) = mpsc::channel(WAITING);
-    let at = last
+    let (tx, rx) = mpsc::channel(QUEUE_LEN);
+    let start = last
         .and_then(|id| number(id, live.id))
-        .unwrap_or_else(|| live.start());
+        .unwrap_or_else(|| live.log_start());
     let mut follower = Follower {
         modes,
         tx,
-        at: 0,
-        fold: Fold::default(),
-        unsaid: false,
+        position: 0,
+        output: TurnOutput::default(),
+        has_new_values: false,
         due: Instant::now(),
         live,
     };
     tokio::spawn(async move {
         // Values include the messages before the first event.
-        while follower.at < at
-            && let Next::Entry(entry) = follower.live.next(follower.at)
+        while follower.position < start
+            && let LogRead::Entry(entry) = follower.live.read_log(follower.position)
         {
-            if let Entry::Update(update) = entry {
-                follower.fold.hear(&update);
+            if let LogEntry::Update(update) = entry {
+                follower.output.apply(&update);
             }
-            follower.at += 1;
+            follower.position += 1;
         }
-        follower.at = at;
-        let told = tokio::select! {
-            told = follower.run(stay.sign_of_life) => told,
+        follower.position = start;
+        let done = tokio::select! {
+            told = follower.run(permit.keepalive) => told,
             // The client's access has ended; the stream is closed.
-            () = stay.over() => None,
+            () = permit.expired() => None,
         };
-        if told.is_some() {
-            tied.release();
+        if done.is_some() {
+            guard.release();
         }
     });
     rx
 }
 
 /// The only event of a run that has ended.
-pub(super) fn last(run: &Run) -> mpsc::Receiver<Bytes> {
+pub(super) fn final_event(run: &RunRecord) -> mpsc::Receiver<Bytes> {
     let (tx, rx) = mpsc::channel(1);
     // The channel has room for one.
-    let _ = tx.try_send(event(&format!("{}-0", run.id), &ending(run)));
+    let _ = tx.try_send(event(&format!("{}-0", run.id), &final_data(run)));
     rx
 }
 
-impl Tied {
+impl CancelOnDrop {
     /// The client has received the end; the run is not cancelled.
     pub(super) fn release(&mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Tied {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if let Some(live) = self.0.take() {
             live.cancel.cancel();
@@ -119,50 +119,50 @@ impl Drop for Tied {
 impl Follower {
     /// Sends all events up to the end or the next question; `None` when the client has
     /// disconnected.
-    async fn run(&mut self, sign_of_life: Duration) -> Option<()> {
-        let sign_of_life = sign_of_life.max(Duration::from_millis(10));
-        let mut news = self.live.news.subscribe();
-        let mut sign = Instant::now() + sign_of_life;
+    async fn run(&mut self, keepalive: Duration) -> Option<()> {
+        let keepalive = keepalive.max(Duration::from_millis(10));
+        let mut changes = self.live.changes.subscribe();
+        let mut next_keepalive = Instant::now() + keepalive;
         if self.modes.custom {
-            self.due += PACE;
+            self.due += VALUES_INTERVAL;
         }
-        self.tx.send(Bytes::from_static(SIGN)).await.ok()?;
+        self.tx.send(Bytes::from_static(KEEPALIVE)).await.ok()?;
         loop {
             loop {
-                match self.live.next(self.at) {
-                    Next::Nothing => break,
-                    Next::Lost => {
+                match self.live.read_log(self.position) {
+                    LogRead::Pending => break,
+                    LogRead::Lost => {
                         tracing::warn!(
                             "a client reads the events of a run too slowly; its stream is closed"
                         );
                         return Some(());
                     }
-                    Next::Over(run) => {
-                        let id = format!("{}-{}", run.id, self.at + 1);
-                        self.tx.send(event(&id, &ending(&run))).await.ok()?;
+                    LogRead::Ended(run) => {
+                        let id = format!("{}-{}", run.id, self.position + 1);
+                        self.tx.send(event(&id, &final_data(&run))).await.ok()?;
                         return Some(());
                     }
-                    Next::Entry(entry) => {
-                        self.at += 1;
-                        if self.tell(entry).await? {
+                    LogRead::Entry(entry) => {
+                        self.position += 1;
+                        if self.send_entry(entry).await? {
                             return Some(());
                         }
                     }
                 }
             }
-            self.say_values().await?;
-            let due = if self.unsaid {
-                self.due.min(sign)
+            self.send_values().await?;
+            let due = if self.has_new_values {
+                self.due.min(next_keepalive)
             } else {
-                sign
+                next_keepalive
             };
             tokio::select! {
-                told = news.changed() => told.ok()?,
+                told = changes.changed() => told.ok()?,
                 () = self.tx.closed() => return None,
                 () = sleep_until(due) => {
-                    if due == sign {
-                        sign = Instant::now() + sign_of_life;
-                        self.tx.send(Bytes::from_static(SIGN)).await.ok()?;
+                    if due == next_keepalive {
+                        next_keepalive = Instant::now() + keepalive;
+                        self.tx.send(Bytes::from_static(KEEPALIVE)).await.ok()?;
                     }
                 }
             }
@@ -170,32 +170,32 @@ impl Follower {
     }
 
     /// Sends one entry; tells whether it is the last.
-    async fn tell(&mut self, entry: Entry) -> Option<bool> {
+    async fn send_entry(&mut self, entry: LogEntry) -> Option<bool> {
         let run = self.live.id.to_string();
-        let id = format!("{run}-{}", self.at);
+        let id = format!("{run}-{}", self.position);
         match entry {
-            Entry::Update(update) => {
-                let words = self.fold.messages().len();
-                self.fold.hear(&update);
+            LogEntry::Update(update) => {
+                let known = self.output.messages().len();
+                self.output.apply(&update);
                 if update["sessionUpdate"] == "agent_message_chunk"
-                    && self.fold.messages().len() >= words
+                    && self.output.messages().len() >= known
                 {
-                    self.unsaid = true;
+                    self.has_new_values = true;
                 }
                 if self.modes.custom {
                     let data = json!({ "type": "custom", "run_id": run, "status": "pending", "update": *update });
                     self.tx.send(event(&id, &data)).await.ok()?;
                 }
                 if self.due <= Instant::now() {
-                    self.say_values().await?;
+                    self.send_values().await?;
                 }
                 Some(false)
             }
             // An interrupt that was already answered is skipped.
-            Entry::Interrupt(_) if self.at <= self.live.start() => Some(false),
-            Entry::Interrupt(interrupt) => {
+            LogEntry::Interrupt(_) if self.position <= self.live.log_start() => Some(false),
+            LogEntry::Interrupt(interrupt) => {
                 self.due = Instant::now();
-                self.say_values().await?;
+                self.send_values().await?;
                 let data = json!({ "type": "interrupt", "run_id": run, "status": "interrupted", "interrupt": *interrupt });
                 self.tx.send(event(&id, &data)).await.ok()?;
                 Some(true)
@@ -204,14 +204,14 @@ impl Follower {
     }
 
     /// Sends all messages, if there are new ones and the interval has passed.
-    async fn say_values(&mut self) -> Option<()> {
-        if !self.unsaid || !self.modes.values || self.due > Instant::now() {
+    async fn send_values(&mut self) -> Option<()> {
+        if !self.has_new_values || !self.modes.values || self.due > Instant::now() {
             return Some(());
         }
-        self.unsaid = false;
-        self.due = Instant::now() + PACE;
+        self.has_new_values = false;
+        self.due = Instant::now() + VALUES_INTERVAL;
         let run = self.live.id.to_string();
-        let messages = self.fold.messages();
+        let messages = self.output.messages();
         let mut values = json!({});
         if self.live.thread.is_none() {
             values["messages"] = json!(messages);
@@ -224,22 +224,22 @@ impl Follower {
             "messages": messages,
         });
         self.tx
-            .send(event(&format!("{run}-{}v", self.at), &data))
+            .send(event(&format!("{run}-{}v", self.position), &data))
             .await
             .ok()
     }
 }
 
 /// The data of a run's last event.
-fn ending(run: &Run) -> Value {
+fn final_data(run: &RunRecord) -> Value {
     let mut data = run.output();
     match &run.outcome {
-        Some(Outcome::Result { .. }) => data["type"] = json!("values"),
+        Some(RunOutcome::Result { .. }) => data["type"] = json!("values"),
         Some(_) => {}
         None => data = json!({ "type": "values", "values": {} }),
     }
     data["run_id"] = json!(run.id.to_string());
-    data["status"] = json!(run.status.word());
+    data["status"] = json!(run.status.name());
     data
 }
 

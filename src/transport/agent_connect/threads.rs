@@ -5,73 +5,85 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-use super::active_thread::{Open, Session};
-use super::agents::Asker;
-use super::hub::{Hub, now, uuid};
-use super::line::Line;
-use super::perform::Failure;
+use super::active_thread::{OpenSession, ThreadSession};
+use super::agent_connection::AgentConnection;
+use super::agents::Requester;
+use super::hub::{Hub, new_uuid, now};
+use super::perform::RunFailure;
 use super::store;
-use crate::agent_connect::fault::Fault;
-use crate::agent_connect::fields::Fields;
-use crate::agent_connect::past::Past;
-use crate::agent_connect::record::{Thread, Turn};
-use crate::agent_connect::route::Named;
+use crate::agent_connect::api_error::ApiError;
+use crate::agent_connect::fields::RequestFields;
+use crate::agent_connect::history_filter::HistoryFilter;
+use crate::agent_connect::record::{ThreadRecord, TurnRecord};
+use crate::agent_connect::route::AgentRef;
 use crate::agent_connect::search;
-use crate::agent_connect::session::Setup;
+use crate::agent_connect::session::SessionConfig;
 use crate::agent_connect::uuid::Uuid;
-use crate::auth::Means;
+use crate::auth::AuthMethod;
 
 /// Pages of an agent's `session/list` that are read.
-const PAGES: usize = 10;
+const MAX_PAGES: usize = 10;
 
 impl Hub {
     /// Reads a thread; only its owner can see it.
-    pub(super) async fn thread(&self, owner: &Arc<str>, id: Uuid) -> Result<Thread, Fault> {
+    pub(super) async fn thread(
+        &self,
+        owner: &Arc<str>,
+        id: Uuid,
+    ) -> Result<ThreadRecord, ApiError> {
         let owner = owner.clone();
         let read = move |db: &rusqlite::Connection| store::read_thread(db, &owner, id);
-        let thread = self.store.ask(read).await?;
-        thread.ok_or_else(|| Fault::unknown("there is no such thread"))
+        let thread = self.store.run(read).await?;
+        thread.ok_or_else(|| ApiError::not_found("there is no such thread"))
     }
 
-    pub(super) async fn turns(&self, owner: &Arc<str>, id: Uuid) -> Result<Vec<Turn>, Fault> {
+    pub(super) async fn turns(
+        &self,
+        owner: &Arc<str>,
+        id: Uuid,
+    ) -> Result<Vec<TurnRecord>, ApiError> {
         self.thread(owner, id).await?;
-        self.told(owner, id).await
+        self.read_turns(owner, id).await
     }
 
     /// A thread as shown.
     pub(super) async fn show_thread(
         &self,
         owner: &Arc<str>,
-        thread: Thread,
-    ) -> Result<Value, Fault> {
+        thread: ThreadRecord,
+    ) -> Result<Value, ApiError> {
         let owner = owner.clone();
         let read = move |db: &rusqlite::Connection| {
             let turns = store::read_turns(db, &owner, thread.id)?;
-            Ok(thread.shown(store::thread_status(db, &owner, thread.id)?, &turns))
+            Ok(thread.to_json(store::thread_status(db, &owner, thread.id)?, &turns))
         };
-        self.store.ask(read).await
+        self.store.run(read).await
     }
 
     /// Creates a thread. Its session is created at once if the client has only one agent and that
     /// succeeds, otherwise with the first run.
-    pub(super) async fn make_thread(&self, asker: &Asker, body: &Value) -> Result<Value, Fault> {
-        let owner = &asker.owner;
-        let fields = Fields::of(body)?;
+    pub(super) async fn create_thread(
+        &self,
+        requester: &Requester,
+        body: &Value,
+    ) -> Result<Value, ApiError> {
+        let owner = &requester.owner;
+        let fields = RequestFields::new(body)?;
         let metadata = fields.object("metadata")?.cloned().unwrap_or_default();
         let given = fields.uuid("thread_id")?;
-        let may_exist = fields.word("if_exists", &["raise", "do_nothing"])? == Some(1);
-        let setup = Setup::of_metadata(&metadata)?;
-        let id = given.unwrap_or_else(uuid);
-        let thread = new_thread(id, metadata, self.kept_setup(&setup));
+        let may_exist = fields.choice("if_exists", &["raise", "do_nothing"])? == Some(1);
+        let setup = SessionConfig::from_metadata(&metadata)?;
+        let id = given.unwrap_or_else(new_uuid);
+        let thread = new_thread(id, metadata, self.stored_setup(&setup));
         if !self.add_thread(owner, &thread).await? {
             return match self.thread(owner, id).await {
                 Ok(known) if may_exist => self.show_thread(owner, known).await,
-                Ok(_) => Err(Fault::conflict("a thread of this id exists")),
-                Err(_) => Err(Fault::later("too many threads are stored already")),
+                Ok(_) => Err(ApiError::conflict("a thread of this id exists")),
+                Err(_) => Err(ApiError::unavailable("too many threads are stored already")),
             };
         }
         let mut opened = thread.clone();
-        if let Some(line) = self.agents.sole(asker) {
+        if let Some(line) = self.agents.only_for(requester) {
             let active = self.active_thread(owner, id)?;
             let mut session = active.session.lock().await;
             // An error of the agent is reported to the first run.
@@ -90,17 +102,17 @@ impl Hub {
     pub(super) async fn add_thread(
         &self,
         owner: &Arc<str>,
-        thread: &Thread,
-    ) -> Result<bool, Fault> {
+        thread: &ThreadRecord,
+    ) -> Result<bool, ApiError> {
         let (thread, owner) = (thread.clone(), owner.clone());
-        let most = self.limits.agent_connect_threads;
+        let max = self.limits.agent_connect_threads;
         self.store
-            .ask(move |db| store::insert_thread(db, &thread, &owner, most))
+            .run(move |db| store::insert_thread(db, &thread, &owner, max))
             .await
     }
 
     /// The part of a setup that is stored with the thread, to reopen its session.
-    pub(super) fn kept_setup(&self, setup: &Setup) -> Value {
+    pub(super) fn stored_setup(&self, setup: &SessionConfig) -> Value {
         let cwd = setup.cwd.as_deref().unwrap_or(&self.cwd);
         json!({ "cwd": cwd, "mcpServers": setup.mcp_servers })
     }
@@ -110,10 +122,10 @@ impl Hub {
         owner: &Arc<str>,
         id: Uuid,
         body: &Value,
-    ) -> Result<Value, Fault> {
-        let fields = Fields::of(body)?;
-        if fields.any("values").is_some() || fields.any("messages").is_some() {
-            return Err(Fault::invalid(
+    ) -> Result<Value, ApiError> {
+        let fields = RequestFields::new(body)?;
+        if fields.get("values").is_some() || fields.get("messages").is_some() {
+            return Err(ApiError::invalid(
                 "only \"metadata\" can be changed: messages sent to an agent cannot be withdrawn",
             ));
         }
@@ -129,73 +141,81 @@ impl Hub {
             store::update_thread(db, &of, &thread)?;
             Ok(Some(thread))
         };
-        match self.store.ask(patch).await? {
+        match self.store.run(patch).await? {
             Some(thread) => self.show_thread(owner, thread).await,
-            None => Err(Fault::unknown("there is no such thread")),
+            None => Err(ApiError::not_found("there is no such thread")),
         }
     }
 
-    pub(super) async fn delete_thread(&self, owner: &Arc<str>, id: Uuid) -> Result<(), Fault> {
+    pub(super) async fn delete_thread(&self, owner: &Arc<str>, id: Uuid) -> Result<(), ApiError> {
         let thread = self.thread(owner, id).await?;
         let active = self.active_thread(owner, id)?;
         if active.is_busy() {
-            return Err(Fault::conflict("Thread is busy"));
+            return Err(ApiError::conflict("Thread is busy"));
         }
         let open = active.session.lock().await.open.take();
-        self.forget_active(owner, id);
+        self.remove_active(owner, id);
         if let Some(open) = open {
             open.close().await;
         }
         if let (Some(session), Some(agent)) = (thread.session, thread.agent)
-            && let Some(line) = self.agents.known(agent).await
-            && let Ok((dial, agent)) = line.agent().await
-            && agent.offers("delete")
+            && let Some(line) = self.agents.by_id(agent).await
+            && let Ok((dial, agent)) = line.connect().await
+            && agent.supports("delete")
         {
             let params = json!({ "sessionId": session });
             let _deleted = line.call(dial, "session/delete", &params).await;
         }
         let owner = owner.clone();
         self.store
-            .ask(move |db| store::delete_thread(db, &owner, id))
+            .run(move |db| store::delete_thread(db, &owner, id))
             .await
     }
 
     /// Creates a copy of a thread, if the agent can fork sessions.
-    pub(super) async fn copy_thread(&self, asker: &Asker, id: Uuid) -> Result<Value, Fault> {
-        let owner = &asker.owner;
+    pub(super) async fn copy_thread(
+        &self,
+        requester: &Requester,
+        id: Uuid,
+    ) -> Result<Value, ApiError> {
+        let owner = &requester.owner;
         let mut thread = self.thread(owner, id).await?;
-        let line = self.agent_of(asker, &thread).await?;
-        let (dial, agent) = line.agent().await?;
-        if !agent.offers("fork") {
-            return Err(Fault::invalid(
+        let line = self.agent_of(requester, &thread).await?;
+        let (dial, agent) = line.connect().await?;
+        if !agent.supports("fork") {
+            return Err(ApiError::invalid(
                 "the agent cannot copy a session (no session/fork)",
             ));
         }
         let active = self.active_thread(owner, id)?;
         if active.is_busy() {
-            return Err(Fault::conflict("Thread is busy"));
+            return Err(ApiError::conflict("Thread is busy"));
         }
-        let copy = uuid();
+        let copy = new_uuid();
         let second = self.active_thread(owner, copy)?;
         let mut open = second.session.lock().await;
         {
             let mut session = active.session.lock().await;
             if thread.session.is_some() {
-                let revived = self.open_session(&mut session, owner, &mut thread, &line);
-                revived.await.map_err(|(_, what)| Fault::invalid(what))?;
+                let reopened = self.open_session(&mut session, owner, &mut thread, &line);
+                reopened
+                    .await
+                    .map_err(|(_, what)| ApiError::invalid(what))?;
             }
             if let Some(session) = &thread.session {
                 let mut params = thread.setup.clone();
                 params["sessionId"] = json!(session);
                 let forked = line.call(dial, "session/fork", &params).await;
-                let forked = forked.map_err(|error| Fault::invalid(agent.complaint(&error).1))?;
+                let forked =
+                    forked.map_err(|error| ApiError::invalid(agent.run_error(&error).1))?;
                 let forked = forked.get("sessionId").and_then(Value::as_str);
-                let id = forked.ok_or_else(|| Fault::invalid("the agent returned no session id"))?;
+                let id =
+                    forked.ok_or_else(|| ApiError::invalid("the agent returned no session id"))?;
                 let id = id.to_owned();
                 thread.session = Some(id.clone());
-                open.open = Some(Open {
-                    line: line.clone(),
-                    dial,
+                open.open = Some(OpenSession {
+                    conn: line.clone(),
+                    link: dial,
                     agent,
                     id,
                 });
@@ -203,11 +223,11 @@ impl Hub {
         }
         (thread.id, thread.created, thread.updated) = (copy, now(), now());
         if !self.add_thread(owner, &thread).await? {
-            return Err(Fault::later("too many threads are stored already"));
+            return Err(ApiError::unavailable("too many threads are stored already"));
         }
         let of = owner.clone();
         self.store
-            .ask(move |db| store::copy_turns(db, &of, id, copy))
+            .run(move |db| store::copy_turns(db, &of, id, copy))
             .await?;
         self.show_thread(owner, thread).await
     }
@@ -216,35 +236,39 @@ impl Hub {
     /// include the sessions that the agents list and that were created elsewhere.
     pub(super) async fn find_threads(
         &self,
-        asker: &Asker,
-        wanted: search::Threads,
-    ) -> Result<Vec<Value>, Fault> {
-        let who = &asker.principal;
-        if who.grant.admin || who.means == Means::Nobody {
-            for line in self.agents.of(asker) {
+        requester: &Requester,
+        wanted: search::ThreadSearch,
+    ) -> Result<Vec<Value>, ApiError> {
+        let who = &requester.principal;
+        if who.grant.admin || who.auth_method == AuthMethod::Anonymous {
+            for line in self.agents.usable_by(requester) {
                 // Sessions that cannot be listed now are added by a later search.
-                let _ = timeout(self.limits.handshake, self.adopt(asker, &line)).await;
+                let _ = timeout(
+                    self.limits.handshake,
+                    self.import_sessions(requester, &line),
+                )
+                .await;
             }
         }
-        let owner = asker.owner.clone();
+        let owner = requester.owner.clone();
         self.store
-            .ask(move |db| store::find_threads(db, &owner, &wanted))
+            .run(move |db| store::find_threads(db, &owner, &wanted))
             .await
     }
 
     /// The agent for a thread: the one that has its session, or the default one.
     pub(super) async fn agent_of(
         &self,
-        asker: &Asker,
-        thread: &Thread,
-    ) -> Result<Arc<Line>, Fault> {
+        requester: &Requester,
+        thread: &ThreadRecord,
+    ) -> Result<Arc<AgentConnection>, ApiError> {
         let unnamed = "\"agent_id\" is missing, and there is more than one agent";
         match thread.agent {
-            Some(id) => self.agents.find(asker, &Named::Id(id)).await,
+            Some(id) => self.agents.find(requester, &AgentRef::Id(id)).await,
             None => self
                 .agents
-                .usual(asker)
-                .ok_or_else(|| Fault::invalid(unnamed)),
+                .default_for(requester)
+                .ok_or_else(|| ApiError::invalid(unnamed)),
         }
     }
 
@@ -252,13 +276,13 @@ impl Hub {
     /// result; `null` if it was already open.
     pub(super) async fn open_session(
         &self,
-        session: &mut Session,
+        session: &mut ThreadSession,
         owner: &Arc<str>,
-        thread: &mut Thread,
-        line: &Arc<Line>,
-    ) -> Result<Value, Failure> {
-        let unavailable = |fault: Fault| (-32603, fault.what.into_owned());
-        let (dial, agent) = line.agent().await.map_err(unavailable)?;
+        thread: &mut ThreadRecord,
+        line: &Arc<AgentConnection>,
+    ) -> Result<Value, RunFailure> {
+        let unavailable = |fault: ApiError| (-32603, fault.message.into_owned());
+        let (dial, agent) = line.connect().await.map_err(unavailable)?;
         if thread.agent.is_some_and(|of| of != agent.id) {
             // The thread has no messages: it now belongs to the other agent.
             (thread.agent, thread.session) = (None, None);
@@ -266,36 +290,39 @@ impl Hub {
                 open.close().await;
             }
         }
-        if session.open.as_ref().is_some_and(Open::is_open) {
+        if session.open.as_ref().is_some_and(OpenSession::is_open) {
             return Ok(Value::Null);
         }
-        let open = |id: &str| Open {
-            line: line.clone(),
-            dial,
+        let open = |id: &str| OpenSession {
+            conn: line.clone(),
+            link: dial,
             agent: agent.clone(),
             id: id.to_owned(),
         };
         let mut params = thread.setup.clone();
         if let Some(id) = &thread.session {
-            let method = agent.revives_with().ok_or_else(|| {
+            let method = agent.reopen_method().ok_or_else(|| {
                 let what = "its session is closed, and the agent cannot reopen sessions (no \
                             session/load)";
                 (-32002, what.to_owned())
             })?;
             params["sessionId"] = json!(id);
-            let turns = self.told(owner, thread.id).await.map_err(unavailable)?;
+            let turns = self
+                .read_turns(owner, thread.id)
+                .await
+                .map_err(unavailable)?;
             let messages: Vec<&Value> = turns.iter().flat_map(|turn| &turn.messages).collect();
-            line.expect_past(id, Past::of(&messages));
+            line.expect_history(id, HistoryFilter::new(&messages));
             let loaded = line.call(dial, method, &params).await;
             let loaded = loaded.map_err(|error| {
                 line.end_turn(id);
-                agent.complaint(&error)
+                agent.run_error(&error)
             })?;
             session.open = Some(open(id));
             return Ok(loaded);
         }
         let opened = line.call(dial, "session/new", &params).await;
-        let opened = opened.map_err(|error| agent.complaint(&error))?;
+        let opened = opened.map_err(|error| agent.run_error(&error))?;
         let id = opened.get("sessionId").and_then(Value::as_str);
         let id = id
             .ok_or_else(|| (-32603, "the agent returned no session id".to_owned()))?
@@ -303,36 +330,44 @@ impl Hub {
         session.open = Some(open(&id));
         (thread.session, thread.agent) = (Some(id.clone()), Some(agent.id));
         let (owner, of, agent) = (owner.clone(), thread.id, agent.id);
-        let keep = move |db: &rusqlite::Connection| {
+        let store_session = move |db: &rusqlite::Connection| {
             // Its metadata may have changed meanwhile.
             match store::read_thread(db, &owner, of)? {
-                Some(mut kept) => {
-                    (kept.session, kept.agent) = (Some(id), Some(agent));
-                    store::update_thread(db, &owner, &kept)
+                Some(mut stored) => {
+                    (stored.session, stored.agent) = (Some(id), Some(agent));
+                    store::update_thread(db, &owner, &stored)
                 }
                 None => Ok(()),
             }
         };
-        self.store.ask(keep).await.map_err(unavailable)?;
+        self.store.run(store_session).await.map_err(unavailable)?;
         Ok(opened)
     }
 
     /// The turns of a thread.
-    pub(super) async fn told(&self, owner: &Arc<str>, id: Uuid) -> Result<Vec<Turn>, Fault> {
+    pub(super) async fn read_turns(
+        &self,
+        owner: &Arc<str>,
+        id: Uuid,
+    ) -> Result<Vec<TurnRecord>, ApiError> {
         let owner = owner.clone();
         self.store
-            .ask(move |db| store::read_turns(db, &owner, id))
+            .run(move |db| store::read_turns(db, &owner, id))
             .await
     }
 
     /// Stores as threads the sessions that an agent lists and that are not threads yet.
-    async fn adopt(&self, asker: &Asker, line: &Arc<Line>) -> Result<(), Fault> {
-        let (dial, agent) = line.agent().await?;
-        if !agent.offers("list") {
+    async fn import_sessions(
+        &self,
+        requester: &Requester,
+        line: &Arc<AgentConnection>,
+    ) -> Result<(), ApiError> {
+        let (dial, agent) = line.connect().await?;
+        if !agent.supports("list") {
             return Ok(());
         }
         let mut params = json!({});
-        for _ in 0..PAGES {
+        for _ in 0..MAX_PAGES {
             let Ok(page) = line.call(dial, "session/list", &params).await else {
                 return Ok(());
             };
@@ -342,18 +377,18 @@ impl Hub {
                     continue;
                 };
                 let session = thread.session.clone().unwrap_or_default();
-                if self.is_of_run(&session) {
+                if self.is_run_session(&session) {
                     continue;
                 }
-                let (owner, most) = (asker.owner.clone(), self.limits.agent_connect_threads);
+                let (owner, max) = (requester.owner.clone(), self.limits.agent_connect_threads);
                 let of = agent.id;
-                let keep = move |db: &rusqlite::Connection| {
+                let insert = move |db: &rusqlite::Connection| {
                     if store::has_session(db, of, &session)? {
                         return Ok(());
                     }
-                    store::insert_thread(db, &thread, &owner, most).map(drop)
+                    store::insert_thread(db, &thread, &owner, max).map(drop)
                 };
-                self.store.ask(keep).await?;
+                self.store.run(insert).await?;
             }
             match page.get("nextCursor").filter(|cursor| cursor.is_string()) {
                 Some(cursor) => params = json!({ "cursor": cursor }),
@@ -365,9 +400,9 @@ impl Hub {
 }
 
 /// A thread without messages.
-pub(super) fn new_thread(id: Uuid, metadata: Map<String, Value>, setup: Value) -> Thread {
+pub(super) fn new_thread(id: Uuid, metadata: Map<String, Value>, setup: Value) -> ThreadRecord {
     let now = now();
-    Thread {
+    ThreadRecord {
         id,
         agent: None,
         session: None,
@@ -379,7 +414,7 @@ pub(super) fn new_thread(id: Uuid, metadata: Map<String, Value>, setup: Value) -
 }
 
 /// The thread for a session that an agent lists.
-fn listed_thread(agent: Uuid, listed: &Value) -> Option<Thread> {
+fn listed_thread(agent: Uuid, listed: &Value) -> Option<ThreadRecord> {
     let session = listed.get("sessionId")?.as_str()?;
     let cwd = listed.get("cwd").and_then(Value::as_str).unwrap_or("/");
     let mut metadata = Map::from_iter([("cwd".to_owned(), json!(cwd))]);

@@ -2,13 +2,13 @@
 
 use super::listen::listen;
 use super::remote;
-use crate::transport::{Binding, Connecting, Endpoint, OpenError, Setup, Transport};
+use crate::transport::{ConnectFuture, Endpoint, ListenFuture, OpenError, Setup, Transport};
 
 /// The transport for `agent-connect+http://` and `agent-connect+https://`.
 #[derive(Debug)]
-pub(in crate::transport) struct Rest;
+pub(in crate::transport) struct AgentConnectTransport;
 
-impl Transport for Rest {
+impl Transport for AgentConnectTransport {
     fn schemes(&self) -> &'static [&'static str] {
         &["agent-connect+http", "agent-connect+https"]
     }
@@ -17,11 +17,11 @@ impl Transport for Rest {
         remote::check(to)
     }
 
-    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a> {
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> ConnectFuture<'a> {
         Box::pin(remote::connect(to, setup))
     }
 
-    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> Binding<'a> {
+    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> ListenFuture<'a> {
         Box::pin(listen(at, setup))
     }
 }

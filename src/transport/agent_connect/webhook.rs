@@ -25,13 +25,13 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use crate::agent_connect::fault::Fault;
-use crate::auth::inner::is_public;
-use crate::transport::endpoint::{Endpoint, Manner, Web};
+use crate::agent_connect::api_error::ApiError;
+use crate::auth::address::is_public;
+use crate::transport::endpoint::{Endpoint, HttpEndpoint, HttpProtocol};
 use crate::transport::{Tls, tls};
 
 /// Time limit of a call.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Delays before the attempts of one call.
 const DELAYS: [Duration; 3] = [
     Duration::ZERO,
@@ -39,17 +39,17 @@ const DELAYS: [Duration; 3] = [
     Duration::from_secs(3),
 ];
 /// Calls that may be queued. Further calls are dropped.
-const WAITING: usize = 1024;
+const MAX_QUEUED: usize = 1024;
 /// Concurrent calls.
-const CALLS: usize = 32;
+const MAX_CALLS: usize = 32;
 
 /// Sends the status of runs to webhooks.
 #[derive(Clone, Debug)]
-pub(super) struct Postman {
+pub(super) struct WebhookSender {
     /// Hosts that are allowed although they are in a private network or use plain HTTP: `HOST` or
     /// `HOST:PORT`.
     allowed: Arc<Vec<String>>,
-    waiting: Arc<Semaphore>,
+    queue: Arc<Semaphore>,
     calls: Arc<Semaphore>,
 }
 
@@ -65,27 +65,27 @@ struct Address {
 }
 
 /// Why a call failed.
-enum Miss {
+enum CallError {
     /// A retry may succeed.
-    Now(String),
+    Retry(String),
     /// A retry cannot succeed.
-    Ever(String),
+    Permanent(String),
 }
 
-impl Postman {
+impl WebhookSender {
     pub(super) fn new(allowed: Vec<String>) -> Self {
         Self {
             allowed: Arc::new(allowed),
-            waiting: Arc::new(Semaphore::new(WAITING)),
-            calls: Arc::new(Semaphore::new(CALLS)),
+            queue: Arc::new(Semaphore::new(MAX_QUEUED)),
+            calls: Arc::new(Semaphore::new(MAX_CALLS)),
         }
     }
 
     /// Checks an address without resolving its name.
-    pub(super) fn check(&self, webhook: &str) -> Result<(), Fault> {
-        let address = self.read(webhook).map_err(Fault::invalid)?;
+    pub(super) fn check(&self, webhook: &str) -> Result<(), ApiError> {
+        let address = self.read(webhook).map_err(ApiError::invalid)?;
         match address.host.trim_matches(['[', ']']).parse() {
-            Ok(ip) if !address.allowed && !is_public(ip) => Err(Fault::invalid(
+            Ok(ip) if !address.allowed && !is_public(ip) => Err(ApiError::invalid(
                 "\"webhook\" names an address of a private network",
             )),
             _ => Ok(()),
@@ -93,20 +93,20 @@ impl Postman {
     }
 
     /// Queues a call and returns at once.
-    pub(super) fn send(&self, webhook: &str, news: &Value) {
-        let Ok(place) = self.waiting.clone().try_acquire_owned() else {
+    pub(super) fn send(&self, webhook: &str, body: &Value) {
+        let Ok(permit) = self.queue.clone().try_acquire_owned() else {
             tracing::warn!("too many webhook calls are queued; this one is dropped");
             return;
         };
-        let (postman, webhook) = (self.clone(), webhook.to_owned());
-        let news = Bytes::from(news.to_string());
+        let (sender, webhook) = (self.clone(), webhook.to_owned());
+        let body = Bytes::from(body.to_string());
         tokio::spawn(async move {
-            postman.deliver(&webhook, news).await;
-            drop(place);
+            sender.deliver(&webhook, body).await;
+            drop(permit);
         });
     }
 
-    async fn deliver(&self, webhook: &str, news: Bytes) {
+    async fn deliver(&self, webhook: &str, body: Bytes) {
         let mut why = String::new();
         for delay in DELAYS {
             sleep(delay).await;
@@ -114,16 +114,18 @@ impl Postman {
                 return;
             };
             let called = match self.read(webhook) {
-                Ok(address) => match timeout(PATIENCE, call(&address, news.clone())).await {
+                Ok(address) => match timeout(CALL_TIMEOUT, call(&address, body.clone())).await {
                     Ok(called) => called,
-                    Err(_) => Err(Miss::Now(format!("it took longer than {PATIENCE:?}"))),
+                    Err(_) => Err(CallError::Retry(format!(
+                        "it took longer than {CALL_TIMEOUT:?}"
+                    ))),
                 },
-                Err(what) => Err(Miss::Ever(what)),
+                Err(what) => Err(CallError::Permanent(what)),
             };
             match called {
                 Ok(()) => return,
-                Err(Miss::Now(what)) => why = what,
-                Err(Miss::Ever(what)) => {
+                Err(CallError::Retry(what)) => why = what,
+                Err(CallError::Permanent(what)) => {
                     why = what;
                     break;
                 }
@@ -168,45 +170,46 @@ impl Postman {
 }
 
 /// Makes one call.
-async fn call(address: &Address, news: Bytes) -> Result<(), Miss> {
-    let socket = reach(address).await?;
+async fn call(address: &Address, body: Bytes) -> Result<(), CallError> {
+    let socket = connect(address).await?;
     let answer = if address.tls {
-        let web = Web {
-            manner: Manner::AgentConnect,
+        let web = HttpEndpoint {
+            protocol: HttpProtocol::AgentConnect,
             tls: true,
             host: address.host.clone(),
             port: address.port,
             path: "/".to_owned(),
         };
-        let to = Endpoint::Web(web);
-        let fails = |error: crate::transport::OpenError| Miss::Ever(error.what);
+        let to = Endpoint::Http(web);
+        let fails = |error: crate::transport::OpenError| CallError::Permanent(error.what);
         let name = tls::name(&to, address.host.trim_matches(['[', ']'])).map_err(fails)?;
         let connector = tls::connector(&to, &Tls::default(), &[]).map_err(fails)?;
         let secured = connector.connect(name, socket).await;
-        let secured = secured.map_err(|error| Miss::Now(format!("TLS failed: {error}")))?;
-        post(TokioIo::new(secured), address, news).await?
+        let secured = secured.map_err(|error| CallError::Retry(format!("TLS failed: {error}")))?;
+        post(TokioIo::new(secured), address, body).await?
     } else {
-        post(TokioIo::new(socket), address, news).await?
+        post(TokioIo::new(socket), address, body).await?
     };
     let status = answer.status();
     match status.as_u16() {
         200..=299 => Ok(()),
-        300..=399 => Err(Miss::Ever(format!(
+        300..=399 => Err(CallError::Permanent(format!(
             "it answered {status}, and redirects are not followed"
         ))),
-        408 | 425 | 429 | 500..=599 => Err(Miss::Now(format!("it answered {status}"))),
-        _ => Err(Miss::Ever(format!("it answered {status}"))),
+        408 | 425 | 429 | 500..=599 => Err(CallError::Retry(format!("it answered {status}"))),
+        _ => Err(CallError::Permanent(format!("it answered {status}"))),
     }
 }
 
 /// Opens a socket to a checked address.
-async fn reach(address: &Address) -> Result<TcpStream, Miss> {
+async fn connect(address: &Address) -> Result<TcpStream, CallError> {
     let name = (address.host.trim_matches(['[', ']']), address.port);
     let found = lookup_host(name).await;
-    let found = found.map_err(|error| Miss::Now(format!("its name does not resolve: {error}")))?;
+    let found =
+        found.map_err(|error| CallError::Retry(format!("its name does not resolve: {error}")))?;
     let found: Vec<SocketAddr> = found.collect();
     if !address.allowed && found.iter().any(|one| !is_public(one.ip())) {
-        return Err(Miss::Ever(
+        return Err(CallError::Permanent(
             "its name resolves to an address of a private network".to_owned(),
         ));
     }
@@ -217,18 +220,18 @@ async fn reach(address: &Address) -> Result<TcpStream, Miss> {
             Err(error) => why = error.to_string(),
         }
     }
-    Err(Miss::Now(why))
+    Err(CallError::Retry(why))
 }
 
 async fn post<S>(
     socket: TokioIo<S>,
     address: &Address,
-    news: Bytes,
-) -> Result<Response<Incoming>, Miss>
+    body: Bytes,
+) -> Result<Response<Incoming>, CallError>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
-    let broken = |error: hyper::Error| Miss::Now(error.to_string());
+    let broken = |error: hyper::Error| CallError::Retry(error.to_string());
     let (mut sender, connection) = http1::handshake(socket).await.map_err(broken)?;
     tokio::spawn(connection);
     let target = address
@@ -240,8 +243,8 @@ where
         .header(HOST, authority)
         .header(CONTENT_TYPE, "application/json")
         .header(USER_AGENT, concat!("acp-relay/", env!("CARGO_PKG_VERSION")))
-        .body(Full::new(news))
-        .map_err(|error| Miss::Ever(error.to_string()))?;
+        .body(Full::new(body))
+        .map_err(|error| CallError::Permanent(error.to_string()))?;
     sender.send_request(request).await.map_err(broken)
 }
 
@@ -250,8 +253,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_within_is_called_unless_that_is_allowed() {
-        let postman = Postman::new(vec![
+    fn private_addresses_are_called_only_when_allowed() {
+        let sender = WebhookSender::new(vec![
             "127.0.0.1:8080".to_owned(),
             "hooks.internal".to_owned(),
         ]);
@@ -261,7 +264,7 @@ mod tests {
             "http://hooks.internal/y?z",
             "https://HOOKS.internal:444/",
         ] {
-            assert!(postman.check(good).is_ok(), "{good}");
+            assert!(sender.check(good).is_ok(), "{good}");
         }
         for bad in [
             "http://caller.example/",
@@ -275,7 +278,7 @@ mod tests {
             "https://",
             "caller.example",
         ] {
-            assert!(postman.check(bad).is_err(), "{bad}");
+            assert!(sender.check(bad).is_err(), "{bad}");
         }
     }
 }

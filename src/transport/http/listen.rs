@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::port::{Beside, bind};
+use super::port::{EitherHandler, bind};
 use super::server;
 use crate::transport::{Endpoint, Listener, OpenError, Setup, agent_connect};
 
@@ -17,19 +17,20 @@ pub(in crate::transport) async fn listen(
     setup: &Setup,
 ) -> Result<Box<dyn Listener>, OpenError> {
     let bound = bind(at, setup).await?;
-    let Some(path) = &setup.agent_connect.beside else {
-        let host = server::serve(&bound.port);
-        return Ok(bound.serve(host));
+    let Some(path) = &setup.agent_connect.path else {
+        let main = server::serve(&bound.port);
+        return Ok(bound.serve(main));
     };
-    let lodger = agent_connect::serve(&bound.port, path)?;
-    let host = server::serve(&bound.port);
-    let is_lodgers = |host: &server::Service, lodger: &agent_connect::Service, path: &str| {
-        !host.serves(path) && lodger.serves(path)
-    };
-    let both = Beside {
-        host,
-        lodger,
-        is_lodgers,
+    let other = agent_connect::serve(&bound.port, path)?;
+    let main = server::serve(&bound.port);
+    let is_for_other =
+        |main: &server::AcpService, other: &agent_connect::RestService, path: &str| {
+            !main.serves(path) && other.serves(path)
+        };
+    let both = EitherHandler {
+        main,
+        other,
+        is_for_other,
     };
     Ok(bound.serve(Arc::new(both)))
 }

@@ -14,7 +14,7 @@ pub(super) const SESSION: HeaderName = HeaderName::from_static("acp-session-id")
 /// Identifies one POST, so that the server drops its repeats
 /// (draft-ietf-httpapi-idempotency-key-header). The relay's client sends it to servers that send
 /// `GRACE`. With a GET that repeats one whose stream was not received, it restarts the stream.
-pub(super) const REPEAT: HeaderName = HeaderName::from_static("idempotency-key");
+pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// In the answer to `initialize`, in milliseconds: how long the server keeps the conversation of a
 /// client without a connection. A server that gives it drops repeated POSTs.
 pub(super) const GRACE: HeaderName = HeaderName::from_static("acp-relay-grace-ms");
@@ -23,7 +23,7 @@ pub(super) const GRACE: HeaderName = HeaderName::from_static("acp-relay-grace-ms
 pub(super) const KEEPALIVE: HeaderName = HeaderName::from_static("acp-relay-keepalive-ms");
 /// How the comment begins that ends a stream whose conversation is over. A code and a reason
 /// follow, those of a WebSocket's close frame.
-pub(super) const FAREWELL: &str = "acp-relay close ";
+pub(super) const CLOSE: &str = "acp-relay close ";
 
 /// A duration as these headers spell it.
 pub(super) fn millis(time: Duration) -> HeaderValue {

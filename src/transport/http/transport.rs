@@ -1,7 +1,7 @@
 //! The transport behind `http://`, `https://` and elephant.ai's routes.
 
 use super::{client, listen};
-use crate::transport::{Binding, Connecting, Endpoint, Setup, Transport};
+use crate::transport::{ConnectFuture, Endpoint, ListenFuture, Setup, Transport};
 
 /// The transport behind `http://`, `https://`, `elephant+http://` and `elephant+https://`.
 #[derive(Debug)]
@@ -12,11 +12,11 @@ impl Transport for Http {
         &["http", "https", "elephant+http", "elephant+https"]
     }
 
-    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a> {
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> ConnectFuture<'a> {
         Box::pin(client::connect(to, setup))
     }
 
-    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> Binding<'a> {
+    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> ListenFuture<'a> {
         Box::pin(listen(at, setup))
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn user(near: SocketAddr, far: SocketAddr) -> io::Result<Option<u32>>
         Some(netlink::SOCK_DIAG),
     )?;
     let kernel = SocketAddrNetlink::new(0, 0);
-    sendto(&socket, &question(near, far), SendFlags::empty(), &kernel)?;
+    sendto(&socket, &request(near, far), SendFlags::empty(), &kernel)?;
     let mut answer = [0; 256];
     // The kernel has queued the response before `sendto` returns.
     let (length, _) = recv(&socket, &mut answer[..], RecvFlags::DONTWAIT)?;
@@ -43,7 +43,7 @@ pub(super) fn user(near: SocketAddr, far: SocketAddr) -> io::Result<Option<u32>>
 }
 
 /// A netlink header (linux/netlink.h) and an `inet_diag_req_v2` (linux/inet_diag.h).
-fn question(near: SocketAddr, far: SocketAddr) -> Vec<u8> {
+fn request(near: SocketAddr, far: SocketAddr) -> Vec<u8> {
     let family = match near {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,

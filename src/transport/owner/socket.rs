@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use super::{diag, table};
 
 /// The kernel's overflow user id, for users that are not mapped into this user namespace.
-const NOBODY_KNOWN: u32 = 65_534;
+const OVERFLOW_USER: u32 = 65_534;
 
 /// The user of the socket with the local address `near` and the remote address `far`.
 #[must_use]
 pub(in crate::transport) fn of_socket(near: SocketAddr, far: SocketAddr) -> Option<u32> {
     let (near, far) = (canonical(near), canonical(far));
-    asked(near, far).filter(|user| *user != NOBODY_KNOWN)
+    query(near, far).filter(|user| *user != OVERFLOW_USER)
 }
 
 /// Whether the port is listened on at any address, by `user` only. `None` if that is unknown.
@@ -20,11 +20,11 @@ pub(in crate::transport) fn of_socket(near: SocketAddr, far: SocketAddr) -> Opti
 pub fn listens_alone(user: u32, port: u16) -> Option<bool> {
     let mut users = listeners(port)?;
     users.dedup();
-    Some(users == [user] && user != NOBODY_KNOWN)
+    Some(users == [user] && user != OVERFLOW_USER)
 }
 
 #[cfg(target_os = "linux")]
-fn asked(near: SocketAddr, far: SocketAddr) -> Option<u32> {
+fn query(near: SocketAddr, far: SocketAddr) -> Option<u32> {
     diag::user(near, far).unwrap_or_else(|_| table::user(near, far))
 }
 
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_know_whose_a_socket_is_and_when_it_is_nobodys() {
+    fn both_queries_find_the_owner_of_a_socket() {
         let me = rustix::process::geteuid().as_raw();
         for host in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(listener) = TcpListener::bind(host) else {

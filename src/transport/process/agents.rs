@@ -11,18 +11,18 @@ use std::process::Child;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::family::{self, Kin};
-use super::fate::Fate;
-use super::mark::{Mark, Worn};
+use super::child_table::Agent;
+use super::exit::ExitSlot;
+use super::mark::{Mark, MarkGuard};
 use super::reaper::reaper;
-use super::roll::Agent;
+use super::tree::{self, ProcessId};
 use crate::transport::StopStep;
 
 /// A child that is being started.
 #[derive(Debug)]
-pub(super) struct Starting {
+pub(super) struct Start {
     ticket: u64,
-    _mark: Option<Worn>,
+    _mark: Option<MarkGuard>,
 }
 
 /// Makes this process responsible for every process below it: the orphans of agents become its
@@ -39,18 +39,19 @@ pub(super) struct Starting {
 ///
 /// # Errors
 /// When the operating system does not allow it.
-pub fn answer_for_orphans(program: &Path) -> io::Result<()> {
+pub fn adopt_orphans(program: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-        let me = std::process::id();
-        let children = || family::children(me, &BTreeSet::new());
-        let others = me == 1 || children().is_ok_and(|found| found.iter().any(|c| c.alive));
-        let mut roll = reaper().lock();
-        roll.adopts = true;
-        roll.me = Kin::of(me);
-        roll.others = others;
-        roll.keeper.set_program(program, others);
+        let own_pid = std::process::id();
+        let find_children = || tree::children(own_pid, &BTreeSet::new());
+        let others =
+            own_pid == 1 || find_children().is_ok_and(|found| found.iter().any(|c| c.alive));
+        let mut table = reaper().lock();
+        table.adopts = true;
+        table.own_id = ProcessId::of(own_pid);
+        table.others = others;
+        table.watchdog.set_program(program, others);
     }
     #[cfg(not(target_os = "linux"))]
     let _ = program;
@@ -59,122 +60,122 @@ pub fn answer_for_orphans(program: &Path) -> io::Result<()> {
 
 /// Makes every later start of an agent fail, because its processes could not be found and ended.
 /// The rest of the program keeps running.
-pub fn bar(why: &io::Error) {
-    reaper().lock().barred = Some(why.to_string());
+pub fn forbid_agents(why: &io::Error) {
+    reaper().lock().forbidden = Some(why.to_string());
 }
 
 /// Waits until all dropped agents are gone; `false` when that takes longer than `timeout`. Blocks:
 /// for the end of `main`, after the runtime.
-pub fn settle(patience: Duration) -> bool {
-    reaper().settled(patience).is_some()
+pub fn settle(timeout: Duration) -> bool {
+    reaper().wait_settled(timeout).is_some()
 }
 
 /// The same when no agent will be started any more: if nothing is left of the agents, the watchdog
 /// is released.
-pub fn farewell(patience: Duration) -> bool {
-    let Some(mut roll) = reaper().settled(patience) else {
+pub fn shut_down(timeout: Duration) -> bool {
+    let Some(mut table) = reaper().wait_settled(timeout) else {
         return false;
     };
     // Only the watchdog, which has looked, knows of processes that hide below children of other
     // programs. It also handles what cannot be proved to be finished.
-    let over = roll.agents.is_empty() && roll.expected == 0 && !roll.others;
-    if over && roll.is_alone() {
-        roll.keeper.release();
+    let finished = table.agents.is_empty() && table.starting == 0 && !table.others;
+    if finished && table.is_alone() {
+        table.watchdog.release();
     }
     true
 }
 
 /// Why no agent may be started, if none may.
-pub(super) fn barred() -> Option<String> {
-    reaper().lock().barred.clone()
+pub(super) fn forbidden() -> Option<String> {
+    reaper().lock().forbidden.clone()
 }
 
 /// Call it before a child is started, and drop the result when the start failed.
 ///
 /// # Errors
 /// When the thread that reaps children cannot be started.
-pub(super) fn starting() -> io::Result<Starting> {
+pub(super) fn starting() -> io::Result<Start> {
     let reaper = reaper();
-    let mut roll = reaper.lock();
-    if !roll.started {
+    let mut table = reaper.lock();
+    if !table.started {
         reaper.start()?;
-        roll.started = true;
+        table.started = true;
     }
-    roll.expected += 1;
-    roll.births += 1;
-    let ticket = roll.births;
-    if roll.adopts {
-        roll.staff_keeper();
+    table.starting += 1;
+    table.starts += 1;
+    let ticket = table.starts;
+    if table.adopts {
+        table.ensure_watchdog();
     }
-    let mark = roll.me.map(|me| Mark::new(me, ticket));
-    drop(roll);
-    Ok(Starting {
+    let mark = table.own_id.map(|me| Mark::new(me, ticket));
+    drop(table);
+    Ok(Start {
         ticket,
-        _mark: mark.and_then(Mark::wear),
+        _mark: mark.and_then(Mark::apply),
     })
 }
 
 /// Has a whole tree signalled.
 pub(super) fn signal(ticket: u64, step: StopStep) {
     let reaper = reaper();
-    let mut roll = reaper.lock();
-    let Some(agent) = roll.agents.get_mut(&ticket) else {
+    let mut table = reaper.lock();
+    let Some(agent) = table.agents.get_mut(&ticket) else {
         return;
     };
     // A kill is not revoked.
     if agent.order != Some(StopStep::Kill) {
         agent.order = Some(step);
     }
-    drop(roll);
-    reaper.bell.notify_one();
+    drop(table);
+    reaper.wake.notify_one();
 }
 
 /// Has a whole tree killed whose handle was dropped.
 pub(super) fn kill(ticket: u64) {
     let reaper = reaper();
-    let mut roll = reaper.lock();
-    if let Some(agent) = roll.agents.get_mut(&ticket) {
+    let mut table = reaper.lock();
+    if let Some(agent) = table.agents.get_mut(&ticket) {
         agent.order = Some(StopStep::Kill);
         agent.leaving = true;
     }
-    drop(roll);
-    reaper.bell.notify_one();
+    drop(table);
+    reaper.wake.notify_one();
 }
 
-impl Starting {
+impl Start {
     /// Registers the child; returns its ticket and the place where its exit will be stored.
-    pub(super) fn list(self, child: Child) -> (u64, Arc<Fate>) {
+    pub(super) fn register(self, child: Child) -> (u64, Arc<ExitSlot>) {
         let reaper = reaper();
-        let mut roll = reaper.lock();
+        let mut table = reaper.lock();
         let (ticket, pid) = (self.ticket, child.id());
-        roll.births += 1;
+        table.starts += 1;
         // Unknown where there is no `/proc`; then the process group has to do.
-        let who = Kin::of(pid).unwrap_or(Kin { pid, start: 0 });
-        let fate = Arc::<Fate>::default();
-        roll.agents.insert(
+        let id = ProcessId::of(pid).unwrap_or(ProcessId { pid, start: 0 });
+        let exit = Arc::<ExitSlot>::default();
+        table.agents.insert(
             ticket,
             Agent {
-                who,
+                id,
                 child,
-                fate: Arc::clone(&fate),
+                exit: Arc::clone(&exit),
                 reaped: false,
                 order: None,
                 leaving: false,
             },
         );
-        roll.keeper.announce(who);
+        table.watchdog.add(id);
         // It may have exited before it was registered.
-        roll.died = true;
-        drop(roll);
-        reaper.bell.notify_one();
-        (ticket, fate)
+        table.child_exited = true;
+        drop(table);
+        reaper.wake.notify_one();
+        (ticket, exit)
     }
 }
 
-impl Drop for Starting {
+impl Drop for Start {
     fn drop(&mut self) {
-        let mut roll = reaper().lock();
-        roll.expected -= 1;
-        roll.births += 1;
+        let mut table = reaper().lock();
+        table.starting -= 1;
+        table.starts += 1;
     }
 }

@@ -13,11 +13,11 @@ use std::task::{Context, Poll};
 
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use super::fate::Fate;
+use super::exit::ExitSlot;
 use super::stderr::Stderr;
 use super::{Launch, agents, program};
 use crate::jsonrpc::Limits;
-use crate::transport::{Ear, Exit, Hold, OpenError, Peer, PeerKind, StopStep};
+use crate::transport::{Exit, LinkGuard, OpenError, Peer, PeerKind, StderrCallback, StopStep};
 
 /// An agent that was started.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub struct Child {
 pub struct Process {
     pid: u32,
     ticket: u64,
-    fate: Arc<Fate>,
+    exit: Arc<ExitSlot>,
     stderr: Stderr,
 }
 
@@ -48,9 +48,9 @@ pub struct Process {
 /// As [`find_program`](super::find_program), and `System` when the operating system has no process
 /// or descriptor left.
 pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Child, OpenError> {
-    program::check_answerable(argv)?;
+    program::check_allowed(argv)?;
     program::find_program(argv, launch)?;
-    let refused = |source: io::Error| program::refused(argv, &source);
+    let failed = |source: io::Error| program::start_error(argv, &source);
     let mut command = Command::new(&argv[0]);
     command
         .args(&argv[1..])
@@ -60,11 +60,11 @@ pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Chil
         .stderr(Stdio::piped());
     launch.apply(&mut command);
 
-    let starting = agents::starting().map_err(refused)?;
-    let mut child = command.spawn().map_err(refused)?;
+    let start = agents::starting().map_err(failed)?;
+    let mut child = command.spawn().map_err(failed)?;
     let pid = child.id();
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let (ticket, fate) = starting.list(child);
+    let (ticket, exit) = start.register(child);
 
     let pipes = || {
         let stdin = ChildStdin::from_std(stdin.expect("stdin was asked for"))?;
@@ -77,7 +77,7 @@ pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Chil
         Ok(pipes) => pipes,
         Err(source) => {
             agents::kill(ticket);
-            return Err(refused(source));
+            return Err(failed(source));
         }
     };
     let name = Path::new(&argv[0]).file_name().unwrap_or(&argv[0]);
@@ -94,7 +94,7 @@ pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Chil
         hold: Process {
             pid,
             ticket,
-            fate,
+            exit,
             stderr,
         },
     })
@@ -107,17 +107,17 @@ impl Process {
     }
 }
 
-impl Hold for Process {
+impl LinkGuard for Process {
     fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
-        self.fate.poll(cx)
+        self.exit.poll(cx)
     }
 
     fn signal(&mut self, step: StopStep) {
         agents::signal(self.ticket, step);
     }
 
-    fn hear_stderr(&mut self, ear: Ear) {
-        self.stderr.hear(ear);
+    fn capture_stderr(&mut self, receiver: StderrCallback) {
+        self.stderr.forward(receiver);
     }
 
     fn stderr_tail(&self) -> String {

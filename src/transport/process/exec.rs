@@ -2,11 +2,11 @@
 //!
 //! It can only be connected to: a process that the relay starts is always the agent.
 
-use super::program::check_answerable;
+use super::program::check_allowed;
 use super::{find_program, spawn};
-use crate::transport::wide::Pipe;
+use crate::transport::pipe::Pipe;
 use crate::transport::{
-    Binding, Connecting, Endpoint, Link, OpenError, OpenErrorKind, Setup, Transport, stream,
+    ConnectFuture, Endpoint, Link, ListenFuture, OpenError, OpenErrorKind, Setup, Transport, stream,
 };
 
 /// The transport behind `exec:`.
@@ -20,16 +20,16 @@ impl Transport for Exec {
 
     fn check(&self, to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
         let Endpoint::Exec(argv) = to else {
-            return Err(OpenError::misplaced(to));
+            return Err(OpenError::wrong_scheme(to));
         };
-        check_answerable(argv)?;
+        check_allowed(argv)?;
         find_program(argv, &setup.launch)
     }
 
-    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a> {
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> ConnectFuture<'a> {
         Box::pin(async move {
             let Endpoint::Exec(argv) = to else {
-                return Err(OpenError::misplaced(to));
+                return Err(OpenError::wrong_scheme(to));
             };
             let child = spawn(argv, &setup.launch, &setup.limits)?;
             let (rx, tx) = stream::halves(
@@ -42,12 +42,12 @@ impl Transport for Exec {
                 peer: child.peer,
                 rx: Box::new(rx),
                 tx: Box::new(tx),
-                hold: Box::new(child.hold),
+                guard: Box::new(child.hold),
             })
         })
     }
 
-    fn listen<'a>(&'a self, at: &'a Endpoint, _setup: &'a Setup) -> Binding<'a> {
+    fn listen<'a>(&'a self, at: &'a Endpoint, _setup: &'a Setup) -> ListenFuture<'a> {
         Box::pin(async move {
             let error = OpenError::new(
                 OpenErrorKind::Usage,

@@ -13,12 +13,12 @@ use std::process::Command;
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// What a bare environment keeps; a `*` at the end stands for any rest.
-const BARE: [&str; 8] = [
+const BARE_KEEPS: [&str; 8] = [
     "HOME", "LANG", "LC_*", "PATH", "SHELL", "TERM", "TMPDIR", "USER",
 ];
 
 /// What systemd tells a service (sd_listen_fds(3), sd_notify(3), systemd.exec(5)).
-const OF_SERVICES: [&str; 9] = [
+const SYSTEMD: [&str; 9] = [
     "CREDENTIALS_DIRECTORY",
     "LISTEN_FDNAMES",
     "LISTEN_FDS",
@@ -32,12 +32,12 @@ const OF_SERVICES: [&str; 9] = [
 
 /// What `serve` and `connect` set for themselves (see `cli::memory`): the first says that the relay
 /// set the second, which is the C library's.
-pub const ALLOCATOR: [&str; 2] = ["ACP_RELAY_ALLOCATOR", "MALLOC_MMAP_THRESHOLD_"];
+pub const ALLOCATOR_VARS: [&str; 2] = ["ACP_RELAY_ALLOCATOR", "MALLOC_MMAP_THRESHOLD_"];
 
 /// How the relay's own variables begin.
-const OURS: &[u8] = b"ACP_RELAY_";
+const PREFIX: &[u8] = b"ACP_RELAY_";
 /// Words in the names of those that are secret.
-const SECRET: [&str; 5] = ["BEARER", "KEY", "PASSWORD", "SECRET", "TOKEN"];
+const SECRET_WORDS: [&str; 5] = ["BEARER", "KEY", "PASSWORD", "SECRET", "TOKEN"];
 
 /// How a program is started, besides its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,13 +54,13 @@ pub struct Launch {
 impl Launch {
     /// This one, completed by `defaults`.
     #[must_use]
-    pub fn over(mut self, under: Self) -> Self {
-        let mut env = under.env;
+    pub fn with_defaults(mut self, defaults: Self) -> Self {
+        let mut env = defaults.env;
         env.append(&mut self.env);
         Self {
-            dir: self.dir.or(under.dir),
+            dir: self.dir.or(defaults.dir),
             env,
-            bare: self.bare || under.bare,
+            bare: self.bare || defaults.bare,
         }
     }
 
@@ -88,26 +88,27 @@ impl Launch {
 
     /// Whether a variable of the relay is passed on.
     fn keeps(&self, name: &OsStr) -> bool {
-        if ALLOCATOR.iter().any(|one| name == *one) && env::var_os(ALLOCATOR[0]).is_some() {
+        if ALLOCATOR_VARS.iter().any(|one| name == *one) && env::var_os(ALLOCATOR_VARS[0]).is_some()
+        {
             return false;
         }
-        if OF_SERVICES.iter().any(|one| name == *one) || is_our_secret(name) {
+        if SYSTEMD.iter().any(|one| name == *one) || is_our_secret(name) {
             return false;
         }
         let kept = |one: &&str| match one.strip_suffix('*') {
-            Some(begins) => name.as_bytes().starts_with(begins.as_bytes()),
+            Some(prefix) => name.as_bytes().starts_with(prefix.as_bytes()),
             None => name == OsStr::new(one),
         };
-        !self.bare || BARE.iter().any(kept)
+        !self.bare || BARE_KEEPS.iter().any(kept)
     }
 }
 
 fn is_our_secret(name: &OsStr) -> bool {
-    let Some(rest) = name.as_bytes().strip_prefix(OURS) else {
+    let Some(rest) = name.as_bytes().strip_prefix(PREFIX) else {
         return false;
     };
     let rest = String::from_utf8_lossy(rest);
-    SECRET.iter().any(|word| rest.contains(word))
+    SECRET_WORDS.iter().any(|word| rest.contains(word))
 }
 
 #[cfg(test)]
@@ -149,16 +150,16 @@ mod tests {
     #[test]
     fn the_stronger_of_two_wins() {
         let pair = |name: &str, value: &str| (name.into(), value.into());
-        let under = Launch {
+        let defaults = Launch {
             dir: Some("/under".into()),
             env: vec![pair("A", "1"), pair("PATH", "/under")],
             bare: true,
         };
-        let over = Launch {
+        let launch = Launch {
             env: vec![pair("PATH", "/over")],
             ..Launch::default()
         };
-        let both = over.over(under);
+        let both = launch.with_defaults(defaults);
         assert_eq!(both.dir, Some("/under".into()));
         assert_eq!(both.path(), "/over");
         assert!(both.bare);

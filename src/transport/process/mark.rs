@@ -14,9 +14,9 @@
 use std::fs::File;
 use std::io::Read;
 
-use super::family::Kin;
+use super::tree::ProcessId;
 #[cfg(target_os = "linux")]
-pub(super) use linux::Worn;
+pub(super) use linux::MarkGuard;
 
 /// Bits of the agent's number. A later agent of the same mark would be 16 million starts away.
 const TICKET: u32 = 24;
@@ -36,14 +36,17 @@ pub(super) enum Worn {}
 
 impl Mark {
     /// The mark of the agent `ticket` of `relay`.
-    pub(super) const fn new(relay: Kin, ticket: u64) -> Self {
+    pub(super) const fn new(relay: ProcessId, ticket: u64) -> Self {
         // The uppermost bit avoids numbers that may have been set as a limit.
-        let house = 1 << START | low(relay.start, START);
-        Self((house << PID | low(relay.pid as u64, PID)) << TICKET | low(ticket, TICKET))
+        let relay_part = 1 << START | low_bits(relay.start, START);
+        Self(
+            (relay_part << PID | low_bits(relay.pid as u64, PID)) << TICKET
+                | low_bits(ticket, TICKET),
+        )
     }
 
     /// The mark of a process; `None` when it has none, or is gone.
-    pub(super) fn on(pid: u32) -> Option<Self> {
+    pub(super) fn of(pid: u32) -> Option<Self> {
         // About 1300 bytes, in one read.
         let mut text = [0; 4096];
         let length = File::open(format!("/proc/{pid}/limits"))
@@ -54,21 +57,21 @@ impl Mark {
     }
 
     /// Whether it marks an agent of `relay`.
-    pub(super) const fn is_from(self, relay: Kin) -> bool {
+    pub(super) const fn is_from(self, relay: ProcessId) -> bool {
         self.0 >> TICKET == Self::new(relay, 0).0 >> TICKET
     }
 
     /// Marks the processes that this process starts from now on, until the guard is dropped; other
     /// callers wait for that. `None` when marking is not possible.
-    pub(super) fn wear(self) -> Option<Worn> {
+    pub(super) fn apply(self) -> Option<MarkGuard> {
         #[cfg(target_os = "linux")]
-        return Worn::new(self.0);
+        return MarkGuard::new(self.0);
         #[cfg(not(target_os = "linux"))]
         return None;
     }
 }
 
-const fn low(number: u64, bits: u32) -> u64 {
+const fn low_bits(number: u64, bits: u32) -> u64 {
     number & ((1 << bits) - 1)
 }
 
@@ -90,18 +93,18 @@ mod linux {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     /// The limit belongs to the whole process, so one start is marked at a time.
-    static TURN: Mutex<()> = Mutex::new(());
+    static LOCK: Mutex<()> = Mutex::new(());
 
     /// While it exists, processes that this process starts are marked.
     #[derive(Debug)]
-    pub(in super::super) struct Worn {
+    pub(in super::super) struct MarkGuard {
         before: Rlimit,
-        _turn: MutexGuard<'static, ()>,
+        _lock: MutexGuard<'static, ()>,
     }
 
-    impl Worn {
+    impl MarkGuard {
         pub(super) fn new(mark: u64) -> Option<Self> {
-            let turn = TURN.lock();
+            let lock = LOCK.lock();
             let before = getrlimit(Resource::Locks);
             let marked = Rlimit {
                 current: Some(mark),
@@ -110,12 +113,12 @@ mod linux {
             setrlimit(Resource::Locks, marked).ok()?;
             Some(Self {
                 before,
-                _turn: turn,
+                _lock: lock,
             })
         }
     }
 
-    impl Drop for Worn {
+    impl Drop for MarkGuard {
         fn drop(&mut self) {
             let before = Rlimit {
                 current: self.before.current,
@@ -156,12 +159,12 @@ mod tests {
             pid in 1_u32..1 << 22, start: u64, ticket in 0_u64..1 << 24,
             other in (1_u32..1 << 22, 0_u64..1 << 16),
         ) {
-            let relay = Kin { pid, start };
+            let relay = ProcessId { pid, start };
             let mark = Mark::new(relay, ticket);
             prop_assert_eq!(parse(limits(&mark.0.to_string()).as_bytes()), Some(mark));
             prop_assert!(mark.is_from(relay));
             prop_assert!(Mark::new(relay, ticket ^ 1) != mark);
-            let other = Kin { pid: other.0, start: other.1 };
+            let other = ProcessId { pid: other.0, start: other.1 };
             let same = other.pid == pid && other.start == start % (1 << 16);
             prop_assert_eq!(mark.is_from(other), same);
         }

@@ -37,19 +37,19 @@
 mod agents;
 mod child;
 mod exec;
-mod family;
-mod fate;
-pub mod keeper;
+mod tree;
+mod exit;
+pub mod watchdog;
 mod launch;
 mod mark;
 mod program;
 mod reaper;
-mod roll;
+mod child_table;
 mod stderr;
 mod walk;
 
-pub use agents::{answer_for_orphans, bar, farewell, settle};
+pub use agents::{adopt_orphans, forbid_agents, settle, shut_down};
 pub use child::{Child, Process, spawn};
 pub(super) use exec::Exec;
-pub use launch::{ALLOCATOR, Launch};
+pub use launch::{ALLOCATOR_VARS, Launch};
 pub use program::find_program;

@@ -32,7 +32,7 @@ pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<(), OpenError>
     if let Some(dir) = dir.filter(|dir| !dir.is_dir()) {
         return Err(OpenError {
             kind: OpenErrorKind::Unavailable,
-            endpoint: words(argv),
+            endpoint: command_line(argv),
             what: format!(
                 "the working directory `{}` does not exist",
                 printable(dir.as_os_str())
@@ -43,7 +43,7 @@ pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<(), OpenError>
 
     let on_path = !program.as_bytes().contains(&b'/');
     let mut forbidden = None;
-    for place in places(program, launch) {
+    for place in candidates(program, launch) {
         match rustix::fs::access(&place, Access::EXEC_OK) {
             Ok(()) if place.is_file() => return Ok(()),
             Err(rustix::io::Errno::ACCESS) if place.is_file() => forbidden = Some(place),
@@ -53,14 +53,14 @@ pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<(), OpenError>
     if let Some(place) = forbidden {
         return Err(OpenError {
             kind: OpenErrorKind::Forbidden,
-            endpoint: words(argv),
+            endpoint: command_line(argv),
             what: format!("`{}` is not executable", printable(place.as_os_str())),
             remedy: Some("If it is a program, run `chmod +x` on it".to_owned()),
         });
     }
     Err(OpenError {
         kind: OpenErrorKind::Unavailable,
-        endpoint: words(argv),
+        endpoint: command_line(argv),
         what: if on_path {
             format!("`{name}` is not an executable on PATH")
         } else {
@@ -81,20 +81,20 @@ pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<(), OpenError>
 ///
 /// # Errors
 /// `System` when their processes could not be found and ended.
-pub(super) fn check_answerable(argv: &[OsString]) -> Result<(), OpenError> {
-    let Some(why) = agents::barred() else {
+pub(super) fn check_allowed(argv: &[OsString]) -> Result<(), OpenError> {
+    let Some(why) = agents::forbidden() else {
         return Ok(());
     };
     Err(OpenError {
         kind: OpenErrorKind::System,
-        endpoint: words(argv),
+        endpoint: command_line(argv),
         what: format!("the processes of the agent could not be found and ended ({why})"),
         remedy: Some("Start the relay where /proc is mounted".to_owned()),
     })
 }
 
 /// The error for a start that failed although [`find_program`] found the program.
-pub(super) fn refused(argv: &[OsString], source: &io::Error) -> OpenError {
+pub(super) fn start_error(argv: &[OsString], source: &io::Error) -> OpenError {
     let name = argv
         .first()
         .map_or_else(String::new, |word| printable(word));
@@ -124,14 +124,14 @@ pub(super) fn refused(argv: &[OsString], source: &io::Error) -> OpenError {
     };
     OpenError {
         kind,
-        endpoint: words(argv),
+        endpoint: command_line(argv),
         what,
         remedy,
     }
 }
 
 /// The endpoint as a person would write it.
-pub(super) fn words(argv: &[OsString]) -> String {
+pub(super) fn command_line(argv: &[OsString]) -> String {
     let words: Vec<String> = argv.iter().map(|word| printable(word)).collect();
     format!("exec:{}", shell_words::join(words))
 }
@@ -142,14 +142,14 @@ pub(super) fn printable(text: &OsStr) -> String {
 }
 
 /// The files that `execvp` would try, in its order.
-fn places(program: &OsStr, launch: &Launch) -> Vec<PathBuf> {
-    let here = launch.dir.as_deref().unwrap_or_else(|| Path::new(""));
+fn candidates(program: &OsStr, launch: &Launch) -> Vec<PathBuf> {
+    let dir = launch.dir.as_deref().unwrap_or_else(|| Path::new(""));
     if program.as_bytes().contains(&b'/') {
-        return vec![here.join(program)];
+        return vec![dir.join(program)];
     }
     std::env::split_paths(&launch.path())
         // An empty entry is the current directory.
-        .map(|entry| here.join(entry).join(program))
+        .map(|entry| dir.join(entry).join(program))
         .collect()
 }
 
@@ -185,11 +185,11 @@ mod tests {
             ),
             (&["/"], Some(OpenErrorKind::Unavailable), "executable file"),
         ];
-        for (words, kind, says) in cases {
+        for (words, kind, part) in cases {
             let found = find_program(&argv(words), &Launch::default());
             assert_eq!(found.as_ref().err().map(|e| e.kind), *kind, "{words:?}");
             if let Err(error) = found {
-                assert!(error.to_string().contains(says), "{error}");
+                assert!(error.to_string().contains(part), "{error}");
             }
         }
         // The superuser may read any file, but may not execute one that no user may execute.

@@ -21,9 +21,9 @@ use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::family::{self, Census, Kin};
+use super::child_table::{Agent, ChildTable};
 use super::mark::Mark;
-use super::roll::{Agent, Roll};
+use super::tree::{self, ProcessId, ProcessTree};
 use crate::transport::StopStep;
 
 /// Shortest time between two searches for orphans while agents live.
@@ -35,39 +35,39 @@ const REAP: Duration = Duration::from_millis(5);
 
 /// The interface to the thread.
 pub(super) struct Reaper {
-    roll: Mutex<Roll>,
+    table: Mutex<ChildTable>,
     /// Notified whenever there is something to do.
-    pub(super) bell: Notify,
+    pub(super) wake: Notify,
     /// Notified whenever something was done.
     done: Condvar,
 }
 
 /// When the thread does what is limited in rate.
-struct Pace {
+struct Schedule {
     next_reap: Instant,
-    next_look: Instant,
+    next_check: Instant,
     next_sweep: Instant,
     /// The next pause before checking whether killed processes are gone.
     pause: Duration,
 }
 
-impl Pace {
+impl Schedule {
     fn new() -> Self {
         let now = Instant::now();
         Self {
             next_reap: now,
-            next_look: now,
+            next_check: now,
             next_sweep: now,
             pause: RETRY.0,
         }
     }
 
     /// When there will be something to do, if nothing happens until then.
-    fn due(&self, agents: &Roll) -> Option<Instant> {
+    fn due(&self, agents: &ChildTable) -> Option<Instant> {
         let due = [
-            agents.died.then_some(self.next_reap),
-            agents.leaving().next().map(|_| self.next_look),
-            (agents.adopts && agents.stirred).then_some(self.next_sweep),
+            agents.child_exited.then_some(self.next_reap),
+            agents.leaving().next().map(|_| self.next_check),
+            (agents.adopts && agents.maybe_orphans).then_some(self.next_sweep),
         ];
         due.into_iter().flatten().min()
     }
@@ -78,60 +78,62 @@ pub(super) fn reaper() -> &'static Reaper {
     // Children, the adoption of orphans and SIGCHLD belong to the process, and so does this.
     static REAPER: OnceLock<Reaper> = OnceLock::new();
     REAPER.get_or_init(|| Reaper {
-        roll: Mutex::default(),
-        bell: Notify::new(),
+        table: Mutex::default(),
+        wake: Notify::new(),
         done: Condvar::new(),
     })
 }
 
 impl Reaper {
     /// The list of agents.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Roll> {
-        self.roll.lock()
+    pub(super) fn lock(&self) -> MutexGuard<'_, ChildTable> {
+        self.table.lock()
     }
 
     /// Waits until nothing is left to be done; `None` when that takes longer than `timeout`.
-    pub(super) fn settled(&self, patience: Duration) -> Option<MutexGuard<'_, Roll>> {
-        let busy = |roll: &mut Roll| {
-            roll.leaving().next().is_some() || roll.sweeping || (roll.adopts && roll.stirred)
+    pub(super) fn wait_settled(&self, timeout: Duration) -> Option<MutexGuard<'_, ChildTable>> {
+        let busy = |table: &mut ChildTable| {
+            table.leaving().next().is_some()
+                || table.sweeping
+                || (table.adopts && table.maybe_orphans)
         };
-        let mut roll = self.lock();
-        let waited = self.done.wait_while_for(&mut roll, busy, patience);
-        (!waited.timed_out()).then_some(roll)
+        let mut table = self.lock();
+        let waited = self.done.wait_while_for(&mut table, busy, timeout);
+        (!waited.timed_out()).then_some(table)
     }
 
     /// Starts the thread. To be called once. It has a runtime of its own, so that it receives every
     /// SIGCHLD independently of other runtimes.
     pub(super) fn start(&'static self) -> io::Result<()> {
-        let (tell, told) = mpsc::sync_channel(1);
+        let (tx, rx) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name("reaper".to_owned());
         thread.spawn(move || {
             let runtime = match Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
-                Err(error) => return drop(tell.send(Err(error))),
+                Err(error) => return drop(tx.send(Err(error))),
             };
             runtime.block_on(async {
                 match signal(SignalKind::child()) {
                     Ok(deaths) => {
                         // `start` waits for this.
-                        let _ = tell.send(Ok(()));
-                        self.keep(deaths).await;
+                        let _ = tx.send(Ok(()));
+                        self.run(deaths).await;
                     }
-                    Err(error) => drop(tell.send(Err(error))),
+                    Err(error) => drop(tx.send(Err(error))),
                 }
             });
         })?;
-        told.recv().map_err(io::Error::other)?
+        rx.recv().map_err(io::Error::other)?
     }
 
     /// The thread. Sleeps unless there is an order, a leaving agent, or a possible orphan.
-    async fn keep(&self, mut deaths: Signals) {
-        let mut pace = Pace::new();
+    async fn run(&self, mut deaths: Signals) {
+        let mut schedule = Schedule::new();
         loop {
-            while self.work(&mut pace) {
+            while self.work(&mut schedule) {
                 self.done.notify_all();
             }
-            let until = pace.due(&self.lock());
+            let until = schedule.due(&self.lock());
             let due = async {
                 match until {
                     Some(until) => sleep(until.saturating_duration_since(Instant::now())).await,
@@ -139,47 +141,47 @@ impl Reaper {
                 }
             };
             tokio::select! {
-                () = self.bell.notified() => {}
+                () = self.wake.notified() => {}
                 () = due => {}
                 _ = deaths.recv() => {
-                    let mut roll = self.lock();
-                    roll.died = true;
-                    roll.stirred = true;
+                    let mut table = self.lock();
+                    table.child_exited = true;
+                    table.maybe_orphans = true;
                 }
             }
         }
     }
 
     /// Does one thing that is due; whether there was one.
-    fn work(&self, pace: &mut Pace) -> bool {
+    fn work(&self, schedule: &mut Schedule) -> bool {
         let now = Instant::now();
-        let mut roll = self.lock();
-        let ordered = roll.agents.values().any(|agent| agent.order.is_some());
-        let leaving = roll.leaving().next().is_some();
-        if roll.died && now >= pace.next_reap {
-            roll.reap();
-            pace.next_reap = Instant::now() + REAP;
-        } else if ordered || (leaving && now >= pace.next_look) {
+        let mut table = self.lock();
+        let ordered = table.agents.values().any(|agent| agent.order.is_some());
+        let leaving = table.leaving().next().is_some();
+        if table.child_exited && now >= schedule.next_reap {
+            table.reap();
+            schedule.next_reap = Instant::now() + REAP;
+        } else if ordered || (leaving && now >= schedule.next_check) {
             if ordered {
-                pace.pause = RETRY.0;
+                schedule.pause = RETRY.0;
             }
-            drop(roll);
-            let gone = self.carry_out();
-            pace.next_look = Instant::now() + pace.pause;
-            pace.pause = (pace.pause * 2).min(RETRY.1);
+            drop(table);
+            let gone = self.execute_orders();
+            schedule.next_check = Instant::now() + schedule.pause;
+            schedule.pause = (schedule.pause * 2).min(RETRY.1);
             if gone {
-                pace.next_sweep = now;
+                schedule.next_sweep = now;
             }
-        } else if roll.adopts && roll.stirred && now >= pace.next_sweep {
-            roll.stirred = false;
-            roll.sweeping = true;
-            drop(roll);
+        } else if table.adopts && table.maybe_orphans && now >= schedule.next_sweep {
+            table.maybe_orphans = false;
+            table.sweeping = true;
+            drop(table);
             let again = self.sweep();
-            let mut roll = self.lock();
-            roll.sweeping = false;
-            roll.stirred |= again;
-            let idle = again && roll.agents.is_empty();
-            pace.next_sweep = Instant::now() + if idle { RETRY.0 * 5 } else { SWEEP };
+            let mut table = self.lock();
+            table.sweeping = false;
+            table.maybe_orphans |= again;
+            let idle = again && table.agents.is_empty();
+            schedule.next_sweep = Instant::now() + if idle { RETRY.0 * 5 } else { SWEEP };
         } else {
             return false;
         }
@@ -187,110 +189,110 @@ impl Reaper {
     }
 
     /// Sends the ordered signals, and removes agents that are gone; whether one was removed.
-    fn carry_out(&self) -> bool {
+    fn execute_orders(&self) -> bool {
         let mut terminate = Vec::new();
         let mut kill = Vec::new();
-        let mut roll = self.lock();
-        let top = roll.top();
-        for agent in roll.agents.values_mut() {
+        let mut table = self.lock();
+        let root = table.root();
+        for agent in table.agents.values_mut() {
             match agent.order.take() {
-                Some(StopStep::Terminate) => terminate.push((agent.who, agent.reaped)),
-                Some(StopStep::Kill) => kill.push((agent.who, agent.reaped)),
-                None if agent.leaving => kill.push((agent.who, agent.reaped)),
+                Some(StopStep::Terminate) => terminate.push((agent.id, agent.reaped)),
+                Some(StopStep::Kill) => kill.push((agent.id, agent.reaped)),
+                None if agent.leaving => kill.push((agent.id, agent.reaped)),
                 None => {}
             }
         }
-        drop(roll);
-        for &(who, reaped) in &terminate {
-            ask(who, reaped, top);
+        drop(table);
+        for &(id, reaped) in &terminate {
+            terminate_tree(id, reaped, root);
         }
         if !kill.is_empty() {
-            let roots: Vec<Kin> = kill.iter().map(|&(who, _)| who).collect();
-            if let Err(error) = family::fell(&roots, top) {
+            let roots: Vec<ProcessId> = kill.iter().map(|&(id, _)| id).collect();
+            if let Err(error) = tree::kill_tree(&roots, root) {
                 tracing::debug!(%error, "killing by process group only");
             }
-            for &(who, reaped) in &kill {
-                signal_group(who, reaped, Signal::KILL);
+            for &(id, reaped) in &kill {
+                signal_group(id, reaped, Signal::KILL);
             }
         }
-        self.let_go()
+        self.remove_gone()
     }
 
     /// Removes the leaving agents that are reaped and have left nothing; whether there were any.
-    fn let_go(&self) -> bool {
-        let mut roll = self.lock();
-        roll.reap();
+    fn remove_gone(&self) -> bool {
+        let mut table = self.lock();
+        table.reap();
         let gone = |agent: &&Agent| agent.reaped && agent.leaving;
-        let dead: Vec<(u64, Kin)> = (roll.agents.iter())
+        let dead: Vec<(u64, ProcessId)> = (table.agents.iter())
             .filter(|(_, agent)| gone(agent))
-            .map(|(&ticket, agent)| (ticket, agent.who))
+            .map(|(&ticket, agent)| (ticket, agent.id))
             .collect();
-        let top = roll.top();
-        drop(roll);
+        let root = table.root();
+        drop(table);
         if dead.is_empty() {
             return false;
         }
         // Without `/proc` there is nothing more to find out.
-        let census = Census::within(top).unwrap_or_default();
-        let mut roll = self.lock();
+        let tree = ProcessTree::scan_below(root).unwrap_or_default();
+        let mut table = self.lock();
         let mut gone = false;
-        for (ticket, who) in dead {
-            if census.below([who]).is_empty() {
-                roll.agents.remove(&ticket);
-                roll.keeper.dismiss(who);
+        for (ticket, id) in dead {
+            if tree.below([id]).is_empty() {
+                table.agents.remove(&ticket);
+                table.watchdog.remove(id);
                 gone = true;
             }
         }
-        roll.stirred |= gone;
+        table.maybe_orphans |= gone;
         gone
     }
 
     /// Reaps and kills orphans; whether another search soon is worth it.
     fn sweep(&self) -> bool {
-        let roll = self.lock();
-        let births = roll.births;
-        let listed = roll.listed();
-        drop(roll);
-        let Ok(strangers) = family::children(std::process::id(), &listed) else {
+        let table = self.lock();
+        let births = table.starts;
+        let listed = table.listed();
+        drop(table);
+        let Ok(children) = tree::children(std::process::id(), &listed) else {
             return false;
         };
         // Only this thread reaps them, so their numbers stay theirs.
-        let found: Vec<(Kin, bool, Option<Mark>)> = (strangers.into_iter())
-            .map(|child| (child.who, child.alive, Mark::on(child.who.pid)))
+        let found: Vec<(ProcessId, bool, Option<Mark>)> = (children.into_iter())
+            .map(|child| (child.id, child.alive, Mark::of(child.id.pid)))
             .collect();
-        let mut roll = self.lock();
-        if roll.expected > 0 || roll.births != births {
+        let mut table = self.lock();
+        if table.starting > 0 || table.starts != births {
             // A child that is not listed yet would look like an orphan.
             return true;
         }
-        if roll.keeper.is_gone() && !roll.agents.is_empty() {
-            roll.staff_keeper();
+        if table.watchdog.is_missing() && !table.agents.is_empty() {
+            table.ensure_watchdog();
         }
-        let keeper = roll.keeper.id();
+        let watchdog = table.watchdog.id();
         let mut orphans = Vec::new();
-        for (who, alive, mark) in found {
-            if keeper == Some(who.pid) {
+        for (id, alive, mark) in found {
+            if watchdog == Some(id.pid) {
                 continue;
             }
             if alive {
-                if roll.is_over(who, mark) {
-                    orphans.push(who);
+                if table.is_abandoned(id, mark) {
+                    orphans.push(id);
                 }
-            } else if let Some(pid) = family::number(who.pid) {
+            } else if let Some(pid) = tree::to_pid(id.pid) {
                 // A zombie child: the call does not block, and no other process has the number.
                 let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
             }
         }
-        let top = roll.top();
-        drop(roll);
+        let root = table.root();
+        drop(table);
         if orphans.is_empty() {
             return false;
         }
-        match family::fell(&orphans, top) {
-            Ok(felled) => {
-                tracing::debug!(count = felled.len(), "killed what agents left behind");
+        match tree::kill_tree(&orphans, root) {
+            Ok(killed) => {
+                tracing::debug!(count = killed.len(), "killed what agents left behind");
                 // An orphan that exited by itself may have left its children to this process.
-                !felled.is_empty() || orphans.iter().any(|orphan| !orphan.is_alive())
+                !killed.is_empty() || orphans.iter().any(|orphan| !orphan.is_alive())
             }
             Err(_) => false,
         }
@@ -298,28 +300,28 @@ impl Reaper {
 }
 
 /// Sends SIGTERM to a tree, once to each process: many treat a second one as a request to hurry.
-fn ask(who: Kin, reaped: bool, top: Option<u32>) {
-    let Ok(census) = Census::within(top) else {
-        signal_group(who, reaped, Signal::TERM);
+fn terminate_tree(id: ProcessId, reaped: bool, root: Option<u32>) {
+    let Ok(processes) = ProcessTree::scan_below(root) else {
+        signal_group(id, reaped, Signal::TERM);
         return;
     };
-    let tree = census.below([who]);
+    let tree = processes.below([id]);
     if !reaped {
         // With one call, so that no member sees another vanish first.
-        signal_group(who, reaped, Signal::TERM);
+        signal_group(id, reaped, Signal::TERM);
     }
-    for kin in tree {
-        let in_group = census.get(kin.pid).is_some_and(|e| e.group == who.pid);
+    for member in tree {
+        let in_group = processes.get(member.pid).is_some_and(|e| e.group == id.pid);
         if reaped || !in_group {
             // It does not matter if it is gone already.
-            let _ = kin.signal(Signal::TERM);
+            let _ = member.signal(Signal::TERM);
         }
     }
 }
 
 /// Signals the group of a child that is not reaped yet, so that the number is still its own.
-fn signal_group(who: Kin, reaped: bool, signal: Signal) {
-    if let (Some(group), false) = (family::number(who.pid), reaped) {
+fn signal_group(id: ProcessId, reaped: bool, signal: Signal) {
+    if let (Some(group), false) = (tree::to_pid(id.pid), reaped) {
         let _ = rustix::process::kill_process_group(group, signal);
     }
 }

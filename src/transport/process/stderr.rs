@@ -16,21 +16,21 @@ use tokio::process::ChildStderr;
 use tokio::task::AbortHandle;
 
 use crate::jsonrpc::printable as escaped;
-use crate::transport::Ear;
+use crate::transport::StderrCallback;
 
 /// Longest line that is logged, in bytes; the rest of it is counted.
-const LINE: usize = 8 << 10;
+const MAX_LINE: usize = 8 << 10;
 /// Most lines logged in a [`WINDOW`]; the rest is counted.
-const LINES: u32 = 100;
+const MAX_LINES: u32 = 100;
 /// The time over which [`MAX_LINES`] are counted.
 const WINDOW: Duration = Duration::from_secs(1);
 /// Longest tail, in bytes as escaped.
-const TAIL: usize = 4 << 10;
+const MAX_TAIL: usize = 4 << 10;
 /// Most that is read at once, in bytes.
-const PART: usize = 8 << 10;
+const READ_SIZE: usize = 8 << 10;
 /// Most that is read to complete a tail, in bytes; a pipe holds 64 KiB unless its owner asked for
 /// more.
-const LATE: usize = 1 << 20;
+const MAX_LATE: usize = 1 << 20;
 
 /// The reader of one agent's stderr. Ends with the pipe, or when it is dropped: processes the agent
 /// left behind may hold the pipe open for ever.
@@ -44,20 +44,20 @@ pub(super) struct Stderr {
 struct Shared {
     pipe: Receiver,
     /// Read and stored under one lock, so that the task and [`Stderr::tail`] keep the order.
-    kept: Mutex<Kept>,
+    captured: Mutex<Captured>,
 }
 
-struct Kept {
+struct Captured {
     ring: Ring,
     lines: Lines,
-    ear: Option<Ear>,
+    receiver: Option<StderrCallback>,
 }
 
 /// The last bytes of a stream.
 #[derive(Debug)]
 struct Ring {
     bytes: VecDeque<u8>,
-    bound: usize,
+    limit: usize,
 }
 
 /// Cuts lines for the log.
@@ -65,7 +65,7 @@ struct Ring {
 struct Lines {
     line: Vec<u8>,
     /// Bytes of this line beyond [`MAX_LINE`].
-    beyond: usize,
+    excess: usize,
     rate: Rate,
 }
 
@@ -83,13 +83,13 @@ impl Stderr {
     ///
     /// # Errors
     /// When the pipe cannot be given to the runtime.
-    pub(super) fn read(pipe: ChildStderr, pid: u32, bound: usize) -> io::Result<Self> {
+    pub(super) fn read(pipe: ChildStderr, pid: u32, limit: usize) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             pipe: Receiver::from_owned_fd(pipe.into_owned_fd()?)?,
-            kept: Mutex::new(Kept {
-                ring: Ring::new(bound),
+            captured: Mutex::new(Captured {
+                ring: Ring::new(limit),
                 lines: Lines::new(pid),
-                ear: None,
+                receiver: None,
             }),
         });
         let task = tokio::spawn(pump(Arc::clone(&shared))).abort_handle();
@@ -97,27 +97,27 @@ impl Stderr {
     }
 
     /// Passes what was kept so far, and all that follows, to `receiver`.
-    pub(super) fn hear(&self, ear: Ear) {
-        let mut kept = self.shared.lock();
-        let (old, new) = kept.ring.bytes.as_slices();
-        ear(&[old, new].concat());
-        kept.ear = Some(ear);
+    pub(super) fn forward(&self, receiver: StderrCallback) {
+        let mut captured = self.shared.lock();
+        let (old, new) = captured.ring.bytes.as_slices();
+        receiver(&[old, new].concat());
+        captured.receiver = Some(receiver);
     }
 
     /// The last lines: at most 4 KiB, escaped. Complete when the agent has exited, because what is
     /// still in the pipe is read first.
     pub(super) fn tail(&self) -> String {
-        let mut kept = self.shared.lock();
-        let mut buffer = [0; PART];
+        let mut captured = self.shared.lock();
+        let mut buffer = [0; READ_SIZE];
         let mut late = 0;
         // Reads the descriptor directly: tokio knows only what epoll has reported so far.
-        while late < LATE
+        while late < MAX_LATE
             && let Ok(length @ 1..) = rustix::io::read(&self.shared.pipe, &mut buffer)
         {
-            kept.take(&buffer[..length], Instant::now());
+            captured.push(&buffer[..length], Instant::now());
             late += length;
         }
-        kept.ring.tail()
+        captured.ring.tail()
     }
 }
 
@@ -136,22 +136,22 @@ async fn pump(shared: Arc<Shared>) {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock()
+    fn lock(&self) -> MutexGuard<'_, Captured> {
+        self.captured.lock()
     }
 
     /// Reads what is there; whether there may be more.
     fn read_some(&self) -> bool {
         // Most agents write nothing most of the time, so no buffer is kept.
-        let mut buffer = [0; PART];
-        let mut kept = self.lock();
+        let mut buffer = [0; READ_SIZE];
+        let mut captured = self.lock();
         match self.pipe.try_read(&mut buffer) {
             Ok(0) => {
-                kept.lines.finish(Instant::now());
+                captured.lines.finish(Instant::now());
                 false
             }
             Ok(length) => {
-                kept.take(&buffer[..length], Instant::now());
+                captured.push(&buffer[..length], Instant::now());
                 true
             }
             Err(error) => matches!(
@@ -162,7 +162,7 @@ impl Shared {
     }
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for Captured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kept")
             .field("lines", &self.lines)
@@ -170,38 +170,38 @@ impl fmt::Debug for Kept {
     }
 }
 
-impl Kept {
-    fn take(&mut self, bytes: &[u8], now: Instant) {
+impl Captured {
+    fn push(&mut self, bytes: &[u8], now: Instant) {
         self.ring.push(bytes);
         self.lines.push(bytes, now);
-        if let Some(ear) = &self.ear {
-            ear(bytes);
+        if let Some(receiver) = &self.receiver {
+            receiver(bytes);
         }
     }
 }
 
 impl Ring {
-    fn new(bound: usize) -> Self {
+    fn new(limit: usize) -> Self {
         Self {
             bytes: VecDeque::new(),
-            bound,
+            limit,
         }
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        let bytes = &bytes[bytes.len().saturating_sub(self.bound)..];
-        let over = (self.bytes.len() + bytes.len()).saturating_sub(self.bound);
-        self.bytes.drain(..over);
+        let bytes = &bytes[bytes.len().saturating_sub(self.limit)..];
+        let excess = (self.bytes.len() + bytes.len()).saturating_sub(self.limit);
+        self.bytes.drain(..excess);
         self.bytes.extend(bytes);
     }
 
     /// As many of the last lines as fit in [`MAX_TAIL`]; of a longer last line, its end.
     fn tail(&self) -> String {
-        let skip = self.bytes.len().saturating_sub(TAIL);
+        let skip = self.bytes.len().saturating_sub(MAX_TAIL);
         let last: Vec<u8> = self.bytes.iter().skip(skip).copied().collect();
         let last = last.trim_ascii_end();
         let mut kept: Vec<String> = Vec::new();
-        let mut room = TAIL;
+        let mut room = MAX_TAIL;
         for (back, line) in last.rsplit(|&byte| byte == b'\n').enumerate() {
             let line = escaped(line.strip_suffix(b"\r").unwrap_or(line));
             let need = line.len() + usize::from(back > 0);
@@ -227,7 +227,7 @@ impl Lines {
     fn new(pid: u32) -> Self {
         Self {
             line: Vec::new(),
-            beyond: 0,
+            excess: 0,
             rate: Rate::new(pid),
         }
     }
@@ -235,9 +235,9 @@ impl Lines {
     fn push(&mut self, bytes: &[u8], now: Instant) {
         for part in bytes.split_inclusive(|&byte| byte == b'\n') {
             let text = part.strip_suffix(b"\n").unwrap_or(part);
-            let fits = text.len().min(LINE - self.line.len());
+            let fits = text.len().min(MAX_LINE - self.line.len());
             self.line.extend_from_slice(&text[..fits]);
-            self.beyond += text.len() - fits;
+            self.excess += text.len() - fits;
             if text.len() < part.len() {
                 self.finish(now);
             }
@@ -249,7 +249,7 @@ impl Lines {
         let line = self.line.trim_ascii_end();
         if !line.is_empty() && self.rate.allows(now) {
             let text = escaped(line);
-            match self.beyond {
+            match self.excess {
                 0 => tracing::info!(target: "agent", pid = self.rate.pid, "{text}"),
                 more => {
                     let pid = self.rate.pid;
@@ -258,7 +258,7 @@ impl Lines {
             }
         }
         self.line.clear();
-        self.beyond = 0;
+        self.excess = 0;
     }
 }
 
@@ -274,11 +274,11 @@ impl Rate {
 
     fn allows(&mut self, now: Instant) -> bool {
         if now.duration_since(self.since) >= WINDOW {
-            self.tell();
+            self.report();
             self.since = now;
             self.logged = 0;
         }
-        if self.logged < LINES {
+        if self.logged < MAX_LINES {
             self.logged += 1;
             return true;
         }
@@ -286,7 +286,7 @@ impl Rate {
         false
     }
 
-    fn tell(&mut self) {
+    fn report(&mut self) {
         if self.suppressed > 0 {
             let (pid, lines) = (self.pid, self.suppressed);
             tracing::info!(target: "agent", pid, "{lines} more lines on stderr were not logged");
@@ -297,7 +297,7 @@ impl Rate {
 
 impl Drop for Rate {
     fn drop(&mut self) {
-        self.tell();
+        self.report();
     }
 }
 
@@ -330,26 +330,26 @@ mod tests {
         }
         let tail = ring.tail();
         assert!(tail.ends_with("line 9998\nline 9999"));
-        assert!(tail.len() <= TAIL && tail.len() > TAIL - 16);
+        assert!(tail.len() <= MAX_TAIL && tail.len() > MAX_TAIL - 16);
     }
 
     #[test]
     fn a_flood_keeps_its_end_and_nothing_else() {
-        let bound = 64 << 10;
-        let mut kept = Kept {
-            ring: Ring::new(bound),
+        let limit = 64 << 10;
+        let mut captured = Captured {
+            ring: Ring::new(limit),
             lines: Lines::new(1),
-            ear: None,
+            receiver: None,
         };
         let now = Instant::now();
         for _ in 0..1024 {
-            kept.take(&[b'x'; 8 << 10], now);
+            captured.push(&[b'x'; 8 << 10], now);
         }
-        assert_eq!(kept.ring.bytes.len(), bound);
-        assert!(kept.ring.bytes.capacity() <= 2 * bound);
-        assert_eq!(kept.lines.line.len(), LINE);
-        assert_eq!(kept.lines.beyond, (8 << 20) - LINE);
-        assert_eq!(kept.ring.tail(), "x".repeat(TAIL));
+        assert_eq!(captured.ring.bytes.len(), limit);
+        assert!(captured.ring.bytes.capacity() <= 2 * limit);
+        assert_eq!(captured.lines.line.len(), MAX_LINE);
+        assert_eq!(captured.lines.excess, (8 << 20) - MAX_LINE);
+        assert_eq!(captured.ring.tail(), "x".repeat(MAX_TAIL));
     }
 
     #[test]
@@ -367,18 +367,18 @@ mod tests {
         fn any_bytes_make_a_bounded_harmless_tail(
             parts in proptest::collection::vec(
                 proptest::collection::vec(any::<u8>(), 0..3000), 0..8),
-            bound in 0_usize..9000,
+            limit in 0_usize..9000,
         ) {
-            let mut ring = Ring::new(bound);
+            let mut ring = Ring::new(limit);
             let mut all: Vec<u8> = Vec::new();
             for part in &parts {
                 ring.push(part);
                 all.extend(part);
             }
             let kept: Vec<u8> = ring.bytes.iter().copied().collect();
-            prop_assert_eq!(&kept[..], &all[all.len().saturating_sub(bound)..]);
+            prop_assert_eq!(&kept[..], &all[all.len().saturating_sub(limit)..]);
             let tail = ring.tail();
-            prop_assert!(tail.len() <= TAIL);
+            prop_assert!(tail.len() <= MAX_TAIL);
             prop_assert!(!tail.chars().any(|c| c.is_control() && c != '\n'));
         }
     }

@@ -13,15 +13,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, read_dir};
 use std::io::{self, Read};
 
-use super::family::{Entry, look_at};
+use super::tree::{Entry, lookup};
 
 /// How many walks there are at most.
 const WALKS: usize = 4;
 /// A walk opens no more than one file for so many processes and threads of the machine, so that it
 /// does not cost more than a scan, which opens one for each process.
-const SHARE: usize = 8;
+const FILE_SHARE: usize = 8;
 /// So many files it may always open.
-const LEAST: usize = 64;
+const MIN_FILES: usize = 64;
 
 /// The result of one walk.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,12 +31,12 @@ struct Walk {
     /// Their threads.
     threads: BTreeSet<u32>,
     /// Whether no process vanished during the walk.
-    whole: bool,
+    complete: bool,
 }
 
 /// A process' threads and children.
 #[derive(Debug, PartialEq, Eq)]
-struct Family {
+struct Relatives {
     threads: Vec<u32>,
     children: Vec<u32>,
 }
@@ -44,21 +44,21 @@ struct Family {
 /// `root` and all below it; `None` when a walk cannot find them.
 pub(super) fn below(root: u32) -> Option<BTreeMap<u32, Entry>> {
     let budget = budget();
-    let walk = settled(|| Walk::take(root, budget), |walk| walk.whole)?;
+    let walk = stable(|| Walk::run(root, budget), |walk| walk.complete)?;
     Some(walk.entries)
 }
 
 /// The numbers of the children of `parent`, living and dead; `None` as above.
 pub(super) fn children(parent: u32) -> Option<Vec<u32>> {
-    let family = settled(|| Family::of(parent).ok(), |_| true)?;
-    Some(family.children)
+    let relatives = stable(|| Relatives::read(parent).ok(), |_| true)?;
+    Some(relatives.children)
 }
 
 /// The result that `scan` gives twice in a row, if it `counts`.
-fn settled<T: PartialEq>(look: impl Fn() -> Option<T>, counts: impl Fn(&T) -> bool) -> Option<T> {
-    let mut before = look()?;
+fn stable<T: PartialEq>(scan: impl Fn() -> Option<T>, counts: impl Fn(&T) -> bool) -> Option<T> {
+    let mut before = scan()?;
     for _ in 1..WALKS {
-        let again = look()?;
+        let again = scan()?;
         if again == before && counts(&again) {
             return Some(again);
         }
@@ -73,41 +73,41 @@ fn budget() -> usize {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let threads = load.split(['/', ' ']).nth(4);
     let machine: usize = threads.and_then(|n| n.parse().ok()).unwrap_or(0);
-    (machine / SHARE).max(LEAST)
+    (machine / FILE_SHARE).max(MIN_FILES)
 }
 
 impl Walk {
-    fn take(root: u32, budget: usize) -> Option<Self> {
+    fn run(root: u32, budget: usize) -> Option<Self> {
         let mut walk = Self {
-            entries: BTreeMap::from([(root, look_at(root)?)]),
+            entries: BTreeMap::from([(root, lookup(root)?)]),
             threads: BTreeSet::new(),
-            whole: true,
+            complete: true,
         };
         let mut opened = 1;
         let mut todo = vec![root];
         while let Some(pid) = todo.pop() {
-            let Ok(family) = Family::of(pid) else {
+            let Ok(relatives) = Relatives::read(pid) else {
                 if pid == root {
                     return None;
                 }
-                walk.whole = false;
+                walk.complete = false;
                 continue;
             };
-            opened += 1 + family.threads.len() + family.children.len();
+            opened += 1 + relatives.threads.len() + relatives.children.len();
             if opened > budget {
                 return None;
             }
-            walk.threads.extend(family.threads);
-            for child in family.children {
-                match look_at(child) {
+            walk.threads.extend(relatives.threads);
+            for child in relatives.children {
+                match lookup(child) {
                     Some(entry) if entry.parent == pid => {
                         // If it was seen before, it has moved.
-                        walk.whole &= walk.entries.insert(child, entry).is_none();
+                        walk.complete &= walk.entries.insert(child, entry).is_none();
                         if entry.alive {
                             todo.push(child);
                         }
                     }
-                    _ => walk.whole = false,
+                    _ => walk.complete = false,
                 }
             }
         }
@@ -115,9 +115,9 @@ impl Walk {
     }
 }
 
-impl Family {
-    fn of(pid: u32) -> io::Result<Self> {
-        let mut family = Self {
+impl Relatives {
+    fn read(pid: u32) -> io::Result<Self> {
+        let mut relatives = Self {
             threads: Vec::new(),
             children: Vec::new(),
         };
@@ -126,11 +126,11 @@ impl Family {
             let name = name.to_string_lossy();
             let mut list = String::new();
             File::open(format!("/proc/{pid}/task/{name}/children"))?.read_to_string(&mut list)?;
-            family.threads.extend(name.parse::<u32>());
+            relatives.threads.extend(name.parse::<u32>());
             let numbers = list.split_ascii_whitespace();
-            (family.children).extend(numbers.filter_map(|number| number.parse::<u32>().ok()));
+            (relatives.children).extend(numbers.filter_map(|number| number.parse::<u32>().ok()));
         }
-        Ok(family)
+        Ok(relatives)
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
     use std::cell::Cell;
     use std::process::{Command, Stdio};
 
-    use super::super::family::Census;
+    use super::super::tree::ProcessTree;
     use super::*;
 
     #[test]
@@ -154,32 +154,32 @@ mod tests {
             .spawn()
             .expect("a shell starts");
         let mut line = [0];
-        let said = root.stdout.as_mut().expect("stdout was asked for");
-        said.read_exact(&mut line).expect("the tree grows");
+        let stdout = root.stdout.as_mut().expect("stdout was asked for");
+        stdout.read_exact(&mut line).expect("the tree grows");
         // `setsid` forks before it becomes `sleep`, or not.
         let (walked, counted) = loop {
             let walked = below(root.id()).expect("the tree rests");
-            let census = Census::take().expect("there is /proc");
-            let kin = walked[&root.id()].who;
-            let counted = census.below([kin]);
+            let tree = ProcessTree::scan().expect("there is /proc");
+            let id = walked[&root.id()].id;
+            let counted = tree.below([id]);
             if walked.len() == counted.len() && counted.len() >= 5 {
                 break (walked, counted);
             }
         };
-        assert!(walked.values().all(|entry| counted.contains(&entry.who)));
+        assert!(walked.values().all(|entry| counted.contains(&entry.id)));
         let mut listed = children(root.id()).expect("the list rests");
         listed.sort_unstable();
         let parents = walked.values().filter(|e| e.parent == root.id());
-        assert!(parents.map(|e| e.who.pid).eq(listed));
+        assert!(parents.map(|e| e.id.pid).eq(listed));
 
-        super::super::family::fell(&[walked[&root.id()].who], None).expect("there is /proc");
+        super::super::tree::kill_tree(&[walked[&root.id()].id], None).expect("there is /proc");
         root.wait().expect("it is ours");
     }
 
     #[test]
     fn what_is_larger_than_a_census_is_not_walked() {
         let me = std::process::id();
-        assert_eq!(Walk::take(me, 1), None);
+        assert_eq!(Walk::run(me, 1), None);
     }
 
     #[test]
@@ -193,11 +193,11 @@ mod tests {
             ("a-", None),
         ] {
             let at = Cell::new(0);
-            let look = || {
+            let scan = || {
                 at.set(at.get() + 1);
                 looks.chars().nth(at.get() - 1).filter(|&c| c != '-')
             };
-            assert_eq!(settled(look, |&c| c != 'x'), seen, "{looks}");
+            assert_eq!(stable(scan, |&c| c != 'x'), seen, "{looks}");
         }
     }
 }

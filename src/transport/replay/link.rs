@@ -13,36 +13,38 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use super::super::{Farewell, FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind};
+use super::super::{
+    CloseReason, FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, PeerKind,
+};
 use crate::jsonrpc::Frame;
-use crate::jsonrpc::framing::Cut;
-use crate::recording::replay::{Actor, Cue};
+use crate::jsonrpc::framing::Decoded;
+use crate::recording::replay::{Actor, ActorAction};
 
 /// Queued frames of the actor and for the live agent, beyond which no more are accepted.
-const BACKLOG: usize = 256;
+const MAX_QUEUED: usize = 256;
 
 /// How long the live agent may take to exit after the client has closed, if it owes no response.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// The state shared by the two halves.
-struct Stage {
+struct State {
     actor: Actor,
     /// Number of frames queued for the live agent.
-    waiting: usize,
-    began: Instant,
-    ear: Option<Waker>,
-    mouth: Option<Waker>,
+    forwarding: usize,
+    started: Instant,
+    read_waker: Option<Waker>,
+    write_waker: Option<Waker>,
     /// The client has closed its stream, for this reason.
-    farewell: Option<Farewell>,
+    close_reason: Option<CloseReason>,
 }
 
-type Shared = Arc<Mutex<Stage>>;
+type Shared = Arc<Mutex<State>>;
 
-struct Ear {
-    stage: Shared,
+struct Receiver {
+    state: Shared,
     timer: Option<Pin<Box<Sleep>>>,
     live: Option<Live>,
-    over: bool,
+    ended: bool,
 }
 
 /// The live agent, and the frames for it.
@@ -50,28 +52,28 @@ struct Live {
     rx: Box<dyn FrameStream>,
     tx: Box<dyn FrameSink>,
     half_close: bool,
-    waiting: VecDeque<Frame>,
+    queue: VecDeque<Frame>,
     /// The stream to it is to be closed, for this reason.
-    closing: Option<Farewell>,
+    closing: Option<CloseReason>,
     /// The stream to it was closed.
     closed: bool,
     grace: Option<Pin<Box<Sleep>>>,
 }
 
-struct Mouth(Shared);
+struct Sender(Shared);
 
 /// Keeps the live agent alive. Its exit does not end the link.
-struct Kept(Option<Box<dyn Hold>>);
+struct LiveGuard(Option<Box<dyn LinkGuard>>);
 
 /// Opens a link to the recording that `actor` plays.
 pub(super) fn open(name: String, kind: PeerKind, actor: Actor, live: Option<Link>) -> Link {
-    let stage = Arc::new(Mutex::new(Stage {
+    let state = Arc::new(Mutex::new(State {
         actor,
-        waiting: 0,
-        began: Instant::now(),
-        ear: None,
-        mouth: None,
-        farewell: None,
+        forwarding: 0,
+        started: Instant::now(),
+        read_waker: None,
+        write_waker: None,
+        close_reason: None,
     }));
     let (live, hold) = match live {
         Some(link) => {
@@ -79,12 +81,12 @@ pub(super) fn open(name: String, kind: PeerKind, actor: Actor, live: Option<Link
                 rx: link.rx,
                 tx: link.tx,
                 half_close: link.peer.half_close,
-                waiting: VecDeque::new(),
+                queue: VecDeque::new(),
                 closing: None,
                 closed: false,
                 grace: None,
             };
-            (Some(live), Some(link.hold))
+            (Some(live), Some(link.guard))
         }
         None => (None, None),
     };
@@ -96,54 +98,54 @@ pub(super) fn open(name: String, kind: PeerKind, actor: Actor, live: Option<Link
             principal: None,
             wanted_agent: None,
         },
-        rx: Box::new(Ear {
-            stage: Arc::clone(&stage),
+        rx: Box::new(Receiver {
+            state: Arc::clone(&state),
             timer: None,
             live,
-            over: false,
+            ended: false,
         }),
-        tx: Box::new(Mouth(stage)),
-        hold: Box::new(Kept(hold)),
+        tx: Box::new(Sender(state)),
+        guard: Box::new(LiveGuard(hold)),
     }
 }
 
-impl FrameStream for Ear {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
-        if self.over {
+impl FrameStream for Receiver {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
+        if self.ended {
             return Poll::Ready(None);
         }
-        let mut stage = self.stage.lock();
+        let mut state = self.state.lock();
         loop {
             if let Some(live) = &mut self.live
-                && !live.serve(cx, &mut stage.actor)
+                && !live.serve(cx, &mut state.actor)
             {
                 if live.closing.is_none() {
                     tracing::warn!("the live agent behind the recording has exited");
                 }
-                stage.actor.lose_live();
+                state.actor.lose_live();
                 self.live = None;
             }
-            stage.waiting = self.live.as_ref().map_or(0, |live| live.waiting.len());
-            let now = stage.began.elapsed();
-            let cue = stage.actor.next(now);
-            while let Some(remark) = stage.actor.remark() {
+            state.forwarding = self.live.as_ref().map_or(0, |live| live.queue.len());
+            let now = state.started.elapsed();
+            let cue = state.actor.next(now);
+            while let Some(remark) = state.actor.notice() {
                 tracing::warn!("replay: {remark}");
             }
             match cue {
-                Cue::Say(frame) => {
-                    if let Some(mouth) = stage.mouth.take() {
-                        mouth.wake();
+                ActorAction::Send(frame) => {
+                    if let Some(waker) = state.write_waker.take() {
+                        waker.wake();
                     }
-                    return Poll::Ready(Some(Ok(Cut::Frame(frame))));
+                    return Poll::Ready(Some(Ok(Decoded::Frame(frame))));
                 }
-                Cue::Forward(frame) => match &mut self.live {
-                    Some(live) => live.waiting.push_back(frame),
-                    None => stage.actor.lose_live(),
+                ActorAction::Forward(frame) => match &mut self.live {
+                    Some(live) => live.queue.push_back(frame),
+                    None => state.actor.lose_live(),
                 },
-                Cue::Close => {
-                    if let (Some(live), Some(farewell)) = (&mut self.live, stage.farewell) {
+                ActorAction::Close => {
+                    if let (Some(live), Some(reason)) = (&mut self.live, state.close_reason) {
                         if live.closing.is_none() {
-                            live.closing = Some(farewell);
+                            live.closing = Some(reason);
                             continue;
                         }
                         let grace = live.grace.get_or_insert_with(|| Box::pin(sleep(GRACE)));
@@ -151,24 +153,24 @@ impl FrameStream for Ear {
                             return Poll::Pending;
                         }
                     }
-                    self.over = true;
+                    self.ended = true;
                     return Poll::Ready(None);
                 }
-                Cue::Wait(until) => {
-                    if let (Some(live), Some(farewell)) = (&mut self.live, stage.farewell)
+                ActorAction::Wait(until) => {
+                    if let (Some(live), Some(reason)) = (&mut self.live, state.close_reason)
                         && live.half_close
                         && live.closing.is_none()
                     {
-                        live.closing = Some(farewell);
+                        live.closing = Some(reason);
                         continue;
                     }
-                    if stage.has_room()
-                        && let Some(mouth) = stage.mouth.take()
+                    if state.has_room()
+                        && let Some(waker) = state.write_waker.take()
                     {
-                        mouth.wake();
+                        waker.wake();
                     }
-                    stage.ear = Some(cx.waker().clone());
-                    self.timer = until.map(|until| Box::pin(sleep_until(stage.began + until)));
+                    state.read_waker = Some(cx.waker().clone());
+                    self.timer = until.map(|until| Box::pin(sleep_until(state.started + until)));
                     let Some(timer) = &mut self.timer else {
                         return Poll::Pending;
                     };
@@ -184,13 +186,13 @@ impl FrameStream for Ear {
 impl Live {
     /// Sends and receives what is ready; `false` when the agent is lost.
     fn serve(&mut self, cx: &mut Context<'_>, actor: &mut Actor) -> bool {
-        while !self.waiting.is_empty() {
+        while !self.queue.is_empty() {
             match self.tx.poll_ready(cx) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(_)) => return false,
                 Poll::Pending => break,
             }
-            if let Some(frame) = self.waiting.pop_front()
+            if let Some(frame) = self.queue.pop_front()
                 && self.tx.start_send(frame).is_err()
             {
                 return false;
@@ -198,7 +200,7 @@ impl Live {
         }
         match self.tx.poll_flush(cx) {
             Poll::Ready(Err(_)) => return false,
-            Poll::Ready(Ok(())) if self.waiting.is_empty() && !self.closed => {
+            Poll::Ready(Ok(())) if self.queue.is_empty() && !self.closed => {
                 if let Some(why) = self.closing {
                     match self.tx.poll_close(cx, why) {
                         Poll::Ready(Err(_)) => return false,
@@ -208,10 +210,10 @@ impl Live {
             }
             _ => {}
         }
-        while actor.backlog() < BACKLOG {
+        while actor.backlog() < MAX_QUEUED {
             match self.rx.poll_next(cx) {
-                Poll::Ready(Some(Ok(Cut::Frame(frame)))) => actor.hear_live(&frame),
-                Poll::Ready(Some(Ok(Cut::Flaw(flaw)))) => {
+                Poll::Ready(Some(Ok(Decoded::Frame(frame)))) => actor.receive_live(&frame),
+                Poll::Ready(Some(Ok(Decoded::Error(flaw)))) => {
                     tracing::warn!("a message of the live agent behind the recording: {flaw}");
                 }
                 Poll::Ready(Some(Err(_)) | None) => return false,
@@ -222,21 +224,21 @@ impl Live {
     }
 }
 
-impl FrameSink for Mouth {
+impl FrameSink for Sender {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        let mut stage = self.0.lock();
-        if stage.has_room() {
+        let mut state = self.0.lock();
+        if state.has_room() {
             return Poll::Ready(Ok(()));
         }
-        stage.mouth = Some(cx.waker().clone());
+        state.write_waker = Some(cx.waker().clone());
         Poll::Pending
     }
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
-        let mut stage = self.0.lock();
-        let now = stage.began.elapsed();
-        stage.actor.hear(&frame, now);
-        stage.wake();
+        let mut state = self.0.lock();
+        let now = state.started.elapsed();
+        state.actor.receive(&frame, now);
+        state.wake();
         Ok(())
     }
 
@@ -244,38 +246,42 @@ impl FrameSink for Mouth {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(&mut self, _cx: &mut Context<'_>, why: Farewell) -> Poll<Result<(), LinkError>> {
-        self.0.lock().end(why);
+    fn poll_close(
+        &mut self,
+        _cx: &mut Context<'_>,
+        why: CloseReason,
+    ) -> Poll<Result<(), LinkError>> {
+        self.0.lock().close(why);
         Poll::Ready(Ok(()))
     }
 }
 
-impl Stage {
+impl State {
     fn has_room(&self) -> bool {
-        self.actor.backlog() + self.waiting < BACKLOG
+        self.actor.backlog() + self.forwarding < MAX_QUEUED
     }
 
     /// The client closes its stream.
-    fn end(&mut self, why: Farewell) {
-        self.farewell.get_or_insert(why);
+    fn close(&mut self, why: CloseReason) {
+        self.close_reason.get_or_insert(why);
         self.actor.end();
         self.wake();
     }
 
     fn wake(&mut self) {
-        if let Some(ear) = self.ear.take() {
-            ear.wake();
+        if let Some(waker) = self.read_waker.take() {
+            waker.wake();
         }
     }
 }
 
-impl Drop for Mouth {
+impl Drop for Sender {
     fn drop(&mut self) {
-        self.0.lock().end(Farewell::Done);
+        self.0.lock().close(CloseReason::Done);
     }
 }
 
-impl Hold for Kept {
+impl LinkGuard for LiveGuard {
     fn stderr_tail(&self) -> String {
         self.0
             .as_ref()

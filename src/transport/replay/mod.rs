@@ -4,8 +4,8 @@
 //! [`link`] the link; `recording::replay` decides which message is sent when.
 
 mod link;
-mod spot;
+mod address;
 mod transport;
 
-pub use spot::Spot;
-pub(super) use transport::Replay;
+pub use address::ReplayAddress;
+pub(super) use transport::ReplayTransport;

@@ -3,40 +3,41 @@
 use std::sync::Arc;
 
 use super::super::{
-    Binding, Connecting, Endpoint, OpenError, OpenErrorKind, PeerKind, Setup, Transport, registry,
+    ConnectFuture, Endpoint, ListenFuture, OpenError, OpenErrorKind, PeerKind, Setup, Transport,
+    registry,
 };
-use super::{Spot, link};
-use crate::recording::replay::{Actor, Edge, Rules, Script, Unmatched};
+use super::{ReplayAddress, link};
+use crate::recording::replay::{Actor, Edge, ReplayRules, Script, Unmatched};
 
 /// Plays recordings.
 #[derive(Debug)]
-pub(in crate::transport) struct Replay;
+pub(in crate::transport) struct ReplayTransport;
 
-impl Transport for Replay {
+impl Transport for ReplayTransport {
     fn schemes(&self) -> &'static [&'static str] {
         &["replay"]
     }
 
     fn check(&self, to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
-        let spot = spot(to)?;
-        read(to, spot)?;
-        match &spot.forward {
+        let address = address(to)?;
+        read(to, address)?;
+        match &address.forward {
             Some(forward) => registry::check(forward, setup),
             None => Ok(()),
         }
     }
 
-    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a> {
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> ConnectFuture<'a> {
         Box::pin(async move {
-            let spot = spot(to)?;
-            let (script, rules) = read(to, spot)?;
-            let live = match &spot.forward {
+            let address = address(to)?;
+            let (script, rules) = read(to, address)?;
+            let live = match &address.forward {
                 Some(forward) => Some(registry::connect(forward, setup).await?),
                 None => None,
             };
             let actor = Actor::new(Arc::new(script), rules);
-            let kind = match spot.edge {
-                Edge::Client => PeerKind::Played,
+            let kind = match address.edge {
+                Edge::Client => PeerKind::Replayed,
                 // A relay stood between that form of the messages and the client, and does so
                 // again.
                 Edge::Agent => PeerKind::Remote,
@@ -45,7 +46,7 @@ impl Transport for Replay {
         })
     }
 
-    fn listen<'a>(&'a self, at: &'a Endpoint, _setup: &'a Setup) -> Binding<'a> {
+    fn listen<'a>(&'a self, at: &'a Endpoint, _setup: &'a Setup) -> ListenFuture<'a> {
         Box::pin(async move {
             let what = "a recording plays the agent; no client can connect from it";
             let mut error = OpenError::new(OpenErrorKind::Usage, at, what);
@@ -56,18 +57,19 @@ impl Transport for Replay {
     }
 }
 
-fn spot(endpoint: &Endpoint) -> Result<&Spot, OpenError> {
+fn address(endpoint: &Endpoint) -> Result<&ReplayAddress, OpenError> {
     match endpoint {
-        Endpoint::Replay(spot) => Ok(spot),
-        other => Err(OpenError::misplaced(other)),
+        Endpoint::Replay(address) => Ok(address),
+        other => Err(OpenError::wrong_scheme(other)),
     }
 }
 
-fn read(to: &Endpoint, spot: &Spot) -> Result<(Script, Rules), OpenError> {
+fn read(to: &Endpoint, address: &ReplayAddress) -> Result<(Script, ReplayRules), OpenError> {
     let unread = |what: String| OpenError::new(OpenErrorKind::NoInput, to, what);
-    let script = Script::open(&spot.path, spot.edge).map_err(|error| unread(error.to_string()))?;
-    let rules = spot.rules().map_err(unread)?;
-    if rules.unmatched == Unmatched::Forward && spot.forward.is_none() {
+    let script =
+        Script::open(&address.path, address.edge).map_err(|error| unread(error.to_string()))?;
+    let rules = address.rules().map_err(unread)?;
+    if rules.unmatched == Unmatched::Forward && address.forward.is_none() {
         let what = "the agent to forward to is missing; name it with forward=ENDPOINT";
         return Err(OpenError::new(OpenErrorKind::Usage, to, what));
     }

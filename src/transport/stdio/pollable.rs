@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::unix::pipe;
 
 /// The most that is read from a socket at once, in bytes. This much has to be cleared first.
-const BITE: usize = 16 << 10;
+const READ_LIMIT: usize = 16 << 10;
 
 /// A socket whose file description may be shared with other processes.
 #[derive(Debug)]
@@ -59,12 +59,12 @@ impl AsyncRead for Socket {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
+        buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         loop {
             let mut ready = ready!(self.0.poll_read_ready(cx))?;
-            let room = into.remaining().min(BITE);
-            let room = into.initialize_unfilled_to(room);
+            let room = buffer.remaining().min(READ_LIMIT);
+            let room = buffer.initialize_unfilled_to(room);
             let read = ready.try_io(|socket| {
                 Ok(rustix::net::recv(
                     socket.get_ref(),
@@ -74,7 +74,7 @@ impl AsyncRead for Socket {
             });
             match read {
                 Ok(Ok((_, count))) => {
-                    into.advance(count);
+                    buffer.advance(count);
                     return Poll::Ready(Ok(()));
                 }
                 Ok(Err(fault)) if fault.kind() == io::ErrorKind::Interrupted => {}
@@ -101,17 +101,17 @@ impl AsyncWrite for Socket {
     ) -> Poll<io::Result<usize>> {
         loop {
             let mut ready = ready!(self.0.poll_write_ready(cx))?;
-            let written = ready.try_io(|socket| {
-                let mut nothing = SendAncillaryBuffer::default();
+            let sent = ready.try_io(|socket| {
+                let mut no_control = SendAncillaryBuffer::default();
                 let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
                 Ok(rustix::net::sendmsg(
                     socket.as_fd(),
                     pieces,
-                    &mut nothing,
+                    &mut no_control,
                     flags,
                 )?)
             });
-            match written {
+            match sent {
                 Ok(Err(fault)) if fault.kind() == io::ErrorKind::Interrupted => {}
                 Ok(done) => return Poll::Ready(done),
                 Err(_would_block) => {}

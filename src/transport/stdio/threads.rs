@@ -18,12 +18,12 @@ use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex};
 use tokio::runtime::Handle;
 
 /// Bytes that wait between a thread and the runtime, in each direction.
-const PIPE: usize = 64 << 10;
+const PIPE_SIZE: usize = 64 << 10;
 
 /// The runtime's end of the pipe to the writing thread.
 pub(super) struct Stdout {
     pipe: DuplexStream,
-    given: u64,
+    accepted: u64,
     progress: Arc<Progress>,
 }
 
@@ -33,7 +33,7 @@ struct Progress {
     /// Bytes written to stdout.
     written: AtomicU64,
     /// The thread has ended.
-    over: AtomicBool,
+    ended: AtomicBool,
     /// The error it ended with; 0 is none.
     errno: AtomicI32,
     waker: AtomicWaker,
@@ -41,13 +41,13 @@ struct Progress {
 
 /// Starts the thread that reads stdin, and returns what it reads.
 pub(super) fn start_reading() -> io::Result<DuplexStream> {
-    let (near, mut far) = duplex(PIPE);
+    let (near, mut far) = duplex(PIPE_SIZE);
     let runtime = Handle::current();
     thread::Builder::new()
         .name("stdin".to_owned())
         .spawn(move || {
             let stdin = rustix::stdio::stdin();
-            let mut buffer = vec![0; PIPE];
+            let mut buffer = vec![0; PIPE_SIZE];
             loop {
                 let read = retry(stdin, PollFlags::IN, || {
                     rustix::io::read(stdin, &mut buffer[..])
@@ -73,18 +73,18 @@ pub(super) fn start_reading() -> io::Result<DuplexStream> {
 
 /// Starts the thread that writes stdout.
 pub(super) fn start_writing() -> io::Result<Stdout> {
-    let (near, mut far) = duplex(PIPE);
+    let (near, mut far) = duplex(PIPE_SIZE);
     let progress = Arc::new(Progress::default());
     let ours = Stdout {
         pipe: near,
-        given: 0,
+        accepted: 0,
         progress: progress.clone(),
     };
     let runtime = Handle::current();
     thread::Builder::new()
         .name("stdout".to_owned())
         .spawn(move || {
-            let mut buffer = vec![0; PIPE];
+            let mut buffer = vec![0; PIPE_SIZE];
             loop {
                 let count = runtime.block_on(far.read(&mut buffer)).unwrap_or(0);
                 if count == 0 {
@@ -98,7 +98,7 @@ pub(super) fn start_writing() -> io::Result<Stdout> {
                 progress.written.fetch_add(count as u64, Ordering::Release);
                 progress.waker.wake();
             }
-            progress.over.store(true, Ordering::Release);
+            progress.ended.store(true, Ordering::Release);
             // A writer that waits for room in the pipe must learn that there will be none.
             drop(far);
             progress.waker.wake();
@@ -149,9 +149,9 @@ impl Stdout {
     /// Ready when the thread has written all accepted bytes, or has ended.
     fn poll_written(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.progress.waker.register(cx.waker());
-        if self.progress.written.load(Ordering::Acquire) == self.given {
+        if self.progress.written.load(Ordering::Acquire) == self.accepted {
             Poll::Ready(Ok(()))
-        } else if self.progress.over.load(Ordering::Acquire) {
+        } else if self.progress.ended.load(Ordering::Acquire) {
             Poll::Ready(Err(self.fault()))
         } else {
             Poll::Pending
@@ -168,7 +168,7 @@ impl AsyncWrite for Stdout {
         let written = Pin::new(&mut self.pipe).poll_write(cx, bytes);
         written.map(|result| match result {
             Ok(count) => {
-                self.given += count as u64;
+                self.accepted += count as u64;
                 Ok(count)
             }
             Err(_) => Err(self.fault()),
@@ -184,7 +184,7 @@ impl AsyncWrite for Stdout {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         std::task::ready!(self.poll_written(cx))?;
         std::task::ready!(Pin::new(&mut self.pipe).poll_shutdown(cx))?;
-        if self.progress.over.load(Ordering::Acquire) {
+        if self.progress.ended.load(Ordering::Acquire) {
             Poll::Ready(Ok(()))
         } else {
             Poll::Pending

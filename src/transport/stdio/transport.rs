@@ -7,17 +7,17 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest};
 
 use super::pollable::{self, Socket};
 use super::threads;
-use crate::transport::wide::Pipe;
+use crate::transport::pipe::Pipe;
 use crate::transport::{
-    Accepting, Arrival, Binding, Connecting, Endpoint, Link, Listener, OpenError, OpenErrorKind,
-    Peer, PeerKind, Worker,
+    AcceptFuture, ConnectFuture, Endpoint, IncomingLink, Link, ListenFuture, Listener, OpenError,
+    OpenErrorKind, Peer, PeerKind, Worker,
 };
 use crate::transport::{Setup, Transport, stream};
 
 /// The transport behind `stdio:`. There is one stdin, so it makes one link.
 #[derive(Debug)]
 pub(in crate::transport) struct Stdio {
-    taken: AtomicBool,
+    in_use: AtomicBool,
 }
 
 /// Yields the one link, then ends.
@@ -26,15 +26,15 @@ struct Once(Option<Setup>);
 impl Stdio {
     pub(in crate::transport) const fn new() -> Self {
         Self {
-            taken: AtomicBool::new(false),
+            in_use: AtomicBool::new(false),
         }
     }
 
     fn take(&self, endpoint: &Endpoint) -> Result<(), OpenError> {
         if *endpoint != Endpoint::Stdio {
-            return Err(OpenError::misplaced(endpoint));
+            return Err(OpenError::wrong_scheme(endpoint));
         }
-        if self.taken.swap(true, Ordering::Relaxed) {
+        if self.in_use.swap(true, Ordering::Relaxed) {
             let what = "stdin and stdout are already in use";
             return Err(OpenError::new(OpenErrorKind::Usage, endpoint, what)
                 .with_remedy("Name stdio: only once"));
@@ -48,14 +48,14 @@ impl Transport for Stdio {
         &["stdio"]
     }
 
-    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a> {
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> ConnectFuture<'a> {
         Box::pin(async move {
             self.take(to)?;
             link(setup)
         })
     }
 
-    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> Binding<'a> {
+    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> ListenFuture<'a> {
         Box::pin(async move {
             self.take(at)?;
             Ok(Box::new(Once(Some(setup.clone()))) as Box<dyn Listener>)
@@ -64,14 +64,14 @@ impl Transport for Stdio {
 }
 
 impl Listener for Once {
-    fn accept(&mut self) -> Accepting<'_> {
+    fn accept(&mut self) -> AcceptFuture<'_> {
         let setup = self.0.take();
         Box::pin(async move {
             let setup = setup?;
             let from = Endpoint::Stdio.to_string();
             let finish = Box::pin(async move { link(&setup) });
-            let worker = Worker::here();
-            Some(Ok(Arrival {
+            let worker = Worker::current();
+            Some(Ok(IncomingLink {
                 from,
                 finish,
                 worker,
@@ -103,7 +103,7 @@ fn link(setup: &Setup) -> Result<Link, OpenError> {
         },
         rx: Box::new(rx),
         tx: Box::new(tx),
-        hold: Box::new(()),
+        guard: Box::new(()),
     })
 }
 

@@ -16,10 +16,10 @@ where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin,
 {
-    let spoken = Spoken::new(setup.framing);
+    let framing = PeerFraming::new(setup.framing);
     (
-        Reader::new(reader, spoken.clone(), max, setup),
-        Writer::new(writer, spoken),
+        Reader::new(reader, framing.clone(), max, setup),
+        Writer::new(writer, framing),
     )
 }
 
@@ -35,28 +35,28 @@ where
         peer: Peer::remote(name, true),
         rx: Box::new(rx),
         tx: Box::new(tx),
-        hold: Box::new(()),
+        guard: Box::new(()),
     }
 }
 
 /// The framing the peer uses, detected by the reader of a link and used by its writer.
 #[derive(Clone, Debug)]
-pub(super) struct Spoken(Arc<AtomicU8>);
+pub(super) struct PeerFraming(Arc<AtomicU8>);
 
-impl Spoken {
+impl PeerFraming {
     const UNKNOWN: u8 = 0;
     const NDJSON: u8 = 1;
     const CONTENT_LENGTH: u8 = 2;
 
     pub(super) fn new(known: Option<Framing>) -> Self {
-        let spoken = Self(Arc::new(AtomicU8::new(Self::UNKNOWN)));
+        let shared = Self(Arc::new(AtomicU8::new(Self::UNKNOWN)));
         if let Some(framing) = known {
-            spoken.tell(framing);
+            shared.set(framing);
         }
-        spoken
+        shared
     }
 
-    pub(super) fn tell(&self, framing: Framing) {
+    pub(super) fn set(&self, framing: Framing) {
         let code = match framing {
             Framing::Ndjson => Self::NDJSON,
             Framing::ContentLength => Self::CONTENT_LENGTH,

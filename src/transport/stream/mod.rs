@@ -5,16 +5,16 @@
 //! reader detected. The framings themselves are in `jsonrpc::framing`.
 
 mod halves;
-mod intake;
-mod pile;
+mod read_buffer;
+mod write_queue;
 mod read;
-mod thrift;
+mod buffer_pool;
 mod write;
 
-use halves::Spoken;
+use halves::PeerFraming;
 pub use halves::halves;
 pub(super) use halves::remote;
-use intake::Intake;
-use pile::Pile;
 pub use read::Reader;
+use read_buffer::ReadBuffer;
 pub use write::Writer;
+use write_queue::WriteQueue;

@@ -7,20 +7,20 @@ use std::task::{Context, Poll};
 use bytes::BytesMut;
 use tokio::io::AsyncRead;
 
-use super::{Intake, Spoken};
+use super::{PeerFraming, ReadBuffer};
 use crate::jsonrpc::Frame;
-use crate::jsonrpc::framing::{Cut, Cutter};
+use crate::jsonrpc::framing::{Decoded, Decoder};
 use crate::transport::{FrameStream, LinkError, Setup};
 
 /// The receiving half of a link over a byte stream.
 #[derive(Debug)]
 pub struct Reader<R> {
-    intake: Intake<R>,
-    cutter: Cutter,
-    spoken: Spoken,
-    told: bool,
+    input: ReadBuffer<R>,
+    cutter: Decoder,
+    peer_framing: PeerFraming,
+    framing_shared: bool,
     /// The buffer holds no whole message, and nothing was read since.
-    dry: bool,
+    needs_read: bool,
     stage: Stage,
 }
 
@@ -33,71 +33,71 @@ enum Stage {
 }
 
 impl<R> Reader<R> {
-    pub(super) fn new(io: R, spoken: Spoken, max: usize, setup: &Setup) -> Self {
-        let framing = spoken.get();
+    pub(super) fn new(io: R, peer_framing: PeerFraming, max: usize, setup: &Setup) -> Self {
+        let framing = peer_framing.get();
         Self {
-            intake: Intake::new(io, BytesMut::new()),
-            cutter: Cutter::new(framing, max, &setup.limits),
-            told: framing.is_some(),
-            spoken,
-            dry: false,
+            input: ReadBuffer::new(io, BytesMut::new()),
+            cutter: Decoder::new(framing, max, &setup.limits),
+            framing_shared: framing.is_some(),
+            peer_framing,
+            needs_read: false,
             stage: Stage::Open,
         }
     }
 
     /// Ends reading and releases the buffer.
-    fn done(&mut self) {
+    fn close(&mut self) {
         self.stage = Stage::Done;
-        self.intake.done();
+        self.input.release();
     }
 
-    fn tell(&mut self) {
-        if !self.told
+    fn share_framing(&mut self) {
+        if !self.framing_shared
             && let Some(framing) = self.cutter.framing()
         {
-            self.spoken.tell(framing);
-            self.told = true;
+            self.peer_framing.set(framing);
+            self.framing_shared = true;
         }
     }
 }
 
 impl<R: AsyncRead + Send + Unpin> FrameStream for Reader<R> {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
         loop {
             if self.stage == Stage::Done {
                 return Poll::Ready(None);
             }
-            if !self.dry {
-                let cut = self.cutter.cut(&mut self.intake.buffer);
-                self.tell();
+            if !self.needs_read {
+                let cut = self.cutter.decode(&mut self.input.bytes);
+                self.share_framing();
                 match cut {
-                    Ok(Some(Cut::Frame(frame))) => {
-                        let text = self.intake.memory.share(frame.into_bytes());
-                        return Poll::Ready(Some(Ok(Cut::Frame(Frame::new(text)))));
+                    Ok(Some(Decoded::Frame(frame))) => {
+                        let text = self.input.pool.share(frame.into_bytes());
+                        return Poll::Ready(Some(Ok(Decoded::Frame(Frame::new(text)))));
                     }
-                    Ok(Some(flaw)) => return Poll::Ready(Some(Ok(flaw))),
-                    Ok(None) => self.dry = true,
-                    Err(flaw) => {
-                        self.done();
-                        return Poll::Ready(Some(Err(LinkError::Framing(flaw))));
+                    Ok(Some(invalid)) => return Poll::Ready(Some(Ok(invalid))),
+                    Ok(None) => self.needs_read = true,
+                    Err(error) => {
+                        self.close();
+                        return Poll::Ready(Some(Err(LinkError::Framing(error))));
                     }
                 }
             }
             if self.stage == Stage::Ended {
-                let last = self.cutter.finish(&mut self.intake.buffer);
-                self.done();
+                let last = self.cutter.finish(&mut self.input.bytes);
+                self.close();
                 return Poll::Ready(last.map(Ok));
             }
-            match self.intake.poll_read(cx) {
+            match self.input.poll_read(cx) {
                 Poll::Ready(Ok(0)) => self.stage = Stage::Ended,
-                Poll::Ready(Ok(_)) => self.dry = false,
+                Poll::Ready(Ok(_)) => self.needs_read = false,
                 Poll::Ready(Err(source)) => {
-                    self.done();
+                    self.close();
                     let context = "reading from the peer";
                     return Poll::Ready(Some(Err(LinkError::Io { context, source })));
                 }
                 Poll::Pending => {
-                    self.intake.rest(cx);
+                    self.input.poll_shrink(cx);
                     return Poll::Pending;
                 }
             }
@@ -114,28 +114,28 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::transport::stream::intake::{KEPT, LARGE, SMALL};
+    use crate::transport::stream::read_buffer::{LARGE, SHRINK_AFTER, SMALL};
 
     fn reader<R>(io: R) -> Reader<R> {
         let setup = Setup::default();
-        Reader::new(io, Spoken::new(None), 1 << 24, &setup)
+        Reader::new(io, PeerFraming::new(None), 1 << 24, &setup)
     }
 
     /// The next frame, and the end and the size of the memory it shares with the buffer; `None`
     /// when it has memory of its own.
     fn next(reader: &mut Reader<&[u8]>) -> Option<(Frame, Option<(usize, usize)>)> {
         let mut cx = Context::from_waker(std::task::Waker::noop());
-        let Poll::Ready(heard) = reader.poll_next(&mut cx) else {
+        let Poll::Ready(received) = reader.poll_next(&mut cx) else {
             panic!("a slice is never waited for");
         };
-        let Ok(Cut::Frame(frame)) = heard? else {
+        let Ok(Decoded::Frame(frame)) = received? else {
             panic!("no frame");
         };
-        let buffer = reader.intake.buffer.as_ptr().addr();
+        let buffer = reader.input.bytes.as_ptr().addr();
         // Nothing but the line end lies between a frame and what is left of its memory.
         let shared = frame.as_bytes().as_ptr_range().end.addr() + 1 == buffer;
-        let end = buffer + reader.intake.buffer.capacity();
-        Some((frame, shared.then_some((end, reader.intake.memory.size()))))
+        let end = buffer + reader.input.bytes.capacity();
+        Some((frame, shared.then_some((end, reader.input.pool.size()))))
     }
 
     /// Bytes of the frames in `stream`, and of memory, if no frame is dropped.
@@ -182,10 +182,7 @@ mod tests {
         // One, whose end is where the last room was made; the size tells it from another.
         let lowest = memories.keys().next().expect("there is one");
         let highest = memories.keys().last().expect("there is one");
-        assert!(
-            highest - lowest <= reader.intake.memory.size(),
-            "{memories:?}"
-        );
+        assert!(highest - lowest <= reader.input.pool.size(), "{memories:?}");
     }
 
     #[test]
@@ -203,12 +200,12 @@ mod tests {
             before = Some(frame);
         }
         assert!(places.len() <= 2, "{places:?}");
-        assert!(reader.intake.memory.has_large());
+        assert!(reader.input.pool.has_large());
         drop(before);
         for _ in 0..15_000 {
             assert!(next(&mut reader).is_some());
         }
-        assert!(!reader.intake.memory.has_large());
+        assert!(!reader.input.pool.has_large());
     }
 
     proptest! {
@@ -246,35 +243,32 @@ mod tests {
         let burst = line.repeat(100);
         far.write_all(burst.as_bytes()).await.expect("it has room");
         let mut cx = Context::from_waker(std::task::Waker::noop());
-        let mut heard = 0;
+        let mut count = 0;
         while reader.poll_next(&mut cx).is_ready() {
-            heard += 1;
+            count += 1;
         }
-        assert_eq!(heard, 100);
+        assert_eq!(count, 100);
         assert!(
-            reader.intake.memory.size() >= LARGE,
+            reader.input.pool.size() >= LARGE,
             "{}",
-            reader.intake.memory.size()
+            reader.input.pool.size()
         );
-        advance(KEPT / 2).await;
+        advance(SHRINK_AFTER / 2).await;
         assert!(reader.poll_next(&mut cx).is_pending());
-        assert!(
-            reader.intake.memory.size() >= LARGE,
-            "it was released at once"
-        );
-        advance(KEPT).await;
+        assert!(reader.input.pool.size() >= LARGE, "it was released at once");
+        advance(SHRINK_AFTER).await;
         assert!(reader.poll_next(&mut cx).is_pending());
         assert_eq!(
-            (reader.intake.memory.size(), reader.intake.buffer.capacity()),
+            (reader.input.pool.size(), reader.input.bytes.capacity()),
             (0, 0)
         );
         // Reading goes on.
         far.write_all(b"{}\n").await.expect("it has room");
         assert!(reader.poll_next(&mut cx).is_ready());
         assert!(
-            reader.intake.memory.size() <= SMALL,
+            reader.input.pool.size() <= SMALL,
             "{}",
-            reader.intake.memory.size()
+            reader.input.pool.size()
         );
     }
 }

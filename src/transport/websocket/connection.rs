@@ -31,7 +31,7 @@ use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
 use super::byte_stream::{ByteStream, READ_BUFFER};
 use super::liveness::{Due, Liveness};
 use crate::jsonrpc::Limits;
-use crate::transport::{Farewell, LinkError, parting};
+use crate::transport::{CloseReason, LinkError, closing};
 
 /// Longer messages are sent in fragments of this size.
 const FRAGMENT: usize = 64 << 10;
@@ -198,7 +198,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.end(State::Ended);
         // A client's codes are its own business; a server's are all that tells why it goes.
         let is_server = self.role == Role::Client;
-        let complaint = is_server.then(|| parting::complaint(code.into(), reason.as_ref()));
+        let complaint = is_server.then(|| closing::close_error(code.into(), reason.as_ref()));
         complaint.flatten().map(Err)
     }
 
@@ -381,7 +381,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     pub(super) fn poll_close(
         &mut self,
-        why: Farewell,
+        why: CloseReason,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), LinkError>> {
         if self.closing.is_none() {
@@ -390,7 +390,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 // The peer may have closed meanwhile.
                 if self.state == State::Open {
                     flushed?;
-                    let (code, reason) = parting::code(why);
+                    let (code, reason) = closing::code(why);
                     self.send_close(code.into(), reason);
                 }
             }

@@ -20,9 +20,9 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 
 use super::connection::Connection;
-use crate::jsonrpc::framing::Cut;
+use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Frame, Limits};
-use crate::transport::{Farewell, FrameSink, FrameStream, Link, LinkError, Peer, Setup};
+use crate::transport::{CloseReason, FrameSink, FrameStream, Link, LinkError, Peer, Setup};
 
 /// Binary messages that are skipped before the link is closed with 1003.
 const BINARIES: u32 = 10;
@@ -68,7 +68,7 @@ where
         peer: Peer::remote(name, false),
         rx: Box::new(rx),
         tx: Box::new(tx),
-        hold: Box::new(()),
+        guard: Box::new(()),
     }
 }
 
@@ -83,12 +83,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Receiver<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> FrameStream for Receiver<S> {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
         let mut connection = self.connection.lock();
         loop {
             let bytes = match ready!(connection.poll_next(cx)) {
                 Some(Ok((Data::Text, text))) => {
-                    return Poll::Ready(Some(Ok(Cut::Frame(Frame::new(text)))));
+                    return Poll::Ready(Some(Ok(Decoded::Frame(Frame::new(text)))));
                 }
                 Some(Ok((_, message))) => message.len(),
                 Some(Err(fault)) => return Poll::Ready(Some(Err(fault))),
@@ -105,11 +105,11 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> FrameStream for Receiver<S> {
         }
     }
 
-    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
+    fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
         self.connection.lock().poll_silence(true, cx)
     }
 
-    fn ended_on_purpose(&self) -> bool {
+    fn ended_cleanly(&self) -> bool {
         self.connection.lock().is_orderly
     }
 }
@@ -148,7 +148,11 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> FrameSink for Sender<S> {
         self.0.lock().poll_flush(cx)
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>, why: Farewell) -> Poll<Result<(), LinkError>> {
+    fn poll_close(
+        &mut self,
+        cx: &mut Context<'_>,
+        why: CloseReason,
+    ) -> Poll<Result<(), LinkError>> {
         self.0.lock().poll_close(why, cx)
     }
 }

@@ -8,8 +8,8 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use super::handshake::{HandshakeError, connect_stream};
 use super::link::link;
 use crate::transport::http;
-use crate::transport::{Binding, Connecting, Endpoint, OpenError, OpenErrorKind};
-use crate::transport::{Setup, Transport, Web, failure, tcp, tls};
+use crate::transport::{ConnectFuture, Endpoint, ListenFuture, OpenError, OpenErrorKind};
+use crate::transport::{HttpEndpoint, Setup, Transport, open_error, tcp, tls};
 
 /// The transport behind `ws://` and `wss://`.
 #[derive(Debug)]
@@ -20,12 +20,12 @@ impl Transport for WebSocket {
         &["ws", "wss"]
     }
 
-    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a> {
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> ConnectFuture<'a> {
         Box::pin(async move {
-            let Endpoint::Web(web) = to else {
-                return Err(OpenError::misplaced(to));
+            let Endpoint::Http(web) = to else {
+                return Err(OpenError::wrong_scheme(to));
             };
-            let Web { host, path, .. } = web;
+            let HttpEndpoint { host, path, .. } = web;
             let connector = if web.tls {
                 Some(tls::connector(to, &setup.tls, &[b"http/1.1"])?)
             } else {
@@ -35,7 +35,7 @@ impl Transport for WebSocket {
             let within = setup.limits.handshake;
             let name = to.to_string();
             let authority = web.authority();
-            let headers = &setup.greeting.headers;
+            let headers = &setup.request_headers.headers;
             let open = async {
                 let Some(connector) = connector else {
                     let opened =
@@ -47,18 +47,18 @@ impl Transport for WebSocket {
                 let mut stream = connector
                     .connect(certified, stream)
                     .await
-                    .map_err(|fault| failure::not_encrypted(to, &fault))?;
+                    .map_err(|fault| open_error::not_encrypted(to, &fault))?;
                 let opened =
                     connect_stream(&mut stream, &authority, path, headers, &setup.limits).await;
                 let begun = opened.map_err(|fault| not_opened(to, &fault))?;
                 Ok(link(stream, &begun, Role::Client, name, setup))
             };
             let opened = timeout(within, open).await;
-            opened.unwrap_or_else(|_| Err(failure::too_slow(to, "the handshake", within)))
+            opened.unwrap_or_else(|_| Err(open_error::timed_out(to, "the handshake", within)))
         })
     }
 
-    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> Binding<'a> {
+    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> ListenFuture<'a> {
         Box::pin(http::listen(at, setup))
     }
 }
@@ -71,9 +71,9 @@ fn not_opened(to: &Endpoint, fault: &HandshakeError) -> OpenError {
             let code = status.get(..3).and_then(|code| code.parse().ok());
             let (kind, remedy) = match code {
                 Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
-                    (OpenErrorKind::Forbidden, failure::CHECK_TOKEN)
+                    (OpenErrorKind::Forbidden, open_error::CHECK_TOKEN)
                 }
-                Some(code) if failure::is_passing(code) => {
+                Some(code) if open_error::is_transient(code) => {
                     (OpenErrorKind::Unavailable, "Try again later")
                 }
                 _ => (OpenErrorKind::Protocol, "Check the path; /acp is usual"),

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use acp_relay::acp::{Conversation, Deviation, Kind, Weight};
+use acp_relay::acp::{Checker, Consequence, Violation, ViolationKind};
 use acp_relay::jsonrpc::Side;
 use agent_client_protocol_schema::v1;
 use proptest::prelude::*;
@@ -191,36 +191,36 @@ fn the_published_schema_says_nothing_that_is_not_read() {
 }
 
 /// What `check` says of a value as params or result of its definition's method.
-pub(crate) fn check(name: &str, value: &Value) -> Vec<Deviation> {
+pub(crate) fn check(name: &str, value: &Value) -> Vec<Violation> {
     let definition = &PUBLISHED["$defs"][name];
     let method = definition["x-method"].as_str().unwrap();
     let caller = match definition["x-side"].as_str() {
         Some("client") => Side::Agent,
         _ => Side::Client,
     };
-    let mut conversation = Conversation::new(false);
+    let mut conversation = Checker::new(false);
     if name.ends_with("Response") {
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {}});
-        let _ = conversation.hear(Some(caller), &frame(&request));
+        let _ = conversation.check(Some(caller), &frame(&request));
         let answer = json!({"jsonrpc": "2.0", "id": 1, "result": value});
-        let verdict = conversation.hear(Some(caller.other()), &frame(&answer));
+        let verdict = conversation.check(Some(caller.other()), &frame(&answer));
         assert!(verdict.checked);
-        return verdict.deviations;
+        return verdict.violations;
     }
     let mut call = json!({"jsonrpc": "2.0", "method": method, "params": value});
     if name.ends_with("Request") {
         call["id"] = 1.into();
     }
-    conversation.hear(Some(caller), &frame(&call)).deviations
+    conversation.check(Some(caller), &frame(&call)).violations
 }
 
 /// The official types read an array as an object whose members come in the order of the source
 /// code, which is an accident of their library and nothing to rely on.
-fn positional(deviation: &Deviation) -> bool {
+fn positional(deviation: &Violation) -> bool {
     let found = deviation.found.as_deref().unwrap_or_default();
-    deviation.kind == Kind::WrongType
+    deviation.kind == ViolationKind::WrongType
         && found.starts_with("an array")
-        && deviation.wants.contains("an object")
+        && deviation.expected.contains("an object")
 }
 
 /// A member that means the same when it is left out.
@@ -290,9 +290,9 @@ proptest! {
     fn refused_means_refused(one in one_of_them(), seed: u64, noise in 0..8_u64) {
         let value = Generator::new(&PUBLISHED, seed, noise).definition(one.name);
         let found = check(one.name, &value);
-        let refused: Vec<&Deviation> = found
+        let refused: Vec<&Violation> = found
             .iter()
-            .filter(|one| one.weight == Weight::Refused)
+            .filter(|one| one.consequence == Consequence::Refused)
             .collect();
         match (one.pass)(&value) {
             Ok(_) => prop_assert!(refused.iter().all(|one| positional(one)), "{}: {value} is read, but: {:#?}", one.name, tell(&found)),

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use acp_relay::auth::{Admission, Means};
-use acp_relay::transport::{Endpoint, Setup, Tls, Web};
+use acp_relay::auth::{AuthMethod, AuthRequirement};
+use acp_relay::transport::{Endpoint, HttpEndpoint, Setup, Tls};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -136,7 +136,7 @@ async fn refuses_others(port: u16, authority: &Authority) {
 
 fn port(at: &Endpoint) -> u16 {
     match at {
-        Endpoint::Web(Web { port, .. }) => *port,
+        Endpoint::Http(HttpEndpoint { port, .. }) => *port,
         other => panic!("{other}"),
     }
 }
@@ -147,7 +147,7 @@ fn a_certificate_is_a_name_and_no_certificate_is_none() {
         let (dir, authority) = (tempfile::tempdir().unwrap(), Authority::new());
         let setup = Setup {
             tls: files(&dir, &authority),
-            gate: gate(Admission::Credential, 0, 5),
+            gate: gate(AuthRequirement::Credential, 0, 5),
             ..setup()
         };
         let mut listener = listen(&"https://localhost:0".parse().unwrap(), &setup).await;
@@ -180,7 +180,10 @@ fn a_certificate_is_a_name_and_no_certificate_is_none() {
             let mut stream = dial(port, &authority, Some(shown)).await.unwrap();
             assert_eq!(upgrade(&mut stream, port).await.unwrap(), "HTTP/1.1 101");
             let who = accept(&mut *listener).await.peer.principal.unwrap();
-            assert_eq!((who.means, &*who.name), (Means::Certificate, expected));
+            assert_eq!(
+                (who.auth_method, &*who.name),
+                (AuthMethod::Certificate, expected)
+            );
             assert!(!who.grant.admin && who.expires.is_some());
         }
         let taken = tokio::spawn(async move { while listener.accept().await.is_some() {} });
@@ -197,7 +200,7 @@ fn agent_connect_asks_for_the_same_certificates() {
         let (dir, authority) = (tempfile::tempdir().unwrap(), Authority::new());
         let setup = Setup {
             tls: files(&dir, &authority),
-            gate: gate(Admission::Credential, 0, 5),
+            gate: gate(AuthRequirement::Credential, 0, 5),
             ..setup()
         };
         let at = "agent-connect+https://localhost:0".parse().unwrap();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use acp_relay::auth::{
-    Admission, Agents, Attempts, Certificate, Claim, Denial, Gate, Grant, Key, KeyId, Keyring,
-    Keys, Means, Moment, Place, Rules, Token,
+    Agents, AuthMethod, AuthRequirement, Certificate, Credentials, Denial, FailedAttempts, Gate,
+    GateRules, Grant, Key, KeyId, Keyring, Keys, Now, Reachability, Token,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -14,8 +14,8 @@ const ME: u32 = 1000;
 /// In the past, for those who have a clock.
 const EXPIRY: u64 = 1_000_000_000;
 
-fn at(unix: u64) -> Moment {
-    Moment {
+fn at(unix: u64) -> Now {
+    Now {
         instant: Instant::now(),
         unix,
     }
@@ -32,14 +32,14 @@ pub(super) fn key(number: u8, name: &str, expires: Option<u64>) -> Key {
         digest: token.digest(),
         name: name.to_owned(),
         expires,
-        grant: Grant::everything(false),
+        grant: Grant::all_agents(false),
     }
 }
 
-pub(super) fn gate(loopback: Admission, user: u32, failures: usize) -> Gate {
-    let gate = Gate::new(Rules {
+pub(super) fn gate(loopback: AuthRequirement, user: u32, failures: usize) -> Gate {
+    let gate = Gate::new(GateRules {
         loopback,
-        network: Admission::Credential,
+        network: AuthRequirement::Credential,
         user: (user, Arc::from("me")),
         failures,
     });
@@ -50,8 +50,8 @@ pub(super) fn gate(loopback: Admission, user: u32, failures: usize) -> Gate {
     gate
 }
 
-const NOTHING: Claim<'_> = Claim {
-    place: Place::Loopback,
+const NOTHING: Credentials<'_> = Credentials {
+    reachability: Reachability::Loopback,
     address: Some(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)),
     user: None,
     certificate: None,
@@ -67,49 +67,49 @@ fn each_claim_has_its_answer_at_each_place() {
     let token = |number| token(number).reveal().to_owned();
     let (alice, bob, own, unknown) = (token(1), token(2), token(9), token(7));
     let wrong = alice.replace("AQEB", "AgIC");
-    let with = |text| Claim {
+    let with = |text| Credentials {
         token: Some(str::as_bytes(text)),
         ..NOTHING
     };
-    let mine = Claim {
+    let mine = Credentials {
         user: Some(ME),
         ..NOTHING
     };
-    let certified = Claim {
+    let certified = Credentials {
         certificate: Some(&certificate),
         ..NOTHING
     };
     let all = [
         (NOTHING, Err(Denial::Missing)),
-        (mine, Ok((Means::User, "me"))),
+        (mine, Ok((AuthMethod::User, "me"))),
         (
-            Claim {
+            Credentials {
                 user: Some(ME + 1),
                 ..NOTHING
             },
             Err(Denial::Missing),
         ),
-        (with(&alice), Ok((Means::Token, "alice"))),
-        (with(&bob), Ok((Means::Token, "bob"))),
-        (with(&own), Ok((Means::User, "me"))),
+        (with(&alice), Ok((AuthMethod::Token, "alice"))),
+        (with(&bob), Ok((AuthMethod::Token, "bob"))),
+        (with(&own), Ok((AuthMethod::User, "me"))),
         (with(&unknown), Err(Denial::Wrong)),
         (with(&wrong), Err(Denial::Wrong)),
         (with(""), Err(Denial::Wrong)),
         // What is shown counts, even if nothing had to be.
         (
-            Claim {
+            Credentials {
                 token: Some(b"x"),
                 ..mine
             },
             Err(Denial::Wrong),
         ),
-        (certified, Ok((Means::Certificate, "host.example"))),
+        (certified, Ok((AuthMethod::Certificate, "host.example"))),
     ];
     let ask = |gate: &Gate, claim| {
-        let judged = gate.judge(&claim, at(EXPIRY - 1));
-        judged.map(|who| (who.means, who.name.to_string()))
+        let judged = gate.authenticate(&claim, at(EXPIRY - 1));
+        judged.map(|who| (who.auth_method, who.name.to_string()))
     };
-    let by_user = gate(Admission::User, ME, 1000);
+    let by_user = gate(AuthRequirement::User, ME, 1000);
     for (claim, expected) in all {
         let expected = expected.map(|(means, name)| (means, name.to_owned()));
         assert_eq!(ask(&by_user, claim), expected, "{claim:?}");
@@ -118,88 +118,88 @@ fn each_claim_has_its_answer_at_each_place() {
         if claim.token.is_none() && claim.certificate.is_none() {
             strict = Err(Denial::Missing);
         }
-        let network = Claim {
-            place: Place::Network,
+        let network = Credentials {
+            reachability: Reachability::Network,
             ..claim
         };
         assert_eq!(ask(&by_user, network), strict, "{network:?}");
-        let by_token = gate(Admission::Credential, ME, 1000);
+        let by_token = gate(AuthRequirement::Credential, ME, 1000);
         assert_eq!(ask(&by_token, claim), strict, "{claim:?}");
         // Where anybody may come in, nothing is wrong.
-        let open = gate(Admission::Anybody, ME, 1000);
+        let open = gate(AuthRequirement::Nothing, ME, 1000);
         let who = ask(&open, claim).unwrap();
         match expected {
-            Ok((means, name)) if means != Means::User || claim.token.is_some() => {
+            Ok((means, name)) if means != AuthMethod::User || claim.token.is_some() => {
                 assert_eq!(who, (means, name));
             }
-            _ => assert_eq!(who, (Means::Nobody, "anonymous".to_owned())),
+            _ => assert_eq!(who, (AuthMethod::Anonymous, "anonymous".to_owned())),
         }
     }
     // A Unix socket is the user's own, whatever loopback wants.
     let socket = |gate: &Gate, user| {
-        let claim = Claim {
-            place: Place::Socket,
+        let claim = Credentials {
+            reachability: Reachability::Socket,
             address: None,
             user: Some(user),
             ..NOTHING
         };
-        gate.judge(&claim, at(0)).map(|who| who.means)
+        gate.authenticate(&claim, at(0)).map(|who| who.auth_method)
     };
-    let strict = gate(Admission::Credential, ME, 1000);
-    assert_eq!(socket(&strict, ME), Ok(Means::User));
+    let strict = gate(AuthRequirement::Credential, ME, 1000);
+    assert_eq!(socket(&strict, ME), Ok(AuthMethod::User));
     assert_eq!(socket(&strict, 0), Err(Denial::Missing));
 }
 
 #[test]
 fn what_is_no_longer_good_lets_nobody_stay() {
-    let gate = gate(Admission::Credential, ME, 5);
+    let gate = gate(AuthRequirement::Credential, ME, 5);
     let enter = |number, unix| {
         let token = token(number);
-        let claim = Claim {
+        let claim = Credentials {
             token: Some(token.reveal().as_bytes()),
             ..NOTHING
         };
-        gate.judge(&claim, at(unix))
+        gate.authenticate(&claim, at(unix))
     };
     let (alice, bob) = (enter(1, 0).unwrap(), enter(2, EXPIRY - 1).unwrap());
-    assert!(gate.still_admits(&bob, at(EXPIRY - 1)));
-    assert!(!gate.still_admits(&bob, at(EXPIRY)));
+    assert!(gate.is_still_valid(&bob, at(EXPIRY - 1)));
+    assert!(!gate.is_still_valid(&bob, at(EXPIRY)));
     assert_eq!(enter(2, EXPIRY), Err(Denial::Wrong));
-    assert!(gate.still_admits(&alice, at(EXPIRY)));
+    assert!(gate.is_still_valid(&alice, at(EXPIRY)));
     let own = enter(9, 0).unwrap();
     // Another token of the same name is another token.
     let mut ring = Keyring::default();
     ring.add(key(3, "alice", None)).unwrap();
     gate.set_keys(Keys::new(Some(&token(9)), ring, None));
-    assert!(!gate.still_admits(&alice, at(0)));
+    assert!(!gate.is_still_valid(&alice, at(0)));
     assert_eq!(enter(1, 0), Err(Denial::Wrong));
-    assert!(gate.still_admits(&enter(3, 0).unwrap(), at(0)));
-    assert!(gate.still_admits(&own, at(0)));
+    assert!(gate.is_still_valid(&enter(3, 0).unwrap(), at(0)));
+    assert!(gate.is_still_valid(&own, at(0)));
     // Nor is the user's own what it was before, while the kernel still says whose a program is.
-    let mine = Claim {
+    let mine = Credentials {
         user: Some(ME),
         ..NOTHING
     };
-    let user = super::gate::gate(Admission::User, ME, 5);
-    let user = user.judge(&mine, at(0)).unwrap();
+    let user = super::gate::gate(AuthRequirement::User, ME, 5);
+    let user = user.authenticate(&mine, at(0)).unwrap();
     assert_eq!(own, user);
     for exchanged in [Some(&token(8)), None] {
         gate.set_keys(Keys::new(exchanged, Keyring::default(), None));
-        assert!(!gate.still_admits(&own, at(0)));
-        assert!(gate.still_admits(&user, at(0)));
+        assert!(!gate.is_still_valid(&own, at(0)));
+        assert!(gate.is_still_valid(&user, at(0)));
     }
 }
 
 #[test]
 fn the_right_token_is_good_however_often_others_were_wrong() {
-    let gate = gate(Admission::User, ME, 5);
+    let gate = gate(AuthRequirement::User, ME, 5);
     let now = at(0);
     let show = |text: &str| {
-        let claim = Claim {
+        let claim = Credentials {
             token: Some(text.as_bytes()),
             ..NOTHING
         };
-        gate.judge(&claim, now)
+        gate.authenticate(&claim, now)
     };
     for _ in 0..5 {
         assert_eq!(show("wrong"), Err(Denial::Wrong));
@@ -207,37 +207,37 @@ fn the_right_token_is_good_however_often_others_were_wrong() {
     assert_eq!(show("wrong"), Err(Denial::TooOften(MINUTE / 5)));
     assert_eq!(show(token(7).reveal()), Err(Denial::TooOften(MINUTE / 5)));
     assert!(show(token(1).reveal()).is_ok());
-    let mine = Claim {
+    let mine = Credentials {
         user: Some(ME),
         ..NOTHING
     };
-    assert!(gate.judge(&mine, now).is_ok());
-    assert_eq!(gate.judge(&NOTHING, now), Err(Denial::Missing));
+    assert!(gate.authenticate(&mine, now).is_ok());
+    assert_eq!(gate.authenticate(&NOTHING, now), Err(Denial::Missing));
 }
 
 #[test]
 fn five_a_minute_are_borne_and_the_sixth_has_to_wait() {
-    let mut attempts = Attempts::new(5);
+    let mut attempts = FailedAttempts::new(5);
     let start = Instant::now();
     let (here, there) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
     for _ in 0..5 {
-        assert_eq!(attempts.fail(here, start), Ok(()));
+        assert_eq!(attempts.record(here, start), Ok(()));
     }
-    assert_eq!(attempts.fail(here, start), Err(MINUTE / 5));
-    assert_eq!(attempts.fail(here, start + MINUTE / 10), Err(MINUTE / 10));
-    assert_eq!(attempts.fail(there, start), Ok(()));
-    assert_eq!(attempts.fail(here, start + MINUTE / 5), Ok(()));
-    assert!(attempts.fail(here, start + MINUTE / 5).is_err());
+    assert_eq!(attempts.record(here, start), Err(MINUTE / 5));
+    assert_eq!(attempts.record(here, start + MINUTE / 10), Err(MINUTE / 10));
+    assert_eq!(attempts.record(there, start), Ok(()));
+    assert_eq!(attempts.record(here, start + MINUTE / 5), Ok(()));
+    assert!(attempts.record(here, start + MINUTE / 5).is_err());
     for _ in 0..5 {
-        assert_eq!(attempts.fail(here, start + 3 * MINUTE), Ok(()));
+        assert_eq!(attempts.record(here, start + 3 * MINUTE), Ok(()));
     }
 }
 
 #[test]
 fn an_ipv6_customer_has_one_address_and_a_mapped_one_is_ipv4() {
-    let mut attempts = Attempts::new(1);
+    let mut attempts = FailedAttempts::new(1);
     let now = Instant::now();
-    let mut fail = |text: &str| attempts.fail(text.parse().unwrap(), now).is_ok();
+    let mut fail = |text: &str| attempts.record(text.parse().unwrap(), now).is_ok();
     assert!(fail("2001:db8::1"));
     assert!(!fail("2001:db8::2:3"));
     assert!(fail("2001:db8:0:1::1"));
@@ -247,12 +247,12 @@ fn an_ipv6_customer_has_one_address_and_a_mapped_one_is_ipv4() {
 
 #[test]
 fn a_flood_of_addresses_is_bounded() {
-    let mut attempts = Attempts::new(5);
+    let mut attempts = FailedAttempts::new(5);
     let start = Instant::now();
     for number in 0..20_000_u32 {
         let now = start + Duration::from_micros(number.into());
         let address = IpAddr::from(number.to_be_bytes());
-        assert_eq!(attempts.fail(address, now), Ok(()));
+        assert_eq!(attempts.record(address, now), Ok(()));
         assert!(attempts.remembered() <= 4096);
     }
     assert!(attempts.remembered() > 1000);
@@ -260,7 +260,7 @@ fn a_flood_of_addresses_is_bounded() {
 
 #[test]
 fn a_certificate_is_good_for_the_agents_of_its_name() {
-    let gate = gate(Admission::Credential, ME, 5);
+    let gate = gate(AuthRequirement::Credential, ME, 5);
     let names = |list: &[(&str, Agents)]| {
         let list = list.iter().cloned();
         let names = list.map(|(name, agents)| (name.to_owned(), agents));
@@ -272,11 +272,11 @@ fn a_certificate_is_good_for_the_agents_of_its_name() {
             name: Arc::from(name),
             expires: EXPIRY,
         };
-        let claim = Claim {
+        let claim = Credentials {
             certificate: Some(&certificate),
             ..NOTHING
         };
-        gate.judge(&claim, at(0))
+        gate.authenticate(&claim, at(0))
     };
     let these = |list: &[&str]| Agents::These(list.iter().map(|name| (*name).to_owned()).collect());
     assert!(enter("anybody.example").unwrap().may_use("goose"));
@@ -289,32 +289,35 @@ fn a_certificate_is_good_for_the_agents_of_its_name() {
     }
     // Who may do more stays, who may do less does not.
     names(&[("ci.example", these(&["goose", "claude"]))]);
-    assert!(gate.still_admits(&ci, at(0)) && !gate.still_admits(&ops, at(0)));
+    assert!(gate.is_still_valid(&ci, at(0)) && !gate.is_still_valid(&ops, at(0)));
     names(&[
         ("ci.example", these(&["claude"])),
         ("ops", these(&["goose"])),
     ]);
-    assert!(!gate.still_admits(&ci, at(0)) && !gate.still_admits(&ops, at(0)));
+    assert!(!gate.is_still_valid(&ci, at(0)) && !gate.is_still_valid(&ops, at(0)));
 }
 
 #[test]
 fn a_gate_in_the_place_of_another_has_its_keys() {
-    let before = gate(Admission::User, ME, 5);
-    let after = before.with_rules(Rules {
-        loopback: Admission::Credential,
-        network: Admission::Credential,
+    let before = gate(AuthRequirement::User, ME, 5);
+    let after = before.with_rules(GateRules {
+        loopback: AuthRequirement::Credential,
+        network: AuthRequirement::Credential,
         user: (ME, Arc::from("me")),
         failures: 5,
     });
-    assert_eq!(after.admission(Place::Loopback), Admission::Credential);
+    assert_eq!(
+        after.requirement(Reachability::Loopback),
+        AuthRequirement::Credential
+    );
     let token = token(1);
-    let claim = Claim {
+    let claim = Credentials {
         token: Some(token.reveal().as_bytes()),
         ..NOTHING
     };
-    let alice = before.judge(&claim, at(0)).unwrap();
-    assert!(after.judge(&claim, at(0)).is_ok());
+    let alice = before.authenticate(&claim, at(0)).unwrap();
+    assert!(after.authenticate(&claim, at(0)).is_ok());
     // Taken away there, it is taken away here.
     after.set_keys(Keys::default());
-    assert!(!before.still_admits(&alice, at(0)));
+    assert!(!before.is_still_valid(&alice, at(0)));
 }

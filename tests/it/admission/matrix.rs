@@ -6,9 +6,9 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use acp_relay::auth::Admission;
+use acp_relay::auth::AuthRequirement;
 use acp_relay::jsonrpc::Limits;
-use acp_relay::transport::{Endpoint, Front, Setup, Web};
+use acp_relay::transport::{Endpoint, HttpEndpoint, HttpOptions, Setup};
 use data_encoding::BASE64URL_NOPAD;
 use rustix::process::geteuid;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -136,11 +136,11 @@ impl Shown {
 
     /// Whether it lets a program of the relay's own user in.
     /// The name of a proxy's host in `host` says as much as a proxy's own headers.
-    fn is_good(self, admission: Admission, host: &str) -> bool {
+    fn is_good(self, admission: AuthRequirement, host: &str) -> bool {
         match self {
             Self::Good | Self::Subprotocol => true,
             Self::Nothing | Self::Query => {
-                admission == Admission::User && !host.contains("agents.example")
+                admission == AuthRequirement::User && !host.contains("agents.example")
             }
             _ => false,
         }
@@ -159,17 +159,17 @@ pub(super) async fn ask(port: u16, head: &str) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-async fn site(at: &str, admission: Admission) -> (u16, tokio::task::JoinHandle<()>) {
-    let front = Front {
+async fn site(at: &str, admission: AuthRequirement) -> (u16, tokio::task::JoinHandle<()>) {
+    let front = HttpOptions {
         origins: vec![PAGE.to_owned()],
         hosts: vec!["agents.example".to_owned()],
-        ..Front::default()
+        ..HttpOptions::default()
     };
     let setup = Setup {
-        front,
+        http: front,
         gate: gate(admission, geteuid().as_raw(), usize::MAX),
         ..setup_with(Limits {
-            strangers: 1 << 20,
+            unauthenticated_sockets: 1 << 20,
             ..Limits::default()
         })
     };
@@ -179,7 +179,7 @@ async fn site(at: &str, admission: Admission) -> (u16, tokio::task::JoinHandle<(
 /// A listener whose clients are all taken and left alone: its port, and the task that takes them.
 pub(super) async fn taken_at(at: &str, setup: &Setup) -> (u16, tokio::task::JoinHandle<()>) {
     let mut listener = listen(&at.parse().unwrap(), setup).await;
-    let Endpoint::Web(Web { port, .. }) = listener.address() else {
+    let Endpoint::Http(HttpEndpoint { port, .. }) = listener.address() else {
         panic!("{}", listener.address());
     };
     let taken = tokio::spawn(async move { while listener.accept().await.is_some() {} });
@@ -205,7 +205,7 @@ fn every_combination_at_a_port_of_agent_connect_is_answered_as_the_rules_say() {
 fn combinations(at: &str, path: &str, verbs: &[(&str, &str, u16)]) -> usize {
     let mut count = 0;
     run(async {
-        for admission in [Admission::Credential, Admission::User] {
+        for admission in [AuthRequirement::Credential, AuthRequirement::User] {
             let (port, taken) = site(at, admission).await;
             for &(verb, own, status) in verbs {
                 for (host, ours) in HOSTS {
@@ -287,7 +287,7 @@ async fn refusal(port: u16, shown: Shown) -> String {
 #[test]
 fn nothing_tells_a_wrong_secret_from_an_unknown_or_an_expired_token() {
     run(async {
-        let (port, taken) = site("http://127.0.0.1:0", Admission::Credential).await;
+        let (port, taken) = site("http://127.0.0.1:0", AuthRequirement::Credential).await;
         let wrong = refusal(port, Shown::Wrong).await;
         assert!(wrong.contains("error=\"invalid_token\""), "{wrong}");
         for other in [Shown::Unknown, Shown::Expired, Shown::Basic, Shown::Twice] {
@@ -306,7 +306,7 @@ fn nothing_tells_a_wrong_secret_from_an_unknown_or_an_expired_token() {
 /// A listener for credentials alone.
 async fn guarded(failures: usize, limits: Limits) -> (u16, tokio::task::JoinHandle<()>) {
     let setup = Setup {
-        gate: gate(Admission::Credential, geteuid().as_raw(), failures),
+        gate: gate(AuthRequirement::Credential, geteuid().as_raw(), failures),
         ..setup_with(limits)
     };
     taken_at("http://127.0.0.1:0", &setup).await
@@ -338,7 +338,7 @@ fn wrong_tokens_are_counted_and_strangers_bounded() {
         // them the listener comes to last. A listener of its own: those that were refused above may
         // still count there.
         let limits = Limits {
-            strangers: 2,
+            unauthenticated_sockets: 2,
             handshake: Duration::from_secs(600),
             ..Limits::default()
         };

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use acp_relay::auth::{Admission, Grant, Means, Principal};
+use acp_relay::auth::{AuthMethod, AuthRequirement, Grant, Principal};
 use acp_relay::jsonrpc::{Frame, Limits};
-use acp_relay::proxy::{Harbour, Received};
+use acp_relay::proxy::{Attached, ConversationStore};
 use acp_relay::transport::{Link, Setup, memory};
 
 use super::gate::{gate, token};
@@ -17,7 +17,11 @@ const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion"
 fn a_connections_name_is_no_key_for_others() {
     run(async {
         let setup = Setup {
-            gate: gate(Admission::User, rustix::process::geteuid().as_raw(), 1000),
+            gate: gate(
+                AuthRequirement::User,
+                rustix::process::geteuid().as_raw(),
+                1000,
+            ),
             ..setup()
         };
         let mut listener = listen(&"http://127.0.0.1:0".parse().unwrap(), &setup).await;
@@ -56,7 +60,11 @@ fn a_connections_name_is_no_key_for_others() {
 fn a_clients_own_name_may_be_anothers_as_well() {
     run(async {
         let setup = Setup {
-            gate: gate(Admission::User, rustix::process::geteuid().as_raw(), 1000),
+            gate: gate(
+                AuthRequirement::User,
+                rustix::process::geteuid().as_raw(),
+                1000,
+            ),
             ..setup()
         };
         let mut listener = listen(&"http://127.0.0.1:0".parse().unwrap(), &setup).await;
@@ -82,12 +90,12 @@ fn a_clients_own_name_may_be_anothers_as_well() {
 }
 
 /// The relay's link to a client of that name, and the client's.
-fn pair(name: &str, means: Means) -> (Link, Link) {
+fn pair(name: &str, means: AuthMethod) -> (Link, Link) {
     let (mut relay, client) = memory::pair(&Limits::default());
     relay.peer.principal = Some(Arc::new(Principal {
         name: name.into(),
-        means,
-        grant: Grant::everything(false),
+        auth_method: means,
+        grant: Grant::all_agents(false),
         key: None,
         expires: None,
     }));
@@ -97,11 +105,11 @@ fn pair(name: &str, means: Means) -> (Link, Link) {
 #[test]
 fn only_who_began_a_conversation_may_come_back_to_it() {
     run(async {
-        let harbour = Harbour::new(Arc::new(Limits::default()));
+        let harbour = ConversationStore::new(Arc::new(Limits::default()));
         let new = r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{}}"#;
         let made = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#;
-        let (relay, mut client) = pair("alice", Means::Token);
-        let mut conversation = harbour.moor(relay);
+        let (relay, mut client) = pair("alice", AuthMethod::Token);
+        let mut conversation = harbour.add(relay);
         for (asked, answered) in [(INITIALIZE, INITIALIZED), (new, made)] {
             say(&mut *client.tx, asked).await.unwrap();
             heard(&mut *conversation.rx).await;
@@ -110,16 +118,20 @@ fn only_who_began_a_conversation_may_come_back_to_it() {
         }
         let load = r#"{"jsonrpc":"2.0","id":1,"method":"session/load","params":{"sessionId":"s"}}"#;
         let cases = [
-            ("bob", Means::Token, false),
-            ("alice", Means::Certificate, false),
-            ("alice", Means::Token, true),
+            ("bob", AuthMethod::Token, false),
+            ("alice", AuthMethod::Certificate, false),
+            ("alice", AuthMethod::Token, true),
         ];
         for (name, means, back) in cases {
             let (relay, mut client) = pair(name, means);
             say(&mut *client.tx, INITIALIZE).await.unwrap();
             say(&mut *client.tx, load).await.unwrap();
-            let received = harbour.receive(relay).await;
-            assert_eq!(matches!(received, Received::Back), back, "{name} {means:?}");
+            let received = harbour.attach(relay).await;
+            assert_eq!(
+                matches!(received, Attached::Resumed),
+                back,
+                "{name} {means:?}"
+            );
         }
     });
 }

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use acp_relay::auth::{Admission, Agents, Gate, Grant, Key, Keyring, Keys, Rules};
+use acp_relay::auth::{Agents, AuthRequirement, Gate, GateRules, Grant, Key, Keyring, Keys};
 use acp_relay::jsonrpc::Limits;
-use acp_relay::transport::{Endpoint, Front, Setup, Web};
+use acp_relay::transport::{Endpoint, HttpEndpoint, HttpOptions, Setup};
 use hyper::Request;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -62,9 +62,9 @@ const PAGES: [(&str, bool); 4] = [
 const SHOWN: [Option<u8>; 4] = [Some(1), Some(3), Some(7), None];
 
 fn doors() -> Gate {
-    let gate = Gate::new(Rules {
-        loopback: Admission::Credential,
-        network: Admission::Credential,
+    let gate = Gate::new(GateRules {
+        loopback: AuthRequirement::Credential,
+        network: AuthRequirement::Credential,
         user: (0, Arc::from("me")),
         failures: usize::MAX,
     });
@@ -84,14 +84,14 @@ fn doors() -> Gate {
 
 async fn every_case(at: &str, routes: &[(&str, Option<&str>)]) -> usize {
     let setup = Setup {
-        front: Front {
+        http: HttpOptions {
             agents: ["one".to_owned(), "two".to_owned()].into(),
             default_agent: Some("one".to_owned()),
-            ..Front::default()
+            ..HttpOptions::default()
         },
         gate: doors(),
         ..setup_with(Limits {
-            strangers: 1 << 20,
+            unauthenticated_sockets: 1 << 20,
             ..Limits::default()
         })
     };
@@ -155,7 +155,7 @@ fn who_was_refused_over_http_2_may_not_keep_the_socket() {
                 })
             };
             let mut listener = listen(&at.parse().unwrap(), &setup).await;
-            let Endpoint::Web(Web { port, .. }) = listener.address() else {
+            let Endpoint::Http(HttpEndpoint { port, .. }) = listener.address() else {
                 panic!("{}", listener.address());
             };
             let taken = tokio::spawn(async move { while listener.accept().await.is_some() {} });

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use acp_relay::conversation::Speech;
-use acp_relay::jsonrpc::framing::Cut;
-use acp_relay::observe::Taps;
-use acp_relay::proxy::{self, Stop};
+use acp_relay::conversation::DialectOptions;
+use acp_relay::jsonrpc::framing::Decoded;
+use acp_relay::observe::Observers;
+use acp_relay::proxy::{self, StopSignals};
 use acp_relay::transport::{Link, memory, registry};
 use serde_json::{Value, json};
 
@@ -28,10 +28,19 @@ impl Editor {
             .unwrap();
         let remote = registry::connect(&to, &setup).await.unwrap();
         let (near, link) = memory::pair(&setup.limits);
-        let stop = Stop::default();
+        let stop = StopSignals::default();
         tokio::spawn(async move {
-            let (limits, speech) = (Arc::clone(&setup.limits), Speech::canonical());
-            proxy::run(near, remote, limits, speech, None, Taps::default(), &stop).await
+            let (limits, speech) = (Arc::clone(&setup.limits), DialectOptions::canonical());
+            proxy::run(
+                near,
+                remote,
+                limits,
+                speech,
+                None,
+                Observers::default(),
+                &stop,
+            )
+            .await
         });
         let mut editor = Self {
             link,
@@ -87,7 +96,7 @@ impl Editor {
 
     async fn next(&mut self) -> Value {
         match next(&mut *self.link.rx).await {
-            Some(Ok(Cut::Frame(frame))) => serde_json::from_slice(frame.as_bytes()).unwrap(),
+            Some(Ok(Decoded::Frame(frame))) => serde_json::from_slice(frame.as_bytes()).unwrap(),
             other => panic!("expected a message, heard {other:?}"),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use acp_relay::agent_connect::run_request::Permissions;
 use acp_relay::jsonrpc::Limits;
-use acp_relay::transport::{AgentConnect, Endpoint, Setup, registry};
+use acp_relay::transport::{AgentConnectConfig, Endpoint, Setup, registry};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -34,9 +34,9 @@ async fn open_with(setup: Setup) -> (Stage, Client, Agent) {
 
 fn kept(store: &TempDir) -> Setup {
     Setup {
-        agent_connect: AgentConnect {
+        agent_connect: AgentConnectConfig {
             store: Some(store.path().join("store.db")),
-            ..AgentConnect::default()
+            ..AgentConnectConfig::default()
         },
         ..setup()
     }
@@ -188,7 +188,10 @@ fn permissions_follow_the_rule_where_nobody_is_asked() {
         agent.ask(8, "s").await;
         let answer = agent.listen().await.unwrap();
         assert_eq!(answer["result"]["outcome"]["optionId"], "reject");
-        assert_eq!(AgentConnect::default().unasked, Permissions::Reject);
+        assert_eq!(
+            AgentConnectConfig::default().default_permission,
+            Permissions::Reject
+        );
     });
 }
 
@@ -360,9 +363,9 @@ fn who_wants_to_hear_of_a_run_is_called_until_it_hears() {
         let at = socket.local_addr().unwrap().to_string();
         let (tx, mut calls) = mpsc::channel(8);
         tokio::spawn(answer_calls(socket, tx));
-        let service = AgentConnect {
+        let service = AgentConnectConfig {
             callbacks: vec![at.clone()],
-            ..AgentConnect::default()
+            ..AgentConnectConfig::default()
         };
         let (_stage, client, mut agent) = open_with(Setup {
             agent_connect: service,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acp_relay::auth::{Admission, Gate, Grant, Key, KeyId, Keyring, Keys, Rules, Token};
+use acp_relay::auth::{AuthRequirement, Gate, GateRules, Grant, Key, KeyId, Keyring, Keys, Token};
 use acp_relay::transport::Setup;
 use serde_json::{Value, json};
 
@@ -15,9 +15,9 @@ pub(super) fn token(number: u8) -> Token {
 
 /// A gate that wants a token, and has those of two.
 pub(super) fn gate() -> Gate {
-    let gate = Gate::new(Rules {
-        loopback: Admission::Credential,
-        network: Admission::Credential,
+    let gate = Gate::new(GateRules {
+        loopback: AuthRequirement::Credential,
+        network: AuthRequirement::Credential,
         user: (u32::MAX, Arc::from("me")),
         failures: 1,
     });
@@ -29,7 +29,7 @@ pub(super) fn gate() -> Gate {
             digest: token.digest(),
             name: name.to_owned(),
             expires: None,
-            grant: Grant::everything(false),
+            grant: Grant::all_agents(false),
         };
         ring.add(key).unwrap();
     }

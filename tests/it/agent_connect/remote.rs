@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use acp_relay::jsonrpc::framing::Cut;
+use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::transport::{Link, registry};
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
@@ -66,7 +66,7 @@ async fn play(case: &Value) {
         .parse()
         .unwrap();
     let mut setup = setup();
-    setup.greeting.add("x-api-key: sesame").unwrap();
+    setup.request_headers.add("x-api-key: sesame").unwrap();
     let link = registry::connect(&to, &setup).await.unwrap();
     let mut play = Play {
         case,
@@ -216,7 +216,7 @@ impl Play<'_> {
             tokio::select! {
                 biased;
                 heard = next(&mut *self.link.rx) => match heard {
-                    Some(Ok(Cut::Frame(frame))) => return serde_json::from_slice(frame.as_bytes()).unwrap(),
+                    Some(Ok(Decoded::Frame(frame))) => return serde_json::from_slice(frame.as_bytes()).unwrap(),
                     other => panic!("{}: expected a message, heard {other:?}", self.case["name"]),
                 },
                 asked = self.asked.recv() => self.answer_of_itself(asked.expect("a request")),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use acp_relay::auth::{Admission, Agents, Gate, Grant, Key, KeyId, Keyring, Rules};
-use acp_relay::transport::{AgentConnect, Front, Offer, Setup};
+use acp_relay::auth::{Agents, AuthRequirement, Gate, GateRules, Grant, Key, KeyId, Keyring};
+use acp_relay::transport::{AgentConnectConfig, HttpOptions, ServedAgent, Setup};
 use serde_json::{Value, json};
 
 use super::principals::token;
@@ -12,20 +12,20 @@ use crate::support::link::{run, setup};
 
 /// A listener with these agents, the first of which is the usual one.
 fn serving(names: &[&str]) -> Setup {
-    let offer = |name: &&str| Offer {
+    let offer = |name: &&str| ServedAgent {
         name: Some((*name).to_owned()),
-        about: Some(format!("This is {name}")),
-        unasked: None,
+        description: Some(format!("This is {name}")),
+        default_permission: None,
     };
     Setup {
-        agent_connect: AgentConnect {
+        agent_connect: AgentConnectConfig {
             agents: names.iter().map(offer).collect(),
-            ..AgentConnect::default()
+            ..AgentConnectConfig::default()
         },
-        front: Front {
+        http: HttpOptions {
             agents: names.iter().map(|name| (*name).to_owned()).collect(),
             default_agent: Some(names[0].to_owned()),
-            ..Front::default()
+            ..HttpOptions::default()
         },
         ..setup()
     }
@@ -153,9 +153,9 @@ fn an_agent_that_cannot_be_had_is_listed_as_the_configuration_has_it() {
 #[test]
 fn nobody_sees_an_agent_that_it_may_not_use() {
     run(async {
-        let gate = Gate::new(Rules {
-            loopback: Admission::Credential,
-            network: Admission::Credential,
+        let gate = Gate::new(GateRules {
+            loopback: AuthRequirement::Credential,
+            network: AuthRequirement::Credential,
             user: (u32::MAX, Arc::from("me")),
             failures: 5,
         });
@@ -235,7 +235,7 @@ fn nobody_sees_an_agent_that_it_may_not_use() {
 fn acp_and_agent_connect_are_served_at_one_port() {
     run(async {
         let mut setup = serving(&["goose"]);
-        setup.agent_connect.beside = Some("/".to_owned());
+        setup.agent_connect.path = Some("/".to_owned());
         let mut stage = Stage::at("http://127.0.0.1:0", setup).await;
         let _goose = introduced(&mut stage).await;
         let client = stage.client();

@@ -8,10 +8,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use acp_relay::conversation::Speech;
-use acp_relay::jsonrpc::framing::Cut;
-use acp_relay::observe::Taps;
-use acp_relay::proxy::{self, Stop};
+use acp_relay::conversation::DialectOptions;
+use acp_relay::jsonrpc::framing::Decoded;
+use acp_relay::observe::Observers;
+use acp_relay::proxy::{self, StopSignals};
 use acp_relay::transport::{Endpoint, Link, Listener, Setup, memory, registry};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -31,7 +31,7 @@ pub(crate) struct Stage {
     pub(crate) at: SocketAddr,
     /// An agent for each link that the listener opens.
     agents: mpsc::Receiver<Agent>,
-    stop: Stop,
+    stop: StopSignals,
 }
 
 /// The agent at the other end of a relay, and the name it was asked for by.
@@ -59,12 +59,12 @@ impl Stage {
     pub(crate) async fn at(at: &str, setup: Setup) -> Self {
         let at: Endpoint = at.parse().unwrap();
         let listener = registry::listen(&at, &setup).await.unwrap();
-        let Endpoint::Web(web) = listener.address() else {
+        let Endpoint::Http(web) = listener.address() else {
             panic!("no address");
         };
         let at = format!("{}:{}", web.host, web.port).parse().unwrap();
         let (tx, agents) = mpsc::channel(4);
-        let stop = Stop::default();
+        let stop = StopSignals::default();
         tokio::spawn(serve(listener, setup, tx, stop.clone()));
         Self { at, agents, stop }
     }
@@ -108,7 +108,7 @@ async fn serve(
     mut listener: Box<dyn Listener>,
     setup: Setup,
     agents: mpsc::Sender<Agent>,
-    stop: Stop,
+    stop: StopSignals,
 ) {
     loop {
         let arrival = tokio::select! {
@@ -130,9 +130,9 @@ async fn serve(
                 client,
                 near,
                 limits,
-                Speech::canonical(),
+                DialectOptions::canonical(),
                 None,
-                Taps::default(),
+                Observers::default(),
                 &stop,
             )
             .await
@@ -159,7 +159,9 @@ impl Agent {
     /// The next message; `None` at the end.
     pub(crate) async fn listen(&mut self) -> Option<Value> {
         match next(&mut *self.0.rx).await {
-            Some(Ok(Cut::Frame(frame))) => Some(serde_json::from_slice(frame.as_bytes()).unwrap()),
+            Some(Ok(Decoded::Frame(frame))) => {
+                Some(serde_json::from_slice(frame.as_bytes()).unwrap())
+            }
             None => None,
             other => panic!("expected a message, heard {other:?}"),
         }

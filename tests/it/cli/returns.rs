@@ -1,7 +1,7 @@
 //! A client whose connection is cut and that comes back, through the built program.
 
 use acp_relay::jsonrpc::Side;
-use acp_relay::recording::{What, segments};
+use acp_relay::recording::{EventKind, recordings};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -87,10 +87,10 @@ fn a_client_that_was_cut_off_finds_its_agent_with_detach_and_a_new_one_without()
                 let answer = json!({"jsonrpc": "2.0", "id": "ask", "result": outcome});
                 second.write(&format!("{answer}\n")).await;
                 serve.exit().await;
-                let found = segments(folder.path()).unwrap();
+                let found = recordings(folder.path()).unwrap();
                 let events = found[0].events().map(Result::unwrap);
-                let links = events.filter_map(|event| match event.what {
-                    What::Link {
+                let links = events.filter_map(|event| match event.kind {
+                    EventKind::Link {
                         side: Side::Client,
                         event,
                         ..

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use acp_relay::conversation::{Choice, Core, Manners, Outbox, Speech};
+use acp_relay::conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
 use acp_relay::jsonrpc::{Frame, Limits, Side};
 use serde_json::{Value, json};
 
 struct Talk {
-    core: Core,
+    core: Conversation,
     out: Outbox,
 }
 
@@ -18,11 +18,12 @@ impl Talk {
     fn new() -> Self {
         let limits = Limits::default();
         let library = Arc::new(super::library().clone());
-        let speech = Speech::new(&library, &Choice::Auto, &Choice::Auto).unwrap();
-        let manners = Manners::default();
+        let speech =
+            DialectOptions::new(&library, &DialectChoice::Auto, &DialectChoice::Auto).unwrap();
+        let manners = LinkTraits::default();
         Self {
             out: Outbox::new(&limits),
-            core: Core::new(Arc::new(limits), manners, speech),
+            core: Conversation::new(Arc::new(limits), manners, speech),
         }
     }
 

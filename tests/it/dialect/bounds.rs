@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use acp_relay::dialect::{Happened, Outcome, Pass, Program, Translator};
-use acp_relay::jsonrpc::{Frame, Limits, Shape, Side, scan};
+use acp_relay::dialect::{DialectEvent, Forward, Program, Translation, Translator};
+use acp_relay::jsonrpc::{Frame, Limits, Scanned, Side, scan};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ fn program(name: &str) -> Arc<Program> {
 }
 
 /// Passes a message through a relay whose peer is on side `peer`.
-fn pass(relay: &mut Translator, peer: Side, from: Side, message: String) -> Outcome {
+fn pass(relay: &mut Translator, peer: Side, from: Side, message: String) -> Translation {
     let frame = Frame::from(message);
     let at = scanned(&frame);
     if from == peer {
@@ -62,7 +62,7 @@ fn a_conversation_without_end_stays_small() {
                         r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s{round:0200}","update":{{"sessionUpdate":"tool_call","toolCallId":"t{round:0200}","title":"T","kind":"read"}}}}}}"#
                     );
                     let outcome = pass(&mut relay, peer, Side::Agent, call);
-                    let Pass::Frames(frames) = outcome.pass else {
+                    let Forward::Frames(frames) = outcome.forward else {
                         continue;
                     };
                     // The original protocol asks where canonical tells.
@@ -85,8 +85,8 @@ fn a_conversation_without_end_stays_small() {
         // Whatever was forgotten: an answer to what nobody has asked is nobody's.
         let stray = r#"{"jsonrpc":"2.0","id":"never","result":{"content":"x"}}"#;
         let outcome = pass(&mut relay, peer, Side::Client, stray.to_owned());
-        assert_eq!(outcome.pass, Pass::Same, "{name}");
-        assert!(outcome.back.is_empty(), "{name}");
+        assert_eq!(outcome.forward, Forward::Unchanged, "{name}");
+        assert!(outcome.replies.is_empty(), "{name}");
     }
 }
 
@@ -103,10 +103,10 @@ fn a_list_is_cut_into_so_many_messages_and_no_more() {
     for (elements, is_cut) in [(4096, true), (4097, false)] {
         let mut relay = Translator::new(Side::Agent, program("acpex"));
         let made = pass(&mut relay, Side::Agent, Side::Agent, chunks(elements));
-        let untranslatable = |note: &Happened| *note == Happened::Untranslatable;
-        match made.pass {
-            Pass::Frames(frames) => assert_eq!((frames.len(), is_cut), (elements, true)),
-            Pass::Same => assert!(!is_cut, "{elements}"),
+        let untranslatable = |note: &DialectEvent| *note == DialectEvent::Untranslatable;
+        match made.forward {
+            Forward::Frames(frames) => assert_eq!((frames.len(), is_cut), (elements, true)),
+            Forward::Unchanged => assert!(!is_cut, "{elements}"),
         }
         let told = made.notes.iter().any(|note| untranslatable(&note.what));
         assert_eq!(told, !is_cut, "{elements}");
@@ -118,11 +118,11 @@ fn a_list_that_is_cut_into_messages_costs_what_they_cost() {
     let cost = |elements: usize| {
         let mut relay = Translator::new(Side::Agent, program("acpex"));
         let chunks = chunks(elements);
-        let mut made = Outcome::default();
+        let mut made = Translation::default();
         let taken = allocation_counter::measure(|| {
             made = pass(&mut relay, Side::Agent, Side::Agent, chunks);
         });
-        let Pass::Frames(frames) = made.pass else {
+        let Forward::Frames(frames) = made.forward else {
             panic!("they are chunks")
         };
         assert_eq!(frames.len(), elements);
@@ -169,15 +169,15 @@ fn deep_and_wide_messages_are_carried_out_or_passed() {
                 let text =
                     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{body}}}"#);
                 let frame = Frame::from(text);
-                let Shape::One(at) = scan(&frame, &limits) else {
+                let Scanned::Message(at) = scan(&frame, &limits) else {
                     panic!("{method} is no message")
                 };
                 for peer in [Side::Client, Side::Agent] {
                     let mut relay = Translator::new(peer, program(&table.name));
                     for outcome in [relay.read(&frame, &at), relay.write(&frame, &at)] {
-                        for made in outcome.frames(&frame).iter().chain(&outcome.back) {
+                        for made in outcome.frames(&frame).iter().chain(&outcome.replies) {
                             assert!(
-                                matches!(scan(made, &limits), Shape::One(_)),
+                                matches!(scan(made, &limits), Scanned::Message(_)),
                                 "{}",
                                 table.name
                             );
@@ -210,16 +210,16 @@ proptest! {
             text.replace_range(start..end, part);
         }
         let frame = Frame::from(text);
-        if let Shape::One(at) = scan(&frame, &Limits::default()) {
+        if let Scanned::Message(at) = scan(&frame, &Limits::default()) {
             let peer = if write { from.other() } else { *from };
             let mut relay = Translator::new(peer, program(dialect));
             let outcome = if write { relay.write(&frame, &at) } else { relay.read(&frame, &at) };
-            for made in outcome.frames(&frame).iter().chain(&outcome.back) {
-                prop_assert!(matches!(scan(made, &Limits::default()), Shape::One(_)), "{made:?}");
+            for made in outcome.frames(&frame).iter().chain(&outcome.replies) {
+                prop_assert!(matches!(scan(made, &Limits::default()), Scanned::Message(_)), "{made:?}");
             }
-            let failed = outcome.notes.iter().any(|note| note.what == Happened::Untranslatable);
+            let failed = outcome.notes.iter().any(|note| note.what == DialectEvent::Untranslatable);
             if failed && outcome.fired.is_empty() {
-                let refused = outcome.back.iter().any(|back| value(back)["error"]["code"] == -32058);
+                let refused = outcome.replies.iter().any(|back| value(back)["error"]["code"] == -32058);
                 let whole = outcome.frames(&frame).iter().all(|made| value(made)["params"] == value(&frame)["params"]);
                 prop_assert!(whole, "{:?} {outcome:?}", String::from_utf8_lossy(frame.as_bytes()));
                 prop_assert!(refused == outcome.frames(&frame).is_empty(), "{outcome:?}");

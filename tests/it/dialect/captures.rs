@@ -8,9 +8,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use acp_relay::acp::{Conversation, Deviation, Verdict};
-use acp_relay::dialect::{Handshake, Library, Translator};
-use acp_relay::jsonrpc::{Frame, Kind, Limits, Shape, Side, scan};
+use acp_relay::acp::{CheckedMessage, Checker, Violation};
+use acp_relay::dialect::{Detector, Library, Translator};
+use acp_relay::jsonrpc::{Frame, Kind, Limits, Scanned, Side, scan};
 use serde_json::Value;
 
 use super::detect::{transcript, vectors};
@@ -20,7 +20,7 @@ struct Auto {
     library: &'static Library,
     sides: [Translator; 2],
     known: [bool; 2],
-    handshakes: [Handshake; 2],
+    handshakes: [Detector; 2],
 }
 
 impl Auto {
@@ -38,11 +38,11 @@ impl Auto {
 
     /// What a message of one side is in canonical; the other side has heard it then.
     fn hear(&mut self, from: Side, frame: &Frame, asked: Option<&str>) -> Vec<Frame> {
-        let Shape::One(at) = scan(frame, &Limits::default()) else {
+        let Scanned::Message(at) = scan(frame, &Limits::default()) else {
             panic!("this is no message: {frame:?}");
         };
         if !self.known[from as usize]
-            && let Some(found) = self.handshakes[from as usize].recognise(
+            && let Some(found) = self.handshakes[from as usize].detect(
                 self.library.tables(),
                 from,
                 frame,
@@ -51,12 +51,12 @@ impl Auto {
             )
         {
             let program = self.library.program(&found.dialect).unwrap();
-            self.sides[from as usize].turn_to(program);
+            self.sides[from as usize].switch_to(program);
             self.known[from as usize] = true;
         }
         let read = self.sides[from as usize].read(frame, &at).frames(frame);
         for canonical in &read {
-            let Shape::One(at) = scan(canonical, &Limits::default()) else {
+            let Scanned::Message(at) = scan(canonical, &Limits::default()) else {
                 panic!("this is no message: {canonical:?}");
             };
             let _ = self.sides[from.other() as usize].write(canonical, &at);
@@ -66,7 +66,7 @@ impl Auto {
 }
 
 /// A place without the numbers of elements.
-fn plain(deviation: &Deviation) -> String {
+fn plain(deviation: &Violation) -> String {
     let names = deviation.pointer.split('/').map(|name| {
         let number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
         if number { "*" } else { name }
@@ -74,7 +74,7 @@ fn plain(deviation: &Deviation) -> String {
     names.collect::<Vec<_>>().join("/")
 }
 
-fn method(verdict: &Verdict) -> &str {
+fn method(verdict: &CheckedMessage) -> &str {
     verdict.method.as_deref().unwrap_or("-")
 }
 
@@ -101,25 +101,25 @@ fn canonical_keeps_its_bytes_and_the_rest_becomes_canonical() {
         .collect();
     for file in files {
         let mut auto = Auto::new();
-        let mut before = Conversation::new(false);
-        let mut after = Conversation::new(false);
+        let mut before = Checker::new(false);
+        let mut after = Checker::new(false);
         for (number, (from, message)) in transcript(file).into_iter().enumerate() {
             let frame = Frame::from(message.to_string());
-            let verdict = before.hear(Some(from), &frame);
-            let Shape::One(at) = scan(&frame, &Limits::default()) else {
+            let verdict = before.check(Some(from), &frame);
+            let Scanned::Message(at) = scan(&frame, &Limits::default()) else {
                 panic!("{file}: {message}");
             };
             let asked = matches!(at.kind, Kind::Result | Kind::Error)
                 .then(|| verdict.method.clone())
                 .flatten();
             let read = auto.hear(from, &frame, asked.as_deref());
-            let verdicts: Vec<Verdict> = read
+            let verdicts: Vec<CheckedMessage> = read
                 .iter()
-                .map(|frame| after.hear(Some(from), frame))
+                .map(|frame| after.check(Some(from), frame))
                 .collect();
             let method = method(&verdict);
             let place = format!("{file}, message {}: {method}", number + 1);
-            if verdict.deviations.is_empty() {
+            if verdict.violations.is_empty() {
                 counts[0] += 1;
                 if read.len() == 1 && read[0].as_bytes() == frame.as_bytes() {
                     continue;
@@ -139,7 +139,7 @@ fn canonical_keeps_its_bytes_and_the_rest_becomes_canonical() {
             } else {
                 counts[1] += 1;
             }
-            let left = verdicts.iter().flat_map(|verdict| &verdict.deviations);
+            let left = verdicts.iter().flat_map(|verdict| &verdict.violations);
             for deviation in left {
                 if excused(file, "kept", method, &plain(deviation)).is_none() {
                     wrong.push(format!(

@@ -8,19 +8,19 @@ use std::fs;
 use std::path::PathBuf;
 
 use acp_relay::dialect::table::{Rule, Selector};
-use acp_relay::dialect::{Handshake, Way};
-use acp_relay::jsonrpc::{Frame, Kind, Limits, Shape, Side, scan};
+use acp_relay::dialect::{Detector, Way};
+use acp_relay::jsonrpc::{Frame, Kind, Limits, Scanned, Side, scan};
 use serde_json::Value;
 
 /// The first dialect that each side is recognised by.
 fn recognised(opening: &[(Side, Value)]) -> [Option<String>; 2] {
     let tables = super::library().tables();
     let mut found = [None, None];
-    let mut handshakes = [Handshake::default(), Handshake::default()];
+    let mut handshakes = [Detector::default(), Detector::default()];
     let mut asked: BTreeMap<(bool, String), String> = BTreeMap::new();
     for (from, message) in opening {
         let frame = Frame::from(message.to_string());
-        let Shape::One(at) = scan(&frame, &Limits::default()) else {
+        let Scanned::Message(at) = scan(&frame, &Limits::default()) else {
             continue;
         };
         let client = *from == Side::Client;
@@ -36,7 +36,7 @@ fn recognised(opening: &[(Side, Value)]) -> [Option<String>; 2] {
         let own = &mut found[*from as usize];
         if own.is_none() {
             let now =
-                handshakes[*from as usize].recognise(tables, *from, &frame, &at, method.as_deref());
+                handshakes[*from as usize].detect(tables, *from, &frame, &at, method.as_deref());
             *own = now.map(|now| now.dialect);
         }
     }

@@ -1,8 +1,8 @@
 //! The protocol of July 2025, in which everything is a request and there is one session: what its
 //! translation has to remember.
 
-use acp_relay::dialect::{Outcome, Translator};
-use acp_relay::jsonrpc::{Frame, Limits, Shape, Side, scan};
+use acp_relay::dialect::{Translation, Translator};
+use acp_relay::jsonrpc::{Frame, Limits, Scanned, Side, scan};
 use serde_json::{Value, json};
 
 /// A peer of v0.0.9 on one side.
@@ -27,14 +27,14 @@ impl Peer {
     fn with(
         &mut self,
         message: &Value,
-        way: fn(&mut Translator, &Frame, &acp_relay::jsonrpc::Envelope) -> Outcome,
+        way: fn(&mut Translator, &Frame, &acp_relay::jsonrpc::Envelope) -> Translation,
     ) -> (Vec<Value>, Vec<Value>) {
         let frame = Frame::from(message.to_string());
-        let Shape::One(at) = scan(&frame, &Limits::default()) else {
+        let Scanned::Message(at) = scan(&frame, &Limits::default()) else {
             panic!("{message} is a message")
         };
         let outcome = way(&mut self.0, &frame, &at);
-        (values(&outcome.frames(&frame)), values(&outcome.back))
+        (values(&outcome.frames(&frame)), values(&outcome.replies))
     }
 }
 
@@ -61,7 +61,7 @@ fn update(update: impl Into<Value>) -> Value {
 /// A client with a session `s` and a prompt in flight, under the id 5.
 fn client_in_a_turn() -> Peer {
     let mut client = Peer::new(Side::Client, "zed-legacy-0.0.9");
-    client.0.runs_in("/where/it/runs");
+    client.0.set_cwd("/where/it/runs");
     client.says(&request(
         0,
         "initialize",
@@ -218,7 +218,7 @@ fn a_peer_that_goes_over_to_another_dialect_still_answers() {
     let prompt = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "go"}]});
     agent.is_told(&request(1, "session/prompt", prompt));
     let program = super::library().program("draft-v0.0.16").unwrap();
-    agent.0.turn_to(program);
+    agent.0.switch_to(program);
     let (ended, _) = agent.says(&result(1, json!(null)));
     assert_eq!(ended, [result(1, json!({"stopReason": "end_turn"}))]);
 }

@@ -143,7 +143,7 @@ impl Play<'_> {
         } else {
             self.learn(from, message);
             let outcome = self.translator.write(&frame, &at);
-            for made in outcome.back {
+            for made in outcome.replies {
                 self.judge(from.other(), &value(&made), message);
             }
         }

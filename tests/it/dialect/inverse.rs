@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use acp_relay::dialect::{As, Library, Program, Translator};
+use acp_relay::dialect::{Converter, Library, Program, Translator};
 use acp_relay::jsonrpc::{Frame, Side};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::line::{scanned, value};
 
 static PROGRAMS: LazyLock<HashMap<&str, Arc<Program>>> = LazyLock::new(|| {
-    As::ALL
+    Converter::ALL
         .iter()
         .map(|(name, _)| (*name, program(name)))
         .collect()
@@ -134,7 +134,7 @@ proptest! {
 
     #[test]
     fn what_a_conversion_with_an_inverse_makes_comes_back(v in shaped(), which: prop::sample::Index, reads: bool) {
-        let (name, conversion) = which.get(&As::ALL);
+        let (name, conversion) = which.get(&Converter::ALL);
         if conversion.has_inverse()
             && let Some(made) = convert(name, reads, &v)
             && made != v

@@ -1,9 +1,11 @@
 //! Laws over generated input: permission is sacred, what no rule names keeps its bytes, nothing
 //! panics, and conversions come back.
 
-use acp_relay::dialect::permission::{Offered, Verdict, judge_read, judge_write, same_options};
-use acp_relay::dialect::{Happened, Pass, Translator};
-use acp_relay::jsonrpc::{Frame, Limits, Shape, Side, scan};
+use acp_relay::dialect::permission::{
+    OfferedOptions, PermissionAnswer, check_read, check_write, same_options,
+};
+use acp_relay::dialect::{DialectEvent, Forward, Translator};
+use acp_relay::jsonrpc::{Frame, Limits, Scanned, Side, scan};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -43,12 +45,12 @@ fn options() -> impl Strategy<Value = Vec<(String, &'static str)>> {
     )
 }
 
-fn offered(options: &[(String, &str)]) -> Offered {
+fn offered(options: &[(String, &str)]) -> OfferedOptions {
     let options: Vec<Value> = options
         .iter()
         .map(|(id, kind)| json!({ "optionId": id, "name": id, "kind": kind }))
         .collect();
-    Offered::read(json!({ "options": options }).to_string().as_bytes())
+    OfferedOptions::read(json!({ "options": options }).to_string().as_bytes())
 }
 
 fn json_value() -> impl Strategy<Value = Value> {
@@ -100,7 +102,7 @@ fn json_value() -> impl Strategy<Value = Value> {
 fn frame(value: &Value) -> (Frame, acp_relay::jsonrpc::Envelope) {
     let frame = Frame::from(value.to_string());
     match scan(&frame, &Limits::default()) {
-        Shape::One(at) => (frame, at),
+        Scanned::Message(at) => (frame, at),
         other => panic!("{value}: {other:?}"),
     }
 }
@@ -112,8 +114,8 @@ proptest! {
     fn an_answer_that_names_a_refusal_allows_nothing(options in options(), id in word(), extra in word()) {
         let offered = offered(&options);
         let said = json!({ "outcome": { "outcome": "selected", "optionId": id }, "also": extra });
-        let ruling = judge_read(said.to_string().as_bytes(), &offered, &Verdict::Selected(id.clone()));
-        if let Verdict::Selected(chosen) = &ruling.verdict
+        let ruling = check_read(said.to_string().as_bytes(), &offered, &PermissionAnswer::Selected(id.clone()));
+        if let PermissionAnswer::Selected(chosen) = &ruling.answer
             && let Some(offer) = offered.get(chosen)
         {
             let refusing = |word: &str| offered.get(word).is_some_and(|offer| offer.kind.starts_with("reject"));
@@ -180,8 +182,8 @@ proptest! {
         let answer = if error { json!({ "jsonrpc": "2.0", "id": 3, "error": result }) } else { json!({ "jsonrpc": "2.0", "id": 3, "result": result }) };
         let (said, at) = frame(&answer);
         let second = if write { translator.read(&said, &at) } else { translator.write(&said, &at) };
-        for made in first.frames(&sent).iter().chain(&first.back).chain(&second.frames(&said)).chain(&second.back) {
-            prop_assert!(matches!(scan(made, &Limits::default()), Shape::One(_)), "{made:?}");
+        for made in first.frames(&sent).iter().chain(&first.replies).chain(&second.frames(&said)).chain(&second.replies) {
+            prop_assert!(matches!(scan(made, &Limits::default()), Scanned::Message(_)), "{made:?}");
         }
     }
 
@@ -193,8 +195,8 @@ proptest! {
         let mut translator = Translator::new(Side::Agent, program);
         let text = format!("{{\"jsonrpc\":\"2.0\",{}\"method\":\"_vendor/x\",\"params\":{params}}}", " ".repeat(spaces));
         let sent = Frame::from(text);
-        let Shape::One(at) = scan(&sent, &Limits::default()) else { panic!() };
-        prop_assert_eq!(translator.read(&sent, &at).pass, Pass::Same);
+        let Scanned::Message(at) = scan(&sent, &Limits::default()) else { panic!() };
+        prop_assert_eq!(translator.read(&sent, &at).forward, Forward::Unchanged);
     }
 }
 
@@ -205,10 +207,10 @@ fn untouched_members_keep_spelling_escapes_and_surrogates() {
     let sent = Frame::from(
         r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","kind":"channel","rawInput":{"z":1.50e+2,"a":"\ud800 \u0041\/"},"title":"\u00e9"}}}"#,
     );
-    let Shape::One(at) = scan(&sent, &Limits::default()) else {
+    let Scanned::Message(at) = scan(&sent, &Limits::default()) else {
         panic!()
     };
-    let Pass::Frames(made) = agent.read(&sent, &at).pass else {
+    let Forward::Frames(made) = agent.read(&sent, &at).forward else {
         panic!("a rule has changed it")
     };
     let made = String::from_utf8(made[0].as_bytes().to_vec()).unwrap();
@@ -227,14 +229,14 @@ fn a_scalar_in_the_way_is_never_overwritten() {
         "params": { "toolCall": { "safetyLevel": 4, "_meta": 5 }, "options": [] } }),
     );
     let outcome = agent.read(&sent, &at);
-    assert_eq!(outcome.pass, Pass::Frames(Vec::new()));
+    assert_eq!(outcome.forward, Forward::Frames(Vec::new()));
     assert!(
         outcome
             .notes
             .iter()
-            .any(|note| note.what == Happened::Untranslatable)
+            .any(|note| note.what == DialectEvent::Untranslatable)
     );
-    let answer: Value = serde_json::from_slice(outcome.back[0].as_bytes()).unwrap();
+    let answer: Value = serde_json::from_slice(outcome.replies[0].as_bytes()).unwrap();
     assert_eq!(answer["error"]["code"], -32058);
 }
 
@@ -247,18 +249,18 @@ fn an_option_may_not_change_its_meaning_on_the_way() {
     assert!(same("allowOnce", "allow_once") && same("allow_persistent", "allow_always"));
     assert!(!same("rejectOnce", "allow_once") && !same("allow_once", "allow_always"));
     let offered = offered(&[("a".into(), "allow_once"), ("z".into(), "allow_always")]);
-    assert!(!judge_write(
-        &Verdict::Cancelled,
+    assert!(!check_write(
+        &PermissionAnswer::Cancelled,
         &offered,
         br#"{"selected":{"optionId":"a"}}"#
     ));
-    assert!(!judge_write(
-        &Verdict::Selected("a".into()),
+    assert!(!check_write(
+        &PermissionAnswer::Selected("a".into()),
         &offered,
         br#"{"optionId":"z"}"#
     ));
-    assert!(judge_write(
-        &Verdict::Selected("a".into()),
+    assert!(check_write(
+        &PermissionAnswer::Selected("a".into()),
         &offered,
         br#"{"optionId":"a"}"#
     ));

@@ -7,8 +7,8 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use acp_relay::dialect::{Outcome, Program, Translator};
-use acp_relay::jsonrpc::{Envelope, Frame, Limits, Shape, Side, scan};
+use acp_relay::dialect::{Program, Translation, Translator};
+use acp_relay::jsonrpc::{Envelope, Frame, Limits, Scanned, Side, scan};
 use serde_json::{Value, json};
 
 /// The two relays.
@@ -40,7 +40,7 @@ pub(super) struct Heard {
 /// The envelope of a frame that has to be a message.
 pub(super) fn scanned(frame: &Frame) -> Envelope {
     match scan(frame, &Limits::default()) {
-        Shape::One(at) => at,
+        Scanned::Message(at) => at,
         other => panic!("{}: {other:?}", String::from_utf8_lossy(frame.as_bytes())),
     }
 }
@@ -107,7 +107,7 @@ impl Line {
                     heard.deliver(by != from, value(&made));
                 }
             }
-            for made in outcome.back {
+            for made in outcome.replies {
                 if !writes {
                     heard.wire.push(value(&made));
                     open.push_back((by.other(), false, made));
@@ -155,7 +155,7 @@ impl Heard {
         }
     }
 
-    fn learn(&mut self, outcome: &Outcome) {
+    fn learn(&mut self, outcome: &Translation) {
         let fired = outcome.fired.iter();
         self.rules
             .extend(fired.map(|fired| format!("{}/{}", fired.dialect, fired.rule)));

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use acp_relay::conversation::{Choice, Core, Manners, Outbox, Speech};
+use acp_relay::conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
 use acp_relay::dialect::Library;
 use acp_relay::jsonrpc::{Frame, Limits, Side};
-use acp_relay::policy::{Border, Disk, Map, Rules};
+use acp_relay::policy::{Disk, MessagePolicy, PathMap, PolicyRules};
 use serde_json::{Value, json};
 
 /// A disk with nothing on it.
@@ -28,20 +28,20 @@ impl Disk for Empty {
 /// How many messages a client of that dialect hears when a guarded agent calls that method.
 fn passes(library: &Arc<Library>, dialect: &str, method: &str) -> usize {
     let limits = Limits::default();
-    let choice = Choice::Named(dialect.to_owned());
-    let speech = Speech::new(library, &choice, &Choice::Canonical).unwrap();
-    let manners = Manners {
+    let choice = DialectChoice::Named(dialect.to_owned());
+    let speech = DialectOptions::new(library, &choice, &DialectChoice::Canonical).unwrap();
+    let manners = LinkTraits {
         client_half_close: true,
         agent_half_close: true,
-        ..Manners::default()
+        ..LinkTraits::default()
     };
-    let rules = Rules {
+    let rules = PolicyRules {
         guarded: true,
-        ..Rules::default()
+        ..PolicyRules::default()
     };
-    let border = Border::new(rules, Map::default(), Box::new(Empty));
-    let mut core =
-        Core::new(Arc::new(limits.clone()), manners, speech).with_border(Some(Box::new(border)));
+    let border = MessagePolicy::new(rules, PathMap::default(), Box::new(Empty));
+    let mut core = Conversation::new(Arc::new(limits.clone()), manners, speech)
+        .with_policy(Some(Box::new(border)));
     let mut out = Outbox::new(&limits);
     let params = json!({ "sessionId": "s", "path": "/etc/x", "content": "" });
     for call in [

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use acp_relay::dialect::{Outcome, Translator};
+use acp_relay::dialect::{Translation, Translator};
 use acp_relay::jsonrpc::{Frame, Side};
 use serde_json::Value;
 
@@ -94,7 +94,7 @@ fn said(vector: &Value, peer: Side, oddly: bool) -> Vec<Value> {
         }
         let frame = Frame::from(text);
         let at = scanned(&frame);
-        let outcome: Outcome = if reads {
+        let outcome: Translation = if reads {
             translator.read(&frame, &at)
         } else {
             translator.write(&frame, &at)
@@ -105,7 +105,7 @@ fn said(vector: &Value, peer: Side, oddly: bool) -> Vec<Value> {
                 .iter()
                 .map(|frame| plain(value(frame))),
         );
-        said.extend(outcome.back.iter().map(|frame| plain(value(frame))));
+        said.extend(outcome.replies.iter().map(|frame| plain(value(frame))));
     }
     said
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use acp_relay::dialect::{Outcome, Translator};
-use acp_relay::jsonrpc::{Envelope, Frame, Limits, Scanner, Shape, Side, scan};
+use acp_relay::dialect::{Translation, Translator};
+use acp_relay::jsonrpc::{Envelope, Frame, Limits, Scanned, Scanner, Side, scan};
 use proptest::prelude::*;
 
 /// What is spoken: some change every chunk, some none.
@@ -75,7 +75,7 @@ fn message() -> impl Strategy<Value = String> {
     });
     text.prop_filter("it is no message", |text| {
         let shape = scan(&Frame::from(text.clone()), &Limits::default());
-        matches!(shape, Shape::One(_))
+        matches!(shape, Scanned::Message(_))
     })
 }
 
@@ -124,11 +124,16 @@ fn likes() -> impl Strategy<Value = Vec<String>> {
 }
 
 /// What comes of a message that an agent says, or that a client is told.
-fn outcome(translator: &mut Translator, from_peer: bool, frame: &Frame, at: &Envelope) -> Outcome {
+fn outcome(
+    translator: &mut Translator,
+    from_peer: bool,
+    frame: &Frame,
+    at: &Envelope,
+) -> Translation {
     match from_peer {
-        true if translator.reads_as_is(frame, at) => Outcome::default(),
+        true if translator.reads_as_is(frame, at) => Translation::default(),
         true => translator.read(frame, at),
-        false if translator.writes_as_is(frame, at) => Outcome::default(),
+        false if translator.writes_as_is(frame, at) => Translation::default(),
         false => translator.write(frame, at),
     }
 }
@@ -147,21 +152,21 @@ fn agree(
     let mut stems = 0;
     for text in texts.into_iter().chain([ASKS.to_owned()]) {
         let mut frame = Frame::from(text.clone());
-        let Shape::One(at) = scanner.scan(&mut frame) else {
+        let Scanned::Message(at) = scanner.scan(&mut frame) else {
             continue;
         };
-        let Shape::One(alone) = scan(&frame, &Limits::default()) else {
+        let Scanned::Message(alone) = scan(&frame, &Limits::default()) else {
             panic!("the scanner has read it");
         };
-        stems += usize::from(at.stem.number > 0);
-        prop_assert_eq!(alone.stem.number, 0);
+        stems += usize::from(at.prefix.number > 0);
+        prop_assert_eq!(alone.prefix.number, 0);
         let known = outcome(&mut one, from_peer, &frame, &at);
         let told = outcome(&mut other, from_peer, &frame, &alone);
-        prop_assert_eq!(known.pass, told.pass, "{}", text);
+        prop_assert_eq!(known.forward, told.forward, "{}", text);
         prop_assert_eq!(known.fired, told.fired, "{}", text);
         prop_assert_eq!(known.method, told.method, "{}", text);
         prop_assert_eq!(known.notes, told.notes, "{}", text);
-        prop_assert_eq!(known.back, told.back, "{}", text);
+        prop_assert_eq!(known.replies, told.replies, "{}", text);
     }
     Ok(stems)
 }

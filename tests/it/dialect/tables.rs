@@ -26,10 +26,10 @@ fn the_covers_tell_of_their_tables_what_has_to_be_known_at_the_start() {
             table.name, table.aliases, table.speaker, table.extends, table.detect
         )
     };
-    let covers: Vec<String> = library.covers().map(|cover| told(cover)).collect();
+    let covers: Vec<String> = library.headers().map(|cover| told(cover)).collect();
     let tables: Vec<String> = library.tables().iter().map(|table| told(table)).collect();
     assert_eq!(covers, tables);
-    assert!(library.covers().all(|cover| cover.rules.is_empty()));
+    assert!(library.headers().all(|cover| cover.rules.is_empty()));
     assert!(library.tables().iter().any(|table| !table.rules.is_empty()));
 }
 

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use acp_relay::conversation::{Choice, Core, Manners, Note, Outbox, Speech};
+use acp_relay::conversation::{
+    Conversation, DialectChoice, DialectOptions, LinkTraits, Note, Outbox,
+};
 use acp_relay::dialect::{Library, is_known};
 use acp_relay::jsonrpc::{Frame, Limits, Side};
-use acp_relay::observe::{Sight, Taps};
+use acp_relay::observe::{Event, Observers};
 use serde_json::{Value, json};
 
 use super::relay;
@@ -48,9 +50,9 @@ fn mishaps() -> Value {
 
 /// A conversation with an agent that speaks `mishaps`, and those who watch it.
 struct Talk {
-    core: Core,
+    core: Conversation,
     out: Outbox,
-    taps: Taps,
+    taps: Observers,
     notes: Vec<Note>,
 }
 
@@ -61,19 +63,20 @@ impl Talk {
         if let Err(faults) = library.add("mishaps.json", &table) {
             panic!("{faults}");
         }
-        let agent = Choice::Named("mishaps".to_owned());
-        let speech = Speech::new(&Arc::new(library), &Choice::Canonical, &agent).unwrap();
-        let manners = Manners {
+        let agent = DialectChoice::Named("mishaps".to_owned());
+        let speech =
+            DialectOptions::new(&Arc::new(library), &DialectChoice::Canonical, &agent).unwrap();
+        let manners = LinkTraits {
             client_half_close: true,
             agent_half_close: true,
             agent_is_child: true,
-            ..Manners::default()
+            ..LinkTraits::default()
         };
         let limits = Limits::default();
         Self {
             out: Outbox::new(&limits),
-            core: Core::new(Arc::new(limits), manners, speech),
-            taps: Taps::default(),
+            core: Conversation::new(Arc::new(limits), manners, speech),
+            taps: Observers::default(),
             notes: Vec::new(),
         }
     }
@@ -84,7 +87,7 @@ impl Talk {
         self.core
             .handle_frame(Side::Agent, frame, Instant::now(), &mut self.out);
         while let Some(note) = self.out.pop_note() {
-            self.taps.see(&Sight::Note(&note));
+            self.taps.on_event(&Event::Note(&note));
             self.notes.push(note);
         }
         [Side::Client, Side::Agent].map(|side| {
@@ -102,7 +105,7 @@ impl Talk {
 
     fn counts(&self) -> Vec<String> {
         let counts = self.taps.counts();
-        counts.dialects().iter().map(ToString::to_string).collect()
+        counts.rules().iter().map(ToString::to_string).collect()
     }
 }
 

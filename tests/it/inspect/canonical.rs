@@ -1,13 +1,13 @@
 //! The canonical form: what makes two conversations the same, and what does not.
 
 use acp_relay::recording::canonical::{Difference, Step, compare, steps};
-use acp_relay::recording::{Event, Recording, View};
+use acp_relay::recording::{RecordedEvent, Recording, View};
 
 use super::{CAPTURES, answer, capture, import, recording};
 
 fn read(file: &str, view: View) -> Vec<Step> {
     let recording = Recording::of(file.as_ref()).unwrap();
-    let events: Vec<Event> = recording.events().collect::<std::io::Result<_>>().unwrap();
+    let events: Vec<RecordedEvent> = recording.events().collect::<std::io::Result<_>>().unwrap();
     steps(view, &events)
 }
 
@@ -21,7 +21,7 @@ fn differ(left: &[&str], right: &[&str]) -> Vec<Difference> {
             format!("{{\"dir\":\"{dir}\",\"ts\":{at},\"msg\":{message}}}\n")
         };
         let text: String = lines.iter().enumerate().map(line).collect();
-        read(&recording(folder.path(), name, &text), View::Heard)
+        read(&recording(folder.path(), name, &text), View::Received)
     };
     compare(&of("left", left), &of("right", right))
 }
@@ -114,7 +114,10 @@ fn what_was_said_counts() {
 fn real_captures_equal_themselves_and_nobody_else() {
     let folder = tempfile::tempdir().unwrap();
     let files = CAPTURES.map(|name| import(folder.path(), &capture(name), &name.replace('.', "-")));
-    let all: Vec<_> = files.iter().map(|file| read(file, View::Heard)).collect();
+    let all: Vec<_> = files
+        .iter()
+        .map(|file| read(file, View::Received))
+        .collect();
     for (at, left) in all.iter().enumerate() {
         for (other, right) in all.iter().enumerate() {
             assert_eq!(compare(left, right).is_empty(), at == other);

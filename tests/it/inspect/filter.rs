@@ -2,39 +2,41 @@
 //! either a filter or an error.
 
 use acp_relay::jsonrpc::Side;
-use acp_relay::recording::filter::{FIELDS, Facts, Filter};
-use acp_relay::recording::{Body, Event, Found, Message, MessageKind, What, line};
+use acp_relay::recording::filter::{DerivedFields, FIELDS, Filter};
+use acp_relay::recording::{
+    EventKind, Message, MessageKind, Parsed, Payload, RecordedEvent, parse_line,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// An update of the agent: event 7, at 1.5 s.
-fn update() -> Event {
+fn update() -> RecordedEvent {
     let body = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"ab12-34","update":{"sessionUpdate":"tool_call","toolCallId":"call_9","title":"Read Foo \"bar\""}}}"#;
-    Event {
+    RecordedEvent {
         n: 7,
         t: 1_500_000,
         w: 0,
-        what: What::Message(Box::new(Message {
-            hop: Side::Agent,
+        kind: EventKind::Message(Box::new(Message {
+            edge: Side::Agent,
             to: Side::Client,
             id: None,
             method: Some("session/update".to_owned()),
             session: Some("ab12-34".to_owned()),
             kind: Some(MessageKind::Notification),
             answers: None,
-            of: None,
+            source: None,
             rules: vec!["goose/modes".to_owned()],
             patch: None,
             redacted: Vec::new(),
-            body: Body::Json(body.into()),
+            body: Payload::Json(body.into()),
         })),
     }
 }
 
 /// Whether the filter means the event.
-fn holds(filter: &str, event: &Event) -> bool {
-    let facts = Facts {
-        took: Some(2_500_000),
+fn holds(filter: &str, event: &RecordedEvent) -> bool {
+    let facts = DerivedFields {
+        duration: Some(2_500_000),
         lint: &["late-history"],
     };
     let filter: Filter = filter.parse().unwrap_or_else(|fault| panic!("{fault}"));
@@ -48,12 +50,12 @@ fn vectors() -> Value {
 }
 
 /// A line of a recording, with its checksum.
-fn event(members: &Value) -> Event {
+fn event(members: &Value) -> RecordedEvent {
     let text = members.to_string();
     let open = &text[..text.len() - 1];
     let sum = crc32c::crc32c(open.as_bytes());
-    match line(&format!("{open},\"crc\":\"{sum:08x}\"}}\n").into()) {
-        Found::Event(event) => *event,
+    match parse_line(&format!("{open},\"crc\":\"{sum:08x}\"}}\n").into()) {
+        Parsed::Event(event) => *event,
         other => panic!("{text}: {other:?}"),
     }
 }
@@ -61,7 +63,7 @@ fn event(members: &Value) -> Event {
 #[test]
 fn each_term_asks_what_it_says() {
     let vectors = vectors();
-    let events: Vec<Event> = (vectors["events"].as_array().unwrap().iter())
+    let events: Vec<RecordedEvent> = (vectors["events"].as_array().unwrap().iter())
         .map(event)
         .collect();
     for case in vectors["matches"].as_array().unwrap() {
@@ -77,7 +79,10 @@ fn each_term_asks_what_it_says() {
             let lint = facts["lint"].as_array().into_iter().flatten();
             let lint: Vec<&str> = lint.filter_map(Value::as_str).collect();
             let took = facts["took"].as_u64();
-            let facts = Facts { took, lint: &lint };
+            let facts = DerivedFields {
+                duration: took,
+                lint: &lint,
+            };
             if filter.matches(event, facts) {
                 found.push(event.n);
             }
@@ -107,7 +112,7 @@ fn an_error_points_at_the_place() {
         let at = place(0)..place(1);
         let fault = filter.parse::<Filter>().unwrap_err();
         assert_eq!(fault.at, at, "{fault}");
-        assert!(fault.why.contains(why), "{fault}");
+        assert!(fault.reason.contains(why), "{fault}");
         let shown = fault.to_string();
         let lines: Vec<&str> = shown.lines().collect();
         let marks = lines[2];
@@ -117,7 +122,7 @@ fn an_error_points_at_the_place() {
         );
     }
     let deep = format!("{}n:1{}", "(".repeat(2_000), ")".repeat(2_000));
-    assert!(deep.parse::<Filter>().unwrap_err().why.contains("deep"));
+    assert!(deep.parse::<Filter>().unwrap_err().reason.contains("deep"));
 }
 
 /// Texts that are nearly filters.
@@ -167,9 +172,9 @@ proptest! {
         match text.parse::<Filter>() {
             Ok(filter) => {
                 prop_assert_eq!(filter.to_string(), text);
-                let held = filter.matches(&update(), Facts::default());
+                let held = filter.matches(&update(), DerivedFields::default());
                 let again: Filter = filter.to_string().parse().unwrap();
-                prop_assert_eq!(again.matches(&update(), Facts::default()), held);
+                prop_assert_eq!(again.matches(&update(), DerivedFields::default()), held);
             }
             Err(fault) => {
                 prop_assert!(text.get(fault.at.clone()).is_some());

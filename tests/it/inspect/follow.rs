@@ -7,16 +7,16 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use acp_relay::recording::write::{self, Stamp};
-use acp_relay::recording::{Header, What};
+use acp_relay::recording::{EventKind, Header};
 
 /// Longer than any test takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn mark(n: u64, text: &str) -> Vec<u8> {
-    event(n, &What::Mark(text.to_owned()))
+    event(n, &EventKind::Mark(text.to_owned()))
 }
 
-fn event(n: u64, what: &What) -> Vec<u8> {
+fn event(n: u64, what: &EventKind) -> Vec<u8> {
     let mut out = Vec::new();
     write::event(&mut out, Stamp { n, t: n, w: n }, what);
     out
@@ -26,9 +26,9 @@ fn end(n: u64, rotated: bool) -> Vec<u8> {
     let (why, digest) = ("over".to_owned(), String::new());
     event(
         n,
-        &What::End {
+        &EventKind::End {
             rotated,
-            why,
+            reason: why,
             digest,
         },
     )

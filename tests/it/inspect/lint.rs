@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::Value;
 
 use acp_relay::recording::lint::Linter;
-use acp_relay::recording::{Event, Header, What, open};
+use acp_relay::recording::{EventKind, Header, RecordedEvent, open};
 
 use super::{CAPTURES, answer, capture, import, inspect, recording, vectors};
 
@@ -48,7 +48,7 @@ fn what_lies_before_the_beginning_or_after_the_end_is_no_fault() {
         files.push(recording(folder.path(), &format!("c{at}"), &told(case)));
     }
     for file in &files {
-        let events: Vec<Event> = open(file.as_ref())
+        let events: Vec<RecordedEvent> = open(file.as_ref())
             .unwrap()
             .events()
             .map(Result::unwrap)
@@ -65,23 +65,23 @@ fn what_lies_before_the_beginning_or_after_the_end_is_no_fault() {
 }
 
 /// What is found in a segment that may have others before it, and after it.
-fn found(events: &[Event], goes_on: bool) -> BTreeSet<(u64, &'static str)> {
+fn found(events: &[RecordedEvent], goes_on: bool) -> BTreeSet<(u64, &'static str)> {
     let mut linter = Linter::default();
     linter.begin(&Header {
         first: events[0].n,
         ..Header::default()
     });
     for event in events {
-        linter.see(event);
+        linter.add(event);
     }
     if goes_on {
         let mut last = events[0].clone();
-        last.what = What::End {
+        last.kind = EventKind::End {
             rotated: true,
-            why: String::new(),
+            reason: String::new(),
             digest: String::new(),
         };
-        linter.see(&last);
+        linter.add(&last);
     }
     let findings = linter.end().into_iter();
     findings
@@ -115,7 +115,11 @@ fn that_only_one_side_is_heard_is_said() {
         let own: Vec<&str> = own.collect();
         let file = recording(folder.path(), &format!("of-{dir}"), &own.join("\n"));
         let said = String::from_utf8(inspect(&["lint", &file]).stderr).unwrap();
-        assert_eq!(said.contains("findings that need"), !dir.is_empty(), "{said}");
+        assert_eq!(
+            said.contains("findings that need"),
+            !dir.is_empty(),
+            "{said}"
+        );
         assert!(said.contains(says), "{said}");
     }
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use acp_relay::recording::capture::{Holds, Lines, unfolded};
+use acp_relay::recording::capture::{LineContent, Lines, expanded};
 use acp_relay::recording::replay::{Edge, Script};
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn what_is_not_one_a_line_is_unfolded_and_keeps_its_line() {
         };
         let cut = case["cut"].as_u64().unwrap_or(0);
         bytes.truncate(bytes.len() - usize::try_from(cut).unwrap());
-        let read = unfolded(&bytes[..]);
+        let read = expanded(&bytes[..]);
         if let Some(why) = case["error"].as_str() {
             let error = read.err().unwrap().to_string();
             assert!(error.contains(why), "{name}: {error}");
@@ -37,12 +37,12 @@ fn what_is_not_one_a_line_is_unfolded_and_keeps_its_line() {
         }
         let lines = Lines::new(read.unwrap()).map(Result::unwrap);
         let found: Vec<_> = lines
-            .filter_map(|line| match line.holds {
-                Holds::Message { message, .. } => {
+            .filter_map(|line| match line.content {
+                LineContent::Message { message, .. } => {
                     let text = String::from_utf8(message.as_bytes().to_vec()).unwrap();
                     Some(json!([line.number, text]))
                 }
-                Holds::Nothing => None,
+                LineContent::Empty => None,
             })
             .collect();
         let wanted = case["lines"].as_array().unwrap();

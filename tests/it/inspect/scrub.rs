@@ -6,7 +6,7 @@ use std::path::Path;
 
 use acp_relay::jsonrpc::Side;
 use acp_relay::recording::write::{self, Stamp};
-use acp_relay::recording::{Body, Header, Message, MessageKind, VERSION, What};
+use acp_relay::recording::{EventKind, Header, Message, MessageKind, Payload, VERSION};
 use serde_json::Value;
 
 use super::answer;
@@ -14,7 +14,7 @@ use super::answer;
 const KEY: &str = "sk-abcdefgh0123456789abcdefgh";
 
 /// A recording in which a secret is a method.
-fn recording(folder: &Path, body: Body) -> String {
+fn recording(folder: &Path, body: Payload) -> String {
     let header = Header {
         version: VERSION,
         id: "00".repeat(16),
@@ -22,14 +22,14 @@ fn recording(folder: &Path, body: Body) -> String {
         ..Header::default()
     };
     let message = Message {
-        hop: Side::Client,
+        edge: Side::Client,
         to: Side::Agent,
         id: Some("1".to_owned()),
         method: Some(format!("_log/{KEY}")),
         session: None,
         kind: Some(MessageKind::Request),
         answers: None,
-        of: None,
+        source: None,
         rules: Vec::new(),
         patch: None,
         redacted: Vec::new(),
@@ -38,16 +38,16 @@ fn recording(folder: &Path, body: Body) -> String {
     let mut lines = Vec::new();
     write::header(&mut lines, &header);
     let stamp = Stamp { n: 1, t: 1, w: 1 };
-    write::event(&mut lines, stamp, &What::Message(Box::new(message)));
+    write::event(&mut lines, stamp, &EventKind::Message(Box::new(message)));
     let file = folder.join("x.acpr");
     fs::write(&file, lines).unwrap();
     file.to_str().unwrap().to_owned()
 }
 
-fn body() -> Body {
+fn body() -> Payload {
     let text =
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"_log/{KEY}","params":{{"t":"said"}}}}"#);
-    Body::Json(text.into())
+    Payload::Json(text.into())
 }
 
 fn header(file: &Path) -> Value {
@@ -57,7 +57,7 @@ fn header(file: &Path) -> Value {
 
 #[test]
 fn a_secret_in_a_method_is_in_no_member_of_the_copy() {
-    for body in [body(), Body::Absent(97)] {
+    for body in [body(), Payload::Omitted(97)] {
         for mode in ["default", "structure", "meta"] {
             let folder = tempfile::tempdir().unwrap();
             let file = recording(folder.path(), body.clone());
@@ -72,7 +72,7 @@ fn a_secret_in_a_method_is_in_no_member_of_the_copy() {
         }
     }
     let folder = tempfile::tempdir().unwrap();
-    let Body::Json(message) = body() else {
+    let Payload::Json(message) = body() else {
         unreachable!()
     };
     let message = String::from_utf8(message.to_vec()).unwrap();

@@ -1,6 +1,8 @@
 //! What is found in a message, and what is refused although it is JSON.
 
-use acp_relay::jsonrpc::{Fault, Frame, Id, IdBuf, Kind, Limits, Role, Shape, scan, scan_head};
+use acp_relay::jsonrpc::{
+    Frame, FrameFault, Id, IdBuf, Kind, Limits, Role, Scanned, scan, scan_head,
+};
 
 use super::{flaw, limits, number, one};
 
@@ -122,11 +124,11 @@ fn an_escaped_method_is_unescaped() {
 #[test]
 fn what_is_no_message_is_refused_with_what_was_seen() {
     use Role::{Answer, Call};
-    let not = |why| Fault::NotAMessage { why };
-    let twice = |member| Fault::Duplicate { member };
-    let json = |expected| Fault::Malformed { expected };
+    let not = |why| FrameFault::NotAMessage { why };
+    let twice = |member| FrameFault::Duplicate { member };
+    let json = |expected| FrameFault::Malformed { expected };
     let none = IdBuf::Absent;
-    let cases: Vec<(&str, Fault, IdBuf, Option<Role>)> = vec![
+    let cases: Vec<(&str, FrameFault, IdBuf, Option<Role>)> = vec![
         (
             "{}",
             not("it has neither method, result nor error"),
@@ -328,8 +330,10 @@ fn ids_and_methods_have_limits() {
     for (id, method, why) in cases {
         let text = format!(r#"{{"id":{id},"method":"{method}"}}"#);
         match (scan(&Frame::from(text), &limits), why) {
-            (Shape::One(_), None) => {}
-            (Shape::Bad(flaw), Some(why)) => assert_eq!(flaw.fault, Fault::NotAMessage { why }),
+            (Scanned::Message(_), None) => {}
+            (Scanned::Invalid(flaw), Some(why)) => {
+                assert_eq!(flaw.fault, FrameFault::NotAMessage { why })
+            }
             (shape, _) => panic!("{id} {method}: {shape:?}"),
         }
     }

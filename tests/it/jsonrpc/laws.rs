@@ -1,6 +1,6 @@
 //! Laws over generated and damaged JSON; serde_json is the oracle.
 
-use acp_relay::jsonrpc::{Fault, Flaw, Frame, Id, Kind, Shape, is_json, scan_head};
+use acp_relay::jsonrpc::{Frame, FrameError, FrameFault, Id, Kind, Scanned, is_json, scan_head};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 
@@ -76,10 +76,10 @@ proptest! {
         let accepted = serde_accepts(&text);
         prop_assert_eq!(is_json(&text, &limits()), accepted, "{:?}", String::from_utf8_lossy(&text));
         // The scanner judges the same text the same way, alone and inside of a message.
-        let malformed = matches!(shape(&text), Shape::Bad(Flaw { fault: Fault::Malformed { .. }, .. }));
+        let malformed = matches!(shape(&text), Scanned::Invalid(FrameError { fault: FrameFault::Malformed { .. }, .. }));
         prop_assert_eq!(!malformed, accepted);
         let inside = [b"{\"method\":\"m\",\"params\":[", &text[..], b"]}"].concat();
-        let malformed = matches!(shape(&inside), Shape::Bad(Flaw { fault: Fault::Malformed { .. }, .. }));
+        let malformed = matches!(shape(&inside), Scanned::Invalid(FrameError { fault: FrameFault::Malformed { .. }, .. }));
         prop_assert_eq!(!malformed, serde_accepts(&inside));
     }
 

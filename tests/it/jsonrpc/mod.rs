@@ -6,28 +6,28 @@ mod replies;
 mod scanner;
 mod syntax;
 
-use acp_relay::jsonrpc::{Envelope, Flaw, Frame, Id, IdBuf, Limits, Shape, scan};
+use acp_relay::jsonrpc::{Envelope, Frame, FrameError, Id, IdBuf, Limits, Scanned, scan};
 
 pub(super) fn limits() -> Limits {
     Limits::default()
 }
 
-pub(super) fn shape(text: impl AsRef<[u8]>) -> Shape {
+pub(super) fn shape(text: impl AsRef<[u8]>) -> Scanned {
     scan(&Frame::new(text.as_ref().to_vec()), &limits())
 }
 
 #[track_caller]
 pub(super) fn one(frame: &Frame) -> Envelope {
     match scan(frame, &limits()) {
-        Shape::One(envelope) => envelope,
+        Scanned::Message(envelope) => envelope,
         other => panic!("{frame:?}: {other:?}"),
     }
 }
 
 #[track_caller]
-pub(super) fn flaw(text: impl AsRef<[u8]>) -> Flaw {
+pub(super) fn flaw(text: impl AsRef<[u8]>) -> FrameError {
     match shape(&text) {
-        Shape::Bad(flaw) => flaw,
+        Scanned::Invalid(flaw) => flaw,
         other => panic!("{:?}: {other:?}", String::from_utf8_lossy(text.as_ref())),
     }
 }

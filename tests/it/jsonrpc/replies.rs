@@ -1,7 +1,7 @@
 //! The messages the relay makes itself.
 
-use acp_relay::jsonrpc::reply::{self, Delivered, Reason, Source};
-use acp_relay::jsonrpc::{Exit, Fault, Flaw, Frame, Id, Kind};
+use acp_relay::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
+use acp_relay::jsonrpc::{Exit, Frame, FrameError, FrameFault, Id, Kind};
 use serde_json::Value;
 
 use super::{flaw, one};
@@ -9,7 +9,7 @@ use super::{flaw, one};
 #[test]
 fn errors_carry_the_id_as_spelled_and_say_whose_they_are() {
     let mut reason = Reason::new(reply::AGENT_EXITED, "the agent \"x\" has exited");
-    reason.source = Source::Agent;
+    reason.source = ErrorSource::Agent;
     reason.delivered = Delivered::Unknown;
     reason.exit = Some(Exit::Code(3));
     reason.stderr_tail = Some("bad\nthing\u{1b}[0m".into());
@@ -60,13 +60,13 @@ fn flaws_are_answered_under_the_id_that_is_safe_to_use() {
         ("{}", -32600, Id::Null),
     ];
     for (text, code, id) in cases {
-        check_error(&reply::flaw(&flaw(text)), code, id);
+        check_error(&reply::frame_error(&flaw(text)), code, id);
     }
-    let long = Flaw {
-        fault: Fault::TooLong { limit: 10 },
+    let long = FrameError {
+        fault: FrameFault::TooLong { limit: 10 },
         ..flaw(&deep)
     };
-    check_error(&reply::flaw(&long), -32056, Id::Number(b"7"));
+    check_error(&reply::frame_error(&long), -32056, Id::Number(b"7"));
     check_error(&reply::batch(), -32600, Id::Null);
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acp_relay::jsonrpc::{Frame, Limits, Scanner, Shape, member_text, named_session, scan};
+use acp_relay::jsonrpc::{Frame, Limits, Scanned, Scanner, member_text, named_session, scan};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -74,8 +74,12 @@ fn agrees<'a>(messages: impl IntoIterator<Item = &'a [u8]>, limits: &Limits) {
             !frame.is_text() || std::str::from_utf8(text).is_ok(),
             "{shown}"
         );
-        assert_eq!(frame.is_text(), matches!(shape, Shape::One(_)), "{shown}");
-        if let Shape::One(at) = shape {
+        assert_eq!(
+            frame.is_text(),
+            matches!(shape, Scanned::Message(_)),
+            "{shown}"
+        );
+        if let Scanned::Message(at) = shape {
             // The outline leads to the session that is there when all is read.
             let session = at
                 .body(&frame)

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use acp_relay::jsonrpc::{Fault, Frame, IdBuf, Limits, Role, Shape, is_json, scan};
+use acp_relay::jsonrpc::{Frame, FrameFault, IdBuf, Limits, Role, Scanned, is_json, scan};
 
 use super::{flaw, limits, number, shape};
 
@@ -26,13 +26,13 @@ fn the_json_test_suite_is_judged_as_it_says() {
         ]
         .concat();
         let as_params = match shape(&request) {
-            Shape::One(envelope) => {
+            Scanned::Message(envelope) => {
                 let params = envelope.body.expect("params are there").of(&request);
                 assert_eq!(params.trim_ascii(), text.trim_ascii(), "{name}");
                 true
             }
-            Shape::Batch => panic!("{name}: a request is no batch"),
-            Shape::Bad(_) => false,
+            Scanned::Batch => panic!("{name}: a request is no batch"),
+            Scanned::Invalid(_) => false,
         };
         let expected = match &name[..2] {
             "y_" => true,
@@ -60,7 +60,10 @@ fn bytes_that_are_no_utf8_are_refused_wherever_they_stand() {
     for (text, at) in cases {
         let flaw = flaw(text);
         let expected = "valid UTF-8";
-        assert_eq!((flaw.fault, flaw.at), (Fault::Malformed { expected }, *at));
+        assert_eq!(
+            (flaw.fault, flaw.at),
+            (FrameFault::Malformed { expected }, *at)
+        );
         assert_eq!(flaw.id != IdBuf::Absent, text.starts_with(b"{"));
         assert!(!is_json(text, &limits()));
     }
@@ -69,11 +72,11 @@ fn bytes_that_are_no_utf8_are_refused_wherever_they_stand() {
 #[test]
 fn a_batch_is_an_array_that_is_json() {
     for text in ["[]", " [1] ", r#"[{"id":1,"method":"m"}]"#] {
-        assert_eq!(shape(text), Shape::Batch, "{text}");
+        assert_eq!(shape(text), Scanned::Batch, "{text}");
     }
     for text in ["[", "[1,]", "[]]", "[1}"] {
         assert!(
-            matches!(flaw(text).fault, Fault::Malformed { .. }),
+            matches!(flaw(text).fault, FrameFault::Malformed { .. }),
             "{text}"
         );
     }
@@ -94,13 +97,13 @@ fn nesting_is_counted_to_the_limit_and_not_beyond() {
                 let text = format!(r#"{{"id":1,"method":"m","params":{value}}}"#);
                 assert_eq!(is_json(text.as_bytes(), &limits), fits, "{nesting} {depth}");
                 match scan(&Frame::from(text), &limits) {
-                    Shape::One(_) => assert!(fits, "{nesting} {depth}"),
-                    Shape::Bad(flaw) => {
+                    Scanned::Message(_) => assert!(fits, "{nesting} {depth}"),
+                    Scanned::Invalid(flaw) => {
                         assert!(!fits, "{nesting} {depth}");
-                        assert_eq!(flaw.fault, Fault::TooDeep { limit: most });
+                        assert_eq!(flaw.fault, FrameFault::TooDeep { limit: most });
                         assert_eq!((flaw.id, flaw.role), (number("1"), Some(Role::Call)));
                     }
-                    Shape::Batch => panic!("an object is no batch"),
+                    Scanned::Batch => panic!("an object is no batch"),
                 }
             }
         }

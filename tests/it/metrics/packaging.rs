@@ -7,12 +7,7 @@ use std::path::Path;
 use acp_relay::observe::metrics::{CATALOGUE, Metric, Type};
 
 fn read(path: &str) -> String {
-    fs::read_to_string(
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("src")
-            .join(path),
-    )
-    .unwrap()
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(path)).unwrap()
 }
 
 /// The names of ours in a text.
@@ -51,7 +46,10 @@ fn the_documented_list_is_the_one_of_the_program() {
 #[test]
 fn alerts_and_panels_ask_for_metrics_that_there_are() {
     let known = known();
-    for path in ["assets/prometheus/alerts.yaml", "assets/grafana/dashboard.json"] {
+    for path in [
+        "assets/prometheus/alerts.yaml",
+        "assets/grafana/dashboard.json",
+    ] {
         let text = read(path);
         let names = names(&text);
         assert!(names.len() > 5, "{path}");

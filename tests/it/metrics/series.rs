@@ -5,14 +5,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use acp_relay::conversation::{Cause, Core, Fired, Happened, Manners, Note, Outbox, Speech};
+use acp_relay::conversation::{
+    Cause, Conversation, DialectEvent, DialectOptions, FiredRule, LinkTraits, Note, Outbox,
+};
 use acp_relay::jsonrpc::{Frame, Limits, Side};
 use acp_relay::observe::metrics::{
     CATALOGUE, Come, Instrument, Ledger, Parties, Pulse, Reloaded, Surroundings, Transport, Type,
     Unwanted,
 };
-use acp_relay::observe::traces::Outlet;
-use acp_relay::observe::{Fact, Sight, Tap as _};
+use acp_relay::observe::traces::SpanSender;
+use acp_relay::observe::{Event, Observer as _, Stat};
 
 use super::stage::{ALLOW, Relay, Scrape};
 
@@ -189,7 +191,7 @@ fn no_counter_has_a_gauge_for_a_namesake() {
 
 /// A conversation without links, counted.
 pub(super) struct Counted {
-    core: Core,
+    core: Conversation,
     out: Outbox,
     instrument: Instrument,
     pub(super) ledger: Arc<Ledger>,
@@ -205,15 +207,15 @@ impl Counted {
             since: Instant::now(),
             room: 1 << 20,
         });
-        let manners = Manners {
+        let manners = LinkTraits {
             agent_is_child: true,
-            ..Manners::default()
+            ..LinkTraits::default()
         };
         let limits = Arc::new(Limits::default());
         let mut out = Outbox::new(&limits);
-        out.want_gists();
+        out.want_summaries();
         Self {
-            core: Core::new(limits, manners, Speech::canonical()),
+            core: Conversation::new(limits, manners, DialectOptions::canonical()),
             out,
             instrument,
             ledger,
@@ -227,11 +229,11 @@ impl Counted {
     pub(super) fn say_at(&mut self, from: Side, text: String, now: Instant) {
         self.core
             .handle_frame(from, Frame::from(text), now, &mut self.out);
-        while let Some(gist) = self.out.pop_gist() {
-            self.instrument.learn(&Fact::Passed(&gist));
+        while let Some(gist) = self.out.pop_summary() {
+            self.instrument.on_stat(&Stat::Forwarded(&gist));
         }
         while let Some(note) = self.out.pop_note() {
-            self.instrument.see(&Sight::Note(&note));
+            self.instrument.on_event(&Event::Note(&note));
         }
         while self.out.pop(from.other()).is_some() {}
     }
@@ -309,7 +311,7 @@ fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
         ledger,
         ..
     } = counted;
-    let rules = vec![Fired {
+    let rules = vec![FiredRule {
         dialect: "legacy".into(),
         rule: "turn".into(),
     }]
@@ -322,7 +324,7 @@ fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
         },
         Note::Dialect {
             side: Side::Agent,
-            what: Happened::Dropped,
+            what: DialectEvent::Dropped,
             dialect: "legacy".to_owned(),
             rule: None,
             detail: String::new(),
@@ -334,15 +336,15 @@ fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
             why: String::new(),
         },
     ] {
-        instrument.see(&Sight::Note(&note));
+        instrument.on_event(&Event::Note(&note));
     }
-    instrument.learn(&Fact::Paused(Side::Agent, Duration::from_millis(1500)));
-    instrument.learn(&Fact::Over(&Cause::AgentLeft, Instant::now()));
+    instrument.on_stat(&Stat::Paused(Side::Agent, Duration::from_millis(1500)));
+    instrument.on_stat(&Stat::Ended(&Cause::AgentLeft, Instant::now()));
     drop(instrument);
     ledger.reloaded(Reloaded::Refused);
-    let (outlet, _spans) = Outlet::new(1);
-    outlet.tally().sent(3, false);
-    ledger.count_spans(outlet.tally());
+    let (outlet, _spans) = SpanSender::new(1);
+    outlet.stats().add_export(3, false);
+    ledger.count_spans(outlet.stats());
     ledger.unaccepted(Transport::Tcp);
     ledger.unwanted(Unwanted::Page);
     ledger.came(Come::Resumed);

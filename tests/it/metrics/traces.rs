@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Instant;
 
-use acp_relay::conversation::{Core, Manners, Outbox, Speech};
+use acp_relay::conversation::{Conversation, DialectOptions, LinkTraits, Outbox};
 use acp_relay::jsonrpc::{Frame, Limits, Side};
-use acp_relay::observe::traces::{About, Maker, Outlet, Tracer};
-use acp_relay::observe::{Fact, Sight, Tap as _};
+use acp_relay::observe::traces::{ConversationInfo, SpanFactory, SpanSender, Tracer};
+use acp_relay::observe::{Event, Observer as _, Stat};
 use opentelemetry_sdk::trace::SpanData;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -23,7 +23,7 @@ const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 /// A conversation without links, traced.
 struct Traced {
-    core: Core,
+    core: Conversation,
     out: Outbox,
     tracer: Tracer,
     spans: Receiver<SpanData>,
@@ -31,25 +31,26 @@ struct Traced {
 
 impl Traced {
     fn new(room: usize, insert: bool) -> Self {
-        let (outlet, spans) = Outlet::new(room);
-        let about = About {
+        let (outlet, spans) = SpanSender::new(room);
+        let about = ConversationInfo {
             client: "test".to_owned(),
             agent: Some("goose".to_owned()),
             transport: "tcp",
-            ..About::default()
+            ..ConversationInfo::default()
         };
-        let maker = Arc::new(Maker::new("test"));
+        let maker = Arc::new(SpanFactory::new("test"));
         let tracer = Tracer::begin(outlet, maker, about, Instant::now());
-        let manners = Manners {
+        let manners = LinkTraits {
             agent_is_child: true,
-            ..Manners::default()
+            ..LinkTraits::default()
         };
         let limits = Arc::new(Limits::default());
         let mut out = Outbox::new(&limits);
-        out.want_trails();
-        let marker = insert.then(|| Box::new(tracer.marks()) as Box<_>);
+        out.want_traces();
+        let marker = insert.then(|| Box::new(tracer.marker()) as Box<_>);
         Self {
-            core: Core::new(limits, manners, Speech::canonical()).with_marker(marker),
+            core: Conversation::new(limits, manners, DialectOptions::canonical())
+                .with_marker(marker),
             out,
             tracer,
             spans,
@@ -61,11 +62,11 @@ impl Traced {
         let frame = Frame::from(text.to_owned());
         self.core
             .handle_frame(from, frame, Instant::now(), &mut self.out);
-        while let Some(gist) = self.out.pop_gist() {
-            self.tracer.learn(&Fact::Passed(&gist));
+        while let Some(gist) = self.out.pop_summary() {
+            self.tracer.on_stat(&Stat::Forwarded(&gist));
         }
         while let Some(note) = self.out.pop_note() {
-            self.tracer.see(&Sight::Note(&note));
+            self.tracer.on_event(&Event::Note(&note));
         }
         let mut heard = Vec::new();
         while let Some(frame) = self.out.pop(from.other()) {
@@ -239,15 +240,15 @@ fn what_we_answer_ourselves_and_what_is_never_answered_ends_as_an_error() {
 
 #[test]
 fn spans_that_nobody_takes_are_left_out_and_counted() {
-    let (outlet, _kept) = Outlet::new(2);
-    let tally = outlet.tally();
-    let maker = Arc::new(Maker::new("test"));
+    let (outlet, _kept) = SpanSender::new(2);
+    let tally = outlet.stats();
+    let maker = Arc::new(SpanFactory::new("test"));
     for _ in 0..5 {
         let (outlet, maker) = (outlet.clone(), Arc::clone(&maker));
         drop(Tracer::begin(
             outlet,
             maker,
-            About::default(),
+            ConversationInfo::default(),
             Instant::now(),
         ));
     }

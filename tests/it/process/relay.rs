@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use acp_relay::jsonrpc::Limits;
-use acp_relay::transport::process::{Child, answer_for_orphans, farewell, settle, spawn};
-use acp_relay::transport::{Hold as _, Launch};
+use acp_relay::transport::process::{Child, adopt_orphans, settle, shut_down, spawn};
+use acp_relay::transport::{Launch, LinkGuard as _};
 
 use super::notes::{DEADLINE, Notes, Proc, all};
 
@@ -95,7 +95,7 @@ fn role() {
     if std::env::var_os(ROLE).is_none() {
         return;
     }
-    answer_for_orphans(Path::new(env!("CARGO_BIN_EXE_acp-relay"))).unwrap();
+    adopt_orphans(Path::new(env!("CARGO_BIN_EXE_acp-relay"))).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _inside = runtime.enter();
     let mut agents: Vec<Option<Child>> = Vec::new();
@@ -123,7 +123,7 @@ fn role() {
                 let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
                 agent.hold.poll_exit(&mut cx).is_ready().to_string()
             }
-            "farewell" => farewell(DEADLINE).to_string(),
+            "farewell" => shut_down(DEADLINE).to_string(),
             "settle" => settle(DEADLINE).to_string(),
             "exit" => std::process::exit(0),
             _ => panic!("{line}"),

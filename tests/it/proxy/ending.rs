@@ -218,11 +218,11 @@ async fn a_client_that_reads_nothing_is_given_up() {
             // What did not reach the client is accounted for.
             let counts = &end.counts;
             assert_eq!(
-                counts.heard(Side::Agent).frames,
-                counts.said(Side::Client).frames + counts.note("undeliverable"),
+                counts.received(Side::Agent).frames,
+                counts.sent(Side::Client).frames + counts.note("undeliverable"),
                 "{way}, full: {full}"
             );
-            assert!(counts.heard(Side::Agent).frames <= said as u64);
+            assert!(counts.received(Side::Agent).frames <= said as u64);
         }
     }
 }
@@ -301,8 +301,8 @@ async fn what_never_left_for_the_agent_is_accounted_for() {
     assert_eq!(answer["error"]["data"]["relay"]["delivered"], "no");
     assert_eq!(bridge.client.hear().await, None);
     let counts = bridge.end().await.counts;
-    assert_eq!(counts.heard(Side::Client).frames, 301);
-    let unsent = 300 - counts.said(Side::Agent).frames;
+    assert_eq!(counts.received(Side::Client).frames, 301);
+    let unsent = 300 - counts.sent(Side::Agent).frames;
     assert!(unsent > 0);
     assert_eq!(counts.note("undeliverable"), unsent);
 }
@@ -322,9 +322,9 @@ async fn an_agent_that_talks_to_nobody_costs_no_memory() {
     bridge.agent.end().await;
     bridge.process.exit(Exit::Code(0));
     let counts = bridge.end().await.counts;
-    assert_eq!(counts.heard(Side::Agent).frames, 2000);
+    assert_eq!(counts.received(Side::Agent).frames, 2000);
     assert_eq!(
-        counts.said(Side::Client).frames + counts.note("undeliverable"),
+        counts.sent(Side::Client).frames + counts.note("undeliverable"),
         2000
     );
     // Each is accounted for when it is heard and not when the last one has been.

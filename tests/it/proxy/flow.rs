@@ -53,7 +53,7 @@ async fn messages_cross_byte_for_byte_and_in_order() {
     assert_eq!(end.cause, Cause::ClientLeft);
     let bytes: usize = ODD.iter().map(|text| text.len()).sum::<usize>() + ask.len() + answer.len();
     for side in [Side::Client, Side::Agent] {
-        for flow in [end.counts.heard(side), end.counts.said(side)] {
+        for flow in [end.counts.received(side), end.counts.sent(side)] {
             assert_eq!((flow.frames, flow.bytes), (11, bytes as u64));
         }
     }
@@ -140,8 +140,11 @@ async fn a_burst_of_ten_thousand_updates_arrives_whole() {
         assert_eq!(*text, update(number));
     }
     let end = bridge.end().await;
-    assert_eq!(end.counts.heard(Side::Agent).frames, 10_000);
-    assert_eq!(end.counts.said(Side::Client), end.counts.heard(Side::Agent));
+    assert_eq!(end.counts.received(Side::Agent).frames, 10_000);
+    assert_eq!(
+        end.counts.sent(Side::Client),
+        end.counts.received(Side::Agent)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,7 +216,7 @@ async fn the_third_over_long_message_ends_the_conversation() {
             assert_eq!(to.hear().await, None);
         }
         let end = bridge.end().await;
-        assert_eq!(end.cause, Cause::Expelled(sender));
+        assert_eq!(end.cause, Cause::Violation(sender));
         assert_eq!(end.counts.note("refused"), 3);
     }
 }

@@ -124,7 +124,7 @@ fn plan() -> impl Strategy<Value = Plan> {
                         in_flight,
                         frame_from_network: LONGEST,
                         // Nobody is expelled here: who is, hears nothing more.
-                        offences: usize::MAX,
+                        oversized_messages: usize::MAX,
                         strays: usize::MAX,
                         ..Limits::default()
                     },
@@ -354,8 +354,8 @@ impl Outcome {
         let counts = &self.end.counts;
         let heard = self.heard(from).count();
         let crossed = self.said(from.other()).filter(|text| !ours(text)).count();
-        assert_eq!(counts.heard(from).frames as usize, heard);
-        assert_eq!(counts.said(from).frames as usize, self.said(from).count());
+        assert_eq!(counts.received(from).frames as usize, heard);
+        assert_eq!(counts.sent(from).frames as usize, self.said(from).count());
         let accounted: u64 = [
             "stray_line",
             "refused",

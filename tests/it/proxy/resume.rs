@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use acp_relay::conversation::{Cause, Speech};
+use acp_relay::conversation::{Cause, DialectOptions};
 use acp_relay::jsonrpc::Limits;
-use acp_relay::jsonrpc::framing::Cut;
-use acp_relay::observe::Taps;
-use acp_relay::proxy::{self, End, Harbour, Received, Stop};
+use acp_relay::jsonrpc::framing::Decoded;
+use acp_relay::observe::Observers;
+use acp_relay::proxy::{self, Attached, ConversationStore, End, StopSignals};
 use acp_relay::transport::{FrameStream, LinkError, memory};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -25,7 +25,7 @@ use crate::support::bridge::{Mouth, within};
 /// A harbour and what a test needs to bring clients and agents to it.
 struct Port {
     limits: Arc<Limits>,
-    harbour: Arc<Harbour>,
+    harbour: Arc<ConversationStore>,
 }
 
 /// A client that has been let in, and the agent's end if it got an agent of its own.
@@ -38,11 +38,11 @@ struct Guest {
 struct Breaks(Box<dyn FrameStream>);
 
 impl FrameStream for Breaks {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
         self.0.poll_next(cx)
     }
 
-    fn ended_on_purpose(&self) -> bool {
+    fn ended_cleanly(&self) -> bool {
         false
     }
 }
@@ -56,7 +56,7 @@ struct Begun {
 impl Port {
     fn new(limits: Limits) -> Self {
         let limits = Arc::new(limits);
-        let harbour = Arc::new(Harbour::new(Arc::clone(&limits)));
+        let harbour = Arc::new(ConversationStore::new(Arc::clone(&limits)));
         Self { limits, harbour }
     }
 
@@ -68,14 +68,14 @@ impl Port {
         let harbour = Arc::clone(&self.harbour);
         let limits = Arc::clone(&self.limits);
         let reception = tokio::spawn(async move {
-            let Received::New(link) = harbour.receive(near).await else {
+            let Attached::New(link) = harbour.attach(near).await else {
                 return None;
             };
-            let link = harbour.moor(link);
+            let link = harbour.add(link);
             let (agent, near_agent) = memory::pair(&limits);
             let run = tokio::spawn(async move {
-                let (speech, taps) = (Speech::canonical(), Taps::default());
-                let stop = Stop::default();
+                let (speech, taps) = (DialectOptions::canonical(), Observers::default());
+                let stop = StopSignals::default();
                 proxy::run(link, near_agent, limits, speech, None, taps, &stop).await
             });
             let agent = Mouth(agent);
@@ -365,7 +365,7 @@ async fn a_turn_that_waits_for_the_client_is_not_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_is_alone_is_paused_and_loses_nothing() {
     let limits = Limits {
-        kept_for_return: 64 << 10,
+        reconnect_bytes: 64 << 10,
         ..Limits::default()
     };
     let port = Port::new(limits);
@@ -389,7 +389,7 @@ async fn an_agent_that_is_alone_is_paused_and_loses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_history_that_was_not_kept_is_asked_of_the_agent() {
     let limits = Limits {
-        kept_for_return: 4 << 10,
+        reconnect_bytes: 4 << 10,
         ..Limits::default()
     };
     let port = Port::new(limits);

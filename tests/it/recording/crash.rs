@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use acp_relay::recording::{Found, open, segments, verify};
+use acp_relay::recording::{Parsed, open, recordings, verify};
 use rustix::process::Signal;
 
 use crate::support::program::Program;
@@ -38,13 +38,13 @@ async fn a_killed_recorder_leaves_whole_lines() {
 
 /// What is left is as it should be; the number of events.
 fn look(place: &Path) -> u64 {
-    let found = segments(place).unwrap();
+    let found = recordings(place).unwrap();
     assert_eq!(found.len(), 1);
     let path = &found[0].segments[0];
     let mut reader = open(path).unwrap();
     for entry in reader.by_ref() {
         let entry = entry.unwrap();
-        assert!(!matches!(entry.found, Found::Broken(_)), "{entry:?}");
+        assert!(!matches!(entry.parsed, Parsed::Invalid(_)), "{entry:?}");
     }
     let size = fs::metadata(path).unwrap().len();
     assert_eq!(reader.at() + reader.torn(), size);

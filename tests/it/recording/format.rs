@@ -3,10 +3,10 @@
 use std::io::Cursor;
 
 use acp_relay::jsonrpc::{Limits, Side, is_json};
-use acp_relay::recording::write::{self, Facts, Kept, Stamp};
+use acp_relay::recording::write::{self, FrameInfo, PayloadRef, Stamp};
 use acp_relay::recording::{
-    Body, Conversation, Event, Found, Header, Lines, Message, MessageKind, Passed, Peer, Reader,
-    Redaction, What, line,
+    EventKind, Exchanges, FrameWriter, Header, Message, MessageKind, Parsed, Passed, Payload,
+    PeerInfo, RecordedEvent, Redaction, SegmentReader, parse_line,
 };
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -19,30 +19,30 @@ const STAMP: Stamp = Stamp {
 };
 
 /// An event after it was written and read.
-fn again(what: &What) -> Event {
+fn again(what: &EventKind) -> RecordedEvent {
     let mut out = Vec::new();
     write::event(&mut out, STAMP, what);
     assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 1);
-    match line(&Bytes::from(out)) {
-        Found::Event(event) => *event,
+    match parse_line(&Bytes::from(out)) {
+        Parsed::Event(event) => *event,
         other => panic!("{other:?}"),
     }
 }
 
 fn message() -> Message {
     Message {
-        hop: Side::Agent,
+        edge: Side::Agent,
         to: Side::Client,
         id: Some("\"a\\\"b\"".to_owned()),
         method: Some("session/\"prompt\"".to_owned()),
         session: Some("s\u{e9}\n1".to_owned()),
         kind: Some(MessageKind::Result),
         answers: Some(3),
-        of: Some(5),
+        source: Some(5),
         rules: vec!["goose/fs.rename".to_owned(), "x/\"y\"".to_owned()],
         patch: Some(json!([{"op": "remove", "path": "/a"}])),
         redacted: vec!["/params/env".to_owned()],
-        body: Body::Json(Bytes::from_static(br#"{"a": 1e400}"#)),
+        body: Payload::Json(Bytes::from_static(br#"{"a": 1e400}"#)),
     }
 }
 
@@ -50,68 +50,68 @@ fn message() -> Message {
 fn every_kind_of_event_comes_back() {
     let say = |text: &str| text.to_owned();
     let bare = Message {
-        hop: Side::Client,
+        edge: Side::Client,
         to: Side::Agent,
         id: None,
         method: None,
         session: None,
         kind: None,
         answers: None,
-        of: None,
+        source: None,
         rules: Vec::new(),
         patch: None,
         redacted: Vec::new(),
-        body: Body::Absent(12),
+        body: Payload::Omitted(12),
     };
     let all = [
-        What::Message(Box::new(message())),
-        What::Message(Box::new(bare)),
-        What::Passed(Passed {
+        EventKind::Message(Box::new(message())),
+        EventKind::Message(Box::new(bare)),
+        EventKind::Passed(Passed {
             to: Side::Client,
             first: 3,
             last: 9,
             count: 4,
         }),
-        What::Stderr(Body::Text(Bytes::from_static(b"Ready.\n"))),
-        What::Stderr(Body::Bytes(Bytes::from_static(b"\xff\0"))),
-        What::Process {
+        EventKind::Stderr(Payload::Text(Bytes::from_static(b"Ready.\n"))),
+        EventKind::Stderr(Payload::Bytes(Bytes::from_static(b"\xff\0"))),
+        EventKind::Process {
             event: say("exit"),
-            what: say("code 3"),
+            detail: say("code 3"),
         },
-        What::Link {
+        EventKind::Link {
             side: Side::Agent,
             event: say("open"),
-            what: say("process 1 (\u{1b}[31m)"),
+            detail: say("process 1 (\u{1b}[31m)"),
         },
-        What::Note {
+        EventKind::Note {
             name: say("stray_line"),
             text: say("a line\nof \"7\" bytes"),
-            of: Some(2),
+            source: Some(2),
         },
-        What::Gap {
+        EventKind::Gap {
             events: 17,
             bytes: 4096,
-            why: say("the queue was full"),
+            reason: say("the queue was full"),
         },
-        What::Clock { jump: -1_500_000 },
-        What::Clock { jump: 2 },
-        What::Mark(say("here")),
-        What::Resume,
-        What::End {
+        EventKind::Clock { jump: -1_500_000 },
+        EventKind::Clock { jump: 2 },
+        EventKind::Mark(say("here")),
+        EventKind::Resume,
+        EventKind::End {
             rotated: true,
-            why: say("size"),
+            reason: say("size"),
             digest: say("00ff"),
         },
-        What::End {
+        EventKind::End {
             rotated: false,
-            why: say("over"),
+            reason: say("over"),
             digest: say("00ff"),
         },
     ];
     for what in all {
         let event = again(&what);
         assert_eq!((event.n, event.t, event.w), (STAMP.n, STAMP.t, STAMP.w));
-        assert_eq!(event.what, what);
+        assert_eq!(event.kind, what);
     }
 }
 
@@ -124,11 +124,11 @@ fn a_header_comes_back() {
         first: 4711,
         began: 1_795_190_340_000_042,
         by: "acp-relay 0.1.0".to_owned(),
-        client: Peer {
+        client: PeerInfo {
             name: "stdio".to_owned(),
             dialect: "canonical".to_owned(),
         },
-        agent: Peer {
+        agent: PeerInfo {
             name: "process 4711 (\"x\")".to_owned(),
             dialect: "goose-v1".to_owned(),
         },
@@ -143,26 +143,26 @@ fn a_header_comes_back() {
     };
     let mut out = Vec::new();
     write::header(&mut out, &header);
-    assert_eq!(line(&out.into()), Found::Header(Box::new(header)));
+    assert_eq!(parse_line(&out.into()), Parsed::Header(Box::new(header)));
 }
 
 /// What is kept of `frame` when the recorder's own rule decides how.
-fn kept(frame: &[u8]) -> Kept<'_> {
+fn kept(frame: &[u8]) -> PayloadRef<'_> {
     if is_json(frame, &Limits::default()) && write::fits_line(frame) {
-        Kept::Line(frame)
+        PayloadRef::Json(frame)
     } else {
-        Kept::Any(frame)
+        PayloadRef::Bytes(frame)
     }
 }
 
 fn bytes_again(frame: &[u8]) -> Bytes {
     let mut out = Vec::new();
-    let facts = Facts::new(Side::Client, Side::Agent);
+    let facts = FrameInfo::new(Side::Client, Side::Agent);
     write::frame(&mut out, STAMP, &facts, kept(frame));
     assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 1);
-    match line(&Bytes::from(out)) {
-        Found::Event(event) => match event.what {
-            What::Message(message) => message.body.bytes().unwrap().clone(),
+    match parse_line(&Bytes::from(out)) {
+        Parsed::Event(event) => match event.kind {
+            EventKind::Message(message) => message.body.bytes().unwrap().clone(),
             other => panic!("{other:?}"),
         },
         other => panic!("{other:?}"),
@@ -210,24 +210,24 @@ proptest! {
     fn lines_one_after_the_other_are_spelled_as_each_alone(steps in prop::collection::vec(
         (0..3_u64, 0..2_u64, 0..3_usize, 0..3_usize, 0..4_usize, 0..9_usize), 1..20,
     )) {
-        let (mut lines, mut many, mut alone) = (Lines::default(), Vec::new(), Vec::new());
+        let (mut lines, mut many, mut alone) = (FrameWriter::default(), Vec::new(), Vec::new());
         let texts = [None, Some(&b"session/update"[..]), Some(b"b")];
         let (ids, list) = ([None, None, Some(&b"\"x\""[..])], ["r".to_owned()]);
         for (n, (t, w, method, session, way, more)) in (0..).zip(steps) {
             let side = |bit: usize| [Side::Client, Side::Agent][bit & 1];
-            let facts = Facts {
+            let facts = FrameInfo {
                 kind: [Some(MessageKind::Notification), None][usize::from(more == 8)],
                 method: texts[method],
                 session: texts[session],
                 id: ids[more.min(2)],
                 answers: (more == 3).then_some(7),
-                of: (more == 4).then_some(7),
+                source: (more == 4).then_some(7),
                 rules: &list[..usize::from(more == 5)],
                 patch: (more == 6).then_some(&b"[]"[..]),
                 redacted: &list[..usize::from(more == 7)],
-                ..Facts::new(side(way), side(way >> 1))
+                ..FrameInfo::new(side(way), side(way >> 1))
             };
-            let body = Kept::Line(b"{}");
+            let body = PayloadRef::Json(b"{}");
             lines.frame(&mut many, Stamp { n, t, w }, &facts, body);
             write::frame(&mut alone, Stamp { n, t, w }, &facts, body);
         }
@@ -238,8 +238,8 @@ proptest! {
     fn any_line_is_read_without_a_panic(text in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut whole = text.clone();
         whole.extend_from_slice(b",\"crc\":\"");
-        let _ = line(&text.into());
-        let _ = line(&whole.into());
+        let _ = parse_line(&text.into());
+        let _ = parse_line(&whole.into());
     }
 }
 
@@ -256,8 +256,8 @@ fn segment(count: u64) -> (Vec<u8>, Vec<u64>) {
             r#"{{"method":"m","params":{}}}"#,
             "1".repeat(n as usize % 50 + 1)
         );
-        let facts = Facts::new(Side::Agent, Side::Client);
-        write::frame(&mut out, stamp, &facts, Kept::Line(body.as_bytes()));
+        let facts = FrameInfo::new(Side::Agent, Side::Client);
+        write::frame(&mut out, stamp, &facts, PayloadRef::Json(body.as_bytes()));
     }
     (out, starts)
 }
@@ -265,7 +265,7 @@ fn segment(count: u64) -> (Vec<u8>, Vec<u64>) {
 #[test]
 fn a_reader_starts_anywhere_and_knows_where_it_is() {
     let (text, starts) = segment(50);
-    let mut reader = Reader::new(Cursor::new(text.clone()));
+    let mut reader = SegmentReader::new(Cursor::new(text.clone()));
     let all: Vec<u64> = reader.by_ref().map(|entry| entry.unwrap().at).collect();
     assert_eq!(all, starts);
     for offset in 0..=text.len() as u64 {
@@ -290,14 +290,14 @@ fn a_growing_file_never_shows_half_a_line() {
     }
     let (text, starts) = segment(5);
     let file = std::rc::Rc::default();
-    let mut reader = Reader::new(Growing(std::rc::Rc::clone(&file), 0));
+    let mut reader = SegmentReader::new(Growing(std::rc::Rc::clone(&file), 0));
     let mut seen = 0;
     for (at, byte) in text.iter().enumerate() {
         file.borrow_mut().push(*byte);
         let new = reader.next();
         assert_eq!(new.is_some(), *byte == b'\n');
         if let Some(entry) = new {
-            assert!(!matches!(entry.unwrap().found, Found::Broken(_)));
+            assert!(!matches!(entry.unwrap().parsed, Parsed::Invalid(_)));
             seen += 1;
             assert_eq!(reader.torn(), 0);
         } else {
@@ -310,20 +310,22 @@ fn a_growing_file_never_shows_half_a_line() {
 #[test]
 fn what_is_not_known_is_passed_over() {
     let content = br#"{"n":1,"t":0.5,"w":2,"k":"hologram","of":{"x":[1]},"new":"\u0000""#;
-    let found = line(&sealed(content));
-    let Found::Event(event) = found else {
+    let found = parse_line(&sealed(content));
+    let Parsed::Event(event) = found else {
         panic!("{found:?}");
     };
-    assert!(matches!(&event.what, What::Other { kind, .. } if kind == "hologram"));
+    assert!(matches!(&event.kind, EventKind::Other { kind, .. } if kind == "hologram"));
     assert_eq!((event.t, event.w), (500_000, 2_000_000));
-    let again = again(&event.what);
-    let What::Other { line: kept, .. } = again.what else {
+    let again = again(&event.kind);
+    let EventKind::Other { line: kept, .. } = again.kind else {
         panic!("{again:?}");
     };
     let kept = String::from_utf8(kept.to_vec()).unwrap();
     assert!(kept.contains(r#""of":{"x":[1]},"new":"\u0000""#), "{kept}");
-    let newer = line(&sealed(br#"{"acpr":2,"id":"x""#));
-    assert!(matches!(newer, Found::Broken(fault) if fault.to_string().contains("newer acp-relay")));
+    let newer = parse_line(&sealed(br#"{"acpr":2,"id":"x""#));
+    assert!(
+        matches!(newer, Parsed::Invalid(fault) if fault.to_string().contains("newer acp-relay"))
+    );
 }
 
 fn sealed(content: &[u8]) -> Bytes {
@@ -335,31 +337,31 @@ fn sealed(content: &[u8]) -> Bytes {
 
 #[test]
 fn requests_find_their_answers_in_both_directions() {
-    let mut conversation = Conversation::default();
+    let mut conversation = Exchanges::default();
     let mut n = 0;
     let mut see = |hop, to, kind, id: &str, answers| {
         n += 1;
         let mut message = message();
-        (message.hop, message.to, message.kind) = (hop, to, Some(kind));
+        (message.edge, message.to, message.kind) = (hop, to, Some(kind));
         (message.id, message.answers) = (Some(id.to_owned()), answers);
-        let what = What::Message(Box::new(message));
-        let event = Event {
+        let what = EventKind::Message(Box::new(message));
+        let event = RecordedEvent {
             n,
             t: n * 10,
             w: 0,
-            what,
+            kind: what,
         };
-        conversation.see(&event).cloned()
+        conversation.add(&event).cloned()
     };
     use MessageKind::{Error, Request, Result};
     use Side::{Agent, Client};
     see(Client, Agent, Request, "0", None);
     see(Agent, Client, Request, "0", None);
     let to_agent = see(Client, Agent, Error, "0", Some(2)).unwrap();
-    assert_eq!((to_agent.n, to_agent.took()), (2, Some(10)));
+    assert_eq!((to_agent.n, to_agent.duration()), (2, Some(10)));
     assert!(to_agent.answer.unwrap().failed);
     let to_client = see(Agent, Client, Result, "0", None).unwrap();
-    assert_eq!((to_client.n, to_client.took()), (1, Some(30)));
+    assert_eq!((to_client.n, to_client.duration()), (1, Some(30)));
     assert_eq!(see(Agent, Client, Result, "9", None), None);
     assert_eq!(conversation.exchanges().len(), 2);
 }

@@ -1,7 +1,7 @@
 //! What is remembered of the message before saves work, and changes nothing: in whatever messages
 //! begin alike, and wherever they part, the same is found as without a memory.
 
-use acp_relay::recording::redact::{Memory, Mode, Redactor};
+use acp_relay::recording::redact::{Mode, PrefixCache, Redactor};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -82,11 +82,11 @@ fn same(redactor: &Redactor, messages: &[String]) -> usize {
 }
 
 fn same_as_spelled(redactor: &Redactor, messages: &[String]) -> usize {
-    let mut memory = Memory::default();
+    let mut memory = PrefixCache::default();
     let found = messages.iter().filter(|message| {
         let text = message.as_bytes();
         let alone = redactor.json(text, None);
-        let after = redactor.json_after(&mut memory, text, None);
+        let after = redactor.json_cached(&mut memory, text, None);
         assert_eq!(after, alone, "{message} in {messages:#?}");
         alone.is_some()
     });

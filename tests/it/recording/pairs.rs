@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use acp_relay::conversation::Note;
-use acp_relay::jsonrpc::{Frame, IdBuf, Limits, Shape, Side, scan};
-use acp_relay::observe::{Sight, Tap};
-use acp_relay::recording::{Conversation, Event, Message, MessageKind, What};
+use acp_relay::jsonrpc::{Frame, IdBuf, Limits, Scanned, Side, scan};
+use acp_relay::observe::{Event, Observer};
+use acp_relay::recording::{EventKind, Exchanges, Message, MessageKind, RecordedEvent};
 
 use super::stage::{Scene, Stage};
 
@@ -69,33 +69,33 @@ fn show(stage: &mut Stage, line: &Line) {
             stage.lead(line.from, &heard, &[], &said);
         }
         fate => {
-            stage.recorder.see(&Sight::Heard(line.from, &heard));
-            if let Shape::One(envelope) = scan(&heard, &Limits::default()) {
-                stage.recorder.see(&Sight::Opened(&envelope));
+            stage.recorder.on_event(&Event::Received(line.from, &heard));
+            if let Scanned::Message(envelope) = scan(&heard, &Limits::default()) {
+                stage.recorder.on_event(&Event::Parsed(&envelope));
             }
             if fate == 'x' {
-                stage.recorder.see(&Sight::Settled([0; 2]));
+                stage.recorder.on_event(&Event::Settled([0; 2]));
                 return;
             }
             let (from, id) = (line.from, IdBuf::Null);
             stage
                 .recorder
-                .see(&Sight::Note(&Note::ReusedId { from, id }));
+                .on_event(&Event::Note(&Note::ReusedId { from, id }));
             let mut waiting = [0; 2];
             waiting[from as usize] = 1;
-            stage.recorder.see(&Sight::Settled(waiting));
+            stage.recorder.on_event(&Event::Settled(waiting));
             let id = &line.heard[..line.heard.find(",\"method\"").unwrap()];
             let refusal = format!("{id},\"error\":{{\"code\":-32600,\"message\":\"in flight\"}}}}");
             let refusal = Frame::from(refusal);
-            stage.recorder.see(&Sight::Said(from, &refusal));
-            stage.recorder.see(&Sight::Settled([0; 2]));
+            stage.recorder.on_event(&Event::Sent(from, &refusal));
+            stage.recorder.on_event(&Event::Settled([0; 2]));
         }
     }
 }
 
-fn message(event: &Event) -> Option<&Message> {
-    match &event.what {
-        What::Message(message) => Some(message),
+fn message(event: &RecordedEvent) -> Option<&Message> {
+    match &event.kind {
+        EventKind::Message(message) => Some(message),
         _ => None,
     }
 }
@@ -115,7 +115,7 @@ fn answers_are_for_what_they_answer() {
             let Some(message) = message(event) else {
                 continue;
             };
-            let line = match message.of {
+            let line = match message.source {
                 Some(of) => line_of[&of],
                 None => {
                     heard += 1;
@@ -125,9 +125,9 @@ fn answers_are_for_what_they_answer() {
             line_of.insert(event.n, line);
         }
         assert_eq!(heard, lines.len(), "{name}");
-        let mut known = Conversation::default();
+        let mut known = Exchanges::default();
         for event in &events {
-            known.see(event);
+            known.add(event);
             let Some(message) = message(event) else {
                 continue;
             };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use acp_relay::recording::MessageKind;
-use acp_relay::recording::redact::{Flow, Mode, Redactor};
+use acp_relay::recording::redact::{Mode, RedactState, Redactor};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -76,9 +76,9 @@ fn redactor() -> Redactor {
 }
 
 /// One message as it is recorded.
-fn recorded(redactor: &Redactor, flow: &mut Flow, message: &Value) -> Value {
+fn recorded(redactor: &Redactor, flow: &mut RedactState, message: &Value) -> Value {
     let (bytes, kind) = (message.to_string(), MessageKind::Notification);
-    match redactor.json_in(flow, bytes.as_bytes(), Some(kind), None) {
+    match redactor.json_streamed(flow, bytes.as_bytes(), Some(kind), None) {
         Some(clean) => {
             assert!(!clean.places.is_empty() && clean.hits != Default::default());
             serde_json::from_slice(&clean.text).unwrap()
@@ -89,7 +89,7 @@ fn recorded(redactor: &Redactor, flow: &mut Flow, message: &Value) -> Value {
 
 /// What is recorded of texts that are said side by side, each in its pieces.
 fn said(redactor: &Redactor, texts: &[(Form, Vec<&str>)]) -> Vec<String> {
-    let (mut flow, mut all) = (Flow::default(), vec![String::new(); texts.len()]);
+    let (mut flow, mut all) = (RedactState::default(), vec![String::new(); texts.len()]);
     let longest = texts.iter().map(|(_, pieces)| pieces.len()).max();
     for at in 0..longest.unwrap_or(0) {
         for ((form, pieces), all) in texts.iter().zip(&mut all) {
@@ -242,7 +242,7 @@ fn a_secret_in_two_pieces_is_found_in_each_form() {
 /// message that is all of its text so far.
 #[test]
 fn a_secret_ends_with_its_turn_and_with_its_text() {
-    let (redactor, mut flow) = (redactor(), Flow::default());
+    let (redactor, mut flow) = (redactor(), RedactState::default());
     let key = "sk-ant-api03-abcdefgh0123456789";
     for (method, session, goes_on) in [
         ("session/set_mode", "s", true),
@@ -252,7 +252,7 @@ fn a_secret_ends_with_its_turn_and_with_its_text() {
         let first = recorded(&redactor, &mut flow, &FORMS[0].message(key));
         assert!(!FORMS[0].text(&first).contains("0123"));
         flow.streams
-            .answer(method.as_bytes(), Some(session.as_bytes()));
+            .answered(method.as_bytes(), Some(session.as_bytes()));
         let next = FORMS[0].message("Hello");
         let hello = recorded(&redactor, &mut flow, &next);
         assert_eq!(hello != next, goes_on, "{method} {session} {hello}");
@@ -389,14 +389,14 @@ fn a_piece_of_nothing_but_announcements_is_looked_at_once() {
         "\"-----BEGIN ",
     ] {
         let message = FORMS[0].message(&unit.repeat(500_000 / unit.len()));
-        recorded_if(&redactor, &mut Flow::default(), &message);
+        recorded_if(&redactor, &mut RedactState::default(), &message);
     }
 }
 
 /// One message with many texts leaves the others known.
 #[test]
 fn a_message_of_many_texts_has_no_other_forgotten() {
-    let (redactor, mut flow) = (redactor(), Flow::default());
+    let (redactor, mut flow) = (redactor(), RedactState::default());
     let many: Vec<Value> = (0..1000).map(|_| json!({"text": "a"})).collect();
     let many = json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s",
         "update": {"sessionUpdate": "tool_call_update", "toolCallId": "c", "content": many}}});
@@ -415,10 +415,10 @@ fn a_message_of_many_texts_has_no_other_forgotten() {
 }
 
 /// Has a message recorded, whatever becomes of it.
-fn recorded_if(redactor: &Redactor, flow: &mut Flow, message: &Value) {
+fn recorded_if(redactor: &Redactor, flow: &mut RedactState, message: &Value) {
     let bytes = message.to_string();
     let kind = Some(MessageKind::Notification);
-    if let Some(clean) = redactor.json_in(flow, bytes.as_bytes(), kind, None) {
+    if let Some(clean) = redactor.json_streamed(flow, bytes.as_bytes(), kind, None) {
         assert!(serde_json::from_slice::<Value>(&clean.text).is_ok());
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use acp_relay::observe::recorder::{Keep, Why, prune};
+use acp_relay::observe::recorder::{PruneReason, Retention, prune};
 use acp_relay::recording::{Header, write};
 use proptest::prelude::*;
 use rustix::process::Signal;
@@ -42,8 +42,8 @@ fn left(folder: &Path) -> Vec<String> {
     names
 }
 
-fn within(age: Option<Duration>, total: Option<u64>) -> Keep {
-    Keep { age, total }
+fn within(age: Option<Duration>, total: Option<u64>) -> Retention {
+    Retention { age, total }
 }
 
 #[test]
@@ -68,13 +68,13 @@ fn what_is_old_goes_with_all_its_files() {
     let asked = prune(folder, keep, SystemTime::now(), true).unwrap();
     assert_eq!(left(folder), before);
     let pruned = prune(folder, keep, SystemTime::now(), false).unwrap();
-    assert_eq!(asked.gone, pruned.gone);
+    assert_eq!(asked.deleted, pruned.deleted);
     let gone: Vec<_> = pruned
-        .gone
+        .deleted
         .iter()
-        .map(|gone| (&*gone.name, gone.why))
+        .map(|gone| (&*gone.name, gone.reason))
         .collect();
-    assert_eq!(gone, [(old, Why::Age)]);
+    assert_eq!(gone, [(old, PruneReason::Age)]);
     let stays = [format!("{long}.000.acpr"), format!("{long}.001.acpr")];
     assert_eq!(left(folder), stays);
 }
@@ -143,13 +143,13 @@ fn what_is_written_or_is_not_ours_stays() {
     let before = left(folder);
     let keep = within(Some(YOUNG), Some(0));
     let pruned = prune(folder, keep, SystemTime::now(), false).unwrap();
-    assert!(pruned.gone.is_empty(), "{:?}", pruned.gone);
+    assert!(pruned.deleted.is_empty(), "{:?}", pruned.deleted);
     assert_eq!(left(folder), before);
     assert!(linked.exists());
     // It is over now.
     drop(quiet);
     let pruned = prune(folder, keep, SystemTime::now(), false).unwrap();
-    assert_eq!(pruned.gone[0].name, "20260101T000000Z-89abcdef");
+    assert_eq!(pruned.deleted[0].name, "20260101T000000Z-89abcdef");
     assert_eq!(left(folder).len(), before.len() - 1);
 }
 
@@ -191,9 +191,9 @@ proptest! {
             sum -= bytes;
             wanted.push(name.clone());
         }
-        let gone: Vec<_> = pruned.gone.iter().map(|gone| gone.name.clone()).collect();
+        let gone: Vec<_> = pruned.deleted.iter().map(|gone| gone.name.clone()).collect();
         prop_assert_eq!(gone, wanted);
-        prop_assert_eq!(pruned.left, sum);
+        prop_assert_eq!(pruned.remaining, sum);
         let size = |name: &String| fs::metadata(place.path().join(name)).unwrap().len();
         let there: u64 = left(place.path()).iter().map(size).sum();
         prop_assert_eq!(there, sum);

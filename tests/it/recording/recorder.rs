@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acp_relay::conversation::Note;
-use acp_relay::dialect::Fired;
+use acp_relay::dialect::FiredRule;
 use acp_relay::jsonrpc::{Exit, Frame, Side};
-use acp_relay::observe::recorder::{Outcome, Policy};
-use acp_relay::observe::{Sight, Tap};
+use acp_relay::observe::recorder::{OverflowPolicy, RecordingOutcome};
+use acp_relay::observe::{Event, Observer};
 use acp_relay::recording::redact::Mode;
-use acp_relay::recording::{Event, Found, Message, MessageKind, What, line};
+use acp_relay::recording::{EventKind, Message, MessageKind, Parsed, RecordedEvent, parse_line};
 use proptest::prelude::*;
 
 use super::stage::{Scene, Stage, events, frames};
@@ -22,11 +22,11 @@ const ASK: &[u8] =
     br#"{"jsonrpc":"2.0","id":0,"method":"session/prompt","params":{"sessionId":"s1"}}"#;
 const ANSWER: &[u8] = br#"{"jsonrpc":"2.0","id":0,"result":{"stopReason":"end_turn"}}"#;
 
-fn messages(events: &[Event]) -> Vec<&Message> {
-    let message = |event: &Event| matches!(event.what, What::Message(_));
+fn messages(events: &[RecordedEvent]) -> Vec<&Message> {
+    let message = |event: &RecordedEvent| matches!(event.kind, EventKind::Message(_));
     let all = events.iter().filter(|event| message(event));
-    all.map(|event| match &event.what {
-        What::Message(message) => &**message,
+    all.map(|event| match &event.kind {
+        EventKind::Message(message) => &**message,
         _ => unreachable!("they were filtered"),
     })
     .collect()
@@ -48,7 +48,7 @@ fn a_turn_is_written_once_and_paired() {
     stage.pass(Agent, ANSWER);
     stage.remarks.stderr(b"warn\n");
     let (outcome, segments) = stage.end();
-    assert_eq!(outcome, Outcome::Kept("memory".to_owned()));
+    assert_eq!(outcome, RecordingOutcome::Kept("memory".to_owned()));
     let all = events(segments.concat());
     let numbers: Vec<u64> = all.iter().map(|event| event.n).collect();
     assert_eq!(numbers, (1..=all.len() as u64).collect::<Vec<_>>());
@@ -59,7 +59,7 @@ fn a_turn_is_written_once_and_paired() {
         panic!("{all:?}");
     };
     assert_eq!(ask.method.as_deref(), Some("session/prompt"));
-    assert_eq!((back.answers, back.hop), (Some(5), Client));
+    assert_eq!((back.answers, back.edge), (Some(5), Client));
     assert_eq!(
         (answer.answers, answer.session.as_deref()),
         (Some(1), Some("s1"))
@@ -68,15 +68,15 @@ fn a_turn_is_written_once_and_paired() {
     assert_eq!(reverse.kind, Some(MessageKind::Request));
     let passed: u64 = all
         .iter()
-        .map(|event| match &event.what {
-            What::Passed(passed) => passed.count,
+        .map(|event| match &event.kind {
+            EventKind::Passed(passed) => passed.count,
             _ => 0,
         })
         .sum();
     assert_eq!(passed, 7);
     assert!(matches!(
-        all.last().unwrap().what,
-        What::End { rotated: false, .. }
+        all.last().unwrap().kind,
+        EventKind::End { rotated: false, .. }
     ));
 }
 
@@ -85,7 +85,7 @@ fn translated(dialect: &str, rule: &str) -> Note {
     Note::Translated {
         side: Agent,
         method: "session/prompt".into(),
-        rules: vec![Fired { dialect, rule }].into(),
+        rules: vec![FiredRule { dialect, rule }].into(),
     }
 }
 
@@ -106,7 +106,7 @@ fn a_translated_frame_names_its_origin_its_rules_and_the_difference() {
     let [_, heard, said] = all[..] else {
         panic!("{all:?}");
     };
-    assert_eq!((heard.of, said.of), (None, Some(2)));
+    assert_eq!((heard.source, said.source), (None, Some(2)));
     assert_eq!(said.rules, ["goose-v1/stop"]);
     assert_eq!((heard.answers, said.answers), (Some(1), Some(1)));
     let patch = said.patch.as_ref().unwrap().to_string();
@@ -117,16 +117,18 @@ fn a_translated_frame_names_its_origin_its_rules_and_the_difference() {
 fn rules_that_leave_nothing_of_a_message_are_told_all_the_same() {
     let mut stage = Scene::default().set();
     let heard = Frame::from(r#"{"method":"_x/noise"}"#);
-    stage.recorder.see(&Sight::Heard(Agent, &heard));
-    stage.recorder.see(&Sight::Note(&translated("x", "drop")));
-    stage.recorder.see(&Sight::Settled([0; 2]));
+    stage.recorder.on_event(&Event::Received(Agent, &heard));
+    stage
+        .recorder
+        .on_event(&Event::Note(&translated("x", "drop")));
+    stage.recorder.on_event(&Event::Settled([0; 2]));
     let all = stage.events();
-    let expected = What::Note {
+    let expected = EventKind::Note {
         name: "translated".to_owned(),
         text: "x/drop".to_owned(),
-        of: Some(1),
+        source: Some(1),
     };
-    assert_eq!(all[1].what, expected);
+    assert_eq!(all[1].kind, expected);
 }
 
 #[test]
@@ -134,16 +136,16 @@ fn a_message_that_is_dropped_is_not_told_to_have_passed() {
     let mut stage = Scene::default().set();
     stage.pass(Agent, br#"{"method":"a"}"#);
     let stray = Frame::from("Ready.");
-    stage.recorder.see(&Sight::Heard(Agent, &stray));
-    stage.recorder.see(&Sight::Note(&Note::Stray {
+    stage.recorder.on_event(&Event::Received(Agent, &stray));
+    stage.recorder.on_event(&Event::Note(&Note::Stray {
         bytes: 6,
         excerpt: "Ready.".into(),
     }));
-    stage.recorder.see(&Sight::Settled([0; 2]));
+    stage.recorder.on_event(&Event::Settled([0; 2]));
     stage.pass(Agent, br#"{"method":"b"}"#);
     let mut passed = Vec::new();
     for event in stage.events() {
-        if let What::Passed(run) = event.what {
+        if let EventKind::Passed(run) = event.kind {
             passed.push((run.first, run.last, run.count));
         }
     }
@@ -152,7 +154,7 @@ fn a_message_that_is_dropped_is_not_told_to_have_passed() {
 
 /// Whether the recorder wants nothing more.
 async fn is_behind(stage: &mut Stage) -> bool {
-    poll_fn(|cx| std::task::Poll::Ready(stage.recorder.poll_room(cx).is_pending())).await
+    poll_fn(|cx| std::task::Poll::Ready(stage.recorder.poll_ready(cx).is_pending())).await
 }
 
 #[tokio::test]
@@ -167,7 +169,7 @@ async fn a_lossless_recorder_that_is_behind_has_the_relay_wait_and_wakes_it() {
         waited = is_behind(&mut stage).await;
     }
     assert!(waited, "1 GiB was taken without a pause");
-    let room = poll_fn(|cx| stage.recorder.poll_room(cx));
+    let room = poll_fn(|cx| stage.recorder.poll_ready(cx));
     tokio::time::timeout(Duration::from_secs(60), room)
         .await
         .unwrap();
@@ -175,14 +177,14 @@ async fn a_lossless_recorder_that_is_behind_has_the_relay_wait_and_wakes_it() {
     assert_eq!(messages(&all).len(), count);
     assert!(
         !all.iter()
-            .any(|event| matches!(event.what, What::Gap { .. }))
+            .any(|event| matches!(event.kind, EventKind::Gap { .. }))
     );
 }
 
 #[test]
 fn a_lossy_recorder_counts_what_it_leaves_out() {
     let mut stage = Scene {
-        policy: Policy::Lossy,
+        policy: OverflowPolicy::Lossy,
         ..Scene::default()
     }
     .set();
@@ -193,15 +195,15 @@ fn a_lossy_recorder_counts_what_it_leaves_out() {
     let all = stage.events();
     let lost: u64 = all
         .iter()
-        .map(|event| match &event.what {
-            What::Gap { events, .. } => *events,
+        .map(|event| match &event.kind {
+            EventKind::Gap { events, .. } => *events,
             _ => 0,
         })
         .sum();
     // What is lost as heard is lost as said.
     let heard = messages(&all)
         .iter()
-        .filter(|message| message.is_heard())
+        .filter(|message| message.is_received())
         .count() as u64;
     let alone = messages(&all).len() as u64 - heard;
     assert_eq!(alone, 0);
@@ -259,7 +261,7 @@ fn on_error_nothing_is_written_until_something_goes_wrong() {
         stage
     };
     let (outcome, segments) = quiet().end();
-    assert_eq!((outcome, segments.len()), (Outcome::Dropped, 0));
+    assert_eq!((outcome, segments.len()), (RecordingOutcome::Dropped, 0));
 
     let mut stage = quiet();
     stage.pass(Client, ASK);
@@ -270,7 +272,7 @@ fn on_error_nothing_is_written_until_something_goes_wrong() {
     let exit = Exit::Signal(11);
     stage
         .recorder
-        .see(&Sight::Note(&Note::AgentExited { exit }));
+        .on_event(&Event::Note(&Note::AgentExited { exit }));
     assert_eq!(messages(&stage.events()).len(), 2);
 }
 
@@ -298,12 +300,12 @@ fn a_full_disk_stops_the_recording_and_nothing_else() {
         let text = &segments[0];
         assert_eq!(text.len(), room);
         assert!(
-            matches!(&outcome, Outcome::Failed(why) if why.contains("memory")),
+            matches!(&outcome, RecordingOutcome::Failed(why) if why.contains("memory")),
             "{outcome:?}"
         );
         let whole_lines = text.split_inclusive(|byte| *byte == b'\n');
         let broken = whole_lines
-            .filter(|text| matches!(line(&text.to_vec().into()), Found::Broken(_)))
+            .filter(|text| matches!(parse_line(&text.to_vec().into()), Parsed::Invalid(_)))
             .count();
         assert!(broken <= 1, "{broken} broken lines with room for {room}");
     }

@@ -2,9 +2,9 @@
 
 use acp_relay::conversation::Note;
 use acp_relay::jsonrpc::{Frame, IdBuf, Limits, Side, is_json};
-use acp_relay::observe::{Sight, Tap};
+use acp_relay::observe::{Event, Observer};
 use acp_relay::recording::redact::{Mode, Redactor};
-use acp_relay::recording::{What, patch};
+use acp_relay::recording::{EventKind, patch};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -197,8 +197,8 @@ fn perform(stage: &mut Stage, aviary: &mut Aviary) {
         stage.pass(Side::Agent, format!("[INFO] {text}").as_bytes());
         stage.pass(Side::Agent, &[text.as_bytes(), b" \xff"].concat());
         stage.remarks.stderr(format!("warn: {text}\n").as_bytes());
-        stage.remarks.event(What::Mark(text.clone()));
-        stage.recorder.see(&Sight::Note(&Note::Answered {
+        stage.remarks.event(EventKind::Mark(text.clone()));
+        stage.recorder.on_event(&Event::Note(&Note::Answered {
             to: Side::Client,
             id: IdBuf::Null,
             method: text.clone(),
@@ -494,7 +494,7 @@ fn users_add_places_of_their_own() {
     assert_eq!(found.places, ["/params/_meta/a/pin", "/result/b/0"]);
     for wrong in ["params", "", "/a~2"] {
         wrong
-            .parse::<acp_relay::recording::redact::Pattern>()
+            .parse::<acp_relay::recording::redact::PointerPattern>()
             .unwrap_err();
     }
 }
@@ -556,7 +556,7 @@ fn a_secret_id_still_finds_its_answer() {
     let text = String::from_utf8(segments.concat()).unwrap();
     assert!(!text.contains("sk-abcdefgh"), "{text}");
     let all = events(text.into_bytes());
-    let What::Message(answer) = &all[1].what else {
+    let EventKind::Message(answer) = &all[1].kind else {
         panic!("{all:?}");
     };
     assert_eq!(

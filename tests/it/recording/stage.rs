@@ -6,11 +6,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use acp_relay::conversation::Note;
-use acp_relay::jsonrpc::{Frame, Limits, Shape, Side, scan};
-use acp_relay::observe::recorder::{Desk, Outcome, Place, Plan, Policy, Recorder, Remarks, Tally};
-use acp_relay::observe::{Sight, Tap};
-use acp_relay::recording::redact::{Mode, Pattern, Redactor};
-use acp_relay::recording::{Event, Peer, Reader, What};
+use acp_relay::jsonrpc::{Frame, Limits, Scanned, Side, scan};
+use acp_relay::observe::recorder::{
+    OverflowPolicy, Recorder, RecorderHandle, RecorderStats, RecordingOutcome, RecordingPlan,
+    SegmentStore, WriterThread,
+};
+use acp_relay::observe::{Event, Observer};
+use acp_relay::recording::redact::{Mode, PointerPattern, Redactor};
+use acp_relay::recording::{EventKind, PeerInfo, RecordedEvent, SegmentReader};
 
 /// Longer than any disk of a test takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -18,8 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How a recording is made.
 pub(super) struct Scene {
     pub(super) mode: Mode,
-    pub(super) patterns: Vec<Pattern>,
-    pub(super) policy: Policy,
+    pub(super) patterns: Vec<PointerPattern>,
+    pub(super) policy: OverflowPolicy,
     pub(super) on_error: bool,
     pub(super) dialect: &'static str,
     /// Bytes after which the disk is full.
@@ -29,11 +32,11 @@ pub(super) struct Scene {
 /// A recording in progress.
 pub(super) struct Stage {
     pub(super) recorder: Recorder,
-    pub(super) remarks: Remarks,
+    pub(super) remarks: RecorderHandle,
     pub(super) paper: Paper,
     /// Where it is counted.
-    pub(super) tally: Arc<Tally>,
-    end: Receiver<Outcome>,
+    pub(super) tally: Arc<RecorderStats>,
+    end: Receiver<RecordingOutcome>,
     failed: Receiver<()>,
 }
 
@@ -51,7 +54,7 @@ impl Default for Scene {
         Self {
             mode: Mode::Default,
             patterns: Vec::new(),
-            policy: Policy::Lossless,
+            policy: OverflowPolicy::Lossless,
             on_error: false,
             dialect: "canonical",
             room: usize::MAX,
@@ -64,13 +67,13 @@ impl Scene {
         let (tell, end) = sync_channel(1);
         let (cry, failed) = sync_channel(1);
         let paper = Paper::default();
-        let tally = Arc::<Tally>::default();
-        let peer = |name: &str| Peer {
+        let tally = Arc::<RecorderStats>::default();
+        let peer = |name: &str| PeerInfo {
             name: name.to_owned(),
             dialect: self.dialect.to_owned(),
         };
-        let plan = Plan {
-            place: Box::new(Pad {
+        let plan = RecordingPlan {
+            store: Box::new(Pad {
                 paper: paper.clone(),
                 room: self.room,
             }),
@@ -82,7 +85,7 @@ impl Scene {
             on_error: self.on_error,
             strict: false,
             redactor: Arc::new(Redactor::new(self.mode, self.patterns, [7; 32])),
-            tally: Arc::clone(&tally),
+            stats: Arc::clone(&tally),
             on_failure: Box::new(move || cry.send(()).unwrap()),
             on_end: Box::new(move |outcome| tell.send(outcome).unwrap()),
         };
@@ -99,9 +102,9 @@ impl Scene {
 }
 
 /// The one of all tests.
-fn desk() -> &'static Arc<Desk> {
-    static DESK: OnceLock<Arc<Desk>> = OnceLock::new();
-    DESK.get_or_init(|| Desk::start().unwrap())
+fn desk() -> &'static Arc<WriterThread> {
+    static DESK: OnceLock<Arc<WriterThread>> = OnceLock::new();
+    DESK.get_or_init(|| WriterThread::start().unwrap())
 }
 
 impl Stage {
@@ -113,33 +116,33 @@ impl Stage {
 
     /// `from` says something, and the relay says something else.
     pub(super) fn lead(&mut self, from: Side, heard: &Frame, notes: &[Note], said: &Frame) {
-        self.recorder.see(&Sight::Heard(from, heard));
-        if let Shape::One(envelope) = scan(heard, &Limits::default()) {
-            self.recorder.see(&Sight::Opened(&envelope));
+        self.recorder.on_event(&Event::Received(from, heard));
+        if let Scanned::Message(envelope) = scan(heard, &Limits::default()) {
+            self.recorder.on_event(&Event::Parsed(&envelope));
         }
         for note in notes {
-            self.recorder.see(&Sight::Note(note));
+            self.recorder.on_event(&Event::Note(note));
         }
         let mut waiting = [0; 2];
         waiting[from.other() as usize] = 1;
-        self.recorder.see(&Sight::Settled(waiting));
-        self.recorder.see(&Sight::Said(from.other(), said));
-        self.recorder.see(&Sight::Settled([0; 2]));
-        self.recorder.rest();
+        self.recorder.on_event(&Event::Settled(waiting));
+        self.recorder.on_event(&Event::Sent(from.other(), said));
+        self.recorder.on_event(&Event::Settled([0; 2]));
+        self.recorder.flush();
     }
 
     /// Ends the recording; what became of it, and what was written.
-    pub(super) fn end(self) -> (Outcome, Vec<Vec<u8>>) {
+    pub(super) fn end(self) -> (RecordingOutcome, Vec<Vec<u8>>) {
         drop(self.recorder);
         let outcome = self.end.recv_timeout(PATIENCE).expect("it is ended");
         let failed = self.failed.try_recv().is_ok();
-        assert_eq!(failed, matches!(outcome, Outcome::Failed(_)));
+        assert_eq!(failed, matches!(outcome, RecordingOutcome::Failed(_)));
         let segments = self.paper.0.lock().unwrap().clone();
         (outcome, segments)
     }
 
     /// Ends the recording; its events.
-    pub(super) fn events(self) -> Vec<Event> {
+    pub(super) fn events(self) -> Vec<RecordedEvent> {
         let (_, segments) = self.end();
         let all = segments.into_iter().flat_map(events);
         all.collect()
@@ -147,25 +150,25 @@ impl Stage {
 }
 
 /// The events of a segment.
-pub(super) fn events(segment: Vec<u8>) -> Vec<Event> {
-    let events = Reader::new(Cursor::new(segment)).events();
+pub(super) fn events(segment: Vec<u8>) -> Vec<RecordedEvent> {
+    let events = SegmentReader::new(Cursor::new(segment)).events();
     events.collect::<io::Result<_>>().unwrap()
 }
 
 /// The frames of a recording, with their side and direction.
-pub(super) fn frames(events: &[Event]) -> Vec<(Side, Side, Vec<u8>)> {
-    let frame = |event: &Event| match &event.what {
-        What::Message(message) => {
+pub(super) fn frames(events: &[RecordedEvent]) -> Vec<(Side, Side, Vec<u8>)> {
+    let frame = |event: &RecordedEvent| match &event.kind {
+        EventKind::Message(message) => {
             let bytes = message.body.bytes().unwrap().to_vec();
-            Some((message.hop, message.to, bytes))
+            Some((message.edge, message.to, bytes))
         }
         _ => None,
     };
     events.iter().filter_map(frame).collect()
 }
 
-impl Place for Pad {
-    fn begin(&mut self, number: u64) -> io::Result<Box<dyn Write + Send>> {
+impl SegmentStore for Pad {
+    fn create(&mut self, number: u64) -> io::Result<Box<dyn Write + Send>> {
         let mut segments = self.paper.0.lock().unwrap();
         assert_eq!(segments.len() as u64, number);
         segments.push(Vec::new());

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use acp_relay::recording::{What, open, segments};
+use acp_relay::recording::{EventKind, open, recordings};
 use serde_json::Value;
 
 use crate::support::program::{Outcome, Program, run};
@@ -39,7 +39,7 @@ async fn record(folder: &Path, more: &[&str]) -> Outcome {
 
 /// The one file of the one recording.
 fn file(folder: &Path) -> PathBuf {
-    let found = segments(folder).unwrap();
+    let found = recordings(folder).unwrap();
     assert_eq!(found.len(), 1, "{found:?}");
     found[0].segments[0].clone()
 }
@@ -156,14 +156,14 @@ async fn a_mark_is_added_and_damage_is_told() {
             .unwrap()
             .starts_with(&before[..before.len() - 3])
     );
-    let events: Vec<What> = open(&path)
+    let events: Vec<EventKind> = open(&path)
         .unwrap()
         .events()
-        .map(|event| event.unwrap().what)
+        .map(|event| event.unwrap().kind)
         .collect();
     assert_eq!(
         events[events.len() - 2..],
-        [What::Resume, What::Mark("again".to_owned())]
+        [EventKind::Resume, EventKind::Mark("again".to_owned())]
     );
     let verified = inspect(&["verify", "--json", name]).await;
     let report: Value = serde_json::from_str(&verified.stdout).unwrap();
@@ -215,10 +215,10 @@ async fn a_mark_gets_into_a_recording_that_is_being_written() {
     let events = open(&path)
         .unwrap()
         .events()
-        .map(|event| event.unwrap().what);
+        .map(|event| event.unwrap().kind);
     assert_eq!(
         events
-            .filter(|what| *what == What::Mark("now".to_owned()))
+            .filter(|what| *what == EventKind::Mark("now".to_owned()))
             .count(),
         1
     );
@@ -297,14 +297,14 @@ async fn on_error_keeps_only_what_went_wrong() {
         "true",
     ];
     run(&args, "").await;
-    assert_eq!(segments(quiet.path()).unwrap(), []);
+    assert_eq!(recordings(quiet.path()).unwrap(), []);
 }
 
 /// Files of every version that there ever was stay readable.
 #[test]
 fn recordings_of_all_versions_are_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/recordings");
-    let found = segments(&folder).unwrap();
+    let found = recordings(&folder).unwrap();
     assert!(!found.is_empty());
     for recording in found {
         let report = acp_relay::recording::verify(&recording);
@@ -314,9 +314,9 @@ fn recordings_of_all_versions_are_read() {
             recording.name,
             report.findings
         );
-        let kinds = recording.events().map(|event| event.unwrap().what);
+        let kinds = recording.events().map(|event| event.unwrap().kind);
         let unknown = kinds
-            .filter(|what| matches!(what, What::Other { .. }))
+            .filter(|what| matches!(what, EventKind::Other { .. }))
             .count();
         assert_eq!(unknown, 1, "the vector has one event of an unknown kind");
     }

@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 use acp_relay::jsonrpc::{Frame, Side};
 use acp_relay::recording::{
-    Reader, Recording, Sealed, capture, pack, segments, verify, verify_segment,
+    PackedReader, Recording, SegmentReader, capture, pack, recordings, verify, verify_segment,
 };
 
 use super::stage::Scene;
@@ -27,7 +27,7 @@ fn recorded() -> Vec<u8> {
 
 /// The ids of what is found in a segment.
 fn findings(text: &[u8]) -> Vec<&'static str> {
-    let report = verify_segment(Reader::new(Cursor::new(text))).unwrap();
+    let report = verify_segment(SegmentReader::new(Cursor::new(text))).unwrap();
     report.findings.iter().map(|finding| finding.id).collect()
 }
 
@@ -103,7 +103,7 @@ fn lines_that_are_missing_doubled_or_moved_are_found() {
     }
     // Without its end a recording is one that was cut off, which is no damage.
     let cut = lines[..lines.len() - 1].concat();
-    let report = verify_segment(Reader::new(Cursor::new(cut))).unwrap();
+    let report = verify_segment(SegmentReader::new(Cursor::new(cut))).unwrap();
     assert!(!report.ended && report.findings.is_empty());
 }
 
@@ -116,7 +116,7 @@ fn a_torn_tail_is_told_and_all_before_it_read() {
         let expected: &[&str] = if whole { &[] } else { &["torn"] };
         assert_eq!(findings(cut), expected, "after {length} bytes");
         let lines = cut.iter().filter(|byte| **byte == b'\n').count();
-        let read = Reader::new(Cursor::new(cut)).count();
+        let read = SegmentReader::new(Cursor::new(cut)).count();
         assert_eq!(read, lines);
     }
 }
@@ -128,8 +128,8 @@ fn a_packed_segment_reads_the_same_from_anywhere_and_hides_no_damage() {
     let mut packed = Vec::new();
     pack(&text[..], &mut packed, 3).unwrap();
     assert!(packed.len() * 4 < text.len());
-    let all = Reader::new(Cursor::new(&text)).map(|entry| entry.unwrap().line);
-    let same = Reader::new(Sealed::new(Cursor::new(&packed)).unwrap());
+    let all = SegmentReader::new(Cursor::new(&text)).map(|entry| entry.unwrap().line);
+    let same = SegmentReader::new(PackedReader::new(Cursor::new(&packed)).unwrap());
     assert!(all.eq(same.map(|entry| entry.unwrap().line)));
     for offset in [
         0,
@@ -139,15 +139,16 @@ fn a_packed_segment_reads_the_same_from_anywhere_and_hides_no_damage() {
         (2 << 20) + 77,
         text.len() as u64 - 1,
     ] {
-        let mut plain = Reader::new(Cursor::new(&text));
-        let mut same = Reader::new(Sealed::new(Cursor::new(&packed)).unwrap());
+        let mut plain = SegmentReader::new(Cursor::new(&text));
+        let mut same = SegmentReader::new(PackedReader::new(Cursor::new(&packed)).unwrap());
         plain.seek(offset).unwrap();
         same.seek(offset).unwrap();
         let next = |entry: Option<std::io::Result<_>>| entry.map(Result::unwrap);
         assert_eq!(next(plain.next()), next(same.next()), "from {offset}");
     }
     assert_eq!(zstd::decode_all(&packed[..]).unwrap(), text);
-    let intact = |packed: &[u8]| Sealed::new(Cursor::new(packed)).and_then(|mut it| it.is_intact());
+    let intact =
+        |packed: &[u8]| PackedReader::new(Cursor::new(packed)).and_then(|mut it| it.is_intact());
     assert!(intact(&packed).unwrap());
     let mut number = numbers(77);
     for _ in 0..200 {
@@ -155,7 +156,7 @@ fn a_packed_segment_reads_the_same_from_anywhere_and_hides_no_damage() {
         let mut copy = packed.clone();
         copy[at] ^= 1 << bit;
         let found = !matches!(intact(&copy), Ok(true));
-        let whole = Sealed::new(Cursor::new(&copy[..]))
+        let whole = PackedReader::new(Cursor::new(&copy[..]))
             .and_then(|mut sealed| std::io::copy(&mut sealed, &mut std::io::sink()));
         let found = found || whole.ok() != Some(text.len() as u64);
         assert!(found, "bit {bit} of byte {at} of {}", packed.len());
@@ -167,7 +168,7 @@ fn segments_are_linked() {
     let folder = tempfile::tempdir().unwrap();
     let segment = |name: &str, first: u64, number: u64, previous: Option<String>| {
         use acp_relay::recording::write::{Stamp, event, header};
-        use acp_relay::recording::{Header, What};
+        use acp_relay::recording::{EventKind, Header};
         let mut text = Vec::new();
         let head = Header {
             id: "a".to_owned(),
@@ -179,7 +180,7 @@ fn segments_are_linked() {
         header(&mut text, &head);
         for n in first..first + 3 {
             let stamp = Stamp { n, t: n, w: n };
-            event(&mut text, stamp, &What::Mark("x".to_owned()));
+            event(&mut text, stamp, &EventKind::Mark("x".to_owned()));
         }
         let digest = blake3::hash(&text).to_hex().to_string();
         let stamp = Stamp {
@@ -187,9 +188,9 @@ fn segments_are_linked() {
             t: first + 3,
             w: 0,
         };
-        let end = What::End {
+        let end = EventKind::End {
             rotated: number == 0,
-            why: String::new(),
+            reason: String::new(),
             digest,
         };
         event(&mut text, stamp, &end);
@@ -202,7 +203,7 @@ fn segments_are_linked() {
     };
     let digest = segment("r.000.acpr", 1, 0, None);
     segment("r.001.acpr", 5, 1, Some(digest.clone()));
-    let found = segments(folder.path()).unwrap();
+    let found = recordings(folder.path()).unwrap();
     assert_eq!((found.len(), found[0].segments.len()), (1, 2));
     assert_eq!(ids(&found[0]), [""; 0]);
     assert_eq!(found[0].events().count(), 8);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acp_relay::recording::replay::{Fault, Match, Rules, Speed, Unmatched};
+use acp_relay::recording::replay::{InjectedFault, MatchRule, ReplayRules, Speed, Unmatched};
 
 use super::stage::{House, TALK};
 
@@ -15,14 +15,14 @@ const CANCEL: &str =
 const YES: &str =
     r#"{"jsonrpc":"2.0","id":7,"result":{"outcome":{"outcome":"selected","optionId":"y"}}}"#;
 
-fn house(set: impl FnOnce(&mut Rules)) -> House {
-    let mut rules = Rules::default();
+fn house(set: impl FnOnce(&mut ReplayRules)) -> House {
+    let mut rules = ReplayRules::default();
     set(&mut rules);
     House::of(TALK, rules)
 }
 
 fn faulty(schedule: &str) -> House {
-    house(|rules| rules.faults = Fault::schedule(schedule).unwrap())
+    house(|rules| rules.faults = InjectedFault::parse_all(schedule).unwrap())
 }
 
 fn error_of(line: &str) -> (i64, String) {
@@ -58,7 +58,7 @@ fn a_turn_waits_for_the_clients_answer_and_goes_by_the_live_names() {
 #[test]
 fn requests_are_matched_by_params_by_shape_or_in_order() {
     let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"someone else"},"clientCapabilities":{"terminal":true}}}"#;
-    for by in [Match::Strict, Match::Shape, Match::Order] {
+    for by in [MatchRule::Strict, MatchRule::Shape, MatchRule::Order] {
         let heard = house(|rules| rules.matching = by).ask(initialize);
         assert_eq!(heard.len(), 1);
         assert!(
@@ -74,15 +74,15 @@ fn requests_are_matched_by_params_by_shape_or_in_order() {
     let empty =
         r#"{"jsonrpc":"2.0","id":8,"method":"session/prompt","params":{"sessionId":"s-old"}}"#;
     assert_eq!(
-        [Match::Strict, Match::Shape, Match::Order].map(|by| answers(by, HI)),
+        [MatchRule::Strict, MatchRule::Shape, MatchRule::Order].map(|by| answers(by, HI)),
         [true; 3]
     );
     assert_eq!(
-        [Match::Strict, Match::Shape, Match::Order].map(|by| answers(by, OTHER)),
+        [MatchRule::Strict, MatchRule::Shape, MatchRule::Order].map(|by| answers(by, OTHER)),
         [false, true, true]
     );
     assert_eq!(
-        [Match::Strict, Match::Shape, Match::Order].map(|by| answers(by, empty)),
+        [MatchRule::Strict, MatchRule::Shape, MatchRule::Order].map(|by| answers(by, empty)),
         [false, false, true]
     );
     // Strict finds the second turn although the first was not asked for.
@@ -123,14 +123,14 @@ fn a_terminal_of_another_name_is_no_other_answer() {
 > {"jsonrpc":"2.0","id":5,"result":{"exitCode":0}}
 < {"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn","toolCallId":"1"}}
 "#;
-    let mut house = House::of(talk, Rules::default());
+    let mut house = House::of(talk, ReplayRules::default());
     house.ask(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s"}}"#);
     let asked = house.ask(r#"{"jsonrpc":"2.0","id":0,"result":{"terminalId":"term-77"}}"#);
     assert!(asked[0].contains(r#""terminalId":"term-77""#), "{asked:?}");
-    assert_eq!(house.actor.remark(), None);
+    assert_eq!(house.actor.notice(), None);
     let done = house.ask(r#"{"jsonrpc":"2.0","id":5,"result":{"exitCode":1}}"#);
     assert!(done[0].contains(r#""toolCallId":"1""#), "{done:?}");
-    let remark = house.actor.remark().unwrap();
+    let remark = house.actor.notice().unwrap();
     assert!(remark.contains("otherwise than in event 5"), "{remark}");
 }
 
@@ -150,14 +150,14 @@ fn what_is_no_message_is_told_so_unless_it_was_recorded() {
         let (code, _) = error_of(&heard[0]);
         assert!([-32600, -32700].contains(&code), "{line}: {heard:?}");
         assert_eq!(
-            house.actor.remark().as_deref(),
+            house.actor.notice().as_deref(),
             Some("received a line that is not a message")
         );
     }
     // What it said in the recording has the answer that it had there, and once.
     let recorded: String = all.iter().map(|line| format!("> {line}\n")).collect();
     let talk = format!("{TALK}{recorded}< {{\"id\":null,\"error\":{{\"code\":1}}}}\n");
-    let mut house = House::of(&talk, Rules::default());
+    let mut house = House::of(&talk, ReplayRules::default());
     for line in all {
         assert_eq!(house.ask(line), [""; 0], "{line}");
     }
@@ -295,7 +295,7 @@ fn a_schedule_says_what_is_wrong_with_it() {
         "after 3 error x",
         "after 3 drop it",
     ] {
-        let fault = Fault::schedule(&format!("\n{wrong}")).unwrap_err();
+        let fault = InjectedFault::parse_all(&format!("\n{wrong}")).unwrap_err();
         assert!(fault.starts_with("line 2: "), "{wrong}: {fault}");
     }
 }
@@ -324,7 +324,7 @@ fn a_live_agent_has_what_was_not_recorded() {
     let mut live = |text: &str| {
         house
             .actor
-            .hear_live(&acp_relay::jsonrpc::Frame::from(text.to_owned()));
+            .receive_live(&acp_relay::jsonrpc::Frame::from(text.to_owned()));
         house.listen()
     };
     assert!(live(r#"{"jsonrpc":"2.0","id":"replay-introduction","result":{}}"#).is_empty());
@@ -335,9 +335,9 @@ fn a_live_agent_has_what_was_not_recorded() {
     // The session is the live agent's, so all that is about it goes there.
     let asked = house.ask(&HI.replace("s-old", "theirs"));
     assert!(asked[0].starts_with("forwarded"), "{asked:?}");
-    house
-        .actor
-        .hear_live(&r#"{"jsonrpc":"2.0","id":7,"method":"fs/read_text_file","params":{}}"#.into());
+    house.actor.receive_live(
+        &r#"{"jsonrpc":"2.0","id":7,"method":"fs/read_text_file","params":{}}"#.into(),
+    );
     assert!(house.listen()[0].contains(r#""id":"replay-live-1""#));
     let answer = house.ask(r#"{"jsonrpc":"2.0","id":"replay-live-1","result":{}}"#);
     assert!(
@@ -345,9 +345,9 @@ fn a_live_agent_has_what_was_not_recorded() {
         "{answer:?}"
     );
     // What cannot be read is told to who waits for it, on either side.
-    house
-        .actor
-        .hear_live(&r#"{"jsonrpc":"2.0","id":8,"method":"fs/read_text_file","params":{}}"#.into());
+    house.actor.receive_live(
+        &r#"{"jsonrpc":"2.0","id":8,"method":"fs/read_text_file","params":{}}"#.into(),
+    );
     assert!(house.listen()[0].contains(r#""id":"replay-live-2""#));
     let told = house.ask(r#"{"jsonrpc":"2.0","id":"replay-live-2","result":{},"result":{}}"#);
     let of = |id: u8| format!(r#"\"id\":{id},\"error\":{{\"code\":-32600"#);
@@ -355,7 +355,7 @@ fn a_live_agent_has_what_was_not_recorded() {
         told.len() == 1 && told[0].starts_with("forwarded") && told[0].contains(&of(8)),
         "{told:?}"
     );
-    house.actor.hear_live(
+    house.actor.receive_live(
         &r#"{"jsonrpc":"2.0","id":9,"method":"fs/read_text_file","params":{},"params":{}}"#.into(),
     );
     let told = house.listen();
@@ -369,7 +369,7 @@ fn a_live_agent_has_what_was_not_recorded() {
     );
     house
         .actor
-        .hear_live(&r#"{"jsonrpc":"2.0","id":55,"result":{},"result":{}}"#.into());
+        .receive_live(&r#"{"jsonrpc":"2.0","id":55,"result":{},"result":{}}"#.into());
     let heard = house.listen();
     assert!(heard[0].contains(r#""id":55,"error""#), "{heard:?}");
     house.actor.lose_live();

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use acp_relay::jsonrpc::{Frame, Side};
-use acp_relay::recording::replay::{Edge, Ignored, Script, compare};
+use acp_relay::recording::replay::{Edge, IgnoreRules, Script, compare};
 
 use crate::support::link::run;
 use crate::support::program;
@@ -61,7 +61,7 @@ fn a_replayed_recording_is_recorded_as_it_was() {
         let open = |path: &Path| Script::open(path, Edge::Client).unwrap();
         let (first, second) = (open(&first), open(&second));
         for (name, other) in [("first", &first), ("second", &second)] {
-            let compared = compare(&original, other, &Ignored::default());
+            let compared = compare(&original, other, &IgnoreRules::default());
             assert!(compared.steps > 20, "{}: {compared:?}", capture.display());
             assert_eq!(compared.differences, [], "{}, {name}", capture.display());
             // More than was asked for: no name was changed, so it is the same word for word.
@@ -88,7 +88,7 @@ fn odd_conversations_are_played_as_they_went() {
             let original = open(&capture);
             for recording in [&first, &second] {
                 let other = open(recording);
-                let compared = compare(&original, &other, &Ignored::default());
+                let compared = compare(&original, &other, &IgnoreRules::default());
                 assert_eq!(compared.differences, [], "{}", capture.display());
                 // What is no message has come through, too, byte for byte; an empty line is nothing.
                 for side in [Side::Client, Side::Agent] {
@@ -114,7 +114,7 @@ fn a_capture_with_one_word_changed_is_another_conversation() {
     let changed = dir.path().join("changed.jsonl");
     std::fs::write(&changed, text.replacen("\"end_turn\"", "\"refusal\"", 1)).unwrap();
     let open = |path: &Path| Script::open(path, Edge::Client).unwrap();
-    let compared = compare(&open(capture), &open(&changed), &Ignored::default());
+    let compared = compare(&open(capture), &open(&changed), &IgnoreRules::default());
     assert_eq!(compared.differences.len(), 1, "{:?}", compared.differences);
-    assert_eq!(compared.differences[0].what, "result of session/prompt");
+    assert_eq!(compared.differences[0].title, "result of session/prompt");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acp_relay::recording::replay::{Ignored, compare};
+use acp_relay::recording::replay::{IgnoreRules, compare};
 use serde_json::json;
 
 use super::stage::{Guest, TALK, script};
@@ -58,7 +58,7 @@ fn each_message_waits_for_what_came_before_it() {
     assert!(guest.hear(&[]).0.is_empty());
     assert!(guest.hear(&[THOUGHT]).0[0].contains("session/cancel"));
     assert_eq!(guest.hear(&[USAGE, CANCELLED]), (vec![], None));
-    let compared = compare(&script(TALK), guest.driver.live(), &Ignored::default());
+    let compared = compare(&script(TALK), guest.driver.live(), &IgnoreRules::default());
     assert_eq!(compared.differences, []);
     assert_eq!((compared.turns, compared.steps), (vec![5, 11], 15));
 }
@@ -90,11 +90,11 @@ fn what_was_never_asked_is_refused_and_told() {
     // The turn ends without the permission; the client goes on.
     assert!(guest.hear(&[CHUNK, TOOL, DONE]).0[0].contains("long"));
     guest.hear(&[THOUGHT, USAGE, CANCELLED]);
-    let compared = compare(&script(TALK), guest.driver.live(), &Ignored::default());
+    let compared = compare(&script(TALK), guest.driver.live(), &IgnoreRules::default());
     let told: Vec<_> = compared
         .differences
         .iter()
-        .map(|one| (one.kind, one.turn, one.what.as_str()))
+        .map(|one| (one.kind, one.turn, one.title.as_str()))
         .collect();
     assert!(
         told.contains(&("missing", 1, "session/request_permission")),
@@ -114,7 +114,7 @@ fn what_is_ignored_or_was_redacted_is_no_difference() {
     guest.hear(&[THOUGHT]);
     guest.hear(&[USAGE, CANCELLED]);
     let ignoring = |places: &[&str], messages: &[&str]| {
-        let ignored = Ignored {
+        let ignored = IgnoreRules {
             places: places.iter().map(|one| one.parse().unwrap()).collect(),
             messages: messages.iter().map(|&text| text.to_owned()).collect(),
         };
@@ -137,7 +137,7 @@ fn what_a_run_used_and_where_a_cancelled_text_ends_is_no_difference() {
     let differs = |from: &str, to: &str| {
         assert!(TALK.contains(from), "{from}");
         let other = script(&TALK.replace(from, to));
-        compare(&script(TALK), &other, &Ignored::default()).differences
+        compare(&script(TALK), &other, &IgnoreRules::default()).differences
     };
     assert_eq!(differs(r#""used":1"#, r#""used":2000"#), []);
     assert_eq!(
@@ -159,7 +159,7 @@ fn silence_is_given_up_on() {
     while let (_, Some(wait)) = guest.hear(&[]) {
         guest.now += wait;
     }
-    let troubles = guest.driver.troubles();
+    let troubles = guest.driver.problems();
     assert_eq!(troubles.len(), 1, "{troubles:?}");
     assert!(
         troubles[0].starts_with("event 5, session/prompt: there is no answer"),
@@ -172,7 +172,7 @@ fn an_end_of_the_agent_is_told() {
     let mut guest = prompted();
     guest.driver.end();
     assert_eq!(guest.hear(&[]), (vec![], None));
-    let troubles = guest.driver.troubles();
+    let troubles = guest.driver.problems();
     assert!(
         troubles[0].contains("ended its stream before it answered"),
         "{troubles:?}"
@@ -228,10 +228,10 @@ fn what_was_left_open_may_be_answered_once_all_is_said() {
         }
         guest.hear(&[answer]);
         guest.driver.end();
-        let compared = compare(&script(open), guest.driver.live(), &Ignored::default());
+        let compared = compare(&script(open), guest.driver.live(), &IgnoreRules::default());
         assert_eq!(compared.differences.is_empty(), closes, "{compared:?}");
         if closes {
-            assert_eq!(guest.driver.troubles().len(), 0);
+            assert_eq!(guest.driver.problems().len(), 0);
         }
     }
 }
@@ -242,7 +242,7 @@ fn fewer_lines_that_are_no_messages_are_no_difference_and_more_are() {
     let noisy = format!("< starting at 10:15\n{plain}");
     let other = format!("< starting at 10:16\n{plain}");
     let differs = |a: &str, b: &str| {
-        let compared = compare(&script(a), &script(b), &Ignored::default());
+        let compared = compare(&script(a), &script(b), &IgnoreRules::default());
         !compared.differences.is_empty()
     };
     assert!(!differs(&noisy, plain) && !differs(&noisy, &other));

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use acp_relay::recording::replay::{Edge, Ignored, Script, compare};
+use acp_relay::recording::replay::{Edge, IgnoreRules, Script, compare};
 
 use super::captures::captures;
 use crate::support::link::run;
@@ -35,7 +35,7 @@ async fn record(file: &Path, into: &Path, dialect: &str, agent: &[&str]) -> (Pat
 /// That two recordings hold the same at an edge.
 fn assert_same(one: &Path, two: &Path, edge: Edge, what: &str) {
     let open = |path: &Path| Script::open(path, edge).unwrap();
-    let compared = compare(&open(one), &open(two), &Ignored::default());
+    let compared = compare(&open(one), &open(two), &IgnoreRules::default());
     assert!(compared.steps > 5, "{what}: {compared:?}");
     assert_eq!(compared.differences, [], "{what}");
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use acp_relay::transport::{Endpoint, Farewell, Setup, registry};
+use acp_relay::transport::{CloseReason, Endpoint, Setup, registry};
 use tokio::time::Instant;
 
 use super::stage::TALK;
@@ -73,7 +73,9 @@ async fn a_link_keeps_the_recordings_time() {
     let answer = within(heard(&mut *link.rx)).await;
     assert!(format!("{answer:?}").contains("cancelled"));
     assert_eq!(began.elapsed(), Duration::from_secs(86_400 + 1 + 2));
-    within(close(&mut *link.tx, Farewell::Done)).await.unwrap();
+    within(close(&mut *link.tx, CloseReason::Done))
+        .await
+        .unwrap();
     assert!(within(next(&mut *link.rx)).await.is_none());
 }
 
@@ -139,7 +141,9 @@ async fn the_link_ends_with_the_client_whatever_the_live_agent_owes() {
         within(say(&mut *link.tx, fork)).await.unwrap();
         let answer = within(heard(&mut *link.rx)).await;
         assert!(format!("{answer:?}").contains(says), "{behind}: {answer:?}");
-        within(close(&mut *link.tx, Farewell::Done)).await.unwrap();
+        within(close(&mut *link.tx, CloseReason::Done))
+            .await
+            .unwrap();
         let rest = async { while next(&mut *link.rx).await.is_some() {} };
         let ended = tokio::time::timeout(PATIENCE, rest).await;
         assert!(ended.is_ok(), "{behind}: it does not end");

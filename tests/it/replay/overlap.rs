@@ -1,7 +1,7 @@
 //! What a client says while a turn is open: the played agent answers it as recorded, then, and not
 //! when the turn is over.
 
-use acp_relay::recording::replay::{Match, Rules};
+use acp_relay::recording::replay::{MatchRule, ReplayRules};
 
 use super::stage::House;
 
@@ -35,10 +35,10 @@ const TWO: &str = r#"{"jsonrpc":"2.0","id":"two","method":"session/prompt","para
 const CANCEL: &str = r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"a"}}"#;
 const NO: &str = r#"{"jsonrpc":"2.0","id":9,"result":{"outcome":{"outcome":"cancelled"}}}"#;
 
-fn house(matching: Match) -> House {
-    let rules = Rules {
+fn house(matching: MatchRule) -> House {
+    let rules = ReplayRules {
         matching,
-        ..Rules::default()
+        ..ReplayRules::default()
     };
     House::of(BUSY, rules)
 }
@@ -53,7 +53,7 @@ fn holds(heard: &[String], words: &[&str]) {
 
 #[test]
 fn what_is_asked_during_a_turn_is_answered_during_it() {
-    for matching in [Match::Strict, Match::Shape, Match::Order] {
+    for matching in [MatchRule::Strict, MatchRule::Shape, MatchRule::Order] {
         let mut house = house(matching);
         holds(&house.ask(NEW), &[r#""sessionId":"a""#]);
         holds(&house.ask(ONE), &["a1", "request_permission"]);
@@ -78,7 +78,7 @@ fn what_is_asked_during_a_turn_is_answered_during_it() {
 #[test]
 fn it_may_come_in_another_order() {
     // All at once, before the agent has said anything.
-    let mut eager = house(Match::Strict);
+    let mut eager = house(MatchRule::Strict);
     eager.ask(NEW);
     holds(&eager.ask(NEW), &[r#""sessionId":"b""#]);
     for text in [ONE, TWO, MODE] {
@@ -102,7 +102,7 @@ fn it_may_come_in_another_order() {
     holds(&eager.ask(CANCEL), &["a2", r#""id":"one""#]);
 
     // The mode once the turn is over.
-    let mut late = house(Match::Strict);
+    let mut late = house(MatchRule::Strict);
     late.ask(NEW);
     late.ask(ONE);
     late.hear(CANCEL);
@@ -125,7 +125,7 @@ fn a_cancel_ends_the_turn_of_its_session_alone() {
         + r#"> {"jsonrpc":"2.0","id":10,"result":{"outcome":{"outcome":"cancelled"}}}
 < {"jsonrpc":"2.0","id":4,"result":{"stopReason":"end_turn"}}
 "#;
-    let mut house = House::of(&two_open, Rules::default());
+    let mut house = House::of(&two_open, ReplayRules::default());
     house.ask(NEW);
     house.ask(ONE);
     house.ask(NEW);
@@ -158,10 +158,10 @@ fn answers_come_in_the_recorded_order() {
 "#;
     let one = r#"{"jsonrpc":"2.0","id":"a","method":"_x/one"}"#;
     let two = r#"{"jsonrpc":"2.0","id":"b","method":"_x/two"}"#;
-    let mut house = House::of(crossed, Rules::default());
+    let mut house = House::of(crossed, ReplayRules::default());
     house.hear(one);
     house.hear(two);
     holds(&house.listen(), &["\"two\"", "\"one\""]);
-    let mut alone = House::of(crossed, Rules::default());
+    let mut alone = House::of(crossed, ReplayRules::default());
     holds(&alone.ask(one), &["after 1s", "\"one\""]);
 }

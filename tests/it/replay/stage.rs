@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acp_relay::jsonrpc::{Frame, Side};
-use acp_relay::recording::replay::{Actor, Cue, Driver, Move, Pace, Rules, Script};
+use acp_relay::recording::replay::{
+    Actor, ActorAction, Driver, DriverAction, ReplayRules, Script, Timeouts,
+};
 
 /// A whole conversation, one second a line: `>` the client, `<` the agent.
 pub(super) const TALK: &str = r#"
@@ -53,7 +55,7 @@ pub(super) struct House {
 }
 
 impl House {
-    pub(super) fn of(text: &str, rules: Rules) -> Self {
+    pub(super) fn of(text: &str, rules: ReplayRules) -> Self {
         Self {
             actor: Actor::new(script(text), rules),
             now: Duration::ZERO,
@@ -68,7 +70,7 @@ impl House {
 
     /// Says something, and does not listen yet.
     pub(super) fn hear(&mut self, text: &str) {
-        self.actor.hear(&Frame::from(text.to_owned()), self.now);
+        self.actor.receive(&Frame::from(text.to_owned()), self.now);
     }
 
     /// What the agent says until it waits for us.
@@ -76,17 +78,17 @@ impl House {
         let mut heard = Vec::new();
         loop {
             match self.actor.next(self.now) {
-                Cue::Say(frame) => {
+                ActorAction::Send(frame) => {
                     heard.push(String::from_utf8(frame.as_bytes().to_vec()).unwrap());
                 }
-                Cue::Forward(frame) => heard.push(format!("forwarded {frame:?}")),
-                Cue::Wait(Some(until)) => {
+                ActorAction::Forward(frame) => heard.push(format!("forwarded {frame:?}")),
+                ActorAction::Wait(Some(until)) => {
                     assert!(until > self.now, "it waits for the past");
                     heard.push(format!("after {:?}", until - self.now));
                     self.now = until;
                 }
-                Cue::Wait(None) => return heard,
-                Cue::Close => {
+                ActorAction::Wait(None) => return heard,
+                ActorAction::Close => {
                     heard.push("closed".to_owned());
                     return heard;
                 }
@@ -103,9 +105,9 @@ pub(super) struct Guest {
 
 impl Guest {
     pub(super) fn of(text: &str) -> Self {
-        let pace = Pace {
+        let pace = Timeouts {
             settle: Duration::from_secs(1),
-            patience: Duration::from_secs(60),
+            response: Duration::from_secs(60),
         };
         Self {
             driver: Driver::new(script(text), pace),
@@ -117,19 +119,19 @@ impl Guest {
     pub(super) fn hear(&mut self, lines: &[&str]) -> (Vec<String>, Option<Duration>) {
         for line in lines {
             let frame = Frame::from((*line).to_owned());
-            self.driver.hear(&frame, self.now);
+            self.driver.receive(&frame, self.now);
         }
         let mut said = Vec::new();
         loop {
             match self.driver.next(self.now) {
-                Move::Say(frame) => {
+                DriverAction::Send(frame) => {
                     said.push(String::from_utf8(frame.as_bytes().to_vec()).unwrap());
                 }
-                Move::Wait(until) => {
+                DriverAction::Wait(until) => {
                     assert!(until > self.now, "it waits for the past");
                     return (said, Some(until - self.now));
                 }
-                Move::Done => return (said, None),
+                DriverAction::Done => return (said, None),
             }
         }
     }

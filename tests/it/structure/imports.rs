@@ -20,17 +20,17 @@ struct File {
 }
 
 /// All files of a tree, by their path below `src/`.
-pub struct Imports(BTreeMap<String, File>);
+pub(super) struct Imports(BTreeMap<String, File>);
 
 impl Imports {
     /// Of files with their text, their paths relative to `src/`.
-    pub fn of<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+    pub(super) fn of<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let read = |(name, text): (&str, &str)| (name.to_owned(), File::read(name, text));
         Self(files.into_iter().map(read).collect())
     }
 
     /// Groups of files each of which imports every other, directly or through others.
-    pub fn cycles(&self) -> Vec<Vec<String>> {
+    pub(super) fn cycles(&self) -> Vec<Vec<String>> {
         let edges: BTreeMap<&str, BTreeSet<&str>> = self
             .0
             .iter()

@@ -14,12 +14,12 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use acp_relay::conversation::Speech;
-use acp_relay::jsonrpc::framing::Cut;
+use acp_relay::conversation::DialectOptions;
+use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::jsonrpc::{Exit, Frame, Limits, Side};
-use acp_relay::observe::{Sight, Tap, Taps};
-use acp_relay::proxy::{self, End, Stop};
-use acp_relay::transport::{Farewell, Hold, Link, PeerKind, StopStep, memory};
+use acp_relay::observe::{Event, Observer, Observers};
+use acp_relay::proxy::{self, End, StopSignals};
+use acp_relay::transport::{CloseReason, Link, LinkGuard, PeerKind, StopStep, memory};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -49,7 +49,7 @@ pub(crate) struct Bridge {
     pub(crate) client: Mouth,
     pub(crate) agent: Mouth,
     pub(crate) process: Process,
-    pub(crate) stop: Stop,
+    pub(crate) stop: StopSignals,
     pub(crate) notebook: Notebook,
     pub(crate) run: JoinHandle<End>,
 }
@@ -120,22 +120,22 @@ impl Bridge {
         let signals = Arc::default();
         if plan.child {
             near_agent.peer.kind = PeerKind::Child;
-            near_agent.hold = Box::new(Watched {
+            near_agent.guard = Box::new(Watched {
                 exit: Some(watched),
                 signals: Arc::clone(&signals),
             });
         }
-        let stop = Stop::default();
+        let stop = StopSignals::default();
         let notebook = Notebook::default();
         let limits = Arc::new(plan.limits.clone());
-        let taps = Taps::default().with(notebook.clone());
+        let taps = Observers::default().with(notebook.clone());
         let told = stop.clone();
         let run = tokio::spawn(async move {
             proxy::run(
                 near_client,
                 near_agent,
                 limits,
-                Speech::canonical(),
+                DialectOptions::canonical(),
                 None,
                 taps,
                 &told,
@@ -207,12 +207,12 @@ impl Mouth {
     /// Ends the stream and goes on listening.
     pub(crate) async fn end(&mut self) {
         // A relay that is gone already hears no end, and needs none.
-        let _ = within(link::close(&mut *self.0.tx, Farewell::Done)).await;
+        let _ = within(link::close(&mut *self.0.tx, CloseReason::Done)).await;
     }
 
     async fn next(&mut self) -> Option<String> {
         match poll_fn(|cx| self.0.rx.poll_next(cx)).await {
-            Some(Ok(Cut::Frame(frame))) => {
+            Some(Ok(Decoded::Frame(frame))) => {
                 Some(String::from_utf8(frame.as_bytes().to_vec()).unwrap())
             }
             None => None,
@@ -242,19 +242,19 @@ impl Notebook {
     }
 }
 
-impl Tap for Notebook {
-    fn see(&mut self, sight: &Sight<'_>) {
+impl Observer for Notebook {
+    fn on_event(&mut self, sight: &Event<'_>) {
         let seen = match sight {
-            Sight::Heard(from, frame) => Seen::Heard(*from, (*frame).clone()),
-            Sight::Said(to, frame) => Seen::Said(*to, (*frame).clone()),
-            Sight::Note(note) => Seen::Note((*note).clone()),
+            Event::Received(from, frame) => Seen::Heard(*from, (*frame).clone()),
+            Event::Sent(to, frame) => Seen::Said(*to, (*frame).clone()),
+            Event::Note(note) => Seen::Note((*note).clone()),
             _ => return,
         };
         self.0.lock().unwrap().push(seen);
     }
 }
 
-impl Hold for Watched {
+impl LinkGuard for Watched {
     fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
         let Some(exit) = &mut self.exit else {
             return Poll::Pending;

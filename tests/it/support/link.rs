@@ -9,10 +9,10 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acp_relay::jsonrpc::framing::Cut;
+use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::{
-    Endpoint, Farewell, FrameSink, FrameStream, Link, LinkError, Listener, Setup, registry,
+    CloseReason, Endpoint, FrameSink, FrameStream, Link, LinkError, Listener, Setup, registry,
 };
 use tokio::time::timeout;
 
@@ -40,14 +40,14 @@ pub(crate) fn setup_with(limits: Limits) -> Setup {
     }
 }
 
-pub(crate) async fn next(rx: &mut dyn FrameStream) -> Option<Result<Cut, LinkError>> {
+pub(crate) async fn next(rx: &mut dyn FrameStream) -> Option<Result<Decoded, LinkError>> {
     poll_fn(|cx| rx.poll_next(cx)).await
 }
 
 /// The next message, which has to be whole.
 pub(crate) async fn heard(rx: &mut dyn FrameStream) -> Frame {
     match next(rx).await {
-        Some(Ok(Cut::Frame(frame))) => frame,
+        Some(Ok(Decoded::Frame(frame))) => frame,
         other => panic!("expected a message, heard {other:?}"),
     }
 }
@@ -71,7 +71,7 @@ pub(crate) async fn say(tx: &mut dyn FrameSink, frame: impl Into<Frame>) -> Resu
     flush(tx).await
 }
 
-pub(crate) async fn close(tx: &mut dyn FrameSink, why: Farewell) -> Result<(), LinkError> {
+pub(crate) async fn close(tx: &mut dyn FrameSink, why: CloseReason) -> Result<(), LinkError> {
     poll_fn(|cx| tx.poll_close(cx, why)).await
 }
 

@@ -11,10 +11,10 @@
 
 use std::time::Duration;
 
-use acp_relay::jsonrpc::framing::Cut;
+use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::{
-    Endpoint, Farewell, FrameSink, FrameStream, Link, Setup, Tls, registry,
+    CloseReason, Endpoint, FrameSink, FrameStream, Link, Setup, Tls, registry,
 };
 use tempfile::TempDir;
 
@@ -161,10 +161,10 @@ fn in_the_second_process() {
 }
 
 async fn pass(mut from: Box<dyn FrameStream>, mut to: Box<dyn FrameSink>) {
-    while let Some(Ok(Cut::Frame(frame))) = next(&mut *from).await {
+    while let Some(Ok(Decoded::Frame(frame))) = next(&mut *from).await {
         if say(&mut *to, frame).await.is_err() {
             break;
         }
     }
-    let _ = close(&mut *to, Farewell::Done).await;
+    let _ = close(&mut *to, CloseReason::Done).await;
 }

@@ -4,9 +4,9 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use acp_relay::jsonrpc::framing::{Cut, Framing};
+use acp_relay::jsonrpc::framing::{Decoded, Framing};
 use acp_relay::jsonrpc::{Frame, Limits};
-use acp_relay::transport::{Farewell, FrameStream, Setup, stream};
+use acp_relay::transport::{CloseReason, FrameStream, Setup, stream};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex};
 
 use crate::support::link::{close, feed, flush, heard, next, ready, run, say, setup};
@@ -88,7 +88,7 @@ fn torn_writes_leave_whole_messages() {
     for framing in [Framing::Ndjson, Framing::ContentLength] {
         let mut expected = bytes::BytesMut::new();
         for frame in &frames {
-            framing.lay(frame, &mut expected);
+            framing.encode(frame, &mut expected);
         }
         for vectored in [false, true] {
             let mut torn = Torn {
@@ -102,7 +102,7 @@ fn torn_writes_leave_whole_messages() {
                 for frame in &frames {
                     feed(&mut writer, frame.clone()).await.unwrap();
                 }
-                close(&mut writer, Farewell::Done).await.unwrap();
+                close(&mut writer, CloseReason::Done).await.unwrap();
             });
             assert!(torn.written == expected, "{framing:?} {vectored}");
         }
@@ -206,7 +206,7 @@ fn an_over_long_line_is_passed_over_in_pieces() {
         };
         let listen = async {
             let first = next(&mut reader).await;
-            assert!(matches!(first, Some(Ok(Cut::Flaw(_)))), "{first:?}");
+            assert!(matches!(first, Some(Ok(Decoded::Error(_)))), "{first:?}");
             assert_eq!(heard(&mut reader).await, Frame::from(r#"{"id":1}"#));
         };
         tokio::join!(speak, listen);

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use acp_relay::jsonrpc::framing::Cut;
-use acp_relay::jsonrpc::{Fault, Frame, Id, Limits};
-use acp_relay::transport::{Endpoint, Farewell, Web, registry};
+use acp_relay::jsonrpc::framing::Decoded;
+use acp_relay::jsonrpc::{Frame, FrameFault, Id, Limits};
+use acp_relay::transport::{CloseReason, Endpoint, HttpEndpoint, registry};
 use tokio::time::timeout;
 
 use super::place::{Pair, listening, pair, place, schemes};
@@ -127,8 +127,8 @@ fn a_message_beyond_the_limit_has_a_defined_outcome() {
         };
         let listen = async {
             match next(&mut *server.rx).await {
-                Some(Ok(Cut::Flaw(flaw))) => {
-                    assert_eq!(flaw.fault, Fault::TooLong { limit });
+                Some(Ok(Decoded::Error(flaw))) => {
+                    assert_eq!(flaw.fault, FrameFault::TooLong { limit });
                     if pair.scheme != "memory" {
                         assert_eq!(flaw.id, Id::Number(b"1").to_owned());
                     }
@@ -187,14 +187,14 @@ fn one_way_may_end_before_the_other() {
             return;
         }
         say(&mut *client.tx, numbered(1)).await.unwrap();
-        close(&mut *client.tx, Farewell::Done).await.unwrap();
+        close(&mut *client.tx, CloseReason::Done).await.unwrap();
         assert_eq!(heard(&mut *server.rx).await, Frame::from(numbered(1)));
         assert!(next(&mut *server.rx).await.is_none());
         assert!(next(&mut *server.rx).await.is_none(), "it stays ended");
         for number in 2..5 {
             say(&mut *server.tx, numbered(number)).await.unwrap();
         }
-        close(&mut *server.tx, Farewell::Done).await.unwrap();
+        close(&mut *server.tx, CloseReason::Done).await.unwrap();
         for number in 2..5 {
             assert_eq!(heard(&mut *client.rx).await, Frame::from(numbered(number)));
         }
@@ -211,7 +211,7 @@ fn what_was_said_before_the_end_arrives() {
                 feed(&mut *client.tx, numbered(number)).await.unwrap();
             }
             // Closing flushes.
-            close(&mut *client.tx, Farewell::Done).await.unwrap();
+            close(&mut *client.tx, CloseReason::Done).await.unwrap();
         };
         let listen = async {
             for number in 0..500 {
@@ -240,7 +240,7 @@ fn a_peer_that_vanishes_ends_the_stream() {
         // Writing to nobody fails, sooner or later, and does not hang.
         let speak = async { while say(&mut *pair.server.tx, large(100_000)).await.is_ok() {} };
         speak.await;
-        let _ = close(&mut *pair.server.tx, Farewell::PeerFailed).await;
+        let _ = close(&mut *pair.server.tx, CloseReason::PeerFailed).await;
     });
 }
 
@@ -260,7 +260,7 @@ fn a_wait_that_is_given_up_loses_nothing() {
                 // Given up after one poll, again and again in mid-message.
                 let once = timeout(Duration::ZERO, next(&mut **rx)).await;
                 match once {
-                    Ok(Some(Ok(Cut::Frame(frame)))) => {
+                    Ok(Some(Ok(Decoded::Frame(frame)))) => {
                         assert!(frame == message);
                         got += 1;
                     }
@@ -324,7 +324,7 @@ fn a_port_that_was_left_open_is_reported() {
             let listener = listen(&at, &setup).await;
             let address = listener.address();
             match address {
-                Endpoint::Tcp { port, .. } | Endpoint::Web(Web { port, .. }) => {
+                Endpoint::Tcp { port, .. } | Endpoint::Http(HttpEndpoint { port, .. }) => {
                     assert_ne!(port, 0, "{scheme}");
                 }
                 _ => assert_eq!(address, at),

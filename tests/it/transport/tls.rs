@@ -4,7 +4,9 @@ use std::fs;
 use std::time::Duration;
 
 use acp_relay::jsonrpc::Limits;
-use acp_relay::transport::{Endpoint, OpenError, OpenErrorKind, Setup, Tls, Web, registry};
+use acp_relay::transport::{
+    Endpoint, HttpEndpoint, OpenError, OpenErrorKind, Setup, Tls, registry,
+};
 use tokio::net::TcpStream;
 
 use super::place::certificate;
@@ -81,7 +83,7 @@ fn only_a_trusted_certificate_of_that_name_is_taken() {
         let (ours, other) = (certificate(&dir), certificate(&other_dir));
         let mut listener = listen(&anywhere(), &with(ours.clone())).await;
         let to = listener.address();
-        let Endpoint::Web(Web { port, .. }) = to else {
+        let Endpoint::Http(HttpEndpoint { port, .. }) = to else {
             panic!("{to}");
         };
         let by_address: Endpoint = format!("wss://127.0.0.1:{port}").parse().unwrap();
@@ -110,7 +112,7 @@ fn a_client_that_says_nothing_is_given_up() {
         setup.tls = certificate(&dir);
         for at in ["wss://127.0.0.1:0", "ws://127.0.0.1:0"] {
             let mut listener = listen(&at.parse().unwrap(), &setup).await;
-            let Endpoint::Web(Web { host, port, .. }) = listener.address() else {
+            let Endpoint::Http(HttpEndpoint { host, port, .. }) = listener.address() else {
                 panic!("{at}");
             };
             let _silent = TcpStream::connect((host, port)).await.unwrap();

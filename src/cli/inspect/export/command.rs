@@ -14,15 +14,15 @@ use super::jsons::Jsons;
 use super::markdown::Markdown;
 use super::mermaid::Mermaid;
 use super::pcapng::Pcapng;
-use super::{Form, Said};
-use crate::cli::console::{Output, remark};
-use crate::cli::inspect::select::{At, Selection};
-use crate::cli::{cli, exit};
+use super::{Exported, Format};
+use crate::cli::console::{Output, note};
+use crate::cli::inspect::select::{Selection, Viewpoint};
+use crate::cli::{command_line, exit};
 use crate::observe::recorder::create;
-use crate::recording::{Conversation, What};
+use crate::recording::{EventKind, Exchanges};
 
 /// Bytes after which the output is flushed.
-const ENOUGH: usize = 256 << 10;
+const FLUSH_BYTES: usize = 256 << 10;
 
 /// The arguments of `inspect export`.
 #[derive(Debug, Args)]
@@ -31,13 +31,13 @@ pub(in crate::cli::inspect) struct Export {
     selection: Selection,
     /// The format
     #[arg(long, value_enum, value_name = "FORMAT")]
-    to: To,
+    to: Target,
     /// The file to write, instead of stdout; it must not exist yet
     #[arg(long, value_name = "OUT")]
     out: Option<PathBuf>,
     /// Which messages to export; default: client for md and mermaid, received for the others
     #[arg(long, value_enum)]
-    at: Option<At>,
+    at: Option<Viewpoint>,
     /// Report as JSON, on stderr: messages, left_out (the format cannot represent them), bodiless
     /// (their bodies were not recorded)
     #[arg(long)]
@@ -45,7 +45,7 @@ pub(in crate::cli::inspect) struct Export {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum To {
+enum Target {
     /// For the official trace viewer
     Jsons,
     /// For browsers' network panels: a WebSocket's messages
@@ -73,10 +73,10 @@ enum Sink {
 /// Runs the subcommand.
 pub(in crate::cli::inspect) fn run(args: &Export) -> ExitCode {
     let at = args.at.unwrap_or(match args.to {
-        To::Md | To::Mermaid => At::Client,
-        _ => At::Heard,
+        Target::Md | Target::Mermaid => Viewpoint::Client,
+        _ => Viewpoint::Received,
     });
-    let chosen = match args.selection.open(Some(at)) {
+    let opened = match args.selection.open(Some(at)) {
         Ok(chosen) => chosen,
         Err(code) => return code,
     };
@@ -86,40 +86,40 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> ExitCode {
             Ok(file) => Sink::File(file),
             Err(error) => {
                 let what = format!("{}: {error}", path.display());
-                return cli::fail(exit::CANNOT_CREATE, &what);
+                return command_line::fail(exit::CANNOT_CREATE, &what);
             }
         },
     };
-    let form = std::cell::RefCell::new(form(args.to));
+    let format = std::cell::RefCell::new(new_format(args.to));
     let out = std::cell::RefCell::new(Vec::new());
-    let mut conversation = Conversation::default();
+    let mut conversation = Exchanges::default();
     let (mut messages, mut left_out, mut bodiless) = (0_u64, 0_u64, 0_u64);
     let mut failed = None;
-    let done = chosen.each_told(
-        |header| form.borrow_mut().begin(header, &mut out.borrow_mut()),
+    let done = opened.each_with_view(
+        |header| format.borrow_mut().begin(header, &mut out.borrow_mut()),
         |event, in_view| {
             // An event outside of the view may tell which request an answer belongs to.
-            conversation.see(event);
+            conversation.add(event);
             let exchange = conversation.exchange_in(at.view(), event.n);
             let exchange = exchange.filter(|one| one.n != event.n);
-            let took = exchange.map(|exchange| event.t.saturating_sub(exchange.asked));
+            let took = exchange.map(|exchange| event.t.saturating_sub(exchange.requested_at));
             if !in_view {
                 return;
             }
-            let (mut form, mut out) = (form.borrow_mut(), out.borrow_mut());
-            match &event.what {
-                What::Message(message) => {
-                    let said = Said::new(event, message, took);
-                    let written = said.map(|said| form.message(&said, &mut out));
+            let (mut format, mut out) = (format.borrow_mut(), out.borrow_mut());
+            match &event.kind {
+                EventKind::Message(message) => {
+                    let exported = Exported::new(event, message, took);
+                    let written = exported.map(|said| format.message(&said, &mut out));
                     *(match written {
                         Some(true) => &mut messages,
                         Some(false) => &mut left_out,
                         None => &mut bodiless,
                     }) += 1;
                 }
-                _ => form.event(event, &mut out),
+                _ => format.event(event, &mut out),
             }
-            if out.len() > ENOUGH && failed.is_none() {
+            if out.len() > FLUSH_BYTES && failed.is_none() {
                 failed = sink.write(&std::mem::take(&mut *out)).err();
             }
         },
@@ -128,23 +128,23 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> ExitCode {
         return code;
     }
     let mut out = out.into_inner();
-    form.borrow_mut().end(&mut out);
+    format.borrow_mut().end(&mut out);
     if failed.is_none() {
         failed = sink.write(&out).err();
     }
     if let Some(error) = failed {
-        return cli::fail(exit::SYSTEM, &format!("cannot write: {error}"));
+        return command_line::fail(exit::SYSTEM, &format!("cannot write: {error}"));
     }
     if args.json {
         let done = json!({"messages": messages, "left_out": left_out, "bodiless": bodiless});
-        remark(&done.to_string());
+        note(&done.to_string());
     } else {
         for (count, why) in [
             (left_out, "this format cannot represent them"),
             (bodiless, "their bodies were not recorded"),
         ] {
             if count > 0 {
-                remark(&format!("acp-relay: {count} messages were left out: {why}"));
+                note(&format!("acp-relay: {count} messages were left out: {why}"));
             }
         }
     }
@@ -154,16 +154,16 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> ExitCode {
     }
 }
 
-fn form(to: To) -> Box<dyn Form> {
+fn new_format(to: Target) -> Box<dyn Format> {
     match to {
-        To::Jsons => Box::new(Jsons),
-        To::Har => Box::new(Har::default()),
-        To::Mermaid => Box::new(Mermaid::default()),
-        To::Md => Box::new(Markdown::default()),
-        To::Pcapng => Box::new(Pcapng::default()),
-        To::Ndjson => Box::new(Plain),
-        To::Capture => Box::new(Captured),
-        To::Devtools => Box::new(Devtools::default()),
+        Target::Jsons => Box::new(Jsons),
+        Target::Har => Box::new(Har::default()),
+        Target::Mermaid => Box::new(Mermaid::default()),
+        Target::Md => Box::new(Markdown::default()),
+        Target::Pcapng => Box::new(Pcapng::default()),
+        Target::Ndjson => Box::new(Plain),
+        Target::Capture => Box::new(Captured),
+        Target::Devtools => Box::new(Devtools::default()),
     }
 }
 

@@ -5,8 +5,8 @@
 
 use serde_json::json;
 
-use super::form::Row;
-use super::{Form, Said};
+use super::format::ObjectWriter;
+use super::{Exported, Format};
 use crate::jsonrpc::Side;
 use crate::recording::{Header, MessageKind};
 
@@ -19,7 +19,7 @@ pub(super) struct Devtools {
     last: u64,
 }
 
-impl Form for Devtools {
+impl Format for Devtools {
     fn begin(&mut self, header: &Header, out: &mut Vec<u8>) {
         self.began = header.began;
         self.agent.clone_from(&header.agent.name);
@@ -27,11 +27,11 @@ impl Form for Devtools {
         out.extend_from_slice(b"{\"version\":1,\"messages\":[");
     }
 
-    fn message(&mut self, said: &Said<'_>, out: &mut Vec<u8>) -> bool {
+    fn message(&mut self, msg: &Exported<'_>, out: &mut Vec<u8>) -> bool {
         out.extend_from_slice(if self.count == 0 { b"\n" } else { b",\n" });
         self.count += 1;
-        self.last = self.began + said.event.t;
-        let kind = match said.kind() {
+        self.last = self.began + msg.event.t;
+        let kind = match msg.kind() {
             Some(MessageKind::Request) => "request",
             Some(MessageKind::Notification) => "notification",
             Some(MessageKind::Result) => "response",
@@ -39,22 +39,22 @@ impl Form for Devtools {
             None => "unknown",
         };
         let is_call = !matches!(kind, "response" | "error" | "unknown");
-        let way = match said.from {
+        let way = match msg.from {
             Side::Client => "editor-to-agent",
             Side::Agent => "agent-to-editor",
         };
-        let raw = said.raw();
-        let row = Row::new()
+        let raw = msg.raw();
+        let row = ObjectWriter::new()
             .with("seq", self.count)
             .with("timestamp", self.last / 1_000)
             .with("direction", way)
             .with("kind", kind)
-            .with_some("method", is_call.then(|| said.method()));
-        let row = match said.id() {
+            .with_some("method", is_call.then(|| msg.method()));
+        let row = match msg.id() {
             Some(id) => row.with_raw("rpcId", Some(id)),
             None => row,
         };
-        row.with("raw", String::from_utf8_lossy(said.bytes))
+        row.with("raw", String::from_utf8_lossy(msg.bytes))
             .with_raw("payload", raw)
             .with_some("parseError", raw.is_none().then_some("invalid JSON"))
             .end(out);

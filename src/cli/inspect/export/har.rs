@@ -4,19 +4,19 @@
 
 use serde_json::json;
 
-use super::{Form, Said};
+use super::{Exported, Format};
 use crate::jsonrpc::Side;
 use crate::recording::Header;
-use crate::recording::calendar;
+use crate::recording::rfc3339;
 
 #[derive(Default)]
 pub(super) struct Har {
     began: u64,
     last: u64,
-    some: bool,
+    has_messages: bool,
 }
 
-impl Form for Har {
+impl Format for Har {
     fn begin(&mut self, header: &Header, out: &mut Vec<u8>) {
         self.began = header.began;
         self.last = header.began;
@@ -27,7 +27,7 @@ impl Form for Har {
             "pages": [],
         });
         let entry = json!({
-            "startedDateTime": calendar(header.began),
+            "startedDateTime": rfc3339(header.began),
             "request": {
                 "method": "GET",
                 "url": "ws://acp.invalid/",
@@ -60,16 +60,16 @@ impl Form for Har {
         out.extend_from_slice(b",\"_webSocketMessages\":[");
     }
 
-    fn message(&mut self, said: &Said<'_>, out: &mut Vec<u8>) -> bool {
+    fn message(&mut self, msg: &Exported<'_>, out: &mut Vec<u8>) -> bool {
         // A text message is UTF-8.
-        let Ok(text) = std::str::from_utf8(said.bytes) else {
+        let Ok(text) = std::str::from_utf8(msg.bytes) else {
             return false;
         };
-        self.last = self.began + said.event.t;
-        out.extend_from_slice(if self.some { b",\n" } else { b"\n" });
-        self.some = true;
+        self.last = self.began + msg.event.t;
+        out.extend_from_slice(if self.has_messages { b",\n" } else { b"\n" });
+        self.has_messages = true;
         let message = json!({
-            "type": if said.from == Side::Client { "send" } else { "receive" },
+            "type": if msg.from == Side::Client { "send" } else { "receive" },
             "time": self.last as f64 / 1e6,
             "opcode": 1,
             "data": text,

@@ -4,29 +4,29 @@
 //! request, a response or a notification, with seconds since the beginning. It cannot represent
 //! frames that are no message.
 
-use super::form::Row;
-use super::{Form, Said};
+use super::format::ObjectWriter;
+use super::{Exported, Format};
 use crate::jsonrpc::Side;
 use crate::recording::MessageKind;
 
 pub(super) struct Jsons;
 
-impl Form for Jsons {
-    fn message(&mut self, said: &Said<'_>, out: &mut Vec<u8>) -> bool {
-        let (Some(kind), Some(body)) = (said.kind(), said.body()) else {
+impl Format for Jsons {
+    fn message(&mut self, msg: &Exported<'_>, out: &mut Vec<u8>) -> bool {
+        let (Some(kind), Some(body)) = (msg.kind(), msg.body()) else {
             return false;
         };
-        let (from, to) = (name(said.from), name(said.from.other()));
+        let (from, to) = (name(msg.from), name(msg.from.other()));
         let is_call = matches!(kind, MessageKind::Request | MessageKind::Notification);
-        let row = Row::new()
+        let row = ObjectWriter::new()
             .with("type", if is_call { kind.name() } else { "response" })
-            .with("ts", said.seconds());
+            .with("ts", msg.seconds());
         let row = match kind {
             MessageKind::Result | MessageKind::Error => {
                 let failed = kind == MessageKind::Error;
                 row.with("from", from)
                     .with("to", to)
-                    .with_raw("id", said.id())
+                    .with_raw("id", msg.id())
                     .with("is_error", failed)
                     .with_some("error_domain", failed.then_some("acp"))
                     .with_raw("payload", Some(body))
@@ -37,11 +37,11 @@ impl Form for Jsons {
                     .with("from", from)
                     .with("to", to);
                 let row = match kind {
-                    MessageKind::Request => row.with_raw("id", said.id()),
+                    MessageKind::Request => row.with_raw("id", msg.id()),
                     _ => row,
                 };
-                row.with("method", said.method())
-                    .with_some("session", said.message.session.as_deref())
+                row.with("method", msg.method())
+                    .with_some("session", msg.message.session.as_deref())
                     .with_raw("params", Some(body))
             }
         };

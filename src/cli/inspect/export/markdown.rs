@@ -7,39 +7,41 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{Form, Said};
-use crate::cli::inspect::fold::{Folding, Run};
-use crate::cli::inspect::units::took;
+use super::{Exported, Format};
+use crate::cli::inspect::chunk_run::{ChunkFolder, ChunkRun};
+use crate::cli::inspect::units::duration;
 use crate::jsonrpc::{Side, printable};
-use crate::recording::calendar;
-use crate::recording::{Event, Header, MessageKind, What, join, parted, tree};
+use crate::recording::rfc3339;
+use crate::recording::{
+    EventKind, Header, MessageKind, RecordedEvent, join_halves, parse_json, show_halves,
+};
 
 #[derive(Default)]
 pub(super) struct Markdown {
     turns: u64,
-    chunks: Folding,
+    chunks: ChunkFolder,
     /// Titles of tool calls by id.
     tools: BTreeMap<String, String>,
 }
 
-impl Form for Markdown {
+impl Format for Markdown {
     fn begin(&mut self, header: &Header, out: &mut Vec<u8>) {
-        let mut text = format!("# Conversation of {}\n", calendar(header.began));
+        let mut text = format!("# Conversation of {}\n", rfc3339(header.began));
         // Writing to a string does not fail.
         let _ = writeln!(text, "\nClient: {}  ", inline(&header.client.name));
         let _ = writeln!(text, "Agent: {}", inline(&header.agent.name));
         out.extend_from_slice(text.as_bytes());
     }
 
-    fn message(&mut self, said: &Said<'_>, out: &mut Vec<u8>) -> bool {
-        if let Some(chunk) = Run::begin(said.event) {
+    fn message(&mut self, msg: &Exported<'_>, out: &mut Vec<u8>) -> bool {
+        if let Some(chunk) = ChunkRun::from_event(msg.event) {
             if let Some(run) = self.chunks.add(chunk) {
-                tell(out, &run);
+                write_run(out, &run);
             }
             return true;
         }
-        let tree = tree(said.bytes).unwrap_or(Value::Null);
-        let text = match (said.kind(), said.method()) {
+        let tree = parse_json(msg.bytes).unwrap_or(Value::Null);
+        let text = match (msg.kind(), msg.method()) {
             (Some(MessageKind::Request), "session/prompt") => self.prompt(&tree["params"]),
             (Some(MessageKind::Notification), "session/update") => {
                 self.update(&tree["params"]["update"])
@@ -49,7 +51,9 @@ impl Form for Markdown {
             }
             (Some(MessageKind::Result), "session/prompt") => {
                 let reason = tree["result"]["stopReason"].as_str().unwrap_or("?");
-                let after = said.took.map(|micros| format!(" after {}", took(micros)));
+                let after = msg
+                    .duration
+                    .map(|micros| format!(" after {}", duration(micros)));
                 format!(
                     "*The turn ends{}: {}*",
                     after.unwrap_or_default(),
@@ -74,7 +78,7 @@ impl Form for Markdown {
                 let why = tree["error"]["message"].as_str().unwrap_or("?");
                 format!("*{} fails: {}*", inline(method), inline(why))
             }
-            (None, _) => format!("*{} sends a line that is no message.*", said.from),
+            (None, _) => format!("*{} sends a line that is no message.*", msg.from),
             _ => String::new(),
         };
         if !text.is_empty() {
@@ -84,13 +88,16 @@ impl Form for Markdown {
         true
     }
 
-    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
-        let text = match &event.what {
-            What::Mark(text) => format!("**Mark:** {}", inline(text)),
-            What::Process { event, what } => {
+    fn event(&mut self, event: &RecordedEvent, out: &mut Vec<u8>) {
+        let text = match &event.kind {
+            EventKind::Mark(text) => format!("**Mark:** {}", inline(text)),
+            EventKind::Process {
+                event,
+                detail: what,
+            } => {
                 format!("*process {}: {}*", inline(event), inline(what))
             }
-            What::Gap { events, .. } => format!("*{events} events are missing here.*"),
+            EventKind::Gap { events, .. } => format!("*{events} events are missing here.*"),
             _ => return,
         };
         self.end_run(out);
@@ -162,19 +169,22 @@ impl Markdown {
 
     fn end_run(&mut self, out: &mut Vec<u8>) {
         if let Some(run) = self.chunks.end() {
-            tell(out, &run);
+            write_run(out, &run);
         }
     }
 }
 
-fn tell(out: &mut Vec<u8>, run: &Run) {
-    let who = match (run.kind.as_str(), run.message.to) {
+fn write_run(out: &mut Vec<u8>, run: &ChunkRun) {
+    let heading = match (run.kind.as_str(), run.message.to) {
         ("agent_thought_chunk", _) => "**Agent thinks:**",
         ("user_message_chunk", _) => "**Client (replayed):**",
         (_, Side::Client) => "**Agent:**",
         (_, Side::Agent) => "**Client:**",
     };
-    paragraph(out, &format!("{who}\n\n{}", quote(&join(&run.text))));
+    paragraph(
+        out,
+        &format!("{heading}\n\n{}", quote(&join_halves(&run.text))),
+    );
 }
 
 fn paragraph(out: &mut Vec<u8>, text: &str) {
@@ -187,7 +197,7 @@ fn paragraph(out: &mut Vec<u8>, text: &str) {
 fn quote(text: &str) -> String {
     let mut fenced = false;
     let lines = text.lines().map(|line| {
-        let plain = printable(parted(line).replace('\t', "    ").as_bytes());
+        let plain = printable(show_halves(line).replace('\t', "    ").as_bytes());
         let fence = line.trim_start().starts_with("```");
         let shown = if fenced || fence {
             plain
@@ -207,7 +217,13 @@ fn quote(text: &str) -> String {
 /// A text within a line, with Markdown escaped.
 fn inline(text: &str) -> String {
     let mut out = String::new();
-    for character in printable(parted(text).replace(['\n', '\r', '\t'], " ").as_bytes()).chars() {
+    for character in printable(
+        show_halves(text)
+            .replace(['\n', '\r', '\t'], " ")
+            .as_bytes(),
+    )
+    .chars()
+    {
         match character {
             '<' => out.push_str("&lt;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '!' | '|' => out.extend(['\\', character]),

@@ -3,56 +3,56 @@
 //! Runs of chunks become one arrow and texts are cut: Mermaid rejects diagrams of more than
 //! 50 000 characters.
 
-use super::{Form, Said};
-use crate::cli::inspect::detail::detail;
-use crate::cli::inspect::fold::{Folding, Run};
-use crate::cli::inspect::units::took;
+use super::{Exported, Format};
+use crate::cli::inspect::chunk_run::{ChunkFolder, ChunkRun};
+use crate::cli::inspect::summary::summary;
+use crate::cli::inspect::units::duration;
 use crate::jsonrpc::Side;
-use crate::recording::{Event, Header, MessageKind, What, parted, tree};
+use crate::recording::{EventKind, Header, MessageKind, RecordedEvent, parse_json, show_halves};
 
 /// Maximum characters of a label.
-const SHOWN: usize = 60;
+const MAX_LABEL: usize = 60;
 
 #[derive(Default)]
 pub(super) struct Mermaid {
-    chunks: Folding,
+    chunks: ChunkFolder,
 }
 
-impl Form for Mermaid {
+impl Format for Mermaid {
     fn begin(&mut self, _: &Header, out: &mut Vec<u8>) {
         out.extend_from_slice(
             b"sequenceDiagram\n  participant C as Client\n  participant A as Agent\n",
         );
     }
 
-    fn message(&mut self, said: &Said<'_>, out: &mut Vec<u8>) -> bool {
-        if let Some(chunk) = Run::begin(said.event) {
+    fn message(&mut self, msg: &Exported<'_>, out: &mut Vec<u8>) -> bool {
+        if let Some(chunk) = ChunkRun::from_event(msg.event) {
             if let Some(run) = self.chunks.add(chunk) {
-                tell(out, &run);
+                draw_run(out, &run);
             }
             return true;
         }
         self.end_run(out);
-        let method = said.method();
-        let (arrow, text) = match said.kind() {
-            Some(MessageKind::Request) => ("->>", format!("{method}{}", more(said))),
-            Some(MessageKind::Notification) => ("-)", format!("{method}{}", more(said))),
+        let method = msg.method();
+        let (arrow, text) = match msg.kind() {
+            Some(MessageKind::Request) => ("->>", format!("{method}{}", more(msg))),
+            Some(MessageKind::Notification) => ("-)", format!("{method}{}", more(msg))),
             Some(kind) => {
-                let after = said.took.map(|took_| format!(", {}", took(took_)));
+                let after = msg.duration.map(|micros| format!(", {}", duration(micros)));
                 let after = after.unwrap_or_default();
                 (
                     "-->>",
-                    format!("{method} {}{}{after}", kind.name(), more(said)),
+                    format!("{method} {}{}{after}", kind.name(), more(msg)),
                 )
             }
             None => ("-x", "no message".to_owned()),
         };
-        draw(out, said.from, arrow, &text);
+        draw(out, msg.from, arrow, &text);
         true
     }
 
-    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
-        if let What::Mark(text) = &event.what {
+    fn event(&mut self, event: &RecordedEvent, out: &mut Vec<u8>) {
+        if let EventKind::Mark(text) = &event.kind {
             self.end_run(out);
             out.extend_from_slice(format!("  Note over C,A: {}\n", label(text)).as_bytes());
         }
@@ -66,12 +66,12 @@ impl Form for Mermaid {
 impl Mermaid {
     fn end_run(&mut self, out: &mut Vec<u8>) {
         if let Some(run) = self.chunks.end() {
-            tell(out, &run);
+            draw_run(out, &run);
         }
     }
 }
 
-fn tell(out: &mut Vec<u8>, run: &Run) {
+fn draw_run(out: &mut Vec<u8>, run: &ChunkRun) {
     let text = format!("{}: {}", run.title(), run.text);
     draw(out, run.message.to.other(), "-)", &text);
 }
@@ -85,8 +85,8 @@ fn draw(out: &mut Vec<u8>, from: Side, arrow: &str, text: &str) {
 }
 
 /// The words that tell this message from others of the same method.
-fn more(said: &Said<'_>) -> String {
-    match tree(said.bytes).map(|tree| detail(&tree)) {
+fn more(msg: &Exported<'_>) -> String {
+    match parse_json(msg.bytes).map(|tree| summary(&tree)) {
         Some(detail) if !detail.is_empty() => format!(": {detail}"),
         _ => String::new(),
     }
@@ -95,8 +95,8 @@ fn more(said: &Said<'_>) -> String {
 /// A text with characters escaped that have a meaning in Mermaid.
 fn label(text: &str) -> String {
     let mut out = String::new();
-    for (at, character) in parted(text).chars().enumerate() {
-        if at == SHOWN {
+    for (at, character) in show_halves(text).chars().enumerate() {
+        if at == MAX_LABEL {
             out.push('…');
             break;
         }

@@ -6,7 +6,7 @@
 mod capture;
 mod command;
 mod devtools;
-mod form;
+mod format;
 mod har;
 mod jsons;
 mod markdown;
@@ -15,4 +15,4 @@ mod packet;
 mod pcapng;
 
 pub(super) use command::{Export, run};
-use form::{Form, Said};
+use format::{Exported, Format};

@@ -65,12 +65,12 @@ impl Connection {
         packet.extend_from_slice(&PORTS[own].to_be_bytes());
         packet.extend_from_slice(&PORTS[other].to_be_bytes());
         packet.extend_from_slice(&self.sent[own].to_be_bytes());
-        let heard = if flags & ACK == 0 {
+        let ack = if flags & ACK == 0 {
             0
         } else {
             self.sent[other]
         };
-        packet.extend_from_slice(&heard.to_be_bytes());
+        packet.extend_from_slice(&ack.to_be_bytes());
         // 20 bytes of header, the flags, the window, no checksum (as with offloading), not urgent.
         packet.extend_from_slice(&[0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
         packet.extend_from_slice(payload);

@@ -4,17 +4,17 @@
 //! packet, and marks as comments on the next packet.
 
 use super::packet::{Connection, websocket};
-use super::{Form, Said};
+use super::{Exported, Format};
 use crate::jsonrpc::Side;
-use crate::recording::{Event, Header, What};
+use crate::recording::{EventKind, Header, RecordedEvent};
 
 /// `LINKTYPE_RAW`: packets begin with their IP header.
 const RAW_IP: u32 = 101;
 
 /// The opening handshake of RFC 6455, 1.3.
-const ASK: &str = "GET / HTTP/1.1\r\nHost: acp\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+const REQUEST: &str = "GET / HTTP/1.1\r\nHost: acp\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
-const GRANT: &str = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
+const RESPONSE: &str = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
     Connection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub(super) struct Pcapng {
     comment: Option<String>,
 }
 
-impl Form for Pcapng {
+impl Format for Pcapng {
     fn begin(&mut self, header: &Header, out: &mut Vec<u8>) {
         self.began = header.began;
         self.now = header.began;
@@ -46,21 +46,21 @@ impl Form for Pcapng {
         end_options(&mut interface);
         block(out, 1, &interface);
         let mut packets = self.connection.open();
-        packets.extend(self.connection.send(Side::Client, ASK.as_bytes()));
-        packets.extend(self.connection.send(Side::Agent, GRANT.as_bytes()));
+        packets.extend(self.connection.send(Side::Client, REQUEST.as_bytes()));
+        packets.extend(self.connection.send(Side::Agent, RESPONSE.as_bytes()));
         self.write(&packets, out);
     }
 
-    fn message(&mut self, said: &Said<'_>, out: &mut Vec<u8>) -> bool {
-        self.now = self.began + said.event.t;
-        let frame = websocket(said.from, said.bytes);
-        let packets = self.connection.send(said.from, &frame);
+    fn message(&mut self, msg: &Exported<'_>, out: &mut Vec<u8>) -> bool {
+        self.now = self.began + msg.event.t;
+        let frame = websocket(msg.from, msg.bytes);
+        let packets = self.connection.send(msg.from, &frame);
         self.write(&packets, out);
         true
     }
 
-    fn event(&mut self, event: &Event, _: &mut Vec<u8>) {
-        if let What::Mark(text) = &event.what {
+    fn event(&mut self, event: &RecordedEvent, _: &mut Vec<u8>) {
+        if let EventKind::Mark(text) = &event.kind {
             self.comment = Some(text.chars().take(1_000).collect());
         }
     }

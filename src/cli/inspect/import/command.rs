@@ -10,14 +10,14 @@ use clap::Args;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::json;
 
-use super::forms;
+use super::formats;
 use super::writer;
 use crate::cli::console::{self, print};
-use crate::cli::inspect::command::unreadable;
-use crate::cli::record::Redact;
-use crate::cli::{cli, exit};
+use crate::cli::inspect::command::report_unreadable;
+use crate::cli::record::RecordRedact;
+use crate::cli::{command_line, exit};
 use crate::observe::recorder::create;
-use crate::recording::redact::{Mode, Pattern, Redactor};
+use crate::recording::redact::{Mode, PointerPattern, Redactor};
 
 /// The arguments of `inspect import`.
 #[derive(Debug, Args)]
@@ -33,10 +33,10 @@ pub(in crate::cli::inspect) struct Import {
     to: PathBuf,
     /// What is redacted
     #[arg(long, value_enum, default_value_t)]
-    redact: Redact,
+    redact: RecordRedact,
     /// Also redact this place in messages; `*` is any one step
     #[arg(long, value_name = "POINTER")]
-    redact_pointer: Vec<Pattern>,
+    redact_pointer: Vec<PointerPattern>,
     /// Report as JSON: form, events, left_out, guessed, odd (lines that are no message)
     #[arg(long)]
     json: bool,
@@ -52,11 +52,13 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> ExitCode {
     };
     let text = match text {
         Ok(text) => text,
-        Err(error) => return unreadable(&args.from, &error),
+        Err(error) => return report_unreadable(&args.from, &error),
     };
-    let mut capture = match forms::read(&text) {
+    let mut capture = match formats::read(&text) {
         Ok(capture) => capture,
-        Err(why) => return cli::fail(exit::DATA, &format!("{}: {why}", args.from.display())),
+        Err(why) => {
+            return command_line::fail(exit::DATA, &format!("{}: {why}", args.from.display()));
+        }
     };
     if capture.began == 0 {
         // The file has no time; its modification time is an upper bound.
@@ -72,7 +74,7 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> ExitCode {
     }
     let mut random = [0; 48];
     if SystemRandom::new().fill(&mut random).is_err() {
-        return cli::fail(exit::SYSTEM, &"the system has no random numbers");
+        return command_line::fail(exit::SYSTEM, &"the system has no random numbers");
     }
     let (id, key) = random.split_at(16);
     let key = key.try_into().expect("32 of 48 bytes are left");
@@ -81,10 +83,10 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> ExitCode {
     let (lines, events) = writer::recording(&capture, &redactor, id);
     let done = create(&args.to).and_then(|mut file| file.write_all(&lines));
     if let Err(error) = done {
-        let what = format!("{}: {}", args.to.display(), console::why(&error));
-        return cli::fail(exit::CANNOT_CREATE, &what);
+        let what = format!("{}: {}", args.to.display(), console::explain(&error));
+        return command_line::fail(exit::CANNOT_CREATE, &what);
     }
-    let (form, left_out, guessed) = (capture.form, capture.left_out, capture.guessed);
+    let (form, left_out, guessed) = (capture.format, capture.left_out, capture.guessed);
     if args.json {
         let done = json!({
             "form": form,
@@ -95,15 +97,15 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> ExitCode {
         });
         return print(&done.to_string(), exit::SUCCESS);
     }
-    let mut say = format!("{form}: {events} events");
+    let mut text = format!("{form}: {events} events");
     if left_out > 0 {
-        say += &format!("; {left_out} lines that are no ACP message were left out");
+        text += &format!("; {left_out} lines that are no ACP message were left out");
     }
     if guessed > 0 {
-        say += &format!("; the sender of {guessed} messages is a guess");
+        text += &format!("; the sender of {guessed} messages is a guess");
     }
     if capture.odd > 0 {
-        say += &format!("; {} of them are no messages", capture.odd);
+        text += &format!("; {} of them are no messages", capture.odd);
     }
-    print(&say, exit::SUCCESS)
+    print(&text, exit::SUCCESS)
 }

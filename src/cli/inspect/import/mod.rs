@@ -3,7 +3,7 @@
 //! [`formats`] detects and reads the formats, [`writer`] turns their messages into events.
 
 mod command;
-mod forms;
+mod formats;
 mod names;
 mod trace;
 mod writer;

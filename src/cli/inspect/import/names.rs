@@ -4,12 +4,12 @@
 
 use serde_json::Value;
 
-use super::forms::{Capture, Item};
-use crate::jsonrpc::{Kind, Limits, Shape, Side, scan};
+use super::formats::{Capture, Item};
+use crate::jsonrpc::{Kind, Limits, Scanned, Side, scan};
 use crate::recording::members;
 
 /// Maximum characters of a name.
-const LONGEST: usize = 80;
+const MAX_NAME: usize = 80;
 
 impl Capture {
     /// Names the peers that the format does not name.
@@ -19,14 +19,14 @@ impl Capture {
             (&mut self.agent, Side::Agent),
         ] {
             if name.is_none() {
-                *name = self.items.iter().find_map(|item| introduced(item, from));
+                *name = self.items.iter().find_map(|item| name_in(item, from));
             }
         }
     }
 }
 
 /// The name and version of `from` in this message.
-fn introduced(item: &Item, from: Side) -> Option<String> {
+fn name_in(item: &Item, from: Side) -> Option<String> {
     // The result needs no request: no other result has this member.
     let (kind, member) = match from {
         Side::Client => (Kind::Request, "clientInfo"),
@@ -36,7 +36,7 @@ fn introduced(item: &Item, from: Side) -> Option<String> {
         return None;
     }
     let frame = item.frame();
-    let Shape::One(envelope) = scan(&frame, &Limits::default()) else {
+    let Scanned::Message(envelope) = scan(&frame, &Limits::default()) else {
         return None;
     };
     if envelope.kind != kind
@@ -46,11 +46,11 @@ fn introduced(item: &Item, from: Side) -> Option<String> {
     }
     let body = envelope.body(&frame)?;
     let (_, at) = members(body).find(|(name, _)| *name == member.as_bytes())?;
-    let said: Value = serde_json::from_slice(&body[at]).ok()?;
-    let word = |name: &str| said[name].as_str().map(str::trim).filter(|w| !w.is_empty());
+    let info: Value = serde_json::from_slice(&body[at]).ok()?;
+    let word = |name: &str| info[name].as_str().map(str::trim).filter(|w| !w.is_empty());
     let whole = match (word("name")?, word("version")) {
         (name, Some(version)) => format!("{name} {version}"),
         (name, None) => name.to_owned(),
     };
-    Some(whole.chars().take(LONGEST).collect())
+    Some(whole.chars().take(MAX_NAME).collect())
 }

@@ -9,24 +9,24 @@ use std::collections::{BTreeMap, HashSet};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::forms::{Capture, Item, micros};
+use super::formats::{Capture, Item, micros};
 use crate::jsonrpc::Side;
 
 type Parts<'a> = BTreeMap<String, &'a RawValue>;
 
 pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
     let mut capture = Capture {
-        form: "a trace of the conductor",
+        format: "a trace of the conductor",
         ..Capture::default()
     };
-    let mut inner = HashSet::new();
+    let mut mcp_requests = HashSet::new();
     for (at, line) in text.split(|byte| *byte == b'\n').enumerate() {
         if line.trim_ascii().is_empty() {
             continue;
         }
         let parts: Parts<'_> =
             serde_json::from_slice(line).map_err(|error| format!("line {}: {error}", at + 1))?;
-        let item = item(&parts, &mut inner);
+        let item = item(&parts, &mut mcp_requests);
         capture.left_out += u64::from(item.is_none());
         capture.items.extend(item);
     }
@@ -35,16 +35,16 @@ pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
 
 /// The message of a line; `None` if it is between proxies, or MCP. `inner` has the open requests of
 /// MCP.
-fn item(parts: &Parts<'_>, inner: &mut HashSet<String>) -> Option<Item> {
+fn item(parts: &Parts<'_>, mcp_requests: &mut HashSet<String>) -> Option<Item> {
     let text = |name: &str| -> Option<String> { serde_json::from_str(parts.get(name)?.get()).ok() };
     let raw = |name: &str| parts.get(name).map_or("null", |value| value.get());
     let (from, to, id) = (text("from")?, text("to")?, raw("id"));
     let kind = text("type")?;
     if text("protocol").as_deref() == Some("mcp") {
-        inner.insert(format!("{to} {id}"));
+        mcp_requests.insert(format!("{to} {id}"));
         return None;
     }
-    if kind == "response" && inner.remove(&format!("{from} {id}")) {
+    if kind == "response" && mcp_requests.remove(&format!("{from} {id}")) {
         return None;
     }
     let end = |name: &str| match name.to_lowercase().as_str() {

@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 
-use super::forms::{Capture, Item};
-use crate::cli::inspect::scrub::{Flows, clean_message};
-use crate::jsonrpc::{Envelope, IdAt, IdBuf, Kind, Limits, Shape, Side, scan};
+use super::formats::{Capture, Item};
+use crate::cli::inspect::scrub::{Flows, redact_message};
+use crate::jsonrpc::{Envelope, IdAt, IdBuf, Kind, Limits, Scanned, Side, scan};
 use crate::recording::redact::Redactor;
 use crate::recording::write::{self, Stamp, fits_line};
-use crate::recording::{Body, Header, Message, MessageKind, Passed, Peer, VERSION, What, members};
+use crate::recording::{
+    EventKind, Header, Message, MessageKind, Passed, Payload, PeerInfo, VERSION, members,
+};
 
 /// A request without an answer so far.
-struct Asked {
+struct ImportedRequest {
     n: u64,
     method: Option<String>,
     session: Option<String>,
@@ -23,16 +25,16 @@ struct Writer<'a> {
     stamp: Stamp,
     began: u64,
     /// By the side that asked, and the id.
-    open: HashMap<(Side, IdBuf), Vec<Asked>>,
+    open: HashMap<(Side, IdBuf), Vec<ImportedRequest>>,
     /// Frames that were forwarded and not yet written as such.
     passed: Option<Passed>,
 }
 
 /// The lines of a recording, and its number of events.
 pub(super) fn recording(capture: &Capture, redactor: &Redactor, id: String) -> (Vec<u8>, u64) {
-    let peer = |name: &Option<String>, unknown: &str| Peer {
+    let peer = |name: &Option<String>, unknown: &str| PeerInfo {
         name: redactor
-            .remark(name.as_deref().unwrap_or(unknown))
+            .own_text(name.as_deref().unwrap_or(unknown))
             .into_owned(),
         dialect: "canonical".to_owned(),
     };
@@ -60,26 +62,26 @@ pub(super) fn recording(capture: &Capture, redactor: &Redactor, id: String) -> (
         passed: None,
     };
     write::header(&mut writer.lines, &header);
-    writer.event(&What::Note {
+    writer.event(&EventKind::Note {
         name: "imported".to_owned(),
-        text: format!("made of {}", capture.form),
-        of: None,
+        text: format!("made of {}", capture.format),
+        source: None,
     });
     for item in &capture.items {
         writer.item(item);
     }
-    writer.hand_over();
+    writer.flush_passed();
     let digest = blake3::hash(&writer.lines).to_hex().to_string();
-    writer.event(&What::End {
+    writer.event(&EventKind::End {
         rotated: false,
-        why: "imported".to_owned(),
+        reason: "imported".to_owned(),
         digest,
     });
     (writer.lines, writer.stamp.n)
 }
 
 impl Writer<'_> {
-    fn event(&mut self, what: &What) {
+    fn event(&mut self, what: &EventKind) {
         self.stamp.n += 1;
         self.stamp.w = self.began + self.stamp.t;
         write::event(&mut self.lines, self.stamp, what);
@@ -90,14 +92,14 @@ impl Writer<'_> {
             .passed
             .is_some_and(|passed| !item.passed || passed.to != item.to)
         {
-            self.hand_over();
+            self.flush_passed();
         }
         // Clocks of other programs may go back.
         self.stamp.t = self.stamp.t.max(item.t);
         let n = self.stamp.n + 1;
         let message = self.message(n, item);
-        let message = clean_message(message, self.redactor, &mut self.flows);
-        self.event(&What::Message(Box::new(message)));
+        let message = redact_message(message, self.redactor, &mut self.flows);
+        self.event(&EventKind::Message(Box::new(message)));
         if item.passed {
             let passed = self.passed.get_or_insert(Passed {
                 to: item.to,
@@ -111,9 +113,9 @@ impl Writer<'_> {
     }
 
     /// Writes that frames were forwarded.
-    fn hand_over(&mut self) {
+    fn flush_passed(&mut self) {
         if let Some(passed) = self.passed.take() {
-            self.event(&What::Passed(passed));
+            self.event(&EventKind::Passed(passed));
         }
     }
 
@@ -121,20 +123,20 @@ impl Writer<'_> {
         let frame = item.frame();
         let bytes = frame.as_bytes();
         let mut message = Message {
-            hop: item.hop,
+            edge: item.hop,
             to: item.to,
             id: None,
             method: None,
             session: None,
             kind: None,
             answers: None,
-            of: None,
+            source: None,
             rules: Vec::new(),
             patch: None,
             redacted: Vec::new(),
             body: body(bytes),
         };
-        let Shape::One(envelope) = scan(&frame, &Limits::default()) else {
+        let Scanned::Message(envelope) = scan(&frame, &Limits::default()) else {
             return message;
         };
         if envelope.id != IdAt::Absent {
@@ -143,19 +145,19 @@ impl Writer<'_> {
         }
         message.session = session(&envelope, bytes);
         let from = item.to.other();
-        let key = |asker: Side| (asker, envelope.id(&frame).to_owned());
+        let key = |caller: Side| (caller, envelope.id(&frame).to_owned());
         match envelope.kind {
             Kind::Request | Kind::Notification => {
                 message.method = Some(envelope.method(&frame).into_owned());
                 message.kind = Some(MessageKind::Notification);
                 if envelope.kind == Kind::Request {
                     message.kind = Some(MessageKind::Request);
-                    let asked = Asked {
+                    let request = ImportedRequest {
                         n,
                         method: message.method.clone(),
                         session: message.session.clone(),
                     };
-                    self.open.entry(key(from)).or_default().push(asked);
+                    self.open.entry(key(from)).or_default().push(request);
                 }
             }
             Kind::Result | Kind::Error => {
@@ -177,14 +179,14 @@ impl Writer<'_> {
     }
 }
 
-fn body(bytes: &[u8]) -> Body {
+fn body(bytes: &[u8]) -> Payload {
     let own = bytes::Bytes::copy_from_slice(bytes);
     if crate::jsonrpc::is_json(bytes, &Limits::default()) && fits_line(bytes) {
-        Body::Json(own)
+        Payload::Json(own)
     } else if std::str::from_utf8(bytes).is_ok() {
-        Body::Text(own)
+        Payload::Text(own)
     } else {
-        Body::Bytes(own)
+        Payload::Bytes(own)
     }
 }
 

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use super::forms::{Capture, Item};
+use super::formats::{Capture, Item};
 use crate::jsonrpc::Side;
 use crate::recording::members;
 
 /// Whether a line is one of this format.
-pub(super) fn is_one(line: &[u8]) -> bool {
+pub(super) fn is_zed_line(line: &[u8]) -> bool {
     let has = |name: &[u8]| members(line).any(|(own, _)| own == name);
     has(b"_direction") && has(b"_type")
 }
@@ -20,7 +20,7 @@ pub(super) fn is_one(line: &[u8]) -> bool {
 /// Reads the lines.
 pub(super) fn read(text: &[u8]) -> Capture {
     let mut capture = Capture {
-        form: "a log of Zed's",
+        format: "a log of Zed's",
         ..Capture::default()
     };
     let lines = text.split(|byte| *byte == b'\n');
@@ -54,12 +54,12 @@ fn item(line: &[u8]) -> Option<Item> {
         _ => return None,
     };
     let bytes = format!(r#"{{"jsonrpc":"2.0",{body}}}"#);
-    Some(Item::heard(0, to, bytes.into_bytes()))
+    Some(Item::unchanged(0, to, bytes.into_bytes()))
 }
 
 /// Whether the body of an answer is an error.
-fn is_error(said: &str) -> bool {
-    let parts: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_str(said);
+fn is_error(body: &str) -> bool {
+    let parts: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_str(body);
     parts.is_ok_and(|parts| {
         let known = |name: &String| ["code", "message", "data"].contains(&name.as_str());
         let code = parts

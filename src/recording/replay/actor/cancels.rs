@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use super::Actor;
 use crate::jsonrpc::{Id, reply};
-use crate::recording::replay::plan::Part;
+use crate::recording::replay::scenes::Part;
 
 impl Actor {
     /// The run of the turn that a `session/cancel` is about.
     pub(super) fn cancelled_turn(&self, body: &Value) -> Option<usize> {
         let session = body.get("sessionId")?.as_str()?;
-        let recorded = self.names.recorded(session).unwrap_or(session);
+        let recorded = self.names.recorded_session(session).unwrap_or(session);
         self.running.iter().rposition(|run| {
-            let cause = self.repertoire.cause(run.scene);
+            let cause = self.scene_index.cause(run.scene);
             !run.answered && cause.is_some_and(|step| step.session.as_deref() == Some(recorded))
         })
     }
@@ -29,21 +29,21 @@ impl Actor {
     /// Continues after the recorded cancellation; if there is none, ends the turn here.
     pub(super) fn cancel(&mut self, index: usize, now: Duration) {
         let run = &mut self.running[index];
-        let parts = &self.repertoire.parts(run.scene);
+        let parts = &self.scene_index.parts(run.scene);
         let recorded = parts[run.at..]
             .iter()
             .position(|part| matches!(part, Part::Cancelled(_)));
         if let Some(ahead) = recorded {
             run.at += ahead + 1;
             let step = parts[run.at - 1].step();
-            self.order.heard(step);
+            self.order.receive(step);
             (run.since, run.after) = (now, Some(step));
-            self.strike(self.script.steps[step].n);
+            self.arm_faults(self.script.steps[step].n);
             return;
         }
         let run = self.running.remove(index);
         for (_, id) in &run.open {
-            self.asked.remove(id);
+            self.pending.remove(id);
         }
         self.urgent.push_back(if run.method == "session/prompt" {
             reply::cancelled_turn(run.id.as_id())

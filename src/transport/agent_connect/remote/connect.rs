@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::agent::Agent;
+use super::agent::RemoteAgent;
 use super::link;
-use super::server::Server;
-use crate::transport::{Endpoint, Link, Manner, OpenError, OpenErrorKind, Setup};
+use super::server::RemoteServer;
+use crate::transport::{Endpoint, HttpProtocol, Link, OpenError, OpenErrorKind, Setup};
 
 /// Checks that an endpoint names an agent.
 pub(in crate::transport::agent_connect) fn check(to: &Endpoint) -> Result<(), OpenError> {
-    place(to).map(|_| ())
+    split_path(to).map(|_| ())
 }
 
 /// Opens a link to an agent of a server. The server is connected at once; the agent is looked up
@@ -18,24 +18,29 @@ pub(in crate::transport::agent_connect) async fn connect(
     to: &Endpoint,
     setup: &Setup,
 ) -> Result<Link, OpenError> {
-    let (base, agent) = place(to)?;
-    let Endpoint::Web(web) = to else {
-        return Err(OpenError::misplaced(to));
+    let (base, agent) = split_path(to)?;
+    let Endpoint::Http(web) = to else {
+        return Err(OpenError::wrong_scheme(to));
     };
-    let server = Server::reach(to, web, base, setup).await?;
-    let unasked = setup.agent_connect.unasked;
-    Ok(link::open(to.to_string(), |out| {
-        Arc::new(Agent::new(server, agent.to_owned(), unasked, out))
+    let server = RemoteServer::connect(to, web, base, setup).await?;
+    let default_permission = setup.agent_connect.default_permission;
+    Ok(link::open(to.to_string(), |tx| {
+        Arc::new(RemoteAgent::new(
+            server,
+            agent.to_owned(),
+            default_permission,
+            tx,
+        ))
     }))
 }
 
 /// The base path of the server, and the agent's name.
-fn place(to: &Endpoint) -> Result<(&str, &str), OpenError> {
-    let Endpoint::Web(web) = to else {
-        return Err(OpenError::misplaced(to));
+fn split_path(to: &Endpoint) -> Result<(&str, &str), OpenError> {
+    let Endpoint::Http(web) = to else {
+        return Err(OpenError::wrong_scheme(to));
     };
-    if web.manner != Manner::AgentConnect {
-        return Err(OpenError::misplaced(to));
+    if web.protocol != HttpProtocol::AgentConnect {
+        return Err(OpenError::wrong_scheme(to));
     }
     match web.path.rsplit_once('/') {
         Some((base, agent)) if !agent.is_empty() => Ok((base, agent)),

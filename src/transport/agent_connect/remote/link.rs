@@ -8,50 +8,53 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::agent::Agent;
-use crate::jsonrpc::framing::Cut;
-use crate::jsonrpc::{Farewell, Frame};
+use super::agent::RemoteAgent;
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::{CloseReason, Frame};
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer};
 
 /// Messages to the client that may be queued before the agent's tasks wait.
-const WAITING: usize = 256;
+const QUEUE_LEN: usize = 256;
 
-struct Ear {
-    said: mpsc::Receiver<Frame>,
-    over: CancellationToken,
+struct Receiver {
+    frames: mpsc::Receiver<Frame>,
+    closed: CancellationToken,
 }
 
 /// Keeps the agent alive, together with its tasks: when all of them are dropped, the stream ends.
-struct Mouth(Option<Arc<Agent>>);
+struct Sender(Option<Arc<RemoteAgent>>);
 
 /// Opens a link to the agent that is made with the sender of its frames.
-pub(super) fn open(name: String, agent: impl FnOnce(mpsc::Sender<Frame>) -> Arc<Agent>) -> Link {
-    let (tx, said) = mpsc::channel(WAITING);
+pub(super) fn open(
+    name: String,
+    agent: impl FnOnce(mpsc::Sender<Frame>) -> Arc<RemoteAgent>,
+) -> Link {
+    let (tx, frames) = mpsc::channel(QUEUE_LEN);
     let agent = agent(tx);
-    let over = agent.over.clone();
+    let closed = agent.closed.clone();
     Link {
         peer: Peer::remote(name, true),
-        rx: Box::new(Ear { said, over }),
-        tx: Box::new(Mouth(Some(agent))),
-        hold: Box::new(()),
+        rx: Box::new(Receiver { frames, closed }),
+        tx: Box::new(Sender(Some(agent))),
+        guard: Box::new(()),
     }
 }
 
-impl FrameStream for Ear {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
-        let said = self.said.poll_recv(cx);
-        said.map(|frame| frame.map(|frame| Ok(Cut::Frame(frame))))
+impl FrameStream for Receiver {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
+        let next = self.frames.poll_recv(cx);
+        next.map(|frame| frame.map(|frame| Ok(Decoded::Frame(frame))))
     }
 }
 
-impl FrameSink for Mouth {
+impl FrameSink for Sender {
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         Poll::Ready(Ok(()))
     }
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
         if let Some(agent) = &self.0 {
-            agent.hear(&frame);
+            agent.receive(&frame);
         }
         Ok(())
     }
@@ -60,17 +63,21 @@ impl FrameSink for Mouth {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(&mut self, _cx: &mut Context<'_>, _why: Farewell) -> Poll<Result<(), LinkError>> {
+    fn poll_close(
+        &mut self,
+        _cx: &mut Context<'_>,
+        _why: CloseReason,
+    ) -> Poll<Result<(), LinkError>> {
         if let Some(agent) = self.0.take() {
-            agent.deafen();
+            agent.close_input();
         }
         Poll::Ready(Ok(()))
     }
 }
 
 /// The client no longer reads.
-impl Drop for Ear {
+impl Drop for Receiver {
     fn drop(&mut self) {
-        self.over.cancel();
+        self.closed.cancel();
     }
 }

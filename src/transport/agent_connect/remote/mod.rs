@@ -18,7 +18,7 @@
 
 mod agent;
 mod connect;
-mod learn;
+mod find_agent;
 mod link;
 mod run;
 mod server;

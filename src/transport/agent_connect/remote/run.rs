@@ -10,50 +10,49 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::agent::Session;
-use super::server::{Server, Told, is_absent, segment};
+use super::agent::RemoteSession;
+use super::server::{RemoteResponse, RemoteServer, is_absent, segment};
 use crate::agent_connect::remote::descriptor::{Descriptor, Generation};
-use crate::agent_connect::remote::failure::Failure;
+use crate::agent_connect::remote::error::RemoteError;
 use crate::agent_connect::remote::graph;
-use crate::agent_connect::remote::heard::{Came, Interrupt, came, messages};
+use crate::agent_connect::remote::run_event::{Interrupt, RemoteOutcome, messages, outcome};
 use crate::jsonrpc::reply;
-use crate::transport::http::client::{Event, Sse, whole};
-use crate::transport::http::content::is_of;
+use crate::transport::http::client::{SseEvent, SseReader, read_body};
+use crate::transport::http::content::is_type;
 
 /// `block_timeout` of the older generation, in seconds.
-const BLOCK: u64 = 60;
+const BLOCK_SECONDS: u64 = 60;
 /// First and longest pause before a server that does not wait is polled again.
 const PAUSE: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(2);
+const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// One run of an agent.
-pub(super) struct Run<'a> {
-    pub(super) server: &'a Server,
-    pub(super) known: &'a Descriptor,
-    pub(super) session: &'a Session,
+pub(super) struct RemoteRun<'a> {
+    pub(super) server: &'a RemoteServer,
+    pub(super) descriptor: &'a Descriptor,
+    pub(super) session: &'a RemoteSession,
     /// Its id on the server, once known.
     pub(super) id: Mutex<Option<String>>,
 }
 
 /// The stream of a run's events.
-pub(super) struct Stream {
+pub(super) struct RunStream {
     body: Incoming,
-    events: Sse,
+    events: SseReader,
 }
 
-impl Run<'_> {
+impl RemoteRun<'_> {
     /// Its id on the server.
-    pub(super) fn named(&self) -> Result<String, Failure> {
-        let known = self.id.lock();
-        known
-            .clone()
-            .ok_or_else(|| Failure::internal("the server did not return the run's id"))
+    pub(super) fn run_id(&self) -> Result<String, RemoteError> {
+        let id = self.id.lock();
+        id.clone()
+            .ok_or_else(|| RemoteError::internal("the server did not return the run's id"))
     }
 
     /// Sets its id on the server.
-    pub(super) fn name(&self, id: &str) {
-        let mut known = self.id.lock();
-        *known = Some(id.to_owned());
+    pub(super) fn set_id(&self, id: &str) {
+        let mut own = self.id.lock();
+        *own = Some(id.to_owned());
     }
 
     /// Starts it and streams its events; `None` when the server does not stream.
@@ -61,7 +60,7 @@ impl Run<'_> {
         &self,
         body: &Value,
         mode: &Value,
-    ) -> Result<Option<Stream>, Failure> {
+    ) -> Result<Option<RunStream>, RemoteError> {
         let mut body = body.clone();
         body["stream_mode"] = mode.clone();
         body["on_disconnect"] = json!("cancel");
@@ -70,31 +69,31 @@ impl Run<'_> {
         if is_absent(answer.status().as_u16()) {
             return Ok(None);
         }
-        self.opened(answer).await
+        self.event_stream(answer).await
     }
 
     /// Streams its further events; `None` when the server does not support that.
-    pub(super) async fn stream_again(&self) -> Result<Option<Stream>, Failure> {
+    pub(super) async fn reopen_stream(&self) -> Result<Option<RunStream>, RemoteError> {
         let path = format!("{}/stream", self.path()?);
         let answer = self.server.open(Method::GET, &path, None).await?;
         if !answer.status().is_success() {
             return Ok(None);
         }
-        self.opened(answer).await
+        self.event_stream(answer).await
     }
 
     /// Starts it and waits for its outcome.
-    pub(super) async fn wait(&self, mut body: Value) -> Result<Came, Failure> {
-        if self.known.generation == Generation::New {
+    pub(super) async fn wait(&self, mut body: Value) -> Result<RemoteOutcome, RemoteError> {
+        if self.descriptor.generation == Generation::New {
             let path = format!("{}/wait", self.runs());
-            let told = self.server.wait(Method::POST, &path, Some(&body)).await?;
-            if !told.is_absent() {
-                let answer = told.json()?;
+            let response = self.server.wait(Method::POST, &path, Some(&body)).await?;
+            if !response.is_absent() {
+                let answer = response.json()?;
                 if let Some(id) = answer.pointer("/run/run_id").and_then(Value::as_str) {
-                    self.name(id);
+                    self.set_id(id);
                 }
-                return match came(&answer) {
-                    Some(came) => Ok(came),
+                return match outcome(&answer) {
+                    Some(outcome) => Ok(outcome),
                     None => self.output().await,
                 };
             }
@@ -102,45 +101,45 @@ impl Run<'_> {
             body["thread_id"] = json!(thread);
         }
         let path = self.runs();
-        let told = self.server.post(&path, &body).await?;
-        let run = told.json()?;
+        let response = self.server.post(&path, &body).await?;
+        let run = response.json()?;
         let id = run.get("run_id").and_then(Value::as_str);
-        self.name(id.ok_or_else(|| Failure::internal("the server returned no run_id"))?);
+        self.set_id(id.ok_or_else(|| RemoteError::internal("the server returned no run_id"))?);
         // In the prose specification a run creates its own thread, which the next run names.
         if let Some(thread) = run.get("thread_id").and_then(Value::as_str)
             && !self.session.is_thread
-            && self.known.generation == Generation::Old
+            && self.descriptor.generation == Generation::Old
         {
-            self.session.notes().thread = Some(thread.to_owned());
+            self.session.state().thread = Some(thread.to_owned());
         }
         self.output().await
     }
 
     /// Waits for its outcome.
-    pub(super) async fn output(&self) -> Result<Came, Failure> {
+    pub(super) async fn output(&self) -> Result<RemoteOutcome, RemoteError> {
         let run = self.path()?;
-        let path = match self.known.generation {
-            Generation::Graph => return self.state().await,
+        let path = match self.descriptor.generation {
+            Generation::LangGraph => return self.thread_outcome().await,
             Generation::New => format!("{run}/wait"),
-            Generation::Old => format!("{run}/output?block_timeout={BLOCK}"),
+            Generation::Old => format!("{run}/output?block_timeout={BLOCK_SECONDS}"),
         };
         let mut pause = PAUSE;
         loop {
             let asked = Instant::now();
-            let told = self.server.wait(Method::GET, &path, None).await?;
-            match told.status {
+            let response = self.server.wait(Method::GET, &path, None).await?;
+            match response.status {
                 204 | 408 | 504 => {}
-                _ if told.is_absent() => return self.poll(&run, &told).await,
+                _ if response.is_absent() => return self.poll(&run, &response).await,
                 _ => {
-                    if let Some(came) = came(&told.json()?) {
-                        return Ok(came);
+                    if let Some(outcome) = outcome(&response.json()?) {
+                        return Ok(outcome);
                     }
                 }
             }
             // A server that does wait is asked again at once.
             if asked.elapsed() < Duration::from_secs(1) {
                 sleep(pause).await;
-                pause = (pause * 2).min(LONGEST);
+                pause = (pause * 2).min(MAX_PAUSE);
             }
         }
     }
@@ -150,152 +149,155 @@ impl Run<'_> {
         &self,
         interrupt: &Interrupt,
         payload: Value,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RemoteError> {
         let body = if interrupt.wrapped {
             json!({ "interrupt_type": interrupt.name, "resume_payload": payload })
         } else {
             payload
         };
         let path = self.path()?;
-        let told = self.server.post(&path, &body).await?;
-        if told.is_good() {
+        let response = self.server.post(&path, &body).await?;
+        if response.is_success() {
             Ok(())
         } else {
-            Err(told.refusal())
+            Err(response.to_error())
         }
     }
 
     /// Cancels it, if the server supports that; its further output is ignored.
     pub(super) async fn cancel(&self) {
-        if self.named().is_err() {
-            self.find().await;
+        if self.run_id().is_err() {
+            self.find_id().await;
         }
         let Ok(run) = self.path() else {
             return;
         };
-        if self.known.generation != Generation::Old {
+        if self.descriptor.generation != Generation::Old {
             let path = format!("{run}/cancel?wait=false&action=interrupt");
-            let told = self.server.post(&path, None).await;
+            let response = self.server.post(&path, None).await;
             // 4xx: the run has already ended.
-            if told.is_ok_and(|told| told.status < 500 && !told.is_absent()) {
+            if response.is_ok_and(|response| response.status < 500 && !response.is_absent()) {
                 return;
             }
         }
-        let told = self.server.delete(&run).await;
-        if !told.is_ok_and(|told| told.is_good()) {
+        let response = self.server.delete(&run).await;
+        if !response.is_ok_and(|response| response.is_success()) {
             tracing::warn!(run, "the server did not cancel the run; it continues");
         }
     }
 
     /// Finds the thread's current run, if the server has not sent its id yet.
-    async fn find(&self) {
-        if !self.session.is_thread || self.known.generation == Generation::Old {
+    async fn find_id(&self) {
+        if !self.session.is_thread || self.descriptor.generation == Generation::Old {
             return;
         }
-        let told = self.server.get(&self.runs()).await;
-        let Ok(Value::Array(runs)) = told.and_then(|told| told.json()) else {
+        let response = self.server.get(&self.runs()).await;
+        let Ok(Value::Array(runs)) = response.and_then(|response| response.json()) else {
             return;
         };
         let goes_on = |run: &&Value| run.get("status").is_some_and(|status| status == "pending");
         let found = runs.iter().rfind(goes_on);
         if let Some(id) = found.and_then(|run| run.get("run_id")?.as_str()) {
-            self.name(id);
+            self.set_id(id);
         }
     }
 
     /// Its outcome, by the state of its thread.
-    async fn state(&self) -> Result<Came, Failure> {
+    async fn thread_outcome(&self) -> Result<RemoteOutcome, RemoteError> {
         let path = format!("/threads/{}/state", segment(&self.session.id));
-        let told = self.server.get(&path).await?;
-        Ok(graph::came(&told.json()?))
+        let response = self.server.get(&path).await?;
+        Ok(graph::outcome(&response.json()?))
     }
 
     /// Polls the status of a run that cannot be waited for.
-    async fn poll(&self, run: &str, absent: &Told) -> Result<Came, Failure> {
+    async fn poll(&self, run: &str, absent: &RemoteResponse) -> Result<RemoteOutcome, RemoteError> {
         let mut pause = PAUSE;
         loop {
-            let told = self.server.get(run).await?;
-            if told.is_absent() {
-                return Err(absent.refusal());
+            let response = self.server.get(run).await?;
+            if response.is_absent() {
+                return Err(absent.to_error());
             }
-            let shown = told.json()?;
+            let shown = response.json()?;
             let status = shown.get("status").and_then(Value::as_str);
             if !matches!(status, Some("pending" | "running")) {
                 break;
             }
             sleep(pause).await;
-            pause = (pause * 2).min(LONGEST);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
-        let thread = self.thread().ok_or_else(|| absent.refusal())?;
+        let thread = self.thread().ok_or_else(|| absent.to_error())?;
         let path = format!("/threads/{}", segment(&thread));
-        let told = self.server.get(&path).await?;
-        let thread = told.json()?;
+        let response = self.server.get(&path).await?;
+        let thread = response.json()?;
         let values = thread.get("values").and_then(Value::as_object);
-        Ok(Came::Result {
+        Ok(RemoteOutcome::Result {
             values: values.cloned().unwrap_or_default(),
             messages: messages(&thread),
         })
     }
 
-    async fn opened(&self, answer: Response<Incoming>) -> Result<Option<Stream>, Failure> {
-        if let Some(id) = located(answer.headers()) {
-            self.name(&id);
+    async fn event_stream(
+        &self,
+        answer: Response<Incoming>,
+    ) -> Result<Option<RunStream>, RemoteError> {
+        if let Some(id) = id_in_location(answer.headers()) {
+            self.set_id(&id);
         }
         let status = answer.status();
-        if status.is_success() && is_of(answer.headers(), "text/event-stream") {
-            return Ok(Some(Stream {
+        if status.is_success() && is_type(answer.headers(), "text/event-stream") {
+            return Ok(Some(RunStream {
                 body: answer.into_body(),
-                events: Sse::new(self.server.limits().frame_from_network),
+                events: SseReader::new(self.server.limits().frame_from_network),
             }));
         }
-        let body = whole(answer.into_body(), self.server.limits().frame_from_network).await;
-        let body = body.map_err(Failure::internal)?;
+        let body = read_body(answer.into_body(), self.server.limits().frame_from_network).await;
+        let body = body.map_err(RemoteError::internal)?;
         if status.is_success() {
             let what = "the server did not answer with an event stream";
-            return Err(Failure::internal(what));
+            return Err(RemoteError::internal(what));
         }
-        Err(Failure::refused(status.as_u16(), &body))
+        Err(RemoteError::from_http(status.as_u16(), &body))
     }
 
     /// The path of the session's runs.
     fn runs(&self) -> String {
         match self.thread() {
-            Some(thread) if self.known.generation != Generation::Old => {
+            Some(thread) if self.descriptor.generation != Generation::Old => {
                 format!("/threads/{}/runs", segment(&thread))
             }
             _ => "/runs".to_owned(),
         }
     }
 
-    fn path(&self) -> Result<String, Failure> {
-        Ok(format!("{}/{}", self.runs(), segment(&self.named()?)))
+    fn path(&self) -> Result<String, RemoteError> {
+        Ok(format!("{}/{}", self.runs(), segment(&self.run_id()?)))
     }
 
     fn thread(&self) -> Option<String> {
         if self.session.is_thread {
             Some(self.session.id.clone())
         } else {
-            self.session.notes().thread.clone()
+            self.session.state().thread.clone()
         }
     }
 }
 
-impl Stream {
+impl RunStream {
     /// The name of the next event and its data; `None` at the end. Data that is not JSON is
     /// skipped.
-    pub(super) async fn next(&mut self) -> Result<Option<(String, Value)>, Failure> {
+    pub(super) async fn next(&mut self) -> Result<Option<(String, Value)>, RemoteError> {
         loop {
             match self.events.next() {
-                Some(Event::Whole(data)) => {
+                Some(SseEvent::Whole(data)) => {
                     if let Ok(data) = serde_json::from_slice(&data) {
                         let name = String::from_utf8_lossy(self.events.last_name());
                         return Ok(Some((name.into_owned(), data)));
                     }
                     continue;
                 }
-                Some(Event::TooLong(_)) => {
+                Some(SseEvent::TooLong(_)) => {
                     let what = "the agent sent an event longer than the limit";
-                    return Err(Failure::new(reply::TOO_LARGE, what));
+                    return Err(RemoteError::new(reply::TOO_LARGE, what));
                 }
                 None => {}
             }
@@ -313,7 +315,7 @@ impl Stream {
 }
 
 /// The run's id in the `Content-Location` of a stream, which comes before any event.
-fn located(headers: &HeaderMap) -> Option<String> {
+fn id_in_location(headers: &HeaderMap) -> Option<String> {
     let place = headers.get(CONTENT_LOCATION)?.to_str().ok()?;
     let (_, after) = place.split_once("/runs/")?;
     let id = after.split(['/', '?']).next()?;

@@ -11,31 +11,31 @@ use hyper::{Method, Response, Uri};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use crate::agent_connect::remote::failure::Failure;
+use crate::agent_connect::remote::error::RemoteError;
 use crate::jsonrpc::Limits;
-use crate::transport::http::client::{Places, Silence, Site, whole};
-use crate::transport::{Endpoint, OpenError, OpenErrorKind, Setup, Web};
+use crate::transport::http::client::{HttpClient, NoResponse, Urls, read_body};
+use crate::transport::{Endpoint, HttpEndpoint, OpenError, OpenErrorKind, Setup};
 
 /// Attempts at a busy server.
-const TRIES: u32 = 4;
+const MAX_TRIES: u32 = 4;
 /// First pause before a retry, if the server gives no Retry-After.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Maximum total pause for a busy server. If the server asks for more, its error is passed to the
 /// client at once instead of a long wait.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 /// Time limit of a response that does not wait for the agent.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An Agent Connect server.
-pub(super) struct Server {
-    site: Site,
+pub(super) struct RemoteServer {
+    site: HttpClient,
     /// Scheme, authority and path, without a slash at the end.
     base: String,
 }
 
 /// A response of the server.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct RemoteResponse {
     pub(super) status: u16,
     pub(super) body: Bytes,
 }
@@ -49,11 +49,11 @@ enum Wait {
     Agent,
 }
 
-impl Server {
+impl RemoteServer {
     /// Connects to the server once.
-    pub(super) async fn reach(
+    pub(super) async fn connect(
         to: &Endpoint,
-        web: &Web,
+        web: &HttpEndpoint,
         base: &str,
         setup: &Setup,
     ) -> Result<Self, OpenError> {
@@ -63,11 +63,11 @@ impl Server {
             let what = format!("that is not an HTTP address ({fault})");
             OpenError::new(OpenErrorKind::Usage, to, what)
         })?;
-        let places = Places {
+        let places = Urls {
             posts: uri.clone(),
             streams: uri,
         };
-        let site = Site::reach(to, web, places, setup).await?;
+        let site = HttpClient::connect(to, web, places, setup).await?;
         Ok(Self { site, base })
     }
 
@@ -76,13 +76,13 @@ impl Server {
         Arc::clone(&self.site.limits)
     }
 
-    pub(super) fn longest(&self) -> usize {
+    pub(super) fn max_body(&self) -> usize {
         self.site.limits.frame_from_network
     }
 
     /// Sends a GET request.
-    pub(super) async fn get(&self, path: &str) -> Result<Told, Failure> {
-        self.ask(Method::GET, path, None, Wait::Server).await
+    pub(super) async fn get(&self, path: &str) -> Result<RemoteResponse, RemoteError> {
+        self.request(Method::GET, path, None, Wait::Server).await
     }
 
     /// Sends a POST request.
@@ -90,14 +90,14 @@ impl Server {
         &self,
         path: &str,
         body: impl Into<Option<&Value>>,
-    ) -> Result<Told, Failure> {
+    ) -> Result<RemoteResponse, RemoteError> {
         let body = body.into();
-        self.ask(Method::POST, path, body, Wait::Server).await
+        self.request(Method::POST, path, body, Wait::Server).await
     }
 
     /// Sends a DELETE request.
-    pub(super) async fn delete(&self, path: &str) -> Result<Told, Failure> {
-        self.ask(Method::DELETE, path, None, Wait::Server).await
+    pub(super) async fn delete(&self, path: &str) -> Result<RemoteResponse, RemoteError> {
+        self.request(Method::DELETE, path, None, Wait::Server).await
     }
 
     /// Sends a request that waits for the agent, and reads the whole response.
@@ -106,8 +106,8 @@ impl Server {
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Told, Failure> {
-        self.ask(method, path, body, Wait::Agent).await
+    ) -> Result<RemoteResponse, RemoteError> {
+        self.request(method, path, body, Wait::Agent).await
     }
 
     /// The same, but returns when the response begins.
@@ -116,44 +116,46 @@ impl Server {
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Response<Incoming>, Failure> {
-        self.begin(method, path, body, Wait::Agent).await
+    ) -> Result<Response<Incoming>, RemoteError> {
+        self.send(method, path, body, Wait::Agent).await
     }
 
-    async fn ask(
+    async fn request(
         &self,
         method: Method,
         path: &str,
         body: Option<&Value>,
         wait: Wait,
-    ) -> Result<Told, Failure> {
+    ) -> Result<RemoteResponse, RemoteError> {
         let asking = async {
-            let answer = self.begin(method, path, body, wait).await?;
+            let answer = self.send(method, path, body, wait).await?;
             let status = answer.status().as_u16();
-            let body = whole(answer.into_body(), self.longest()).await;
-            let body = body.map_err(Failure::internal)?;
-            Ok(Told { status, body })
+            let body = read_body(answer.into_body(), self.max_body()).await;
+            let body = body.map_err(RemoteError::internal)?;
+            Ok(RemoteResponse { status, body })
         };
         if wait == Wait::Agent {
             return asking.await;
         }
-        timeout(PATIENCE, asking)
-            .await
-            .unwrap_or_else(|_| Err(Failure::internal(format!("no answer within {PATIENCE:?}"))))
+        timeout(TIMEOUT, asking).await.unwrap_or_else(|_| {
+            Err(RemoteError::internal(format!(
+                "no answer within {TIMEOUT:?}"
+            )))
+        })
     }
 
     /// Sends a request and reads the head of the response. A server that is too busy is tried
     /// again.
-    async fn begin(
+    async fn send(
         &self,
         method: Method,
         path: &str,
         body: Option<&Value>,
         wait: Wait,
-    ) -> Result<Response<Incoming>, Failure> {
-        let place: Uri = format!("{}{path}", self.base)
+    ) -> Result<Response<Incoming>, RemoteError> {
+        let uri: Uri = format!("{}{path}", self.base)
             .parse()
-            .map_err(|_| Failure::invalid("that is not a valid path on the server"))?;
+            .map_err(|_| RemoteError::invalid("that is not a valid path on the server"))?;
         let mut headers = HeaderMap::new();
         let accept = if wait == Wait::Agent {
             "text/event-stream, application/json"
@@ -165,16 +167,17 @@ impl Server {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         let body = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
-        let (mut pause, mut left) = (PAUSE, LONGEST);
-        for last in (0..TRIES).rev() {
+        let (mut pause, mut left) = (PAUSE, MAX_WAIT);
+        for last in (0..MAX_TRIES).rev() {
             let asking = self
                 .site
-                .ask_at(&place, method.clone(), headers.clone(), body.clone());
-            let answer = asking.await.map_err(|silence| unheard(&silence))?;
+                .request_to(&uri, method.clone(), headers.clone(), body.clone());
+            let answer = asking.await.map_err(|silence| lost(&silence))?;
             let busy = matches!(answer.status().as_u16(), 429 | 503);
-            let asked = answer.headers().get(RETRY_AFTER);
-            let asked = asked.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-            let wait = asked.map_or(pause, Duration::from_secs);
+            let retry_after = answer.headers().get(RETRY_AFTER);
+            let retry_after =
+                retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+            let wait = retry_after.map_or(pause, Duration::from_secs);
             if last == 0 || !busy || wait > left {
                 return Ok(answer);
             }
@@ -186,9 +189,9 @@ impl Server {
     }
 }
 
-impl Told {
+impl RemoteResponse {
     /// Whether the status is 2xx.
-    pub(super) const fn is_good(&self) -> bool {
+    pub(super) const fn is_success(&self) -> bool {
         self.status >= 200 && self.status < 300
     }
 
@@ -201,19 +204,20 @@ impl Told {
     ///
     /// # Errors
     /// When the server returned an error, or a body that is not JSON.
-    pub(super) fn json(&self) -> Result<Value, Failure> {
-        if !self.is_good() {
-            return Err(self.refusal());
+    pub(super) fn json(&self) -> Result<Value, RemoteError> {
+        if !self.is_success() {
+            return Err(self.to_error());
         }
         if self.body.is_empty() {
             return Ok(Value::Null);
         }
-        serde_json::from_slice(&self.body)
-            .map_err(|fault| Failure::internal(format!("the server's response is not JSON ({fault})")))
+        serde_json::from_slice(&self.body).map_err(|fault| {
+            RemoteError::internal(format!("the server's response is not JSON ({fault})"))
+        })
     }
 
-    pub(super) fn refusal(&self) -> Failure {
-        Failure::refused(self.status, &self.body)
+    pub(super) fn to_error(&self) -> RemoteError {
+        RemoteError::from_http(self.status, &self.body)
     }
 }
 
@@ -237,8 +241,8 @@ pub(super) fn segment(name: &str) -> String {
     path
 }
 
-fn unheard(silence: &Silence) -> Failure {
-    Failure::new(
+fn lost(silence: &NoResponse) -> RemoteError {
+    RemoteError::new(
         crate::jsonrpc::reply::PEER_LOST,
         format!("the agent did not answer: {silence}"),
     )

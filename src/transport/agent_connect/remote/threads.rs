@@ -5,43 +5,43 @@ use std::sync::Arc;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Value, json};
 
-use super::agent::{Agent, Session};
+use super::agent::{RemoteAgent, RemoteSession};
 use super::server::segment;
 use crate::agent_connect::remote::descriptor::{Descriptor, Generation};
-use crate::agent_connect::remote::failure::Failure;
-use crate::agent_connect::remote::{heard, told};
+use crate::agent_connect::remote::error::RemoteError;
+use crate::agent_connect::remote::{run_event, sent_content};
 use crate::agent_connect::uuid::Uuid;
 
 /// Maximum number of threads in a list.
-const LISTED: u64 = 100;
+const MAX_LISTED: u64 = 100;
 
 /// `session/new`.
-pub(super) async fn new(agent: &Arc<Agent>, params: &Value) -> Result<Value, Failure> {
+pub(super) async fn new(agent: &Arc<RemoteAgent>, params: &Value) -> Result<Value, RemoteError> {
     let known = agent.descriptor().await?;
-    if known.locked {
-        return Err(locked());
+    if known.needs_key {
+        return Err(key_required());
     }
     warn_of_servers(&known, params);
     let meta = params.pointer("/_meta/agentConnect").cloned();
-    let id = if known.threads() {
+    let id = if known.has_threads() {
         let mut metadata = known.thread_metadata(params);
         let given = meta
             .as_ref()
             .and_then(|meta| meta.get("metadata")?.as_object());
         metadata.extend(given.cloned().unwrap_or_default());
         let body = json!({ "metadata": metadata, "if_exists": "raise" });
-        let told = agent.server.post("/threads", &body).await?;
+        let response = agent.server.post("/threads", &body).await?;
         // In the prose specification the first run creates the thread.
-        if told.is_absent() && known.generation == Generation::Old {
+        if response.is_absent() && known.generation == Generation::Old {
             None
         } else {
-            let id = told
+            let id = response
                 .json()?
                 .get("thread_id")
                 .and_then(Value::as_str)
                 .map(str::to_owned);
             let missing = "the server returned no thread_id";
-            Some(id.ok_or_else(|| Failure::internal(missing))?)
+            Some(id.ok_or_else(|| RemoteError::internal(missing))?)
         }
     } else {
         None
@@ -49,59 +49,64 @@ pub(super) async fn new(agent: &Arc<Agent>, params: &Value) -> Result<Value, Fai
     let is_thread = id.is_some();
     let id = match id {
         Some(id) => id,
-        None => local()?,
+        None => local_id()?,
     };
     let session = agent.session(&id, is_thread)?;
-    session.notes().meta = meta.unwrap_or_default();
+    session.state().meta = meta.unwrap_or_default();
     Ok(with_options(json!({ "sessionId": id }), &known, &session))
 }
 
 /// `session/set_config_option`: the value is sent with the runs that follow.
-pub(super) async fn choose(agent: &Arc<Agent>, params: &Value) -> Result<Value, Failure> {
+pub(super) async fn set_option(
+    agent: &Arc<RemoteAgent>,
+    params: &Value,
+) -> Result<Value, RemoteError> {
     let known = agent.descriptor().await?;
-    let unknown = || Failure::new(-32002, "there is no such session");
-    let session = agent.known(named(params)?).ok_or_else(unknown)?;
+    let unknown = || RemoteError::new(-32002, "there is no such session");
+    let session = agent
+        .find_session(session_id(params)?)
+        .ok_or_else(unknown)?;
     let id = params.get("configId").and_then(Value::as_str);
     let value = params.get("value").unwrap_or(&Value::Null);
-    let chosen = id.and_then(|id| Some((id.to_owned(), known.choice(id, value)?)));
-    let (id, value) = chosen
-        .ok_or_else(|| Failure::invalid("there is no such option, or it has no such value"))?;
-    session.notes().chosen.insert(id, value);
-    let options = known.options(&session.notes().chosen);
+    let choice = id.and_then(|id| Some((id.to_owned(), known.choice(id, value)?)));
+    let (id, value) = choice
+        .ok_or_else(|| RemoteError::invalid("there is no such option, or it has no such value"))?;
+    session.state().options.insert(id, value);
+    let options = known.options(&session.state().options);
     Ok(json!({ "configOptions": options }))
 }
 
 /// `session/load`: replays the thread's messages. Its tool calls are not known.
-pub(super) async fn load(agent: &Arc<Agent>, params: &Value) -> Result<Value, Failure> {
+pub(super) async fn load(agent: &Arc<RemoteAgent>, params: &Value) -> Result<Value, RemoteError> {
     let known = agent.descriptor().await?;
-    let id = named(params)?;
+    let id = session_id(params)?;
     warn_of_servers(&known, params);
-    let mut messages = heard::messages(&thread(agent, id, "").await?);
+    let mut messages = run_event::messages(&get_thread(agent, id, "").await?);
     // If a thread does not include its messages, its state does.
     if messages.is_empty() && known.generation == Generation::Old {
-        let state = thread(agent, id, "/state").await.unwrap_or_default();
-        messages = heard::messages(&state);
+        let state = get_thread(agent, id, "/state").await.unwrap_or_default();
+        messages = run_event::messages(&state);
     }
     let session = agent.session(id, true)?;
     {
-        let mut notes = session.notes();
-        notes.old = told::ids(&messages);
+        let mut notes = session.state();
+        notes.old_ids = sent_content::message_ids(&messages);
         notes.meta = params
             .pointer("/_meta/agentConnect")
             .cloned()
             .unwrap_or_default();
     }
-    for update in told::replayed(&messages) {
+    for update in sent_content::replay_updates(&messages) {
         agent.update(id, &update).await;
     }
     Ok(with_options(json!({}), &known, &session))
 }
 
 /// `session/list`.
-pub(super) async fn list(agent: &Arc<Agent>, params: &Value) -> Result<Value, Failure> {
-    let body = json!({ "limit": LISTED });
-    let told = agent.server.post("/threads/search", &body).await?;
-    let found = told.json()?;
+pub(super) async fn list(agent: &Arc<RemoteAgent>, params: &Value) -> Result<Value, RemoteError> {
+    let body = json!({ "limit": MAX_LISTED });
+    let response = agent.server.post("/threads/search", &body).await?;
+    let found = response.json()?;
     let wanted = params.get("cwd").and_then(Value::as_str);
     let shown = |thread: &Value| {
         let cwd = ["/metadata/acp_cwd", "/metadata/cwd"];
@@ -126,20 +131,20 @@ pub(super) async fn list(agent: &Arc<Agent>, params: &Value) -> Result<Value, Fa
 }
 
 /// `session/delete`.
-pub(super) async fn delete(agent: &Arc<Agent>, params: &Value) -> Result<Value, Failure> {
-    let id = named(params)?;
+pub(super) async fn delete(agent: &Arc<RemoteAgent>, params: &Value) -> Result<Value, RemoteError> {
+    let id = session_id(params)?;
     let path = format!("/threads/{}", segment(id));
-    let told = agent.server.delete(&path).await?;
-    if !told.is_good() {
-        return Err(told.refusal());
+    let response = agent.server.delete(&path).await?;
+    if !response.is_success() {
+        return Err(response.to_error());
     }
-    agent.forget(id);
+    agent.remove_session(id);
     Ok(json!({}))
 }
 
 /// The result of a request that opened a session, with its options.
-fn with_options(mut answer: Value, known: &Descriptor, session: &Session) -> Value {
-    let options = known.options(&session.notes().chosen);
+fn with_options(mut answer: Value, known: &Descriptor, session: &RemoteSession) -> Value {
+    let options = known.options(&session.state().options);
     if !options.is_empty() {
         answer["configOptions"] = json!(options);
     }
@@ -147,29 +152,29 @@ fn with_options(mut answer: Value, known: &Descriptor, session: &Session) -> Val
 }
 
 /// An id for a local session.
-fn local() -> Result<String, Failure> {
+fn local_id() -> Result<String, RemoteError> {
     let mut random = [0; 16];
     SystemRandom::new()
         .fill(&mut random)
-        .map_err(|_| Failure::internal("the system has no random numbers"))?;
+        .map_err(|_| RemoteError::internal("the system has no random numbers"))?;
     Ok(Uuid::random(random).to_string())
 }
 
 /// The session id in a request.
-pub(super) fn named(params: &Value) -> Result<&str, Failure> {
+pub(super) fn session_id(params: &Value) -> Result<&str, RemoteError> {
     let id = params.get("sessionId").and_then(Value::as_str);
     id.filter(|id| !id.is_empty())
-        .ok_or_else(|| Failure::invalid("\"sessionId\" is missing"))
+        .ok_or_else(|| RemoteError::invalid("\"sessionId\" is missing"))
 }
 
 /// The server requires a key.
-pub(super) fn locked() -> Failure {
+pub(super) fn key_required() -> RemoteError {
     let what = "Authentication required: the server asks for a key; start acp-relay with \
                 --bearer-file, or with --header \"x-api-key: …\"";
-    Failure::new(-32000, what)
+    RemoteError::new(-32000, what)
 }
 
-async fn thread(agent: &Agent, id: &str, below: &str) -> Result<Value, Failure> {
+async fn get_thread(agent: &RemoteAgent, id: &str, below: &str) -> Result<Value, RemoteError> {
     let path = format!("/threads/{}{below}", segment(id));
     agent.server.get(&path).await?.json()
 }

@@ -8,125 +8,128 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::agent::{Agent, Session};
-use super::run::Run;
-use super::threads::{locked, named};
-use crate::agent_connect::remote::ask::{self, Answer, Move};
+use super::agent::{RemoteAgent, RemoteSession};
+use super::run::RemoteRun;
+use super::threads::{key_required, session_id};
 use crate::agent_connect::remote::descriptor::Generation;
-use crate::agent_connect::remote::failure::Failure;
+use crate::agent_connect::remote::error::RemoteError;
 use crate::agent_connect::remote::graph;
-use crate::agent_connect::remote::heard::{self, Came, Event, Interrupt};
 use crate::agent_connect::remote::input::{self, input};
-use crate::agent_connect::remote::payload::typed;
-use crate::agent_connect::remote::told::{self, Told};
+use crate::agent_connect::remote::payload::typed_answer;
+use crate::agent_connect::remote::question::{self, InterruptAction, InterruptAnswer};
+use crate::agent_connect::remote::run_event::{self, Interrupt, RemoteOutcome, RunEvent};
+use crate::agent_connect::remote::sent_content::{self, SentContent};
 use crate::agent_connect::run_request::text_block;
 use crate::jsonrpc::reply;
 
 /// Time limit for the server to confirm the cancellation of a run.
-const FAREWELL: Duration = Duration::from_secs(5);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum bytes of earlier messages kept for an agent without threads.
-const REMEMBERED: usize = 1 << 20;
+const MAX_HISTORY: usize = 1 << 20;
 
 /// A registered turn.
-pub(super) struct Begun {
-    session: Arc<Session>,
+pub(super) struct PendingTurn {
+    session: Arc<RemoteSession>,
     cancel: CancellationToken,
 }
 
 /// A turn in progress.
-struct Turn<'a> {
-    agent: &'a Agent,
-    session: &'a Session,
-    run: &'a Run<'a>,
-    told: Told,
+struct RunningTurn<'a> {
+    agent: &'a RemoteAgent,
+    session: &'a RemoteSession,
+    run: &'a RemoteRun<'a>,
+    sent: SentContent,
 }
 
 /// Registers a turn, so that its cancellation finds it; `None` when the request is invalid, or
 /// another turn is in progress.
-pub(super) fn begin(agent: &Agent, params: &Value) -> Option<Begun> {
-    let session = agent.session(named(params).ok()?, true).ok()?;
-    let cancel = agent.over.child_token();
+pub(super) fn register(agent: &RemoteAgent, params: &Value) -> Option<PendingTurn> {
+    let session = agent.session(session_id(params).ok()?, true).ok()?;
+    let cancel = agent.closed.child_token();
     {
-        let mut notes = session.notes();
-        if notes.turn.is_some() {
+        let mut state = session.state();
+        if state.turn.is_some() {
             return None;
         }
-        notes.turn = Some(cancel.clone());
+        state.turn = Some(cancel.clone());
     }
-    Some(Begun { session, cancel })
+    Some(PendingTurn { session, cancel })
 }
 
-impl Drop for Begun {
+impl Drop for PendingTurn {
     fn drop(&mut self) {
-        self.session.notes().turn = None;
+        self.session.state().turn = None;
     }
 }
 
 /// `session/prompt`.
 pub(super) async fn prompt(
-    agent: &Agent,
+    agent: &RemoteAgent,
     params: &Value,
-    begun: Option<Begun>,
-) -> Result<Value, Failure> {
-    let Some(begun) = begun else {
-        let id = named(params)?;
-        let busy = agent.known(id).is_some();
+    pending: Option<PendingTurn>,
+) -> Result<Value, RemoteError> {
+    let Some(pending) = pending else {
+        let id = session_id(params)?;
+        let busy = agent.find_session(id).is_some();
         return Err(if busy {
-            Failure::new(reply::INVALID_REQUEST, "a turn of this session is in progress")
+            RemoteError::new(
+                reply::INVALID_REQUEST,
+                "a turn of this session is in progress",
+            )
         } else {
-            Failure::new(reply::OVERLOADED, "too many sessions on one connection")
+            RemoteError::new(reply::OVERLOADED, "too many sessions on one connection")
         });
     };
     let known = tokio::select! {
         known = agent.descriptor() => known?,
-        () = begun.cancel.cancelled() => return Ok(ended("cancelled")),
+        () = pending.cancel.cancelled() => return Ok(stop("cancelled")),
     };
-    if known.locked {
-        return Err(locked());
+    if known.needs_key {
+        return Err(key_required());
     }
-    let session = &*begun.session;
-    if session.is_thread && !known.threads() {
-        agent.forget(&session.id);
-        return Err(Failure::new(-32002, "there is no such session"));
+    let session = &*pending.session;
+    if session.is_thread && !known.has_threads() {
+        agent.remove_session(&session.id);
+        return Err(RemoteError::new(-32002, "there is no such session"));
     }
-    let run = Run {
+    let run = RemoteRun {
         server: &agent.server,
-        known: &known,
+        descriptor: &known,
         session,
         id: Mutex::default(),
     };
-    let old = session.notes().old.clone();
-    let mut turn = Turn {
+    let old_ids = session.state().old_ids.clone();
+    let mut turn = RunningTurn {
         agent,
         session,
         run: &run,
-        told: Told::since(old),
+        sent: SentContent::new(old_ids),
     };
     // The stream stays open until the server has been told: some servers cancel a run whose stream
     // breaks, and then the cancel request would find no run.
-    let mut work = std::pin::pin!(turn.go(params));
+    let mut work = std::pin::pin!(turn.execute(params));
     tokio::select! {
         biased;
-        () = begun.cancel.cancelled() => {
-            let _ = timeout(FAREWELL, run.cancel()).await;
-            Ok(ended("cancelled"))
+        () = pending.cancel.cancelled() => {
+            let _ = timeout(CANCEL_TIMEOUT, run.cancel()).await;
+            Ok(stop("cancelled"))
         }
         done = &mut work => done,
     }
 }
 
-impl Turn<'_> {
-    async fn go(&mut self, params: &Value) -> Result<Value, Failure> {
+impl RunningTurn<'_> {
+    async fn execute(&mut self, params: &Value) -> Result<Value, RemoteError> {
         let prompt = params.get("prompt").and_then(Value::as_array);
         let prompt = prompt.map(Vec::as_slice).unwrap_or_default();
-        let text = input::text(prompt);
-        let open = self.session.notes().open.take();
-        let mut came = match open {
-            Some((id, interrupt, told)) => {
-                self.told = told;
-                self.run.name(&id);
-                let schema = self.run.known.resume_schema(&interrupt.name);
-                let payload = typed(&text, schema);
+        let text = input::prompt_text(prompt);
+        let open = self.session.state().open_interrupt.take();
+        let mut outcome = match open {
+            Some((id, interrupt, sent)) => {
+                self.sent = sent;
+                self.run.set_id(&id);
+                let schema = self.run.descriptor.resume_schema(&interrupt.name);
+                let payload = typed_answer(&text, schema);
                 self.resume(&interrupt, payload, None).await?
             }
             None => {
@@ -135,59 +138,65 @@ impl Turn<'_> {
             }
         };
         loop {
-            let interrupt = match came {
-                Came::Result { values, messages } => {
-                    return Ok(self.end(&text, &values, &messages).await);
+            let interrupt = match outcome {
+                RemoteOutcome::Result { values, messages } => {
+                    return Ok(self.finish(&text, &values, &messages).await);
                 }
-                Came::Failed(failure) => return Err(failure),
-                Came::Interrupt(interrupt) => interrupt,
+                RemoteOutcome::Failed(failure) => return Err(failure),
+                RemoteOutcome::Interrupt(interrupt) => interrupt,
             };
-            let id = self.run.named()?;
-            let schema = self.run.known.resume_schema(&interrupt.name);
-            let forms = self.agent.fills_forms();
-            let (payload, call) = match ask::ask(&self.session.id, &id, &interrupt, schema, forms) {
-                Move::Resume(payload) => (payload, None),
-                Move::Tell(text) => {
-                    self.say(text_block(&text)).await;
-                    let told = std::mem::take(&mut self.told);
-                    self.session.notes().open = Some((id, interrupt, told));
-                    return Ok(ended("end_turn"));
+            let id = self.run.run_id()?;
+            let schema = self.run.descriptor.resume_schema(&interrupt.name);
+            let forms = self.agent.has_forms();
+            let (payload, call) = match question::interrupt_action(
+                &self.session.id,
+                &id,
+                &interrupt,
+                schema,
+                forms,
+            ) {
+                InterruptAction::Resume(payload) => (payload, None),
+                InterruptAction::Inform(text) => {
+                    self.send_message(text_block(&text)).await;
+                    let sent = std::mem::take(&mut self.sent);
+                    self.session.state().open_interrupt = Some((id, interrupt, sent));
+                    return Ok(stop("end_turn"));
                 }
-                Move::Ask(question) => {
-                    if let Some(call) = &question.call {
+                InterruptAction::Ask(question) => {
+                    if let Some(call) = &question.tool_call {
                         self.update(with_kind(call.clone(), "tool_call")).await;
                     }
-                    let result = self.agent.ask(question.method, &question.params).await;
-                    let answer = question.answer(result.as_ref(), self.agent.unasked);
-                    let granted = question.granted(&answer);
+                    let result = self.agent.request(question.method, &question.params).await;
+                    let answer = question.answer(result.as_ref(), self.agent.default_permission);
+                    let granted = question.approves(&answer);
                     match answer {
-                        Answer::Resume(payload) => {
-                            (payload, question.call.map(|call| (call, granted)))
+                        InterruptAnswer::Resume(payload) => {
+                            (payload, question.tool_call.map(|call| (call, granted)))
                         }
-                        Answer::Stop => {
+                        InterruptAnswer::Stop => {
                             self.run.cancel().await;
-                            return Ok(ended("cancelled"));
+                            return Ok(stop("cancelled"));
                         }
                     }
                 }
             };
-            came = self.resume(&interrupt, payload, call).await?;
+            outcome = self.resume(&interrupt, payload, call).await?;
         }
     }
 
     /// The body that starts the run.
-    fn body(&self, prompt: &[Value], params: &Value) -> Result<Value, Failure> {
-        let known = self.run.known;
-        let notes = self.session.notes();
-        let before: &[Value] = if self.session.is_thread || notes.thread.is_some() {
+    fn body(&self, prompt: &[Value], params: &Value) -> Result<Value, RemoteError> {
+        let known = self.run.descriptor;
+        let state = self.session.state();
+        let history: &[Value] = if self.session.is_thread || state.thread.is_some() {
             &[]
         } else {
-            &notes.before
+            &state.history
         };
-        let input = input(known.input_schema(), prompt, before)?;
-        let mut body = known.body("input", &input);
-        let said = params.pointer("/_meta/agentConnect");
-        let all = [Some(&notes.meta), said];
+        let input = input(known.input_schema(), prompt, history)?;
+        let mut body = known.run_body("input", &input);
+        let given = params.pointer("/_meta/agentConnect");
+        let all = [Some(&state.meta), given];
         let merged = |name: &str| {
             let maps = all
                 .iter()
@@ -199,31 +208,31 @@ impl Turn<'_> {
             body["config"] = Value::Object(config);
         }
         // The request's own configuration overrides the options set before.
-        for (id, value) in &notes.chosen {
+        for (id, value) in &state.options {
             let place = &mut body["config"]["configurable"];
             if place.get(id).is_none() {
                 place[id] = value.clone();
             }
         }
-        if let Some(tags) = said.and_then(|said| said.get("tags")) {
+        if let Some(tags) = given.and_then(|said| said.get("tags")) {
             body["config"]["tags"] = tags.clone();
         }
         // The session's metadata belongs to the thread and was sent when that was created.
-        if let Some(metadata) = said.and_then(|said| said.get("metadata")) {
+        if let Some(metadata) = given.and_then(|said| said.get("metadata")) {
             body["metadata"] = metadata.clone();
         }
         Ok(body)
     }
 
-    async fn start(&mut self, body: Value) -> Result<Came, Failure> {
-        if let Some(mode) = self.run.known.stream_mode()
+    async fn start(&mut self, body: Value) -> Result<RemoteOutcome, RemoteError> {
+        if let Some(mode) = self.run.descriptor.stream_mode()
             && let Some(stream) = self.run.stream(&body, &mode).await?
-            && let Some(came) = self.follow(stream).await?
+            && let Some(outcome) = self.follow(stream).await?
         {
-            return Ok(came);
+            return Ok(outcome);
         }
         // If a stream ended without an outcome, the run can be queried.
-        if self.run.named().is_ok() {
+        if self.run.run_id().is_ok() {
             return self.run.output().await;
         }
         self.run.wait(body).await
@@ -235,104 +244,112 @@ impl Turn<'_> {
         interrupt: &Interrupt,
         payload: Value,
         call: Option<(Value, bool)>,
-    ) -> Result<Came, Failure> {
-        let graph = self.run.known.generation == Generation::Graph;
+    ) -> Result<RemoteOutcome, RemoteError> {
+        let graph = self.run.descriptor.generation == Generation::LangGraph;
         if !graph {
             self.run.resume(interrupt, payload.clone()).await?;
         }
         if let Some((call, granted)) = call {
             let status = if granted { "completed" } else { "failed" };
-            let over = json!({ "toolCallId": call["toolCallId"], "status": status });
-            self.update(with_kind(over, "tool_call_update")).await;
+            let end = json!({ "toolCallId": call["toolCallId"], "status": status });
+            self.update(with_kind(end, "tool_call_update")).await;
         }
         // In LangGraph a new run carries the answer.
         if graph {
             let body = self
                 .run
-                .known
-                .body("command", &json!({ "resume": payload }));
+                .descriptor
+                .run_body("command", &json!({ "resume": payload }));
             return self.start(body).await;
         }
-        if self.run.known.stream_mode().is_some()
-            && let Some(stream) = self.run.stream_again().await?
-            && let Some(came) = self.follow(stream).await?
+        if self.run.descriptor.stream_mode().is_some()
+            && let Some(stream) = self.run.reopen_stream().await?
+            && let Some(outcome) = self.follow(stream).await?
         {
-            return Ok(came);
+            return Ok(outcome);
         }
         self.run.output().await
     }
 
     /// Forwards a stream until it ends; returns the outcome of the run, if the stream has it.
-    async fn follow(&mut self, mut stream: super::run::Stream) -> Result<Option<Came>, Failure> {
+    async fn follow(
+        &mut self,
+        mut stream: super::run::RunStream,
+    ) -> Result<Option<RemoteOutcome>, RemoteError> {
         while let Some((name, data)) = stream.next().await? {
             if let Some(id) = data.get("run_id").and_then(Value::as_str) {
-                self.run.name(id);
+                self.run.set_id(id);
             }
-            let event = match self.run.known.generation {
-                Generation::Graph => graph::event(&name, &data),
-                Generation::New | Generation::Old => heard::event(&data),
+            let event = match self.run.descriptor.generation {
+                Generation::LangGraph => graph::event(&name, &data),
+                Generation::New | Generation::Old => run_event::parse_event(&data),
             };
             match event {
-                Event::Messages(messages) => self.tell(&messages).await,
-                Event::More(messages) => {
-                    for block in self.told.more(&messages) {
-                        self.say(block).await;
+                RunEvent::Messages(messages) => self.send_new(&messages).await,
+                RunEvent::NewMessages(messages) => {
+                    for block in self.sent.add_messages(&messages) {
+                        self.send_message(block).await;
                     }
                 }
-                Event::Piece(message) => {
-                    if let Some(block) = self.told.piece(&message) {
-                        self.say(block).await;
+                RunEvent::Chunk(message) => {
+                    if let Some(block) = self.sent.add_chunk(&message) {
+                        self.send_message(block).await;
                     }
                 }
-                Event::Update(update) => {
-                    self.told.pass(&update);
+                RunEvent::Update(update) => {
+                    self.sent.record_update(&update);
                     self.update(update).await;
                 }
-                Event::Custom(custom) => {
+                RunEvent::Custom(custom) => {
                     let content = text_block(&custom.to_string());
                     let update = json!({ "content": content });
                     self.update(with_kind(update, "agent_thought_chunk")).await;
                 }
-                Event::Came(came) => return Ok(Some(came)),
-                Event::Nothing => {}
+                RunEvent::Outcome(outcome) => return Ok(Some(outcome)),
+                RunEvent::Ignored => {}
             }
         }
         Ok(None)
     }
 
     /// Ends the turn: sends what was not sent yet.
-    async fn end(&mut self, text: &str, values: &Map<String, Value>, messages: &[Value]) -> Value {
-        self.tell(messages).await;
-        if self.told.is_empty()
-            && let Some(structured) = heard::structured(values)
+    async fn finish(
+        &mut self,
+        text: &str,
+        values: &Map<String, Value>,
+        messages: &[Value],
+    ) -> Value {
+        self.send_new(messages).await;
+        if self.sent.is_empty()
+            && let Some(structured) = run_event::structured(values)
         {
-            self.say(text_block(&structured)).await;
+            self.send_message(text_block(&structured)).await;
         }
         {
-            let mut notes = self.session.notes();
-            notes.old.extend(told::ids(messages));
-            if !self.session.is_thread && notes.thread.is_none() {
-                notes.before.push(input::message("human", text));
-                notes
-                    .before
-                    .push(input::message("ai", &told::answer(messages)));
+            let mut state = self.session.state();
+            state.old_ids.extend(sent_content::message_ids(messages));
+            if !self.session.is_thread && state.thread.is_none() {
+                state.history.push(input::message("human", text));
+                state
+                    .history
+                    .push(input::message("ai", &sent_content::answer_text(messages)));
                 let length =
                     |all: &[Value]| all.iter().map(|one| one.to_string().len()).sum::<usize>();
-                while length(&notes.before) > REMEMBERED && !notes.before.is_empty() {
-                    notes.before.remove(0);
+                while length(&state.history) > MAX_HISTORY && !state.history.is_empty() {
+                    state.history.remove(0);
                 }
             }
         }
-        ended(heard::stop_reason(values))
+        stop(run_event::stop_reason(values))
     }
 
-    async fn tell(&mut self, messages: &[Value]) {
-        for block in self.told.news(messages) {
-            self.say(block).await;
+    async fn send_new(&mut self, messages: &[Value]) {
+        for block in self.sent.take_new(messages) {
+            self.send_message(block).await;
         }
     }
 
-    async fn say(&self, content: Value) {
+    async fn send_message(&self, content: Value) {
         let update = json!({ "content": content });
         self.update(with_kind(update, "agent_message_chunk")).await;
     }
@@ -342,7 +359,7 @@ impl Turn<'_> {
     }
 }
 
-fn ended(reason: &str) -> Value {
+fn stop(reason: &str) -> Value {
     json!({ "stopReason": reason })
 }
 

@@ -11,33 +11,33 @@ use crate::agent_connect::uuid::Uuid;
 pub(super) type Result<T> = rusqlite::Result<T>;
 
 pub(super) fn uuid(row: &Row<'_>, at: usize) -> Result<Uuid> {
-    optional_uuid(row, at)?.ok_or_else(|| odd(at))
+    optional_uuid(row, at)?.ok_or_else(|| invalid(at))
 }
 
 pub(super) fn optional_uuid(row: &Row<'_>, at: usize) -> Result<Option<Uuid>> {
     let text: Option<String> = row.get(at)?;
-    text.map(|text| Uuid::read(&text).ok_or_else(|| odd(at)))
+    text.map(|text| Uuid::parse(&text).ok_or_else(|| invalid(at)))
         .transpose()
 }
 
 pub(super) fn json(row: &Row<'_>, at: usize) -> Result<Value> {
     let text: String = row.get(at)?;
-    serde_json::from_str(&text).map_err(|_| odd(at))
+    serde_json::from_str(&text).map_err(|_| invalid(at))
 }
 
 pub(super) fn object(row: &Row<'_>, at: usize) -> Result<Map<String, Value>> {
     match json(row, at)? {
         Value::Object(map) => Ok(map),
-        _ => Err(odd(at)),
+        _ => Err(invalid(at)),
     }
 }
 
-pub(super) fn text(map: &Map<String, Value>) -> String {
+pub(super) fn json_text(map: &Map<String, Value>) -> String {
     Value::Object(map.clone()).to_string()
 }
 
 /// The error for a column with an unexpected value.
-pub(super) fn odd(at: usize) -> rusqlite::Error {
-    let what = "an unexpected value".into();
-    rusqlite::Error::FromSqlConversionFailure(at, Type::Text, what)
+pub(super) fn invalid(at: usize) -> rusqlite::Error {
+    let message = "an unexpected value".into();
+    rusqlite::Error::FromSqlConversionFailure(at, Type::Text, message)
 }

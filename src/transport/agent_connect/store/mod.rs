@@ -14,14 +14,14 @@
 //! that; a power failure loses at most the last moments, and never consistency.
 
 mod columns;
-mod desk;
+mod worker;
 mod runs;
 mod schema;
 mod threads;
 
-pub(super) use desk::Store;
 pub(super) use runs::{delete_run, find_runs, insert_run, read_run, update_run};
 pub(super) use threads::{
     copy_turns, delete_thread, find_threads, has_session, insert_thread, insert_turn, read_thread,
     read_turns, thread_status, update_thread,
 };
+pub(super) use worker::RunStore;

@@ -3,23 +3,26 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::Value;
 
-use super::columns::{Result, json, odd, optional_uuid, uuid};
-use crate::agent_connect::moment::Moment;
-use crate::agent_connect::record::{Outcome, Run, Status};
-use crate::agent_connect::search::{self, has_all};
+use super::columns::{Result, invalid, json, optional_uuid, uuid};
+use crate::agent_connect::record::{RunOutcome, RunRecord, RunStatus};
+use crate::agent_connect::search::{self, contains_all};
+use crate::agent_connect::timestamp::Timestamp;
 use crate::agent_connect::uuid::Uuid;
 
 /// The error of a run that an earlier process has not finished.
-const LOST: &str = "the relay stopped during the run";
+const INTERRUPTED: &str = "the relay stopped during the run";
 
 const RUN: &str = "id, agent, thread, status, created, updated, creation, outcome";
 
 /// Marks the runs that an earlier process has not finished as errors. Those with a webhook are
 /// returned, with its URL.
-pub(super) fn fail_unfinished(connection: &Connection, now: Moment) -> Result<Vec<(Run, String)>> {
-    let lost = Outcome::Error {
+pub(super) fn fail_unfinished(
+    connection: &Connection,
+    now: Timestamp,
+) -> Result<Vec<(RunRecord, String)>> {
+    let lost = RunOutcome::Error {
         code: -32603,
-        what: LOST.to_owned(),
+        message: INTERRUPTED.to_owned(),
     };
     let open = "status IN ('pending', 'interrupted')";
     let mut wanted = connection.prepare(&format!(
@@ -27,14 +30,14 @@ pub(super) fn fail_unfinished(connection: &Connection, now: Moment) -> Result<Ve
     ))?;
     let mut orphans = wanted
         .query_map([], |row| Ok((run(row)?, row.get(8)?)))?
-        .collect::<Result<Vec<(Run, String)>>>()?;
+        .collect::<Result<Vec<(RunRecord, String)>>>()?;
     for (run, _) in &mut orphans {
-        (run.status, run.updated) = (Status::Error, now);
+        (run.status, run.updated) = (RunStatus::Error, now);
         run.outcome = Some(lost.clone());
     }
     connection.execute(
         &format!("UPDATE runs SET status = 'error', updated = ?1, outcome = ?2 WHERE {open}"),
-        params![now.0, lost.kept().to_string()],
+        params![now.0, lost.to_json().to_string()],
     )?;
     Ok(orphans)
 }
@@ -42,7 +45,7 @@ pub(super) fn fail_unfinished(connection: &Connection, now: Moment) -> Result<Ve
 /// Inserts a run; of the ended ones only the last `keep` are kept.
 pub(in super::super) fn insert_run(
     connection: &Connection,
-    run: &Run,
+    run: &RunRecord,
     owner: &str,
     webhook: Option<&str>,
     keep: usize,
@@ -56,7 +59,7 @@ pub(in super::super) fn insert_run(
             run.id.to_string(),
             run.agent.to_string(),
             run.thread.map(|id| id.to_string()),
-            run.status.word(),
+            run.status.name(),
             run.created.0,
             run.updated.0,
             run.creation.to_string(),
@@ -73,7 +76,11 @@ pub(in super::super) fn insert_run(
 }
 
 /// Updates a run, unless a newer version is stored.
-pub(in super::super) fn update_run(connection: &Connection, run: &Run, version: u64) -> Result<()> {
+pub(in super::super) fn update_run(
+    connection: &Connection,
+    run: &RunRecord,
+    version: u64,
+) -> Result<()> {
     connection
         .prepare_cached(
             "UPDATE runs SET status = ?2, updated = ?3, outcome = ?4, version = ?5 \
@@ -81,11 +88,11 @@ pub(in super::super) fn update_run(connection: &Connection, run: &Run, version: 
         )?
         .execute(params![
             run.id.to_string(),
-            run.status.word(),
+            run.status.name(),
             run.updated.0,
             run.outcome
                 .as_ref()
-                .map(|outcome| outcome.kept().to_string()),
+                .map(|outcome| outcome.to_json().to_string()),
             i64::try_from(version).unwrap_or(i64::MAX),
         ])?;
     Ok(())
@@ -96,7 +103,7 @@ pub(in super::super) fn read_run(
     connection: &Connection,
     owner: &str,
     id: Uuid,
-) -> Result<Option<Run>> {
+) -> Result<Option<RunRecord>> {
     connection
         .prepare_cached(&format!(
             "SELECT {RUN} FROM runs WHERE id = ?1 AND owner = ?2"
@@ -115,8 +122,8 @@ pub(in super::super) fn find_runs(
     connection: &Connection,
     owner: &str,
     thread: Option<Uuid>,
-    wanted: &search::Runs,
-) -> Result<Vec<Run>> {
+    wanted: &search::RunSearch,
+) -> Result<Vec<RunRecord>> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {RUN} FROM runs WHERE (?1 IS NULL OR thread = ?1) AND (?2 IS NULL OR status = ?2) \
          AND (?3 IS NULL OR agent = ?3) AND owner = ?4 ORDER BY n DESC"
@@ -124,73 +131,77 @@ pub(in super::super) fn find_runs(
     let thread = thread.map(|id| id.to_string());
     let agent = wanted.agent.map(|id| id.to_string());
     let found = statement.query_map(
-        params![thread, wanted.status.map(Status::word), agent, owner],
+        params![thread, wanted.status.map(RunStatus::name), agent, owner],
         run,
     )?;
-    let fits = |run: &Result<Run>| {
+    let fits = |run: &Result<RunRecord>| {
         let Ok(run) = run else {
             return true;
         };
         let metadata = run.creation.get("metadata").and_then(Value::as_object);
-        wanted.metadata.is_empty() || metadata.is_some_and(|all| has_all(all, &wanted.metadata))
+        wanted.metadata.is_empty()
+            || metadata.is_some_and(|all| contains_all(all, &wanted.metadata))
     };
-    wanted.page.of_all(found.filter(fits)).into_iter().collect()
+    wanted.page.slice(found.filter(fits)).into_iter().collect()
 }
 
-fn run(row: &Row<'_>) -> Result<Run> {
+fn run(row: &Row<'_>) -> Result<RunRecord> {
     let status: String = row.get(3)?;
     let outcome: Option<String> = row.get(7)?;
     let outcome = outcome.map(|_| json(row, 7)).transpose()?;
-    Ok(Run {
+    Ok(RunRecord {
         id: uuid(row, 0)?,
         agent: uuid(row, 1)?,
         thread: optional_uuid(row, 2)?,
-        status: Status::of(&status).ok_or_else(|| odd(3))?,
-        created: Moment(row.get(4)?),
-        updated: Moment(row.get(5)?),
+        status: RunStatus::from_name(&status).ok_or_else(|| invalid(3))?,
+        created: Timestamp(row.get(4)?),
+        updated: Timestamp(row.get(5)?),
         creation: json(row, 6)?,
-        outcome: outcome.as_ref().and_then(Outcome::read),
+        outcome: outcome.as_ref().and_then(RunOutcome::from_json),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema::settle;
+    use super::super::schema::migrate;
     use super::*;
 
     #[test]
-    fn what_nobody_finishes_any_more_is_an_error() {
+    fn unfinished_runs_become_errors() {
         let mut connection = Connection::open_in_memory().expect("memory");
-        settle(&mut connection).expect("settled");
-        let run = |n: u8, status| Run {
+        migrate(&mut connection).expect("settled");
+        let run = |n: u8, status| RunRecord {
             id: Uuid::random([n; 16]),
             agent: Uuid::random([0; 16]),
             thread: None,
             status,
-            created: Moment(1),
-            updated: Moment(1),
+            created: Timestamp(1),
+            updated: Timestamp(1),
             creation: Value::Null,
             outcome: None,
         };
         let runs = [
-            run(1, Status::Pending),
-            run(2, Status::Interrupted),
-            run(3, Status::Success),
+            run(1, RunStatus::Pending),
+            run(2, RunStatus::Interrupted),
+            run(3, RunStatus::Success),
         ];
         for run in &runs {
             insert_run(&connection, run, "o", Some("https://x"), 10).expect("inserted");
         }
-        let orphans = fail_unfinished(&connection, Moment(2)).expect("it is in memory");
+        let orphans = fail_unfinished(&connection, Timestamp(2)).expect("it is in memory");
         assert_eq!(orphans.len(), 2);
-        let now = |run: &Run| {
+        let now = |run: &RunRecord| {
             let read = read_run(&connection, "o", run.id).expect("read");
             read.expect("it is there")
         };
         assert_eq!(
             runs.each_ref().map(|run| now(run).status),
-            [Status::Error, Status::Error, Status::Success]
+            [RunStatus::Error, RunStatus::Error, RunStatus::Success]
         );
-        assert!(matches!(now(&runs[0]).outcome, Some(Outcome::Error { .. })));
+        assert!(matches!(
+            now(&runs[0]).outcome,
+            Some(RunOutcome::Error { .. })
+        ));
         assert!(orphans.iter().all(|(run, _)| now(run) == *run));
     }
 }

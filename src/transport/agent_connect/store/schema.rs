@@ -5,11 +5,11 @@
 use rusqlite::{Connection, OptionalExtension as _};
 
 /// Marks the relay's databases (SQLite's `application_id`): "ACPR".
-const OURS: i64 = 0x4143_5052;
+const APPLICATION_ID: i64 = 0x4143_5052;
 
 /// The SQL that migrates from version N − 1 to version N; the first one starts from an empty
 /// database.
-const STEPS: &[&str] = &[
+const MIGRATIONS: &[&str] = &[
     "
 CREATE TABLE threads (
     id TEXT PRIMARY KEY, agent TEXT, session TEXT, created INTEGER NOT NULL,
@@ -50,8 +50,8 @@ CREATE INDEX runs_by_thread ON runs (owner, thread, n);
 ];
 
 /// Migrates a database to the latest version. Errors are clauses of a sentence.
-pub(super) fn settle(connection: &mut Connection) -> Result<(), String> {
-    let fails = |error: rusqlite::Error| said(&error);
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), String> {
+    let fails = |error: rusqlite::Error| describe(&error);
     // Before anything is read, so that another process with the database open is detected at once.
     let pragmas = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; \
                    PRAGMA synchronous = NORMAL;";
@@ -66,10 +66,10 @@ pub(super) fn settle(connection: &mut Connection) -> Result<(), String> {
     );
     let tables = connection.query_row("SELECT 1 FROM sqlite_schema LIMIT 1", [], |_| Ok(()));
     let is_empty = tables.optional().map_err(fails)?.is_none();
-    if owner != OURS && !is_empty {
+    if owner != APPLICATION_ID && !is_empty {
         return Err("it is a database of another program".to_owned());
     }
-    let latest = i64::try_from(STEPS.len()).unwrap_or(i64::MAX);
+    let latest = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     let Ok(done) = usize::try_from(version) else {
         return Err(format!("its version {version} is invalid"));
     };
@@ -81,16 +81,17 @@ pub(super) fn settle(connection: &mut Connection) -> Result<(), String> {
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive)
         .map_err(fails)?;
-    for step in &STEPS[done..] {
+    for step in &MIGRATIONS[done..] {
         transaction.execute_batch(step).map_err(fails)?;
     }
-    let marks = format!("PRAGMA application_id = {OURS}; PRAGMA user_version = {latest};");
+    let marks =
+        format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {latest};");
     transaction.execute_batch(&marks).map_err(fails)?;
     transaction.commit().map_err(fails)
 }
 
 /// An SQLite error as a clause of a sentence.
-pub(super) fn said(error: &rusqlite::Error) -> String {
+pub(super) fn describe(error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {
             "another relay uses it".to_owned()
@@ -106,14 +107,15 @@ mod tests {
 
     #[test]
     fn every_version_becomes_the_latest() {
-        for version in 0..=STEPS.len() {
+        for version in 0..=MIGRATIONS.len() {
             let mut connection = Connection::open_in_memory().expect("memory");
-            for step in &STEPS[..version] {
+            for step in &MIGRATIONS[..version] {
                 connection.execute_batch(step).expect("a step");
             }
             if version > 0 {
-                let marks =
-                    format!("PRAGMA application_id = {OURS}; PRAGMA user_version = {version}");
+                let marks = format!(
+                    "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {version}"
+                );
                 connection.execute_batch(&marks).expect("marks");
                 connection
                     .execute(
@@ -122,8 +124,8 @@ mod tests {
                     )
                     .expect("a row");
             }
-            settle(&mut connection).expect("settled");
-            settle(&mut connection).expect("settled twice");
+            migrate(&mut connection).expect("settled");
+            migrate(&mut connection).expect("settled twice");
             let rows: i64 = connection
                 .query_row("SELECT count(*) FROM threads", [], |row| row.get(0))
                 .expect("threads");
@@ -132,23 +134,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_left_alone() {
+    fn foreign_databases_are_rejected() {
         let mut connection = Connection::open_in_memory().expect("memory");
         connection
             .execute_batch("CREATE TABLE x (y)")
             .expect("a table");
         assert!(
-            settle(&mut connection)
+            migrate(&mut connection)
                 .expect_err("not ours")
                 .contains("another program")
         );
         let mut connection = Connection::open_in_memory().expect("memory");
-        settle(&mut connection).expect("settled");
+        migrate(&mut connection).expect("settled");
         connection
             .execute_batch("PRAGMA user_version = 99")
             .expect("a mark");
         assert!(
-            settle(&mut connection)
+            migrate(&mut connection)
                 .expect_err("too new")
                 .contains("newer")
         );

@@ -3,10 +3,10 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::Value;
 
-use super::columns::{Result, json, object, optional_uuid, text, uuid};
-use crate::agent_connect::moment::Moment;
-use crate::agent_connect::record::{Status, Thread, Turn};
-use crate::agent_connect::search::{self, Page, has_all};
+use super::columns::{Result, json, json_text, object, optional_uuid, uuid};
+use crate::agent_connect::record::{RunStatus, ThreadRecord, TurnRecord};
+use crate::agent_connect::search::{self, ResultPage, contains_all};
+use crate::agent_connect::timestamp::Timestamp;
 use crate::agent_connect::uuid::Uuid;
 
 const THREAD: &str = "id, agent, session, created, updated, metadata, setup";
@@ -14,12 +14,12 @@ const THREAD: &str = "id, agent, session, created, updated, metadata, setup";
 /// Inserts a thread; `false` when there are `max` already, or the owner has one of that id.
 pub(in super::super) fn insert_thread(
     connection: &Connection,
-    thread: &Thread,
+    thread: &ThreadRecord,
     owner: &str,
-    most: usize,
+    max: usize,
 ) -> Result<bool> {
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let made = connection
+    let max = i64::try_from(max).unwrap_or(i64::MAX);
+    let inserted = connection
         .prepare_cached(
             "INSERT OR IGNORE INTO threads SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?9 \
              WHERE (SELECT count(*) FROM threads) < ?8",
@@ -30,18 +30,18 @@ pub(in super::super) fn insert_thread(
             thread.session,
             thread.created.0,
             thread.updated.0,
-            text(&thread.metadata),
+            json_text(&thread.metadata),
             thread.setup.to_string(),
-            most,
+            max,
             owner,
         ])?;
-    Ok(made == 1)
+    Ok(inserted == 1)
 }
 
 pub(in super::super) fn update_thread(
     connection: &Connection,
     owner: &str,
-    thread: &Thread,
+    thread: &ThreadRecord,
 ) -> Result<()> {
     connection
         .prepare_cached(
@@ -53,7 +53,7 @@ pub(in super::super) fn update_thread(
             thread.agent.map(|id| id.to_string()),
             thread.session,
             thread.updated.0,
-            text(&thread.metadata),
+            json_text(&thread.metadata),
             thread.setup.to_string(),
             owner,
         ])?;
@@ -65,7 +65,7 @@ pub(in super::super) fn read_thread(
     connection: &Connection,
     owner: &str,
     id: Uuid,
-) -> Result<Option<Thread>> {
+) -> Result<Option<ThreadRecord>> {
     connection
         .prepare_cached(&format!(
             "SELECT {THREAD} FROM threads WHERE id = ?1 AND owner = ?2"
@@ -110,11 +110,11 @@ pub(in super::super) fn thread_status(
          ORDER BY status = 'interrupted' DESC, status = 'pending' DESC, n DESC LIMIT 1",
     )?;
     let status: Option<String> = statement.query_row(of, |row| row.get(0)).optional()?;
-    Ok(match status.as_deref().and_then(Status::of) {
-        Some(Status::Pending) => "busy",
-        Some(Status::Interrupted) => "interrupted",
-        Some(Status::Error | Status::Timeout) => "error",
-        Some(Status::Success) | None => "idle",
+    Ok(match status.as_deref().and_then(RunStatus::from_name) {
+        Some(RunStatus::Pending) => "busy",
+        Some(RunStatus::Interrupted) => "interrupted",
+        Some(RunStatus::Error | RunStatus::Timeout) => "error",
+        Some(RunStatus::Success) | None => "idle",
     })
 }
 
@@ -122,17 +122,17 @@ pub(in super::super) fn thread_status(
 pub(in super::super) fn find_threads(
     connection: &Connection,
     owner: &str,
-    wanted: &search::Threads,
+    wanted: &search::ThreadSearch,
 ) -> Result<Vec<Value>> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {THREAD} FROM threads WHERE owner = ?1 ORDER BY created DESC, id"
     ))?;
     let mut found = Vec::new();
-    let mut passed = 0;
-    let Page { limit, offset } = wanted.page;
+    let mut matched = 0;
+    let ResultPage { limit, offset } = wanted.page;
     for thread in statement.query_map([owner], thread)? {
         let thread = thread?;
-        if !has_all(&thread.metadata, &wanted.metadata) {
+        if !contains_all(&thread.metadata, &wanted.metadata) {
             continue;
         }
         let status = thread_status(connection, owner, thread.id)?;
@@ -141,12 +141,13 @@ pub(in super::super) fn find_threads(
         }
         let turns = read_turns(connection, owner, thread.id)?;
         let values = turns.last().map(|turn| &turn.values);
-        if !wanted.values.is_empty() && !values.is_some_and(|all| has_all(all, &wanted.values)) {
+        if !wanted.values.is_empty() && !values.is_some_and(|all| contains_all(all, &wanted.values))
+        {
             continue;
         }
-        passed += 1;
-        if passed > offset {
-            found.push(thread.shown(status, &turns));
+        matched += 1;
+        if matched > offset {
+            found.push(thread.to_json(status, &turns));
         }
         if found.len() == limit {
             break;
@@ -159,7 +160,7 @@ pub(in super::super) fn insert_turn(
     connection: &Connection,
     owner: &str,
     of: Uuid,
-    turn: &Turn,
+    turn: &TurnRecord,
 ) -> Result<()> {
     connection
         .prepare_cached(
@@ -169,14 +170,14 @@ pub(in super::super) fn insert_turn(
         .execute(params![
             of.to_string(),
             turn.run.to_string(),
-            turn.at.0,
-            text(&turn.values),
+            turn.ended.0,
+            json_text(&turn.values),
             Value::from(turn.messages.clone()).to_string(),
             owner,
         ])?;
     connection
         .prepare_cached("UPDATE threads SET updated = ?2 WHERE id = ?1 AND owner = ?3")?
-        .execute(params![of.to_string(), turn.at.0, owner])?;
+        .execute(params![of.to_string(), turn.ended.0, owner])?;
     Ok(())
 }
 
@@ -185,14 +186,14 @@ pub(in super::super) fn read_turns(
     connection: &Connection,
     owner: &str,
     of: Uuid,
-) -> Result<Vec<Turn>> {
+) -> Result<Vec<TurnRecord>> {
     let mut statement = connection.prepare_cached(
         "SELECT run, at, vals, messages FROM turns WHERE thread = ?1 AND owner = ?2 ORDER BY n",
     )?;
     let turn = |row: &Row<'_>| {
-        Ok(Turn {
+        Ok(TurnRecord {
             run: uuid(row, 0)?,
-            at: Moment(row.get(1)?),
+            ended: Timestamp(row.get(1)?),
             values: object(row, 2)?,
             messages: json(row, 3)?.as_array().cloned().unwrap_or_default(),
         })
@@ -217,13 +218,13 @@ pub(in super::super) fn copy_turns(
     Ok(())
 }
 
-fn thread(row: &Row<'_>) -> Result<Thread> {
-    Ok(Thread {
+fn thread(row: &Row<'_>) -> Result<ThreadRecord> {
+    Ok(ThreadRecord {
         id: uuid(row, 0)?,
         agent: optional_uuid(row, 1)?,
         session: row.get(2)?,
-        created: Moment(row.get(3)?),
-        updated: Moment(row.get(4)?),
+        created: Timestamp(row.get(3)?),
+        updated: Timestamp(row.get(4)?),
         metadata: object(row, 5)?,
         setup: json(row, 6)?,
     })

@@ -14,22 +14,22 @@ use hyper::{Response, StatusCode};
 use tokio::time::timeout;
 
 use crate::jsonrpc::Frame;
-use crate::jsonrpc::reply::{self, Delivered, Reason, Source};
-use crate::transport::failure;
+use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
+use crate::transport::open_error;
 
 /// How much of a refusal's body is read, in bytes.
-const BODY: usize = 8 << 10;
+const MAX_BODY: usize = 8 << 10;
 /// How long to wait for a refusal's body.
-const PATIENCE: Duration = Duration::from_secs(2);
+const BODY_TIMEOUT: Duration = Duration::from_secs(2);
 /// How much of it is shown in an error, in characters.
-const SHOWN: usize = 300;
+const MAX_TEXT: usize = 300;
 
 /// A refusal.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
     /// The refusal in words: `its server answered 404 Not Found: unknown connection`.
-    pub(super) words: String,
+    pub(super) text: String,
     /// The body, which may be a JSON-RPC error.
     pub(super) body: Frame,
     /// The server's `Retry-After`.
@@ -40,15 +40,15 @@ impl Refusal {
     /// Reads the refusal from a response.
     pub(super) async fn read(answer: Response<Incoming>) -> Self {
         let (head, body) = answer.into_parts();
-        let body = start(body).await;
-        let mut words = format!("its server answered {}", head.status);
+        let body = read_start(body).await;
+        let mut text = format!("its server answered {}", head.status);
         if let Some(to) = head
             .headers
             .get(LOCATION)
             .filter(|_| head.status.is_redirection())
         {
             let to = String::from_utf8_lossy(to.as_bytes());
-            words.push_str(&format!(
+            text.push_str(&format!(
                 ", which points to {}; redirects are not followed, so name that address",
                 printable(&to)
             ));
@@ -56,12 +56,12 @@ impl Refusal {
             let why = String::from_utf8_lossy(&body);
             let why = why.lines().map(str::trim).find(|line| !line.is_empty());
             if let Some(why) = why {
-                words.push_str(&format!(": {}", printable(why)));
+                text.push_str(&format!(": {}", printable(why)));
             }
         }
         Self {
             status: head.status,
-            words,
+            text,
             retry_after: retry_after(&head.headers),
             body: Frame::new(body),
         }
@@ -86,22 +86,22 @@ impl Refusal {
             500..=599 => (reply::PEER_LOST, Delivered::Unknown),
             _ => (reply::INVALID_REQUEST, Delivered::No),
         };
-        self.told(code, delivered)
+        self.reason_with(code, delivered)
     }
 
     /// The same, for a refusal that ends the link.
-    pub(super) fn last_reason(&self) -> Reason {
-        self.told(reply::PEER_LOST, Delivered::No)
+    pub(super) fn final_reason(&self) -> Reason {
+        self.reason_with(reply::PEER_LOST, Delivered::No)
     }
 
-    fn told(&self, code: i32, delivered: Delivered) -> Reason {
+    fn reason_with(&self, code: i32, delivered: Delivered) -> Reason {
         let hint = match self.status.as_u16() {
-            401 | 403 => format!(". {}", failure::CHECK_TOKEN),
+            401 | 403 => format!(". {}", open_error::CHECK_TOKEN),
             _ => String::new(),
         };
-        let what = format!("the agent did not get it: {}{hint}", self.words);
+        let what = format!("the agent did not get it: {}{hint}", self.text);
         Reason {
-            source: Source::Agent,
+            source: ErrorSource::Agent,
             delivered,
             retryable: self.is_busy(),
             retry_after: self.retry_after,
@@ -111,7 +111,10 @@ impl Refusal {
 }
 
 /// All of a body, or an error when it is longer than `max` bytes.
-pub(in crate::transport) async fn whole(mut body: Incoming, max: usize) -> Result<Bytes, String> {
+pub(in crate::transport) async fn read_body(
+    mut body: Incoming,
+    max: usize,
+) -> Result<Bytes, String> {
     let mut read = BytesMut::new();
     while let Some(part) = body.frame().await {
         let part = part.map_err(|fault| format!("its answer broke off ({fault})"))?;
@@ -126,27 +129,27 @@ pub(in crate::transport) async fn whole(mut body: Incoming, max: usize) -> Resul
 }
 
 /// Drains a response whose body means nothing, so that its connection can be used again.
-pub(super) async fn forget(answer: Response<Incoming>) {
+pub(super) async fn discard(answer: Response<Incoming>) {
     if !answer.body().is_end_stream() {
-        start(answer.into_body()).await;
+        read_start(answer.into_body()).await;
     }
 }
 
 /// The start of a body. It is only shown to a person, so an error here just ends it.
-async fn start(mut body: Incoming) -> Bytes {
+async fn read_start(mut body: Incoming) -> Bytes {
     let mut read = BytesMut::new();
     let reading = async {
         while let Some(Ok(part)) = body.frame().await {
             if let Ok(data) = part.into_data() {
-                read.extend_from_slice(&data[..data.len().min(BODY - read.len())]);
+                read.extend_from_slice(&data[..data.len().min(MAX_BODY - read.len())]);
             }
-            if read.len() == BODY {
+            if read.len() == MAX_BODY {
                 break;
             }
         }
     };
     // What has arrived by then is used.
-    let _ = timeout(PATIENCE, reading).await;
+    let _ = timeout(BODY_TIMEOUT, reading).await;
     read.freeze()
 }
 
@@ -162,7 +165,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 
 /// Text of another machine, short and without control characters, for errors and logs.
 fn printable(text: &str) -> String {
-    let shown = text.chars().take(SHOWN);
+    let shown = text.chars().take(MAX_TEXT);
     shown
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()

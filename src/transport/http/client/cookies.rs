@@ -9,13 +9,13 @@ use std::time::{Duration, Instant, SystemTime};
 use hyper::header::{HeaderMap, HeaderValue, SET_COOKIE};
 
 /// Most cookies that are kept. Beyond it: the oldest is removed.
-const COOKIES: usize = 64;
+const MAX_COOKIES: usize = 64;
 /// Longest cookie that is kept, in bytes (RFC 6265, 6.1). Beyond it: not kept.
-const LENGTH: usize = 4096;
+const MAX_LENGTH: usize = 4096;
 
 /// The cookies of one server.
 #[derive(Debug)]
-pub(super) struct Jar {
+pub(super) struct CookieJar {
     /// The server's name or address.
     host: String,
     /// Whether it is reached over TLS.
@@ -33,7 +33,7 @@ struct Cookie {
     expires: Option<Instant>,
 }
 
-impl Jar {
+impl CookieJar {
     pub(super) fn new(host: &str, tls: bool, path: &str) -> Self {
         Self {
             host: host.to_ascii_lowercase(),
@@ -46,14 +46,14 @@ impl Jar {
     /// Stores the cookies that a response sets.
     pub(super) fn keep(&mut self, headers: &HeaderMap, now: Instant) {
         for value in headers.get_all(SET_COOKIE) {
-            let text = value.to_str().ok().filter(|text| text.len() <= LENGTH);
-            if let Some((cookie, due)) = text.and_then(|text| self.read(text, now)) {
+            let text = value.to_str().ok().filter(|text| text.len() <= MAX_LENGTH);
+            if let Some((cookie, is_valid)) = text.and_then(|text| self.read(text, now)) {
                 self.cookies
                     .retain(|old| old.name != cookie.name || old.path != cookie.path);
-                if due {
+                if is_valid {
                     self.cookies.push(cookie);
                 }
-                if self.cookies.len() > COOKIES {
+                if self.cookies.len() > MAX_COOKIES {
                     self.cookies.remove(0);
                 }
             }
@@ -66,8 +66,8 @@ impl Jar {
             .map(|value| value.as_bytes().to_vec())
             .unwrap_or_default();
         for cookie in &self.cookies {
-            let lives = cookie.expires.is_none_or(|at| now < at);
-            if lives && reaches(&cookie.path, &self.path) {
+            let is_valid = cookie.expires.is_none_or(|at| now < at);
+            if is_valid && path_matches(&cookie.path, &self.path) {
                 if !text.is_empty() {
                     text.extend_from_slice(b"; ");
                 }
@@ -99,24 +99,24 @@ impl Jar {
             let value = value.trim();
             match name.trim().to_ascii_lowercase().as_str() {
                 "path" if value.starts_with('/') => value.clone_into(&mut cookie.path),
-                "domain" if !self.is_in(value) => return None,
+                "domain" if !self.is_in_domain(value) => return None,
                 "secure" if !self.tls => return None,
                 "max-age" => max_age = value.parse::<i64>().ok().or(max_age),
-                "expires" => expires = left(value).or(expires),
+                "expires" => expires = time_until(value).or(expires),
                 _ => {}
             }
         }
-        let left = max_age
+        let lifetime = max_age
             .map(|seconds| Duration::from_secs(seconds.try_into().unwrap_or(0)))
             .or(expires);
-        cookie.expires = left.and_then(|left| now.checked_add(left));
-        let due = left.is_none_or(|left| !left.is_zero());
-        (!cookie.name.is_empty()).then_some((cookie, due))
+        cookie.expires = lifetime.and_then(|left| now.checked_add(left));
+        let is_valid = lifetime.is_none_or(|left| !left.is_zero());
+        (!cookie.name.is_empty()).then_some((cookie, is_valid))
     }
 
     /// Whether the server belongs to a domain (RFC 6265, 5.1.3). A domain without a dot would be a
     /// whole top-level domain.
-    fn is_in(&self, domain: &str) -> bool {
+    fn is_in_domain(&self, domain: &str) -> bool {
         let domain = domain.trim_start_matches('.').to_ascii_lowercase();
         let below = self.host.strip_suffix(&domain);
         domain == self.host
@@ -135,13 +135,13 @@ fn default_path(path: &str) -> &str {
 }
 
 /// Whether a cookie for `above` is sent to `path` (RFC 6265, 5.1.4).
-fn reaches(above: &str, path: &str) -> bool {
+fn path_matches(above: &str, path: &str) -> bool {
     path.strip_prefix(above)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || above.ends_with('/'))
 }
 
 /// The time until a date; zero when it has passed. Dates in other forms count as none.
-fn left(date: &str) -> Option<Duration> {
+fn time_until(date: &str) -> Option<Duration> {
     let date = httpdate::parse_http_date(&date.replace('-', " ")).ok()?;
     Some(date.duration_since(SystemTime::now()).unwrap_or_default())
 }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     fn jar_at(host: &str, tls: bool, set: &[&str]) -> String {
-        let mut jar = Jar::new(host, tls, "/acp");
+        let mut jar = CookieJar::new(host, tls, "/acp");
         let now = Instant::now();
         for one in set {
             let mut headers = HeaderMap::new();
@@ -214,10 +214,10 @@ mod tests {
 
     #[test]
     fn the_jar_has_a_bound() {
-        let set: Vec<String> = (0..COOKIES + 2).map(|n| format!("c{n}=1")).collect();
+        let set: Vec<String> = (0..MAX_COOKIES + 2).map(|n| format!("c{n}=1")).collect();
         let set: Vec<&str> = set.iter().map(String::as_str).collect();
         let header = jar(&set);
-        assert_eq!(header.split("; ").count(), COOKIES);
+        assert_eq!(header.split("; ").count(), MAX_COOKIES);
         assert!(header.starts_with("c2=1; "), "{header}");
     }
 }

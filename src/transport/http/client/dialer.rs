@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
-use crate::transport::{Endpoint, OpenError, Setup, Web, tcp, tls};
+use crate::transport::{Endpoint, HttpEndpoint, OpenError, Setup, tcp, tls};
 
 /// How long the connection that was opened to check the server may wait for the first request.
 /// Servers close those that wait too long, and a request must not be sent on one of those.
@@ -24,11 +24,11 @@ const FRESH: Duration = Duration::from_secs(3);
 
 /// Opens connections to one server.
 #[derive(Clone)]
-pub(super) struct Dialer(Arc<Place>);
+pub(super) struct Dialer(Arc<Target>);
 
-struct Place {
+struct Target {
     to: Endpoint,
-    web: Web,
+    web: HttpEndpoint,
     tls: Option<TlsConnector>,
     setup: Setup,
     /// The connection that was opened to check that the server is there.
@@ -46,13 +46,17 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {
 
 impl Dialer {
     /// Connects to the server once, so that the caller learns at once when it is not there.
-    pub(super) async fn reach(to: &Endpoint, web: &Web, setup: &Setup) -> Result<Self, OpenError> {
+    pub(super) async fn connect(
+        to: &Endpoint,
+        web: &HttpEndpoint,
+        setup: &Setup,
+    ) -> Result<Self, OpenError> {
         let tls = if web.tls {
             Some(tls::connector(to, &setup.tls, &[b"h2", b"http/1.1"])?)
         } else {
             None
         };
-        let dialer = Self(Arc::new(Place {
+        let dialer = Self(Arc::new(Target {
             to: to.clone(),
             web: web.clone(),
             tls,
@@ -65,14 +69,15 @@ impl Dialer {
     }
 }
 
-impl Place {
+impl Target {
     async fn dial(&self) -> Result<Socket, OpenError> {
         let Self { to, web, setup, .. } = self;
         let stream = tcp::dial(to, &web.host, web.port, setup).await?;
         let Some(connector) = &self.tls else {
             return Ok(Socket::new(Box::new(stream)));
         };
-        let stream = tls::begin(to, &web.host, connector, stream, setup.limits.handshake).await?;
+        let stream =
+            tls::handshake(to, &web.host, connector, stream, setup.limits.handshake).await?;
         Ok(Socket::new(Box::new(stream)))
     }
 
@@ -92,12 +97,12 @@ impl Service<Uri> for Dialer {
 
     /// There is one server only, so the address is not used.
     fn call(&mut self, _: Uri) -> Self::Future {
-        let place = Arc::clone(&self.0);
+        let target = Arc::clone(&self.0);
         Box::pin(async move {
-            let first = place.first().take();
+            let first = target.first().take();
             match first.filter(|(made, _)| made.elapsed() < FRESH) {
                 Some((_, socket)) => Ok(socket),
-                None => place.dial().await,
+                None => target.dial().await,
             }
         })
     }

@@ -11,125 +11,125 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 
-use super::exchange::Exchange;
-use super::post::{Said, post_all};
+use super::post::{Outgoing, post_all};
 use super::queue::Queue;
+use super::shared::Shared;
 use crate::jsonrpc::Frame;
-use crate::jsonrpc::framing::Cut;
-use crate::transport::{Farewell, FrameSink, FrameStream, Hold, Link, LinkError, Peer};
+use crate::jsonrpc::framing::Decoded;
+use crate::transport::{CloseReason, FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer};
 
 /// Time for queued messages to be posted once the relay's side has ended.
-const LAST_POSTS: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The messages to the agent, by lane.
 #[derive(Debug, Default)]
 struct Lanes {
-    calls: Queue<Said>,
-    answers: Queue<Said>,
+    requests: Queue<Outgoing>,
+    answers: Queue<Outgoing>,
 }
 
-struct Ear {
-    exchange: Arc<Exchange>,
+struct Receiver {
+    shared: Arc<Shared>,
 }
 
-struct Mouth {
-    exchange: Arc<Exchange>,
+struct Sender {
+    shared: Arc<Shared>,
     lanes: Arc<Lanes>,
     /// Cancelled when nothing more is sent.
     ended: CancellationToken,
     /// Ready when the server was told that the client leaves.
-    gone: Pin<Box<WaitForCancellationFutureOwned>>,
+    finished: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
 /// Ends the link when it is dropped.
-struct Life {
-    _over: DropGuard,
+struct Guard {
+    _ended: DropGuard,
 }
 
-impl Hold for Life {}
+impl LinkGuard for Guard {}
 
 /// Makes the link over the shared state, and its tasks.
-pub(super) fn link(exchange: Arc<Exchange>) -> Link {
+pub(super) fn link(shared: Arc<Shared>) -> Link {
     let lanes = Arc::new(Lanes::default());
     let ended = CancellationToken::new();
-    let gone = CancellationToken::new();
-    let see_off = gone.clone().drop_guard();
-    let life = see_through(Arc::clone(&exchange), Arc::clone(&lanes), ended.clone());
+    let finished = CancellationToken::new();
+    let finish = finished.clone().drop_guard();
+    let task = run(Arc::clone(&shared), Arc::clone(&lanes), ended.clone());
     tokio::spawn(async move {
-        life.await;
-        drop(see_off);
+        task.await;
+        drop(finish);
     });
     Link {
-        peer: Peer::remote(exchange.to.to_string(), false),
-        hold: Box::new(Life {
-            _over: exchange.over.clone().drop_guard(),
+        peer: Peer::remote(shared.to.to_string(), false),
+        guard: Box::new(Guard {
+            _ended: shared.ended.clone().drop_guard(),
         }),
-        rx: Box::new(Ear {
-            exchange: Arc::clone(&exchange),
+        rx: Box::new(Receiver {
+            shared: Arc::clone(&shared),
         }),
-        tx: Box::new(Mouth {
-            exchange,
+        tx: Box::new(Sender {
+            shared,
             lanes,
             ended,
-            gone: Box::pin(gone.cancelled_owned()),
+            finished: Box::pin(finished.cancelled_owned()),
         }),
     }
 }
 
 /// Posts queued messages until the link has ended, and then tells the server.
-async fn see_through(exchange: Arc<Exchange>, lanes: Arc<Lanes>, ended: CancellationToken) {
-    let speaking = async {
+async fn run(shared: Arc<Shared>, lanes: Arc<Lanes>, ended: CancellationToken) {
+    let posting = async {
         tokio::join!(
-            post_all(&exchange, &lanes.calls),
-            post_all(&exchange, &lanes.answers)
+            post_all(&shared, &lanes.requests),
+            post_all(&shared, &lanes.answers)
         )
     };
     let late = async {
         ended.cancelled().await;
-        sleep(LAST_POSTS).await;
+        sleep(CLOSE_TIMEOUT).await;
     };
     tokio::select! {
-        _ = speaking => {}
-        () = late => tracing::warn!(to = %exchange.to, "the last messages were not sent in time"),
-        () = exchange.over.cancelled() => {}
+        _ = posting => {}
+        () = late => tracing::warn!(to = %shared.to, "the last messages were not sent in time"),
+        () = shared.ended.cancelled() => {}
     }
-    exchange.over.cancel();
-    lanes.calls.end();
+    shared.ended.cancel();
+    lanes.requests.end();
     lanes.answers.end();
-    exchange.leave().await;
-    exchange.heard.end();
+    shared.leave().await;
+    shared.received.end();
 }
 
-impl FrameStream for Ear {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
-        self.exchange.heard.poll_take(cx)
+impl FrameStream for Receiver {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
+        self.shared.received.poll_take(cx)
     }
 }
 
-impl FrameSink for Mouth {
+impl FrameSink for Sender {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         // Which lane the next message takes is not known yet.
-        let calls = std::task::ready!(self.lanes.calls.poll_room(cx));
+        let calls = std::task::ready!(self.lanes.requests.poll_room(cx));
         let answers = std::task::ready!(self.lanes.answers.poll_room(cx));
         Poll::Ready(if calls && answers {
             Ok(())
         } else {
-            Err(gone())
+            Err(closed_error())
         })
     }
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
-        if self.exchange.heard.has_ended() {
-            return Err(gone());
+        if self.shared.received.has_ended() {
+            return Err(closed_error());
         }
         let bytes = frame.len();
-        let said = Said::new(frame, &self.exchange);
-        let lane = if said.is_answer() {
+        let message = Outgoing::new(frame, &self.shared);
+        let lane = if message.is_answer() {
             &self.lanes.answers
         } else {
-            &self.lanes.calls
+            &self.lanes.requests
         };
-        lane.put(said, bytes);
+        lane.put(message, bytes);
         Ok(())
     }
 
@@ -138,16 +138,20 @@ impl FrameSink for Mouth {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>, _why: Farewell) -> Poll<Result<(), LinkError>> {
-        self.lanes.calls.end();
+    fn poll_close(
+        &mut self,
+        cx: &mut Context<'_>,
+        _why: CloseReason,
+    ) -> Poll<Result<(), LinkError>> {
+        self.lanes.requests.end();
         self.lanes.answers.end();
         self.ended.cancel();
-        std::task::ready!(self.gone.as_mut().poll(cx));
+        std::task::ready!(self.finished.as_mut().poll(cx));
         Poll::Ready(Ok(()))
     }
 }
 
-fn gone() -> LinkError {
+fn closed_error() -> LinkError {
     LinkError::Io {
         context: "posting to the agent's server",
         source: std::io::ErrorKind::BrokenPipe.into(),

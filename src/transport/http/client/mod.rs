@@ -36,18 +36,18 @@
 mod answer;
 mod cookies;
 mod dialer;
-mod exchange;
+mod shared;
 mod link;
 mod post;
 mod queue;
 mod sessions;
-mod site;
+mod http_client;
 mod sse;
 mod stream;
 mod transport;
 
-pub(in crate::transport) use answer::whole;
-pub(in crate::transport) use site::{Places, Silence, Site};
-pub use sse::{Event, Sse};
+pub(in crate::transport) use answer::read_body;
+pub(in crate::transport) use http_client::{HttpClient, NoResponse, Urls};
+pub use sse::{SseEvent, SseReader};
 
 pub(super) use transport::connect;

@@ -18,34 +18,34 @@ use hyper::{Method, Response, StatusCode};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::answer::{self, Refusal};
-use super::exchange::{Exchange, Way, opened};
+use super::http_client::NoResponse;
 use super::queue::Queue;
 use super::sessions::{self, Session};
-use super::site::Silence;
+use super::shared::{Api, Shared, wait_open};
 use super::stream;
-use crate::jsonrpc::framing::Cut;
-use crate::jsonrpc::reply::{self, Delivered, Reason, Source};
-use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Shape, scan};
-use crate::transport::failure;
-use crate::transport::http::content::{self, is_of};
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
+use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Scanned, scan};
+use crate::transport::http::content::{self, is_type};
 use crate::transport::http::names::{self, CONNECTION};
+use crate::transport::open_error;
 
 /// How long a server may take for the status of a POST. `initialize` may start the agent.
 const STATUS: Duration = Duration::from_secs(120);
 /// How often a message is tried that has certainly not been accepted.
-const TRIES: u32 = 4;
+const MAX_TRIES: u32 = 4;
 /// Longest wait that a busy server may ask for. When it asks for more, the message fails.
-const WAIT: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 /// The pause when it asks for none; doubled with each try.
 const PAUSE: Duration = Duration::from_millis(250);
 /// Longest of these pauses.
-const RARELY: Duration = Duration::from_secs(4);
+const MAX_PAUSE: Duration = Duration::from_secs(4);
 
 /// A message and its envelope, when it is a single message.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct Outgoing {
     pub(super) frame: Frame,
-    pub(super) at: Option<Envelope>,
+    pub(super) envelope: Option<Envelope>,
 }
 
 /// Why a message was not accepted.
@@ -53,96 +53,96 @@ enum Failure {
     /// The server refused it.
     Refused(Refusal),
     /// There was no answer.
-    Silent(Silence),
+    NoAnswer(NoResponse),
     /// There was no answer in time.
-    Late,
+    Timeout,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(refusal) => f.write_str(&refusal.words),
-            Self::Silent(silence) => write!(f, "{silence}"),
-            Self::Late => write!(f, "its server did not answer within {STATUS:?}"),
+            Self::Refused(refusal) => f.write_str(&refusal.text),
+            Self::NoAnswer(silence) => write!(f, "{silence}"),
+            Self::Timeout => write!(f, "its server did not answer within {STATUS:?}"),
         }
     }
 }
 
 impl Failure {
     /// Whether the same may succeed later, or elsewhere: the server is busy, or did not answer.
-    fn is_passing(&self) -> bool {
+    fn is_transient(&self) -> bool {
         match self {
-            Self::Refused(refusal) => failure::is_passing(refusal.status),
-            Self::Silent(_) | Self::Late => true,
+            Self::Refused(refusal) => open_error::is_transient(refusal.status),
+            Self::NoAnswer(_) | Self::Timeout => true,
         }
     }
 }
 
-impl Said {
-    pub(super) fn new(frame: Frame, exchange: &Exchange) -> Self {
-        let at = match scan(&frame, &exchange.site.limits) {
-            Shape::One(at) => Some(at),
-            Shape::Batch | Shape::Bad(_) => None,
+impl Outgoing {
+    pub(super) fn new(frame: Frame, shared: &Shared) -> Self {
+        let envelope = match scan(&frame, &shared.client.limits) {
+            Scanned::Message(at) => Some(at),
+            Scanned::Batch | Scanned::Invalid(_) => None,
         };
-        Self { frame, at }
+        Self { frame, envelope }
     }
 
     pub(super) fn is_answer(&self) -> bool {
-        self.at.is_some_and(|at| at.kind.is_answer())
+        self.envelope.is_some_and(|at| at.kind.is_answer())
     }
 
     /// The id of a request.
-    fn asks(&self) -> Option<IdBuf> {
-        let at = self.at.filter(|at| at.kind == Kind::Request)?;
-        Some(at.id(&self.frame).to_owned())
+    fn request_id(&self) -> Option<IdBuf> {
+        let envelope = self.envelope.filter(|at| at.kind == Kind::Request)?;
+        Some(envelope.id(&self.frame).to_owned())
     }
 }
 
 /// Posts the messages of one lane, until it has ended or the link is closed.
-pub(super) async fn post_all(exchange: &Arc<Exchange>, lane: &Queue<Said>) {
-    while let Some(said) = lane.take().await {
-        let went_on = if exchange.has_begun() {
-            exchange.say(&said).await
+pub(super) async fn post_all(shared: &Arc<Shared>, lane: &Queue<Outgoing>) {
+    while let Some(message) = lane.take().await {
+        let flow = if shared.is_open() {
+            shared.send_message(&message).await
         } else {
-            exchange.begin(&said).await
+            shared.initialize(&message).await
         };
-        if went_on.is_break() {
+        if flow.is_break() {
             break;
         }
     }
 }
 
-impl Exchange {
+impl Shared {
     /// Opens the connection with the client's `initialize`, whose answer is in the POST's response.
-    async fn begin(self: &Arc<Self>, said: &Said) -> ControlFlow<()> {
-        let method = said.at.map(|at| at.method(&said.frame));
-        let Some(id) = said
-            .asks()
+    async fn initialize(self: &Arc<Self>, message: &Outgoing) -> ControlFlow<()> {
+        let method = message.envelope.map(|at| at.method(&message.frame));
+        let Some(id) = message
+            .request_id()
             .filter(|_| method.as_deref() == Some("initialize"))
         else {
             let what = "the first message to this agent has to be \"initialize\"";
-            match said.asks() {
+            match message.request_id() {
                 Some(id) => self.fail(&id, &Reason::new(reply::INVALID_REQUEST, what)),
                 None => tracing::warn!(to = %self.to, "a message was dropped: {what}"),
             }
             return ControlFlow::Continue(());
         };
-        let answer = match self.post(said, None).await {
+        let answer = match self.post(message, None).await {
             Ok(answer) => answer,
             Err(failure) => {
-                let (passing, why) = (failure.is_passing(), failure.to_string());
+                let (transient, why) = (failure.is_transient(), failure.to_string());
                 let answered = matches!(&failure, Failure::Refused(refusal)
                     if self.answer_to(&id, &refusal.body).is_some());
                 // Logged also when the client has left by now: the cause of the missing agent is
                 // here.
                 tracing::warn!(to = %self.to, "the agent did not get \"initialize\": {why}");
-                let next = self.give_up(said, failure);
+                let next = self.give_up(message, failure);
                 if next.is_break() {
                     return next;
                 }
                 // There is no connection, as when a WebSocket is not opened; unless the agent
                 // itself answered, and the client may try again.
-                match (passing, answered) {
+                match (transient, answered) {
                     (true, _) => self.unavailable(why),
                     (false, false) => self.refused(why),
                     (false, true) => return ControlFlow::Continue(()),
@@ -155,14 +155,14 @@ impl Exchange {
             self.refused(what);
             return ControlFlow::Break(());
         }
-        let max = self.site.limits.frame_from_network;
-        let body = match timeout(STATUS, answer::whole(body, max)).await {
+        let max = self.client.limits.frame_from_network;
+        let body = match timeout(STATUS, answer::read_body(body, max)).await {
             Ok(Ok(body)) => Frame::new(body),
             Ok(Err(why)) => {
                 self.lost("reading the answer to \"initialize\"", why);
                 return ControlFlow::Break(());
             }
-            Err(_) => return self.give_up(said, Failure::Late),
+            Err(_) => return self.give_up(message, Failure::Timeout),
         };
         let Some(at) = self.answer_to(&id, &body) else {
             self.refused("its answer to \"initialize\" is not a JSON-RPC answer");
@@ -176,18 +176,18 @@ impl Exchange {
             return ControlFlow::Break(());
         }
         let length = body.len();
-        let heard = self.heard.push(Ok(Cut::Frame(body)), length).await;
-        if let (Way::Streamable { connection: known }, Some(connection)) = (&self.way, connection) {
+        let queued = self.received.push(Ok(Decoded::Frame(body)), length).await;
+        if let (Api::Streamable { connection: known }, Some(connection)) = (&self.api, connection) {
             // Only this lane opens the connection, so these are set once.
             let _ = known.set(connection);
             if let Some(grace) = names::time(&head.headers, &names::GRACE) {
-                let _ = self.told_grace.set(grace);
+                let _ = self.server_grace.set(grace);
             }
             let (ready, is_ready) = tokio::sync::watch::channel(false);
             stream::spawn(self, None, ready);
-            opened(is_ready).await;
+            wait_open(is_ready).await;
         }
-        if heard {
+        if queued {
             ControlFlow::Continue(())
         } else {
             ControlFlow::Break(())
@@ -195,200 +195,206 @@ impl Exchange {
     }
 
     /// Posts one message of an open connection.
-    async fn say(self: &Arc<Self>, said: &Said) -> ControlFlow<()> {
-        let session = said
-            .at
-            .and_then(|at| self.sessions().of_said(&said.frame, &at));
+    async fn send_message(self: &Arc<Self>, message: &Outgoing) -> ControlFlow<()> {
+        let session = message
+            .envelope
+            .and_then(|at| self.sessions().of_outgoing(&message.frame, &at));
         if let Some(session) = &session {
-            match self.attend(session) {
-                Some(ready) => opened(ready).await,
+            match self.open_stream(session) {
+                Some(ready) => wait_open(ready).await,
                 None => {
                     let what = "too many sessions are open over this connection";
-                    return self.refuse(said, &Reason::new(reply::OVERLOADED, what));
+                    return self.refuse(message, &Reason::new(reply::OVERLOADED, what));
                 }
             }
         }
-        match self.post(said, session.as_ref()).await {
-            Ok(answer) => self.taken(said, answer).await,
+        match self.post(message, session.as_ref()).await {
+            Ok(answer) => self.accepted(message, answer).await,
             Err(Failure::Refused(refusal))
                 if session.is_some() && refusal.status == StatusCode::NOT_FOUND =>
             {
-                self.say_without_session(said, refusal).await
+                self.send_without_session(message, refusal).await
             }
-            Err(failure) => self.give_up(said, failure),
+            Err(failure) => self.give_up(message, failure),
         }
     }
 
     /// A 404 may be about the session: the official Python server does not know one that is only
     /// being loaded. Without it, the same message shows whether the connection is known.
-    async fn say_without_session(
+    async fn send_without_session(
         self: &Arc<Self>,
-        said: &Said,
+        message: &Outgoing,
         refusal: Refusal,
     ) -> ControlFlow<()> {
-        match self.post(said, None).await {
-            Ok(answer) => self.taken(said, answer).await,
+        match self.post(message, None).await {
+            Ok(answer) => self.accepted(message, answer).await,
             Err(Failure::Refused(again)) if !again.ends_the_link() => {
-                self.refuse(said, &refusal.reason())
+                self.refuse(message, &refusal.reason())
             }
-            Err(failure) => self.give_up(said, failure),
+            Err(failure) => self.give_up(message, failure),
         }
     }
 
     /// Handles the response to an accepted message. In ACP the POST is answered with 202 and an
     /// empty body, and the answer comes in a stream; servers derived from MCP answer in the
     /// response.
-    async fn taken(self: &Arc<Self>, said: &Said, answer: Response<Incoming>) -> ControlFlow<()> {
+    async fn accepted(
+        self: &Arc<Self>,
+        message: &Outgoing,
+        answer: Response<Incoming>,
+    ) -> ControlFlow<()> {
         let answers_here =
-            answer.status() != StatusCode::ACCEPTED && matches!(self.way, Way::Streamable { .. });
-        let Some(id) = said.asks().filter(|_| answers_here) else {
-            answer::forget(answer).await;
+            answer.status() != StatusCode::ACCEPTED && matches!(self.api, Api::Streamable { .. });
+        let Some(id) = message.request_id().filter(|_| answers_here) else {
+            answer::discard(answer).await;
             return ControlFlow::Continue(());
         };
-        if is_of(answer.headers(), "text/event-stream") {
+        if is_type(answer.headers(), "text/event-stream") {
             let what = "its server answers a POST with a stream of events of its own, which ACP's \
                         Streamable HTTP does not have";
             let reason = Reason::new(reply::PEER_LOST, what)
-                .at(Source::Agent)
+                .at(ErrorSource::Agent)
                 .delivered(Delivered::Yes);
-            return self.refuse(said, &reason);
+            return self.refuse(message, &reason);
         }
-        if !is_of(answer.headers(), "application/json") {
-            answer::forget(answer).await;
+        if !is_type(answer.headers(), "application/json") {
+            answer::discard(answer).await;
             return ControlFlow::Continue(());
         }
-        let max = self.site.limits.frame_from_network;
-        let failure = match timeout(STATUS, answer::whole(answer.into_body(), max)).await {
+        let max = self.client.limits.frame_from_network;
+        let failure = match timeout(STATUS, answer::read_body(answer.into_body(), max)).await {
             Ok(Ok(body)) => {
                 let body = Frame::new(body);
                 let Some(at) = self.answer_to(&id, &body) else {
                     return ControlFlow::Continue(());
                 };
-                self.sessions().settle(&id);
-                let new = sessions::named(&body, &at).filter(|_| at.kind == Kind::Result);
+                self.sessions().answered(&id);
+                let new = sessions::session_of(&body, &at).filter(|_| at.kind == Kind::Result);
                 if let Some(session) = new
-                    && self.attend(&session).is_none()
+                    && self.open_stream(&session).is_none()
                 {
                     tracing::warn!(to = %self.to, "too many sessions for one connection");
                 }
                 let length = body.len();
-                return match self.heard.push(Ok(Cut::Frame(body)), length).await {
+                return match self.received.push(Ok(Decoded::Frame(body)), length).await {
                     true => ControlFlow::Continue(()),
                     false => ControlFlow::Break(()),
                 };
             }
-            Ok(Err(why)) => Failure::Silent(Silence::Lost(why)),
-            Err(_) => Failure::Late,
+            Ok(Err(why)) => Failure::NoAnswer(NoResponse::Lost(why)),
+            Err(_) => Failure::Timeout,
         };
-        self.give_up(said, failure)
+        self.give_up(message, failure)
     }
 
     /// Posts until the server has accepted it, or until another try would be harmful or useless. A
     /// server that drops repeats is tried for as long as it keeps the conversation.
     async fn post(
         &self,
-        said: &Said,
+        message: &Outgoing,
         session: Option<&Session>,
     ) -> Result<Response<Incoming>, Failure> {
-        let (mut pause, mut tried, mut cut_since) = (PAUSE, 0, None);
-        let number = self.posts.fetch_add(1, Ordering::Relaxed);
+        let (mut pause, mut tried, mut lost_since) = (PAUSE, 0, None);
+        let number = self.next_post.fetch_add(1, Ordering::Relaxed);
         loop {
-            let mut headers = self.belonging(session);
+            let mut headers = self.headers(session);
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
             if self.drops_repeats() {
-                headers.insert(names::REPEAT, number.into());
+                headers.insert(names::IDEMPOTENCY_KEY, number.into());
             }
-            let path = self.site.path();
+            let path = self.client.pool_token();
             let sent = tokio::select! {
-                sent = self.send(headers, said.frame.clone().into_bytes()) => sent,
+                sent = self.send(headers, message.frame.clone().into_bytes()) => sent,
                 () = path.cancelled(), if self.drops_repeats() => {
-                    Err(Failure::Silent(Silence::Lost("its streams are silent".to_owned())))
+                    Err(Failure::NoAnswer(NoResponse::Lost("its streams are silent".to_owned())))
                 }
             };
             let failure = match sent {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
-            let cut = matches!(failure, Failure::Silent(_)) && self.drops_repeats();
+            let is_lost = matches!(failure, Failure::NoAnswer(_)) && self.drops_repeats();
             let again = match &failure {
-                _ if cut => cut_since.get_or_insert_with(Instant::now).elapsed() < self.grace(),
+                _ if is_lost => {
+                    lost_since.get_or_insert_with(Instant::now).elapsed() < self.grace()
+                }
                 // The second copy of an answer has no effect.
-                Failure::Silent(Silence::Lost(_)) => said.is_answer(),
-                Failure::Silent(_) => true,
+                Failure::NoAnswer(NoResponse::Lost(_)) => message.is_answer(),
+                Failure::NoAnswer(_) => true,
                 Failure::Refused(refusal) => refusal.is_busy(),
-                Failure::Late => false,
+                Failure::Timeout => false,
             };
-            tried += u32::from(!cut);
-            let asked = match &failure {
+            tried += u32::from(!is_lost);
+            let wait = match &failure {
                 Failure::Refused(refusal) => refusal.retry_after.unwrap_or(pause),
                 _ => pause,
             };
-            if !again || tried == TRIES || asked > WAIT {
+            if !again || tried == MAX_TRIES || wait > MAX_WAIT {
                 return Err(failure);
             }
-            sleep(asked).await;
-            pause = (pause * 2).min(RARELY);
+            sleep(wait).await;
+            pause = (pause * 2).min(MAX_PAUSE);
         }
     }
 
     async fn send(&self, headers: HeaderMap, body: Bytes) -> Result<Response<Incoming>, Failure> {
-        match timeout(STATUS, self.site.ask(Method::POST, headers, body)).await {
+        match timeout(STATUS, self.client.request(Method::POST, headers, body)).await {
             Ok(Ok(answer)) if answer.status().is_success() => Ok(answer),
             Ok(Ok(answer)) => Err(Failure::Refused(Refusal::read(answer).await)),
-            Ok(Err(silence)) => Err(Failure::Silent(silence)),
-            Err(_) => Err(Failure::Late),
+            Ok(Err(silence)) => Err(Failure::NoAnswer(silence)),
+            Err(_) => Err(Failure::Timeout),
         }
     }
 
     /// Decides about a message that was not accepted, and about the link.
-    fn give_up(&self, said: &Said, failure: Failure) -> ControlFlow<()> {
-        let asks = said.asks();
+    fn give_up(&self, message: &Outgoing, failure: Failure) -> ControlFlow<()> {
+        let request = message.request_id();
         let reason = match failure {
             Failure::Refused(refusal) if refusal.ends_the_link() => {
                 // For other open requests it is unknown how far they got; for this one it is known.
-                if let Some(id) = &asks {
-                    self.sessions().settle(id);
-                    self.fail(id, &refusal.last_reason());
+                if let Some(id) = &request {
+                    self.sessions().answered(id);
+                    self.fail(id, &refusal.final_reason());
                 }
-                self.turned_away(refusal);
+                self.rejected(refusal);
                 return ControlFlow::Break(());
             }
             Failure::Refused(refusal) => {
-                if let Some(id) = &asks
+                if let Some(id) = &request
                     && let Some(at) = self.answer_to(id, &refusal.body)
                     && at.kind == Kind::Error
                 {
-                    self.sessions().settle(id);
+                    self.sessions().answered(id);
                     let length = refusal.body.len();
-                    self.heard.put(Ok(Cut::Frame(refusal.body)), length);
+                    self.received.put(Ok(Decoded::Frame(refusal.body)), length);
                     return ControlFlow::Continue(());
                 }
-                return self.refuse(said, &refusal.reason());
+                return self.refuse(message, &refusal.reason());
             }
-            Failure::Silent(silence) => {
-                let reason = Reason::new(reply::PEER_LOST, silence.to_string());
-                match silence {
-                    Silence::Unsent(_) | Silence::Refused(_) => reason.retryable(),
-                    Silence::Lost(_) => reason.delivered(Delivered::Unknown),
+            Failure::NoAnswer(error) => {
+                let reason = Reason::new(reply::PEER_LOST, error.to_string());
+                match error {
+                    NoResponse::Unsent(_) | NoResponse::Refused(_) => reason.retryable(),
+                    NoResponse::Lost(_) => reason.delivered(Delivered::Unknown),
                 }
             }
-            Failure::Late => {
+            Failure::Timeout => {
                 Reason::new(reply::TIMEOUT, failure.to_string()).delivered(Delivered::Unknown)
             }
         };
-        if asks.is_none() {
+        if request.is_none() {
             // The loss would go unnoticed, and the agent may wait for it for ever.
             self.lost("posting to the agent's server", reason.message);
             return ControlFlow::Break(());
         }
-        self.refuse(said, &reason.at(Source::Agent))
+        self.refuse(message, &reason.at(ErrorSource::Agent))
     }
 
     /// Reports why a message was not accepted: to the client if it was a request, else to the log.
-    fn refuse(&self, said: &Said, reason: &Reason) -> ControlFlow<()> {
-        if let Some(id) = said.asks() {
-            self.sessions().settle(&id);
+    fn refuse(&self, message: &Outgoing, reason: &Reason) -> ControlFlow<()> {
+        if let Some(id) = message.request_id() {
+            self.sessions().answered(&id);
             self.fail(&id, reason);
         } else {
             let why = &reason.message;
@@ -399,7 +405,7 @@ impl Exchange {
 
     /// The envelope of `body`, if it answers the request.
     fn answer_to(&self, id: &IdBuf, body: &Frame) -> Option<Envelope> {
-        let Shape::One(at) = scan(body, &self.site.limits) else {
+        let Scanned::Message(at) = scan(body, &self.client.limits) else {
             return None;
         };
         let answers = at.kind.is_answer();
@@ -409,13 +415,13 @@ impl Exchange {
 
 /// What is wrong with the head of a response to `initialize`, if anything is.
 fn unusable(head: &Parts) -> Option<String> {
-    if head.status == StatusCode::OK && is_of(&head.headers, "application/json") {
+    if head.status == StatusCode::OK && is_type(&head.headers, "application/json") {
         return None;
     }
     Some(format!(
         "its server answered \"initialize\" with {} and {} instead of 200 and JSON; check the \
          address",
         head.status,
-        content::spelled(&head.headers)
+        content::content_type(&head.headers)
     ))
 }

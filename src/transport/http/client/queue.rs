@@ -9,9 +9,9 @@ use std::task::{Context, Poll, Waker};
 use parking_lot::{Mutex, MutexGuard};
 
 /// Items that may wait.
-const ITEMS: usize = 256;
+const MAX_ITEMS: usize = 256;
 /// Bytes that may wait, beyond one item.
-const BYTES: usize = 256 << 10;
+const MAX_BYTES: usize = 256 << 10;
 
 /// A queue with any number of senders and one receiver.
 #[derive(Debug)]
@@ -23,8 +23,8 @@ struct State<T> {
     bytes: usize,
     /// Nothing more is put in.
     ended: bool,
-    taker: Option<Waker>,
-    givers: Vec<Waker>,
+    receiver: Option<Waker>,
+    senders: Vec<Waker>,
 }
 
 impl<T> Default for Queue<T> {
@@ -33,8 +33,8 @@ impl<T> Default for Queue<T> {
             items: VecDeque::new(),
             bytes: 0,
             ended: false,
-            taker: None,
-            givers: Vec::new(),
+            receiver: None,
+            senders: Vec::new(),
         }))
     }
 }
@@ -70,12 +70,12 @@ impl<T> Queue<T> {
         match state.items.pop_front() {
             Some((item, bytes)) => {
                 state.bytes -= bytes;
-                state.givers.drain(..).for_each(Waker::wake);
+                state.senders.drain(..).for_each(Waker::wake);
                 Poll::Ready(Some(item))
             }
             None if state.ended => Poll::Ready(None),
             None => {
-                state.taker = Some(cx.waker().clone());
+                state.receiver = Some(cx.waker().clone());
                 Poll::Pending
             }
         }
@@ -113,11 +113,11 @@ impl<T> State<T> {
         if self.ended {
             return Poll::Ready(false);
         }
-        if self.items.len() < ITEMS && self.bytes < BYTES {
+        if self.items.len() < MAX_ITEMS && self.bytes < MAX_BYTES {
             return Poll::Ready(true);
         }
-        if !self.givers.iter().any(|known| known.will_wake(cx.waker())) {
-            self.givers.push(cx.waker().clone());
+        if !self.senders.iter().any(|known| known.will_wake(cx.waker())) {
+            self.senders.push(cx.waker().clone());
         }
         Poll::Pending
     }
@@ -126,19 +126,19 @@ impl<T> State<T> {
         if !self.ended {
             self.bytes += bytes;
             self.items.push_back((item, bytes));
-            self.wake_taker();
+            self.wake_receiver();
         }
     }
 
     fn end(&mut self) {
         self.ended = true;
-        self.wake_taker();
-        self.givers.drain(..).for_each(Waker::wake);
+        self.wake_receiver();
+        self.senders.drain(..).for_each(Waker::wake);
     }
 
-    fn wake_taker(&mut self) {
-        if let Some(taker) = self.taker.take() {
-            taker.wake();
+    fn wake_receiver(&mut self) {
+        if let Some(receiver) = self.receiver.take() {
+            receiver.wake();
         }
     }
 }

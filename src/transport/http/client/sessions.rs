@@ -14,9 +14,9 @@ use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, named_session};
 
 /// Requests of the agent that are remembered. Beyond it: the oldest is forgotten, and its answer is
 /// sent without a session.
-const ASKED: usize = 4096;
+const MAX_REQUESTS: usize = 4096;
 /// Longest session id that fits a header, in bytes. A longer one is not sent.
-const ID: usize = 1024;
+const MAX_ID: usize = 1024;
 
 /// A session's id.
 pub(super) type Session = Arc<str>;
@@ -27,22 +27,22 @@ pub(super) struct Sessions {
     /// Streams that are open or being opened; the value is true once requests need not wait for it.
     pub(super) streams: HashMap<Session, watch::Receiver<bool>>,
     /// Open requests of the agent.
-    asked: HashMap<IdBuf, Session>,
-    asked_in_order: VecDeque<IdBuf>,
+    agent_requests: HashMap<IdBuf, Session>,
+    request_order: VecDeque<IdBuf>,
     /// Open requests of the client.
-    waiting: HashMap<IdBuf, Session>,
+    client_requests: HashMap<IdBuf, Session>,
 }
 
 impl Sessions {
     /// The session of a message to the agent. An answer closes the agent's request.
-    pub(super) fn of_said(&mut self, frame: &Frame, at: &Envelope) -> Option<Session> {
+    pub(super) fn of_outgoing(&mut self, frame: &Frame, at: &Envelope) -> Option<Session> {
         match at.kind {
-            Kind::Result | Kind::Error => self.asked.remove(&at.id(frame).to_owned()),
-            Kind::Notification => named(frame, at),
+            Kind::Result | Kind::Error => self.agent_requests.remove(&at.id(frame).to_owned()),
+            Kind::Notification => session_of(frame, at),
             Kind::Request => {
-                let session = named(frame, at)?;
+                let session = session_of(frame, at)?;
                 let id = at.id(frame).to_owned();
-                self.waiting.insert(id, Arc::clone(&session));
+                self.client_requests.insert(id, Arc::clone(&session));
                 Some(session)
             }
         }
@@ -51,34 +51,34 @@ impl Sessions {
     /// Remembers an agent's request that came on the stream of a session, or on that of the
     /// connection.
     pub(super) fn remember(&mut self, frame: &Frame, at: &Envelope, stream: Option<&Session>) {
-        let session = named(frame, at).or_else(|| stream.cloned());
+        let session = session_of(frame, at).or_else(|| stream.cloned());
         let Some(session) = session else { return };
         let id = at.id(frame).to_owned();
-        if self.asked.insert(id.clone(), session).is_none() {
-            self.asked_in_order.push_back(id);
+        if self.agent_requests.insert(id.clone(), session).is_none() {
+            self.request_order.push_back(id);
         }
         // Answered requests are still in the order; they are the older ones.
-        while self.asked_in_order.len() > ASKED {
-            if let Some(oldest) = self.asked_in_order.pop_front() {
-                self.asked.remove(&oldest);
+        while self.request_order.len() > MAX_REQUESTS {
+            if let Some(oldest) = self.request_order.pop_front() {
+                self.agent_requests.remove(&oldest);
             }
         }
     }
 
     /// Removes an answered request of the client; whether it was open.
-    pub(super) fn settle(&mut self, id: &IdBuf) -> bool {
-        self.waiting.remove(id).is_some()
+    pub(super) fn answered(&mut self, id: &IdBuf) -> bool {
+        self.client_requests.remove(id).is_some()
     }
 
     /// Removes and returns the client's open requests in a session.
-    pub(super) fn abandon(&mut self, session: &Session) -> Vec<IdBuf> {
-        let of_it = self.waiting.extract_if(|_, of| of == session);
+    pub(super) fn take_requests(&mut self, session: &Session) -> Vec<IdBuf> {
+        let of_it = self.client_requests.extract_if(|_, of| of == session);
         of_it.map(|(id, _)| id).collect()
     }
 }
 
 /// The session that a message's `params` or `result` names.
-pub(super) fn named(frame: &Frame, at: &Envelope) -> Option<Session> {
+pub(super) fn session_of(frame: &Frame, at: &Envelope) -> Option<Session> {
     let id = named_session(frame, at)?;
     (!id.is_empty()).then(|| Session::from(&*id))
 }
@@ -87,5 +87,5 @@ pub(super) fn named(frame: &Frame, at: &Envelope) -> Option<Session> {
 pub(super) fn header(session: &Session) -> Option<HeaderValue> {
     HeaderValue::from_bytes(session.as_bytes())
         .ok()
-        .filter(|value| value.len() <= ID)
+        .filter(|value| value.len() <= MAX_ID)
 }

@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 
-use crate::jsonrpc::framing::wanted;
+use crate::jsonrpc::framing::head_len;
 
 /// The byte order mark in UTF-8.
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// Longest id of an event that is kept, in bytes. It has to fit a header.
-const ID: usize = 1024;
+const MAX_ID: usize = 1024;
 /// Length from which data may share the memory of its chunk, in bytes.
-const SHARED: usize = 16 << 10;
+const MIN_SHARED: usize = 16 << 10;
 /// Room for a field's name in addition to the longest value, in bytes.
-const NAME: usize = 16;
+const NAME_ROOM: usize = 16;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum SseEvent {
     /// Its `data` lines, joined.
     Whole(Bytes),
     /// Its data is longer than permitted; these are its first bytes.
@@ -41,7 +41,7 @@ enum Data {
 
 /// Reads a stream of events. It keeps at most one event and one chunk.
 #[derive(Debug)]
-pub struct Sse {
+pub struct SseReader {
     /// Longest data of an event, in bytes.
     max: usize,
     /// What was fed and is not read yet.
@@ -51,11 +51,11 @@ pub struct Sse {
     /// The line whose end has not come.
     line: Vec<u8>,
     /// The rest of the line is skipped: it is too long.
-    passing: bool,
+    skipping: bool,
     /// The last byte was a CR; a LF that follows it belongs to it.
     after_cr: bool,
     /// The position of a byte order mark has passed.
-    begun: bool,
+    bom_checked: bool,
     data: Data,
     too_long: bool,
     /// The id that becomes `last_id` when the event ends.
@@ -71,7 +71,7 @@ pub struct Sse {
     retry: Option<Duration>,
 }
 
-impl Sse {
+impl SseReader {
     /// Reads events whose data is at most `max` bytes long.
     #[must_use]
     pub fn new(max: usize) -> Self {
@@ -80,9 +80,9 @@ impl Sse {
             rest: Bytes::new(),
             chunk: 0,
             line: Vec::new(),
-            passing: false,
+            skipping: false,
             after_cr: false,
-            begun: false,
+            bom_checked: false,
             data: Data::None,
             too_long: false,
             id: Vec::new(),
@@ -107,7 +107,7 @@ impl Sse {
         clippy::should_implement_trait,
         reason = "it is fed in between, which no iterator is"
     )]
-    pub fn next(&mut self) -> Option<Event> {
+    pub fn next(&mut self) -> Option<SseEvent> {
         while !self.rest.is_empty() {
             if self.after_cr {
                 self.after_cr = false;
@@ -124,14 +124,14 @@ impl Sse {
             let mut line = self.rest.split_to(end);
             self.after_cr = self.rest[0] == b'\r';
             self.rest.advance(1);
-            let whole = self.line.is_empty() && !self.passing && self.fits(line.len());
+            let whole = self.line.is_empty() && !self.skipping && self.fits(line.len());
             if !whole {
                 self.extend(&line);
                 line = std::mem::take(&mut self.line).into();
             }
             // The event may wait for long, so it must not hold a chunk of which it is a small part.
-            let little = line.len() < SHARED || 2 * line.len() < self.chunk;
-            let event = self.end_of_line(line, whole && little);
+            let is_small = line.len() < MIN_SHARED || 2 * line.len() < self.chunk;
+            let event = self.end_of_line(line, whole && is_small);
             if event.is_some() {
                 return event;
             }
@@ -179,31 +179,31 @@ impl Sse {
 
     /// Whether a line may grow by `more` bytes.
     fn fits(&self, more: usize) -> bool {
-        let room = (self.max.saturating_add(NAME)).saturating_sub(self.line.len());
+        let room = (self.max.saturating_add(NAME_ROOM)).saturating_sub(self.line.len());
         more <= room
     }
 
     fn extend(&mut self, part: &[u8]) {
-        if self.passing {
+        if self.skipping {
             return;
         }
         if self.fits(part.len()) {
             self.line.extend_from_slice(part);
         } else {
             // Nothing after its head is ever used.
-            let head = wanted(self.max) + NAME;
+            let head = head_len(self.max) + NAME_ROOM;
             let more = head.saturating_sub(self.line.len()).min(part.len());
             self.line.extend_from_slice(&part[..more]);
-            self.passing = true;
+            self.skipping = true;
             self.line.truncate(head);
             self.line.shrink_to_fit();
         }
     }
 
     /// Handles a line; `copy` says that its memory is not to be shared.
-    fn end_of_line(&mut self, mut line: Bytes, copy: bool) -> Option<Event> {
-        let passed = std::mem::take(&mut self.passing);
-        if !std::mem::replace(&mut self.begun, true) && line.starts_with(BOM) {
+    fn end_of_line(&mut self, mut line: Bytes, copy: bool) -> Option<SseEvent> {
+        let skipped = std::mem::take(&mut self.skipping);
+        if !std::mem::replace(&mut self.bom_checked, true) && line.starts_with(BOM) {
             line.advance(BOM.len());
         }
         if line.is_empty() {
@@ -211,32 +211,32 @@ impl Sse {
         }
         let colon = memchr::memchr(b':', &line).unwrap_or(line.len());
         let space = usize::from(line.get(colon + 1) == Some(&b' '));
-        let begins = (colon + 1 + space).min(line.len());
-        let value = &line[begins..];
+        let start = (colon + 1 + space).min(line.len());
+        let value = &line[start..];
         match &line[..colon] {
             b"data" if copy => {
                 let value = Bytes::copy_from_slice(value);
-                self.add(value, passed);
+                self.add(value, skipped);
             }
             b"data" => {
-                line.advance(begins);
-                self.add(line, passed);
+                line.advance(start);
+                self.add(line, skipped);
             }
             b"id" if !value.contains(&0) => {
                 self.id.clear();
                 // An id that fits no header cannot be sent back, so none is kept.
-                if value.len() <= ID && !passed {
+                if value.len() <= MAX_ID && !skipped {
                     self.id.extend_from_slice(value);
                 }
             }
-            b"event" if !passed && value.len() <= ID => {
+            b"event" if !skipped && value.len() <= MAX_ID => {
                 self.name.clear();
                 self.name.extend_from_slice(value);
             }
             b"" if colon < line.len() => {
                 self.commented = true;
                 self.comment.clear();
-                if value.len() <= ID && !passed {
+                if value.len() <= MAX_ID && !skipped {
                     self.comment.extend_from_slice(value);
                 }
             }
@@ -250,7 +250,7 @@ impl Sse {
     }
 
     /// Adds a line to the event's data.
-    fn add(&mut self, value: Bytes, passed: bool) {
+    fn add(&mut self, value: Bytes, skipped: bool) {
         if self.too_long {
             return;
         }
@@ -263,20 +263,20 @@ impl Sse {
                 Data::Lines(lines)
             }
         };
-        let said = match &data {
+        let bytes = match &data {
             Data::None => &[][..],
             Data::Line(line) => line,
             Data::Lines(lines) => lines,
         };
-        self.too_long |= passed || said.len() > self.max;
+        self.too_long |= skipped || bytes.len() > self.max;
         if self.too_long {
-            let head = &said[..said.len().min(wanted(self.max))];
+            let head = &bytes[..bytes.len().min(head_len(self.max))];
             data = Data::Line(Bytes::copy_from_slice(head));
         }
         self.data = data;
     }
 
-    fn end_of_event(&mut self) -> Option<Event> {
+    fn end_of_event(&mut self) -> Option<SseEvent> {
         self.last_id.clone_from(&self.id);
         std::mem::swap(&mut self.name, &mut self.last_name);
         self.name.clear();
@@ -290,9 +290,9 @@ impl Sse {
             return None;
         }
         Some(if too_long {
-            Event::TooLong(data)
+            SseEvent::TooLong(data)
         } else {
-            Event::Whole(data)
+            SseEvent::Whole(data)
         })
     }
 }

@@ -20,47 +20,47 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::answer::Refusal;
-use super::exchange::Exchange;
+use super::http_client::NoResponse;
 use super::sessions::{self, Session};
-use super::site::Silence;
-use super::sse::{Event, Sse};
-use crate::jsonrpc::framing::{Cut, too_long};
-use crate::jsonrpc::reply::{self, Delivered, Reason, Source};
-use crate::jsonrpc::{Frame, Kind, Scanner, Shape};
-use crate::transport::http::content::{self, is_of};
-use crate::transport::http::names::{self, FAREWELL};
-use crate::transport::{LinkError, parting};
+use super::shared::Shared;
+use super::sse::{SseEvent, SseReader};
+use crate::jsonrpc::framing::{Decoded, too_long};
+use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
+use crate::jsonrpc::{Frame, Kind, Scanned, Scanner};
+use crate::transport::http::content::{self, is_type};
+use crate::transport::http::names::{self, CLOSE};
+use crate::transport::{LinkError, closing};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How long a server may take for the head of a stream.
-const HEAD: Duration = Duration::from_secs(30);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a stream that cannot be opened is tried.
 const GIVE_UP: Duration = Duration::from_secs(60);
 /// The pause before a stream is opened again when the server names none; doubled each time.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Longest of these: servers keep a client that is gone for half a minute or so, and one that comes
 /// when the network is back must not be too late.
-const RARELY: Duration = Duration::from_secs(4);
+const MAX_PAUSE: Duration = Duration::from_secs(4);
 /// Longest wait between two tries, whatever the server asks for.
-const LONGEST: Duration = Duration::from_secs(15);
+const MAX_WAIT: Duration = Duration::from_secs(15);
 /// How long to wait for the first bytes of a server that reports that it is ready.
-const GREETING: Duration = Duration::from_secs(1);
+const READY_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a stream is out of reach before a warning is logged.
-const NOTICE: Duration = Duration::from_secs(2);
+const WARN_AFTER: Duration = Duration::from_secs(2);
 /// Comments that follow sooner on another, or on a stream's beginning, do not show an interval.
-const APART: Duration = Duration::from_secs(1);
+const MIN_GAP: Duration = Duration::from_secs(1);
 
 /// One stream.
 pub(super) struct Stream {
-    exchange: Arc<Exchange>,
+    shared: Arc<Shared>,
     /// `None`: the connection's own.
     session: Option<Session>,
-    events: Sse,
+    events: SseReader,
     scanner: Scanner,
     /// The pool it was opened with.
-    path: CancellationToken,
+    pool_token: CancellationToken,
     /// It was requested before.
-    asked: bool,
+    requested: bool,
 }
 
 /// How the reading of a stream ended.
@@ -71,9 +71,9 @@ enum End {
     /// A keep-alive is missing.
     Silent(Duration),
     /// The server has closed the conversation, with its error, if there was one.
-    Farewell(Option<LinkError>),
+    Closed(Option<LinkError>),
     /// The receiving queue has ended.
-    Unheard,
+    LinkEnded,
 }
 
 /// The result of opening a stream.
@@ -82,9 +82,9 @@ pub(super) enum Opened {
     /// The server has no such stream.
     Absent(Refusal),
     /// Nothing on this link can succeed any more.
-    Over(String),
+    Failed(String),
     /// The server rejects the credentials.
-    Barred(Refusal),
+    Forbidden(Refusal),
     /// It may succeed later.
     Later(String, Option<Duration>),
     /// Nothing listens there.
@@ -92,30 +92,26 @@ pub(super) enum Opened {
 }
 
 /// Opens a stream and passes on its events, in a task that ends with the link.
-pub(super) fn spawn(
-    exchange: &Arc<Exchange>,
-    session: Option<Session>,
-    ready: watch::Sender<bool>,
-) {
-    let stream = Stream::new(exchange, session);
-    let over = exchange.over.clone();
-    tokio::spawn(async move { over.run_until_cancelled_owned(stream.run(ready)).await });
+pub(super) fn spawn(shared: &Arc<Shared>, session: Option<Session>, ready: watch::Sender<bool>) {
+    let stream = Stream::new(shared, session);
+    let ended = shared.ended.clone();
+    tokio::spawn(async move { ended.run_until_cancelled_owned(stream.run(ready)).await });
 }
 
 impl Stream {
-    pub(super) fn new(exchange: &Arc<Exchange>, session: Option<Session>) -> Self {
+    pub(super) fn new(shared: &Arc<Shared>, session: Option<Session>) -> Self {
         Self {
-            exchange: Arc::clone(exchange),
+            shared: Arc::clone(shared),
             session,
-            events: Sse::new(exchange.site.limits.frame_from_network),
-            scanner: Scanner::new(Arc::clone(&exchange.site.limits)),
-            path: exchange.site.path(),
-            asked: false,
+            events: SseReader::new(shared.client.limits.frame_from_network),
+            scanner: Scanner::new(Arc::clone(&shared.client.limits)),
+            pool_token: shared.client.pool_token(),
+            requested: false,
         }
     }
 
     async fn run(mut self, ready: watch::Sender<bool>) {
-        let Ok(body) = self.open_patiently().await else {
+        let Ok(body) = self.open_with_retries().await else {
             // Requests that wait for the stream need not wait any more.
             let _ = ready.send(true);
             return;
@@ -130,22 +126,22 @@ impl Stream {
             let end = self.read(body).await;
             let (clean, silent) = (matches!(end, End::Clean), matches!(end, End::Silent(_)));
             let how = match end {
-                End::Unheard => return,
-                End::Farewell(fault) => return self.part(fault).await,
+                End::LinkEnded => return,
+                End::Closed(fault) => return self.close(fault).await,
                 End::Clean => "the server has ended it".to_owned(),
                 End::Broken(why) => why,
-                End::Silent(patience) => {
-                    let (to, how) = (&self.exchange.to, format!("nothing came for {patience:?}"));
-                    if self.exchange.site.renew(&self.path) {
+                End::Silent(silence) => {
+                    let (to, how) = (&self.shared.to, format!("nothing came for {silence:?}"));
+                    if self.shared.client.reset_pool(&self.pool_token) {
                         tracing::warn!(%to, "{how}; connecting to the server again");
                     }
                     how
                 }
             };
-            if self.events.last_id().is_empty() && !self.exchange.drops_repeats() {
+            if self.events.last_id().is_empty() && !self.shared.drops_repeats() {
                 return self.lose(clean, &how);
             }
-            tracing::debug!(to = %self.exchange.to, how, "a stream is opened again");
+            tracing::debug!(to = %self.shared.to, how, "a stream is opened again");
             self.events.reopened();
             let pause = self.pause(PAUSE, self.events.retry());
             match self
@@ -155,10 +151,7 @@ impl Stream {
                 Ok(again) => body = again,
                 Err(_) if clean => return self.lose(true, &how),
                 Err(why) => {
-                    return self.lose(
-                        false,
-                        &format!("{how}, and cannot be resumed: {why}"),
-                    );
+                    return self.lose(false, &format!("{how}, and cannot be resumed: {why}"));
                 }
             }
         }
@@ -166,21 +159,21 @@ impl Stream {
 
     /// Opens a stream that was open, and warns when that takes long.
     async fn reopen(&mut self, pause: Duration, how: &str) -> Result<Incoming, String> {
-        let (exchange, own) = (Arc::clone(&self.exchange), self.session.is_none());
+        let (shared, own) = (Arc::clone(&self.shared), self.session.is_none());
         let opening = async {
             sleep(pause).await;
-            self.open_patiently().await
+            self.open_with_retries().await
         };
         tokio::pin!(opening);
-        if let Ok(opened) = timeout(NOTICE, &mut opening).await {
+        if let Ok(opened) = timeout(WARN_AFTER, &mut opening).await {
             return opened;
         }
         if own {
-            let (to, grace) = (&exchange.to, exchange.grace());
-            let most = GIVE_UP.max(grace);
+            let (to, grace) = (&shared.to, shared.grace());
+            let max = GIVE_UP.max(grace);
             tracing::warn!(
                 %to,
-                "waiting for the server ({how}): for {most:?} at most, for {grace:?} where nothing listens"
+                "waiting for the server ({how}): for {max:?} at most, for {grace:?} where nothing listens"
             );
         }
         opening.await
@@ -188,31 +181,31 @@ impl Stream {
 
     /// Opens the stream, with retries; the error says why the server has none or the link has
     /// ended.
-    async fn open_patiently(&mut self) -> Result<Incoming, String> {
-        let grace = self.exchange.grace();
+    async fn open_with_retries(&mut self) -> Result<Incoming, String> {
+        let grace = self.shared.grace();
         let give_up = Instant::now() + GIVE_UP.max(grace);
         let (mut pause, mut refused_since) = (PAUSE, None);
         loop {
-            let (why, asked) = match self.open().await {
+            let (why, retry_after) = match self.open().await {
                 Opened::Open(body) => return Ok(body),
                 Opened::Absent(refusal) => {
-                    let words = refusal.words;
-                    tracing::debug!(to = %self.exchange.to, words, "there is no such stream");
-                    self.forget();
+                    let words = refusal.text;
+                    tracing::debug!(to = %self.shared.to, words, "there is no such stream");
+                    self.remove_stream();
                     return Err(words);
                 }
-                Opened::Barred(refusal) => {
-                    let words = refusal.words.clone();
-                    self.exchange.turned_away(refusal);
-                    return Err(words);
+                Opened::Forbidden(refusal) => {
+                    let text = refusal.text.clone();
+                    self.shared.rejected(refusal);
+                    return Err(text);
                 }
-                Opened::Over(why) => {
-                    self.exchange.refused(why.clone());
+                Opened::Failed(why) => {
+                    self.shared.refused(why.clone());
                     return Err(why);
                 }
-                Opened::Later(why, asked) => {
+                Opened::Later(why, retry_after) => {
                     refused_since = None;
-                    (why, asked)
+                    (why, retry_after)
                 }
                 Opened::Refused(why) => {
                     refused_since.get_or_insert_with(Instant::now);
@@ -222,20 +215,20 @@ impl Stream {
             let until = refused_since.map_or(give_up, |since| give_up.min(since + grace));
             let now = Instant::now();
             if now >= until {
-                self.exchange
+                self.shared
                     .lost("opening a stream of messages", why.clone());
                 return Err(why);
             }
-            sleep_until(until.min(now + self.pause(pause, asked))).await;
-            pause = (pause * 2).min(RARELY);
+            sleep_until(until.min(now + self.pause(pause, retry_after))).await;
+            pause = (pause * 2).min(MAX_PAUSE);
         }
     }
 
     /// Requests the stream once.
     pub(super) async fn open(&mut self) -> Opened {
-        let exchange = &self.exchange;
-        self.path = exchange.site.path();
-        let mut headers = exchange.belonging(self.session.as_ref());
+        let shared = &self.shared;
+        self.pool_token = shared.client.pool_token();
+        let mut headers = shared.headers(self.session.as_ref());
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         let last = self.events.last_id();
@@ -245,36 +238,38 @@ impl Stream {
         {
             headers.insert(LAST_EVENT_ID, last);
         }
-        let again = std::mem::replace(&mut self.asked, true);
-        if again && last.is_empty() && exchange.drops_repeats() {
-            headers.insert(names::REPEAT, HeaderValue::from_static("stream"));
+        let again = std::mem::replace(&mut self.requested, true);
+        if again && last.is_empty() && shared.drops_repeats() {
+            headers.insert(names::IDEMPOTENCY_KEY, HeaderValue::from_static("stream"));
         }
-        let asked = exchange.site.ask(Method::GET, headers, Bytes::new());
+        let asked = shared.client.request(Method::GET, headers, Bytes::new());
         let asked = tokio::select! {
-            asked = timeout(HEAD, asked) => asked,
-            () = self.path.cancelled() => {
+            asked = timeout(HEAD_TIMEOUT, asked) => asked,
+            () = self.pool_token.cancelled() => {
                 return Opened::Later("its connections are silent".to_owned(), None);
             }
         };
         let answer = match asked {
             Ok(Ok(answer)) => answer,
-            Ok(Err(silence @ Silence::Refused(_))) => return Opened::Refused(silence.to_string()),
-            Ok(Err(silence)) => return Opened::Later(silence.to_string(), None),
-            Err(_) => return Opened::Later(format!("no answer within {HEAD:?}"), None),
+            Ok(Err(failure @ NoResponse::Refused(_))) => {
+                return Opened::Refused(failure.to_string());
+            }
+            Ok(Err(failure)) => return Opened::Later(failure.to_string(), None),
+            Err(_) => return Opened::Later(format!("no answer within {HEAD_TIMEOUT:?}"), None),
         };
         if answer.status().is_success() {
-            if let Some(told) = names::time(answer.headers(), &names::KEEPALIVE) {
-                *exchange.interval.lock() = Some(told);
+            if let Some(keepalive) = names::time(answer.headers(), &names::KEEPALIVE) {
+                *shared.keepalive.lock() = Some(keepalive);
             }
             return accepted(answer);
         }
         let refusal = Refusal::read(answer).await;
         match refusal.status.as_u16() {
-            401 | 403 => Opened::Barred(refusal),
-            408 | 429 | 500 | 502..=504 => Opened::Later(refusal.words, refusal.retry_after),
+            401 | 403 => Opened::Forbidden(refusal),
+            408 | 429 | 500 | 502..=504 => Opened::Later(refusal.text, refusal.retry_after),
             // Older servers have one stream for all, and each refuses another in its own way.
             _ if self.session.is_some() => Opened::Absent(refusal),
-            _ => Opened::Over(refusal.words),
+            _ => Opened::Failed(refusal.text),
         }
     }
 
@@ -282,27 +277,27 @@ impl Stream {
     async fn read(&mut self, mut body: Incoming) -> End {
         let opened = Instant::now();
         // When the last comment came, unless an event came since.
-        let mut sign: Option<Instant> = None;
+        let mut last_comment: Option<Instant> = None;
         loop {
             while let Some(event) = self.events.next() {
-                sign = None;
+                last_comment = None;
                 if !self.pass_on(event).await {
-                    return End::Unheard;
+                    return End::LinkEnded;
                 }
             }
-            if let Some((code, why)) = farewell(self.events.last_comment()) {
-                return End::Farewell(parting::complaint(code, why));
+            if let Some((code, why)) = close_comment(self.events.last_comment()) {
+                return End::Closed(closing::close_error(code, why));
             }
             if self.events.take_commented() {
-                let apart = |since: &Instant| since.elapsed() >= APART;
-                if let Some(before) = sign.filter(apart) {
-                    self.exchange.learn(before.elapsed());
+                let apart = |since: &Instant| since.elapsed() >= MIN_GAP;
+                if let Some(before) = last_comment.filter(apart) {
+                    self.shared.observe_gap(before.elapsed());
                 }
-                sign = Some(Instant::now()).filter(|_| apart(&opened));
+                last_comment = Some(Instant::now()).filter(|_| apart(&opened));
             }
-            let within = self.exchange.patience().unwrap_or(Duration::MAX);
-            let Ok(part) = timeout(within, body.frame()).await else {
-                return End::Silent(within);
+            let max_silence = self.shared.max_silence().unwrap_or(Duration::MAX);
+            let Ok(part) = timeout(max_silence, body.frame()).await else {
+                return End::Silent(max_silence);
             };
             match part {
                 Some(Ok(part)) => {
@@ -317,8 +312,8 @@ impl Stream {
     }
 
     /// Waits for the first bytes of a stream, for servers that report that it is ready.
-    pub(super) async fn greeted(&mut self, body: &mut Incoming) -> Result<(), String> {
-        match timeout(GREETING, body.frame()).await {
+    pub(super) async fn wait_ready(&mut self, body: &mut Incoming) -> Result<(), String> {
+        match timeout(READY_TIMEOUT, body.frame()).await {
             Ok(Some(Ok(part))) => {
                 if let Ok(data) = part.into_data() {
                     self.events.feed(data);
@@ -332,44 +327,44 @@ impl Stream {
         }
     }
 
-    async fn pass_on(&mut self, event: Event) -> bool {
+    async fn pass_on(&mut self, event: SseEvent) -> bool {
         let (cut, length) = match event {
-            Event::Whole(data) => {
+            SseEvent::Whole(data) => {
                 let length = data.len();
                 let mut frame = Frame::new(data);
                 self.note(&mut frame);
-                (Cut::Frame(frame), length)
+                (Decoded::Frame(frame), length)
             }
-            Event::TooLong(head) => {
-                let limits = &self.exchange.site.limits;
+            SseEvent::TooLong(head) => {
+                let limits = &self.shared.client.limits;
                 let max = limits.frame_from_network;
-                (Cut::Flaw(too_long(&head, max, limits)), head.len())
+                (Decoded::Error(too_long(&head, max, limits)), head.len())
             }
         };
-        self.exchange
-            .heard
+        self.shared
+            .received
             .push(Ok::<_, LinkError>(cut), length)
             .await
     }
 
     /// Records what a message changes for the link.
     fn note(&mut self, frame: &mut Frame) {
-        let exchange = &self.exchange;
-        let Shape::One(at) = self.scanner.scan(frame) else {
+        let shared = &self.shared;
+        let Scanned::Message(at) = self.scanner.scan(frame) else {
             return;
         };
         match at.kind {
             Kind::Notification => {}
-            Kind::Request => exchange
+            Kind::Request => shared
                 .sessions()
                 .remember(frame, &at, self.session.as_ref()),
             Kind::Result | Kind::Error => {
-                exchange.sessions().settle(&at.id(frame).to_owned());
-                let new = sessions::named(frame, &at).filter(|_| at.kind == Kind::Result);
+                shared.sessions().answered(&at.id(frame).to_owned());
+                let new = sessions::session_of(frame, &at).filter(|_| at.kind == Kind::Result);
                 if let Some(session) = new
-                    && exchange.attend(&session).is_none()
+                    && shared.open_stream(&session).is_none()
                 {
-                    tracing::warn!(to = %exchange.to, "too many sessions for one connection");
+                    tracing::warn!(to = %shared.to, "too many sessions for one connection");
                 }
             }
         }
@@ -377,65 +372,65 @@ impl Stream {
 
     /// Handles a stream that is lost for good.
     fn lose(&self, clean: bool, how: &str) {
-        let exchange = &self.exchange;
+        let shared = &self.shared;
         let Some(session) = self.session.as_ref().filter(|_| clean) else {
             let what = format!("{how}; messages may have been lost");
-            return exchange.lost("the stream of messages", what);
+            return shared.lost("the stream of messages", what);
         };
-        self.forget();
-        let left = exchange.sessions().abandon(session);
-        for id in left {
+        self.remove_stream();
+        let requests = shared.sessions().take_requests(session);
+        for id in requests {
             let what = "the agent's server has ended the session's stream of messages";
             let reason = Reason::new(reply::PEER_LOST, what)
-                .at(Source::Agent)
+                .at(ErrorSource::Agent)
                 .delivered(Delivered::Unknown);
-            exchange.fail(&id, &reason);
+            shared.fail(&id, &reason);
         }
     }
 
     /// The conversation has ended: the error on the connection's stream counts.
-    async fn part(&self, fault: Option<LinkError>) {
+    async fn close(&self, fault: Option<LinkError>) {
         match self.session {
-            Some(_) => self.forget(),
-            None => self.exchange.dismissed(fault).await,
+            Some(_) => self.remove_stream(),
+            None => self.shared.closed_by_server(fault).await,
         }
     }
 
     /// Removes the session's stream; the session's next message opens it again.
-    fn forget(&self) {
+    fn remove_stream(&self) {
         if let Some(session) = &self.session {
-            self.exchange.sessions().streams.remove(session);
-            self.exchange.fewer.notify_waiters();
+            self.shared.sessions().streams.remove(session);
+            self.shared.stream_closed.notify_waiters();
         }
     }
 
     /// The pause: what the server asked for, within bounds, or between half of `usual` and all of
     /// it, so that the clients of a server that has come back do not reconnect all at once.
-    fn pause(&self, usual: Duration, asked: Option<Duration>) -> Duration {
+    fn pause(&self, usual: Duration, retry_after: Option<Duration>) -> Duration {
         let mut random = [0];
         // Without random numbers, the middle.
         let part = SystemRandom::new()
             .fill(&mut random)
             .map_or(128, |()| random[0]);
         let usual = usual.mul_f64(0.5 + f64::from(part) / 512.0);
-        asked.unwrap_or(usual).min(LONGEST)
+        retry_after.unwrap_or(usual).min(MAX_WAIT)
     }
 }
 
 /// The code and the reason in a closing comment.
-fn farewell(comment: &[u8]) -> Option<(u16, &[u8])> {
-    let said = comment.strip_prefix(FAREWELL.as_bytes())?;
-    let (code, why) = said.split_at(said.iter().position(|&byte| byte == b' ')?);
+fn close_comment(comment: &[u8]) -> Option<(u16, &[u8])> {
+    let text = comment.strip_prefix(CLOSE.as_bytes())?;
+    let (code, why) = text.split_at(text.iter().position(|&byte| byte == b' ')?);
     let code = std::str::from_utf8(code).ok()?.parse().ok()?;
     Some((code, why.trim_ascii()))
 }
 
 fn accepted(answer: Response<Incoming>) -> Opened {
-    if is_of(answer.headers(), "text/event-stream") {
+    if is_type(answer.headers(), "text/event-stream") {
         return Opened::Open(answer.into_body());
     }
-    let (status, kind) = (answer.status(), content::spelled(answer.headers()));
-    Opened::Over(format!(
+    let (status, kind) = (answer.status(), content::content_type(answer.headers()));
+    Opened::Failed(format!(
         "its server answered {status} and {kind} instead of a stream of events"
     ))
 }

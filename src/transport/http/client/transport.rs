@@ -6,11 +6,13 @@ use data_encoding::HEXLOWER;
 use hyper::Uri;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use super::exchange::{Exchange, Way};
+use super::http_client::{HttpClient, Urls};
 use super::link::link;
-use super::site::{Places, Site};
+use super::shared::{Api, Shared};
 use super::stream::{Opened, Stream};
-use crate::transport::{Endpoint, Link, Manner, OpenError, OpenErrorKind, Setup, Web, failure};
+use crate::transport::{
+    Endpoint, HttpEndpoint, HttpProtocol, Link, OpenError, OpenErrorKind, Setup, open_error,
+};
 
 /// Opens a link to an agent behind HTTP.
 pub(in crate::transport::http) async fn connect(
@@ -18,62 +20,64 @@ pub(in crate::transport::http) async fn connect(
     setup: &Setup,
 ) -> Result<Link, OpenError> {
     match to {
-        Endpoint::Web(web) if web.manner == Manner::StreamableHttp => {
+        Endpoint::Http(web) if web.protocol == HttpProtocol::StreamableHttp => {
             streamable(to, web, setup).await
         }
-        Endpoint::Web(web) if web.manner == Manner::Elephant => elephant(to, web, setup).await,
-        _ => Err(OpenError::misplaced(to)),
+        Endpoint::Http(web) if web.protocol == HttpProtocol::Elephant => {
+            elephant(to, web, setup).await
+        }
+        _ => Err(OpenError::wrong_scheme(to)),
     }
 }
 
 /// The connection itself is opened by the client's `initialize`; that the server is there is
 /// checked before.
-async fn streamable(to: &Endpoint, web: &Web, setup: &Setup) -> Result<Link, OpenError> {
-    let place = uri(to, web, "")?;
-    let places = Places {
-        posts: place.clone(),
-        streams: place,
+async fn streamable(to: &Endpoint, web: &HttpEndpoint, setup: &Setup) -> Result<Link, OpenError> {
+    let url = uri(to, web, "")?;
+    let urls = Urls {
+        posts: url.clone(),
+        streams: url,
     };
-    let site = Site::reach(to, web, places, setup).await?;
+    let client = HttpClient::connect(to, web, urls, setup).await?;
     let connection = OnceLock::new();
-    let exchange = Exchange::new(to, site, Way::Streamable { connection });
-    Ok(link(Arc::new(exchange)))
+    let shared = Shared::new(to, client, Api::Streamable { connection });
+    Ok(link(Arc::new(shared)))
 }
 
 /// The server drops messages for a client whose stream is not open, so it is opened before anything
 /// is posted.
-async fn elephant(to: &Endpoint, web: &Web, setup: &Setup) -> Result<Link, OpenError> {
+async fn elephant(to: &Endpoint, web: &HttpEndpoint, setup: &Setup) -> Result<Link, OpenError> {
     let client = client_id(to)?;
-    let places = Places {
+    let urls = Urls {
         posts: uri(to, web, &format!("/rpc?client_id={client}"))?,
         streams: uri(to, web, &format!("/sse?client_id={client}"))?,
     };
-    let site = Site::reach(to, web, places, setup).await?;
-    let exchange = Arc::new(Exchange::new(to, site, Way::Elephant));
-    let mut stream = Stream::new(&exchange, None);
+    let http = HttpClient::connect(to, web, urls, setup).await?;
+    let shared = Arc::new(Shared::new(to, http, Api::Elephant));
+    let mut stream = Stream::new(&shared, None);
     let failed = |what: String| {
         OpenError::new(OpenErrorKind::Protocol, to, what)
             .with_remedy("Check the address; elephant.ai's routes are below /acp")
     };
     let mut body = match stream.open().await {
         Opened::Open(body) => body,
-        Opened::Barred(refusal) => {
-            return Err(OpenError::new(OpenErrorKind::Forbidden, to, refusal.words)
-                .with_remedy(failure::CHECK_TOKEN));
+        Opened::Forbidden(refusal) => {
+            return Err(OpenError::new(OpenErrorKind::Forbidden, to, refusal.text)
+                .with_remedy(open_error::CHECK_TOKEN));
         }
-        Opened::Absent(refusal) => return Err(failed(refusal.words)),
-        Opened::Over(why) | Opened::Later(why, _) | Opened::Refused(why) => {
+        Opened::Absent(refusal) => return Err(failed(refusal.text)),
+        Opened::Failed(why) | Opened::Later(why, _) | Opened::Refused(why) => {
             return Err(failed(why));
         }
     };
-    let greeted = stream.greeted(&mut body).await;
-    greeted.map_err(|why| failed(format!("its stream of messages broke off ({why})")))?;
-    let over = exchange.over.clone();
-    tokio::spawn(async move { over.run_until_cancelled_owned(stream.follow(body)).await });
-    Ok(link(exchange))
+    let ready = stream.wait_ready(&mut body).await;
+    ready.map_err(|why| failed(format!("its stream of messages broke off ({why})")))?;
+    let ended = shared.ended.clone();
+    tokio::spawn(async move { ended.run_until_cancelled_owned(stream.follow(body)).await });
+    Ok(link(shared))
 }
 
-fn uri(to: &Endpoint, web: &Web, below: &str) -> Result<Uri, OpenError> {
+fn uri(to: &Endpoint, web: &HttpEndpoint, below: &str) -> Result<Uri, OpenError> {
     let scheme = if web.tls { "https" } else { "http" };
     let path = if below.is_empty() {
         &web.path

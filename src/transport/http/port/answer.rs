@@ -20,11 +20,11 @@ pub(in crate::transport) enum Content<E> {
     /// A text.
     Text(Bytes),
     /// A body produced over time.
-    Told(E),
+    Stream(E),
 }
 
 /// A body that is produced over time.
-pub(in crate::transport) trait Telling: Send + Unpin {
+pub(in crate::transport) trait BodyStream: Send + Unpin {
     /// The next part; `None` at the end.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>>;
     /// Whether it is known in advance that nothing will come.
@@ -35,7 +35,7 @@ pub(in crate::transport) trait Telling: Send + Unpin {
 
 /// A response without a body.
 pub(in crate::transport) fn empty<E>(status: StatusCode) -> Answer<E> {
-    of(status, Content::Nothing)
+    response(status, Content::Nothing)
 }
 
 /// A text of this content type.
@@ -44,7 +44,7 @@ pub(in crate::transport) fn text<E>(
     kind: &'static str,
     text: impl Into<Bytes>,
 ) -> Answer<E> {
-    let mut answer = of(status, Content::Text(text.into()));
+    let mut answer = response(status, Content::Text(text.into()));
     let kind = HeaderValue::from_static(kind);
     answer.headers_mut().insert(CONTENT_TYPE, kind);
     answer
@@ -52,7 +52,7 @@ pub(in crate::transport) fn text<E>(
 
 /// A stream of events. The headers ask intermediaries not to buffer it.
 pub(in crate::transport) fn events<E>(events: E) -> Answer<E> {
-    let mut answer = of(StatusCode::OK, Content::Told(events));
+    let mut answer = response(StatusCode::OK, Content::Stream(events));
     let fields = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-cache, no-transform"),
@@ -65,13 +65,13 @@ pub(in crate::transport) fn events<E>(events: E) -> Answer<E> {
     answer
 }
 
-pub(in crate::transport) fn of<E>(status: StatusCode, content: Content<E>) -> Answer<E> {
+pub(in crate::transport) fn response<E>(status: StatusCode, content: Content<E>) -> Answer<E> {
     let mut answer = Response::new(content);
     *answer.status_mut() = status;
     answer
 }
 
-impl<E: Telling> Body for Content<E> {
+impl<E: BodyStream> Body for Content<E> {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -86,7 +86,7 @@ impl<E: Telling> Body for Content<E> {
                 let text = std::mem::take(text);
                 Poll::Ready((!text.is_empty()).then(|| part(text)))
             }
-            Self::Told(telling) => Poll::Ready(ready!(telling.poll(cx)).map(part)),
+            Self::Stream(stream) => Poll::Ready(ready!(stream.poll(cx)).map(part)),
         }
     }
 
@@ -94,7 +94,7 @@ impl<E: Telling> Body for Content<E> {
         match self {
             Self::Nothing => true,
             Self::Text(text) => text.is_empty(),
-            Self::Told(telling) => telling.is_empty(),
+            Self::Stream(stream) => stream.is_empty(),
         }
     }
 
@@ -102,8 +102,8 @@ impl<E: Telling> Body for Content<E> {
         match self {
             Self::Nothing => SizeHint::with_exact(0),
             Self::Text(text) => SizeHint::with_exact(text.len() as u64),
-            Self::Told(telling) if telling.is_empty() => SizeHint::with_exact(0),
-            Self::Told(_) => SizeHint::default(),
+            Self::Stream(stream) if stream.is_empty() => SizeHint::with_exact(0),
+            Self::Stream(_) => SizeHint::default(),
         }
     }
 }

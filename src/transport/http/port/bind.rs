@@ -9,15 +9,15 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::body::Room;
-use super::listen::{self, Served};
-use super::refuse::Refusal;
+use super::body::BodyMemory;
+use super::listen::{self, Handler};
+use super::refusal::Refusal;
 use super::rules::Rules;
-use crate::auth::origin::Names;
-use crate::auth::{Place, Turned};
+use crate::auth::origin::HostNames;
+use crate::auth::{Reachability, RejectReason};
 use crate::jsonrpc::Limits;
-use crate::transport::{Accepting, Arrival, Endpoint, Link, Listener, OpenError};
-use crate::transport::{Setup, Web, Worker, tcp};
+use crate::transport::{AcceptFuture, Endpoint, IncomingLink, Link, Listener, OpenError};
+use crate::transport::{HttpEndpoint, Setup, Worker, tcp};
 
 /// Clients that may wait to be accepted.
 const BACKLOG: usize = 64;
@@ -26,14 +26,14 @@ const BACKLOG: usize = 64;
 #[derive(Debug)]
 pub(in crate::transport) struct Port {
     /// Its address, with the real port number.
-    pub(in crate::transport) at: Web,
-    names: Names,
+    pub(in crate::transport) at: HttpEndpoint,
+    names: HostNames,
     rules: RwLock<Arc<Rules>>,
     pub(in crate::transport) limits: Arc<Limits>,
-    pub(in crate::transport) bodies: Room,
+    pub(in crate::transport) bodies: BodyMemory,
     pub(in crate::transport) setup: Setup,
     /// New clients, on their way to the accept loop.
-    pub(in crate::transport) arrivals: mpsc::Sender<Arrival>,
+    pub(in crate::transport) arrivals: mpsc::Sender<IncomingLink>,
     /// Cancelled when no more clients are accepted.
     pub(in crate::transport) closing: CancellationToken,
     /// Cancelled when nothing that began here is still running.
@@ -41,76 +41,73 @@ pub(in crate::transport) struct Port {
 }
 
 /// A port that is bound but has no handler yet.
-pub(in crate::transport) struct Unserved {
+pub(in crate::transport) struct Bound {
     pub(in crate::transport) port: Arc<Port>,
     socket: TcpListener,
-    arrivals: mpsc::Receiver<Arrival>,
+    arrivals: mpsc::Receiver<IncomingLink>,
 }
 
 /// A port with its handler.
-struct Open<S> {
+struct HttpListener<S> {
     port: Arc<Port>,
-    served: Arc<S>,
-    arrivals: mpsc::Receiver<Arrival>,
+    handler: Arc<S>,
+    arrivals: mpsc::Receiver<IncomingLink>,
     faults: mpsc::Receiver<io::Error>,
 }
 
 /// Binds an HTTP endpoint.
-pub(in crate::transport) async fn bind(
-    at: &Endpoint,
-    setup: &Setup,
-) -> Result<Unserved, OpenError> {
-    let Endpoint::Web(web) = at else {
-        return Err(OpenError::misplaced(at));
+pub(in crate::transport) async fn bind(at: &Endpoint, setup: &Setup) -> Result<Bound, OpenError> {
+    let Endpoint::Http(web) = at else {
+        return Err(OpenError::wrong_scheme(at));
     };
     let (socket, port) = tcp::bind(at, &web.host, web.port, setup).await?;
     let names = if at.is_loopback() {
         let default_port = web.default_port();
-        Names::Loopback { port, default_port }
+        HostNames::Loopback { port, default_port }
     } else {
-        Names::Any
+        HostNames::Any
     };
-    let web = Web {
+    let web = HttpEndpoint {
         port,
         ..web.clone()
     };
     let rules = Rules::of(at, &web, names, setup)?;
-    let (arrive, arrivals) = mpsc::channel(BACKLOG);
+    let (sender, arrivals) = mpsc::channel(BACKLOG);
     let limits = &setup.limits;
     let port = Port {
         at: web,
         names,
         rules: RwLock::new(Arc::new(rules)),
         limits: limits.clone(),
-        bodies: Room::new(limits),
+        bodies: BodyMemory::new(limits),
         setup: setup.clone(),
-        arrivals: arrive,
+        arrivals: sender,
         closing: CancellationToken::new(),
         done: CancellationToken::new(),
     };
-    Ok(Unserved {
+    Ok(Bound {
         port: Arc::new(port),
         socket,
         arrivals,
     })
 }
 
-impl Unserved {
+impl Bound {
     /// Serves requests with `handler`.
-    pub(in crate::transport) fn serve<S: Served>(self, served: Arc<S>) -> Box<dyn Listener> {
-        let (report, faults) = mpsc::channel(1);
-        listen::start(&self.port, self.socket, &served, report);
-        Box::new(Open {
+    pub(in crate::transport) fn serve<S: Handler>(self, handler: Arc<S>) -> Box<dyn Listener> {
+        let (fault_sender, faults) = mpsc::channel(1);
+        listen::start(&self.port, self.socket, &handler, fault_sender);
+        Box::new(HttpListener {
             port: self.port,
-            served,
+            handler,
             arrivals: self.arrivals,
             faults,
         })
     }
 }
 
-impl<S: Served> Listener for Open<S> {
-    fn accept(&mut self) -> Accepting<'_> {
+impl<S: Handler> Listener for HttpListener<S> {
+    fn accept(&mut self) -> AcceptFuture<'_> {
         Box::pin(async move {
             tokio::select! {
                 arrival = self.arrivals.recv() => arrival.map(Ok),
@@ -120,20 +117,20 @@ impl<S: Served> Listener for Open<S> {
     }
 
     fn address(&self) -> Endpoint {
-        Endpoint::Web(self.port.at.clone())
+        Endpoint::Http(self.port.at.clone())
     }
 
-    fn renew(&mut self, setup: &Setup) -> Result<(), OpenError> {
+    fn update(&mut self, setup: &Setup) -> Result<(), OpenError> {
         let port = &self.port;
         let rules = Rules::of(&self.address(), &port.at, port.names, setup)?;
         *port.rules.write() = Arc::new(rules);
-        self.served.renew(setup);
+        self.handler.renew(setup);
         Ok(())
     }
 }
 
 /// Stops accepting clients.
-impl<S> Drop for Open<S> {
+impl<S> Drop for HttpListener<S> {
     fn drop(&mut self) {
         self.port.closing.cancel();
     }
@@ -141,10 +138,10 @@ impl<S> Drop for Open<S> {
 
 impl Port {
     /// Whether the port is on the loopback interface or on the network.
-    pub(in crate::transport) const fn place(&self) -> Place {
+    pub(in crate::transport) const fn place(&self) -> Reachability {
         match self.names {
-            Names::Loopback { .. } => Place::Loopback,
-            Names::Any => Place::Network,
+            HostNames::Loopback { .. } => Reachability::Loopback,
+            HostNames::Any => Reachability::Network,
         }
     }
 
@@ -168,10 +165,10 @@ impl Port {
         if self.is_closed() {
             return Err(Refusal::closing());
         }
-        let arrival = Arrival {
+        let arrival = IncomingLink {
             from: from.to_owned(),
             finish: Box::pin(async { Ok(link) }),
-            worker: Worker::here(),
+            worker: Worker::current(),
         };
         match timeout(self.limits.handshake, self.arrivals.send(arrival)).await {
             Ok(Ok(())) => Ok(()),
@@ -181,19 +178,19 @@ impl Port {
     }
 
     /// Counts a rejected request.
-    pub(in crate::transport) fn count(&self, why: Turned) {
-        self.rules().gate.turned_away(self.at.scheme(), why);
+    pub(in crate::transport) fn count(&self, why: RejectReason) {
+        self.rules().gate.rejected(self.at.scheme(), why);
     }
 
     /// Counts a rejected client and reports it to the accept loop. The report is dropped when there
     /// is no room for it.
-    pub(in crate::transport) fn turned_away(&self, from: &str, fault: OpenError, why: Turned) {
+    pub(in crate::transport) fn reject(&self, from: &str, fault: OpenError, why: RejectReason) {
         self.count(why);
         tracing::debug!(%fault, "a client was rejected");
-        let _ = self.arrivals.try_send(Arrival {
+        let _ = self.arrivals.try_send(IncomingLink {
             from: from.to_owned(),
             finish: Box::pin(async { Err(fault) }),
-            worker: Worker::here(),
+            worker: Worker::current(),
         });
     }
 }

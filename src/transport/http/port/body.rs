@@ -10,18 +10,18 @@ use hyper::body::{Body as _, Incoming};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use super::refuse::Refusal;
+use super::refusal::Refusal;
 use crate::jsonrpc::Limits;
 
 /// Bytes for which a slow client gets another second.
-const PACE: usize = 1 << 10;
+const MIN_RATE: usize = 1 << 10;
 
 /// Length up to which a body is small, in bytes.
 const SMALL: usize = 64 << 10;
 
 /// The memory that the bodies of all requests share until their messages are queued.
 #[derive(Debug)]
-pub(in crate::transport) struct Room {
+pub(in crate::transport) struct BodyMemory {
     bytes: Arc<Semaphore>,
     /// Only small bodies may use this part, so that large ones do not block all others.
     reserve: usize,
@@ -30,7 +30,7 @@ pub(in crate::transport) struct Room {
 /// A body's part of the memory.
 pub(in crate::transport) type Share = OwnedSemaphorePermit;
 
-impl Room {
+impl BodyMemory {
     pub(in crate::transport) fn new(limits: &Limits) -> Self {
         // One message of any permitted size always fits.
         let bytes = limits.http_bodies.max(2 * limits.frame_from_network);
@@ -42,8 +42,8 @@ impl Room {
 
     /// Memory for a body that has `got` bytes and receives `more`; `None` when there is none.
     fn share(&self, got: usize, more: usize) -> Option<Share> {
-        let spared = if got + more > SMALL { self.reserve } else { 0 };
-        if self.bytes.available_permits() < spared + more {
+        let reserved = if got + more > SMALL { self.reserve } else { 0 };
+        if self.bytes.available_permits() < reserved + more {
             return None;
         }
         let more = u32::try_from(more).ok()?;
@@ -54,12 +54,12 @@ impl Room {
 /// Reads a body to its end. The share is returned when it is dropped.
 pub(in crate::transport) async fn read(
     mut body: Incoming,
-    room: &Room,
+    memory: &BodyMemory,
     limits: &Limits,
 ) -> Result<(Bytes, Option<Share>), Refusal> {
-    let most = limits.frame_from_network;
-    if body.size_hint().lower() > most as u64 {
-        return Err(too_large(most));
+    let max = limits.frame_from_network;
+    if body.size_hint().lower() > max as u64 {
+        return Err(too_large(max));
     }
     let began = Instant::now();
     let mut first = Bytes::new();
@@ -67,11 +67,11 @@ pub(in crate::transport) async fn read(
     let mut share: Option<Share> = None;
     loop {
         let got = first.len() + all.len();
-        let earned = Duration::from_secs((got / PACE) as u64);
+        let earned = Duration::from_secs((got / MIN_RATE) as u64);
         let until = began + limits.http_body + earned;
         let Ok(part) = timeout_at(until, body.frame()).await else {
             let why = "the body took too long";
-            return Err(Refusal::stranger(StatusCode::REQUEST_TIMEOUT, why));
+            return Err(Refusal::fatal(StatusCode::REQUEST_TIMEOUT, why));
         };
         let data = match part {
             None => break,
@@ -81,11 +81,13 @@ pub(in crate::transport) async fn read(
         let Ok(data) = data else {
             continue;
         };
-        if got + data.len() > most {
-            return Err(too_large(most));
+        if got + data.len() > max {
+            return Err(too_large(max));
         }
-        let Some(more) = room.share(got, data.len()) else {
-            return Err(Refusal::later("too many bytes are being sent here at present"));
+        let Some(more) = memory.share(got, data.len()) else {
+            return Err(Refusal::later(
+                "too many bytes are being sent here at present",
+            ));
         };
         match &mut share {
             Some(share) => share.merge(more),
@@ -104,7 +106,7 @@ pub(in crate::transport) async fn read(
     Ok((whole, share))
 }
 
-fn too_large(most: usize) -> Refusal {
-    let why = format!("a message has at most {most} bytes here");
-    Refusal::stranger(StatusCode::PAYLOAD_TOO_LARGE, why)
+fn too_large(max: usize) -> Refusal {
+    let why = format!("a message has at most {max} bytes here");
+    Refusal::fatal(StatusCode::PAYLOAD_TOO_LARGE, why)
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
-use super::strangers::{Stranger, Strangers};
-use crate::auth::{Admission, Certificate, Gate, Place, Principal};
+use super::unauthenticated::{UnauthenticatedSocket, UnauthenticatedSockets};
+use crate::auth::{AuthRequirement, Certificate, Gate, Principal, Reachability};
 use crate::transport::tcp;
 
 /// A client's socket.
@@ -19,20 +19,20 @@ pub(in crate::transport) struct Caller {
     pub(in crate::transport) address: IpAddr,
     /// The local address that it connected to.
     pub(in crate::transport) dialed: Option<SocketAddr>,
-    pub(in crate::transport) place: Place,
+    pub(in crate::transport) place: Reachability,
     /// The user its program runs as, where that matters and can be determined.
     pub(in crate::transport) user: Option<u32>,
     /// The certificate it presented with TLS.
     pub(in crate::transport) certificate: Option<Certificate>,
     /// It counts as unauthenticated until its credentials were accepted.
-    pub(in crate::transport) stranger: Mutex<Option<Stranger>>,
+    pub(in crate::transport) unauthenticated: Mutex<Option<UnauthenticatedSocket>>,
     /// Requests so far.
-    asked: AtomicU32,
+    requests: AtomicU32,
 }
 
 /// A client whose credentials were accepted.
 #[derive(Clone, Debug)]
-pub(in crate::transport) struct Guest {
+pub(in crate::transport) struct AuthenticatedClient {
     pub(in crate::transport) from: Arc<str>,
     pub(in crate::transport) principal: Arc<Principal>,
     /// The agent that it asks for by name.
@@ -46,16 +46,16 @@ impl Caller {
         stream: &TcpStream,
         from: Arc<str>,
         address: SocketAddr,
-        place: Place,
+        place: Reachability,
         gate: &Gate,
-        strangers: &Arc<Strangers>,
+        unauthenticated: &Arc<UnauthenticatedSockets>,
     ) -> Option<Self> {
         let user = tcp::user_of(stream, address, gate, place);
-        let is_known = gate.admission(place) == Admission::Anybody || gate.is_user(user);
-        let stranger = if is_known {
+        let is_known = gate.requirement(place) == AuthRequirement::Nothing || gate.is_user(user);
+        let slot = if is_known {
             None
         } else {
-            Some(strangers.enter(address.ip())?)
+            Some(unauthenticated.add(address.ip())?)
         };
         Some(Self {
             from,
@@ -64,25 +64,25 @@ impl Caller {
             place,
             user,
             certificate: None,
-            stranger: Mutex::new(stranger),
-            asked: AtomicU32::new(0),
+            unauthenticated: Mutex::new(slot),
+            requests: AtomicU32::new(0),
         })
     }
 
     /// Whether its credentials were not accepted yet.
-    pub(in crate::transport) fn is_stranger(&self) -> bool {
-        let stranger = &self.stranger;
-        stranger.lock().is_some()
+    pub(in crate::transport) fn is_unauthenticated(&self) -> bool {
+        let slot = &self.unauthenticated;
+        slot.lock().is_some()
     }
 
     /// Counts a request; its number, from 0.
-    pub(in crate::transport::http) fn asks(&self) -> u32 {
-        self.asked.fetch_add(1, Ordering::Relaxed)
+    pub(in crate::transport::http) fn next_request(&self) -> u32 {
+        self.requests.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Its credentials were accepted.
-    pub(in crate::transport) fn is_known(&self) {
-        let stranger = &self.stranger;
-        stranger.lock().take();
+    pub(in crate::transport) fn set_authenticated(&self) {
+        let slot = &self.unauthenticated;
+        slot.lock().take();
     }
 }

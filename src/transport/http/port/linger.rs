@@ -14,20 +14,20 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Most bytes that are discarded.
-const BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 /// How long a client may send nothing.
-const QUIET: Duration = Duration::from_secs(2);
+const MAX_SILENCE: Duration = Duration::from_secs(2);
 /// How long all of it may take.
-const LONGEST: Duration = Duration::from_secs(15);
+const MAX_TIME: Duration = Duration::from_secs(15);
 /// Bytes that are read at once.
-const BITE: usize = 16 << 10;
+const READ_SIZE: usize = 16 << 10;
 
 /// The state of a socket that is being closed.
 #[derive(Debug)]
 pub(super) struct Linger {
     left: usize,
-    latest: Instant,
-    patience: Pin<Box<Sleep>>,
+    deadline: Instant,
+    idle_timer: Pin<Box<Sleep>>,
 }
 
 impl Linger {
@@ -35,9 +35,9 @@ impl Linger {
     pub(super) fn new() -> Self {
         let now = Instant::now();
         Self {
-            left: BYTES,
-            latest: now + LONGEST,
-            patience: Box::pin(sleep_until(now + QUIET)),
+            left: MAX_BYTES,
+            deadline: now + MAX_TIME,
+            idle_timer: Box::pin(sleep_until(now + MAX_SILENCE)),
         }
     }
 
@@ -47,23 +47,23 @@ impl Linger {
         cx: &mut Context<'_>,
         stream: &mut (impl AsyncRead + Unpin),
     ) -> Poll<()> {
-        let mut bytes = [0; BITE];
+        let mut bytes = [0; READ_SIZE];
         loop {
             let mut buffer = ReadBuf::new(&mut bytes);
             let read: Poll<io::Result<()>> = Pin::new(&mut *stream).poll_read(cx, &mut buffer);
             match read {
-                Poll::Pending => return self.patience.as_mut().poll(cx),
+                Poll::Pending => return self.idle_timer.as_mut().poll(cx),
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Ready(Ok(())) => {}
             }
             let length = buffer.filled().len();
             self.left = self.left.saturating_sub(length);
             let now = Instant::now();
-            if length == 0 || self.left == 0 || now >= self.latest {
+            if length == 0 || self.left == 0 || now >= self.deadline {
                 return Poll::Ready(());
             }
-            let until = (now + QUIET).min(self.latest);
-            self.patience.as_mut().reset(until);
+            let until = (now + MAX_SILENCE).min(self.deadline);
+            self.idle_timer.as_mut().reset(until);
         }
     }
 }
@@ -91,25 +91,31 @@ mod tests {
             for _ in 0..100 {
                 far.write_all(&[0; 100]).await.expect("the other end reads");
             }
-            sleep(QUIET / 2).await;
+            sleep(MAX_SILENCE / 2).await;
         };
         let (took, ()) = tokio::join!(linger(near), client);
-        assert_eq!(took, QUIET / 2);
+        assert_eq!(took, MAX_SILENCE / 2);
 
         let (near, _silent) = duplex(64);
         let waited = linger(near).await;
-        assert!(waited >= QUIET && waited < QUIET * 2, "{waited:?}");
+        assert!(
+            waited >= MAX_SILENCE && waited < MAX_SILENCE * 2,
+            "{waited:?}"
+        );
 
         let (near, mut far) = duplex(64);
         let drips = async move {
             while far.write_all(&[0]).await.is_ok() {
-                sleep(QUIET / 2).await;
+                sleep(MAX_SILENCE / 2).await;
             }
         };
         let (waited, ()) = tokio::join!(linger(near), drips);
-        assert!(waited >= LONGEST && waited < LONGEST + QUIET, "{waited:?}");
+        assert!(
+            waited >= MAX_TIME && waited < MAX_TIME + MAX_SILENCE,
+            "{waited:?}"
+        );
 
-        let endless = timeout(LONGEST, linger(repeat(0))).await;
+        let endless = timeout(MAX_TIME, linger(repeat(0))).await;
         assert!(endless.is_ok(), "no client sends for ever");
     }
 }

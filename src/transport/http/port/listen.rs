@@ -22,39 +22,43 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 use tokio_util::either::Either;
 
-use super::answer::{Answer, Telling};
+use super::answer::{Answer, BodyStream};
 use super::bind::Port;
 use super::caller::Caller;
 use super::socket::Socket;
-use super::strangers::Strangers;
-use crate::auth::Turned;
+use super::unauthenticated::UnauthenticatedSockets;
+use crate::auth::RejectReason;
 use crate::jsonrpc::Limits;
 use crate::transport::certificate;
-use crate::transport::{OpenError, OpenErrorKind, Setup, Worker, Workers, failure, tcp};
+use crate::transport::{OpenError, OpenErrorKind, Setup, Worker, Workers, open_error, tcp};
 
 /// Time a socket may have no request on it, or take over the head of one but the first.
 const IDLE: Duration = Duration::from_secs(75);
 /// Time to wait before accepting again when the operating system refuses (no descriptors left).
-const BREATHER: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// Time between pings on an HTTP/2 socket, and for their answer.
 const PING: Duration = Duration::from_secs(20);
 /// Smallest buffer the HTTP/1.1 server takes, in bytes.
-const LEAST_BUFFER: usize = 8 << 10;
+const MIN_BUFFER: usize = 8 << 10;
 
 /// Answers the requests of a port.
-pub(in crate::transport) trait Served: Send + Sync + 'static {
+pub(in crate::transport) trait Handler: Send + Sync + 'static {
     /// The streamed bodies of its responses.
-    type Telling: Telling;
+    type Stream: BodyStream;
 
     /// Answers one request. Called in the order of the heads of a socket.
     fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
         caller: Arc<Caller>,
-    ) -> impl Future<Output = Result<Answer<Self::Telling>, Infallible>> + Send + 'static;
+    ) -> impl Future<Output = Result<Answer<Self::Stream>, Infallible>> + Send + 'static;
 
     /// The worker for a socket; one in clear may be peeked at.
-    fn seat(&self, stream: &TcpStream, workers: &Workers) -> impl Future<Output = Worker> + Send {
+    fn pick_worker(
+        &self,
+        stream: &TcpStream,
+        workers: &Workers,
+    ) -> impl Future<Output = Worker> + Send {
         let _ = stream;
         let worker = workers.pick();
         async { worker }
@@ -70,28 +74,28 @@ pub(in crate::transport) trait Served: Send + Sync + 'static {
 }
 
 /// Accepts and serves the sockets of a port.
-struct Server<S> {
+struct Acceptor<S> {
     port: Arc<Port>,
-    served: Arc<S>,
-    strangers: Arc<Strangers>,
+    handler: Arc<S>,
+    unauthenticated: Arc<UnauthenticatedSockets>,
     builder: Builder<TokioExecutor>,
-    places: Arc<Semaphore>,
+    sockets: Arc<Semaphore>,
 }
 
 /// Starts serving a port. Errors of the operating system go to `report`.
-pub(super) fn start<S: Served>(
+pub(super) fn start<S: Handler>(
     port: &Arc<Port>,
     socket: TcpListener,
-    served: &Arc<S>,
+    handler: &Arc<S>,
     report: mpsc::Sender<io::Error>,
 ) {
     let limits = &port.limits;
-    let server = Server {
+    let server = Acceptor {
         port: port.clone(),
-        served: served.clone(),
-        strangers: Strangers::new(limits),
+        handler: handler.clone(),
+        unauthenticated: UnauthenticatedSockets::new(limits),
         builder: builder(limits),
-        places: Arc::new(Semaphore::new(limits.http_sockets)),
+        sockets: Arc::new(Semaphore::new(limits.http_sockets)),
     };
     tokio::spawn(Arc::new(server).accept_all(socket, report));
 }
@@ -104,33 +108,33 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
         .header_read_timeout(IDLE)
         .title_case_headers(true)
         .max_headers(limits.header_fields)
-        .max_buf_size(limits.header_bytes.max(LEAST_BUFFER));
-    let most = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        .max_buf_size(limits.header_bytes.max(MIN_BUFFER));
+    let max = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(most(limits.http_requests))
-        .max_header_list_size(most(limits.header_bytes))
+        .max_concurrent_streams(max(limits.http_requests))
+        .max_header_list_size(max(limits.header_bytes))
         .keep_alive_interval(PING)
         .keep_alive_timeout(PING);
     builder
 }
 
-impl<S: Served> Server<S> {
+impl<S: Handler> Acceptor<S> {
     /// Accepts sockets until no more are needed.
     async fn accept_all(self: Arc<Self>, socket: TcpListener, report: mpsc::Sender<io::Error>) {
         let port = &self.port;
         let ended = async {
             port.closing.cancelled().await;
-            self.served.ended().await;
+            self.handler.ended().await;
         };
         tokio::pin!(ended);
         loop {
             let accept = async {
-                let place = self.places.clone().acquire_owned().await;
-                (place, tcp::accept(&socket, &port.limits).await)
+                let permit = self.sockets.clone().acquire_owned().await;
+                (permit, tcp::accept(&socket, &port.limits).await)
             };
-            let (place, accepted) = tokio::select! {
+            let (permit, accepted) = tokio::select! {
                 accepted = accept => accepted,
                 () = ended.as_mut() => break,
             };
@@ -138,12 +142,12 @@ impl<S: Served> Server<S> {
                 Ok((stream, address)) => {
                     let from: Arc<str> = format!("{}://{address}", port.at.scheme()).into();
                     let server = self.clone();
-                    tokio::spawn(server.seat(stream, from, address, place.ok()));
+                    tokio::spawn(server.assign(stream, from, address, permit.ok()));
                 }
                 Err(fault) => {
                     // One at a time is enough: the receiver is slower than this loop.
                     let _ = report.try_send(fault);
-                    sleep(BREATHER).await;
+                    sleep(ACCEPT_RETRY).await;
                 }
             }
         }
@@ -151,111 +155,112 @@ impl<S: Served> Server<S> {
     }
 
     /// Passes a socket to its worker.
-    async fn seat(
+    async fn assign(
         self: Arc<Self>,
         stream: TcpStream,
         from: Arc<str>,
         address: SocketAddr,
-        place: Option<OwnedSemaphorePermit>,
+        permit: Option<OwnedSemaphorePermit>,
     ) {
         let port = &self.port;
-        let (rules, near) = (port.rules(), port.place());
-        let (gate, strangers) = (&rules.gate, &self.strangers);
-        let caller = Caller::of(&stream, from.clone(), address, near, gate, strangers);
+        let (rules, place) = (port.rules(), port.place());
+        let (gate, unauthenticated) = (&rules.gate, &self.unauthenticated);
+        let caller = Caller::of(&stream, from.clone(), address, place, gate, unauthenticated);
         let Some(caller) = caller else {
             let what = "too many clients of this address have not authenticated yet";
             let fault = OpenError::new(OpenErrorKind::Forbidden, &from, what);
-            return port.turned_away(&from, fault, Turned::Limit);
+            return port.reject(&from, fault, RejectReason::Limit);
         };
         let workers = &port.setup.workers;
         let within = port.limits.handshake;
         let worker = match &rules.certificates {
-            None => timeout(within, self.served.seat(&stream, workers)).await,
+            None => timeout(within, self.handler.pick_worker(&stream, workers)).await,
             Some(_) => Ok(workers.pick()),
         };
         let Ok(worker) = worker else {
-            let fault = failure::too_slow(&from, "the handshake", within);
-            return port.turned_away(&from, fault, Turned::Timeout);
+            let fault = open_error::timed_out(&from, "the handshake", within);
+            return port.reject(&from, fault, RejectReason::Timeout);
         };
         let moved = stream.into_std();
         worker.spawn(async move {
             match moved.and_then(TcpStream::from_std) {
                 Ok(stream) => self.serve(stream, from, caller).await,
                 Err(fault) => {
-                    let fault = failure::not_taken(&from, &fault);
-                    self.port.turned_away(&from, fault, Turned::Handshake);
+                    let fault = open_error::not_accepted(&from, &fault);
+                    self.port.reject(&from, fault, RejectReason::Handshake);
                 }
             }
-            drop(place);
+            drop(permit);
         });
     }
 
     /// Serves one socket.
     async fn serve(self: Arc<Self>, stream: TcpStream, from: Arc<str>, mut caller: Caller) {
         let port = &self.port;
-        let patience = port.limits.http_stall;
+        let stall = port.limits.http_stall;
         let within = port.limits.handshake;
         let rules = port.rules();
         let stream = match &rules.certificates {
             None => Either::Left(stream),
             Some(tls) => match timeout(within, tls.acceptor().accept(stream)).await {
                 Ok(Ok(stream)) => {
-                    caller.certificate = certificate::shown(stream.get_ref().1);
+                    caller.certificate = certificate::of_client(stream.get_ref().1);
                     Either::Right(Box::new(stream))
                 }
                 Ok(Err(fault)) => {
                     let what = format!("the client did not open TLS ({fault})");
                     let fault = OpenError::new(OpenErrorKind::Protocol, &from, what);
-                    return port.turned_away(&from, fault, Turned::Tls);
+                    return port.reject(&from, fault, RejectReason::Tls);
                 }
                 Err(_) => {
-                    let fault = failure::too_slow(&from, "the handshake", within);
-                    return port.turned_away(&from, fault, Turned::Timeout);
+                    let fault = open_error::timed_out(&from, "the handshake", within);
+                    return port.reject(&from, fault, RejectReason::Timeout);
                 }
             },
         };
-        let spoken = Arc::new(Notify::new());
+        let first_request = Arc::new(Notify::new());
         let caller = Arc::new(caller);
-        let (served, who, first) = (self.served.clone(), caller.clone(), spoken.clone());
+        let (handler, client, first) =
+            (self.handler.clone(), caller.clone(), first_request.clone());
         let service = service_fn(move |request| {
             first.notify_one();
-            served.clone().answer(request, who.clone())
+            handler.clone().answer(request, client.clone())
         });
-        let socket = Socket::new(stream, patience);
-        let parting = socket.parting();
+        let socket = Socket::new(stream, stall);
+        let closing = socket.closing();
         let connection = self
             .builder
             .serve_connection_with_upgrades(TokioIo::new(socket), service);
         tokio::pin!(connection);
-        let (first, late) = (spoken.notified(), sleep(within));
+        let (first, late) = (first_request.notified(), sleep(within));
         tokio::pin!(first, late);
-        let (mut spoke, mut known, mut done) = (false, false, false);
+        let (mut has_request, mut checked, mut done) = (false, false, false);
         loop {
             tokio::select! {
                 served = connection.as_mut() => {
-                    if let (Err(fault), false) = (served, spoke) {
+                    if let (Err(fault), false) = (served, has_request) {
                         let what = format!("the client does not speak HTTP ({fault})");
                         let fault = OpenError::new(OpenErrorKind::Protocol, &from, what);
-                        port.turned_away(&from, fault, Turned::Handshake);
+                        port.reject(&from, fault, RejectReason::Handshake);
                     }
                     return;
                 }
-                () = first.as_mut(), if !spoke => spoke = true,
-                () = late.as_mut(), if !known => {
-                    if !spoke && parting.load(Ordering::Relaxed) {
+                () = first.as_mut(), if !has_request => has_request = true,
+                () = late.as_mut(), if !checked => {
+                    if !has_request && closing.load(Ordering::Relaxed) {
                         let what = "the client does not speak HTTP";
                         let fault = OpenError::new(OpenErrorKind::Protocol, &from, what);
-                        return port.turned_away(&from, fault, Turned::Handshake);
+                        return port.reject(&from, fault, RejectReason::Handshake);
                     }
-                    if !spoke {
-                        let fault = failure::too_slow(&from, "the handshake", within);
-                        return port.turned_away(&from, fault, Turned::Timeout);
+                    if !has_request {
+                        let fault = open_error::timed_out(&from, "the handshake", within);
+                        return port.reject(&from, fault, RejectReason::Timeout);
                     }
                     // Over HTTP/2 a refused client could stay and occupy a socket.
-                    if caller.is_stranger() {
+                    if caller.is_unauthenticated() {
                         return;
                     }
-                    known = true;
+                    checked = true;
                 }
                 () = port.done.cancelled(), if !done => {
                     done = true;

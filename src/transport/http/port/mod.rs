@@ -9,22 +9,22 @@
 //! and `either` puts two handlers on one port.
 
 pub(in crate::transport) mod answer;
-mod bare;
-mod beside;
+mod bare_refusal;
+mod either;
 mod bind;
 pub(in crate::transport) mod body;
 pub(in crate::transport) mod caller;
-pub(in crate::transport) mod credential;
-pub(in crate::transport) mod door;
+pub(in crate::transport) mod credentials;
+pub(in crate::transport) mod origin_check;
 mod linger;
 mod listen;
-mod reception;
-pub(in crate::transport) mod refuse;
+mod handle;
+pub(in crate::transport) mod refusal;
 pub(in crate::transport) mod rules;
 pub(in crate::transport) mod socket;
-mod strangers;
+mod unauthenticated;
 
-pub(in crate::transport::http) use beside::Beside;
 pub(in crate::transport) use bind::{Port, bind};
-pub(in crate::transport) use listen::Served;
-pub(in crate::transport) use reception::receive;
+pub(in crate::transport::http) use either::EitherHandler;
+pub(in crate::transport) use handle::handle;
+pub(in crate::transport) use listen::Handler;

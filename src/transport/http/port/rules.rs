@@ -5,26 +5,26 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::door::Doorkeeper;
-use crate::auth::origin::{Door, Names};
+use super::origin_check::OriginCheck;
+use crate::auth::origin::{HostNames, OriginPolicy};
 use crate::auth::{Gate, ONLY_AGENT};
 use crate::transport::certificate::Certificates;
-use crate::transport::{Endpoint, Front, Manner, OpenError, Setup, Web};
+use crate::transport::{Endpoint, HttpEndpoint, HttpOptions, HttpProtocol, OpenError, Setup};
 
 /// The prefix of a path that names an agent.
 pub(in crate::transport) const AGENTS: &str = "/agents/";
 
 /// The rules of a listener.
 pub(in crate::transport) struct Rules {
-    pub(in crate::transport) doorkeeper: Doorkeeper,
+    pub(in crate::transport) origin_check: OriginCheck,
     pub(in crate::transport) gate: Gate,
     pub(in crate::transport) certificates: Option<Certificates>,
-    pub(in crate::transport) front: Front,
+    pub(in crate::transport) front: HttpOptions,
 }
 
 /// An agent that a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::transport) enum Asked<'a> {
+pub(in crate::transport) enum RequestedAgent<'a> {
     /// By name.
     Named(&'a str),
     /// Without a name; this is the name of the agent that it gets.
@@ -38,25 +38,25 @@ impl Rules {
     /// When the certificates cannot be read.
     pub(in crate::transport) fn of(
         at: &Endpoint,
-        web: &Web,
-        names: Names,
+        web: &HttpEndpoint,
+        names: HostNames,
         setup: &Setup,
     ) -> Result<Self, OpenError> {
-        let protocols: &[&[u8]] = match web.manner {
-            Manner::WebSocket => &[],
+        let protocols: &[&[u8]] = match web.protocol {
+            HttpProtocol::WebSocket => &[],
             _ => &[b"h2", b"http/1.1"],
         };
         let certificates = web
             .tls
             .then(|| Certificates::read(at, &setup.tls, protocols));
-        let front = setup.front.clone();
-        let door = Door {
+        let front = setup.http.clone();
+        let door = OriginPolicy {
             origins: front.origins.clone(),
             hosts: front.hosts.clone(),
             names,
         };
         Ok(Self {
-            doorkeeper: Doorkeeper { door },
+            origin_check: OriginCheck { rules: door },
             gate: setup.gate.clone(),
             certificates: certificates.transpose()?,
             front,
@@ -65,17 +65,24 @@ impl Rules {
 
     /// The agent that is asked for at `path`, when that is an endpoint: the listener's `own`, or
     /// that below an agent's name.
-    pub(in crate::transport) fn asked<'a>(&'a self, own: &str, path: &str) -> Option<Asked<'a>> {
+    pub(in crate::transport) fn requested_agent<'a>(
+        &'a self,
+        own: &str,
+        path: &str,
+    ) -> Option<RequestedAgent<'a>> {
         if path == own {
             let default = self.front.default_agent.as_deref().unwrap_or(ONLY_AGENT);
-            return (!self.front.names_only).then_some(Asked::Default(default));
+            return (!self.front.names_only).then_some(RequestedAgent::Default(default));
         }
         let name = path.strip_prefix(AGENTS)?.strip_suffix(own)?;
-        self.front.agents.get(name).map(|name| Asked::Named(name))
+        self.front
+            .agents
+            .get(name)
+            .map(|name| RequestedAgent::Named(name))
     }
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RequestedAgent<'a> {
     /// The name of the agent.
     pub(in crate::transport) const fn name(self) -> &'a str {
         match self {

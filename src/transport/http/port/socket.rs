@@ -15,48 +15,48 @@ use tokio::time::{Sleep, sleep};
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 
-use super::bare;
+use super::bare_refusal;
 use super::linger::Linger;
 
 /// A client's socket.
 #[derive(Debug)]
 pub(in crate::transport) struct Socket {
     pub(in crate::transport) stream: Stream,
-    patience: Duration,
+    stall: Duration,
     /// Runs while the peer reads nothing.
-    stalled: Option<Pin<Box<Sleep>>>,
+    stall_timer: Option<Pin<Box<Sleep>>>,
     /// What is still to be written in place of a response that hyper made without a body.
-    instead: Option<Bytes>,
+    replacement: Option<Bytes>,
     /// The peer has ended its half.
     ended: bool,
     /// Set once the sending half is closed.
     linger: Option<Linger>,
-    parting: Arc<AtomicBool>,
+    closing: Arc<AtomicBool>,
 }
 
 /// The stream under it: TCP in clear, or TLS.
 pub(in crate::transport) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 impl Socket {
-    pub(in crate::transport) fn new(stream: Stream, patience: Duration) -> Self {
+    pub(in crate::transport) fn new(stream: Stream, stall: Duration) -> Self {
         Self {
             stream,
-            patience,
-            stalled: None,
-            instead: None,
+            stall,
+            stall_timer: None,
+            replacement: None,
             ended: false,
             linger: None,
-            parting: Arc::default(),
+            closing: Arc::default(),
         }
     }
 
     /// Becomes true once the sending half is closed.
-    pub(super) fn parting(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.parting)
+    pub(super) fn closing(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.closing)
     }
 
     /// Writes all of `rest`; hyper is told that it has written `length` bytes.
-    fn poll_write_instead(
+    fn poll_write_replacement(
         &mut self,
         cx: &mut Context<'_>,
         mut rest: Bytes,
@@ -68,7 +68,7 @@ impl Socket {
                 Poll::Ready(Ok(written)) => rest.advance(written),
                 Poll::Ready(Err(fault)) => return Poll::Ready(Err(fault)),
                 Poll::Pending => {
-                    self.instead = Some(rest);
+                    self.replacement = Some(rest);
                     return Poll::Pending;
                 }
             }
@@ -76,19 +76,19 @@ impl Socket {
         Poll::Ready(Ok(length))
     }
 
-    fn mind<T>(
+    fn check_stall<T>(
         &mut self,
         cx: &mut Context<'_>,
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.stalled = None;
+            self.stall_timer = None;
             return written;
         }
-        let patience = self.patience;
+        let stall = self.stall;
         let timer = self
-            .stalled
-            .get_or_insert_with(|| Box::pin(sleep(patience)));
+            .stall_timer
+            .get_or_insert_with(|| Box::pin(sleep(stall)));
         if timer.as_mut().poll(cx).is_ready() {
             let why = "the peer reads nothing";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)));
@@ -120,12 +120,15 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let instead = self.instead.take().or_else(|| bare::with_body(bytes));
-        let written = match instead {
-            Some(rest) => self.poll_write_instead(cx, rest, bytes.len()),
+        let replacement = self
+            .replacement
+            .take()
+            .or_else(|| bare_refusal::with_body(bytes));
+        let written = match replacement {
+            Some(rest) => self.poll_write_replacement(cx, rest, bytes.len()),
             None => Pin::new(&mut self.stream).poll_write(cx, bytes),
         };
-        self.mind(cx, written)
+        self.check_stall(cx, written)
     }
 
     fn poll_write_vectored(
@@ -137,7 +140,7 @@ impl AsyncWrite for Socket {
             return self.poll_write(cx, only);
         }
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.mind(cx, written)
+        self.check_stall(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -146,15 +149,15 @@ impl AsyncWrite for Socket {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
-        self.mind(cx, flushed)
+        self.check_stall(cx, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let socket = &mut *self;
         if socket.linger.is_none() {
             let shut = Pin::new(&mut socket.stream).poll_shutdown(cx);
-            ready!(socket.mind(cx, shut))?;
-            socket.parting.store(true, Ordering::Relaxed);
+            ready!(socket.check_stall(cx, shut))?;
+            socket.closing.store(true, Ordering::Relaxed);
         }
         if socket.ended {
             return Poll::Ready(Ok(()));

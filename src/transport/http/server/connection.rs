@@ -13,17 +13,17 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-use super::repeated::Repeated;
+use super::repeats::Repeats;
 use super::routing::Routing;
-use super::streams::{Closed, Given, Lease, Opening, Streams};
+use super::streams::{Delivery, Lease, Opening, StreamError, Streams};
 use super::turn::Turns;
 use crate::auth::Principal;
-use crate::jsonrpc::{Farewell, Frame, IdBuf, Limits};
+use crate::jsonrpc::{CloseReason, Frame, IdBuf, Limits};
 use crate::transport::Worker;
 
 /// How a connection's messages are distributed to streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum StreamMode {
     /// A stream for the connection and one for each session; events have ids.
     Official,
     /// One stream for all, without ids, as on elephant.ai's server.
@@ -37,7 +37,7 @@ pub(super) struct Connection {
     pub(super) id: String,
     /// The principal that has opened it, and alone may use it.
     pub(super) owner: Arc<Principal>,
-    pub(super) manner: Manner,
+    pub(super) mode: StreamMode,
     /// Distinguishes event ids of this connection from those of others.
     pub(super) epoch: u32,
     pub(super) limits: Arc<Limits>,
@@ -54,22 +54,22 @@ pub(super) struct State {
     pub(super) inbound: Inbound,
     pub(super) streams: Streams,
     pub(super) routing: Routing,
-    pub(super) repeated: Repeated,
+    pub(super) repeated: Repeats,
     pub(super) turns: Turns,
     /// The request that waits for the answer to `initialize`, and its id.
     pub(super) initial: Option<(IdBuf, oneshot::Sender<Frame>)>,
     /// The relay's task, waiting for the streams to be read.
-    pub(super) mouth: Option<Waker>,
+    pub(super) sender: Option<Waker>,
     /// Since when it has been waiting.
-    pub(super) blocked: Option<Instant>,
+    pub(super) blocked_since: Option<Instant>,
     /// Requests that are being served.
     requests: usize,
     /// Since when there has been neither a request nor a stream.
-    idle: Option<Instant>,
+    idle_since: Option<Instant>,
     /// The link is closing: queued messages can still be read, but no more are accepted.
-    pub(super) closing: Option<Farewell>,
+    pub(super) closing: Option<CloseReason>,
     /// The link has ended.
-    pub(super) over: bool,
+    pub(super) ended: bool,
 }
 
 /// Messages of the client that the relay has not received yet.
@@ -79,57 +79,57 @@ pub(super) struct Inbound {
     /// Frames and bytes in the queue, and those that are about to be put there.
     pub(super) frames: usize,
     pub(super) bytes: usize,
-    pub(super) ear: Option<Waker>,
+    pub(super) receiver: Option<Waker>,
     /// How the client has left.
-    pub(super) left: Option<Left>,
+    pub(super) departure: Option<Departure>,
 }
 
 /// How a client leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum Departure {
     /// It closed the connection.
-    Politely,
+    Closed,
     /// It sent no request for too long, or read nothing.
     Lost(&'static str),
 }
 
 /// A request that is being served.
 #[derive(Debug)]
-pub(super) struct Serving(Arc<Connection>);
+pub(super) struct ActiveRequest(Arc<Connection>);
 
 impl Connection {
     pub(super) fn new(
         id: String,
         owner: &Arc<Principal>,
-        manner: Manner,
+        mode: StreamMode,
         epoch: u32,
         limits: &Arc<Limits>,
     ) -> Arc<Self> {
         let now = Instant::now();
-        let keep = match manner {
-            Manner::Official => limits.http_replay,
-            Manner::Elephant => 0,
+        let max_kept = match mode {
+            StreamMode::Official => limits.http_replay,
+            StreamMode::Elephant => 0,
         };
         Arc::new(Self {
             id,
             owner: owner.clone(),
-            manner,
+            mode,
             epoch,
             limits: limits.clone(),
-            worker: Worker::here(),
+            worker: Worker::current(),
             state: Mutex::new(State {
                 inbound: Inbound::default(),
-                streams: Streams::new(keep, now),
+                streams: Streams::new(max_kept, now),
                 routing: Routing::new(limits.clone()),
-                repeated: Repeated::default(),
+                repeated: Repeats::default(),
                 turns: Turns::default(),
                 initial: None,
-                mouth: None,
-                blocked: None,
+                sender: None,
+                blocked_since: None,
                 requests: 0,
-                idle: Some(now),
+                idle_since: Some(now),
                 closing: None,
-                over: false,
+                ended: false,
             }),
             room: Notify::new(),
         })
@@ -141,11 +141,11 @@ impl Connection {
     }
 
     /// Counts a request until the result is dropped.
-    pub(super) fn serve(self: &Arc<Self>) -> Serving {
+    pub(super) fn begin_request(self: &Arc<Self>) -> ActiveRequest {
         let mut state = self.state();
         state.requests += 1;
-        state.idle = None;
-        Serving(self.clone())
+        state.idle_since = None;
+        ActiveRequest(self.clone())
     }
 
     /// Waits for the answer to `initialize`; `None` when there will be none.
@@ -160,7 +160,7 @@ impl Connection {
         &self,
         session: Option<&str>,
         how: Opening,
-    ) -> Option<Result<Lease, Closed>> {
+    ) -> Option<Result<Lease, StreamError>> {
         let now = Instant::now();
         let mut state = self.state();
         if state.is_gone() {
@@ -168,7 +168,7 @@ impl Connection {
         }
         let opened = state.streams.open(session, how, &self.limits, now);
         if opened.is_ok() {
-            state.idle = None;
+            state.idle_since = None;
         }
         Some(opened)
     }
@@ -179,7 +179,7 @@ impl Connection {
         lease: Lease,
         cx: &Context<'_>,
         mut give: impl FnMut(usize, u64, &Frame) -> bool,
-    ) -> Poll<Given> {
+    ) -> Poll<Delivery> {
         let mut state = self.state();
         let State {
             streams,
@@ -188,29 +188,29 @@ impl Connection {
             ..
         } = &mut *state;
         let given = streams.take(lease, cx, Instant::now(), |waiting, number, frame| {
-            if self.manner == Manner::Elephant
+            if self.mode == StreamMode::Elephant
                 && let Some(id) = routing.delivered(frame)
             {
                 repeated.forget(id);
             }
             give(waiting, number, frame)
         });
-        if matches!(given, Poll::Ready(Given::Some)) {
-            state.wake_mouth(&self.limits);
+        if matches!(given, Poll::Ready(Delivery::Some)) {
+            state.wake_sender(&self.limits);
         }
         given
     }
 
     /// The number of the last message sent on a stream, 0 before the first; `None` when the stream
     /// was taken over.
-    pub(super) fn given(&self, lease: Lease) -> Option<u64> {
-        self.state().streams.given(lease)
+    pub(super) fn last_sent(&self, lease: Lease) -> Option<u64> {
+        self.state().streams.last_sent(lease)
     }
 
     /// Why the stream ends, if it ends because the link is closing.
-    pub(super) fn farewell(&self, lease: Lease) -> Option<Farewell> {
+    pub(super) fn close_reason(&self, lease: Lease) -> Option<CloseReason> {
         let state = self.state();
-        let holds = state.streams.given(lease).is_some();
+        let holds = state.streams.last_sent(lease).is_some();
         state.closing.filter(|_| holds)
     }
 
@@ -219,15 +219,15 @@ impl Connection {
         let now = Instant::now();
         let mut state = self.state();
         state.streams.release(lease, now);
-        state.mind_idleness(now);
+        state.update_idle(now);
         // A closing link waits for it.
-        if let Some(waker) = state.mouth.take() {
+        if let Some(waker) = state.sender.take() {
             waker.wake();
         }
     }
 
     /// The client has left.
-    pub(super) fn leave(&self, how: Left) {
+    pub(super) fn leave(&self, how: Departure) {
         self.state().leave(how);
         self.room.notify_waiters();
     }
@@ -235,7 +235,7 @@ impl Connection {
     /// The link has ended: no messages are sent or received any more.
     pub(super) fn end(&self) {
         let mut state = self.state();
-        state.over = true;
+        state.ended = true;
         state.initial = None;
         state.streams.drop_all();
         drop(state);
@@ -243,19 +243,21 @@ impl Connection {
     }
 
     /// Applies the time limits; `true` when the connection is to be removed.
-    pub(super) fn mend(&self, now: Instant) -> bool {
+    pub(super) fn expire(&self, now: Instant) -> bool {
         let limits = &self.limits;
         let mut state = self.state();
-        if state.streams.mend(limits, now) {
-            state.mind_idleness(now);
+        if state.streams.expire(limits, now) {
+            state.update_idle(now);
         }
-        let idle = state.idle.is_some_and(|at| now - at >= limits.http_grace);
+        let is_idle = state
+            .idle_since
+            .is_some_and(|at| now - at >= limits.http_grace);
         let taken_at = state.streams.taken_at;
-        let stuck = |at: Instant| now - at.max(taken_at) >= limits.http_stall;
-        if idle {
-            state.leave(Left::Lost("it sent no request for too long"));
-        } else if state.blocked.is_some_and(stuck) {
-            state.leave(Left::Lost("it did not read its messages"));
+        let is_stuck = |at: Instant| now - at.max(taken_at) >= limits.http_stall;
+        if is_idle {
+            state.leave(Departure::Lost("it sent no request for too long"));
+        } else if state.blocked_since.is_some_and(is_stuck) {
+            state.leave(Departure::Lost("it did not read its messages"));
         }
         let gone = state.is_gone();
         drop(state);
@@ -269,41 +271,41 @@ impl Connection {
 impl State {
     /// Whether the client has left or the link has ended.
     pub(super) fn is_gone(&self) -> bool {
-        self.over || self.inbound.left.is_some()
+        self.ended || self.inbound.departure.is_some()
     }
 
-    fn leave(&mut self, how: Left) {
+    fn leave(&mut self, how: Departure) {
         if self.is_gone() {
             return;
         }
-        self.inbound.left = Some(how);
+        self.inbound.departure = Some(how);
         self.initial = None;
         self.streams.drop_all();
-        for waker in [self.inbound.ear.take(), self.mouth.take()] {
+        for waker in [self.inbound.receiver.take(), self.sender.take()] {
             waker.into_iter().for_each(Waker::wake);
         }
     }
 
-    fn wake_mouth(&mut self, limits: &Limits) {
+    fn wake_sender(&mut self, limits: &Limits) {
         if self.streams.waiting() < limits.http_waiting
-            && let Some(waker) = self.mouth.take()
+            && let Some(waker) = self.sender.take()
         {
-            self.blocked = None;
+            self.blocked_since = None;
             waker.wake();
         }
     }
 
-    fn mind_idleness(&mut self, now: Instant) {
+    fn update_idle(&mut self, now: Instant) {
         if self.requests == 0 && self.streams.open_count() == 0 {
-            self.idle.get_or_insert(now);
+            self.idle_since.get_or_insert(now);
         }
     }
 }
 
-impl Drop for Serving {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.requests -= 1;
-        state.mind_idleness(Instant::now());
+        state.update_idle(Instant::now());
     }
 }

@@ -13,18 +13,18 @@ use hyper::{Method, Request, StatusCode};
 
 use super::answer::{self, Answer};
 use super::connection::Connection;
-use super::events::Events;
-use super::inbound::Taken;
-use super::post::{check_type, message};
-use super::refuse::Refusal;
-use super::service::Service;
+use super::events::EventStream;
+use super::inbound::Accepted;
+use super::post::{check_type, parse};
+use super::refusal::Refusal;
+use super::service::AcpService;
 use super::streams::Opening;
 use crate::jsonrpc::{Frame, Kind, member_text};
 use crate::transport::http::port::body;
-use crate::transport::http::port::caller::Guest;
+use crate::transport::http::port::caller::AuthenticatedClient;
 
 /// Longest name of a client, in bytes.
-const CLIENT_ID: usize = 256;
+const MAX_CLIENT_ID: usize = 256;
 
 /// One of the routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,27 +46,27 @@ impl Route {
 
 /// Answers a request to one of the routes.
 pub(super) async fn answer(
-    service: &Arc<Service>,
+    service: &Arc<AcpService>,
     route: Route,
     request: Request<Incoming>,
-    guest: &Guest,
+    sender: &AuthenticatedClient,
 ) -> Result<Answer, Refusal> {
     let client = client_id(request.uri().query().unwrap_or_default());
     match (route, request.method()) {
-        (Route::Rpc, &Method::POST) => rpc(service, client, request, guest).await,
-        (Route::Sse, &Method::GET) => sse(service, client, guest).await,
+        (Route::Rpc, &Method::POST) => rpc(service, client, request, sender).await,
+        (Route::Sse, &Method::GET) => sse(service, client, sender).await,
         (Route::Rpc, _) => Err(Refusal::method("POST")),
         (Route::Sse, _) => Err(Refusal::method("GET")),
     }
 }
 
 async fn rpc(
-    service: &Arc<Service>,
+    service: &Arc<AcpService>,
     client: Option<String>,
     request: Request<Incoming>,
-    guest: &Guest,
+    sender: &AuthenticatedClient,
 ) -> Result<Answer, Refusal> {
-    let client = client.ok_or_else(nameless)?;
+    let client = client.ok_or_else(no_client_id)?;
     check_type(request.headers())?;
     let (body, _share) = body::read(
         request.into_body(),
@@ -74,47 +74,51 @@ async fn rpc(
         &service.port.limits,
     )
     .await?;
-    let (frame, envelope) = message(Frame::new(body), service)?;
+    let (frame, envelope) = parse(Frame::new(body), service)?;
     if member_text(frame.as_bytes(), "jsonrpc").as_deref() != Some("2.0") {
         return Err(Refusal::bad("\"jsonrpc\" must be \"2.0\""));
     }
-    let connection = come(service, &client, guest).await?;
-    let _serving = connection.serve();
+    let connection = connection_of(service, &client, sender).await?;
+    let _serving = connection.begin_request();
     let status = match envelope.kind {
         Kind::Request | Kind::Notification => StatusCode::ACCEPTED,
         Kind::Result | Kind::Error => StatusCode::NO_CONTENT,
     };
     Ok(
-        match connection.take(frame, &envelope, None, None, None).await? {
-            Taken::New(release) => answer::accepted(status, release),
-            Taken::Before => answer::empty(status),
+        match connection
+            .accept(frame, &envelope, None, None, None)
+            .await?
+        {
+            Accepted::New(release) => answer::accepted(status, release),
+            Accepted::Repeated => answer::empty(status),
         },
     )
 }
 
 async fn sse(
-    service: &Arc<Service>,
+    service: &Arc<AcpService>,
     client: Option<String>,
-    guest: &Guest,
+    sender: &AuthenticatedClient,
 ) -> Result<Answer, Refusal> {
-    let client = client.ok_or_else(nameless)?;
-    let connection = come(service, &client, guest).await?;
+    let client = client.ok_or_else(no_client_id)?;
+    let connection = connection_of(service, &client, sender).await?;
     let lease = connection.open(None, Opening::Takeover);
     let lease = lease.ok_or_else(Refusal::unknown_connection)??;
-    Ok(answer::events(Events::new(connection, lease)))
+    Ok(answer::events(EventStream::new(connection, lease)))
 }
 
 /// The connection of a client, which its first request opens.
-async fn come(
-    service: &Arc<Service>,
+async fn connection_of(
+    service: &Arc<AcpService>,
     client: &str,
-    guest: &Guest,
+    sender: &AuthenticatedClient,
 ) -> Result<Arc<Connection>, Refusal> {
-    let (connection, new) = service
-        .register
-        .client(client, &guest.principal, &service.port.limits);
+    let (connection, new) =
+        service
+            .connections
+            .open_elephant(client, &sender.principal, &service.port.limits);
     if new {
-        service.arrive(&connection, guest).await?;
+        service.announce(&connection, sender).await?;
     }
     Ok(connection)
 }
@@ -122,9 +126,9 @@ async fn come(
 fn client_id(query: &str) -> Option<String> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.find(|(name, _)| *name == "client_id")?;
-    (!value.is_empty() && value.len() <= CLIENT_ID).then(|| value.to_owned())
+    (!value.is_empty() && value.len() <= MAX_CLIENT_ID).then(|| value.to_owned())
 }
 
-fn nameless() -> Refusal {
+fn no_client_id() -> Refusal {
     Refusal::bad("client_id is missing from the query, or is longer than 256 bytes")
 }

@@ -14,18 +14,18 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::connection::{Connection, Manner};
-use super::streams::{Given, Lease};
+use super::connection::{Connection, StreamMode};
+use super::streams::{Delivery, Lease};
 use crate::jsonrpc::Frame;
 use crate::jsonrpc::framing::Framing;
+use crate::transport::closing;
 use crate::transport::http::names;
-use crate::transport::parting;
 
 /// Bytes of small messages that are written at once. With the last of them it is mostly less than a
 /// frame of HTTP/2, 16 KiB.
 const BATCH: usize = 15 << 10;
 /// The most room that is made for them in advance.
-const FULL: usize = 16 << 10;
+const MAX_ROOM: usize = 16 << 10;
 /// Length from which a message is worth a write of its own, in bytes.
 const LARGE: usize = 8 << 10;
 /// Interval of pings on elephant.ai's stream, as its server sends them.
@@ -33,55 +33,55 @@ const PING: Duration = Duration::from_secs(5);
 
 /// An open stream.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(super) struct EventStream {
     connection: Arc<Connection>,
     lease: Lease,
     /// The beginning of each event's id line; empty where events have no ids.
-    ids: String,
+    id_prefix: String,
     /// What is to be written next, in this order.
     begun: bool,
-    rest: [Option<Bytes>; 2],
-    next_sign: Pin<Box<Sleep>>,
+    large: [Option<Bytes>; 2],
+    next_ping: Pin<Box<Sleep>>,
     interval: Duration,
     /// The closing comment was sent.
-    parted: bool,
+    close_sent: bool,
     /// Polls since the end, so that everything before it has been written.
-    ending: u8,
+    end_polls: u8,
 }
 
 /// The stream and the number in an event id, when the id is of this connection.
 pub(super) fn read_id(id: &str, epoch: u32) -> Option<(u32, u64)> {
     let mut parts = id.split('-');
-    let (said, stream, number) = (parts.next()?, parts.next()?, parts.next()?);
-    let said = u32::from_str_radix(said, 16).ok()?;
-    if said != epoch || parts.next().is_some() {
+    let (epoch_text, stream, number) = (parts.next()?, parts.next()?, parts.next()?);
+    let found_epoch = u32::from_str_radix(epoch_text, 16).ok()?;
+    if found_epoch != epoch || parts.next().is_some() {
         return None;
     }
     Some((stream.parse().ok()?, number.parse().ok()?))
 }
 
-impl Events {
+impl EventStream {
     pub(super) fn new(connection: Arc<Connection>, lease: Lease) -> Self {
-        let interval = match connection.manner {
-            Manner::Official => connection.limits.http_keepalive,
-            Manner::Elephant => PING,
+        let interval = match connection.mode {
+            StreamMode::Official => connection.limits.http_keepalive,
+            StreamMode::Elephant => PING,
         };
         // A timer that is always due would keep the task busy.
         let interval = interval.max(Duration::from_millis(10));
-        let ids = match connection.manner {
-            Manner::Official => format!("id: {:08x}-{}-", connection.epoch, lease.stream),
-            Manner::Elephant => String::new(),
+        let id_prefix = match connection.mode {
+            StreamMode::Official => format!("id: {:08x}-{}-", connection.epoch, lease.stream),
+            StreamMode::Elephant => String::new(),
         };
         Self {
             connection,
             lease,
-            ids,
+            id_prefix,
             begun: false,
-            rest: [None, None],
-            next_sign: Box::pin(sleep_until(Instant::now() + interval)),
+            large: [None, None],
+            next_ping: Box::pin(sleep_until(Instant::now() + interval)),
             interval,
-            parted: false,
-            ending: 0,
+            close_sent: false,
+            end_polls: 0,
         }
     }
 
@@ -91,7 +91,7 @@ impl Events {
     }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        for rest in &mut self.rest {
+        for rest in &mut self.large {
             if let Some(bytes) = rest.take() {
                 return Poll::Ready(Some(bytes));
             }
@@ -100,52 +100,52 @@ impl Events {
         if !self.begun {
             self.begun = true;
             // Written at once: some clients wait for it before they consider the stream open.
-            match self.connection.manner {
-                Manner::Official => {
+            match self.connection.mode {
+                StreamMode::Official => {
                     out.extend_from_slice(b":\nretry: 1000\n");
                     // So that a break before the first message can be resumed as well.
-                    if let Some(number) = self.connection.given(self.lease) {
-                        lay_id(&self.ids, number, &mut out);
+                    if let Some(number) = self.connection.last_sent(self.lease) {
+                        encode_id(&self.id_prefix, number, &mut out);
                     }
                     out.extend_from_slice(b"\n");
                 }
-                Manner::Elephant => out.extend_from_slice(b": connected\n\n"),
+                StreamMode::Elephant => out.extend_from_slice(b": connected\n\n"),
             }
         }
         let Self {
             connection,
             lease,
-            ids,
-            rest,
+            id_prefix: ids,
+            large: rest,
             ..
         } = self;
         let taken = connection.poll_take(*lease, cx, |waiting, number, frame| {
             if out.is_empty() && frame.len() < LARGE {
-                out.reserve(waiting.min(FULL));
+                out.reserve(waiting.min(MAX_ROOM));
             }
-            lay(ids, number, frame, &mut out, rest) && out.len() < BATCH
+            encode(ids, number, frame, &mut out, rest) && out.len() < BATCH
         });
         if !out.is_empty() {
             let next = Instant::now() + self.interval;
-            self.next_sign.as_mut().reset(next);
+            self.next_ping.as_mut().reset(next);
             return Poll::Ready(Some(out.freeze()));
         }
-        if matches!(taken, Poll::Ready(Given::End)) {
-            let why = self.connection.farewell(self.lease);
-            if let Some(why) = why.filter(|_| !self.parted) {
-                self.parted = true;
-                let (code, reason) = parting::code(why);
-                let said = format!(": {}{code} {reason}\n\n", names::FAREWELL);
-                return Poll::Ready(Some(said.into()));
+        if matches!(taken, Poll::Ready(Delivery::End)) {
+            let why = self.connection.close_reason(self.lease);
+            if let Some(why) = why.filter(|_| !self.close_sent) {
+                self.close_sent = true;
+                let (code, reason) = closing::code(why);
+                let text = format!(": {}{code} {reason}\n\n", names::CLOSE);
+                return Poll::Ready(Some(text.into()));
             }
             return self.end(cx);
         }
-        if self.next_sign.as_mut().poll(cx).is_ready() {
+        if self.next_ping.as_mut().poll(cx).is_ready() {
             let next = Instant::now() + self.interval;
-            self.next_sign.as_mut().reset(next);
-            return Poll::Ready(Some(Bytes::from_static(match self.connection.manner {
-                Manner::Official => b":\n\n",
-                Manner::Elephant => b": ping\n\n",
+            self.next_ping.as_mut().reset(next);
+            return Poll::Ready(Some(Bytes::from_static(match self.connection.mode {
+                StreamMode::Official => b":\n\n",
+                StreamMode::Elephant => b": ping\n\n",
             })));
         }
         Poll::Pending
@@ -154,8 +154,8 @@ impl Events {
     /// Ends once the server had a turn to write what came before: the closing link waits for this
     /// stream, and the process may end next.
     fn end(&mut self, cx: &Context<'_>) -> Poll<Option<Bytes>> {
-        if self.ending < 2 {
-            self.ending += 1;
+        if self.end_polls < 2 {
+            self.end_polls += 1;
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -165,33 +165,33 @@ impl Events {
 
 /// Writes a message into `out`, or a large one into `large_parts`; whether more may follow in
 /// `out`.
-fn lay(
-    ids: &str,
+fn encode(
+    id_prefix: &str,
     number: u64,
     frame: &Frame,
     out: &mut BytesMut,
-    rest: &mut [Option<Bytes>; 2],
+    large_parts: &mut [Option<Bytes>; 2],
 ) -> bool {
-    if !ids.is_empty() {
-        lay_id(ids, number, out);
+    if !id_prefix.is_empty() {
+        encode_id(id_prefix, number, out);
     }
     out.extend_from_slice(b"data: ");
     let text = frame.as_bytes();
-    let large = text.len() >= LARGE;
-    if large && memchr::memchr2(b'\n', b'\r', text).is_none() {
-        *rest = [
+    let is_large = text.len() >= LARGE;
+    if is_large && memchr::memchr2(b'\n', b'\r', text).is_none() {
+        *large_parts = [
             Some(frame.clone().into_bytes()),
             Some(Bytes::from_static(b"\n\n")),
         ];
         return false;
     }
-    Framing::Ndjson.lay(frame, out);
+    Framing::Ndjson.encode(frame, out);
     out.extend_from_slice(b"\n");
-    !large
+    !is_large
 }
 
 /// Writes the line of an event's id. By hand, because there is one for every message.
-fn lay_id(begin: &str, mut number: u64, out: &mut BytesMut) {
+fn encode_id(prefix: &str, mut number: u64, out: &mut BytesMut) {
     let mut digits = [0; 20];
     let mut at = digits.len();
     loop {
@@ -202,12 +202,12 @@ fn lay_id(begin: &str, mut number: u64, out: &mut BytesMut) {
             break;
         }
     }
-    out.extend_from_slice(begin.as_bytes());
+    out.extend_from_slice(prefix.as_bytes());
     out.extend_from_slice(&digits[at..]);
     out.extend_from_slice(b"\n");
 }
 
-impl Drop for Events {
+impl Drop for EventStream {
     fn drop(&mut self) {
         self.connection.release(self.lease);
     }
@@ -221,7 +221,7 @@ mod tests {
     fn an_event_id_is_read_as_it_is_written() {
         for number in [0, 9, 10, 17, u64::MAX] {
             let mut line = BytesMut::new();
-            lay_id("id: 0000002a-3-", number, &mut line);
+            encode_id("id: 0000002a-3-", number, &mut line);
             let line = std::str::from_utf8(&line).expect("it is plain text");
             let id = line
                 .strip_prefix("id: ")

@@ -8,23 +8,23 @@ use std::sync::Arc;
 use tokio::time::{Instant, timeout};
 
 use super::connection::{Connection, Inbound, State};
-use super::repeated::id_of_post;
-use super::routing::{Misrouted, Pending, pending_of, session_of};
+use super::repeats::id_of_post;
+use super::routing::{Pending, SessionError, pending_of, session_of};
 use super::turn::Turn;
 use crate::jsonrpc::{Envelope, Frame, Id, IdBuf, Kind, Limits, Role};
 
 /// The result of accepting a message.
 #[derive(Debug)]
-pub(super) enum Taken {
+pub(super) enum Accepted {
     /// It is delivered when this is dropped.
     New(Release),
     /// It was accepted before, and is not delivered again.
-    Before,
+    Repeated,
 }
 
 /// Why a message is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Untaken {
+pub(super) enum InboundError {
     /// The connection has ended.
     Gone,
     /// It is closing, and ends once the client has read the remaining messages.
@@ -34,7 +34,7 @@ pub(super) enum Untaken {
     /// Its id is that of another request which awaits its answer.
     Reused,
     /// Its session is not right.
-    Misrouted(Misrouted),
+    Misrouted(SessionError),
 }
 
 /// A message with reserved room in the queue.
@@ -55,67 +55,69 @@ enum Entry {
 }
 
 /// A message that may be accepted.
-struct Judged {
+struct Checked {
     entry: Entry,
     /// The session that it names.
-    named: Option<String>,
+    session: Option<String>,
 }
 
 impl Connection {
     /// Accepts a message when it is its turn and there is room for it. `session` and `post` are the
     /// names of its session and its POST from the headers.
-    pub(super) async fn take(
+    pub(super) async fn accept(
         self: &Arc<Self>,
         frame: Frame,
         envelope: &Envelope,
         session: Option<&str>,
         post: Option<&str>,
         turn: Option<Turn>,
-    ) -> Result<Taken, Untaken> {
+    ) -> Result<Accepted, InboundError> {
         if let Some(turn) = &turn {
             turn.wait().await;
         }
         let mut turn = turn;
-        let judged = async {
+        let accepted = async {
             loop {
                 let room = self.room.notified();
                 tokio::pin!(room);
                 room.as_mut().enable();
-                if let Some(taken) = self.try_take(&frame, envelope, (session, post), &mut turn)? {
+                if let Some(taken) =
+                    self.try_accept(&frame, envelope, (session, post), &mut turn)?
+                {
                     return Ok(taken);
                 }
                 room.await;
             }
         };
-        let taken = timeout(self.limits.http_stall, judged).await;
-        taken.unwrap_or(Err(Untaken::Stalled))
+        let result = timeout(self.limits.http_stall, accepted).await;
+        result.unwrap_or(Err(InboundError::Stalled))
     }
 
     /// `None` while there is no room.
-    fn try_take(
+    fn try_accept(
         self: &Arc<Self>,
         frame: &Frame,
         envelope: &Envelope,
         headers: (Option<&str>, Option<&str>),
         turn: &mut Option<Turn>,
-    ) -> Result<Option<Taken>, Untaken> {
+    ) -> Result<Option<Accepted>, InboundError> {
         let now = Instant::now();
         let mut state = self.state();
         // An accepted request must be answered, so none is accepted after the end.
         if state.is_gone() {
-            return Err(Untaken::Gone);
+            return Err(InboundError::Gone);
         }
         if state.closing.is_some() {
-            return Err(Untaken::Closing);
+            return Err(InboundError::Closing);
         }
-        let Some(judged) = state.judge(frame, envelope, headers, now)? else {
-            return Ok(Some(Taken::Before));
+        let Some(checked) = state.check(frame, envelope, headers, now)? else {
+            return Ok(Some(Accepted::Repeated));
         };
-        if !state.inbound.takes(frame.len(), &self.limits) {
+        if !state.inbound.reserve(frame.len(), &self.limits) {
             return Ok(None);
         }
-        state.enter(judged, now);
-        Ok(Some(Taken::New(Release {
+        state.record(checked, now);
+        Ok(Some(Accepted::New(Release {
             connection: self.clone(),
             frame: Some(frame.clone()),
             _turn: turn.take(),
@@ -123,7 +125,7 @@ impl Connection {
     }
 
     /// Delivers a message without checks: the first one.
-    pub(super) fn hear(self: &Arc<Self>, frame: Frame) {
+    pub(super) fn deliver(self: &Arc<Self>, frame: Frame) {
         let mut state = self.state();
         state.inbound.frames += 1;
         state.inbound.bytes += frame.len();
@@ -138,73 +140,79 @@ impl Connection {
 
 impl State {
     /// Checks a message; `None` when it was accepted before.
-    fn judge(
+    fn check(
         &self,
         frame: &Frame,
         envelope: &Envelope,
         (header, post): (Option<&str>, Option<&str>),
         now: Instant,
-    ) -> Result<Option<Judged>, Untaken> {
+    ) -> Result<Option<Checked>, InboundError> {
         let id = envelope.id(frame).to_owned();
-        let nameless = matches!(id.as_id(), Id::Absent | Id::Null);
-        let mut named = None;
+        let has_no_id = matches!(id.as_id(), Id::Absent | Id::Null);
+        let mut named_session = None;
         let entry = match envelope.kind {
             Kind::Request | Kind::Notification => {
-                let session = session_of(frame, envelope, header).map_err(Untaken::Misrouted)?;
-                named = session.as_deref().map(str::to_owned);
-                if envelope.kind == Kind::Notification || nameless {
-                    let named = post.and_then(id_of_post);
-                    let named = named.map(|id| (id, self.repeated.hash(frame)));
-                    let is_known = |(id, hash)| self.repeated.knows(Role::Call, id, hash, now);
-                    if named
+                let session =
+                    session_of(frame, envelope, header).map_err(InboundError::Misrouted)?;
+                named_session = session.as_deref().map(str::to_owned);
+                if envelope.kind == Kind::Notification || has_no_id {
+                    let post_id = post.and_then(id_of_post);
+                    let post_id = post_id.map(|id| (id, self.repeated.hash(frame)));
+                    let is_known = |(id, hash)| self.repeated.contains(Role::Call, id, hash, now);
+                    if post_id
                         .as_ref()
                         .is_some_and(|(id, hash)| is_known((id, *hash)))
                     {
                         return Ok(None);
                     }
-                    Entry::Notification(named)
+                    Entry::Notification(post_id)
                 } else {
                     let hash = self.repeated.hash(frame);
                     match self.routing.pending(&id) {
                         Some(open) if open.hash == hash => return Ok(None),
-                        Some(_) => return Err(Untaken::Reused),
-                        None if self.repeated.knows(Role::Call, &id, hash, now) => return Ok(None),
+                        Some(_) => return Err(InboundError::Reused),
+                        None if self.repeated.contains(Role::Call, &id, hash, now) => {
+                            return Ok(None);
+                        }
                         None => {}
                     }
-                    let said = self.streams.said();
-                    let pending = pending_of(frame, envelope, session.as_deref(), said, hash);
+                    let pushed = self.streams.pushed();
+                    let pending = pending_of(frame, envelope, session.as_deref(), pushed, hash);
                     Entry::Request(id, pending)
                 }
             }
             Kind::Result | Kind::Error => {
                 let awaited = self.routing.check_answer(&id, header);
-                let awaited = awaited.map_err(Untaken::Misrouted)?;
+                let awaited = awaited.map_err(InboundError::Misrouted)?;
                 let hash = self.repeated.hash(frame);
-                if !awaited && self.repeated.knows(Role::Answer, &id, hash, now) {
+                if !awaited && self.repeated.contains(Role::Answer, &id, hash, now) {
                     return Ok(None);
                 }
-                if nameless {
+                if has_no_id {
                     Entry::Notification(None)
                 } else {
                     Entry::Answer(id, hash)
                 }
             }
         };
-        Ok(Some(Judged { entry, named }))
+        Ok(Some(Checked {
+            entry,
+            session: named_session,
+        }))
     }
 
     /// Records an accepted message.
-    fn enter(&mut self, judged: Judged, now: Instant) {
-        if let Some(session) = judged.named {
-            self.streams.know(&session);
+    fn record(&mut self, checked: Checked, now: Instant) {
+        if let Some(session) = checked.session {
+            self.streams.mark_known(&session);
         }
-        match judged.entry {
+        match checked.entry {
             Entry::Request(id, pending) => {
                 let call = Role::Call;
                 self.repeated.remember(call, id.clone(), pending.hash, now);
-                let enters = pending.session.clone().filter(|_| pending.enters.is_some());
+                let entering = pending.session.clone().filter(|_| pending.enters.is_some());
                 let remembered = self.routing.remember(id, pending);
-                if let Some(session) = enters.filter(|_| remembered) {
+                if let Some(session) = entering.filter(|_| remembered) {
                     self.streams.enter(&session);
                 }
             }
@@ -222,7 +230,7 @@ impl State {
 
 impl Inbound {
     /// Counts a message of that length, if there is room for it.
-    fn takes(&mut self, length: usize, limits: &Limits) -> bool {
+    fn reserve(&mut self, length: usize, limits: &Limits) -> bool {
         let fits = self.bytes + length <= limits.queue_bytes && self.frames < limits.queue_frames;
         // A single message is accepted, however long it is.
         if self.frames > 0 && !fits {
@@ -241,7 +249,7 @@ impl Drop for Release {
         };
         let mut state = self.connection.state();
         state.inbound.queue.push_back(frame);
-        if let Some(waker) = state.inbound.ear.take() {
+        if let Some(waker) = state.inbound.receiver.take() {
             waker.wake();
         }
     }

@@ -6,52 +6,56 @@ use std::task::{Context, Poll};
 
 use tokio::time::Instant;
 
-use super::connection::{Connection, Left, Manner};
-use super::register::Register;
+use super::connection::{Connection, Departure, StreamMode};
+use super::connections::Connections;
 use super::streams::CONNECTION;
-use crate::jsonrpc::framing::Cut;
-use crate::jsonrpc::{Farewell, Frame, Shape, scan};
-use crate::transport::http::port::caller::Guest;
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::{CloseReason, Frame, Scanned, scan};
+use crate::transport::http::port::caller::AuthenticatedClient;
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer, PeerKind};
 
 /// Receives the client's messages.
-struct Ear {
+struct Receiver {
     connection: Arc<Connection>,
     /// The end or the error was reported.
     ended: bool,
 }
 
 /// Sends messages to the client.
-struct Mouth {
+struct Sender {
     connection: Arc<Connection>,
-    register: Arc<Register>,
+    connections: Arc<Connections>,
 }
 
 /// The link of a connection, which is removed from `connections` when the link is dropped.
-pub(super) fn link(connection: &Arc<Connection>, register: &Arc<Register>, guest: &Guest) -> Link {
+pub(super) fn link(
+    connection: &Arc<Connection>,
+    connections: &Arc<Connections>,
+    client: &AuthenticatedClient,
+) -> Link {
     let connection = connection.clone();
     Link {
         peer: Peer {
-            name: guest.from.to_string(),
+            name: client.from.to_string(),
             half_close: false,
             kind: PeerKind::Remote,
-            principal: Some(guest.principal.clone()),
-            wanted_agent: guest.wanted_agent.clone(),
+            principal: Some(client.principal.clone()),
+            wanted_agent: client.wanted_agent.clone(),
         },
-        rx: Box::new(Ear {
+        rx: Box::new(Receiver {
             connection: connection.clone(),
             ended: false,
         }),
-        tx: Box::new(Mouth {
+        tx: Box::new(Sender {
             connection,
-            register: register.clone(),
+            connections: connections.clone(),
         }),
-        hold: Box::new(()),
+        guard: Box::new(()),
     }
 }
 
-impl FrameStream for Ear {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+impl FrameStream for Receiver {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
         if self.ended {
             return Poll::Ready(None);
         }
@@ -62,18 +66,18 @@ impl FrameStream for Ear {
             inbound.bytes -= frame.len();
             drop(state);
             self.connection.room.notify_waiters();
-            return Poll::Ready(Some(Ok(Cut::Frame(frame))));
+            return Poll::Ready(Some(Ok(Decoded::Frame(frame))));
         }
-        match inbound.left {
+        match inbound.departure {
             None => {
-                inbound.ear = Some(cx.waker().clone());
+                inbound.receiver = Some(cx.waker().clone());
                 Poll::Pending
             }
-            Some(Left::Politely) => {
+            Some(Departure::Closed) => {
                 self.ended = true;
                 Poll::Ready(None)
             }
-            Some(Left::Lost(why)) => {
+            Some(Departure::Lost(why)) => {
                 self.ended = true;
                 Poll::Ready(Some(Err(LinkError::Io {
                     context: "waiting for the client",
@@ -84,18 +88,18 @@ impl FrameStream for Ear {
     }
 }
 
-impl FrameSink for Mouth {
+impl FrameSink for Sender {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         let mut state = self.connection.state();
         if state.is_gone() {
-            return Poll::Ready(Err(gone()));
+            return Poll::Ready(Err(closed_error()));
         }
         if state.streams.waiting() >= self.connection.limits.http_waiting {
-            state.blocked.get_or_insert_with(Instant::now);
-            state.mouth = Some(cx.waker().clone());
+            state.blocked_since.get_or_insert_with(Instant::now);
+            state.sender = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        state.blocked = None;
+        state.blocked_since = None;
         Poll::Ready(Ok(()))
     }
 
@@ -104,10 +108,10 @@ impl FrameSink for Mouth {
         let mut state = connection.state();
         let state = &mut *state;
         if state.is_gone() {
-            return Err(gone());
+            return Err(closed_error());
         }
         if let Some((id, _)) = &state.initial
-            && let Shape::One(envelope) = scan(&frame, &connection.limits)
+            && let Scanned::Message(envelope) = scan(&frame, &connection.limits)
             && envelope.method.is_none()
             && envelope.id(&frame) == id.as_id()
         {
@@ -117,15 +121,15 @@ impl FrameSink for Mouth {
             }
             return Ok(());
         }
-        let stream = match connection.manner {
-            Manner::Elephant => CONNECTION,
-            Manner::Official => {
-                let known = |session: &str| state.streams.knows(session);
-                let way = state.routing.outgoing(&mut frame, known);
-                if let Some(opened) = way.opened {
-                    state.streams.know(&opened);
+        let stream = match connection.mode {
+            StreamMode::Elephant => CONNECTION,
+            StreamMode::Official => {
+                let known = |session: &str| state.streams.is_known(session);
+                let target = state.routing.outgoing(&mut frame, known);
+                if let Some(opened) = target.opened {
+                    state.streams.mark_known(&opened);
                 }
-                match (way.session.as_deref(), way.entered) {
+                match (target.session.as_deref(), target.entered) {
                     (Some(session), Some(since)) => state.streams.entered(session, since),
                     (session, _) => state.streams.of(session),
                 }
@@ -141,7 +145,11 @@ impl FrameSink for Mouth {
     }
 
     /// Waits until the client has read all queued messages and the streams have ended.
-    fn poll_close(&mut self, cx: &mut Context<'_>, why: Farewell) -> Poll<Result<(), LinkError>> {
+    fn poll_close(
+        &mut self,
+        cx: &mut Context<'_>,
+        why: CloseReason,
+    ) -> Poll<Result<(), LinkError>> {
         let mut state = self.connection.state();
         if state.is_gone() {
             return Poll::Ready(Ok(()));
@@ -152,19 +160,19 @@ impl FrameSink for Mouth {
         if state.streams.waiting() == 0 && state.streams.open_count() == 0 {
             return Poll::Ready(Ok(()));
         }
-        state.mouth = Some(cx.waker().clone());
+        state.sender = Some(cx.waker().clone());
         Poll::Pending
     }
 }
 
-impl Drop for Mouth {
+impl Drop for Sender {
     fn drop(&mut self) {
         self.connection.end();
-        self.register.remove(&self.connection);
+        self.connections.remove(&self.connection);
     }
 }
 
-fn gone() -> LinkError {
+fn closed_error() -> LinkError {
     LinkError::Io {
         context: "writing to the client",
         source: io::ErrorKind::BrokenPipe.into(),

@@ -11,22 +11,22 @@ use hyper::body::Incoming;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::answer::{Answer, Behind};
-use super::service::Service;
-use super::{routes, seat};
+use super::answer::{Answer, ResponseStream};
+use super::service::AcpService;
+use super::{routes, worker_choice};
 use crate::transport::http::port::caller::Caller;
-use crate::transport::http::port::{Port, Served};
+use crate::transport::http::port::{Handler, Port};
 use crate::transport::{Worker, Workers};
 
 /// Serves ACP at a port until the port is done, and returns the service.
-pub(in crate::transport::http) fn serve(port: &Arc<Port>) -> Arc<Service> {
-    let service = Arc::new(Service::new(port));
-    tokio::spawn(mend(service.clone()));
+pub(in crate::transport::http) fn serve(port: &Arc<Port>) -> Arc<AcpService> {
+    let service = Arc::new(AcpService::new(port));
+    tokio::spawn(expire(service.clone()));
     service
 }
 
-impl Served for Service {
-    type Telling = Behind;
+impl Handler for AcpService {
+    type Stream = ResponseStream;
 
     fn answer(
         self: Arc<Self>,
@@ -36,14 +36,14 @@ impl Served for Service {
         routes::answer(self, request, caller)
     }
 
-    async fn seat(&self, stream: &TcpStream, workers: &Workers) -> Worker {
-        seat::seat(stream, &self.register, workers).await
+    async fn pick_worker(&self, stream: &TcpStream, workers: &Workers) -> Worker {
+        worker_choice::choose_worker(stream, &self.connections, workers).await
     }
 
     async fn ended(&self) {
         loop {
-            let gone = self.register.gone.notified();
-            if self.register.is_empty() {
+            let gone = self.connections.removed.notified();
+            if self.connections.is_empty() {
                 return;
             }
             gone.await;
@@ -52,18 +52,18 @@ impl Served for Service {
 }
 
 /// Applies the time limits of connections periodically.
-async fn mend(service: Arc<Service>) {
+async fn expire(service: Arc<AcpService>) {
     let limits = &service.port.limits;
     let shortest = limits
         .http_unopened
         .min(limits.http_stall)
         .min(limits.http_grace);
-    let often = (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
-    let mut ticks = interval(often);
+    let period = (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
+    let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            _ = ticks.tick() => service.register.mend(Instant::now()),
+            _ = ticks.tick() => service.connections.expire(Instant::now()),
             () = service.port.done.cancelled() => return,
         }
     }

@@ -9,13 +9,13 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, Scanner, Shape, named_session};
+use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, Scanned, Scanner, named_session};
 
 /// Longest session id that is tracked, in bytes.
 pub(super) const SESSION_ID: usize = 1024;
 
 /// Methods that need a session, as in both official servers.
-const SCOPED: [&str; 10] = [
+const NEEDS_SESSION: [&str; 10] = [
     "session/cancel",
     "session/close",
     "session/delete",
@@ -30,11 +30,11 @@ const SCOPED: [&str; 10] = [
 
 /// Methods whose result names a new session. It goes on the connection's stream, as do earlier
 /// messages of that session.
-const OPENING: [&str; 2] = ["session/new", "session/fork"];
+const OPENS_SESSION: [&str; 2] = ["session/new", "session/fork"];
 
 /// Methods by which the client enters an existing session. The session's messages before the
 /// answer, its history, have to arrive before the answer.
-const ENTERING: [&str; 2] = ["session/load", "session/resume"];
+const ENTERS_SESSION: [&str; 2] = ["session/load", "session/resume"];
 
 /// The open requests of both sides.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(super) struct Routing {
     /// Of the client: where the answer goes.
     pending: HashMap<IdBuf, Pending>,
     /// Of the agent: the session it belongs to.
-    asked: HashMap<IdBuf, Option<Box<str>>>,
+    agent_requests: HashMap<IdBuf, Option<Box<str>>>,
     limit: usize,
     scanner: Scanner,
 }
@@ -62,7 +62,7 @@ pub(super) struct Pending {
 
 /// Where a message of the agent goes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Way<'a> {
+pub(super) struct Target<'a> {
     /// The session whose stream it goes on; the connection's when there is none.
     pub(super) session: Option<Cow<'a, str>>,
     /// A session that it opens.
@@ -73,7 +73,7 @@ pub(super) struct Way<'a> {
 
 /// What is wrong with the session of a client's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Misrouted {
+pub(super) enum SessionError {
     /// It has to name one.
     NoSession,
     /// Header and message name different ones.
@@ -89,7 +89,7 @@ impl Routing {
     pub(super) fn new(limits: Arc<Limits>) -> Self {
         Self {
             pending: HashMap::new(),
-            asked: HashMap::new(),
+            agent_requests: HashMap::new(),
             limit: limits.in_flight,
             scanner: Scanner::new(limits),
         }
@@ -99,37 +99,38 @@ impl Routing {
     pub(super) fn outgoing<'a>(
         &mut self,
         frame: &'a mut Frame,
-        known: impl Fn(&str) -> bool,
-    ) -> Way<'a> {
-        let nowhere = Way {
+        is_known: impl Fn(&str) -> bool,
+    ) -> Target<'a> {
+        let connection = Target {
             session: None,
             opened: None,
             entered: None,
         };
-        let Shape::One(envelope) = self.scanner.scan(frame) else {
-            return nowhere;
+        let Scanned::Message(envelope) = self.scanner.scan(frame) else {
+            return connection;
         };
         let frame = &*frame;
         match envelope.kind {
             Kind::Request | Kind::Notification => {
-                let session = named(&envelope, frame);
-                if envelope.kind == Kind::Request && self.asked.len() < self.limit {
+                let session = session_in(&envelope, frame);
+                if envelope.kind == Kind::Request && self.agent_requests.len() < self.limit {
                     let of = session.as_deref().map(Into::into);
-                    self.asked.insert(envelope.id(frame).to_owned(), of);
+                    self.agent_requests
+                        .insert(envelope.id(frame).to_owned(), of);
                 }
-                Way {
-                    session: session.filter(|session| known(session)),
-                    ..nowhere
+                Target {
+                    session: session.filter(|session| is_known(session)),
+                    ..connection
                 }
             }
             Kind::Result | Kind::Error => {
                 let Some(pending) = self.pending.remove(&envelope.id(frame).to_owned()) else {
-                    return nowhere;
+                    return connection;
                 };
                 let opened = (pending.opens && envelope.kind == Kind::Result)
                     .then(|| named_session(frame, &envelope))
                     .flatten();
-                Way {
+                Target {
                     session: pending.session.map(|session| Cow::Owned(session.into())),
                     opened,
                     entered: pending.enters,
@@ -142,15 +143,15 @@ impl Routing {
     /// request that this answers, which is free now.
     pub(super) fn delivered(&mut self, frame: &Frame) -> Option<IdBuf> {
         let mut frame = frame.clone();
-        let Shape::One(envelope) = self.scanner.scan(&mut frame) else {
+        let Scanned::Message(envelope) = self.scanner.scan(&mut frame) else {
             return None;
         };
         let id = envelope.id(&frame).to_owned();
         match envelope.kind {
             Kind::Notification => None,
             Kind::Request => {
-                if self.asked.len() < self.limit {
-                    self.asked.insert(id, None);
+                if self.agent_requests.len() < self.limit {
+                    self.agent_requests.insert(id, None);
                 }
                 None
             }
@@ -173,13 +174,17 @@ impl Routing {
     }
 
     /// Whether the agent awaits an answer to that id; an error when the header does not fit it.
-    pub(super) fn check_answer(&self, id: &IdBuf, header: Option<&str>) -> Result<bool, Misrouted> {
-        match (self.asked.get(id), header) {
+    pub(super) fn check_answer(
+        &self,
+        id: &IdBuf,
+        header: Option<&str>,
+    ) -> Result<bool, SessionError> {
+        match (self.agent_requests.get(id), header) {
             (None, _) => Ok(false),
             // The official Rust client names no session with its answers.
             (Some(_), None) => Ok(true),
             (Some(Some(session)), Some(header)) if **session != *header => {
-                Err(Misrouted::OtherSession)
+                Err(SessionError::OtherSession)
             }
             (Some(_), Some(_)) => Ok(true),
         }
@@ -187,7 +192,7 @@ impl Routing {
 
     /// Records an answer of the client.
     pub(super) fn answered(&mut self, id: &IdBuf) {
-        self.asked.remove(id);
+        self.agent_requests.remove(id);
     }
 }
 
@@ -198,17 +203,17 @@ pub(super) fn session_of<'a>(
     frame: &'a Frame,
     envelope: &Envelope,
     header: Option<&'a str>,
-) -> Result<Option<Cow<'a, str>>, Misrouted> {
-    let said = named(envelope, frame);
-    let session = match (said, header) {
-        (Some(said), Some(header)) if said != header => return Err(Misrouted::Mismatch),
-        (Some(said), _) => Some(said),
+) -> Result<Option<Cow<'a, str>>, SessionError> {
+    let named_session = session_in(envelope, frame);
+    let session = match (named_session, header) {
+        (Some(named), Some(header)) if named != header => return Err(SessionError::Mismatch),
+        (Some(named), _) => Some(named),
         (None, header) => header.map(Cow::Borrowed),
     };
     let method = envelope.method(frame);
     match &session {
-        None if SCOPED.contains(&&*method) => Err(Misrouted::NoSession),
-        Some(session) if session.len() > SESSION_ID => Err(Misrouted::TooLong),
+        None if NEEDS_SESSION.contains(&&*method) => Err(SessionError::NoSession),
+        Some(session) if session.len() > SESSION_ID => Err(SessionError::TooLong),
         _ => Ok(session),
     }
 }
@@ -218,25 +223,25 @@ pub(super) fn pending_of(
     frame: &Frame,
     envelope: &Envelope,
     session: Option<&str>,
-    said: u64,
+    pushed: u64,
     hash: u64,
 ) -> Pending {
     let method = envelope.method(frame);
-    let opens = OPENING.contains(&&*method);
-    let enters = ENTERING.contains(&&*method);
+    let opens = OPENS_SESSION.contains(&&*method);
+    let enters = ENTERS_SESSION.contains(&&*method);
     Pending {
         session: session.filter(|_| !opens).map(Into::into),
         opens,
-        enters: enters.then_some(said),
+        enters: enters.then_some(pushed),
         hash,
     }
 }
 
 /// The session a request or notification names. Those of JSON-RPC itself (`$/…`) name none.
-fn named<'a>(envelope: &Envelope, frame: &'a Frame) -> Option<Cow<'a, str>> {
+fn session_in<'a>(envelope: &Envelope, frame: &'a Frame) -> Option<Cow<'a, str>> {
     // A cheap check of the first byte, which may also be an escape.
-    let begins = matches!(envelope.raw_method(frame).first(), Some(b'$' | b'\\'));
-    if begins && envelope.method(frame).starts_with("$/") {
+    let may_match = matches!(envelope.raw_method(frame).first(), Some(b'$' | b'\\'));
+    if may_match && envelope.method(frame).starts_with("$/") {
         return None;
     }
     named_session(frame, envelope)

@@ -23,24 +23,24 @@ pub(super) struct Stream {
     /// Whether the client or the agent has named the session.
     pub(super) known: bool,
     /// The last messages that were sent, kept to be sent again.
-    pub(super) given: VecDeque<Event>,
-    pub(super) waiting: VecDeque<Event>,
+    pub(super) sent: VecDeque<StoredFrame>,
+    pub(super) waiting: VecDeque<StoredFrame>,
     /// The number of the next message to be sent.
-    pub(super) next: u64,
+    pub(super) next_number: u64,
     pub(super) receiver: Option<Receiver>,
     /// Whether a client has ever opened it.
     pub(super) opened: bool,
     /// Since when messages have waited without a receiver.
-    pub(super) lonely: Option<Instant>,
+    pub(super) unread_since: Option<Instant>,
     /// Whether the connection's stream carries its messages until it is opened.
-    pub(super) carried: bool,
+    pub(super) redirected: bool,
     /// Whether it does until the client's request to enter the session is answered.
     pub(super) entering: bool,
 }
 
 /// One message of a stream.
 #[derive(Debug)]
-pub(super) struct Event {
+pub(super) struct StoredFrame {
     pub(super) frame: Frame,
     /// Its position in the order of all streams.
     pub(super) order: u64,
@@ -53,7 +53,7 @@ pub(super) struct Receiver {
     pub(super) lease: u64,
     pub(super) waker: Option<Waker>,
     /// When it last took a message or had none to take.
-    pub(super) moved: Instant,
+    pub(super) last_taken: Instant,
 }
 
 impl Stream {
@@ -62,7 +62,7 @@ impl Stream {
         Self {
             known: session.is_none(),
             session,
-            next: 1,
+            next_number: 1,
             ..Self::default()
         }
     }
@@ -70,40 +70,40 @@ impl Stream {
     /// Queues all messages sent after message `last` again, and returns their size in bytes.
     /// `None`, and no change, when some of them are not kept any more, or `last` was never sent.
     pub(super) fn rewind(&mut self, last: u64) -> Option<usize> {
-        let oldest = self.next - self.given.len() as u64;
-        if last >= self.next || last + 1 < oldest {
+        let oldest = self.next_number - self.sent.len() as u64;
+        if last >= self.next_number || last + 1 < oldest {
             return None;
         }
         let mut bytes = 0;
-        while self.next > last + 1 {
-            let event = self.given.pop_back();
+        while self.next_number > last + 1 {
+            let event = self.sent.pop_back();
             let event = event.expect("as many are kept as were counted");
             bytes += event.size();
             self.waiting.push_front(event);
-            self.next -= 1;
+            self.next_number -= 1;
         }
         Some(bytes)
     }
 
     /// Drops the oldest sent message, and returns its size.
     pub(super) fn forget(&mut self) -> usize {
-        self.given.pop_front().map_or(0, |event| event.size())
+        self.sent.pop_front().map_or(0, |event| event.size())
     }
 
     /// Bytes of the sent messages that are kept.
-    pub(super) fn given_bytes(&self) -> usize {
-        self.given.iter().map(Event::size).sum()
+    pub(super) fn sent_bytes(&self) -> usize {
+        self.sent.iter().map(StoredFrame::size).sum()
     }
 
     /// Bytes of the messages that wait.
     pub(super) fn waiting_bytes(&self) -> usize {
-        self.waiting.iter().map(Event::size).sum()
+        self.waiting.iter().map(StoredFrame::size).sum()
     }
 
     /// Records since when messages wait without a receiver.
-    pub(super) fn mind_loneliness(&mut self, now: Instant) {
+    pub(super) fn update_unread(&mut self, now: Instant) {
         if self.receiver.is_none() && !self.waiting.is_empty() {
-            self.lonely.get_or_insert(now);
+            self.unread_since.get_or_insert(now);
         }
     }
 
@@ -122,7 +122,7 @@ impl Stream {
     }
 }
 
-impl Event {
+impl StoredFrame {
     /// What it counts for in all bounds, in bytes.
     pub(super) fn size(&self) -> usize {
         self.frame.len() + OVERHEAD

@@ -10,17 +10,17 @@ use std::task::{Context, Poll};
 
 use tokio::time::Instant;
 
-use super::stream::{Event, Receiver, Stream};
+use super::stream::{Receiver, StoredFrame, Stream};
 use crate::jsonrpc::{Frame, Limits};
 
 /// The connection's own stream.
 pub(super) const CONNECTION: u32 = 0;
 
 /// Messages of a stream that are kept to be sent again, whatever their size.
-const KEPT: usize = 4096;
+const MAX_KEPT: usize = 4096;
 /// Streams of one connection. Beyond it empty ones are dropped, first those of sessions that are
 /// not known.
-const STREAMS: usize = 1024;
+const MAX_STREAMS: usize = 1024;
 
 /// All streams of a connection.
 #[derive(Debug)]
@@ -36,9 +36,9 @@ pub(super) struct Streams {
     waiting: usize,
     kept: usize,
     /// Bytes that may be kept.
-    keep: usize,
+    max_bytes_kept: usize,
     /// No more messages follow: a stream ends once its queue is empty.
-    ending: bool,
+    ended: bool,
     /// When a message was last taken.
     pub(super) taken_at: Instant,
 }
@@ -52,13 +52,13 @@ pub(super) struct Lease {
 
 /// Why a stream cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Closed {
+pub(super) enum StreamError {
     /// It is open already.
     Busy,
     /// The messages asked for are not kept any more, or never existed.
-    Forgotten,
+    NotKept,
     /// There are too many streams for sessions that are not known.
-    Stranger,
+    TooManyUnknown,
 }
 
 /// How a stream is opened.
@@ -69,14 +69,14 @@ pub(super) enum Opening {
     /// By a client that has received this stream up to this message, and takes it over.
     After(u32, u64),
     /// By a client that has received nothing of this stream, and takes it over.
-    Again,
+    Restart,
     /// By a client that takes it over and gets the queued messages.
     Takeover,
 }
 
 /// The result of taking messages from a stream.
 #[derive(Debug)]
-pub(super) enum Given {
+pub(super) enum Delivery {
     /// Messages were taken.
     Some,
     /// No more will come, or the stream was taken over.
@@ -85,7 +85,7 @@ pub(super) enum Given {
 
 impl Streams {
     /// `max_bytes_kept` is how many bytes are kept to be sent again.
-    pub(super) fn new(keep: usize, now: Instant) -> Self {
+    pub(super) fn new(max_bytes_kept: usize, now: Instant) -> Self {
         Self {
             all: BTreeMap::from([(CONNECTION, Stream::new(None))]),
             by_session: HashMap::new(),
@@ -95,8 +95,8 @@ impl Streams {
             next_order: 0,
             waiting: 0,
             kept: 0,
-            keep,
-            ending: false,
+            max_bytes_kept,
+            ended: false,
             taken_at: now,
         }
     }
@@ -113,13 +113,13 @@ impl Streams {
     }
 
     /// Whether this session was named by the client or the agent.
-    pub(super) fn knows(&self, session: &str) -> bool {
+    pub(super) fn is_known(&self, session: &str) -> bool {
         let number = self.find(session);
         number.is_some_and(|number| self.all[&number].known)
     }
 
     /// Marks a session as known.
-    pub(super) fn know(&mut self, session: &str) {
+    pub(super) fn mark_known(&mut self, session: &str) {
         let number = self.find_or_make(session);
         if let Some(stream) = self.all.get_mut(&number) {
             stream.known = true;
@@ -127,7 +127,7 @@ impl Streams {
     }
 
     /// How many messages were ever put on streams.
-    pub(super) const fn said(&self) -> u64 {
+    pub(super) const fn pushed(&self) -> u64 {
         self.next_order
     }
 
@@ -152,8 +152,8 @@ impl Streams {
             return CONNECTION;
         }
         // A client that reconnects is sent again what it missed.
-        let missed = stream.given.back().is_some_and(|last| last.order >= since);
-        let own = stream.receiver.is_some() || !stream.waiting.is_empty() || missed;
+        let has_missed = stream.sent.back().is_some_and(|last| last.order >= since);
+        let own = stream.receiver.is_some() || !stream.waiting.is_empty() || has_missed;
         if own { number } else { CONNECTION }
     }
 
@@ -165,17 +165,17 @@ impl Streams {
     /// Puts a message on a stream.
     pub(super) fn push(&mut self, number: u32, frame: Frame) {
         let stream = self.all.get(&number);
-        let carried = stream.is_none_or(|stream| stream.carried || stream.entering);
+        let carried = stream.is_none_or(|stream| stream.redirected || stream.entering);
         let number = if carried { CONNECTION } else { number };
         let order = self.next_order;
         self.next_order += 1;
-        let event = Event { frame, order };
+        let event = StoredFrame { frame, order };
         self.waiting += event.size();
         let stream = self.all.entry(number).or_default();
         stream.waiting.push_back(event);
         stream.wake();
         if stream.receiver.is_none() {
-            stream.mind_loneliness(Instant::now());
+            stream.update_unread(Instant::now());
         }
     }
 
@@ -186,31 +186,31 @@ impl Streams {
         how: Opening,
         limits: &Limits,
         now: Instant,
-    ) -> Result<Lease, Closed> {
+    ) -> Result<Lease, StreamError> {
         if let Some(session) = session
-            && !self.knows(session)
+            && !self.is_known(session)
         {
-            let strangers = self.all.values();
-            let open = strangers.filter(|one| !one.known && one.receiver.is_some());
+            let streams = self.all.values();
+            let open = streams.filter(|one| !one.known && one.receiver.is_some());
             let number = self.find(session);
             let is_open = number.is_some_and(|number| self.all[&number].receiver.is_some());
-            if !is_open && open.count() >= limits.http_strangers {
-                return Err(Closed::Stranger);
+            if !is_open && open.count() >= limits.http_unknown_sessions {
+                return Err(StreamError::TooManyUnknown);
             }
         }
         let number = session.map_or(CONNECTION, |session| self.find_or_make(session));
         let stream = self.all.entry(number).or_default();
         if stream.receiver.is_some() && how == Opening::Fresh {
-            return Err(Closed::Busy);
+            return Err(StreamError::Busy);
         }
         let last = match how {
-            Opening::After(of, _) if of != number => return Err(Closed::Forgotten),
+            Opening::After(of, _) if of != number => return Err(StreamError::NotKept),
             Opening::After(_, last) => Some(last),
-            Opening::Again => Some(0),
+            Opening::Restart => Some(0),
             Opening::Fresh | Opening::Takeover => None,
         };
         if let Some(last) = last {
-            let bytes = stream.rewind(last).ok_or(Closed::Forgotten)?;
+            let bytes = stream.rewind(last).ok_or(StreamError::NotKept)?;
             self.kept -= bytes;
             self.waiting += bytes;
         }
@@ -220,11 +220,11 @@ impl Streams {
         stream.receiver = Some(Receiver {
             lease,
             waker: None,
-            moved: now,
+            last_taken: now,
         });
         stream.opened = true;
-        stream.carried = false;
-        stream.lonely = None;
+        stream.redirected = false;
+        stream.unread_since = None;
         Ok(Lease {
             stream: number,
             number: lease,
@@ -239,20 +239,20 @@ impl Streams {
         cx: &Context<'_>,
         now: Instant,
         mut give: impl FnMut(usize, u64, &Frame) -> bool,
-    ) -> Poll<Given> {
+    ) -> Poll<Delivery> {
         let Some(stream) = self.all.get_mut(&lease.stream) else {
-            return Poll::Ready(Given::End);
+            return Poll::Ready(Delivery::End);
         };
         let Some(receiver) = stream.receiver.as_mut() else {
-            return Poll::Ready(Given::End);
+            return Poll::Ready(Delivery::End);
         };
         if receiver.lease != lease.number {
-            return Poll::Ready(Given::End);
+            return Poll::Ready(Delivery::End);
         }
-        receiver.moved = now;
+        receiver.last_taken = now;
         if stream.waiting.is_empty() {
-            if self.ending {
-                return Poll::Ready(Given::End);
+            if self.ended {
+                return Poll::Ready(Delivery::End);
             }
             receiver.waker = Some(cx.waker().clone());
             return Poll::Pending;
@@ -260,27 +260,27 @@ impl Streams {
         self.taken_at = now;
         let mut more = true;
         while more && let Some(event) = stream.waiting.pop_front() {
-            more = give(self.waiting, stream.next, &event.frame);
+            more = give(self.waiting, stream.next_number, &event.frame);
             let size = event.size();
-            stream.next += 1;
+            stream.next_number += 1;
             self.waiting -= size;
-            if self.keep > 0 {
-                stream.given.push_back(event);
+            if self.max_bytes_kept > 0 {
+                stream.sent.push_back(event);
                 self.kept += size;
-                if stream.given.len() > KEPT {
+                if stream.sent.len() > MAX_KEPT {
                     self.kept -= stream.forget();
                 }
             }
         }
-        self.keep_within_bound();
-        Poll::Ready(Given::Some)
+        self.trim_kept();
+        Poll::Ready(Delivery::Some)
     }
 
     /// The number of the last message sent to the current holder of `lease`, or its predecessor.
-    pub(super) fn given(&self, lease: Lease) -> Option<u64> {
+    pub(super) fn last_sent(&self, lease: Lease) -> Option<u64> {
         let stream = self.all.get(&lease.stream)?;
         let holds = stream.receiver.as_ref()?.lease == lease.number;
-        holds.then(|| stream.next - 1)
+        holds.then(|| stream.next_number - 1)
     }
 
     /// The holder of `lease` was dropped.
@@ -291,32 +291,32 @@ impl Streams {
         let holds = |receiver: &Receiver| receiver.lease == lease.number;
         if stream.receiver.as_ref().is_some_and(holds) {
             stream.receiver = None;
-            stream.mind_loneliness(now);
+            stream.update_unread(now);
         }
     }
 
     /// Closes streams whose receivers have read nothing for too long, and moves messages without a
     /// receiver to the connection's stream. `true` when a stream was closed.
-    pub(super) fn mend(&mut self, limits: &Limits, now: Instant) -> bool {
+    pub(super) fn expire(&mut self, limits: &Limits, now: Instant) -> bool {
         let mut stalled = false;
         for stream in self.all.values_mut() {
-            let stuck = |receiver: &Receiver| now - receiver.moved >= limits.http_stall;
-            if !stream.waiting.is_empty() && stream.receiver.as_ref().is_some_and(stuck) {
+            let is_stuck = |receiver: &Receiver| now - receiver.last_taken >= limits.http_stall;
+            if !stream.waiting.is_empty() && stream.receiver.as_ref().is_some_and(is_stuck) {
                 stream.wake();
                 stream.receiver = None;
-                stream.mind_loneliness(now);
+                stream.update_unread(now);
                 stalled = true;
             }
         }
         if self.all[&CONNECTION].receiver.is_some() {
-            self.carry(limits, now);
+            self.redirect(limits, now);
         }
         stalled
     }
 
     /// No more messages will follow.
     pub(super) fn end(&mut self) {
-        self.ending = true;
+        self.ended = true;
         self.all.values().for_each(Stream::wake_by_ref);
     }
 
@@ -326,23 +326,23 @@ impl Streams {
             stream.wake();
             stream.receiver = None;
             stream.waiting.clear();
-            stream.given.clear();
+            stream.sent.clear();
         }
-        (self.waiting, self.kept, self.ending) = (0, 0, true);
+        (self.waiting, self.kept, self.ended) = (0, 0, true);
     }
 
-    fn carry(&mut self, limits: &Limits, now: Instant) {
+    fn redirect(&mut self, limits: &Limits, now: Instant) {
         let mut moved = Vec::new();
         for stream in self.all.values_mut() {
-            let patience = if stream.opened {
+            let limit = if stream.opened {
                 limits.http_grace
             } else {
                 limits.http_unopened
             };
-            if stream.session.is_some() && stream.lonely.is_some_and(|at| now - at >= patience) {
+            if stream.session.is_some() && stream.unread_since.is_some_and(|at| now - at >= limit) {
                 moved.extend(stream.waiting.drain(..));
-                stream.lonely = None;
-                stream.carried = true;
+                stream.unread_since = None;
+                stream.redirected = true;
             }
         }
         if moved.is_empty() {
@@ -356,10 +356,10 @@ impl Streams {
         own.wake();
     }
 
-    fn keep_within_bound(&mut self) {
-        while self.kept > self.keep {
-            let oldest = self.all.values_mut().filter(|one| !one.given.is_empty());
-            let Some(stream) = oldest.min_by_key(|one| one.given.front().map(|event| event.order))
+    fn trim_kept(&mut self) {
+        while self.kept > self.max_bytes_kept {
+            let oldest = self.all.values_mut().filter(|one| !one.sent.is_empty());
+            let Some(stream) = oldest.min_by_key(|one| one.sent.front().map(|event| event.order))
             else {
                 return;
             };
@@ -382,7 +382,7 @@ impl Streams {
             self.last = number;
             return number;
         }
-        if self.all.len() >= STREAMS {
+        if self.all.len() >= MAX_STREAMS {
             let idle = |stream: &Stream| {
                 stream.session.is_some() && stream.receiver.is_none() && stream.waiting.is_empty()
             };
@@ -404,7 +404,7 @@ impl Streams {
         let Some(stream) = self.all.remove(&number) else {
             return;
         };
-        self.kept -= stream.given_bytes();
+        self.kept -= stream.sent_bytes();
         self.waiting -= stream.waiting_bytes();
         if let Some(session) = stream.session {
             self.by_session.remove(&session);

@@ -14,7 +14,7 @@ use super::connection::Connection;
 
 /// Time a message waits for those before it: one whose body does not come must not delay the others
 /// for as long as that may take.
-const PATIENCE: Duration = Duration::from_secs(1);
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// The turns that have not passed.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl Turn {
 
     /// Waits until all earlier messages are done, or `MAX_WAIT` is over.
     pub(super) async fn wait(&self) {
-        let passed = async {
+        let first = async {
             loop {
                 let room = self.connection.room.notified();
                 tokio::pin!(room);
@@ -56,7 +56,7 @@ impl Turn {
             }
         };
         // A timeout is handled like a turn.
-        let _ = timeout(PATIENCE, passed).await;
+        let _ = timeout(MAX_WAIT, first).await;
     }
 }
 

@@ -19,20 +19,20 @@ use hyper_util::server::conn::auto::upgrade::downcast;
 use tokio_util::either::Either;
 
 use super::answer::{self, Answer};
-use super::refuse::Refusal;
-use super::register::new_id;
-use super::service::Service;
+use super::connections::new_id;
+use super::refusal::Refusal;
+use super::service::AcpService;
 use crate::transport::http::names;
-use crate::transport::http::port::caller::Guest;
-use crate::transport::http::port::credential::subprotocol;
+use crate::transport::http::port::caller::AuthenticatedClient;
+use crate::transport::http::port::credentials::subprotocol;
 use crate::transport::http::port::socket::Socket;
 use crate::transport::websocket::{Role, derive_accept_key, link};
 
 /// Opens a WebSocket, or says why not.
 pub(super) fn upgrade(
-    service: &Arc<Service>,
+    service: &Arc<AcpService>,
     mut request: Request<Incoming>,
-    guest: &Guest,
+    guest: &AuthenticatedClient,
 ) -> Result<Answer, Refusal> {
     let accept = judge(&request)?;
     if service.port.is_closed() {
@@ -41,7 +41,7 @@ pub(super) fn upgrade(
     let failed = |why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why);
     let id = new_id().map_err(failed)?;
     let upgraded = hyper::upgrade::on(&mut request);
-    tokio::spawn(enter(service.clone(), upgraded, guest.clone()));
+    tokio::spawn(take_over(service.clone(), upgraded, guest.clone()));
     let mut answer = answer::empty(StatusCode::SWITCHING_PROTOCOLS);
     let fields = answer.headers_mut();
     let protocol = subprotocol(request.headers()).map(HeaderValue::from_str);
@@ -71,27 +71,27 @@ fn judge<B>(request: &Request<B>) -> Result<String, Refusal> {
         let why = "this is a WebSocket endpoint; the request has to upgrade to it";
         return Err(Refusal::upgrade(why));
     }
-    if only(fields, &SEC_WEBSOCKET_VERSION) != Some(b"13") {
+    if single(fields, &SEC_WEBSOCKET_VERSION) != Some(b"13") {
         let why = "only version 13 of the WebSocket protocol is supported here";
         return Err(Refusal::upgrade(why));
     }
     if request.method() != Method::GET || !lists(fields, &CONNECTION, "upgrade") {
         let why = "a WebSocket is opened with GET and \"Connection: Upgrade\"";
-        return Err(Refusal::stranger(StatusCode::BAD_REQUEST, why));
+        return Err(Refusal::fatal(StatusCode::BAD_REQUEST, why));
     }
-    match only(fields, &SEC_WEBSOCKET_KEY) {
+    match single(fields, &SEC_WEBSOCKET_KEY) {
         Some(key) if BASE64.decode(key).is_ok_and(|nonce| nonce.len() == 16) => {
             Ok(derive_accept_key(key))
         }
         _ => {
             let why = "Sec-WebSocket-Key is not one Base64 text of 16 bytes";
-            Err(Refusal::stranger(StatusCode::BAD_REQUEST, why))
+            Err(Refusal::fatal(StatusCode::BAD_REQUEST, why))
         }
     }
 }
 
 /// Takes the socket over once the 101 has left.
-async fn enter(service: Arc<Service>, upgraded: OnUpgrade, guest: Guest) {
+async fn take_over(service: Arc<AcpService>, upgraded: OnUpgrade, client: AuthenticatedClient) {
     let Ok(upgraded) = upgraded.await else {
         return;
     };
@@ -99,19 +99,19 @@ async fn enter(service: Arc<Service>, upgraded: OnUpgrade, guest: Guest) {
         tracing::error!("a WebSocket's socket is not the one that was accepted");
         return;
     };
-    let begun = &parts.read_buf[..];
-    let (name, setup) = (guest.from.to_string(), &service.port.setup);
+    let initial = &parts.read_buf[..];
+    let (name, setup) = (client.from.to_string(), &service.port.setup);
     let mut link = match parts.io.into_inner().stream {
-        Either::Left(stream) => link(stream, begun, Role::Server, name, setup),
-        Either::Right(stream) => link(*stream, begun, Role::Server, name, setup),
+        Either::Left(stream) => link(stream, initial, Role::Server, name, setup),
+        Either::Right(stream) => link(*stream, initial, Role::Server, name, setup),
     };
-    link.peer.principal = Some(guest.principal);
-    link.peer.wanted_agent = guest.wanted_agent;
+    link.peer.principal = Some(client.principal);
+    link.peer.wanted_agent = client.wanted_agent;
     // A failure needs no handling: the socket is closed with the link.
-    let _ = service.port.announce(&guest.from, link).await;
+    let _ = service.port.announce(&client.from, link).await;
 }
 
-fn only<'a>(fields: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
+fn single<'a>(fields: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
     let mut all = fields.get_all(name).iter();
     let value = all.next()?;
     all.next().is_none().then(|| value.as_bytes())

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use acp_relay::jsonrpc::Limits;
-use acp_relay::transport::{Endpoint, Front, Link, Listener, Setup, Tls, Web};
+use acp_relay::transport::{Endpoint, HttpEndpoint, HttpOptions, Link, Listener, Setup, Tls};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -92,21 +92,21 @@ const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion"
 
 impl Site {
     pub(crate) async fn open(how: How, limits: Limits) -> Self {
-        Self::with(how, "http", limits, Front::default()).await
+        Self::with(how, "http", limits, HttpOptions::default()).await
     }
 
-    pub(crate) async fn with(how: How, scheme: &str, limits: Limits, front: Front) -> Self {
+    pub(crate) async fn with(how: How, scheme: &str, limits: Limits, front: HttpOptions) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let tls = certificate(&dir);
         let setup = Setup {
             tls: tls.clone(),
-            front,
+            http: front,
             ..setup_with(limits)
         };
         let s = if how == How::Tls { "s" } else { "" };
         let at = format!("{scheme}{s}://localhost:0");
         let listener = listen(&at.parse().unwrap(), &setup).await;
-        let Endpoint::Web(Web { port, .. }) = listener.address() else {
+        let Endpoint::Http(HttpEndpoint { port, .. }) = listener.address() else {
             panic!("{}", listener.address());
         };
         Self {
@@ -140,7 +140,7 @@ impl Site {
 impl Caller {
     /// Over HTTP/1.1, to whoever listens there.
     pub(crate) fn to(endpoint: &str) -> Self {
-        let Ok(Endpoint::Web(Web { port, .. })) = endpoint.parse() else {
+        let Ok(Endpoint::Http(HttpEndpoint { port, .. })) = endpoint.parse() else {
             panic!("{endpoint}");
         };
         Self {

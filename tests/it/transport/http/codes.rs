@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use acp_relay::jsonrpc::{Frame, Limits};
-use acp_relay::transport::Front;
+use acp_relay::transport::HttpOptions;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -271,12 +271,12 @@ fn who_is_refused_in_the_middle_hears_why_at_the_end() {
 #[test]
 fn pages_of_a_listed_origin_may_ask_and_read() {
     run(async {
-        let front = Front {
+        let front = HttpOptions {
             origins: vec!["https://editor.example".to_owned()],
             hosts: vec!["relay.example".to_owned()],
             affinity_cookie: Some("route=one".to_owned()),
             no_elephant: true,
-            ..Front::default()
+            ..HttpOptions::default()
         };
         let mut site = Site::with(How::H2, "http", Limits::default(), front).await;
         let page = [

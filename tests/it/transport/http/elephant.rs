@@ -1,7 +1,7 @@
 //! elephant.ai's routes, as its real clients find them at its real server.
 
 use acp_relay::jsonrpc::{Frame, Limits};
-use acp_relay::transport::Front;
+use acp_relay::transport::HttpOptions;
 
 use super::caller::{How, Site};
 use crate::support::link::{accept, heard, run, say};
@@ -31,7 +31,7 @@ const CASES: &[(&str, &str, &str, u16, &str)] = &[
 fn a_client_names_itself_and_has_one_stream() {
     for scheme in ["http", "elephant+http"] {
         run(async {
-            let front = Front::default();
+            let front = HttpOptions::default();
             let mut site = Site::with(How::H1, scheme, Limits::default(), front).await;
             for (method, path, body, status, words) in CASES {
                 let reply = site.caller.ask(method, path, &[JSON], body).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use acp_relay::jsonrpc::Limits;
-use acp_relay::transport::{Farewell, LinkError};
+use acp_relay::transport::{CloseReason, LinkError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -73,7 +73,7 @@ fn an_initialize_that_fails_is_answered_and_leaves_nothing() {
             say(&mut *link.tx, refusal).await.unwrap();
             assert!(next(&mut *link.rx).await.is_none());
             // What would have to wait for a client does not.
-            close(&mut *link.tx, Farewell::Done).await.unwrap();
+            close(&mut *link.tx, CloseReason::Done).await.unwrap();
         };
         let (reply, ()) = tokio::join!(caller.post(&[], INITIALIZE), answering);
         assert_eq!((reply.status.as_u16(), &*reply.body), (200, refusal));
@@ -130,7 +130,7 @@ fn the_last_words_reach_the_streams_before_they_end() {
                 for number in 0..500 {
                     feed(&mut *link.tx, text(number)).await.unwrap();
                 }
-                close(&mut *link.tx, Farewell::Done).await.unwrap();
+                close(&mut *link.tx, CloseReason::Done).await.unwrap();
                 drop(link);
             };
             let listening = async {
@@ -149,11 +149,11 @@ fn the_last_words_reach_the_streams_before_they_end() {
 #[test]
 fn a_conversation_that_is_over_says_so_on_each_stream() {
     let reasons = [
-        (Farewell::Done, "1000 "),
-        (Farewell::Shutdown, "1001 the relay is shutting down"),
-        (Farewell::PeerFailed, "1011 the other side failed"),
+        (CloseReason::Done, "1000 "),
+        (CloseReason::Shutdown, "1001 the relay is shutting down"),
+        (CloseReason::PeerFailed, "1011 the other side failed"),
         (
-            Farewell::Unrecorded,
+            CloseReason::Unrecorded,
             "1011 the conversation cannot be recorded",
         ),
     ];

@@ -12,8 +12,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use acp_relay::jsonrpc::Frame;
-use acp_relay::jsonrpc::framing::Cut;
-use acp_relay::transport::{Farewell, FrameSink, FrameStream, Link, LinkError, Peer, PeerKind};
+use acp_relay::jsonrpc::framing::Decoded;
+use acp_relay::transport::{CloseReason, FrameSink, FrameStream, Link, LinkError, Peer, PeerKind};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{self, SendRequest};
@@ -69,7 +69,7 @@ pub(in super::super) async fn pair(site: &mut Site) -> (Link, Link) {
             id,
             closed: false,
         }),
-        hold: Box::new(()),
+        guard: Box::new(()),
     };
     (client, link)
 }
@@ -85,14 +85,14 @@ async fn listen(mut events: Events) -> (Events, Option<String>) {
 }
 
 impl FrameStream for Ear {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
         if self.ended {
             return Poll::Ready(None);
         }
         let (events, data) = ready!(self.listening.as_mut().poll(cx));
         self.listening = Box::pin(listen(events));
         self.ended = data.is_none();
-        Poll::Ready(data.map(|text| Ok(Cut::Frame(Frame::from(text)))))
+        Poll::Ready(data.map(|text| Ok(Decoded::Frame(Frame::from(text)))))
     }
 }
 
@@ -146,7 +146,11 @@ impl FrameSink for Mouth {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>, _why: Farewell) -> Poll<Result<(), LinkError>> {
+    fn poll_close(
+        &mut self,
+        cx: &mut Context<'_>,
+        _why: CloseReason,
+    ) -> Poll<Result<(), LinkError>> {
         ready!(self.poll_flush(cx))?;
         if !self.closed {
             self.closed = true;

@@ -411,7 +411,7 @@ fn a_session_whose_stream_nobody_opens_is_carried_by_the_connection() {
 fn streams_for_sessions_nobody_has_named_are_few() {
     run(async {
         let limits = Limits {
-            http_strangers: 3,
+            http_unknown_sessions: 3,
             ..Limits::default()
         };
         let mut talk = Talk::new(limits).await;

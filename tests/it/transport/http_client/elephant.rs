@@ -1,7 +1,7 @@
 //! elephant.ai's routes, as its real code answers them.
 
 use acp_relay::jsonrpc::Frame;
-use acp_relay::transport::{Farewell, Link, LinkError, OpenErrorKind, registry};
+use acp_relay::transport::{CloseReason, Link, LinkError, OpenErrorKind, registry};
 use hyper::Method;
 
 use super::server::{Events, Server};
@@ -66,7 +66,7 @@ fn a_conversation() {
             error.contains("400 Bad Request: invalid payload"),
             "{error}"
         );
-        close(&mut *link.tx, Farewell::Done).await.unwrap();
+        close(&mut *link.tx, CloseReason::Done).await.unwrap();
         assert!(next(&mut *link.rx).await.is_none());
         events.unread().await;
         server.quiet().await;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use acp_relay::transport::http::client::{Event, Sse};
+use acp_relay::transport::http::client::{SseEvent, SseReader};
 use bytes::Bytes;
 use proptest::prelude::*;
 
-fn read(max: usize, chunks: &[&[u8]]) -> (Vec<Event>, Sse) {
-    let mut sse = Sse::new(max);
+fn read(max: usize, chunks: &[&[u8]]) -> (Vec<SseEvent>, SseReader) {
+    let mut sse = SseReader::new(max);
     let mut events = Vec::new();
     for chunk in chunks {
         sse.feed(Bytes::copy_from_slice(chunk));
@@ -16,8 +16,8 @@ fn read(max: usize, chunks: &[&[u8]]) -> (Vec<Event>, Sse) {
     (events, sse)
 }
 
-fn whole(texts: &[&'static str]) -> Vec<Event> {
-    let whole = |text: &&'static str| Event::Whole(Bytes::from_static(text.as_bytes()));
+fn whole(texts: &[&'static str]) -> Vec<SseEvent> {
+    let whole = |text: &&'static str| SseEvent::Whole(Bytes::from_static(text.as_bytes()));
     texts.iter().map(whole).collect()
 }
 
@@ -78,7 +78,7 @@ fn the_wait_a_server_asks_for_is_a_number() {
 
 #[test]
 fn what_was_begun_before_a_break_is_not_taken_for_what_comes_after_it() {
-    let mut sse = Sse::new(100);
+    let mut sse = SseReader::new(100);
     sse.feed(Bytes::from_static(
         b"retry: 5\nid: 1\ndata: 1\n\nid: 2\ndata: lost\ndat",
     ));
@@ -110,7 +110,7 @@ fn over_long_events_keep_their_beginning_and_those_after_them_are_whole() {
     ] {
         let stream = format!("{long}data: 1234567890\n\n");
         let (events, _) = read(limit, &[stream.as_bytes()]);
-        let [Event::TooLong(head), after] = &events[..] else {
+        let [SseEvent::TooLong(head), after] = &events[..] else {
             panic!("{stream:?}: {events:?}");
         };
         assert!(
@@ -125,7 +125,7 @@ fn over_long_events_keep_their_beginning_and_those_after_them_are_whole() {
 fn a_million_small_lines_of_one_event_take_no_longer_than_their_bytes() {
     let stream = "data:\n".repeat(1 << 20) + "\n";
     let (events, _) = read(usize::MAX / 2, &[stream.as_bytes()]);
-    assert!(matches!(&events[..], [Event::Whole(data)] if data.len() == (1 << 20) - 1));
+    assert!(matches!(&events[..], [SseEvent::Whole(data)] if data.len() == (1 << 20) - 1));
 }
 
 /// Lines that mean something, in an order that may not.

@@ -1,7 +1,7 @@
 //! Servers that refuse, break off or are something else: one clear error for each request.
 
 use acp_relay::jsonrpc::Limits;
-use acp_relay::jsonrpc::framing::Cut;
+use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::transport::{Link, LinkError, OpenErrorKind, registry};
 use hyper::Method;
 use serde_json::Value;
@@ -383,7 +383,7 @@ fn an_over_long_message_is_one_flaw() {
         );
         events.say(&long).await;
         events.say(NOTICE).await;
-        let Some(Ok(Cut::Flaw(flaw))) = next(&mut *link.rx).await else {
+        let Some(Ok(Decoded::Error(flaw))) = next(&mut *link.rx).await else {
             panic!("it was taken");
         };
         assert_eq!(flaw.id.as_id().json(), b"9", "{flaw}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acp_relay::transport::{Greeting, OpenErrorKind, Pin, Setup, Tls, registry};
+use acp_relay::transport::{OpenErrorKind, Pin, RequestHeaders, Setup, Tls, registry};
 use data_encoding::{BASE64, HEXUPPER};
 use hyper::{Method, Version};
 use rcgen::PublicKeyData as _;
@@ -135,7 +135,7 @@ fn what_is_no_hash_is_no_pin() {
 
 #[test]
 fn headers_that_are_not_ours_to_say_are_refused() {
-    let mut greeting = Greeting::default();
+    let mut greeting = RequestHeaders::default();
     for (line, words) in [
         ("nothing", "no colon"),
         ("a b: c", "cannot be the name"),
@@ -150,10 +150,10 @@ fn headers_that_are_not_ours_to_say_are_refused() {
         );
     }
     for token in ["", " \n", "two words", "tab\tbed"] {
-        assert!(greeting.bear(token).is_err(), "{token:?}");
+        assert!(greeting.set_bearer(token).is_err(), "{token:?}");
     }
     greeting.add("Authorization: Basic x").unwrap();
-    assert!(greeting.bear("token").is_err());
+    assert!(greeting.set_bearer("token").is_err());
 }
 
 #[test]
@@ -161,11 +161,11 @@ fn a_websocket_is_opened_with_the_same_headers() {
     run(async {
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = socket.local_addr().unwrap().port();
-        let mut greeting = Greeting::default();
+        let mut greeting = RequestHeaders::default();
         greeting.add("Cookie: route=a").unwrap();
-        greeting.bear("token").unwrap();
+        greeting.set_bearer("token").unwrap();
         let setup = Setup {
-            greeting,
+            request_headers: greeting,
             ..setup()
         };
         let endpoint = format!("ws://127.0.0.1:{port}/acp").parse().unwrap();

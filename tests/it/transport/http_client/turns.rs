@@ -1,7 +1,7 @@
 //! A conversation that goes well: what is posted where, which streams are opened, how it is closed.
 
 use acp_relay::jsonrpc::Frame;
-use acp_relay::transport::{Farewell, Greeting, Setup};
+use acp_relay::transport::{CloseReason, RequestHeaders, Setup};
 use hyper::{Method, Version};
 
 use super::server::{INITIALIZE, INITIALIZED, Server};
@@ -64,7 +64,7 @@ fn a_whole_turn() {
             assert_eq!(asked.header("acp-connection-id"), Some("c1"));
             asked.accept();
         };
-        let (closed, ()) = tokio::join!(close(&mut *link.tx, Farewell::Done), leave);
+        let (closed, ()) = tokio::join!(close(&mut *link.tx, CloseReason::Done), leave);
         closed.unwrap();
         assert!(next(&mut *link.rx).await.is_none());
         events.unread().await;
@@ -171,12 +171,12 @@ fn an_answer_may_come_before_its_202() {
 #[test]
 fn cookies_and_headers_go_along() {
     run(async {
-        let mut greeting = Greeting::default();
+        let mut greeting = RequestHeaders::default();
         greeting.add("X-Team: blue").unwrap();
         greeting.add("Cookie: mine=1").unwrap();
-        greeting.bear(" secret\n").unwrap();
+        greeting.set_bearer(" secret\n").unwrap();
         let setup = Setup {
-            greeting,
+            request_headers: greeting,
             ..setup()
         };
         let mut server = Server::start().await;
@@ -209,12 +209,12 @@ fn cookies_and_headers_go_along() {
 #[test]
 fn http2_is_spoken_when_it_is_known_to_be() {
     run(async {
-        let greeting = Greeting {
+        let greeting = RequestHeaders {
             http2: true,
-            ..Greeting::default()
+            ..RequestHeaders::default()
         };
         let setup = Setup {
-            greeting,
+            request_headers: greeting,
             ..setup()
         };
         let mut server = Server::start().await;
@@ -238,7 +238,7 @@ fn leave_is_taken_in_bounded_time() {
             // Neither is ever answered.
             std::mem::forget(asked);
         };
-        let (closed, ()) = tokio::join!(close(&mut *link.tx, Farewell::Done), leave);
+        let (closed, ()) = tokio::join!(close(&mut *link.tx, CloseReason::Done), leave);
         closed.unwrap();
         assert!(next(&mut *link.rx).await.is_none());
         drop(held);
@@ -262,7 +262,7 @@ fn what_was_said_before_the_end_is_posted_before_leave_is_taken() {
             }
             server.of(Method::DELETE).await.accept();
         };
-        let (closed, ()) = tokio::join!(close(&mut *link.tx, Farewell::Done), last);
+        let (closed, ()) = tokio::join!(close(&mut *link.tx, CloseReason::Done), last);
         closed.unwrap();
     });
 }

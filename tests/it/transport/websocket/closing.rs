@@ -2,7 +2,7 @@
 
 use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::registry;
-use acp_relay::transport::{Endpoint, Farewell, LinkError};
+use acp_relay::transport::{CloseReason, Endpoint, LinkError};
 use futures_util::{SinkExt, StreamExt};
 use tokio::net::TcpListener;
 use tokio_tungstenite::accept_async;
@@ -16,11 +16,11 @@ use crate::support::link::{close, heard, next, run, say, setup};
 #[test]
 fn the_close_code_says_why() {
     for (why, code) in [
-        (Farewell::Done, CloseCode::Normal),
-        (Farewell::PeerFailed, CloseCode::Error),
-        (Farewell::Shutdown, CloseCode::Away),
-        (Farewell::Unrecorded, CloseCode::Error),
-        (Farewell::Violation, CloseCode::Policy),
+        (CloseReason::Done, CloseCode::Normal),
+        (CloseReason::PeerFailed, CloseCode::Error),
+        (CloseReason::Shutdown, CloseCode::Away),
+        (CloseReason::Unrecorded, CloseCode::Error),
+        (CloseReason::Violation, CloseCode::Policy),
     ] {
         run(async {
             let (mut client, mut server) = open(&setup()).await;
@@ -56,7 +56,7 @@ fn a_peer_that_closes_is_answered() {
         assert_eq!(farewell(&mut client).await.code, CloseCode::Away);
         // There is nobody to write to, and nothing to wait for.
         say(&mut *server.tx, "{}").await.unwrap_err();
-        close(&mut *server.tx, Farewell::Done).await.unwrap();
+        close(&mut *server.tx, CloseReason::Done).await.unwrap();
     });
 }
 
@@ -75,7 +75,7 @@ fn a_close_without_a_code_or_with_1000_is_on_purpose() {
             let frame = code.map(|code| CloseFrame { code, reason });
             client.close(frame).await.unwrap();
             assert!(next(&mut *server.rx).await.is_none());
-            assert_eq!(server.rx.ended_on_purpose(), wanted, "{code:?}");
+            assert_eq!(server.rx.ended_cleanly(), wanted, "{code:?}");
         }
     });
 }
@@ -142,7 +142,7 @@ fn a_peer_that_never_answers_our_close_is_left() {
         let (client, mut server) = open(&setup()).await;
         tokio::time::pause();
         let before = tokio::time::Instant::now();
-        close(&mut *server.tx, Farewell::Done).await.unwrap();
+        close(&mut *server.tx, CloseReason::Done).await.unwrap();
         let waited = before.elapsed();
         assert!((1..=3).contains(&waited.as_secs()), "{waited:?}");
         drop(client);
@@ -157,6 +157,6 @@ fn a_peer_that_goes_without_a_word_just_ends_the_stream() {
         drop(client.into_inner());
         assert_eq!(heard(&mut *server.rx).await, Frame::from("{}"));
         assert!(next(&mut *server.rx).await.is_none());
-        assert!(!server.rx.ended_on_purpose());
+        assert!(!server.rx.ended_cleanly());
     });
 }

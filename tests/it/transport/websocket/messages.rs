@@ -1,7 +1,7 @@
 //! What goes over an open WebSocket: texts, and what is taken for none.
 
 use acp_relay::jsonrpc::Frame;
-use acp_relay::transport::{Farewell, LinkError};
+use acp_relay::transport::{CloseReason, LinkError};
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::AsyncWriteExt;
 use tokio_tungstenite::WebSocketStream;
@@ -98,7 +98,9 @@ fn what_breaks_the_protocol_is_told_its_code() {
             assert!(matches!(fault, LinkError::Protocol { .. }), "{fault}");
             let mut client = WebSocketStream::from_raw_socket(stream, Role::Client, None).await;
             let leaving = async {
-                close(&mut *server.tx, Farewell::Violation).await.unwrap();
+                close(&mut *server.tx, CloseReason::Violation)
+                    .await
+                    .unwrap();
                 drop(server);
             };
             let hearing = async {

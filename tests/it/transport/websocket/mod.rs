@@ -9,7 +9,7 @@ mod closing;
 mod messages;
 mod opening;
 
-use acp_relay::transport::{Endpoint, Link, Setup, Web};
+use acp_relay::transport::{Endpoint, HttpEndpoint, Link, Setup};
 use futures_util::StreamExt;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -21,7 +21,7 @@ use crate::support::link::{accept, listen};
 pub(super) type Client = WebSocketStream<TcpStream>;
 
 pub(super) async fn dial(address: &Endpoint) -> TcpStream {
-    let Endpoint::Web(Web { host, port, .. }) = address else {
+    let Endpoint::Http(HttpEndpoint { host, port, .. }) = address else {
         panic!("{address}");
     };
     TcpStream::connect((host.as_str(), *port)).await.unwrap()

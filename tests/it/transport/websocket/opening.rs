@@ -2,7 +2,7 @@
 
 use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::registry;
-use acp_relay::transport::{Endpoint, OpenErrorKind, Web};
+use acp_relay::transport::{Endpoint, HttpEndpoint, OpenErrorKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -14,7 +14,7 @@ fn another_path_or_a_web_page_is_refused() {
     run(async {
         let mut listener = listen(&"ws://127.0.0.1:0".parse().unwrap(), &setup()).await;
         let address = listener.address();
-        let Endpoint::Web(Web { port, .. }) = address else {
+        let Endpoint::Http(HttpEndpoint { port, .. }) = address else {
             panic!("{address}");
         };
         let good = format!("Host: 127.0.0.1:{port}\r\n");
@@ -110,7 +110,7 @@ fn who_asks_for_something_else_gets_http() {
     run(async {
         let mut listener = listen(&"ws://127.0.0.1:0".parse().unwrap(), &setup()).await;
         let address = listener.address();
-        let Endpoint::Web(Web { port, .. }) = address else {
+        let Endpoint::Http(HttpEndpoint { port, .. }) = address else {
             panic!("{address}");
         };
         let host = format!("127.0.0.1:{port}");
@@ -241,7 +241,7 @@ fn what_follows_the_head_is_heard() {
     run(async {
         let mut listener = listen(&"ws://127.0.0.1:0".parse().unwrap(), &setup()).await;
         let address = listener.address();
-        let Endpoint::Web(Web { port, .. }) = address else {
+        let Endpoint::Http(HttpEndpoint { port, .. }) = address else {
             panic!("{address}");
         };
         let mut client = dial(&address).await;

@@ -1,0 +1,403 @@
+//! Checks a conversation against the schema, message by message, by method and side.
+
+use serde_json::Value;
+
+use super::methods::Method;
+use super::requests::{Key, OpenRequest, OpenRequests};
+use super::validate::Validator;
+use super::violation::{shown, truncate};
+use super::{Consequence, Violation, ViolationKind};
+use crate::jsonrpc::{self, Envelope, Frame, FrameFault, Limits, Scanned, Side};
+
+/// The role of a message in its conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageRole {
+    /// It needs an answer.
+    Request,
+    /// It needs none.
+    Notification,
+    /// It answers with a result.
+    Result,
+    /// It answers with an error.
+    Error,
+}
+
+/// The result of checking one message.
+#[derive(Clone, Debug)]
+pub struct CheckedMessage {
+    /// Who sent it, if that is known or can be derived.
+    pub from: Option<Side>,
+    /// Its role; `None` when it is not a message.
+    pub role: Option<MessageRole>,
+    /// Its method, or that of the request it answers.
+    pub method: Option<String>,
+    /// All its violations.
+    pub violations: Vec<Violation>,
+    /// Whether its params or its result were checked against a type. They are not for methods that
+    /// begin with `_`, nor for answers to unseen requests.
+    pub checked: bool,
+}
+
+/// Checks one conversation.
+#[derive(Debug)]
+pub struct Checker {
+    requests: OpenRequests,
+    limits: Limits,
+    /// Whether only one side's messages are seen.
+    one_sided: bool,
+}
+
+impl MessageRole {
+    /// The id in reports: `request`, `notification`, `result` or `error`.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Notification => "notification",
+            Self::Result => "result",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl Checker {
+    /// A checker for a new conversation. With `one_sided`, an answer to an unseen request is not a
+    /// violation.
+    #[must_use]
+    pub fn new(one_sided: bool) -> Self {
+        Self {
+            requests: OpenRequests::default(),
+            limits: Limits::default(),
+            one_sided,
+        }
+    }
+
+    /// Checks the next message. `from` is its sender, if that is known.
+    #[must_use]
+    pub fn check(&mut self, from: Option<Side>, message: &Frame) -> CheckedMessage {
+        self.check_as(from, message, None)
+    }
+
+    /// [`Checker::check`] with the method of the request that an answer is for. For a translated
+    /// request, that is the method its receiver got, and not the one of this conversation.
+    #[must_use]
+    pub fn check_as(
+        &mut self,
+        from: Option<Side>,
+        message: &Frame,
+        request_method: Option<&str>,
+    ) -> CheckedMessage {
+        let mut result = CheckedMessage {
+            from,
+            role: None,
+            method: None,
+            violations: Vec::new(),
+            checked: false,
+        };
+        let envelope = match jsonrpc::scan(message, &self.limits) {
+            Scanned::Message(envelope) => envelope,
+            Scanned::Batch => {
+                result.whole(
+                    ViolationKind::Batch,
+                    message,
+                    "one message; ACP has no batches",
+                );
+                return result;
+            }
+            Scanned::Invalid(error) => {
+                let kind = match error.fault {
+                    FrameFault::Malformed { .. }
+                    | FrameFault::TooDeep { .. }
+                    | FrameFault::TooLong { .. } => ViolationKind::NotJson,
+                    _ => ViolationKind::NotJsonRpc,
+                };
+                result.whole(kind, message, &format!("a JSON-RPC message; {error}"));
+                return result;
+            }
+        };
+        let value = match serde_json::from_slice(message.as_bytes()) {
+            Ok(value) => value,
+            Err(error) => {
+                // The envelope is known all the same, so that the answer or the request still
+                // matches.
+                result.whole(
+                    ViolationKind::Unreadable,
+                    message,
+                    &format!("readable JSON; {error}"),
+                );
+                Value::Null
+            }
+        };
+        match envelope.kind {
+            jsonrpc::Kind::Request | jsonrpc::Kind::Notification => {
+                self.call(&mut result, &envelope, message, &value);
+            }
+            jsonrpc::Kind::Result | jsonrpc::Kind::Error => {
+                self.answer(&mut result, &envelope, message, &value, request_method);
+            }
+        }
+        if !value.is_null() {
+            result.envelope(&value);
+        }
+        result
+    }
+
+    fn call(
+        &mut self,
+        to: &mut CheckedMessage,
+        envelope: &Envelope,
+        message: &Frame,
+        value: &Value,
+    ) {
+        let name = envelope.method(message).into_owned();
+        let request = envelope.kind == jsonrpc::Kind::Request;
+        to.role = Some(if request {
+            MessageRole::Request
+        } else {
+            MessageRole::Notification
+        });
+        let method = Method::named(&name);
+        if to.from.is_none() {
+            to.from = method.and_then(|method| method.handler).map(Side::other);
+        }
+        if request
+            && let Some(key) = Key::of(envelope.id(message))
+            && !self.requests.insert(to.from, key, name.clone())
+        {
+            to.refuse(
+                ViolationKind::ReusedId,
+                "/id",
+                value.get("id"),
+                "the id of no open request",
+            );
+        }
+        match method {
+            Some(method) => to.params(method, request, value),
+            None if name.starts_with('_') => {}
+            None => to.refuse(
+                ViolationKind::UnknownMethod,
+                "/method",
+                value.get("method"),
+                "a method of ACP v1, or a name that begins with _",
+            ),
+        }
+        to.method = Some(name);
+    }
+
+    fn answer(
+        &mut self,
+        to: &mut CheckedMessage,
+        envelope: &Envelope,
+        message: &Frame,
+        value: &Value,
+        request_method: Option<&str>,
+    ) {
+        let role = match envelope.kind {
+            jsonrpc::Kind::Error => MessageRole::Error,
+            _ => MessageRole::Result,
+        };
+        to.role = Some(role);
+        let Some(key) = Key::of(envelope.id(message)) else {
+            // An error without an id reports an unreadable message (JSON-RPC 2.0, §5).
+            if role == MessageRole::Error {
+                to.checked = true;
+                to.violations = body(role, None, value);
+            } else if envelope.id != jsonrpc::IdAt::Absent {
+                let expected = "the id of an open request";
+                to.refuse(
+                    ViolationKind::UnmatchedAnswer,
+                    "/id",
+                    value.get("id"),
+                    expected,
+                );
+            }
+            return;
+        };
+        // Without known sides two requests can share the id; the one whose type fits best is taken.
+        let mut candidates = self.requests.candidates(to.from, &key);
+        if let Some(method) = request_method {
+            if candidates.is_empty() {
+                candidates.push((to.from.map(Side::other), OpenRequest::default()));
+            }
+            for (_, request) in &mut candidates {
+                method.clone_into(&mut request.method);
+            }
+        }
+        let best = candidates
+            .into_iter()
+            .map(|(asker, request)| {
+                (
+                    body(role, Method::named(&request.method), value),
+                    asker,
+                    request,
+                )
+            })
+            .min_by_key(|(found, ..)| found.len());
+        let Some((found, asker, request)) = best else {
+            if role == MessageRole::Error {
+                to.checked = true;
+                to.violations.extend(body(role, None, value));
+            }
+            if !self.one_sided {
+                let expected = "the id of an open request of the other side";
+                to.refuse(
+                    ViolationKind::UnmatchedAnswer,
+                    "/id",
+                    value.get("id"),
+                    expected,
+                );
+            }
+            return;
+        };
+        self.requests.remove(asker, &key);
+        to.from = to.from.or_else(|| asker.map(Side::other));
+        to.checked = role == MessageRole::Error || Method::named(&request.method).is_some();
+        to.violations.extend(found);
+        to.method = Some(request.method);
+    }
+}
+
+/// The violations in the result or the error of an answer.
+fn body(role: MessageRole, method: Option<&Method>, value: &Value) -> Vec<Violation> {
+    match (role, method.and_then(|method| method.result)) {
+        // It could not be parsed, which was reported.
+        _ if value.is_null() => Vec::new(),
+        (MessageRole::Error, _) => Validator::at("/error").definition(&value["error"], "Error"),
+        (_, Some(definition)) => Validator::at("/result").definition(&value["result"], definition),
+        (_, None) => Vec::new(),
+    }
+}
+
+impl CheckedMessage {
+    fn refuse(
+        &mut self,
+        kind: ViolationKind,
+        pointer: &str,
+        value: Option<&Value>,
+        expected: &str,
+    ) {
+        self.violations.push(Violation {
+            kind,
+            consequence: Consequence::Refused,
+            pointer: pointer.to_owned(),
+            found: value.map(shown),
+            expected: expected.to_owned(),
+        });
+    }
+
+    /// Adds a violation by the message as a whole.
+    fn whole(&mut self, kind: ViolationKind, message: &Frame, expected: &str) {
+        let head = &message.as_bytes()[..message.len().min(400)];
+        self.violations.push(Violation {
+            kind,
+            consequence: Consequence::Refused,
+            pointer: String::new(),
+            found: Some(truncate(&String::from_utf8_lossy(head))),
+            expected: expected.to_owned(),
+        });
+    }
+
+    /// Checks who calls, whether with an id, and the params.
+    fn params(&mut self, method: &Method, request: bool, value: &Value) {
+        if method.handler.is_some() && method.handler == self.from {
+            let expected = format!(
+                "this from the {} only",
+                self.from.map_or("", |s| s.other().name())
+            );
+            self.refuse(
+                ViolationKind::WrongSide,
+                "/method",
+                value.get("method"),
+                &expected,
+            );
+        }
+        match (method.result.is_some(), request) {
+            (true, false) => {
+                self.refuse(
+                    ViolationKind::MissingMember,
+                    "/id",
+                    None,
+                    "an id; this method is a request",
+                );
+            }
+            (false, true) => {
+                let expected = "no id; this method is a notification";
+                self.refuse(
+                    ViolationKind::UnknownMember,
+                    "/id",
+                    value.get("id"),
+                    expected,
+                );
+            }
+            _ => {}
+        }
+        let Some(definition) = method.params else {
+            return;
+        };
+        self.checked = true;
+        let walk = Validator::at("/params");
+        match value.get("params") {
+            // The schema lets params be null, and JSON-RPC lets them be left out.
+            None | Some(Value::Null) if walk.optional(definition) || value.is_null() => {}
+            None => {
+                let expected = format!("an object ({definition})");
+                self.refuse(ViolationKind::MissingMember, "/params", None, &expected);
+            }
+            Some(params) => self.violations.extend(walk.definition(params, definition)),
+        }
+    }
+
+    /// Checks the members around the body.
+    fn envelope(&mut self, value: &Value) {
+        let Some(members) = value.as_object() else {
+            return;
+        };
+        match members.get("jsonrpc") {
+            Some(version) if version == "2.0" => {}
+            Some(other) => {
+                self.refuse(
+                    ViolationKind::UnknownValue,
+                    "/jsonrpc",
+                    Some(other),
+                    "\"2.0\"",
+                );
+            }
+            None => self.refuse(ViolationKind::MissingMember, "/jsonrpc", None, "\"2.0\""),
+        }
+        let call = matches!(
+            self.role,
+            Some(MessageRole::Request | MessageRole::Notification)
+        );
+        match members.get("id") {
+            Some(id) => self
+                .violations
+                .extend(Validator::at("/id").definition(id, "RequestId")),
+            None if call => {}
+            None => self.refuse(
+                ViolationKind::MissingMember,
+                "/id",
+                None,
+                "the id of the request",
+            ),
+        }
+        for (name, found) in members {
+            let known = match name.as_str() {
+                "jsonrpc" | "id" => true,
+                "method" | "params" => call,
+                "result" => self.role == Some(MessageRole::Result),
+                "error" => self.role == Some(MessageRole::Error),
+                _ => false,
+            };
+            if !known {
+                let step = name.replace('~', "~0").replace('/', "~1");
+                self.violations.push(Violation {
+                    kind: ViolationKind::UnknownMember,
+                    consequence: Consequence::Ignored,
+                    pointer: format!("/{step}"),
+                    found: Some(shown(found)),
+                    expected: "no such member in a JSON-RPC message".to_owned(),
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! Checks a value against a node of the schema, and records every violation.
+//!
+//! A general validator reports "matches none of the variants" and has no term for an unnamed
+//! member. This one supports the part of JSON Schema that the published file uses, and its reports
+//! say what to correct.
+
+use serde_json::{Map, Value};
+
+use super::phrase::{similar, wanted};
+use super::schema::{Node, Schema, Types};
+use super::union::{self, Choice, Mismatch};
+use super::violation::{shown, truncate};
+use super::{Consequence, Violation, ViolationKind};
+
+/// The validation of one value.
+#[derive(Debug)]
+pub(super) struct Validator {
+    schema: &'static Schema,
+    /// The current position, as a JSON Pointer.
+    pointer: String,
+    /// How many of the enclosing schemas tell a reader to ignore what is wrong here.
+    lenient: usize,
+    pub(super) found: Vec<Violation>,
+}
+
+/// What is known of an object's members once all parts of its schema were read.
+#[derive(Debug, Default)]
+struct Members<'s> {
+    named: Vec<Member<'s>>,
+    /// The names of the required members, and whether a reader can do without.
+    required: Vec<(&'s str, bool)>,
+    /// Whether the schema part being read belongs to a variant that a reader can do without.
+    lenient: bool,
+    /// The schema of members without a name of their own, if any are allowed.
+    rest: Option<Node<'s>>,
+    /// No variant was found, so any member may belong to it.
+    unsure: bool,
+    /// The definition that was read last, which is the most specific one.
+    name: Option<&'s str>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Member<'s> {
+    name: &'s str,
+    node: Node<'s>,
+    lenient: bool,
+}
+
+impl Validator {
+    /// A validator that starts at `pointer` of a message.
+    pub(super) fn at(pointer: &str) -> Self {
+        Self {
+            schema: Schema::published(),
+            pointer: pointer.to_owned(),
+            lenient: 0,
+            found: Vec::new(),
+        }
+    }
+
+    /// Checks `value` against the definition of that name.
+    pub(super) fn definition(mut self, value: &Value, name: &str) -> Vec<Violation> {
+        self.value(value, self.schema.named(name));
+        self.found
+    }
+
+    /// Whether that definition requires no member.
+    pub(super) fn optional(&self, name: &str) -> bool {
+        let node = self.schema.named(name);
+        node.required().next().is_none() && node.variants().is_empty()
+    }
+
+    fn value(&mut self, value: &Value, node: Node<'static>) {
+        let lenient = node.marked("x-deserialize-default-on-error")
+            || (node.marked("x-deserialize-default-on-null") && value.is_null());
+        self.leniently(lenient, |walk| walk.resolved(value, node));
+    }
+
+    fn resolved(&mut self, value: &Value, wanted_node: Node<'static>) {
+        let node = self.schema.resolve(wanted_node);
+        if !self.schema.types(node).admit(Types::of(value)) {
+            let expected = wanted(self.schema, wanted_node);
+            return self.add(
+                ViolationKind::WrongType,
+                Consequence::Refused,
+                Some(value),
+                expected,
+            );
+        }
+        match value {
+            Value::Object(members) => self.object(members, node),
+            _ if !node.variants().is_empty() => self.union(value, node),
+            Value::Array(items) => self.array(items, node),
+            _ => self.scalar(value, node),
+        }
+    }
+
+    fn array(&mut self, items: &[Value], node: Node<'static>) {
+        let Some(schema) = node.at.get("items") else {
+            return;
+        };
+        let lenient = node.marked("x-deserialize-skip-invalid-items");
+        self.leniently(lenient, |walk| {
+            for (index, item) in items.iter().enumerate() {
+                walk.inside(&index.to_string(), |walk| {
+                    walk.value(item, node.within(schema));
+                });
+            }
+        });
+    }
+
+    fn scalar(&mut self, value: &Value, node: Node<'static>) {
+        if let Some(constant) = node.at.get("const")
+            && constant != value
+        {
+            self.add(
+                ViolationKind::UnknownValue,
+                Consequence::Refused,
+                Some(value),
+                constant.to_string(),
+            );
+        }
+        if let Some(expected) = bounds(value, node) {
+            self.add(
+                ViolationKind::OutOfRange,
+                Consequence::Refused,
+                Some(value),
+                expected,
+            );
+        }
+    }
+
+    /// Checks a union of values that are not objects.
+    fn union(&mut self, value: &Value, node: Node<'static>) {
+        match union::choose(self.schema, node, value) {
+            Choice::One(variant) | Choice::Prefer(variant, _) => self.value(value, variant),
+            Choice::Try(variants) => self.try_variants(value, node, &variants),
+            Choice::Untagged(variant, mismatch) => {
+                self.add_mismatch(mismatch, None);
+                self.value(value, variant);
+            }
+            Choice::None(mismatch) => self.add_mismatch(mismatch, None),
+        }
+    }
+
+    /// Takes the variant with the fewest violations.
+    fn try_variants(&mut self, value: &Value, node: Node<'static>, variants: &[Node<'static>]) {
+        let constants = super::phrase::constants(self.schema, node);
+        let mut best: Option<Vec<Violation>> = None;
+        for variant in variants {
+            let mut walk = Self {
+                lenient: self.lenient,
+                ..Self::at(&self.pointer)
+            };
+            walk.value(value, *variant);
+            let cost = |found: &[Violation]| {
+                let refused = found
+                    .iter()
+                    .filter(|one| one.consequence == Consequence::Refused);
+                (refused.count(), found.len())
+            };
+            if best
+                .as_ref()
+                .is_none_or(|best| cost(&walk.found) < cost(best))
+            {
+                best = Some(walk.found);
+            }
+        }
+        let best = best.unwrap_or_default();
+        if best.is_empty() || constants.is_empty() {
+            self.found.extend(best);
+        } else {
+            let expected = super::phrase::choice(&constants);
+            self.add(
+                ViolationKind::UnknownValue,
+                Consequence::Refused,
+                Some(value),
+                expected,
+            );
+        }
+    }
+
+    fn object(&mut self, members: &Map<String, Value>, node: Node<'static>) {
+        let mut known = Members::default();
+        self.gather(members, node, &mut known);
+        for (name, value) in members {
+            let mut named = false;
+            for member in known.named.iter().filter(|member| member.name == name) {
+                named = true;
+                self.leniently(member.lenient, |walk| {
+                    walk.inside(name, |walk| walk.value(value, member.node));
+                });
+            }
+            match known.rest {
+                _ if named || name == "_meta" || known.unsure => {}
+                Some(rest) => self.inside(name, |walk| walk.value(value, rest)),
+                None => {
+                    let expected = unknown_member(name, &known);
+                    self.inside(name, |walk| {
+                        walk.add(
+                            ViolationKind::UnknownMember,
+                            Consequence::Ignored,
+                            Some(value),
+                            expected,
+                        );
+                    });
+                }
+            }
+        }
+        for (name, lenient) in &known.required {
+            if members.contains_key(*name) {
+                continue;
+            }
+            let member = known.named.iter().find(|member| member.name == *name);
+            let mut expected = member.map_or_else(
+                || "it".to_owned(),
+                |member| wanted(self.schema, member.node),
+            );
+            if let Some(owner) = known.name {
+                expected.push_str(&format!(", in {owner}"));
+            }
+            self.leniently(*lenient, |walk| {
+                walk.inside(name, |walk| {
+                    walk.add(
+                        ViolationKind::MissingMember,
+                        Consequence::Refused,
+                        None,
+                        expected,
+                    );
+                });
+            });
+        }
+    }
+
+    /// Reads all parts of an object's schema: its own members, those of `allOf`, and those of the
+    /// variant that `members` match.
+    fn gather(
+        &mut self,
+        members: &Map<String, Value>,
+        node: Node<'static>,
+        known: &mut Members<'static>,
+    ) {
+        let node = self.schema.resolve(node);
+        known.name = node.name;
+        let lenient = known.lenient;
+        known.named.extend(node.members().map(|(name, at)| Member {
+            name,
+            node: node.within(at),
+            lenient,
+        }));
+        known
+            .required
+            .extend(node.required().map(|name| (name, lenient)));
+        let rest = node.at.get("additionalProperties");
+        if let Some(rest) = rest.or_else(|| node.at.get("unevaluatedProperties")) {
+            known.rest = Some(node.within(rest));
+        } else if node.at.get("type").is_none() && node.members().next().is_none() {
+            // A schema without content allows everything.
+            let silent = node.all_of().is_empty() && node.variants().is_empty();
+            known.unsure |= silent;
+        }
+        for part in node.all_of() {
+            self.gather(members, node.within(part), known);
+        }
+        if node.variants().is_empty() {
+            return;
+        }
+        let whole = Value::Object(members.clone());
+        match union::choose(self.schema, node, &whole) {
+            Choice::One(variant) => self.gather(members, variant, known),
+            Choice::Prefer(variant, second) => {
+                let outer = known.lenient;
+                known.lenient |= self.refuses(&whole, variant) && !self.refuses(&whole, second);
+                self.gather(members, variant, known);
+                known.lenient = outer;
+            }
+            Choice::Untagged(variant, mismatch) => {
+                if let Some(tag) = mismatch.member {
+                    known.named.push(Member {
+                        name: tag,
+                        node: ANYTHING,
+                        lenient: true,
+                    });
+                }
+                self.add_mismatch(mismatch, Some(members));
+                self.gather(members, variant, known);
+            }
+            Choice::Try(variants) => {
+                if let Some(first) = variants.first() {
+                    self.gather(members, *first, known);
+                }
+            }
+            Choice::None(mismatch) => {
+                if let Some(tag) = mismatch.member {
+                    known.named.push(Member {
+                        name: tag,
+                        node: ANYTHING,
+                        lenient: true,
+                    });
+                }
+                known.unsure = true;
+                self.add_mismatch(mismatch, Some(members));
+            }
+        }
+    }
+
+    fn add_mismatch(&mut self, mismatch: Mismatch<'_>, members: Option<&Map<String, Value>>) {
+        let Mismatch {
+            kind,
+            consequence: weight,
+            member,
+            expected,
+        } = mismatch;
+        match member {
+            Some(name) => {
+                let value = members.and_then(|members| members.get(name));
+                self.inside(name, |walk| walk.add(kind, weight, value, expected));
+            }
+            None => self.add(kind, weight, None, expected),
+        }
+    }
+
+    /// Whether a reader would refuse `value` as that variant.
+    fn refuses(&self, value: &Value, variant: Node<'static>) -> bool {
+        let mut walk = Self::at(&self.pointer);
+        walk.resolved(value, variant);
+        walk.found
+            .iter()
+            .any(|one| one.consequence == Consequence::Refused)
+    }
+
+    /// Runs `work` where a reader ignores what is wrong, or where it does not.
+    fn leniently(&mut self, lenient: bool, work: impl FnOnce(&mut Self)) {
+        let outer = self.lenient;
+        self.lenient += usize::from(lenient);
+        work(self);
+        self.lenient = outer;
+    }
+
+    /// Enters a member or an item, and leaves it afterwards.
+    fn inside(&mut self, step: &str, work: impl FnOnce(&mut Self)) {
+        let outer = self.pointer.len();
+        self.pointer.push('/');
+        self.pointer
+            .push_str(&step.replace('~', "~0").replace('/', "~1"));
+        work(self);
+        self.pointer.truncate(outer);
+    }
+
+    fn add(
+        &mut self,
+        kind: ViolationKind,
+        consequence: Consequence,
+        value: Option<&Value>,
+        expected: String,
+    ) {
+        self.found.push(Violation {
+            kind,
+            consequence: if self.lenient > 0 {
+                Consequence::Ignored
+            } else {
+                consequence
+            },
+            pointer: self.pointer.clone(),
+            found: value.map(shown),
+            expected,
+        });
+    }
+}
+
+/// The schema that allows everything.
+const ANYTHING: Node<'static> = Node {
+    at: &Value::Bool(true),
+    name: None,
+};
+
+/// The expectation for a member that the schema does not name.
+fn unknown_member(name: &str, known: &Members<'_>) -> String {
+    let owner = known.name.unwrap_or("this object");
+    match similar(name, known.named.iter().map(|member| member.name)) {
+        Some(meant) => format!("\"{meant}\", in {owner}"),
+        None => format!("no member {} in {owner}", truncate(&format!("{name:?}"))),
+    }
+}
+
+/// The bounds that a scalar exceeds, as a phrase.
+fn bounds(value: &Value, node: Node<'_>) -> Option<String> {
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_i64().map(i128::from);
+            let whole = whole.or_else(|| number.as_u64().map(i128::from))?;
+            let (low, high) = match node.at["format"].as_str() {
+                Some("uint16") => (0, i128::from(u16::MAX)),
+                Some("uint32") => (0, i128::from(u32::MAX)),
+                Some("uint64") => (0, i128::from(u64::MAX)),
+                Some("int32") => (i128::from(i32::MIN), i128::from(i32::MAX)),
+                Some("int64") => (i128::from(i64::MIN), i128::from(i64::MAX)),
+                _ => (i128::MIN, i128::MAX),
+            };
+            let bound = |name: &str| node.at[name].as_i64().map(i128::from);
+            let low = bound("minimum").map_or(low, |least| least.max(low));
+            let high = bound("maximum").map_or(high, |most| most.min(high));
+            (whole < low || whole > high).then(|| match (low, high) {
+                (low, i128::MAX) => format!("an integer from {low}"),
+                (low, high) => format!("an integer from {low} to {high}"),
+            })
+        }
+        Value::String(text) => {
+            let least = node.at["minLength"].as_u64()?;
+            let short = (text.chars().count() as u64) < least;
+            short.then(|| format!("at least {least} characters"))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,189 @@
+//! One way in which a message violates the schema.
+
+use std::fmt::{self, Write as _};
+
+use serde_json::Value;
+
+/// The kinds of violations. Their ids are stable: programs read them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ViolationKind {
+    /// The text is not JSON.
+    NotJson,
+    /// JSON, but no JSON-RPC message.
+    NotJsonRpc,
+    /// A JSON-RPC batch, which ACP does not have.
+    Batch,
+    /// JSON that cannot be parsed into a tree: a lone surrogate, a number out of range.
+    Unreadable,
+    /// An answer that matches no open request.
+    UnmatchedAnswer,
+    /// A request with the id of another open request of the same side.
+    ReusedId,
+    /// A method that is neither in the schema nor begins with `_`.
+    UnknownMethod,
+    /// A method that the other side handles.
+    WrongSide,
+    /// A required member is missing.
+    MissingMember,
+    /// A value of the wrong JSON type.
+    WrongType,
+    /// A union's discriminator names no variant.
+    UnknownVariant,
+    /// A string or number that is not one of those allowed.
+    UnknownValue,
+    /// A number or a text outside of its bounds.
+    OutOfRange,
+    /// A member that the schema does not name, outside of `_meta` and of free-form objects.
+    UnknownMember,
+}
+
+/// How a reader built on the official types treats a violation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Consequence {
+    /// It refuses the message.
+    Refused,
+    /// It reads the message without the value: the member is unknown, or the schema marks it with
+    /// `x-deserialize-default-on-error` or its siblings.
+    Ignored,
+}
+
+/// One violation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// What kind of violation it is.
+    pub kind: ViolationKind,
+    /// How an official reader treats it.
+    pub consequence: Consequence,
+    /// Where in the message, as a JSON Pointer (RFC 6901); empty for the message as a whole.
+    pub pointer: String,
+    /// The value there, shortened; `None` when there is none.
+    pub found: Option<String>,
+    /// What the schema expects there, as a phrase.
+    pub expected: String,
+}
+
+impl Violation {
+    /// Whether it is among those left in a translated message. One of the same kind in a new place
+    /// counts as the old one, moved, if the value is the same.
+    #[must_use]
+    pub fn remains_in(&self, left: &[Self]) -> bool {
+        left.iter().any(|left| {
+            left.kind == self.kind
+                && (left.pointer == self.pointer
+                    || (left.found.is_some() && left.found == self.found))
+        })
+    }
+}
+
+impl ViolationKind {
+    /// All kinds, in the order in which a summary lists them.
+    pub const ALL: [Self; 14] = [
+        Self::NotJson,
+        Self::NotJsonRpc,
+        Self::Batch,
+        Self::Unreadable,
+        Self::UnmatchedAnswer,
+        Self::ReusedId,
+        Self::UnknownMethod,
+        Self::WrongSide,
+        Self::MissingMember,
+        Self::WrongType,
+        Self::UnknownVariant,
+        Self::UnknownValue,
+        Self::OutOfRange,
+        Self::UnknownMember,
+    ];
+
+    /// The stable id.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::NotJson => "not-json",
+            Self::NotJsonRpc => "not-json-rpc",
+            Self::Batch => "batch",
+            Self::Unreadable => "unreadable",
+            Self::UnmatchedAnswer => "unmatched-answer",
+            Self::ReusedId => "reused-id",
+            Self::UnknownMethod => "unknown-method",
+            Self::WrongSide => "wrong-side",
+            Self::MissingMember => "missing-member",
+            Self::WrongType => "wrong-type",
+            Self::UnknownVariant => "unknown-variant",
+            Self::UnknownValue => "unknown-value",
+            Self::OutOfRange => "out-of-range",
+            Self::UnknownMember => "unknown-member",
+        }
+    }
+}
+
+impl Consequence {
+    /// The id in reports: `refused` or `ignored`.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Ignored => "ignored",
+        }
+    }
+}
+
+impl fmt::Display for ViolationKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.id())
+    }
+}
+
+impl fmt::Display for Consequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.id())
+    }
+}
+
+/// A short text for a value: scalars as JSON, truncated; containers by their contents.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(items) => format!("an array of {}", items.len()),
+        Value::Object(members) => {
+            let names: Vec<&str> = members.keys().take(4).map(String::as_str).collect();
+            let more = if members.len() > names.len() {
+                ", …"
+            } else {
+                ""
+            };
+            truncate(&format!("an object {{{}{more}}}", names.join(", ")))
+        }
+        Value::String(text) => {
+            let short: String = text.chars().take(MAX_CHARS).collect();
+            truncate(&Value::String(short).to_string())
+        }
+        scalar => truncate(&scalar.to_string()),
+    }
+}
+
+const MAX_CHARS: usize = 60;
+
+/// At most 60 characters of a text.
+pub(super) fn truncate(text: &str) -> String {
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+/// Escapes control characters and those that change the direction of writing, so that a terminal
+/// can show the text.
+#[must_use]
+pub fn escape_controls(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if c.is_control() || turns {
+            // Writing to a String cannot fail.
+            let _ = write!(safe, "\\u{{{:x}}}", u32::from(c));
+        } else {
+            safe.push(c);
+        }
+    }
+    safe
+}

@@ -1,0 +1,200 @@
+//! Separates replayed history from the updates of the turn after a session was loaded.
+//!
+//! The messages of a session that is loaded belong before the answer to `session/load`; some agents
+//! (Gemini CLI) send them after it, when the next turn has already begun. The thread's record holds
+//! the earlier messages, so an update is recognised as history by its text.
+
+use serde_json::Value;
+
+use super::run_request::text_of;
+
+/// Recognises updates that replay the history of a reloaded session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryFilter {
+    /// The first message of the user.
+    first: String,
+    /// The text of the agent's last message.
+    last: String,
+    /// Number of messages of the user in the history.
+    user_count: usize,
+    /// How many of those were replayed.
+    replayed: usize,
+    /// The message that is being replayed.
+    current: Option<(Speaker, String)>,
+    is_done: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speaker {
+    User,
+    Agent,
+}
+
+impl HistoryFilter {
+    /// A filter for a thread with these messages of the user and the agent.
+    #[must_use]
+    pub fn new(messages: &[&Value]) -> Self {
+        let is_human = |message: &&&Value| matches!(role(message), "human" | "user");
+        let humans = messages.iter().filter(is_human);
+        let last = messages
+            .last()
+            .filter(|message| !is_human(message))
+            .map(|message| message_text(message));
+        Self {
+            first: humans
+                .clone()
+                .next()
+                .map(|message| message_text(message))
+                .unwrap_or_default(),
+            last: last.unwrap_or_default(),
+            user_count: humans.count(),
+            replayed: 0,
+            current: None,
+            is_done: messages.is_empty(),
+        }
+    }
+
+    /// Whether an update of the session replays its history.
+    pub fn is_history(&mut self, update: &Value) -> bool {
+        if self.is_done {
+            return false;
+        }
+        let kind = update.get("sessionUpdate").and_then(Value::as_str);
+        let text = update.pointer("/content/text").and_then(Value::as_str);
+        match (kind, text) {
+            (Some("user_message_chunk"), text) => self.user_text(text.unwrap_or_default()),
+            // The turn has begun without a replay.
+            (Some("agent_message_chunk" | "agent_thought_chunk" | "tool_call"), _)
+                if self.replayed == 0 =>
+            {
+                self.end();
+            }
+            // Updates of commands and modes may come at any time.
+            _ if self.replayed == 0 => return false,
+            // The updates of this turn can only follow the last turn of the history.
+            (Some("agent_message_chunk"), Some(text)) if self.replayed == self.user_count => {
+                return self.agent_text(text);
+            }
+            // The next chunk of the user belongs to another message.
+            _ if matches!(self.current, Some((Speaker::User, _))) => self.current = None,
+            _ => {}
+        }
+        !self.is_done
+    }
+
+    fn user_text(&mut self, text: &str) {
+        match &mut self.current {
+            Some((Speaker::User, current)) => current.push_str(text),
+            // The agent echoes the prompt of this turn.
+            _ if self.replayed == self.user_count => return self.end(),
+            _ => {
+                self.replayed += 1;
+                self.current = Some((Speaker::User, text.to_owned()));
+            }
+        }
+        if let (1, Some((_, current))) = (self.replayed, &self.current)
+            && !current.starts_with(&self.first)
+            && !self.first.starts_with(current.as_str())
+        {
+            self.end();
+        } else if self.replayed == self.user_count && self.last.is_empty() {
+            // The agent's last message had no text to compare with.
+            self.end();
+        }
+    }
+
+    /// Adds a chunk of the agent's last message; tells whether the chunk is part of it.
+    fn agent_text(&mut self, text: &str) -> bool {
+        let mut current = match self.current.take() {
+            Some((Speaker::Agent, said)) => said,
+            _ => String::new(),
+        };
+        current.push_str(text);
+        let known = self.last.starts_with(&current);
+        if !known || current.len() == self.last.len() {
+            self.end();
+        }
+        self.current = Some((Speaker::Agent, current));
+        known
+    }
+
+    const fn end(&mut self) {
+        self.is_done = true;
+    }
+}
+
+fn role(message: &Value) -> &str {
+    message
+        .get("role")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+fn message_text(message: &Value) -> String {
+    match message.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(blocks)) => text_of(blocks),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn filter() -> HistoryFilter {
+        let messages = [
+            json!({ "role": "human", "content": "one" }),
+            json!({ "role": "ai", "content": "first" }),
+            json!({ "role": "human", "content": [{ "type": "text", "text": "two" }] }),
+            json!({ "role": "ai", "content": "second" }),
+        ];
+        HistoryFilter::new(&messages.iter().collect::<Vec<_>>())
+    }
+
+    fn chunk(who: &str, text: &str) -> Value {
+        json!({ "sessionUpdate": format!("{who}_message_chunk"), "content": { "type": "text", "text": text } })
+    }
+
+    #[test]
+    fn history_ends_with_its_last_message() {
+        let mut filter = filter();
+        for (who, text) in [
+            ("user", "o"),
+            ("user", "ne"),
+            ("agent", "first"),
+            ("user", "two"),
+            ("agent", "sec"),
+            ("agent", "ond"),
+        ] {
+            assert!(filter.is_history(&chunk(who, text)), "{who} {text}");
+        }
+        // The same text again belongs to the turn.
+        assert!(!filter.is_history(&chunk("agent", "second")));
+        assert!(!filter.is_history(&chunk("user", "one")));
+    }
+
+    #[test]
+    fn a_turn_without_history_is_not_filtered() {
+        let mut empty = HistoryFilter::new(&[]);
+        assert!(!empty.is_history(&chunk("user", "one")));
+        assert!(!filter().is_history(&chunk("agent", "second")));
+        let mut late = filter();
+        assert!(!late.is_history(&json!({ "sessionUpdate": "available_commands_update" })));
+        assert!(late.is_history(&chunk("user", "one")));
+        let mut echo = filter();
+        assert!(!echo.is_history(&chunk("user", "three")));
+        assert!(!echo.is_history(&chunk("agent", "third")));
+    }
+
+    #[test]
+    fn text_that_differs_from_the_record_is_new() {
+        let mut filter = filter();
+        for (who, text) in [("user", "one"), ("agent", "x"), ("user", "two")] {
+            assert!(filter.is_history(&chunk(who, text)), "{who} {text}");
+        }
+        assert!(!filter.is_history(&chunk("agent", "third")));
+    }
+}

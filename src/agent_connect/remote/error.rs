@@ -1,0 +1,152 @@
+//! Errors of an Agent Connect server, as JSON-RPC errors.
+
+use serde_json::{Value, json};
+
+/// Longest text of a server that is shown, in characters.
+const MAX_CHARS: usize = 1000;
+
+/// An error for the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteError {
+    /// A JSON-RPC error code.
+    pub code: i32,
+    /// What happened.
+    pub message: String,
+    /// The HTTP status behind it.
+    pub status: Option<u16>,
+}
+
+impl RemoteError {
+    /// The client's request is invalid: -32602.
+    #[must_use]
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(-32602, message)
+    }
+
+    /// An unexpected error: -32603.
+    #[must_use]
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(-32603, message)
+    }
+
+    /// An error with this code.
+    #[must_use]
+    pub fn new(code: i32, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            status: None,
+        }
+    }
+
+    /// An HTTP error response. The body is a JSON string in the OpenAPI document, and an object
+    /// with `detail` in the reference server.
+    #[must_use]
+    pub fn from_http(status: u16, body: &[u8]) -> Self {
+        let code = match status {
+            401 | 403 => -32000,
+            404 => -32002,
+            409 => -32600,
+            400 | 422 => -32602,
+            _ => -32603,
+        };
+        let read: Option<Value> = serde_json::from_slice(body).ok();
+        let text = match &read {
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(Value::Object(map)) => ["detail", "message", "error", "description"]
+                .iter()
+                .find_map(|name| map.get(*name))
+                .map(|value| {
+                    value
+                        .as_str()
+                        .map_or_else(|| value.to_string(), str::to_owned)
+                }),
+            Some(other) => Some(other.to_string()),
+            None => Some(String::from_utf8_lossy(body).trim().to_owned()),
+        };
+        let text = text.filter(|text| !text.is_empty());
+        let message = text.unwrap_or_else(|| format!("the server answered {status}"));
+        Self {
+            code,
+            message: printable(&message),
+            status: Some(status),
+        }
+    }
+
+    /// A failed run.
+    #[must_use]
+    pub fn from_run(errcode: Option<i64>, description: Option<&str>) -> Self {
+        // Codes of other protocols mean nothing in JSON-RPC.
+        let code = errcode
+            .and_then(|code| i32::try_from(code).ok())
+            .filter(|code| (-32768..=-32000).contains(code));
+        Self::new(
+            code.unwrap_or(-32603),
+            printable(description.unwrap_or("the run failed; its server gives no reason")),
+        )
+    }
+
+    /// The `error` member of a response.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut error = json!({ "code": self.code, "message": self.message });
+        // -32002 is used for 404 alone.
+        if let Some(status) = self.status.filter(|status| *status != 404) {
+            error["data"] = json!({ "acp-relay": { "httpStatus": status } });
+        }
+        error
+    }
+}
+
+/// Text of a remote server, shortened and without control characters.
+fn printable(text: &str) -> String {
+    let shown = text.chars().take(MAX_CHARS);
+    shown
+        .map(|c| {
+            if c.is_control() && c != '\n' {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_bodies_of_refusals_are_read() {
+        let of = |status, body: &str| RemoteError::from_http(status, body.as_bytes());
+        assert_eq!(
+            of(404, "\"Not Found\"").to_json(),
+            json!({ "code": -32002, "message": "Not Found" })
+        );
+        let invalid = of(422, r#"{"detail":"Invalid input"}"#);
+        assert_eq!(
+            (invalid.code, invalid.message.as_str()),
+            (-32602, "Invalid input")
+        );
+        assert_eq!(invalid.to_json()["data"]["acp-relay"]["httpStatus"], 422);
+        for (status, code) in [
+            (401, -32000),
+            (403, -32000),
+            (409, -32600),
+            (400, -32602),
+            (500, -32603),
+        ] {
+            assert_eq!(of(status, "").code, code);
+        }
+        assert_eq!(of(502, "<html>\u{7}").message, "<html>\u{fffd}");
+    }
+
+    #[test]
+    fn only_codes_of_jsonrpc_are_kept() {
+        assert_eq!(
+            RemoteError::from_run(Some(-32000), Some("log in")).code,
+            -32000
+        );
+        assert_eq!(RemoteError::from_run(Some(7), None).code, -32603);
+    }
+}

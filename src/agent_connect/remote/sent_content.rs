@@ -1,0 +1,302 @@
+//! Tracks the content sent to a client in a run, to find what is new in a snapshot.
+//!
+//! Values replace the whole state each time; ACP's chunks only add. So if a text grew, only its new
+//! end is sent; if it was rewritten, it is sent again.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use crate::agent_connect::run_request::text_block;
+
+/// The content that a client has received in a run.
+#[derive(Clone, Debug, Default)]
+pub struct SentContent {
+    /// Ids of messages that are older than the run.
+    old_ids: HashSet<String>,
+    /// The content sent of each message, by its id or its position.
+    messages: Vec<(String, Vec<Value>)>,
+    /// The content of forwarded ACP updates.
+    updates: Vec<Value>,
+}
+
+impl SentContent {
+    /// The state at the start of a run, on a thread that holds messages with these ids.
+    #[must_use]
+    pub const fn new(old_ids: HashSet<String>) -> Self {
+        Self {
+            old_ids,
+            messages: Vec::new(),
+            updates: Vec::new(),
+        }
+    }
+
+    /// Records an update that was forwarded unchanged.
+    pub fn record_update(&mut self, update: &Value) {
+        if update
+            .get("sessionUpdate")
+            .is_some_and(|kind| kind == "agent_message_chunk")
+            && let Some(content) = update.get("content")
+        {
+            push(&mut self.updates, content.clone());
+        }
+    }
+
+    /// Content blocks for what is new in these messages; they count as sent.
+    pub fn take_new(&mut self, messages: &[Value]) -> Vec<Value> {
+        let messages = self.run_messages(messages);
+        if !self.updates.is_empty() {
+            let mut all = Vec::new();
+            for block in messages.into_iter().flat_map(|(_, blocks)| blocks) {
+                push(&mut all, block);
+            }
+            return take_new(&mut self.updates, all);
+        }
+        let mut new = Vec::new();
+        for (key, blocks) in messages {
+            match self.messages.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, sent)) => new.extend(take_new(sent, blocks)),
+                None => {
+                    new.extend(blocks.iter().cloned());
+                    self.messages.push((key, blocks));
+                }
+            }
+        }
+        new
+    }
+
+    /// The block that a chunk adds to its message; `None` if it adds nothing or names no message.
+    pub fn add_chunk(&mut self, message: &Value) -> Option<Value> {
+        let id = id(message).filter(|id| is_agent(message) && !self.old_ids.contains(*id))?;
+        let block = content(message).into_iter().next()?;
+        match self.messages.iter_mut().find(|(known, _)| known == id) {
+            Some((_, sent)) => push(sent, block.clone()),
+            None => self.messages.push((id.to_owned(), vec![block.clone()])),
+        }
+        Some(block)
+    }
+
+    /// Content blocks for what is new in messages of this run, without the messages before them.
+    pub fn add_messages(&mut self, messages: &[Value]) -> Vec<Value> {
+        let named = messages.iter().filter(|message| id(message).is_some());
+        let named: Vec<Value> = named.cloned().collect();
+        self.take_new(&named)
+    }
+
+    /// Whether nothing was sent.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.messages.iter().all(|(_, blocks)| blocks.is_empty()) && self.updates.is_empty()
+    }
+
+    /// The agent's messages of this run.
+    fn run_messages(&self, messages: &[Value]) -> Vec<(String, Vec<Value>)> {
+        let asked = messages.iter().rposition(is_human).map_or(0, |at| at + 1);
+        let messages = messages[asked..].iter().filter(|message| is_agent(message));
+        let new =
+            messages.filter(|message| id(message).is_none_or(|id| !self.old_ids.contains(id)));
+        new.enumerate()
+            .map(|(at, message)| {
+                let key = id(message).map_or_else(|| format!("#{at}"), str::to_owned);
+                (key, content(message))
+            })
+            .collect()
+    }
+}
+
+/// The updates that replay the messages of a thread.
+pub fn replay_updates(messages: &[Value]) -> impl Iterator<Item = Value> {
+    messages.iter().flat_map(|message| {
+        let kind = if is_human(message) {
+            Some("user_message_chunk")
+        } else {
+            is_agent(message).then_some("agent_message_chunk")
+        };
+        let blocks = kind.map(|_| content(message)).unwrap_or_default();
+        let update = move |block| json!({ "sessionUpdate": kind, "content": block });
+        blocks.into_iter().map(update)
+    })
+}
+
+/// The ids of messages, where they have one.
+pub fn message_ids(messages: &[Value]) -> HashSet<String> {
+    let ids = messages.iter().filter_map(|message| id(message));
+    ids.map(str::to_owned).collect()
+}
+
+/// The agent's messages, as one text.
+#[must_use]
+pub fn answer_text(messages: &[Value]) -> String {
+    let asked = messages.iter().rposition(is_human).map_or(0, |at| at + 1);
+    let blocks: Vec<Value> = messages[asked..]
+        .iter()
+        .filter(|message| is_agent(message))
+        .flat_map(content)
+        .collect();
+    crate::agent_connect::run_request::text_of(&blocks)
+}
+
+/// What `now` adds to `sent`; `sent` becomes `now`.
+fn take_new(sent: &mut Vec<Value>, now: Vec<Value>) -> Vec<Value> {
+    let mut new = Vec::new();
+    for (at, block) in now.iter().enumerate() {
+        match sent.get(at) {
+            Some(before) if before == block => {}
+            Some(before) => match (text_in(before), text_in(block)) {
+                (Some(before), Some(after)) => {
+                    let rest = after.strip_prefix(before).unwrap_or(after);
+                    if !rest.is_empty() {
+                        new.push(text_block(rest));
+                    }
+                }
+                _ => new.push(block.clone()),
+            },
+            None => new.push(block.clone()),
+        }
+    }
+    *sent = now;
+    new
+}
+
+/// A message's content in ACP's blocks, with neighbouring texts merged. Content that has no ACP
+/// block becomes JSON text.
+fn content(message: &Value) -> Vec<Value> {
+    let mut blocks = Vec::new();
+    match message.get("content") {
+        Some(Value::String(text)) => push(&mut blocks, text_block(text)),
+        Some(Value::Array(list)) => {
+            for block in list {
+                match block.get("type").and_then(Value::as_str) {
+                    Some("text") => {
+                        push(&mut blocks, text_block(text_in(block).unwrap_or_default()));
+                    }
+                    Some("image" | "audio" | "resource" | "resource_link") => {
+                        push(&mut blocks, block.clone());
+                    }
+                    _ => match block {
+                        Value::String(text) => push(&mut blocks, text_block(text)),
+                        other => push(&mut blocks, text_block(&other.to_string())),
+                    },
+                }
+            }
+        }
+        _ => {}
+    }
+    blocks
+}
+
+fn push(blocks: &mut Vec<Value>, block: Value) {
+    if let Some(text) = text_in(&block) {
+        if text.is_empty() {
+            return;
+        }
+        if let Some(Value::String(last)) = blocks
+            .last_mut()
+            .filter(|last| last["type"] == "text")
+            .and_then(|last| last.get_mut("text"))
+        {
+            last.push_str(text);
+            return;
+        }
+    }
+    blocks.push(block);
+}
+
+fn text_in(block: &Value) -> Option<&str> {
+    block
+        .get("text")
+        .filter(|_| block["type"] == "text")?
+        .as_str()
+}
+
+fn id(message: &Value) -> Option<&str> {
+    message.get("id")?.as_str()
+}
+
+fn role(message: &Value) -> Option<&str> {
+    message
+        .get("role")
+        .or_else(|| message.get("type"))?
+        .as_str()
+}
+
+fn is_human(message: &Value) -> bool {
+    matches!(role(message), Some("human" | "user"))
+}
+
+fn is_agent(message: &Value) -> bool {
+    matches!(
+        role(message),
+        Some("ai" | "assistant" | "agent" | "AIMessageChunk")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ai(text: &str) -> Value {
+        json!({ "role": "ai", "content": text })
+    }
+
+    fn texts(blocks: &[Value]) -> Vec<&str> {
+        blocks.iter().filter_map(text_in).collect()
+    }
+
+    #[test]
+    fn only_new_content_is_sent() {
+        let mut sent = SentContent::default();
+        assert_eq!(texts(&sent.take_new(&[ai("Dear")])), ["Dear"]);
+        assert_eq!(texts(&sent.take_new(&[ai("Dear Bob,")])), [" Bob,"]);
+        assert!(sent.take_new(&[ai("Dear Bob,")]).is_empty());
+        assert_eq!(
+            texts(&sent.take_new(&[ai("Dear Bob,"), ai("Bye")])),
+            ["Bye"]
+        );
+        assert_eq!(
+            texts(&sent.take_new(&[ai("Hi Bob,"), ai("Bye")])),
+            ["Hi Bob,"]
+        );
+    }
+
+    #[test]
+    fn older_messages_are_not_sent() {
+        let old = json!({ "type": "ai", "id": "1", "content": "Hello" });
+        let human = json!({ "type": "human", "content": "And?" });
+        let mut sent = SentContent::new(message_ids(std::slice::from_ref(&old)));
+        assert!(sent.take_new(std::slice::from_ref(&old)).is_empty());
+        assert!(sent.take_new(&[old.clone(), human.clone()]).is_empty());
+        assert_eq!(texts(&sent.take_new(&[ai("x"), human, ai("So.")])), ["So."]);
+    }
+
+    #[test]
+    fn chunks_are_sent_once() {
+        let piece = |text: &str| json!({ "type": "AIMessageChunk", "id": "m", "content": text });
+        let mut sent = SentContent::default();
+        for text in ["He", "llo"] {
+            assert_eq!(sent.add_chunk(&piece(text)), Some(text_block(text)));
+        }
+        let whole = json!({ "type": "ai", "id": "m", "content": "Hello." });
+        assert_eq!(
+            texts(&sent.add_messages(std::slice::from_ref(&whole))),
+            ["."]
+        );
+        assert!(sent.take_new(&[whole]).is_empty());
+        // A chunk without an id is sent with the whole message.
+        let nameless = json!({ "type": "AIMessageChunk", "content": "x" });
+        assert_eq!(sent.add_chunk(&nameless), None);
+        assert!(sent.add_messages(&[nameless]).is_empty());
+    }
+
+    #[test]
+    fn forwarded_updates_count_as_sent() {
+        let mut sent = SentContent::default();
+        for text in ["a", "b"] {
+            sent.record_update(
+                &json!({ "sessionUpdate": "agent_message_chunk", "content": text_block(text) }),
+            );
+        }
+        assert!(sent.take_new(&[ai("ab")]).is_empty());
+        assert_eq!(texts(&sent.take_new(&[ai("abc")])), ["c"]);
+    }
+}

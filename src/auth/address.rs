@@ -1,0 +1,104 @@
+//! Decides which addresses a client may have us call in a webhook.
+//!
+//! A client that names an address for us to call could reach behind our firewall: this machine, its
+//! neighbours, a cloud machine's credential service. Names are resolved first, and the call goes to
+//! the address that was checked.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Whether an address is reachable for everyone on the Internet (by the registries of
+/// special-purpose addresses, RFC 6890 and its successors).
+#[must_use]
+pub fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(four) => is_public_v4(four),
+        IpAddr::V6(six) => is_public_v6(six),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    !(address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_documentation()
+        || address.is_multicast()
+        || a == 0
+        || a >= 240
+        || (a, b & 0xc0) == (100, 64)
+        || (a, b, c) == (192, 0, 0)
+        || (a, b, c) == (192, 88, 99)
+        || (a, b & 0xfe) == (198, 18))
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let parts = address.segments();
+    let [.., high, low] = parts;
+    let [a, b] = high.to_be_bytes();
+    let [c, d] = low.to_be_bytes();
+    if let Some(four) = address.to_ipv4_mapped() {
+        return is_public_v4(four);
+    }
+    // NAT64's well-known prefix holds an IPv4 address at its end.
+    if parts[..6] == [0x64, 0xff9b, 0, 0, 0, 0] {
+        return is_public_v4(Ipv4Addr::new(a, b, c, d));
+    }
+    // Global unicast, without the parts of it that are for documentation and for tunnels.
+    let global = parts[0] & 0xe000 == 0x2000;
+    let special = matches!((parts[0], parts[1]), (0x2001, 0..=0x1ff | 0xdb8))
+        || parts[0] == 0x2002
+        || parts[0] & 0xfff0 == 0x3ff0;
+    global && !special
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_all_can_reach_is_public() {
+        for public in [
+            "1.1.1.1",
+            "93.184.215.14",
+            "2606:4700::1111",
+            "::ffff:1.1.1.1",
+            "64:ff9b::101:101",
+        ] {
+            assert!(is_public(public.parse().expect("an address")), "{public}");
+        }
+        for inner in [
+            "127.0.0.1",
+            "127.9.9.9",
+            "10.0.0.1",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "0.1.2.3",
+            "255.255.255.255",
+            "224.0.0.1",
+            "198.18.0.1",
+            "192.0.0.170",
+            "240.0.0.1",
+            "192.0.2.1",
+            "::1",
+            "::",
+            "fe80::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "::127.0.0.1",
+            "64:ff9b::7f00:1",
+            "2002:7f00:1::",
+            "2001:db8::1",
+            "2001::1",
+            "fec0::1",
+        ] {
+            assert!(!is_public(inner.parse().expect("an address")), "{inner}");
+        }
+    }
+}

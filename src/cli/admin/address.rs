@@ -1,0 +1,102 @@
+//! The address of the admin listener: a loopback port, or a Unix socket.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::transport::Endpoint;
+
+/// An address on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum AdminAddress {
+    Loopback(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl AdminAddress {
+    /// The same address as a listener's endpoint.
+    pub(in crate::cli) fn endpoint(&self) -> Endpoint {
+        match self {
+            Self::Loopback(address) => Endpoint::Tcp {
+                host: address.ip().to_string(),
+                port: address.port(),
+            },
+            Self::Unix(path) => Endpoint::Unix(path.clone()),
+        }
+    }
+}
+
+impl FromStr for AdminAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return match path {
+                "" => Err("unix: needs a path".to_owned()),
+                path => Ok(Self::Unix(path.into())),
+            };
+        }
+        let text = text.strip_prefix("http://").unwrap_or(text);
+        let text = text.strip_suffix('/').unwrap_or(text);
+        let address = match text.rsplit_once(':') {
+            Some(("localhost", port)) => port
+                .parse()
+                .ok()
+                .map(|port| (Ipv4Addr::LOCALHOST, port).into()),
+            _ => text.parse::<SocketAddr>().ok(),
+        };
+        let address =
+            address.ok_or("expected 127.0.0.1:PORT, [::1]:PORT, localhost:PORT or unix:PATH")?;
+        if !address.ip().to_canonical().is_loopback() {
+            return Err(
+                "it can be reached from other machines, and monitoring is not for everyone; listen \
+                 on 127.0.0.1, and have a proxy or a monitoring agent fetch from there"
+                    .to_owned(),
+            );
+        }
+        Ok(Self::Loopback(address))
+    }
+}
+
+impl fmt::Display for AdminAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Loopback(address) => write!(f, "http://{address}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_a_place() {
+        for (text, place) in [
+            ("127.0.0.1:9100", "http://127.0.0.1:9100"),
+            ("localhost:0", "http://127.0.0.1:0"),
+            ("[::1]:9100", "http://[::1]:9100"),
+            ("http://127.0.0.1:9100", "http://127.0.0.1:9100"),
+            ("unix:/run/admin.sock", "unix:/run/admin.sock"),
+        ] {
+            let read: AdminAddress = text
+                .parse()
+                .unwrap_or_else(|fault| panic!("{text}: {fault}"));
+            assert_eq!(read.to_string(), place);
+            assert_eq!(place.parse(), Ok(read));
+        }
+        for text in [
+            "0.0.0.0:9100",
+            "[::]:9100",
+            "192.168.0.7:9100",
+            "example.org:9100",
+            "9100",
+            "unix:",
+            "",
+        ] {
+            assert!(text.parse::<AdminAddress>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Registers a conversation with the metrics.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use crate::auth::{self, AuthEvents, RejectReason};
+use crate::observe::metrics::{
+    AgentFigures, Instrument, Judged, Ledger, Parties, Proof, Rejection, Transport,
+};
+use crate::transport::{
+    Endpoint, Exit, Link, LinkGuard, PresenceCallback, StderrCallback, StopStep,
+};
+
+/// The metrics of a conversation that has not begun yet.
+pub(in crate::cli) struct ConversationMetrics {
+    ledger: Arc<Ledger>,
+    transports: [Transport; 2],
+    agent: Arc<AgentFigures>,
+    since: Instant,
+}
+
+/// The agent's hold; counts what the agent writes to stderr.
+struct CountedHold {
+    hold: Box<dyn LinkGuard>,
+    agent: Arc<AgentFigures>,
+}
+
+/// Counts the results of authentication.
+#[derive(Debug)]
+pub(in crate::cli) struct AuthCounter(pub(in crate::cli) Arc<Ledger>);
+
+impl AuthEvents for AuthCounter {
+    fn authenticated(&self, proof: auth::CredentialKind, admitted: bool) {
+        let proof = match proof {
+            auth::CredentialKind::Nothing => Proof::Nothing,
+            auth::CredentialKind::User => Proof::User,
+            auth::CredentialKind::Token => Proof::Token,
+            auth::CredentialKind::Certificate => Proof::Certificate,
+        };
+        let how = if admitted {
+            Judged::Admitted
+        } else {
+            Judged::Refused
+        };
+        self.0.judged(proof, how);
+    }
+
+    fn rejected(&self, scheme: &str, why: RejectReason) {
+        let why = match why {
+            RejectReason::Auth => Rejection::Auth,
+            RejectReason::Origin => Rejection::Origin,
+            RejectReason::Host => Rejection::Host,
+            RejectReason::Limit => Rejection::Limit,
+            RejectReason::Tls => Rejection::Tls,
+            RejectReason::Timeout => Rejection::Timeout,
+            RejectReason::Policy => Rejection::Policy,
+            RejectReason::Unknown => Rejection::Unknown,
+            RejectReason::Draining => Rejection::Draining,
+            RejectReason::Handshake => Rejection::Handshake,
+        };
+        self.0.rejected(Transport::of_scheme(scheme), why);
+    }
+}
+
+impl ConversationMetrics {
+    /// For a client of a listener of this transport and the agent at `to`, under its configured
+    /// name.
+    pub(in crate::cli) fn new(
+        ledger: &Arc<Ledger>,
+        transport: Transport,
+        name: &str,
+        to: &Endpoint,
+    ) -> Self {
+        Self {
+            ledger: Arc::clone(ledger),
+            transports: [transport, Transport::of_scheme(to.scheme())],
+            agent: ledger.agent(name),
+            since: Instant::now(),
+        }
+    }
+
+    /// The configured name of the agent.
+    pub(in crate::cli) fn agent(&self) -> String {
+        self.agent.name().to_owned()
+    }
+
+    /// Counts the results of recordings.
+    pub(in crate::cli) fn recordings(&self) -> Arc<Ledger> {
+        Arc::clone(&self.ledger)
+    }
+
+    /// Counts a failure to reach the agent.
+    pub(in crate::cli) fn fail(self) {
+        self.agent.started(false);
+        self.ledger.rejected(self.transports[0], Rejection::NoAgent);
+    }
+
+    /// Begins the conversation. The agent's stderr is counted from now on. `room` is how many bytes
+    /// may wait for either side.
+    pub(in crate::cli) fn begin(self, client: &Link, agent: &mut Link, room: usize) -> Instrument {
+        self.agent.started(true);
+        let hold = std::mem::replace(&mut agent.guard, Box::new(()));
+        let mut hold = CountedHold {
+            hold,
+            agent: Arc::clone(&self.agent),
+        };
+        hold.capture_stderr(Box::new(|_| ()));
+        agent.guard = Box::new(hold);
+        self.ledger.begin(Parties {
+            client: client.peer.name.clone(),
+            transports: self.transports,
+            agent: self.agent,
+            since: self.since,
+            room,
+        })
+    }
+}
+
+impl LinkGuard for CountedHold {
+    fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
+        self.hold.poll_exit(cx)
+    }
+
+    fn signal(&mut self, step: StopStep) {
+        self.hold.signal(step);
+    }
+
+    fn capture_stderr(&mut self, ear: StderrCallback) {
+        let agent = Arc::clone(&self.agent);
+        self.hold.capture_stderr(Box::new(move |bytes| {
+            agent.complained(bytes.len());
+            ear(bytes);
+        }));
+    }
+
+    fn watch_presence(&mut self, watch: PresenceCallback) {
+        self.hold.watch_presence(watch);
+    }
+
+    fn log_redaction(&self) -> fn(&str) -> String {
+        self.hold.log_redaction()
+    }
+
+    fn stderr_tail(&self) -> String {
+        self.hold.stderr_tail()
+    }
+}

@@ -1,0 +1,153 @@
+//! How many clients of each principal are connected, and how many connected recently.
+//!
+//! The relay's own user is not counted, for whom `Limits::connections` suffices, nor are anonymous
+//! clients.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::auth::{AuthMethod, Principal};
+use crate::jsonrpc::Limits;
+use crate::jsonrpc::reply::{self, Reason};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Identifies a principal.
+type Name = (AuthMethod, Arc<str>);
+
+/// The connected clients, by principal.
+#[derive(Debug)]
+pub(super) struct ClientRegistry {
+    limits: Arc<Limits>,
+    counts: Mutex<HashMap<Name, Count>>,
+}
+
+/// The counts of one principal.
+#[derive(Debug)]
+struct Count {
+    connected: usize,
+    /// When the recent connections no longer count.
+    until: Instant,
+}
+
+/// A connected client, until it is dropped.
+#[derive(Debug)]
+pub(in crate::cli) struct Permit(Option<(Arc<ClientRegistry>, Name)>);
+
+impl ClientRegistry {
+    pub(super) fn new(limits: &Arc<Limits>) -> Arc<Self> {
+        Arc::new(Self {
+            limits: Arc::clone(limits),
+            counts: Mutex::default(),
+        })
+    }
+
+    /// Counts a client, or returns why it exceeds a limit.
+    pub(super) fn admit(self: &Arc<Self>, who: Option<&Arc<Principal>>) -> Result<Permit, Reason> {
+        let counted = |who: &&Arc<Principal>| {
+            matches!(who.auth_method, AuthMethod::Token | AuthMethod::Certificate)
+        };
+        match who.filter(counted) {
+            None => Ok(Permit(None)),
+            Some(who) => self.count(who, Instant::now()),
+        }
+    }
+
+    fn count(self: &Arc<Self>, who: &Principal, now: Instant) -> Result<Permit, Reason> {
+        let name = (who.auth_method, Arc::clone(&who.name));
+        let mut counts = self.counts();
+        counts.retain(|_, count| count.connected > 0 || count.until > now);
+        let count = counts.entry(name.clone()).or_insert(Count {
+            connected: 0,
+            until: now,
+        });
+        if count.connected >= self.limits.per_principal {
+            return Err(limit_reached(format!(
+                "{} of {who} are connected already",
+                count.connected
+            )));
+        }
+        let each = MINUTE / u32::try_from(self.limits.spawns).unwrap_or(u32::MAX);
+        let until = count.until.max(now) + each;
+        if until - now > MINUTE {
+            let wait = (until - now - MINUTE).as_secs() + 1;
+            return Err(limit_reached(format!(
+                "too many agents were started for {who}; wait {wait} s"
+            )));
+        }
+        count.until = until;
+        count.connected += 1;
+        Ok(Permit(Some((Arc::clone(self), name))))
+    }
+
+    fn counts(&self) -> MutexGuard<'_, HashMap<Name, Count>> {
+        self.counts.lock()
+    }
+}
+
+fn limit_reached(message: String) -> Reason {
+    Reason::new(reply::OVERLOADED, message).retryable()
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some((registry, name)) = &self.0
+            && let Some(count) = registry.counts().get_mut(name)
+        {
+            count.connected -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::Grant;
+
+    fn who(name: &str, means: AuthMethod) -> Arc<Principal> {
+        Arc::new(Principal {
+            name: Arc::from(name),
+            auth_method: means,
+            grant: Grant::all_agents(false),
+            key: None,
+            expires: None,
+        })
+    }
+
+    #[test]
+    fn a_principal_has_so_many_at_a_time_and_so_many_a_minute() {
+        let limits = Limits {
+            per_principal: 2,
+            spawns: 3,
+            ..Limits::default()
+        };
+        let registry = ClientRegistry::new(&Arc::new(limits));
+        let (alice, start) = (who("alice", AuthMethod::Token), Instant::now());
+        let first = registry.count(&alice, start).expect("the first");
+        let _second = registry.count(&alice, start).expect("the second");
+        let full = registry.count(&alice, start).expect_err("full");
+        assert!(full.message.contains("token alice"), "{}", full.message);
+        drop(first);
+        let third = registry.count(&alice, start).expect("the third");
+        drop(third);
+        assert!(
+            registry.count(&alice, start).is_err(),
+            "the fourth in a minute"
+        );
+        let other = who("alice", AuthMethod::Certificate);
+        assert!(registry.count(&other, start).is_ok());
+        assert!(registry.count(&alice, start + MINUTE / 3).is_ok());
+    }
+
+    #[test]
+    fn the_user_is_not_counted() {
+        let registry = ClientRegistry::new(&Arc::new(Limits::default()));
+        let me = who("me", AuthMethod::User);
+        let all: Vec<_> = (0..500).map(|_| registry.admit(Some(&me))).collect();
+        assert!(all.iter().all(Result::is_ok));
+        assert!(registry.counts().is_empty());
+    }
+}

@@ -1,0 +1,291 @@
+//! A client's link that ends when the client's credentials become invalid, and that is read no
+//! faster than the client's rate limit. A link that needs neither is returned unchanged.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+
+use crate::auth::{Gate, Principal};
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::{CloseReason, Frame, Limits};
+use crate::transport::{FrameSink, FrameStream, Link, LinkError, current_time};
+
+/// From this rate on, which is the default, there is no limit.
+const UNLIMITED: usize = 1 << 30;
+/// Seconds' worth of messages that may come at once.
+const BURST: u32 = 5;
+
+/// Receives from the client.
+struct GuardedStream {
+    rx: Box<dyn FrameStream>,
+    gate: Gate,
+    principal: Arc<Principal>,
+    recheck: Duration,
+    next_check: Pin<Box<Sleep>>,
+    rate: Option<ClientRate>,
+    revoked: Arc<AtomicBool>,
+}
+
+/// Sends to the client.
+struct GuardedSink {
+    tx: Box<dyn FrameSink>,
+    revoked: Arc<AtomicBool>,
+}
+
+/// The rate limit of a client.
+struct ClientRate {
+    message: Duration,
+    bytes: usize,
+    /// When all received messages would have been sent at the limit's rate.
+    messages_until: Instant,
+    bytes_until: Instant,
+    wait: Option<Pin<Box<Sleep>>>,
+}
+
+/// Guards the link of an admitted client.
+pub(super) fn watch(client: Link, gate: &Gate, limits: &Limits) -> Link {
+    let Some(principal) = client.peer.principal.clone() else {
+        return client;
+    };
+    let rate = ClientRate::of(limits);
+    if rate.is_none() && principal.key.is_none() && principal.expires.is_none() {
+        return client;
+    }
+    let revoked = Arc::new(AtomicBool::new(false));
+    Link {
+        rx: Box::new(GuardedStream {
+            rx: client.rx,
+            gate: gate.clone(),
+            principal,
+            recheck: limits.recheck,
+            next_check: Box::pin(sleep(limits.recheck)),
+            rate,
+            revoked: Arc::clone(&revoked),
+        }),
+        tx: Box::new(GuardedSink {
+            tx: client.tx,
+            revoked,
+        }),
+        ..client
+    }
+}
+
+impl GuardedStream {
+    /// Whether the credentials have just become invalid.
+    fn is_revoked(&mut self, cx: &mut Context<'_>) -> bool {
+        while self.next_check.as_mut().poll(cx).is_ready() {
+            if !self.gate.is_still_valid(&self.principal, current_time()) {
+                self.revoked.store(true, Ordering::Relaxed);
+                return true;
+            }
+            let next = Instant::now() + self.recheck;
+            self.next_check.as_mut().reset(next);
+        }
+        false
+    }
+
+    fn revoked_error(&self) -> LinkError {
+        LinkError::Refused(format!(
+            "the credentials of {} are no longer valid",
+            self.principal
+        ))
+    }
+}
+
+impl FrameStream for GuardedStream {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
+        if self.revoked.load(Ordering::Relaxed) {
+            return Poll::Ready(None);
+        }
+        if self.is_revoked(cx) {
+            return Poll::Ready(Some(Err(self.revoked_error())));
+        }
+        if let Some(rate) = &mut self.rate
+            && rate.poll(cx).is_pending()
+        {
+            return self.rx.poll_lost(cx).map(|error| Some(Err(error)));
+        }
+        let received = ready!(self.rx.poll_next(cx));
+        if let (Some(rate), Some(Ok(Decoded::Frame(frame)))) = (&mut self.rate, &received) {
+            rate.count(frame.len(), Instant::now());
+        }
+        Poll::Ready(received)
+    }
+
+    // Also while the client is held back by its rate limit.
+    fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
+        if !self.revoked.load(Ordering::Relaxed) && self.is_revoked(cx) {
+            return Poll::Ready(self.revoked_error());
+        }
+        self.rx.poll_lost(cx)
+    }
+
+    fn ended_cleanly(&self) -> bool {
+        self.revoked.load(Ordering::Relaxed) || self.rx.ended_cleanly()
+    }
+}
+
+impl FrameSink for GuardedSink {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        self.tx.poll_ready(cx)
+    }
+
+    fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
+        self.tx.start_send(frame)
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        self.tx.poll_flush(cx)
+    }
+
+    fn poll_close(
+        &mut self,
+        cx: &mut Context<'_>,
+        why: CloseReason,
+    ) -> Poll<Result<(), LinkError>> {
+        let why = if self.revoked.load(Ordering::Relaxed) {
+            CloseReason::Unauthorized
+        } else {
+            why
+        };
+        self.tx.poll_close(cx, why)
+    }
+}
+
+impl ClientRate {
+    /// `None` without a limit.
+    fn of(limits: &Limits) -> Option<Self> {
+        let (messages, bytes) = (limits.client_messages, limits.client_bytes);
+        if messages >= UNLIMITED && bytes >= UNLIMITED {
+            return None;
+        }
+        let now = Instant::now();
+        Some(Self {
+            message: Duration::from_secs(1) / u32::try_from(messages).unwrap_or(u32::MAX),
+            bytes,
+            messages_until: now,
+            bytes_until: now,
+            wait: None,
+        })
+    }
+
+    fn count(&mut self, bytes: usize, now: Instant) {
+        self.messages_until = self.messages_until.max(now) + self.message;
+        let time = Duration::from_secs_f64(bytes as f64 / self.bytes as f64);
+        self.bytes_until = self.bytes_until.max(now) + time;
+        let second = Duration::from_secs(1);
+        // What is ahead of its time by no more than this may come at once.
+        let behind = |until: Instant, burst| until.checked_sub(burst).unwrap_or(now);
+        let due = behind(self.messages_until, second * BURST).max(behind(self.bytes_until, second));
+        self.wait = (due > now).then(|| Box::pin(sleep_until(due)));
+    }
+
+    /// Ready when the client may be read again.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(wait) = &mut self.wait {
+            ready!(wait.as_mut().poll(cx));
+            self.wait = None;
+        }
+        Poll::Ready(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::auth::{AuthRequirement, GateRules, Keyring, Keys, Token, UsedToken};
+    use crate::conversation::{Cause, DialectOptions};
+    use crate::jsonrpc::Side;
+    use crate::observe::Observers;
+    use crate::proxy::{self, StopSignals};
+    use crate::transport::memory;
+
+    /// In virtual time: longer than anything takes.
+    const AGES: Duration = Duration::from_secs(3600);
+
+    /// A socket that broke without a close frame.
+    struct Broken;
+
+    impl FrameStream for Broken {
+        fn poll_next(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
+            Poll::Ready(None)
+        }
+
+        fn ended_cleanly(&self) -> bool {
+            false
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_is_watched_may_come_back_when_its_socket_broke() {
+        let limits = Limits::default();
+        let (_far, mut near) = memory::pair(&limits);
+        near.rx = Box::new(Broken);
+        near.peer.principal = Some(Arc::new(Principal {
+            expires: Some(u64::MAX),
+            ..Principal::anonymous()
+        }));
+        let mut near = watch(near, &Gate::default(), &limits);
+        let received = std::future::poll_fn(|cx| near.rx.poll_next(cx)).await;
+        assert!(received.is_none() && !near.rx.ended_cleanly());
+    }
+
+    async fn send(client: &mut Link, text: String) -> Result<(), LinkError> {
+        let tx = &mut client.tx;
+        std::future::poll_fn(|cx| tx.poll_ready(cx)).await?;
+        tx.start_send(Frame::from(text))?;
+        std::future::poll_fn(|cx| tx.poll_flush(cx)).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_is_held_back_is_thrown_out_all_the_same() {
+        for floods in [false, true] {
+            let limits = Limits {
+                queue_frames: 4,
+                ..Limits::default()
+            };
+            let gate = Gate::new(GateRules {
+                loopback: AuthRequirement::Credential,
+                network: AuthRequirement::Credential,
+                user: (0, Arc::from("me")),
+                failures: 5,
+            });
+            let own = Token::new([1; 6], [1; 32]);
+            gate.set_keys(Keys::new(Some(&own), Keyring::default(), None));
+            let (mut client, mut near) = memory::pair(&limits);
+            let (agent, far) = memory::pair(&limits);
+            near.peer.principal = Some(Arc::new(Principal {
+                key: Some(UsedToken::Own(own.digest())),
+                ..Principal::user(Arc::from("me"))
+            }));
+            let near = watch(near, &gate, &limits);
+            let stop = StopSignals::default();
+            let limits = Arc::new(limits);
+            let options = DialectOptions::canonical();
+            let observers = Observers::default();
+            let run = proxy::run(near, far, limits, options, None, observers, &stop);
+            let mut run = tokio::spawn(run);
+            let message = r#"{"jsonrpc":"2.0","method":"_x"}"#;
+            let moment = Duration::from_millis(1);
+            while floods
+                && timeout(moment, send(&mut client, message.to_owned()))
+                    .await
+                    .is_ok()
+            {}
+            let stays = timeout(AGES, &mut run).await;
+            assert!(stays.is_err(), "its token is good");
+            // Replaced by another token.
+            let other = Token::new([2; 6], [2; 32]);
+            gate.set_keys(Keys::new(Some(&other), Keyring::default(), None));
+            let end = timeout(AGES, run).await.expect("it ends").expect("it runs");
+            assert_eq!(end.cause, Cause::Violation(Side::Client), "{floods}");
+            drop(agent);
+        }
+    }
+}

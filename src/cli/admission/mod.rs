@@ -1,0 +1,19 @@
+//! Admission to `serve`: which credentials are required, who is connected, and for how long.
+//!
+//! `options` are the flags, `exposure` rejects unsafe listeners, `control` creates the gate and
+//! updates it, `client_registry` counts clients, and `guarded_link` enforces each client's
+//! credentials and rate. `listener_file` tells this user's `connect` where relays listen. `auth`
+//! makes the decisions; `token` stores tokens.
+
+mod exposure;
+mod client_registry;
+mod control;
+mod options;
+mod guarded_link;
+mod listener_file;
+
+pub(super) use client_registry::Permit;
+pub(super) use control::AdmissionControl;
+pub(super) use exposure::check as check_exposure;
+pub(super) use listener_file::{ListenerFile, verify_local};
+pub(super) use options::AdmissionArgs;

@@ -1,0 +1,407 @@
+//! The command line: its arguments, and the dispatch to the subcommands.
+
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+
+use super::admin::AdminAddress;
+use super::admission::AdmissionArgs;
+use super::agent_connect::{AgentConnectArgs, DefaultPermission};
+use super::common::Common;
+use super::policy::PolicyArgs;
+use super::telemetry::{self, LogArgs};
+use super::{
+    agents, assets, check, config, connect, console, demo, dialect, endpoints, examples, exit,
+    inspect, limits, listeners, log_redaction, manual, memory, processes, replay, serve, shell,
+    status, stderr, token, top,
+};
+use crate::transport::Endpoint;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+const EXAMPLES: &str = "\
+Examples:
+  acp-relay demo
+      Run a complete turn between a small agent and a small client, through two relays.
+  acp-relay serve --listen ws://127.0.0.1:9000 -- goose acp
+      On the machine with the agent: one agent process for each client that connects.
+  acp-relay connect ws://127.0.0.1:9000
+      In the editor's settings, as the agent's command.
+  acp-relay serve --config team.toml
+      Several agents by name, several listeners; `acp-relay config example` prints such a file.
+  acp-relay check capture.jsonl
+      Where a recorded conversation violates the official ACP v1 schema.
+  acp-relay connect replay:talk.acpr
+      Use a recording as the agent; `acp-relay replay --help` has more.
+
+Exit codes: 0 success; 1 `check`, `dialect check`, `dialect test`, `translate` or `inspect` found
+something wrong, `replay client` or `bisect` a difference; 64 usage; 65 faulty mapping table;
+66 unreadable file; 68 unknown host; 69 peer, program or port not available; 71 system;
+73 socket file or (`--record-strict`) recording; 75 stopped before the agent was reached, or asked
+twice to stop; 76 protocol; 77 not permitted; 78 faulty configuration file.
+`connect`, and `serve` on stdio:, return the agent's exit code where they know it (128 + n after
+signal n); 76 after an agent that ended with 0 before it answered a request.";
+
+const VERSION: &str = concat!(env!("VERSION"), "\n", env!("TABLES"));
+
+/// Time that the last lines on stderr may take to be read.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// A bridge for the Agent Client Protocol (ACP): between any editor and any agent, over any
+/// transport, byte for byte.
+#[derive(Debug, Parser)]
+#[command(name = "acp-relay", version = env!("VERSION"), long_version = VERSION)]
+#[command(styles = STYLES, after_help = format!("{}\n\n{EXAMPLES}", manual::topics()))]
+#[command(after_long_help = format!(
+    "{}\n\n{}\n\n{}\n\n{EXAMPLES}", manual::topics(), endpoints::help(), limits::help()
+))]
+#[command(disable_help_subcommand = true)]
+struct Cli {
+    #[command(flatten)]
+    log: LogArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Listen for clients and give each client an agent of its own
+    #[command(after_help = examples::serve())]
+    Serve(Box<Serve>),
+    /// Speak stdio to the editor that started this program, and forward it to an agent
+    #[command(after_help = examples::connect())]
+    Connect(Box<Connect>),
+    /// Check a conversation against the official ACP v1 schema: each violation, with its place
+    #[command(after_help = examples::check())]
+    Check(check::Check),
+    /// Translate messages from one dialect into another
+    Translate(dialect::Translate),
+    /// List, show, check and test the mapping tables that describe dialects
+    #[command(after_help = examples::DIALECT)]
+    Dialect(dialect::Dialect),
+    /// List, show, count, compare, lint, verify, export and import recordings
+    #[command(after_help = examples::INSPECT)]
+    Inspect(inspect::Inspect),
+    /// Play a recording: as the agent to a client, or as the client to an agent
+    #[command(after_help = examples::REPLAY)]
+    Replay(replay::Replay),
+    /// Find the first turn of a recording at which a live agent behaves differently
+    #[command(after_help = replay::BISECT)]
+    Bisect(replay::Bisect),
+    /// Show, create, list and revoke the tokens that clients authenticate with
+    Token(token::TokenArgs),
+    /// Check, show and explain the configuration file
+    #[command(after_help = examples::CONFIG)]
+    Config(config::ConfigArgs),
+    /// List the well-known agents
+    #[command(after_help = examples::AGENTS)]
+    Agents(agents::AgentsArgs),
+    /// Show the state of a running relay: listeners, connections, sessions, turns
+    #[command(after_help = examples::WATCH)]
+    Status(status::Status),
+    /// Report by the exit code whether a relay accepts clients, for health checks
+    #[command(after_help = examples::WATCH)]
+    Health(status::Health),
+    /// Watch a relay: connections, sessions, turns and rates, every second
+    #[command(after_help = examples::WATCH)]
+    Top(top::Top),
+    /// Run a complete turn through two relays, with an embedded agent and client
+    #[command(after_help = examples::DEMO)]
+    Demo(demo::Demo),
+    /// Show this help, the help of a subcommand, or a page of the manual
+    #[command(after_help = manual::EXAMPLES)]
+    Help(manual::Help),
+    /// List and print the files for service managers and monitoring that the program contains
+    #[command(after_help = assets::EXAMPLES)]
+    Assets(assets::AssetsArgs),
+    /// Print the completion script of a shell
+    #[command(after_help = shell::COMPLETIONS)]
+    Completions(shell::Completions),
+    /// Print the manual page, or write one for each subcommand
+    #[command(after_help = shell::MAN)]
+    Man(shell::Manual),
+}
+
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// The configuration file: agents by name, listeners, and the options that are also flags;
+    /// flags override it. `acp-relay config example` prints one
+    ///
+    /// Without it, and when the command line names neither a listener nor an agent, the user's file
+    /// is read ($XDG_CONFIG_HOME/acp-relay/acp-relay.toml), or else the system's
+    /// (/etc/acp-relay/acp-relay.toml). SIGHUP reloads it.
+    #[arg(long, value_name = "FILE", env = "ACP_RELAY_CONFIG")]
+    pub(super) config: Option<PathBuf>,
+    /// Where clients connect; may be given several times [default: ws://127.0.0.1:0]
+    #[arg(long, value_name = "ENDPOINT", env = "ACP_RELAY_LISTEN")]
+    pub(super) listen: Vec<Endpoint>,
+    /// The agent's endpoint, instead of a command
+    #[arg(long, value_name = "ENDPOINT", conflicts_with_all = ["command", "profile"])]
+    #[arg(value_parser = endpoints::read_agent)]
+    pub(super) agent: Option<Endpoint>,
+    /// A well-known agent, instead of its command; `acp-relay agents list` has them
+    #[arg(long, value_name = "PROFILE", conflicts_with = "command")]
+    #[arg(value_parser = agents::read_profile)]
+    pub(super) profile: Option<&'static agents::Profile>,
+    /// Allow web pages of this origin, such as `https://editor.example`; may be given several times
+    #[arg(long, value_name = "ORIGIN", value_parser = listeners::read_origin)]
+    pub(super) allow_origin: Vec<String>,
+    /// Accept this host name besides the listener's own (with one port or any); may be given
+    /// several times
+    #[arg(long, value_name = "NAME", value_parser = listeners::read_host)]
+    pub(super) allow_host: Vec<String>,
+    /// A cookie set on each new connection, so that a load balancer returns to this relay
+    #[arg(long, value_name = "NAME=VALUE", value_parser = listeners::read_cookie)]
+    pub(super) affinity_cookie: Option<String>,
+    /// Do not serve elephant.ai's routes, PATH/rpc and PATH/sse, beside the official ones
+    #[arg(long)]
+    pub(super) no_elephant: bool,
+    /// What to do with an agent whose client's WebSocket or HTTP connection breaks [default:
+    /// terminate]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(super) on_disconnect: Option<OnDisconnect>,
+    /// Certificate chain for https:// and wss:// listeners, PEM
+    #[arg(long, value_name = "FILE", env = "ACP_RELAY_TLS_CERT")]
+    pub(super) tls_cert: Option<PathBuf>,
+    /// Private key for https:// and wss:// listeners, PEM
+    #[arg(long, value_name = "FILE", env = "ACP_RELAY_TLS_KEY")]
+    pub(super) tls_key: Option<PathBuf>,
+    /// Serve monitoring here: /metrics, /healthz, /readyz, /startupz, /status; 127.0.0.1:PORT or
+    /// unix:PATH
+    #[arg(long, value_name = "ADDRESS", env = "ACP_RELAY_ADMIN")]
+    pub(super) admin: Option<AdminAddress>,
+    #[command(flatten)]
+    pub(super) agent_connect: AgentConnectArgs,
+    #[command(flatten)]
+    pub(super) admission: AdmissionArgs,
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// The agent's command and its arguments
+    #[arg(last = true, value_name = "COMMAND", help_heading = None::<&str>)]
+    pub(super) command: Vec<OsString>,
+}
+
+/// What to do with an agent whose client's connection broke.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum OnDisconnect {
+    /// Stop it
+    #[default]
+    Terminate,
+    /// Keep it for a while; a client that sends session/load or session/resume for one of its
+    /// sessions is connected to it again
+    Detach,
+}
+
+/// Arguments of `connect`.
+#[derive(Debug, Args)]
+pub(super) struct Connect {
+    /// Where the agent is
+    #[arg(value_name = "ENDPOINT", conflicts_with = "command", value_parser = endpoints::read_agent)]
+    pub(super) endpoint: Option<Endpoint>,
+    /// What to answer a permission request of an agent behind Agent Connect when the client does
+    /// not answer [default: reject]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(super) default_permission: Option<DefaultPermission>,
+    /// Serve monitoring here, as `serve --admin` does; 127.0.0.1:PORT or unix:PATH
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) admin: Option<AdminAddress>,
+    #[command(flatten)]
+    pub(super) policy: PolicyArgs,
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// The agent's command and its arguments
+    #[arg(last = true, value_name = "COMMAND", help_heading = None::<&str>)]
+    pub(super) command: Vec<OsString>,
+}
+
+/// Runs the program with the arguments of this process.
+#[must_use]
+pub fn run() -> ExitCode {
+    if let Some(code) = processes::watchdog() {
+        return code;
+    }
+    let code = execute();
+    stderr::flush(FLUSH_TIMEOUT);
+    code
+}
+
+/// Prints an error in one line on stderr and returns the exit code.
+pub(super) fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
+    stderr::print(&format!("acp-relay: {error}"));
+    ExitCode::from(code)
+}
+
+/// Ignores variables that are set but empty: container files set all variables and leave the unused
+/// ones empty.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
+    command
+        .mut_args(|arg| match arg.get_env().is_some_and(is_empty) {
+            true => arg.env(clap::builder::Resettable::Reset),
+            false => arg,
+        })
+        .mut_subcommands(without_empty_variables)
+}
+
+fn execute() -> ExitCode {
+    let mut command = without_empty_variables(Cli::command());
+    let parsed = command.try_get_matches_from_mut(std::env::args_os());
+    let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = match parsed.map_err(with_tip) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            // The quoted argument may be an address with a password in it.
+            let text = error.to_string();
+            if let Cow::Owned(clean) = log_redaction::clean(&text) {
+                stderr::print(clean.trim_end());
+                return ExitCode::from(exit::USAGE);
+            }
+            let printed = error.print();
+            // Requested output (help, version) goes to stdout.
+            return if error.use_stderr() {
+                ExitCode::from(exit::USAGE)
+            } else {
+                console::printed(exit::SUCCESS, printed)
+            };
+        }
+    };
+    if let Command::Serve(_) | Command::Connect(_) = &cli.command {
+        memory::give_back();
+    }
+    if let Command::Serve(args) = cli.command {
+        // Before anything is started that could inherit the sockets.
+        let sockets = match serve::sockets() {
+            Ok(sockets) => sockets,
+            Err(code) => return code,
+        };
+        return processes::run_and_reap(|| serve::run(*args, &cli.log, sockets));
+    }
+    if let Err(error) = telemetry::start(&cli.log) {
+        return fail(exit::USAGE, &error);
+    }
+    match cli.command {
+        Command::Serve(_) => unreachable!("it is started above"),
+        Command::Connect(args) => processes::run_and_reap(|| connect::run(*args)),
+        Command::Check(args) => check::run(&args),
+        Command::Translate(args) => dialect::translate(&args),
+        Command::Dialect(args) => dialect::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Replay(args) => replay::run(args),
+        Command::Bisect(args) => replay::bisect(&args),
+        Command::Token(args) => token::run(&args),
+        Command::Config(args) => config::run(&args, &matches, &command, &cli.log),
+        Command::Agents(args) => agents::run(&args),
+        Command::Status(args) => status::status(&args),
+        Command::Health(args) => status::health(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Help(args) => manual::run(&args, command),
+        Command::Assets(args) => assets::run(&args),
+        Command::Completions(args) => shell::completions(&args, Cli::command()),
+        Command::Man(args) => shell::manual(&args, Cli::command()),
+    }
+}
+
+/// Explains an unexpected word: most often it belongs to a command without its `--`.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    let word = error.get(ContextKind::InvalidArg).map(ToString::to_string);
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string);
+    let takes_a_command = usage.is_some_and(|usage| usage.contains("-- <COMMAND>"));
+    if error.kind() == ErrorKind::UnknownArgument
+        && takes_a_command
+        && word.is_some_and(|word| !word.starts_with('-'))
+    {
+        let tip = "the agent's command goes after `--`: -- COMMAND ARGS…".to_owned();
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words of a line, without redirections and pipes.
+    fn words(line: &str) -> Vec<OsString> {
+        let line = line.split(" | ").next().unwrap_or(line);
+        let line = line.split(" > ").next().unwrap_or(line);
+        match format!("exec:{line}").parse() {
+            Ok(Endpoint::Exec(words)) => words,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    /// Parses a command line as the program does.
+    fn check(line: &str) {
+        if let Err(error) = Cli::try_parse_from(words(line)) {
+            // clap reports help and versions as errors.
+            assert!(!error.use_stderr(), "{line}: {error}");
+        }
+    }
+
+    fn helps(command: &clap::Command, found: &mut Vec<(String, String)>) {
+        let text = command.get_after_help().map(ToString::to_string);
+        found.push((command.get_name().to_owned(), text.unwrap_or_default()));
+        for below in command.get_subcommands() {
+            helps(below, found);
+        }
+    }
+
+    #[test]
+    fn every_subcommand_teaches_by_examples_that_can_be_typed() {
+        let mut found = Vec::new();
+        let command = Cli::command();
+        helps(&command, &mut found);
+        for below in command.get_subcommands() {
+            let (_, text) = found
+                .iter()
+                .find(|(name, _)| name == below.get_name())
+                .expect("it was walked");
+            assert!(text.contains("Examples"), "{}", below.get_name());
+        }
+        let lines = found
+            .iter()
+            .flat_map(|(_, text)| text.lines())
+            .filter_map(|line| line.strip_prefix("  "))
+            .filter(|line| line.starts_with("acp-relay "));
+        assert!(lines.inspect(|line| check(line)).count() > 50);
+    }
+
+    #[test]
+    fn every_line_of_the_readme_and_the_manual_can_be_typed() {
+        let mut pages = vec![include_str!("../../README.md")];
+        pages.extend(crate::docs::TOPICS.iter().map(|topic| topic.text));
+        let blocks = pages.iter().flat_map(|page| page.split("```sh\n").skip(1));
+        let mut lines = 0;
+        for block in blocks {
+            let block = block.split("```").next().unwrap_or_default();
+            for line in block.replace("\\\n", " ").lines() {
+                let line = line.split(" #").next().unwrap_or_default().trim();
+                // The command substitution yields a hash.
+                let line = match (line.find("\"$("), line.find(")\"")) {
+                    (Some(from), Some(to)) => {
+                        format!("{}{}{}", &line[..from], "0".repeat(64), &line[to + 2..])
+                    }
+                    _ => line.to_owned(),
+                };
+                if line.starts_with("acp-relay ") {
+                    check(&line);
+                    lines += 1;
+                }
+            }
+        }
+        assert!(lines > 60, "{lines}");
+    }
+}

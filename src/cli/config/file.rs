@@ -1,0 +1,119 @@
+//! Finds and reads the configuration file.
+
+use std::env;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::string::FromUtf8Error;
+
+use crate::cli::{console, exit};
+
+/// The file's path below a configuration directory.
+const RELATIVE_PATH: &str = "acp-relay/acp-relay.toml";
+/// The system's configuration directory.
+const SYSTEM: &str = "/etc";
+/// Mode bits that let other users write.
+const WRITABLE: u32 = 0o022;
+/// Largest file that is read, in bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The path of a configuration file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cli) struct ConfigFile(pub(in crate::cli) PathBuf);
+
+impl ConfigFile {
+    /// The user's file, or else the system's.
+    pub(in crate::cli) fn find() -> Option<Self> {
+        Self::default_paths()
+            .into_iter()
+            .find(|place| place.0.is_file())
+    }
+
+    /// The default paths, in the order of search.
+    pub(in crate::cli) fn default_paths() -> Vec<Self> {
+        // The XDG base directory specification says to ignore relative paths.
+        let folder = |name| {
+            env::var_os(name)
+                .map(PathBuf::from)
+                .filter(|at| at.is_absolute())
+        };
+        let user = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
+        let system = Some(PathBuf::from(SYSTEM));
+        let folders = user.into_iter().chain(system);
+        folders
+            .map(|folder| Self(folder.join(RELATIVE_PATH)))
+            .collect()
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// The exit code, and why it cannot be read, as text for the user.
+    pub(in crate::cli) fn text(&self) -> Result<String, (u8, String)> {
+        let path = self.0.display();
+        let read = || -> io::Result<Vec<u8>> {
+            let mut bytes = Vec::new();
+            File::open(&self.0)?
+                .take(MAX_BYTES + 1)
+                .read_to_end(&mut bytes)?;
+            if bytes.len() as u64 > MAX_BYTES {
+                return Err(io::Error::other("it is longer than 1 MiB"));
+            }
+            Ok(bytes)
+        };
+        let bytes = read().map_err(|error| {
+            let fault = format!("{path}: {}", console::explain(&error));
+            (exit::NO_INPUT, fault)
+        })?;
+        String::from_utf8(bytes).map_err(|error| {
+            let fault = format!("{path}:{}", not_text(&error));
+            (exit::CONFIG, fault)
+        })
+    }
+
+    /// Rejects a file that other users could change, because it says which programs run.
+    ///
+    /// # Errors
+    /// Who may write to it and the remedy, as text for the user.
+    pub(in crate::cli) fn check_owner(&self) -> Result<(), String> {
+        let path = self.0.display();
+        let about = fs::metadata(&self.0).map_err(|error| format!("{path}: {error}"))?;
+        let ours = [0, rustix::process::geteuid().as_raw()].contains(&about.uid());
+        if !ours {
+            return Err(format!(
+                "{path} belongs to another user, who could choose which programs run here; \
+                 make it yours with chown"
+            ));
+        }
+        // Writing to a device such as /dev/null does not change what is read from it.
+        if about.mode() & WRITABLE != 0 && !about.file_type().is_char_device() {
+            return Err(format!(
+                "other users may write to {path}, and so choose which programs run here; \
+                 run `chmod go-w {path}`"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The base folder of relative paths in the file.
+    pub(super) fn folder(&self) -> PathBuf {
+        // The parent of `team.toml` is empty, not absent.
+        let parent = self.0.parent().filter(|path| !path.as_os_str().is_empty());
+        let parent = parent.unwrap_or_else(|| Path::new("."));
+        // If the current directory was deleted, the path stays relative.
+        std::path::absolute(parent).unwrap_or_else(|_| parent.to_owned())
+    }
+}
+
+/// The position of the first byte that is not UTF-8, with the message: `3:9: …`.
+fn not_text(error: &FromUtf8Error) -> String {
+    let good = error.utf8_error().valid_up_to();
+    let (before, rest) = error.as_bytes().split_at(good);
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let begins = before.iter().rposition(|byte| *byte == b'\n');
+    let begins = begins.map_or(0, |at| at + 1);
+    let column = String::from_utf8_lossy(&before[begins..]).chars().count() + 1;
+    let byte = rest.first().copied().unwrap_or_default();
+    format!("{line}:{column}: byte {good} (0x{byte:02x}) is not UTF-8; save the file as UTF-8")
+}

@@ -1,0 +1,176 @@
+//! Checks what a file needs of this machine: programs, certificates, tokens, tables, folders.
+//!
+//! Only `config check` does this, to report everything at once; `serve` finds the same faults at
+//! its start. Nothing is created or changed.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+use super::model::Source;
+use super::table_reader::TableReader;
+use crate::cli::dialect::Tables;
+use crate::cli::endpoints;
+use crate::cli::remote::RemoteArgs;
+use crate::cli::state::StateError;
+use crate::cli::token::Store;
+use crate::transport::{Endpoint, OpenError, Setup, Tls, registry};
+use crate::transport::{check_authorities, check_certificates};
+
+/// The tokens: the user's own, which is in `file` if that is given, and all others. Those that do
+/// not exist yet are created when needed, or not needed.
+pub(super) fn tokens(reader: &TableReader<'_>, key: &'static str, file: Option<&Path>) {
+    let store = Store::find(file.map(Path::to_owned));
+    let read = store.and_then(|store| store.own().and_then(|_| store.others()));
+    match read {
+        Err(StateError::Unavailable(_)) if file.is_none() => {}
+        Err(fault) => missing(reader, key, &fault.to_string()),
+        Ok(_) => {}
+    }
+}
+
+/// The mapping tables.
+pub(super) fn tables(reader: &TableReader<'_>, tables: &[PathBuf], folders: &[PathBuf]) {
+    let read = Tables::default().after(tables, folders).library();
+    if let Err(trouble) = read {
+        let of_folders = || Tables::default().after(&[], folders).library().is_err();
+        let key = if !folders.is_empty() && of_folders() {
+            "folders"
+        } else {
+            "tables"
+        };
+        missing(reader, key, &trouble.to_string());
+    }
+}
+
+/// The address of a listener. The port may be in use by the relay that the file is for.
+pub(super) fn address(reader: &TableReader<'_>, key: &'static str, at: &Endpoint) {
+    match registry::is_free(at) {
+        Ok(true) => {}
+        Ok(false) => {
+            let what = format!("{}: the port is in use now", reader.path(key));
+            let remedy = "unless the relay of this file uses it, `serve` will not start";
+            reader.note(&reader.at(key), what, remedy);
+        }
+        Err(error) => open_fault(reader, key, error),
+    }
+}
+
+/// The certificate and key of a listener with TLS.
+pub(super) fn certificate(reader: &TableReader<'_>, at: &Endpoint, tls: &Tls) {
+    for (key, error) in check_certificates(at, tls) {
+        open_fault(reader, key, error);
+    }
+}
+
+/// An agent's program and folder, or the secrets that are sent to it.
+pub(super) fn agent(reader: &TableReader<'_>, source: &Source) {
+    match source {
+        Source::Program(program) => {
+            let mut launch = program.launch.clone();
+            if let Some(dir) = launch.dir.take_if(|dir| !dir.is_dir()) {
+                missing(
+                    reader,
+                    "cwd",
+                    &format!("there is no folder {}", dir.display()),
+                );
+            }
+            let setup = Setup {
+                launch,
+                ..Setup::default()
+            };
+            let to = Endpoint::Exec(program.argv.clone());
+            let found = endpoints::check_agent_available(&to, &setup, program.install.as_deref());
+            if let Err(error) = found {
+                let key = reader.has("command").map_or("profile", |_| "command");
+                open_fault(reader, key, error);
+            }
+        }
+        Source::Endpoint(to, remote) => {
+            secrets(reader, remote);
+            if let Some(path) = &remote.tls_ca
+                && let Err(error) = check_authorities(to, path)
+            {
+                open_fault(reader, "tls-ca", error);
+            }
+            if let Err(error) = endpoints::check_agent_available(to, &Setup::default(), None) {
+                open_fault(reader, "endpoint", error);
+            }
+        }
+    }
+}
+
+/// The files with secrets for an agent: each by itself, and then both together.
+fn secrets(reader: &TableReader<'_>, remote: &RemoteArgs) {
+    let headers = RemoteArgs {
+        header_file: remote.header_file.clone(),
+        ..RemoteArgs::default()
+    };
+    let bearer = RemoteArgs {
+        bearer_file: remote.bearer_file.clone(),
+        ..RemoteArgs::default()
+    };
+    let fault = |key, args: &RemoteArgs| {
+        let what = args.set_up(&mut Setup::default()).err();
+        // The text begins with the flag, which has the same name as the key.
+        let what = what.map(|what| match what.split_once(": ") {
+            Some((_, what)) => what.to_owned(),
+            None => what,
+        });
+        what.inspect(|what| missing(reader, key, what)).is_some()
+    };
+    let alone = [
+        fault("header-file", &headers),
+        fault("bearer-file", &bearer),
+    ];
+    if alone == [false, false] {
+        fault("bearer-file", remote);
+    }
+}
+
+/// A folder for new files. It is created later if it does not exist and can be created.
+pub(super) fn folder(reader: &TableReader<'_>, key: &'static str, folder: &Path) {
+    let there = folder.ancestors().find(|path| path.exists());
+    let there = there.unwrap_or_else(|| Path::new("/"));
+    if !there.is_dir() {
+        let what = format!("{} is not a folder", there.display());
+        missing(reader, key, &what);
+    } else if let Err(fault) = access(there, Access::WRITE_OK | Access::EXEC_OK) {
+        let what = format!("nothing can be written to {} ({fault})", there.display());
+        missing(reader, key, &what);
+    }
+}
+
+/// A new file in a folder that must exist.
+pub(super) fn file(reader: &TableReader<'_>, key: &'static str, file: &Path) {
+    let parent = file.parent().unwrap_or_else(|| Path::new("/"));
+    if parent.is_dir() {
+        folder(reader, key, parent);
+    } else {
+        missing(
+            reader,
+            key,
+            &format!("there is no folder {}", parent.display()),
+        );
+    }
+}
+
+fn missing(reader: &TableReader<'_>, key: &'static str, what: &str) {
+    reader.fault(&reader.at(key), format!("{}: {what}", reader.path(key)));
+}
+
+/// Reports that the value of a key cannot be used.
+fn open_fault(reader: &TableReader<'_>, key: &'static str, error: OpenError) {
+    let at = reader.at(key);
+    match error.remedy {
+        Some(remedy) => reader.fault_with(&at, error.what, clause(&remedy)),
+        None => reader.fault(&at, error.what),
+    }
+}
+
+/// A sentence turned into a clause after a semicolon.
+fn clause(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
+}

@@ -1,0 +1,73 @@
+//! JSON-RPC over a link, one message at a time.
+
+use std::future::poll_fn;
+
+use serde_json::{Value, json};
+
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::{CloseReason, Frame};
+use crate::transport::Link;
+
+/// Why a part of the demo cannot continue.
+pub(super) type Failure = Box<dyn std::error::Error>;
+
+/// One end of the link.
+pub(super) struct RpcLink {
+    link: Link,
+    next_id: u64,
+}
+
+impl RpcLink {
+    pub(super) fn over(link: Link) -> Self {
+        Self { link, next_id: 0 }
+    }
+
+    /// The next message; `None` at the end of the stream.
+    pub(super) async fn receive(&mut self) -> Result<Option<Value>, Failure> {
+        match poll_fn(|cx| self.link.rx.poll_next(cx)).await {
+            None => Ok(None),
+            Some(Ok(Decoded::Frame(frame))) => Ok(Some(serde_json::from_slice(frame.as_bytes())?)),
+            Some(Ok(Decoded::Error(flaw))) => Err(flaw.to_string().into()),
+            Some(Err(error)) => Err(error.into()),
+        }
+    }
+
+    /// Sends a request and returns its id.
+    pub(super) async fn ask(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
+        let id = json!(self.next_id);
+        self.next_id += 1;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .await?;
+        Ok(id)
+    }
+
+    pub(super) async fn notify(&mut self, method: &str, params: Value) -> Result<(), Failure> {
+        self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
+            .await
+    }
+
+    pub(super) async fn answer(&mut self, id: &Value, result: Value) -> Result<(), Failure> {
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+            .await
+    }
+
+    pub(super) async fn refuse(&mut self, id: &Value, message: &str) -> Result<(), Failure> {
+        let error = json!({ "code": -32601, "message": message });
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+            .await
+    }
+
+    /// Closes our stream and waits until the other end has exited.
+    pub(super) async fn leave(mut self) -> Result<crate::jsonrpc::Exit, Failure> {
+        poll_fn(|cx| self.link.tx.poll_close(cx, CloseReason::Done)).await?;
+        while self.receive().await?.is_some() {}
+        Ok(poll_fn(|cx| self.link.guard.poll_exit(cx)).await)
+    }
+
+    async fn send(&mut self, message: &Value) -> Result<(), Failure> {
+        poll_fn(|cx| self.link.tx.poll_ready(cx)).await?;
+        self.link.tx.start_send(Frame::from(message.to_string()))?;
+        poll_fn(|cx| self.link.tx.poll_flush(cx)).await?;
+        Ok(())
+    }
+}

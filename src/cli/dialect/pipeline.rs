@@ -1,0 +1,206 @@
+//! Translates messages from one dialect through canonical to another, with conversation state.
+//!
+//! *Relay* mode has one translator for each peer, as in a relay: the client speaks one dialect, the
+//! agent another. *Convert* mode takes a conversation held in one dialect on both sides and
+//! produces it in another, so it needs two translators per dialect. Each message also passes the
+//! opposite translator, so that answers find their requests.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::conversation::{Detection, DialectChoice, DialectOptions};
+use crate::dialect::{DialectError, DialectNote, FiredRule, Library, Translation, Way};
+use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, Scanned, Side, scan};
+
+/// How a conversation is translated.
+pub(super) enum Pipeline {
+    /// The client speaks one dialect, the agent another.
+    Relay(TranslatorPair),
+    /// Both sides spoke one dialect; the output is in another.
+    Convert {
+        from: Box<TranslatorPair>,
+        to: Box<TranslatorPair>,
+    },
+}
+
+/// One translator for each peer, as in a relay.
+#[derive(Debug)]
+pub(in crate::cli) struct TranslatorPair {
+    speech: DialectOptions,
+    /// The methods of open requests, by the side that sent them: an answer may reveal a dialect.
+    pending: [HashMap<IdBuf, String>; 2],
+}
+
+/// The result of one message at one peer's translator.
+#[derive(Debug)]
+pub(in crate::cli) struct StageOutput {
+    /// The dialect that was detected for the peer.
+    pub(in crate::cli) recognised: Option<Detection>,
+    /// Messages for the sender.
+    pub(in crate::cli) back: Vec<Frame>,
+    pub(in crate::cli) stage: Stage,
+}
+
+/// The result of one message.
+#[derive(Default)]
+pub(super) struct PipelineOutput {
+    /// Messages for the other side.
+    pub(super) forward: Vec<Frame>,
+    /// Messages for the sender.
+    pub(super) back: Vec<Frame>,
+    /// The translations made, in order.
+    pub(super) stages: Vec<Stage>,
+    /// The dialect that was detected for the sender.
+    pub(super) recognised: Option<Detection>,
+}
+
+/// One translation of one message.
+#[derive(Debug)]
+pub(in crate::cli) struct Stage {
+    pub(super) way: Way,
+    pub(in crate::cli) dialect: String,
+    pub(super) before: Frame,
+    pub(in crate::cli) after: Vec<Frame>,
+    pub(in crate::cli) fired: Vec<FiredRule>,
+    pub(in crate::cli) notes: Vec<DialectNote>,
+}
+
+impl TranslatorPair {
+    /// # Errors
+    /// A dialect is not known.
+    pub(in crate::cli) fn new(
+        library: &Arc<Library>,
+        client: &DialectChoice,
+        agent: &DialectChoice,
+    ) -> Result<Self, DialectError> {
+        Ok(Self {
+            speech: DialectOptions::new(library, client, agent)?,
+            pending: Default::default(),
+        })
+    }
+
+    /// The dialect assumed for a peer at present.
+    pub(in crate::cli) fn dialect(&self, peer: Side) -> &str {
+        self.speech.dialect(peer)
+    }
+
+    /// Translates a frame from `peer` to canonical; a frame that is no message is not changed.
+    pub(in crate::cli) fn read(&mut self, peer: Side, frame: &Frame) -> StageOutput {
+        let Some(at) = envelope(frame) else {
+            return self.stage_output(peer, Way::Read, frame, Translation::default());
+        };
+        let id = at.id(frame).to_owned();
+        let request = match at.kind {
+            Kind::Result | Kind::Error => self.pending[peer.other() as usize].remove(&id),
+            Kind::Request => {
+                let method = at.method(frame).into_owned();
+                self.pending[peer as usize].insert(id, method);
+                None
+            }
+            Kind::Notification => None,
+        };
+        let request = request.as_deref().map(str::as_bytes);
+        let recognised = self.speech.detect(peer, frame, &at, request);
+        let outcome = self.speech.read(peer, frame, &at);
+        StageOutput {
+            recognised,
+            ..self.stage_output(peer, Way::Read, frame, outcome)
+        }
+    }
+
+    /// Translates a canonical message to the dialect of `peer`.
+    pub(in crate::cli) fn write(&mut self, peer: Side, frame: &Frame) -> StageOutput {
+        let outcome = envelope(frame).map(|at| self.speech.write(peer, frame, &at));
+        self.stage_output(peer, Way::Write, frame, outcome.unwrap_or_default())
+    }
+
+    fn stage_output(
+        &self,
+        peer: Side,
+        way: Way,
+        frame: &Frame,
+        outcome: Translation,
+    ) -> StageOutput {
+        let after = outcome.frames(frame);
+        let Translation {
+            replies: back,
+            fired,
+            notes,
+            ..
+        } = outcome;
+        StageOutput {
+            recognised: None,
+            back,
+            stage: Stage {
+                way,
+                dialect: self.dialect(peer).to_owned(),
+                before: frame.clone(),
+                after,
+                fired: fired.into_vec(),
+                notes,
+            },
+        }
+    }
+}
+
+impl Pipeline {
+    /// Translates one message of side `from`.
+    pub(super) fn translate(&mut self, from: Side, frame: &Frame) -> PipelineOutput {
+        let mut output = PipelineOutput::default();
+        match self {
+            Self::Relay(pair) => {
+                let read = pair.read(from, frame);
+                output.recognised = read.recognised;
+                output.back.extend(read.back);
+                let canonical = read.stage.after.clone();
+                output.stages.push(read.stage);
+                for frame in canonical {
+                    let written = pair.write(from.other(), &frame);
+                    output.forward.extend(written.stage.after.iter().cloned());
+                    output.stages.push(written.stage);
+                    // A canonical answer to the sender is translated to the sender's dialect.
+                    for frame in written.back {
+                        let reply = pair.write(from, &frame);
+                        output.back.extend(reply.stage.after.iter().cloned());
+                        output.stages.push(reply.stage);
+                    }
+                }
+            }
+            Self::Convert { from: old, to: new } => {
+                let read = old.read(from, frame);
+                output.recognised = read.recognised;
+                let canonical = read.stage.after.clone();
+                output.stages.push(read.stage);
+                for one in canonical {
+                    old.write(from.other(), &one);
+                    let written = new.write(from.other(), &one);
+                    for frame in &written.stage.after {
+                        let frame = restore_id(&one, frame.clone());
+                        new.read(from, &frame);
+                        output.forward.push(frame);
+                    }
+                    output.stages.push(written.stage);
+                }
+            }
+        }
+        output
+    }
+}
+
+/// Restores the id of a request, because its recorded answer has that id.
+fn restore_id(before: &Frame, after: Frame) -> Frame {
+    let (Some(old), Some(new)) = (envelope(before), envelope(&after)) else {
+        return after;
+    };
+    if old.kind == Kind::Request && new.kind == Kind::Request {
+        return new.with_id(&after, old.id(before));
+    }
+    after
+}
+
+fn envelope(frame: &Frame) -> Option<Envelope> {
+    match scan(frame, &Limits::default()) {
+        Scanned::Message(at) => Some(at),
+        _ => None,
+    }
+}

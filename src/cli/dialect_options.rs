@@ -1,0 +1,235 @@
+//! The dialects of the two sides: `--client-dialect`, `--agent-dialect`.
+//!
+//! The user's tables are read once, when the program starts; built-in ones when they are needed.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::dialect::Tables;
+use super::{command_line, exit};
+use crate::conversation::{DialectChoice, DialectOptions};
+use crate::dialect::{DialectError, Library};
+use crate::jsonrpc::framing::Framing;
+use crate::transport::{Peer, PeerKind};
+
+/// Options of dialects.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Dialects")]
+pub(super) struct DialectArgs {
+    /// The clients' dialect: auto (recognised by their messages; the default), canonical, or a
+    /// dialect's name
+    #[arg(long = "client-dialect", id = "client-dialect", value_name = "DIALECT")]
+    #[arg(value_parser = choice)]
+    client: Option<DialectChoice>,
+    /// The agent's dialect: auto (recognised by its messages; the default), canonical, or a
+    /// dialect's name
+    #[arg(long = "agent-dialect", id = "agent-dialect", value_name = "DIALECT")]
+    #[arg(value_parser = choice)]
+    agent: Option<DialectChoice>,
+    #[command(flatten)]
+    tables: Tables,
+}
+
+/// The dialects of the two sides, with their tables.
+#[derive(Clone, Debug)]
+pub(super) struct Dialects {
+    library: Arc<Library>,
+    /// The digest of the tables.
+    tables: String,
+    /// The configured choices; none means `Auto`.
+    client: Option<DialectChoice>,
+    agent: Option<DialectChoice>,
+    /// The agent's working directory, unless it is ours.
+    folder: Option<PathBuf>,
+}
+
+impl DialectArgs {
+    /// Disables translation on each side whose dialect is not given.
+    pub(super) fn or_canonical(&mut self) {
+        for side in [&mut self.client, &mut self.agent] {
+            side.get_or_insert(DialectChoice::Canonical);
+        }
+    }
+
+    /// The choice for clients.
+    pub(super) const fn client(&self) -> Option<&DialectChoice> {
+        self.client.as_ref()
+    }
+
+    /// The choice for the agent.
+    pub(super) const fn agent(&self) -> Option<&DialectChoice> {
+        self.agent.as_ref()
+    }
+
+    /// The user's tables, and folders of them.
+    pub(super) fn paths(self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        self.tables.paths()
+    }
+
+    /// The same, with more of the user's tables, which those of these options may replace.
+    pub(super) fn over(&self, tables: &[PathBuf], folders: &[PathBuf]) -> Self {
+        Self {
+            tables: self.tables.after(tables, folders),
+            ..self.clone()
+        }
+    }
+}
+
+impl Dialects {
+    /// Reads the tables that are needed. Errors are printed, and the exit code is returned.
+    pub(super) fn new(args: DialectArgs) -> Result<Self, ExitCode> {
+        let plain = |choice: &Option<DialectChoice>| *choice == Some(DialectChoice::Canonical);
+        let builtin = args.tables.is_empty();
+        let idle = plain(&args.client) && plain(&args.agent) && builtin;
+        let tables = args.tables.digest().map_err(|trouble| trouble.fail())?;
+        let library = if idle {
+            Arc::<Library>::default()
+        } else {
+            let library = args.tables.library();
+            Arc::new(library.map_err(|trouble| trouble.fail())?)
+        };
+        let dialects = Self {
+            library,
+            tables,
+            client: args.client,
+            agent: args.agent,
+            folder: None,
+        };
+        // The built-in tables are valid. They are read when the first client connects, because they
+        // are half of the program's memory at its start.
+        let known = match builtin {
+            true => dialects.check_names(),
+            false => dialects.try_options().map(drop),
+        };
+        match known {
+            Ok(()) => Ok(dialects),
+            Err(unknown) => Err(command_line::fail(exit::USAGE, &unknown)),
+        }
+    }
+
+    /// With the dialect of one agent, where the command line gives none.
+    ///
+    /// # Errors
+    /// There is no such dialect.
+    pub(super) fn for_agent(
+        &self,
+        agent: Option<&DialectChoice>,
+        folder: Option<&Path>,
+    ) -> Result<Self, DialectError> {
+        let dialects = Self {
+            agent: self.agent.clone().or_else(|| agent.cloned()),
+            folder: folder.map(Path::to_owned),
+            ..self.clone()
+        };
+        dialects.check_names().map(|()| dialects)
+    }
+
+    /// With the dialect of one listener's clients, where the command line gives none.
+    ///
+    /// # Errors
+    /// There is no such dialect.
+    pub(super) fn for_listener(
+        &self,
+        client: Option<&DialectChoice>,
+    ) -> Result<Self, DialectError> {
+        let dialects = Self {
+            client: self.client.clone().or_else(|| client.cloned()),
+            ..self.clone()
+        };
+        dialects.check_names().map(|()| dialects)
+    }
+
+    /// For this client. Another acp-relay always speaks canonical.
+    pub(super) fn for_client(&self, client: &Peer) -> Cow<'_, Self> {
+        match client.kind {
+            PeerKind::Internal => Cow::Owned(Self {
+                client: Some(DialectChoice::Canonical),
+                ..self.clone()
+            }),
+            _ => Cow::Borrowed(self),
+        }
+    }
+
+    /// The configured dialects of the client and the agent.
+    pub(super) fn names(&self) -> [String; 2] {
+        self.choices().map(|choice| match choice {
+            DialectChoice::Canonical => "canonical".to_owned(),
+            DialectChoice::Auto => "auto".to_owned(),
+            DialectChoice::Named(name) => name,
+        })
+    }
+
+    /// The digest of the tables.
+    pub(super) fn tables(&self) -> &str {
+        &self.tables
+    }
+
+    /// The dialect options of one conversation.
+    pub(super) fn options(&self) -> DialectOptions {
+        let options = self
+            .try_options()
+            .expect("both dialects were found when the program started");
+        // A deleted folder is not passed on.
+        let ours = || std::env::current_dir().unwrap_or_default();
+        let folder = self.folder.clone().unwrap_or_else(ours);
+        options.in_folder(&folder.to_string_lossy())
+    }
+
+    /// The framing that the client's dialect uses.
+    pub(super) fn client_framing(&self) -> Option<Framing> {
+        self.framing(self.client.as_ref())
+    }
+
+    /// The framing that the agent's dialect uses.
+    pub(super) fn agent_framing(&self) -> Option<Framing> {
+        self.framing(self.agent.as_ref())
+    }
+
+    /// Checks that the named dialects exist.
+    fn check_names(&self) -> Result<(), DialectError> {
+        for choice in self.choices() {
+            if let DialectChoice::Named(name) = choice {
+                self.library.program(&name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn try_options(&self) -> Result<DialectOptions, DialectError> {
+        let [client, agent] = self.choices();
+        DialectOptions::new(&self.library, &client, &agent)
+    }
+
+    fn choices(&self) -> [DialectChoice; 2] {
+        [&self.client, &self.agent].map(|choice| choice.clone().unwrap_or(DialectChoice::Auto))
+    }
+
+    fn framing(&self, choice: Option<&DialectChoice>) -> Option<Framing> {
+        let Some(DialectChoice::Named(name)) = choice else {
+            return None;
+        };
+        match self.library.table(name).ok()?.framing.as_deref() {
+            Some("content-length") => Some(Framing::ContentLength),
+            _ => None,
+        }
+    }
+}
+
+/// The names of the built-in dialects, and of the other choices. A table's file has its name.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    let tables = Library::builtin_files().filter_map(|(file, _)| file.strip_suffix(".json"));
+    ["auto", "canonical"].into_iter().chain(tables)
+}
+
+/// Parses a choice of dialect.
+pub(super) fn choice(text: &str) -> Result<DialectChoice, std::convert::Infallible> {
+    Ok(match text {
+        "canonical" => DialectChoice::Canonical,
+        "auto" => DialectChoice::Auto,
+        name => DialectChoice::Named(name.to_owned()),
+    })
+}

@@ -1,0 +1,79 @@
+//! Several recordings on one command line, and a filter.
+//!
+//! A pattern such as `tapes/*.acpr` matches each segment of a recording, and the last argument may
+//! be a filter.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{command_line, exit};
+use crate::recording::filter::Filter;
+use crate::recording::{PACKED, PLAIN, Recording};
+
+/// Recordings, and a filter of their events.
+#[derive(Debug, Args)]
+pub(super) struct Inputs {
+    /// Recordings; of one in several segments, any segment. A last argument that is not a file is a
+    /// filter, such as `method:session/* and dur>2s`; the fields are below
+    #[arg(value_name = "FILE", required = true)]
+    words: Vec<OsString>,
+    /// The same filter, as an option
+    #[arg(long, value_name = "FILTER")]
+    filter: Option<Filter>,
+}
+
+impl Inputs {
+    /// The files and the filter.
+    pub(super) fn read(&self) -> Result<FilteredFiles, ExitCode> {
+        split_filter(&self.words, self.filter.as_ref())
+    }
+}
+
+/// The files, each recording once, and the filter.
+pub(super) type FilteredFiles = (Vec<PathBuf>, Option<Filter>);
+
+/// Separates a filter at the end from the files, unless there is a filter already. Errors are
+/// printed, and the exit code is returned.
+pub(super) fn split_filter(
+    words: &[OsString],
+    filter: Option<&Filter>,
+) -> Result<FilteredFiles, ExitCode> {
+    let (mut files, mut filter) = (words, filter.cloned());
+    if let [rest @ .., last] = words
+        && !rest.is_empty()
+        && filter.is_none()
+        && !is_file(Path::new(last))
+    {
+        let read = last.to_string_lossy().parse();
+        filter = Some(read.map_err(|fault| command_line::fail(exit::USAGE, &fault))?);
+        files = rest;
+    }
+    let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+    Ok((distinct(&files), filter))
+}
+
+/// The files, with only the first of the segments of one recording.
+pub(super) fn distinct(files: &[PathBuf]) -> Vec<PathBuf> {
+    let mut seen: Vec<Vec<PathBuf>> = Vec::new();
+    let mut once = Vec::new();
+    for file in files {
+        let segments = match Recording::of(file) {
+            Ok(recording) if file.is_file() => recording.segments,
+            _ => vec![file.clone()],
+        };
+        if !seen.contains(&segments) {
+            seen.push(segments);
+            once.push(file.clone());
+        }
+    }
+    once
+}
+
+/// Whether an argument names a file, even one that does not exist.
+fn is_file(word: &Path) -> bool {
+    let text = word.to_string_lossy();
+    text.ends_with(PLAIN) || text.ends_with(PACKED) || word.exists()
+}

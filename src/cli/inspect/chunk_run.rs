@@ -1,0 +1,89 @@
+//! Joins consecutive chunks of an agent's message into one run.
+
+use serde_json::Value;
+
+use crate::recording::{EventKind, Message, MessageKind, RecordedEvent};
+
+/// Consecutive chunks of one kind.
+#[derive(Debug)]
+pub(super) struct ChunkRun {
+    /// The number of the first chunk.
+    pub(super) n: u64,
+    /// The time of the first chunk, in microseconds.
+    pub(super) t: u64,
+    /// The time of the last chunk.
+    pub(super) until: u64,
+    pub(super) count: u64,
+    /// `agent_message_chunk`, `agent_thought_chunk`, `user_message_chunk`.
+    pub(super) kind: String,
+    /// Their texts, joined.
+    pub(super) text: String,
+    pub(super) message: Message,
+}
+
+/// The current run, if any.
+#[derive(Debug, Default)]
+pub(super) struct ChunkFolder(Option<ChunkRun>);
+
+impl ChunkFolder {
+    /// Adds a chunk; returns the previous run if the chunk begins a new one.
+    pub(super) fn add(&mut self, chunk: ChunkRun) -> Option<ChunkRun> {
+        let next = match &mut self.0 {
+            Some(current) => current.merge(chunk)?,
+            None => chunk,
+        };
+        self.0.replace(next)
+    }
+
+    /// Ends the current run.
+    pub(super) const fn end(&mut self) -> Option<ChunkRun> {
+        self.0.take()
+    }
+}
+
+impl ChunkRun {
+    /// The run of one chunk, if the event is a chunk.
+    pub(super) fn from_event(event: &RecordedEvent) -> Option<Self> {
+        let EventKind::Message(message) = &event.kind else {
+            return None;
+        };
+        let is_update = message.kind == Some(MessageKind::Notification)
+            && message.method.as_deref() == Some("session/update");
+        let tree = is_update.then(|| message.body.json()).flatten()?;
+        let update = tree.pointer("/params/update")?;
+        let kind = update.get("sessionUpdate")?.as_str()?;
+        let text = update.pointer("/content/text").and_then(Value::as_str)?;
+        kind.ends_with("_chunk").then(|| Self {
+            n: event.n,
+            t: event.t,
+            until: event.t,
+            count: 1,
+            kind: kind.to_owned(),
+            text: text.to_owned(),
+            message: (**message).clone(),
+        })
+    }
+
+    /// The kind, and the number of chunks.
+    pub(super) fn title(&self) -> String {
+        match self.count {
+            1 => self.kind.clone(),
+            count => format!("{} ×{count}", self.kind),
+        }
+    }
+
+    /// Appends the next run; returns it if it does not belong to this one.
+    pub(super) fn merge(&mut self, next: Self) -> Option<Self> {
+        let same = self.kind == next.kind
+            && self.message.edge == next.message.edge
+            && self.message.to == next.message.to
+            && self.message.session == next.message.session;
+        if !same {
+            return Some(next);
+        }
+        self.count += next.count;
+        self.until = next.until;
+        self.text.push_str(&next.text);
+        None
+    }
+}

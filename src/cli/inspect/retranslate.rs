@@ -1,0 +1,266 @@
+//! Checks whether the mapping tables translate a recording's messages as recorded.
+//!
+//! The received messages go through a conversation with the recorded dialects; each message that a
+//! rule changed must come out as it was sent. This needs the same tables, all received messages
+//! from the beginning, and their texts.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
+use crate::dialect::Library;
+use crate::jsonrpc::{Frame, Limits, Side};
+use crate::recording::{
+    Defect, Entry, EventKind, Header, Message, MessageKind, Parsed, Recording, parse_json,
+};
+
+/// Maximum number of received messages whose translations are kept. The sent ones follow closely.
+const MAX_PENDING: usize = 4096;
+
+/// The result.
+#[derive(Debug, Default)]
+pub(super) struct Retranslation {
+    /// Translated messages that were compared.
+    pub(super) compared: u64,
+    /// Why no message, or none after some event, could be compared.
+    pub(super) why: Option<String>,
+    pub(super) findings: Vec<Defect>,
+}
+
+/// The mapping tables in use.
+pub(super) struct CurrentTables {
+    pub(super) library: Arc<Library>,
+    /// The digest of the tables.
+    pub(super) digest: String,
+}
+
+/// A conversation that is translated again.
+struct Retranslator {
+    conversation: Conversation,
+    out: Outbox,
+    began: Instant,
+    /// The translations of each received message, by its number and the receiving side.
+    expected: BTreeMap<(u64, usize), VecDeque<Frame>>,
+    /// Received messages that something other than a rule has changed.
+    altered: HashSet<u64>,
+}
+
+/// Translates the conversation of a recording again.
+///
+/// # Errors
+/// The recording cannot be read.
+pub(super) fn retranslate(
+    recording: &Recording,
+    tables: &CurrentTables,
+) -> io::Result<Retranslation> {
+    let mut result = Retranslation::default();
+    let header = recording
+        .entries()
+        .find_map(|entry| match entry.ok()?.1.parsed {
+            Parsed::Header(header) => Some(*header),
+            _ => None,
+        });
+    let Some(header) = header else {
+        return Ok(result);
+    };
+    let mut state = match begin(&header, recording, tables)? {
+        Ok(Some(again)) => again,
+        Ok(None) => return Ok(result),
+        Err(why) => {
+            result.why = Some(why);
+            return Ok(result);
+        }
+    };
+    for entry in recording.entries() {
+        let (
+            segment,
+            Entry {
+                at, parsed: found, ..
+            },
+        ) = entry?;
+        let Parsed::Event(event) = found else {
+            continue;
+        };
+        let why = match &event.kind {
+            EventKind::Message(message) => match state.check(event.n, event.t, message) {
+                Some(Verdict::Same) => {
+                    result.compared += 1;
+                    None
+                }
+                Some(Verdict::Different(what)) => {
+                    result.compared += 1;
+                    result.findings.push(Defect {
+                        segment,
+                        at,
+                        id: "translation",
+                        text: what,
+                    });
+                    None
+                }
+                Some(Verdict::NotRecorded) => Some("a message was not recorded"),
+                None => None,
+            },
+            EventKind::Note {
+                name, source: of, ..
+            } => {
+                let is_altered = ["adjusted", "denied"].contains(&name.as_str());
+                state.altered.extend(of.filter(|_| is_altered));
+                None
+            }
+            EventKind::Gap { .. } => Some("events are missing"),
+            _ => None,
+        };
+        if let Some(why) = why {
+            result.why = Some(format!("from event {} on {why}", event.n));
+            break;
+        }
+    }
+    Ok(result)
+}
+
+/// The result for one message.
+enum Verdict {
+    Same,
+    Different(String),
+    /// The message was not recorded, so its effects are unknown.
+    NotRecorded,
+}
+
+/// The conversation at its beginning; `None` if nothing is translated in it, or the reason why it
+/// cannot be repeated.
+fn begin(
+    header: &Header,
+    recording: &Recording,
+    current: &CurrentTables,
+) -> io::Result<Result<Option<Retranslator>, String>> {
+    let choice = |dialect: &str| match dialect {
+        "" | "canonical" => DialectChoice::Canonical,
+        "auto" => DialectChoice::Auto,
+        name => DialectChoice::Named(name.to_owned()),
+    };
+    let (client, agent) = (
+        choice(&header.client.dialect),
+        choice(&header.agent.dialect),
+    );
+    if client == DialectChoice::Canonical && agent == DialectChoice::Canonical {
+        return Ok(Ok(None));
+    }
+    let why = match (&header.tables, header.redaction.mode.as_str()) {
+        (None, _) => Some("it does not name its tables".to_owned()),
+        (Some(tables), _) if *tables != current.digest => Some(format!(
+            "it was made by tables {tables}, these are {}",
+            current.digest
+        )),
+        (_, mode @ ("meta" | "structure")) => Some(format!("its texts were left out ({mode})")),
+        _ if header.first != 1 => Some("its beginning is missing".to_owned()),
+        _ => None,
+    };
+    if let Some(why) = why {
+        return Ok(Err(why));
+    }
+    let speech = match DialectOptions::new(&current.library, &client, &agent) {
+        Ok(speech) => speech.in_folder(&folder(recording)?),
+        Err(unknown) => return Ok(Err(unknown.to_string())),
+    };
+    let limits = Arc::new(Limits::default());
+    let manners = LinkTraits {
+        client_half_close: true,
+        agent_half_close: true,
+        agent_is_child: false,
+        agent_is_replayed: header.agent.name.starts_with("replay:"),
+        announce_exit: false,
+    };
+    Ok(Ok(Some(Retranslator {
+        out: Outbox::new(&limits),
+        conversation: Conversation::new(limits, manners, speech),
+        began: Instant::now(),
+        expected: BTreeMap::new(),
+        altered: HashSet::new(),
+    })))
+}
+
+/// The folder in which the relay opened a session itself, for a client that knows no sessions.
+fn folder(recording: &Recording) -> io::Result<String> {
+    for event in recording.events() {
+        if let EventKind::Message(message) = event?.kind
+            && !message.is_received()
+            && message.kind == Some(MessageKind::Request)
+            && message.method.as_deref() == Some("session/new")
+            && let Some(body) = message.body.json()
+            && let Some(folder) = body["params"]["cwd"].as_str()
+        {
+            return Ok(folder.to_owned());
+        }
+    }
+    Ok(String::new())
+}
+
+impl Retranslator {
+    /// Processes a received message, or compares a sent one.
+    fn check(&mut self, n: u64, t: u64, message: &Message) -> Option<Verdict> {
+        let Some(bytes) = message.body.bytes() else {
+            return Some(Verdict::NotRecorded);
+        };
+        if message.is_received() {
+            self.receive(n, t, message.edge, Frame::new(bytes.clone()));
+            return None;
+        }
+        let of = message.source?;
+        let expected = self
+            .expected
+            .get_mut(&(of, message.to as usize))?
+            .pop_front();
+        let is_comparable =
+            !message.rules.is_empty() && message.redacted.is_empty() && !self.altered.contains(&of);
+        if !is_comparable {
+            return None;
+        }
+        let made = expected.and_then(|frame| parse_json(frame.as_bytes()));
+        let sent = parse_json(bytes);
+        if made == sent || made == sent.map(without_trace) {
+            return Some(Verdict::Same);
+        }
+        let rules = message.rules.join(", ");
+        let what = format!("event {n} is not what these tables make of event {of} ({rules})");
+        Some(Verdict::Different(what))
+    }
+
+    fn receive(&mut self, n: u64, t: u64, from: Side, frame: Frame) {
+        let now = self.began + Duration::from_micros(t);
+        self.conversation
+            .handle_frame(from, frame, now, &mut self.out);
+        while self.out.pop_note().is_some() {}
+        while self.out.pop_command().is_some() {}
+        for to in [Side::Client, Side::Agent] {
+            while let Some(frame) = self.out.pop(to) {
+                self.expected
+                    .entry((n, to as usize))
+                    .or_default()
+                    .push_back(frame);
+            }
+        }
+        while self.expected.len() > MAX_PENDING {
+            if let Some(((n, _), _)) = self.expected.pop_first() {
+                self.altered.remove(&n);
+            }
+        }
+    }
+}
+
+/// The message without the trace context that the relay may have added.
+fn without_trace(mut message: Value) -> Value {
+    let Some(params) = message.get_mut("params").and_then(Value::as_object_mut) else {
+        return message;
+    };
+    if let Some(meta) = params.get_mut("_meta").and_then(Value::as_object_mut) {
+        meta.remove("traceparent");
+        if meta.is_empty() {
+            params.remove("_meta");
+        }
+    }
+    message
+}

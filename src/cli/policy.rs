@@ -1,0 +1,206 @@
+//! The options of `connect` about what a remote agent may do on this machine and which folders are
+//! mapped, and the file system that paths are resolved on. `crate::policy` makes the decisions.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
+use clap::{Args, ValueEnum};
+
+use crate::policy::{Disk, FolderPair, MessagePolicy, MethodPattern, PathMap, PolicyRules};
+use crate::transport::Endpoint;
+
+/// The policy between this machine and the agent's.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "This machine and the agent's")]
+pub(super) struct PolicyArgs {
+    /// When to guard this machine: a guarded agent cannot run commands here, use files outside the
+    /// session's folders, or send requests that ACP does not define
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    guard: Guard,
+    /// Let the agent call this method, such as `terminal/*`; may be given several times
+    #[arg(long, value_name = "METHOD")]
+    allow: Vec<MethodPattern>,
+    /// Refuse this method of the agent, such as `fs/write_text_file`; may be given several times,
+    /// and overrides --allow
+    #[arg(long, value_name = "METHOD")]
+    deny: Vec<MethodPattern>,
+    /// Let the agent use the files in this folder besides those of the session; may be given
+    /// several times
+    #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(|path| folder(&path)))]
+    root: Vec<PathBuf>,
+    /// A folder here and its path on the agent's machine: paths in messages are translated both
+    /// ways; may be given several times
+    #[arg(long, value_name = "LOCAL=REMOTE")]
+    map: Vec<FolderPair>,
+}
+
+/// The agents that this machine is guarded against.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Guard {
+    /// Agents on other machines, and at a loopback port all except relays of this user on this
+    /// machine, because the port may belong to a tunnel
+    #[default]
+    Remote,
+    /// Every agent
+    Always,
+    /// None
+    Never,
+}
+
+/// Links that resolve differently in each process: the client opens the path, we only check it.
+const PER_PROCESS: [&str; 2] = ["/proc", "/dev/fd"];
+
+/// Most symbolic links on one path, the same bound as the kernel's.
+const MAX_LINKS: usize = 40;
+
+/// The file system of this machine.
+#[derive(Debug)]
+struct LocalDisk;
+
+impl PolicyArgs {
+    /// Builds the policy between this machine and `agent`; `None` when nothing has to be checked.
+    /// `is_own`: the other end has proved to be a program of this user on this machine.
+    pub(super) fn build(self, agent: &Endpoint, is_own: bool) -> Option<Box<MessagePolicy>> {
+        let guarded = match self.guard {
+            Guard::Remote => !is_own && agent.is_socket(),
+            Guard::Always => true,
+            Guard::Never => false,
+        };
+        if guarded && matches!(self.guard, Guard::Remote) && agent.is_loopback() {
+            tracing::warn!(
+                "{agent} is guarded like an agent on another machine, because it has not proved that it \
+                 runs on this machine as this user; --guard never disables this"
+            );
+        }
+        let says_more = !self.allow.is_empty() || !self.root.is_empty();
+        if says_more && !guarded {
+            tracing::warn!(
+                "{agent} is not guarded, so --allow and --root have no effect; see --guard"
+            );
+        }
+        if !guarded && self.deny.is_empty() && self.map.is_empty() {
+            return None;
+        }
+        let rules = PolicyRules {
+            guarded,
+            allow: self.allow,
+            deny: self.deny,
+            roots: self.root,
+        };
+        let policy = MessagePolicy::new(rules, PathMap::new(self.map), Box::new(LocalDisk));
+        Some(Box::new(policy))
+    }
+}
+
+/// The absolute path of an existing folder.
+fn folder(path: &Path) -> Result<PathBuf, String> {
+    if path.as_os_str().as_encoded_bytes().starts_with(b"~") {
+        return Err(
+            "`~` is expanded by the shell, but not inside quotes; write the full path".into(),
+        );
+    }
+    let path = std::path::absolute(path).map_err(|fault| fault.to_string())?;
+    match path.exists() {
+        true => Ok(path),
+        false => Err("there is no such folder".into()),
+    }
+}
+
+impl Disk for LocalDisk {
+    fn resolve(&self, path: &Path) -> Option<PathBuf> {
+        let target = path.canonicalize().ok()?;
+        is_process_independent(path).then_some(target)
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.symlink_metadata().is_ok()
+    }
+}
+
+/// Whether an absolute path contains no link that resolves differently in each process, such as
+/// `/proc/self/cwd`.
+fn is_process_independent(path: &Path) -> bool {
+    let names = |path: &Path| -> Vec<OsString> {
+        let parts = path.components();
+        let named =
+            |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
+        parts
+            .filter(named)
+            .map(|part| part.as_os_str().to_owned())
+            .collect()
+    };
+    let mut at = PathBuf::from("/");
+    let mut ahead = VecDeque::from(names(path));
+    let mut links = 0;
+    while let Some(name) = ahead.pop_front() {
+        if name == ".." {
+            at.pop();
+            continue;
+        }
+        at.push(name);
+        if PER_PROCESS.iter().any(|place| at.starts_with(place)) {
+            return false;
+        }
+        let Ok(to) = fs::read_link(&at) else {
+            continue;
+        };
+        links += 1;
+        if links > MAX_LINKS {
+            return false;
+        }
+        at.pop();
+        if to.is_absolute() {
+            at = PathBuf::from("/");
+        }
+        for name in names(&to).into_iter().rev() {
+            ahead.push_front(name);
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_counts_from_where_the_relay_runs() {
+        let here = std::env::current_dir().unwrap();
+        let named = |text: &str| folder(Path::new(text));
+        assert_eq!(named("src/app"), Ok(here.join("src/app")));
+        assert_eq!(named("."), Ok(here));
+        assert_eq!(named("/"), Ok(PathBuf::from("/")));
+        for bad in ["", "~", "~/ws", "~me/ws", "no/such/folder"] {
+            assert!(named(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_leads_each_process_elsewhere_leads_nowhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        fs::create_dir(base.join("a")).unwrap();
+        fs::write(base.join("a/file"), "").unwrap();
+        symlink("../a", base.join("a/up")).unwrap();
+        symlink(base.join("a"), base.join("absolute")).unwrap();
+        for good in ["a/file", "a/up/file", "a/up/up/file", "absolute/up/file"] {
+            let found = LocalDisk.resolve(&base.join(good));
+            assert_eq!(found, Some(base.join("a/file")), "{good}");
+        }
+        symlink("/proc/self/cwd", base.join("here")).unwrap();
+        symlink("here", base.join("a/here")).unwrap();
+        symlink("../here", base.join("a/there")).unwrap();
+        for bad in ["here", "here/Cargo.toml", "a/there", "a/there/Cargo.toml"] {
+            let path = base.join(bad);
+            assert_eq!(LocalDisk.resolve(&path), None, "{bad}");
+        }
+        for bad in ["/proc/self/cwd", "/proc/self/root/etc", "/dev/fd", "/proc"] {
+            assert_eq!(LocalDisk.resolve(Path::new(bad)), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Serves clients: each gets a connection slot, the agent it asks for, and its conversation; or an
+//! error that says why not. `accept_loop` accepts them.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+use super::agent_pool::{Agent, ListenerState};
+use super::connection_limit::{ConnectionLimit, ConnectionSlot};
+use crate::cli::admin::ConversationMetrics;
+use crate::cli::admission::Permit;
+use crate::cli::common::RelayContext;
+use crate::cli::conversation::{self, carry, reject};
+use crate::cli::exit;
+use crate::cli::throttle::Throttle;
+use crate::jsonrpc::Limits;
+use crate::jsonrpc::reply::{self, Reason};
+use crate::observe::metrics::{Ledger, Rejection, Transport};
+use crate::proxy::{Attached, StopSignals};
+use crate::transport::{IncomingLink, Link, PeerKind};
+
+/// Most clients that are sent an error at a time. More are closed without one.
+const MAX_REJECTING: usize = 64;
+
+/// The state that all clients share.
+pub(super) struct Server {
+    pub(super) stop: StopSignals,
+    pub(super) conversations: TaskTracker,
+    pub(super) warnings: Warnings,
+    clients: ConnectionLimit,
+    rejecting: Semaphore,
+    /// Counts clients, if metrics are collected.
+    ledger: Option<Arc<Ledger>>,
+    count: AtomicU64,
+}
+
+/// Rate-limited warnings about what any peer can cause.
+#[derive(Default)]
+pub(super) struct Warnings {
+    pub(super) accept: Throttle,
+    limit: Throttle,
+    handshake: Throttle,
+}
+
+/// An admitted client and its agent; both count it until it is dropped.
+struct Admitted<'s> {
+    client: Link,
+    _permit: Permit,
+    agent: &'s Arc<Agent>,
+    _slot: ConnectionSlot,
+}
+
+impl Server {
+    pub(super) fn new(stop: StopSignals, ledger: Option<Arc<Ledger>>) -> Self {
+        Self {
+            stop,
+            conversations: TaskTracker::new(),
+            warnings: Warnings::default(),
+            clients: ConnectionLimit::default(),
+            rejecting: Semaphore::new(MAX_REJECTING),
+            ledger,
+            count: AtomicU64::new(0),
+        }
+    }
+
+    /// The next client number, for the log.
+    pub(super) fn next_number(&self) -> u64 {
+        self.count.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Finishes a client's handshake and serves its conversation. `transport` is the listener's.
+    pub(super) async fn handle(
+        &self,
+        arrival: IncomingLink,
+        listener: &ListenerState,
+        transport: Transport,
+    ) -> ExitCode {
+        let limits = &listener.setup.limits;
+        if self.stop.asked.is_cancelled() {
+            let reason = conversation::NoAgent::Stopped.reason();
+            let told = (&reason, transport, Rejection::Draining);
+            return self.reject(arrival, told, limits).await;
+        }
+        let Some(_slot) = self.clients.acquire(limits.connections) else {
+            let reason = limit_reached(limits.connections);
+            let throttle = &self.warnings.limit;
+            let hint = "(--limit connections=N)";
+            throttle.warn(format_args!("refused: {} {hint}", reason.message));
+            let told = (&reason, transport, Rejection::Limit);
+            return self.reject(arrival, told, limits).await;
+        };
+        let client = match self.finish_handshake(arrival, limits).await {
+            Ok(client) => client,
+            Err((code, why)) => {
+                if let Some(why) = why {
+                    self.count_rejection(transport, why);
+                }
+                return code;
+            }
+        };
+        let Admitted {
+            client,
+            _permit,
+            agent,
+            _slot,
+        } = match admit(client, listener) {
+            Ok(admitted) => admitted,
+            Err((client, reason)) => {
+                self.count_rejection(transport, Rejection::of(&reason));
+                reject(client, &reason, limits, &self.stop).await;
+                return ExitCode::from(exit::UNAVAILABLE);
+            }
+        };
+        match self.reattach(client, agent).await {
+            Some(client) => {
+                self.run_conversation(client, agent, listener, transport)
+                    .await
+            }
+            None => ExitCode::SUCCESS,
+        }
+    }
+
+    /// Runs the conversation of a client and its agent.
+    async fn run_conversation(
+        &self,
+        client: Link,
+        agent: &Agent,
+        listener: &ListenerState,
+        transport: Transport,
+    ) -> ExitCode {
+        let own = listener.dialect.as_ref().map(|dialect| {
+            let context = &agent.context;
+            let dialects = context.dialects.for_listener(Some(dialect));
+            Box::new(RelayContext {
+                dialects: dialects.expect("the dialect was found when the plan was made"),
+                ..context.clone()
+            })
+        });
+        let context = own.as_deref().unwrap_or(&agent.context);
+        let metrics = self.ledger.as_ref().map(|ledger| {
+            ConversationMetrics::new(ledger, transport, agent.display_name(), &agent.endpoint)
+        });
+        match conversation::reach(&agent.endpoint, &context.agent, &self.stop).await {
+            Ok(link) => {
+                // Boxed, so that what was needed up to here is not kept for the length of the
+                // conversation.
+                let end = Box::pin(carry(client, link, None, context, metrics)).await;
+                exit::of_end(&end, context)
+            }
+            Err(why) => {
+                tracing::error!(agent = agent.name, "no agent: {why}");
+                if let Some(metrics) = metrics {
+                    metrics.fail();
+                }
+                let limits = &listener.setup.limits;
+                reject(client, &why.reason(), limits, &self.stop).await;
+                ExitCode::from(why.code())
+            }
+        }
+    }
+
+    /// Reattaches a client to its detached conversation; `None` if it had one.
+    async fn reattach(&self, client: Link, agent: &Agent) -> Option<Link> {
+        let Some(store) = agent.detached.as_ref().filter(|_| can_reconnect(&client)) else {
+            return Some(client);
+        };
+        let received = tokio::select! {
+            received = store.attach(client) => received,
+            () = self.stop.asked.cancelled() => return None,
+        };
+        match received {
+            Attached::New(client) => Some(store.add(client)),
+            Attached::Resumed => None,
+        }
+    }
+
+    /// Tells a client why it is not served, unless too many are being told already. It is counted
+    /// once: a client that fails its handshake or credentials is counted for that.
+    async fn reject(
+        &self,
+        arrival: IncomingLink,
+        (reason, transport, why): (&Reason, Transport, Rejection),
+        limits: &Limits,
+    ) -> ExitCode {
+        let unavailable = ExitCode::from(exit::UNAVAILABLE);
+        let Ok(_turn) = self.rejecting.try_acquire() else {
+            self.count_rejection(transport, why);
+            return unavailable;
+        };
+        match self.finish_handshake(arrival, limits).await {
+            Ok(client) => {
+                self.count_rejection(transport, why);
+                reject(client, reason, limits, &self.stop).await;
+            }
+            Err((_, None)) => {}
+            Err((_, Some(_))) => self.count_rejection(transport, why),
+        }
+        unavailable
+    }
+
+    /// Counts a client that a listener could not accept.
+    pub(super) fn count_accept_error(&self, transport: Transport) {
+        if let Some(ledger) = &self.ledger {
+            ledger.unaccepted(transport);
+        }
+    }
+
+    fn count_rejection(&self, transport: Transport, why: Rejection) {
+        if let Some(ledger) = &self.ledger {
+            ledger.rejected(transport, why);
+        }
+    }
+
+    async fn finish_handshake(
+        &self,
+        arrival: IncomingLink,
+        limits: &Limits,
+    ) -> Result<Link, (ExitCode, Option<Rejection>)> {
+        let within = limits.handshake;
+        let throttle = &self.warnings.handshake;
+        // A client that connects while listeners stay open to drain gets the reason.
+        let stop = match self.stop.asked.is_cancelled() {
+            true => &self.stop.forced,
+            false => &self.stop.asked,
+        };
+        let finished = tokio::select! {
+            finished = tokio::time::timeout(within, arrival.finish) => finished,
+            () = stop.cancelled() => {
+                return Err((ExitCode::from(exit::STOPPED), Some(Rejection::Draining)));
+            }
+        };
+        match finished {
+            Ok(Ok(client)) => Ok(client),
+            Ok(Err(error)) => {
+                throttle.warn(format_args!("rejected: {error}"));
+                // Counted where it was rejected.
+                Err((ExitCode::from(exit::of_open_error(&error)), None))
+            }
+            Err(_) => {
+                let slow = "rejected: the handshake took longer than";
+                throttle.warn(format_args!("{slow} {within:?}"));
+                Err((ExitCode::from(exit::UNAVAILABLE), Some(Rejection::Timeout)))
+            }
+        }
+    }
+}
+
+/// Admits a client, and takes a slot at the agent that it asks for.
+///
+/// # Errors
+/// The client's link, and the error it gets.
+#[expect(clippy::result_large_err, reason = "once for each client")]
+fn admit(client: Link, listener: &ListenerState) -> Result<Admitted<'_>, (Link, Reason)> {
+    let (client, permit) = listener.admission.admit(client)?;
+    match find_agent(&client, listener) {
+        Ok((agent, slot)) => Ok(Admitted {
+            client,
+            _permit: permit,
+            agent,
+            _slot: slot,
+        }),
+        Err(reason) => Err((client, reason)),
+    }
+}
+
+/// The agent that a client asks for, and a slot there.
+fn find_agent<'s>(
+    client: &Link,
+    listener: &'s ListenerState,
+) -> Result<(&'s Arc<Agent>, ConnectionSlot), Reason> {
+    let wanted_agent = client.peer.wanted_agent.as_deref();
+    let Some(agent) = listener.agents.find(wanted_agent) else {
+        // The names of agents are not disclosed.
+        let message = match wanted_agent {
+            Some(_) => "there is no such agent",
+            None => "an agent has to be named: /agents/NAME/acp in the address",
+        };
+        return Err(Reason::new(reply::POLICY_DENIED, message));
+    };
+    let name = agent.display_name();
+    if let Some(who) = &client.peer.principal
+        && !who.may_use(name)
+    {
+        let message = format!("the {who} may not use this agent");
+        return Err(Reason::new(reply::POLICY_DENIED, message));
+    }
+    let limit = agent.context.limits.connections;
+    let slot = agent.clients.acquire(limit);
+    slot.map(|slot| (agent, slot))
+        .ok_or_else(|| limit_reached(limit))
+}
+
+fn limit_reached(limit: usize) -> Reason {
+    let message = format!("{limit} clients are connected already");
+    Reason::new(reply::OVERLOADED, message).retryable()
+}
+
+/// Whether the end of a client's link may be a broken connection. The end of a byte stream is
+/// deliberate, and the client may still be reading.
+fn can_reconnect(client: &Link) -> bool {
+    client.peer.kind == PeerKind::Remote && !client.peer.half_close
+}

@@ -1,0 +1,99 @@
+//! Which requests the viewer admits.
+//!
+//! The viewer listens on loopback, which every program of this machine and every web page in its
+//! browsers can reach. So an address holds a token that is new for each run, the `Host` must be
+//! ours, and a request caused by another page is refused.
+
+use axum::http::StatusCode;
+use axum::http::header::HeaderMap;
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::auth::origin::OriginPolicy as Origins;
+use crate::cli::http::{is_admitted, own_origin};
+
+/// Bytes of a token.
+const TOKEN: usize = 16;
+
+/// What a request must show.
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct ViewerAccess {
+    token: String,
+    origins: Origins,
+}
+
+impl ViewerAccess {
+    /// A door with a new token, for a listener at `port`; none when there is no randomness.
+    pub(in crate::cli) fn new(port: u16) -> Option<Self> {
+        let mut bytes = [0; TOKEN];
+        SystemRandom::new().fill(&mut bytes).ok()?;
+        Some(Self {
+            token: data_encoding::BASE64URL_NOPAD.encode(&bytes),
+            origins: own_origin(port),
+        })
+    }
+
+    /// The path that the page stands under.
+    pub(in crate::cli) fn path(&self) -> String {
+        format!("/{}/", self.token)
+    }
+
+    /// Whether a request with this token in its path may come in.
+    ///
+    /// # Errors
+    /// The status to refuse it with.
+    pub(super) fn admit(&self, token: &str, headers: &HeaderMap) -> Result<(), StatusCode> {
+        if !is_admitted(&self.origins, headers) {
+            return Err(StatusCode::FORBIDDEN);
+        }
+        // Hashes are compared, so that the time it takes does not depend on the token.
+        if blake3::hash(token.as_bytes()) == blake3::hash(self.token.as_bytes()) {
+            Ok(())
+        } else {
+            Err(StatusCode::NOT_FOUND)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admit(
+        door: &ViewerAccess,
+        token: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<(), u16> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().unwrap());
+        }
+        door.admit(token, &map).map_err(|status| status.as_u16())
+    }
+
+    #[test]
+    fn only_our_own_page_is_admitted() {
+        let access = ViewerAccess::new(4711).unwrap();
+        let token = access.token.clone();
+        let host = ("host", "127.0.0.1:4711");
+        assert_eq!(admit(&access, &token, &[host]), Ok(()));
+        let origin = ("origin", "http://127.0.0.1:4711");
+        let site = ("sec-fetch-site", "same-origin");
+        assert_eq!(admit(&access, &token, &[host, origin, site]), Ok(()));
+        for headers in [
+            &[][..],
+            &[("host", "evil.example:4711")],
+            &[("host", "127.0.0.1:4712")],
+            &[host, host],
+            &[host, ("origin", "https://evil.example")],
+            &[host, ("origin", "null")],
+            &[host, ("sec-fetch-site", "cross-site")],
+            &[host, ("sec-fetch-site", "same-site")],
+        ] {
+            assert_eq!(admit(&access, &token, headers), Err(403), "{headers:?}");
+        }
+        let other = ViewerAccess::new(4711).unwrap();
+        for token in ["", "api", &other.token] {
+            assert_eq!(admit(&access, token, &[host]), Err(404), "{token}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Answers open requests when the other side is gone.
+//!
+//! Whatever ended a conversation, each open request is answered once before its sender's link is
+//! closed, and undeliverable messages are noted. `shutdown` decides when it ends.
+
+use super::shutdown::{Cause, Step};
+use super::state::Conversation;
+use super::{Note, Outbox, error_detail};
+use crate::jsonrpc::reply::{self, Delivered, Reason};
+use crate::jsonrpc::{CloseReason, Envelope, Exit, Frame, Kind, Scanned, Side, scan};
+
+/// Answers that carry the end of what the agent has printed. Others of the same moment only say
+/// that it has ended, so that thousands of open requests do not add up to megabytes.
+const WITH_OUTPUT: usize = 8;
+
+impl Conversation {
+    /// Why a request of `from` cannot be passed on any more; `None` while it can.
+    pub(super) fn refusal(&self, from: Side) -> Option<Reason> {
+        let shutdown = &self.shutdown;
+        match from {
+            Side::Client if shutdown.is_stopped() => Some(self.stopping(Delivered::No)),
+            Side::Client if self.awaits_exit() => None,
+            Side::Client if !shutdown.receives(Side::Agent) => {
+                Some(self.agent_gone(Delivered::No, true))
+            }
+            Side::Agent if !shutdown.receives(Side::Agent) => Some(self.stopping(Delivered::No)),
+            Side::Agent if !shutdown.sends[Side::Client as usize] => {
+                Some(error_detail::client_left(Delivered::No))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the agent's output has ended and its process has not: later requests are answered
+    /// with how the process ends.
+    pub(super) fn awaits_exit(&self) -> bool {
+        let shutdown = &self.shutdown;
+        let ends = !shutdown.sends[Side::Agent as usize] && shutdown.step < Step::Exited;
+        ends && shutdown.exit.is_none() && self.links.agent_is_child
+    }
+
+    /// Takes another relay's notice that its agent has exited; `false` if the message is not one.
+    pub(super) fn take_exit_notice(
+        &mut self,
+        frame: &Frame,
+        envelope: &Envelope,
+        out: &mut Outbox,
+    ) -> bool {
+        if self.links.agent_is_child {
+            return false;
+        }
+        let Some(notice) = reply::read_notice(frame, envelope) else {
+            return false;
+        };
+        out.note(Note::AgentExited { exit: notice.exit });
+        self.shutdown.exit = Some(notice.exit);
+        self.shutdown.stderr_tail = notice.stderr_tail;
+        true
+    }
+
+    /// Answers the agent's open requests.
+    pub(super) fn answer_agent(&mut self, reason: &Reason, out: &mut Outbox) {
+        for (id, method) in self.pending[Side::Agent as usize].take_all() {
+            self.answer_for_peer(Side::Agent, &id, &method, reason, out);
+        }
+    }
+
+    /// Answers all open requests and closes both sides.
+    pub(super) fn finish(&mut self, cause: Cause, out: &mut Outbox) {
+        if self.shutdown.step == Step::Over {
+            return;
+        }
+        self.shutdown.cause.get_or_insert(cause);
+        self.shutdown.step = Step::Over;
+        self.shutdown.deadline = None;
+        self.shutdown.receives[Side::Agent as usize] = false;
+        self.take_unsent(Side::Agent, out);
+        let open = self.pending[Side::Client as usize].take_all();
+        for (at, (id, method)) in open.into_iter().enumerate() {
+            let unsent = self.shutdown.unsent.contains(&id);
+            let delivered = if unsent {
+                Delivered::No
+            } else {
+                Delivered::Unknown
+            };
+            let reason = self.agent_gone(delivered, at < WITH_OUTPUT);
+            self.answer_for_peer(Side::Client, &id, &method, &reason, out);
+        }
+        self.pending[Side::Agent as usize].take_all();
+        if let Some(exit) = self.shutdown.exit
+            && exit != Exit::Code(0)
+            && self.links.announce_exit
+            && !self.shutdown.signalled
+            && self.shutdown.receives(Side::Client)
+        {
+            let notice = reply::agent_exited_notice(exit, &self.shutdown.stderr_tail);
+            self.send(Side::Client, notice, out);
+        }
+        out.close(Side::Agent, CloseReason::Done);
+        out.close(Side::Client, self.close_reason());
+    }
+
+    /// Clears the lane to a side that is gone. It is not written any more, and the other side is
+    /// not read while the lane is full. Requests for the agent will be answered; the rest is noted.
+    pub(super) fn take_unsent(&mut self, to: Side, out: &mut Outbox) {
+        for frame in out.take_unsent(to) {
+            match scan(&frame, &self.limits) {
+                Scanned::Message(envelope)
+                    if to == Side::Agent && envelope.kind == Kind::Request =>
+                {
+                    self.shutdown.unsent.insert(envelope.id(&frame).to_owned());
+                }
+                _ => out.note(Note::Undeliverable { to }),
+            }
+        }
+    }
+
+    /// The error for requests that arrive while it ends.
+    pub(super) fn stopping(&self, delivered: Delivered) -> Reason {
+        match self.shutdown.cause {
+            Some(Cause::Unrecorded) => error_detail::unrecorded(delivered),
+            _ => error_detail::draining(delivered),
+        }
+    }
+
+    /// The reason the client's link is closed with.
+    fn close_reason(&self) -> CloseReason {
+        match (&self.shutdown.cause, self.shutdown.exit) {
+            (Some(Cause::Stopped | Cause::Unrecorded), _) => self.shutdown.stop_reason(),
+            (Some(Cause::Violation(Side::Agent)), _) => CloseReason::PeerFailed,
+            (_, None | Some(Exit::Code(0))) => CloseReason::Done,
+            _ => CloseReason::PeerFailed,
+        }
+    }
+
+    /// The error for what the agent cannot answer any more, with its output or without.
+    fn agent_gone(&self, delivered: Delivered, with_output: bool) -> Reason {
+        let shutdown = &self.shutdown;
+        let tail = shutdown.stderr_tail.as_str();
+        let stderr_tail = if with_output { tail } else { "" };
+        let mut reason = match &shutdown.blame {
+            _ if shutdown.stop_closed && shutdown.cause == Some(Cause::Unrecorded) => {
+                error_detail::unrecorded(delivered)
+            }
+            _ if shutdown.stop_closed => error_detail::stopped(delivered),
+            Some(blame) if self.links.agent_is_child => {
+                error_detail::agent_stopped(blame, shutdown.exit, stderr_tail, delivered)
+            }
+            // Another relay has reported the exit.
+            _ if self.links.agent_is_child || shutdown.exit.is_some() => {
+                error_detail::agent_exited(shutdown.exit, stderr_tail, delivered)
+            }
+            Some(blame) => error_detail::agent_lost(&format!(": it {blame}"), delivered),
+            None => error_detail::agent_lost("", delivered),
+        };
+        if reason.code == reply::AGENT_EXITED && with_output {
+            error_detail::add_stdout(&mut reason, self.printed.tail());
+        }
+        reason
+    }
+}

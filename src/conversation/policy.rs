@@ -1,0 +1,58 @@
+//! Applies the policy to a message before it is passed on.
+
+use super::state::Conversation;
+use super::{Note, Outbox};
+use crate::jsonrpc::reply::{self, Reason};
+use crate::jsonrpc::{Envelope, Frame, Kind, Side, unescaped};
+use crate::policy::Decision;
+
+impl Conversation {
+    /// Passes a canonical message on to a side that still receives, if the policy allows it.
+    /// `asked` is the method that an answer is for, as spelled.
+    pub(super) fn apply_policy(
+        &mut self,
+        to: Side,
+        frame: Frame,
+        at: &Envelope,
+        asked: Option<&[u8]>,
+        out: &mut Outbox,
+    ) {
+        let Some(policy) = &mut self.policy else {
+            self.pass_on(to, frame, at, out);
+            return;
+        };
+        let from = to.other();
+        let calls = matches!(at.kind, Kind::Request | Kind::Notification);
+        if from == Side::Agent && calls && policy.restricts_calls() {
+            let method = at.method(&frame);
+            // The client would understand an unknown call as a known one.
+            if let Some(why) = self.dialects.misread_as(&method) {
+                let why = format!("{method} is denied: {why}");
+                self.deny(from, &frame, at, why, out);
+                return;
+            }
+        }
+        let asked = asked.map(unescaped);
+        match policy.decide(from, &frame, at, asked.as_deref()) {
+            Decision::Unchanged => self.pass_on(to, frame, at, out),
+            Decision::Changed(changed, what) => {
+                let method = asked.unwrap_or_else(|| at.method(&frame)).into_owned();
+                out.note(Note::Adjusted { from, method, what });
+                self.send(to, changed, out);
+            }
+            Decision::Denied(why) => self.deny(from, &frame, at, why, out),
+        }
+    }
+
+    /// Answers a call that the policy denies, or drops it when it needs no answer.
+    fn deny(&mut self, from: Side, frame: &Frame, at: &Envelope, why: String, out: &mut Outbox) {
+        let method = at.method(frame).into_owned();
+        let reason = Reason::new(reply::POLICY_DENIED, why.clone());
+        out.note(Note::Denied { from, method, why });
+        if at.kind == Kind::Request {
+            let id = at.id(frame);
+            self.pending[from as usize].answer(id);
+            self.answer_for_peer(from, &id.to_owned(), at.raw_method(frame), &reason, out);
+        }
+    }
+}

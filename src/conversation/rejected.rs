@@ -1,0 +1,97 @@
+//! Handles what is received and is not a message that can be passed on: broken lines, and what an
+//! agent prints.
+
+use std::time::Instant;
+
+use super::state::Conversation;
+use super::{Note, Outbox, error_detail};
+use crate::jsonrpc::reply;
+use crate::jsonrpc::{Frame, FrameError, FrameFault, IdBuf, Role, Side};
+
+impl Conversation {
+    /// Notes that a message of `from` cannot be passed on, and sends an error to the side it
+    /// concerns.
+    pub fn handle_frame_error(
+        &mut self,
+        from: Side,
+        error: FrameError,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
+        let asker = from.other();
+        let awaited = match error.role {
+            Some(Role::Answer) => self.pending[asker as usize].answer(error.id.as_id()),
+            _ => None,
+        };
+        match awaited {
+            // The requester would wait for ever; the sender of an answer gets no error.
+            Some(answered) => {
+                let id = answered.original_id.unwrap_or_else(|| error.id.clone());
+                self.answer_for_peer(
+                    asker,
+                    &id,
+                    &answered.method,
+                    &error_detail::unusable_answer(from, &error),
+                    out,
+                );
+            }
+            // Under an id that is in flight, the sender would take it for another answer.
+            None if self.pending[from as usize].contains(&error.id) => {
+                let nameless = FrameError {
+                    id: IdBuf::Absent,
+                    ..error.clone()
+                };
+                self.send(from, reply::frame_error(&nameless), out);
+            }
+            None => self.send(from, reply::frame_error(&error), out),
+        }
+        let too_long = matches!(error.fault, FrameFault::TooLong { .. });
+        out.note(Note::Refused { from, error });
+        if too_long {
+            self.oversized[from as usize] += 1;
+            if self.oversized[from as usize] >= self.limits.oversized_messages {
+                self.close_for_violation(
+                    from,
+                    "sent too many over-long messages".to_owned(),
+                    now,
+                    out,
+                );
+            }
+        }
+    }
+
+    /// Whether a text that is not a message is passed on all the same, because the agent is a
+    /// recording. A replayed agent takes any bytes, and so does the pipe of the program that
+    /// started us; a WebSocket takes only UTF-8. Where a policy applies, a client gets no such
+    /// text: it may hold a call that cannot be checked.
+    pub(super) fn may_pass_raw(&self, to: Side, frame: &Frame) -> bool {
+        let takes_bytes = to == Side::Agent || !self.links.announce_exit;
+        let restricted = to == Side::Client
+            && self
+                .policy
+                .as_ref()
+                .is_some_and(|one| one.restricts_calls());
+        self.links.agent_is_replayed
+            && !restricted
+            && (takes_bytes || simdutf8::basic::from_utf8(frame.as_bytes()).is_ok())
+    }
+
+    pub(super) fn handle_stray(&mut self, line: &Frame, now: Instant, out: &mut Outbox) {
+        out.note(Note::Stray {
+            bytes: line.len(),
+            excerpt: self.printed.excerpt(line.as_bytes()),
+        });
+        self.printed.add(line.as_bytes());
+        self.strays += 1;
+        if self.strays >= self.limits.strays {
+            let blame = "printed too many lines that are not JSON (is it started in its ACP mode?)";
+            self.close_for_violation(Side::Agent, blame.to_owned(), now, out);
+        }
+    }
+}
+
+/// Whether a line that the agent printed was never meant as a message: `Ready.`, `[INFO] starting`.
+pub(super) fn is_stray(error: &FrameError) -> bool {
+    let nothing_known = error.role.is_none() && error.id == IdBuf::Absent;
+    !error.json_like || (matches!(error.fault, FrameFault::Malformed { .. }) && nothing_known)
+}

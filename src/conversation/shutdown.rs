@@ -1,0 +1,469 @@
+//! How a conversation ends, and how the agent is stopped.
+//!
+//! The steps only go forward: the agent may finish its answers, then its stdin is closed, then come
+//! SIGTERM and SIGKILL, each after its time. `final_error` answers what is still open at the end.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use super::state::Conversation;
+use super::{Command, Note, Outbox, error_detail};
+use crate::jsonrpc::reply::{self, Delivered};
+use crate::jsonrpc::{CloseReason, Exit, FrameError, IdBuf, Side};
+
+/// Longest time for each step of stopping an agent once
+/// [`Limits::drain`](crate::jsonrpc::Limits::drain) is over.
+const LATE_STEP: Duration = Duration::from_secs(1);
+
+/// Why a conversation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The client ended its stream or was lost.
+    ClientLeft,
+    /// The agent's process ended by itself.
+    AgentExited,
+    /// The agent's link ended or failed.
+    AgentLeft,
+    /// The relay was told to stop.
+    Stopped,
+    /// The conversation has to be recorded and could not be any more.
+    Unrecorded,
+    /// A side broke the rules too often, or in a way that cannot be followed any more.
+    Violation(Side),
+}
+
+/// The state of a conversation's shutdown.
+#[derive(Debug)]
+pub(super) struct Shutdown {
+    /// Which sides may still send.
+    pub(super) sends: [bool; 2],
+    /// Which sides can still receive.
+    pub(super) receives: [bool; 2],
+    pub(super) step: Step,
+    pub(super) deadline: Option<Instant>,
+    /// When the time for turns is over, once the relay was told to stop.
+    pub(super) drained: Option<Instant>,
+    pub(super) cause: Option<Cause>,
+    /// Why the agent was rejected, stopped or lost, for the errors that answer its open requests.
+    pub(super) blame: Option<String>,
+    /// Whether the agent was lost before a shutdown began.
+    pub(super) lost: bool,
+    /// The relay was told to stop, and ended its stream to the agent for that.
+    pub(super) stop_closed: bool,
+    /// It has also signalled the agent, so that the agent's exit may be the relay's doing.
+    pub(super) signalled: bool,
+    pub(super) exit: Option<Exit>,
+    pub(super) stderr_tail: String,
+    /// Requests that were never sent to the agent.
+    pub(super) unsent: HashSet<IdBuf>,
+}
+
+/// How far the shutdown has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step {
+    /// Not begun.
+    None,
+    /// The relay was told to stop: turns may end, nothing new begins.
+    Draining,
+    /// The client has ended its stream; the agent may finish its answers first, because its link
+    /// cannot be half-closed.
+    Finishing,
+    /// The relay's stream to the agent is ended.
+    Closed,
+    /// SIGTERM was sent.
+    Terminated,
+    /// SIGKILL was sent.
+    Killed,
+    /// The agent has exited; its pipes may still deliver.
+    Exited,
+    /// Everything was sent.
+    Over,
+}
+
+impl Default for Shutdown {
+    fn default() -> Self {
+        Self {
+            sends: [true; 2],
+            receives: [true; 2],
+            step: Step::None,
+            deadline: None,
+            drained: None,
+            cause: None,
+            blame: None,
+            lost: false,
+            stop_closed: false,
+            signalled: false,
+            exit: None,
+            stderr_tail: String::new(),
+            unsent: HashSet::new(),
+        }
+    }
+}
+
+impl Shutdown {
+    pub(super) fn receives(&self, side: Side) -> bool {
+        self.receives[side as usize]
+    }
+
+    /// Whether it was told to stop, for any reason.
+    pub(super) fn is_stopped(&self) -> bool {
+        matches!(self.cause, Some(Cause::Stopped | Cause::Unrecorded))
+    }
+
+    /// The reason a side is closed with when the relay was told to stop.
+    pub(super) fn stop_reason(&self) -> CloseReason {
+        if self.cause == Some(Cause::Unrecorded) {
+            CloseReason::Unrecorded
+        } else {
+            CloseReason::Shutdown
+        }
+    }
+
+    /// Advances to `step`, unless that or a later one is reached.
+    fn advance(&mut self, step: Step, deadline: Option<Instant>) {
+        if self.step < step {
+            self.step = step;
+            self.deadline = deadline;
+        }
+    }
+}
+
+impl Conversation {
+    /// Whether `side` is still to be read. A client is read until its link is closed, because what
+    /// it has asked by then needs an answer.
+    #[must_use]
+    pub fn reads(&self, side: Side) -> bool {
+        let over = side == Side::Agent && self.shutdown.step == Step::Over;
+        self.shutdown.sends[side as usize] && !over
+    }
+
+    /// Why the conversation is over, if it is. What is left then only has to be delivered.
+    #[must_use]
+    pub fn over(&self) -> Option<&Cause> {
+        let over = self.shutdown.step == Step::Over;
+        self.shutdown.cause.as_ref().filter(|_| over)
+    }
+
+    /// Whether the conversation is ending: there is a reason for it to end.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.shutdown.cause.is_some()
+    }
+
+    /// How the agent's process ended, if that is known.
+    #[must_use]
+    pub fn exit(&self) -> Option<Exit> {
+        self.shutdown.exit
+    }
+
+    /// Whether the agent has answered any request.
+    #[must_use]
+    pub fn has_agent_answered(&self) -> bool {
+        self.agent_answered
+    }
+
+    /// When [`Conversation::handle_timeout`] has to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.shutdown.deadline
+    }
+
+    /// Whether the agent's link was lost or closed before a shutdown began.
+    #[must_use]
+    pub fn has_lost_agent(&self) -> bool {
+        self.shutdown.lost
+    }
+
+    /// `side` has ended its stream; `how` describes it for users.
+    pub fn handle_eof(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
+        let lost = side == Side::Agent && self.shutdown.lost;
+        out.note(Note::Ended { side, how, lost });
+        self.shutdown.sends[side as usize] = false;
+        match side {
+            Side::Client => {
+                self.client_left(self.links.client_half_close, Cause::ClientLeft, now, out);
+            }
+            Side::Agent => self.agent_left(CloseReason::Done, now, out),
+        }
+    }
+
+    /// What `side` sends cannot be understood any more; `error` is reported to it.
+    pub fn handle_invalid(
+        &mut self,
+        side: Side,
+        how: String,
+        error: Option<FrameError>,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
+        if let Some(error) = error {
+            self.send(side, reply::frame_error(&error), out);
+        }
+        self.close_for_violation(side, how, now, out);
+    }
+
+    /// Reading from `side` failed: its connection was reset, its machine is gone. It broke no rule,
+    /// so this counts as leaving.
+    pub fn handle_lost(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
+        match side {
+            Side::Client => {
+                self.shutdown.sends[Side::Client as usize] = false;
+                self.handle_unwritable(side, how, now, out);
+            }
+            Side::Agent => {
+                if !self.links.agent_is_child {
+                    self.shutdown.lost |= !self.is_ending();
+                    self.shutdown.blame.get_or_insert_with(|| how.clone());
+                }
+                self.handle_eof(side, how, now, out);
+            }
+        }
+    }
+
+    /// `side` can receive nothing any more: its link failed, or it takes nothing.
+    pub fn handle_unwritable(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
+        self.take_unsent(side, out);
+        if !self.shutdown.receives(side) {
+            return;
+        }
+        let is_network = side == Side::Agent && !self.links.agent_is_child;
+        self.shutdown.lost |= is_network && !self.is_ending();
+        let lost = is_network && self.shutdown.lost;
+        out.note(Note::Ended { side, how, lost });
+        match side {
+            Side::Client => {
+                self.shutdown.sends[Side::Client as usize] = false;
+                self.client_left(false, Cause::ClientLeft, now, out);
+            }
+            // Its last messages and its exit are still to come.
+            Side::Agent => {
+                let cause = self.agent_cause();
+                self.shutdown.cause.get_or_insert(cause);
+                self.close_agent(CloseReason::Done, now, out);
+            }
+        }
+    }
+
+    /// The agent's process has ended; its pipes may still deliver.
+    pub fn handle_exit(&mut self, exit: Exit, stderr_tail: String, now: Instant, out: &mut Outbox) {
+        out.note(Note::AgentExited { exit });
+        self.shutdown.exit = Some(exit);
+        self.shutdown.stderr_tail = stderr_tail;
+        if self.shutdown.step == Step::Over {
+            return;
+        }
+        self.shutdown.cause.get_or_insert(Cause::AgentExited);
+        self.shutdown.receives[Side::Agent as usize] = false;
+        self.take_unsent(Side::Agent, out);
+        if self.shutdown.sends[Side::Agent as usize] {
+            self.shutdown
+                .advance(Step::Exited, Some(now + self.limits.close_grace));
+        } else {
+            self.finish(Cause::AgentExited, out);
+        }
+    }
+
+    /// The relay is told to stop: nothing new begins, and running turns may end within
+    /// [`Limits::drain`](crate::jsonrpc::Limits::drain). The second call does not wait.
+    pub fn handle_stop(&mut self, now: Instant, out: &mut Outbox) {
+        self.stop(Cause::Stopped, now, out);
+    }
+
+    /// [`Conversation::handle_stop`] because the conversation has to be recorded and cannot be any
+    /// more.
+    pub fn handle_unrecorded(&mut self, now: Instant, out: &mut Outbox) {
+        self.stop(Cause::Unrecorded, now, out);
+    }
+
+    /// A deadline may have passed.
+    pub fn handle_timeout(&mut self, now: Instant, out: &mut Outbox) {
+        let next = self.next_step(now);
+        let shutdown = &mut self.shutdown;
+        let client_is_slow = shutdown.receives(Side::Client) && !out.has_room(Side::Client);
+        if shutdown.step == Step::Exited && client_is_slow && !shutdown.is_stopped() {
+            // The client is too slow for the agent's last messages, which is not the agent's fault.
+            // The relay gives up a client that takes nothing at all.
+            shutdown.deadline = Some(now + self.limits.close_grace);
+            return;
+        }
+        match shutdown.step {
+            Step::None | Step::Over => shutdown.deadline = None,
+            Step::Finishing if !shutdown.is_stopped() => {
+                self.close_agent(CloseReason::Done, now, out)
+            }
+            Step::Draining | Step::Finishing => {
+                self.close_agent(self.shutdown.stop_reason(), now, out);
+            }
+            Step::Closed if self.links.agent_is_child => {
+                self.shutdown.stop_closed |=
+                    self.shutdown.is_stopped() && self.shutdown.exit.is_none();
+                self.shutdown.advance(Step::Terminated, Some(next));
+                self.shutdown.signalled = self.shutdown.stop_closed;
+                let blame = if self.shutdown.sends[Side::Agent as usize] {
+                    "ran on though its input had ended"
+                } else {
+                    "ran on though it had closed its output"
+                };
+                self.shutdown.blame.get_or_insert_with(|| blame.to_owned());
+                out.note(Note::Stopping { signal: "SIGTERM" });
+                out.command(Command::Terminate);
+            }
+            Step::Terminated => self.kill(now, out),
+            Step::Closed | Step::Killed | Step::Exited => {
+                let cause = self.agent_cause();
+                self.finish(cause, out);
+            }
+        }
+    }
+
+    /// Ends the conversation because of what `side` did.
+    pub(super) fn close_for_violation(
+        &mut self,
+        side: Side,
+        blame: String,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
+        if !self.shutdown.sends[side as usize] {
+            return;
+        }
+        self.shutdown.lost |= side == Side::Agent && !self.is_ending();
+        out.note(Note::Ended {
+            side,
+            how: blame.clone(),
+            lost: side == Side::Agent && self.shutdown.lost,
+        });
+        self.shutdown.sends[side as usize] = false;
+        match side {
+            Side::Client => {
+                out.close(Side::Client, CloseReason::Violation);
+                self.client_left(false, Cause::Violation(side), now, out);
+            }
+            Side::Agent => {
+                self.shutdown.blame = Some(blame);
+                self.shutdown.cause.get_or_insert(Cause::Violation(side));
+                self.agent_left(CloseReason::Violation, now, out);
+            }
+        }
+    }
+
+    /// An agent that still owes an answer to a receiving client gets more time with each message.
+    /// Not when the relay was told to stop: an agent that keeps sending would delay it for ever.
+    pub(super) fn extend_deadline(&mut self, now: Instant) {
+        let may_extend = matches!(self.shutdown.step, Step::Finishing | Step::Closed)
+            && !self.shutdown.is_stopped();
+        if may_extend && self.owes_answers() {
+            self.shutdown.deadline = Some(now + self.limits.stop_grace);
+        }
+    }
+
+    /// Continues the shutdown when the last open request was answered.
+    pub(super) fn settle(&mut self, now: Instant, out: &mut Outbox) {
+        match self.shutdown.step {
+            Step::Draining if !self.owes_answers() => {
+                self.close_agent(self.shutdown.stop_reason(), now, out)
+            }
+            Step::Finishing if !self.owes_answers() => {
+                self.close_agent(CloseReason::Done, now, out)
+            }
+            // An agent that owes no answer any more does not get the time for turns.
+            Step::Closed if self.shutdown.is_stopped() && !self.owes_answers() => {
+                let soon = self.next_step(now);
+                self.shutdown.deadline = self.shutdown.deadline.map(|at| at.min(soon));
+            }
+            _ => {}
+        }
+    }
+
+    fn stop(&mut self, cause: Cause, now: Instant, out: &mut Outbox) {
+        if self.shutdown.step == Step::Over {
+            return;
+        }
+        let again = self.shutdown.is_stopped();
+        self.shutdown.cause = Some(cause.clone());
+        if !again {
+            let drained = now + self.limits.drain;
+            self.shutdown.drained = Some(drained);
+            if matches!(self.shutdown.step, Step::Finishing | Step::Closed) && self.owes_answers() {
+                self.shutdown.deadline = Some(drained);
+            }
+            self.shutdown.advance(Step::Draining, Some(drained));
+            self.settle(now, out);
+        } else if self.shutdown.step == Step::Exited || !self.links.agent_is_child {
+            self.shutdown.stop_closed |= self.shutdown.step != Step::Exited;
+            self.finish(cause, out);
+        } else {
+            self.close_agent(self.shutdown.stop_reason(), now, out);
+            self.kill(now, out);
+        }
+    }
+
+    fn client_left(&mut self, listens: bool, cause: Cause, now: Instant, out: &mut Outbox) {
+        self.shutdown.receives[Side::Client as usize] &= listens;
+        if self.shutdown.step == Step::Over {
+            return;
+        }
+        self.shutdown.cause.get_or_insert(cause);
+        self.answer_agent(&error_detail::client_left(Delivered::Unknown), out);
+        if !self.links.agent_half_close && self.owes_answers() {
+            self.shutdown
+                .advance(Step::Finishing, Some(now + self.limits.stop_grace));
+        } else {
+            self.close_agent(CloseReason::Done, now, out);
+        }
+    }
+
+    /// The agent sends nothing more. A process is then waited for, and stopped if necessary.
+    fn agent_left(&mut self, why: CloseReason, now: Instant, out: &mut Outbox) {
+        let cause = self.agent_cause();
+        if self.links.agent_is_child && self.shutdown.exit.is_none() {
+            self.shutdown.cause.get_or_insert(cause);
+            self.close_agent(why, now, out);
+        } else {
+            self.finish(cause, out);
+        }
+    }
+
+    /// Ends the relay's stream to the agent and gives the agent time to end too. Its open requests
+    /// are answered first.
+    fn close_agent(&mut self, why: CloseReason, now: Instant, out: &mut Outbox) {
+        self.answer_agent(&self.stopping(Delivered::Unknown), out);
+        out.close(Side::Agent, why);
+        self.shutdown.stop_closed |=
+            why == self.shutdown.stop_reason() && self.shutdown.exit.is_none();
+        self.shutdown.receives[Side::Agent as usize] = false;
+        let next = self.next_step(now);
+        self.shutdown.advance(Step::Closed, Some(next));
+    }
+
+    /// When the next step of stopping an agent is due if it does not end by itself.
+    fn next_step(&self, now: Instant) -> Instant {
+        let due = now + self.limits.stop_grace;
+        let late = |drained: Instant| due.min(drained.max(now) + LATE_STEP);
+        self.shutdown.drained.map_or(due, late)
+    }
+
+    fn kill(&mut self, now: Instant, out: &mut Outbox) {
+        if self.shutdown.step < Step::Killed {
+            let next = self.next_step(now);
+            self.shutdown.advance(Step::Killed, Some(next));
+            self.shutdown.signalled = self.shutdown.stop_closed;
+            out.note(Note::Stopping { signal: "SIGKILL" });
+            out.command(Command::Kill);
+        }
+    }
+
+    fn owes_answers(&self) -> bool {
+        self.shutdown.receives(Side::Client) && !self.pending[Side::Client as usize].is_empty()
+    }
+
+    /// The cause of a shutdown that the agent began.
+    fn agent_cause(&self) -> Cause {
+        if self.links.agent_is_child {
+            Cause::AgentExited
+        } else {
+            Cause::AgentLeft
+        }
+    }
+}

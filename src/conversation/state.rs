@@ -1,0 +1,367 @@
+//! The state of a conversation, and the handling of each message.
+//!
+//! `shutdown` decides how a conversation ends, `pending` remembers requests, and `rejected` handles
+//! what is not a message.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::dialect_options::DialectOptions;
+use super::non_json::{LogRedaction, NonJsonOutput};
+use super::pending::{Pending, Rejection};
+use super::rejected::is_stray;
+use super::shutdown::Shutdown;
+use super::summary::Topic;
+use super::trace_context::{self, TraceAssigner};
+use super::{MessageSummary, Note, Outbox, error_detail};
+use crate::jsonrpc::reply::{self, Reason};
+use crate::jsonrpc::{Envelope, Frame, Id, IdBuf, Kind, Limits, Scanned, Scanner, Side, scan};
+use crate::policy::MessagePolicy;
+
+/// One conversation: what each side may still do, and which requests are open.
+#[derive(Debug)]
+pub struct Conversation {
+    pub(super) limits: Arc<Limits>,
+    pub(super) links: LinkTraits,
+    /// The scanner of each side's messages.
+    scanners: [Scanner; 2],
+    /// Open requests, by the side that sent them.
+    pub(super) pending: [Pending; 2],
+    pub(super) shutdown: Shutdown,
+    pub(super) dialects: DialectOptions,
+    /// Checks and changes the messages between the two; `None` when all pass unchanged.
+    pub(super) policy: Option<Box<MessagePolicy>>,
+    /// Chooses the trace of a request that belongs to none.
+    marker: Option<Box<dyn TraceAssigner>>,
+    /// Requests so far, of both sides.
+    requests: u64,
+    /// Answers that a translator gave in place of a side, and that are still to be handled.
+    pub(super) returned: VecDeque<(Side, Frame)>,
+    /// Stray lines since the agent's last JSON message.
+    pub(super) strays: usize,
+    /// What the agent printed before its first message.
+    pub(super) printed: NonJsonOutput,
+    /// Over-long messages, by side.
+    pub(super) oversized: [usize; 2],
+    /// Answers that matched no request, since that side's last answer that did.
+    unmatched: [usize; 2],
+    /// The agent has answered a request.
+    pub(super) agent_answered: bool,
+}
+
+/// The properties of the two links. By default they are network connections, both of whose
+/// directions end together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkTraits {
+    /// The client can still receive after it has ended its stream.
+    pub client_half_close: bool,
+    /// We can end our stream to the agent and still receive from it.
+    pub agent_half_close: bool,
+    /// The agent is a process we started, whose exit we will see.
+    pub agent_is_child: bool,
+    /// The agent is a recording. Texts that are not messages are part of the replay and pass in
+    /// both directions, and so do answers that match no request.
+    pub agent_is_replayed: bool,
+    /// The client cannot see the agent's exit in another way, so it is sent a notification.
+    pub announce_exit: bool,
+}
+
+impl Conversation {
+    /// A new conversation.
+    #[must_use]
+    pub fn new(limits: Arc<Limits>, links: LinkTraits, dialects: DialectOptions) -> Self {
+        Self {
+            pending: [
+                Pending::new(limits.in_flight),
+                Pending::new(limits.in_flight),
+            ],
+            scanners: [
+                Scanner::new(Arc::clone(&limits)),
+                Scanner::new(Arc::clone(&limits)),
+            ],
+            limits,
+            links,
+            shutdown: Shutdown::default(),
+            dialects,
+            policy: None,
+            marker: None,
+            requests: 0,
+            returned: VecDeque::new(),
+            strays: 0,
+            printed: NonJsonOutput::default(),
+            oversized: [0; 2],
+            unmatched: [0; 2],
+            agent_answered: false,
+        }
+    }
+
+    /// Sets the policy between the two sides.
+    #[must_use]
+    pub fn with_policy(mut self, policy: Option<Box<MessagePolicy>>) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets the function that redacts secrets in what the agent printed, before it is quoted.
+    #[must_use]
+    pub fn with_log_redaction(mut self, redact: LogRedaction) -> Self {
+        self.printed.redact = redact;
+        self
+    }
+
+    /// Sets what adds a trace context to requests without one.
+    #[must_use]
+    pub fn with_marker(mut self, marker: Option<Box<dyn TraceAssigner>>) -> Self {
+        self.marker = marker;
+        self
+    }
+
+    /// Handles a frame that `from` has sent.
+    pub fn handle_frame(&mut self, from: Side, mut frame: Frame, now: Instant, out: &mut Outbox) {
+        let scanned = self.scanners[from as usize].scan(&mut frame);
+        out.record_envelope(&scanned);
+        match scanned {
+            // By reference: it is larger than many messages.
+            Scanned::Message(ref envelope) if self.dialects.is_canonical(from) => {
+                self.handle_message(from, frame, envelope, now, out);
+            }
+            Scanned::Message(ref envelope) => self.translate_in(from, frame, envelope, now, out),
+            Scanned::Batch | Scanned::Invalid(_) if self.may_pass_raw(from.other(), &frame) => {
+                self.enqueue(from.other(), frame, out);
+            }
+            Scanned::Batch => {
+                out.note(Note::Batch { from });
+                self.send(from, reply::batch(), out);
+            }
+            Scanned::Invalid(error) if from == Side::Agent && is_stray(&error) => {
+                self.handle_stray(&frame, now, out);
+            }
+            Scanned::Invalid(error) => self.handle_frame_error(from, error, now, out),
+        }
+        self.handle_returned(now, out);
+    }
+
+    /// Sends a canonical message to `to`, translated if `to` uses a dialect.
+    pub(super) fn pass_on(
+        &mut self,
+        to: Side,
+        frame: Frame,
+        envelope: &Envelope,
+        out: &mut Outbox,
+    ) {
+        if self.dialects.is_canonical(to) {
+            self.enqueue(to, frame, out);
+        } else {
+            self.translate_out(to, frame, envelope, out);
+        }
+    }
+
+    /// [`Conversation::pass_on`] for a message whose envelope is not known.
+    pub(super) fn send(&mut self, to: Side, frame: Frame, out: &mut Outbox) {
+        if self.dialects.is_canonical(to) {
+            self.enqueue(to, frame, out);
+        } else {
+            self.send_translated(to, frame, out);
+        }
+    }
+
+    /// Queues a frame for `to`, in its own dialect. Drops and notes it when `to` is gone.
+    pub(super) fn enqueue(&mut self, to: Side, frame: Frame, out: &mut Outbox) {
+        if self.shutdown.receives(to) {
+            out.send(to, frame);
+        } else {
+            out.note(Note::Undeliverable { to });
+        }
+    }
+
+    /// Answers a request of `asker` in place of the side it was for.
+    pub(super) fn answer_for_peer(
+        &mut self,
+        asker: Side,
+        id: &IdBuf,
+        method: &[u8],
+        reason: &Reason,
+        out: &mut Outbox,
+    ) {
+        let method = String::from_utf8_lossy(method).into_owned();
+        out.note(Note::Answered {
+            to: asker,
+            id: id.clone(),
+            method,
+            code: reason.code,
+        });
+        self.send(asker, reply::error(id.as_id(), reason), out);
+    }
+
+    pub(super) fn handle_message(
+        &mut self,
+        from: Side,
+        frame: Frame,
+        envelope: &Envelope,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
+        let to = from.other();
+        if from == Side::Agent {
+            self.strays = 0;
+            self.printed.end();
+            self.extend_deadline(now);
+        }
+        match envelope.kind {
+            Kind::Request => self.request(from, frame, envelope, now, out),
+            Kind::Notification => {
+                if from == Side::Agent && self.take_exit_notice(&frame, envelope, out) {
+                    return;
+                }
+                let wants_trace = out.wants_traces();
+                out.summarise(|| {
+                    MessageSummary::of_call(from, &frame, envelope, now).traced(
+                        &frame,
+                        envelope,
+                        wants_trace,
+                    )
+                });
+                self.apply_policy(to, frame, envelope, None, out);
+            }
+            Kind::Result | Kind::Error => {
+                self.answer(from, frame, envelope, now, out);
+                self.settle(now, out);
+            }
+        }
+    }
+
+    fn request(
+        &mut self,
+        from: Side,
+        frame: Frame,
+        envelope: &Envelope,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
+        let to = from.other();
+        let id = envelope.id(&frame);
+        let method = envelope.raw_method(&frame);
+        self.requests += 1;
+        let summary = out.wants_summaries().then(|| {
+            let mut summary = MessageSummary::of_call(from, &frame, envelope, now);
+            summary.topic.request = self.requests;
+            summary.traced(&frame, envelope, out.wants_traces())
+        });
+        if let Some(reason) = self.refusal(from) {
+            if let Some(summary) = summary {
+                out.summarise(|| summary);
+            }
+            self.answer_for_peer(from, &id.to_owned(), method, &reason, out);
+            return;
+        }
+        let topic = summary
+            .as_ref()
+            .map_or_else(Topic::default, |summary| summary.topic);
+        match self.pending[from as usize].insert(id, method, topic, now) {
+            Ok(()) if from == Side::Client && self.awaits_exit() => {
+                self.shutdown.unsent.insert(id.to_owned());
+                if let Some(summary) = summary {
+                    out.summarise(|| summary);
+                }
+            }
+            Ok(()) => {
+                let marked = self.mark(summary.as_ref(), &frame, envelope);
+                if let Some(summary) = summary {
+                    out.summarise(|| summary);
+                }
+                match marked {
+                    None => self.apply_policy(to, frame, envelope, None, out),
+                    Some((frame, envelope)) => self.apply_policy(to, frame, &envelope, None, out),
+                }
+            }
+            Err(Rejection::Reused) => {
+                out.note(Note::ReusedId {
+                    from,
+                    id: id.to_owned(),
+                });
+                let reason = Reason::new(
+                    reply::INVALID_REQUEST,
+                    "a request with this id is still in flight",
+                );
+                self.send(from, reply::error(id, &reason), out);
+            }
+            Err(Rejection::Full) => {
+                out.note(Note::Overloaded { from });
+                self.send(
+                    from,
+                    reply::error(id, &error_detail::overloaded(self.limits.in_flight)),
+                    out,
+                );
+            }
+        }
+    }
+
+    /// The request with an added trace context; `None` when it stays unchanged.
+    fn mark(
+        &mut self,
+        summary: Option<&MessageSummary>,
+        frame: &Frame,
+        at: &Envelope,
+    ) -> Option<(Frame, Envelope)> {
+        let marker = self.marker.as_mut()?;
+        let parent = marker.parent(summary?)?;
+        let marked = trace_context::with_parent(frame, at, &parent)?;
+        // If the addition made it too long, it is sent without.
+        match scan(&marked, &self.limits) {
+            Scanned::Message(at) => Some((marked, at)),
+            Scanned::Batch | Scanned::Invalid(_) => None,
+        }
+    }
+
+    fn answer(
+        &mut self,
+        from: Side,
+        frame: Frame,
+        envelope: &Envelope,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
+        let to = from.other();
+        let id = envelope.id(&frame);
+        if let Some(answered) = self.pending[to as usize].answer(id) {
+            self.unmatched[from as usize] = 0;
+            self.agent_answered |= from == Side::Agent;
+            let wants_trace = out.wants_traces();
+            out.summarise(|| {
+                let waited = now.saturating_duration_since(answered.asked_at);
+                let topic = answered.topic;
+                MessageSummary::of_answer(from, &frame, envelope, topic, waited, now).traced(
+                    &frame,
+                    envelope,
+                    wants_trace,
+                )
+            });
+            match answered.original_id {
+                Some(asked) => {
+                    out.note(Note::RestoredId { from });
+                    let frame = envelope.with_id(&frame, asked.as_id());
+                    if let Scanned::Message(envelope) = scan(&frame, &self.limits) {
+                        self.apply_policy(to, frame, &envelope, Some(&answered.method), out);
+                    }
+                }
+                None => self.apply_policy(to, frame, envelope, Some(&answered.method), out),
+            }
+        } else if envelope.kind == Kind::Error && matches!(id, Id::Absent | Id::Null) {
+            out.note(Note::ErrorWithoutId { from });
+            self.pass_on(to, frame, envelope, out);
+        } else if self.links.agent_is_replayed {
+            self.pass_on(to, frame, envelope, out);
+        } else {
+            out.note(Note::UnknownAnswer {
+                from,
+                id: id.to_owned(),
+            });
+            self.unmatched[from as usize] += 1;
+            if self.unmatched[from as usize] >= self.limits.strays {
+                let blame = "sent too many answers that match no open request".to_owned();
+                self.close_for_violation(from, blame, now, out);
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Translates the messages of a side that uses a dialect, in both directions.
+//!
+//! Inside the conversation messages are canonical. `dialect_options` holds each side's translator.
+
+use std::time::Instant;
+
+use super::state::Conversation;
+use super::{Note, Outbox};
+use crate::dialect::{self, DialectEvent, Forward, Translation};
+use crate::jsonrpc::{Envelope, Frame, FrameFault, Kind, Limits, Scanned, Side, scan};
+
+impl Conversation {
+    /// Takes a message of a side that does not use canonical ACP.
+    pub(super) fn translate_in(
+        &mut self,
+        from: Side,
+        frame: Frame,
+        at: &Envelope,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
+        if self.dialects.is_detecting(from) {
+            self.detect(from, &frame, at, out);
+        }
+        if self.dialects.reads_unchanged(from, &frame, at) && is_known(&frame, at) {
+            self.handle_message(from, frame, at, now, out);
+            return;
+        }
+        let mut outcome = self.dialects.read(from, &frame, at);
+        let changed = !outcome.fired.is_empty();
+        self.note_outcome(from, &mut outcome, out);
+        if !changed {
+            self.note_unknown_method(from, &frame, at, out);
+        }
+        for back in outcome.replies {
+            // It is in the sender's dialect already.
+            self.enqueue(from, back, out);
+        }
+        match outcome.forward {
+            Forward::Unchanged => self.handle_message(from, frame, at, now, out),
+            Forward::Frames(frames) => self.handle_all(from, frames, outcome.envelope, now, out),
+        }
+    }
+
+    /// Checks whether a message shows the dialect of its sender.
+    fn detect(&mut self, from: Side, frame: &Frame, at: &Envelope, out: &mut Outbox) {
+        let asked = match at.kind {
+            Kind::Result | Kind::Error => self.pending[from.other() as usize].method(at.id(frame)),
+            Kind::Request | Kind::Notification => None,
+        };
+        if let Some(found) = self.dialects.detect(from, frame, at, asked) {
+            out.note(Note::Recognised {
+                side: from,
+                dialect: found.dialect,
+                by: found.by,
+            });
+        }
+    }
+
+    /// Sends a canonical message to a side that does not use canonical ACP.
+    pub(super) fn send_translated(&mut self, to: Side, frame: Frame, out: &mut Outbox) {
+        match scan(&frame, &self.limits) {
+            Scanned::Message(at) => self.translate_out(to, frame, &at, out),
+            Scanned::Batch | Scanned::Invalid(_) => self.enqueue(to, frame, out),
+        }
+    }
+
+    /// [`Conversation::send_translated`] for a message whose envelope is known.
+    pub(super) fn translate_out(
+        &mut self,
+        to: Side,
+        frame: Frame,
+        at: &Envelope,
+        out: &mut Outbox,
+    ) {
+        if self.dialects.writes_unchanged(to, &frame, at) {
+            self.enqueue(to, frame, out);
+            return;
+        }
+        let mut outcome = self.dialects.write(to, &frame, at);
+        self.note_outcome(to, &mut outcome, out);
+        match outcome.forward {
+            Forward::Unchanged => self.enqueue(to, frame, out),
+            Forward::Frames(frames) => {
+                for frame in frames {
+                    self.enqueue(to, frame, out);
+                }
+            }
+        }
+        // An answer in place of `to`, which could not be asked in its dialect.
+        self.returned
+            .extend(outcome.replies.into_iter().map(|frame| (to, frame)));
+    }
+
+    /// Takes the answers that translators have given in place of a side.
+    pub(super) fn handle_returned(&mut self, now: Instant, out: &mut Outbox) {
+        while let Some((from, frame)) = self.returned.pop_front() {
+            self.handle_all(from, vec![frame], None, now, out);
+        }
+    }
+
+    /// Takes the output of a translator. `known` is the envelope, when there is one message and the
+    /// translator knows it.
+    fn handle_all(
+        &mut self,
+        from: Side,
+        frames: Vec<Frame>,
+        known: Option<Envelope>,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
+        let known = known.filter(|_| frames.len() == 1);
+        for frame in frames {
+            let at = match known {
+                Some(at) => {
+                    debug_assert!(matches_scan(&frame, &at, &self.limits), "{frame:?} {at:?}");
+                    at
+                }
+                None => match scan(&frame, &self.limits) {
+                    Scanned::Message(at) => at,
+                    // What a rule adds may be one level too deep.
+                    Scanned::Invalid(error) => {
+                        self.handle_frame_error(from, error, now, out);
+                        continue;
+                    }
+                    Scanned::Batch => {
+                        debug_assert!(false, "a rule made a batch: {frame:?}");
+                        continue;
+                    }
+                },
+            };
+            self.handle_message(from, frame, &at, now, out);
+        }
+    }
+
+    /// Records what a translator did.
+    fn note_outcome(&self, side: Side, outcome: &mut Translation, out: &mut Outbox) {
+        if !outcome.fired.is_empty() {
+            out.note(Note::Translated {
+                side,
+                method: std::mem::take(&mut outcome.method),
+                rules: std::mem::take(&mut outcome.fired),
+            });
+        }
+        for note in outcome.notes.drain(..) {
+            out.note(Note::Dialect {
+                side,
+                what: note.what,
+                dialect: self.dialects.dialect(side).to_owned(),
+                rule: note.rule,
+                detail: note.detail,
+            });
+        }
+    }
+
+    /// Records an unknown method, of a message that no rule has changed.
+    fn note_unknown_method(&self, from: Side, frame: &Frame, at: &Envelope, out: &mut Outbox) {
+        let calls = matches!(at.kind, Kind::Request | Kind::Notification);
+        if !calls || is_known(frame, at) {
+            return;
+        }
+        out.note(Note::Dialect {
+            side: from,
+            what: DialectEvent::UnknownMethod,
+            dialect: self.dialects.dialect(from).to_owned(),
+            rule: None,
+            detail: "its method is not in the protocol".to_owned(),
+        });
+    }
+}
+
+/// Whether the protocol or an extension has its method.
+fn is_known(frame: &Frame, at: &Envelope) -> bool {
+    // Methods are hardly ever spelled with escapes.
+    dialect::is_known_raw(at.raw_method(frame)) || dialect::is_known(&at.method(frame))
+}
+
+/// Whether `scan` finds the same.
+fn matches_scan(frame: &Frame, at: &Envelope, limits: &Limits) -> bool {
+    match scan(frame, limits) {
+        Scanned::Message(found) => found == *at,
+        Scanned::Batch => false,
+        // What a rule adds may be one level too deep.
+        Scanned::Invalid(error) => matches!(error.fault, FrameFault::TooDeep { .. }),
+    }
+}

@@ -1,0 +1,240 @@
+//! Actions that convert values of single peers to their canonical form.
+//!
+//! - `absolute_paths`: relative paths of a tool call are relative to the session's working
+//!   directory.
+//! - `plain_path`: `/a/./b` is `/a/b`. Nothing is resolved that a symbolic link could change.
+//! - `auth_method`: `authenticate` carries the whole method that was offered.
+//! - `slice_lines`: a file that was read completely although a part was requested is cut.
+//! - `plain_envelope`: the member `type` beside `jsonrpc` is removed.
+//! - `iso_times`: numbers of seconds or milliseconds since 1970 become ISO 8601.
+//! - `plain_commands`: names of commands lose their leading slash.
+
+use time::OffsetDateTime;
+
+use super::run::{pointer, set};
+use crate::dialect::message::Message;
+use crate::dialect::pending::PendingRequest;
+use crate::dialect::table::Way;
+use crate::dialect::text::{self, JsonType};
+use crate::dialect::translator::Translator;
+use crate::dialect::tree::Node;
+use crate::jsonrpc::Kind;
+
+/// The slot that holds the working directory of a session that is being opened.
+const CWD: usize = usize::MAX - 1;
+
+/// From here on a time is in milliseconds: in seconds it would be the year 5138.
+const MILLISECONDS: f64 = 1e11;
+
+impl Translator {
+    pub(super) fn absolute_paths(
+        &mut self,
+        message: &mut Message<'_>,
+        pending: &mut PendingRequest,
+        way: Way,
+    ) {
+        let text_at = |message: &Message<'_>, at: &str| message.body.text_at(&pointer(at));
+        match (way, message.kind) {
+            (Way::Write, Kind::Request) => {
+                let Some(cwd) = text_at(message, "/cwd") else {
+                    return;
+                };
+                match text_at(message, "/sessionId") {
+                    Some(session) => self.action_state.cwd.insert(&session, cwd),
+                    None => pending.slots.push((CWD, cwd.into_bytes().into())),
+                }
+            }
+            (Way::Read, Kind::Result) => {
+                let held = pending.slots.iter().find(|(slot, _)| *slot == CWD);
+                let cwd = held.and_then(|(_, cwd)| String::from_utf8(cwd.to_vec()).ok());
+                if let (Some(session), Some(cwd)) = (text_at(message, "/sessionId"), cwd) {
+                    self.action_state.cwd.insert(&session, cwd);
+                }
+            }
+            (Way::Read, Kind::Request | Kind::Notification) => {
+                let session = text_at(message, "/sessionId").unwrap_or_default();
+                let Some(cwd) = self.action_state.cwd.get(&session).cloned() else {
+                    return;
+                };
+                for list in [
+                    "/update/locations",
+                    "/update/content",
+                    "/toolCall/locations",
+                    "/toolCall/content",
+                ] {
+                    map_strings(message, list, "/path", |path| join_path(&cwd, path));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn auth_method(&mut self, message: &mut Message<'_>, way: Way) {
+        match (way, message.kind) {
+            (Way::Read, Kind::Result) => {
+                let methods = message.body.get(&pointer("/authMethods"));
+                if let Some(methods) = methods.filter(|methods| methods.kind() == JsonType::Array) {
+                    let methods = methods.json();
+                    if methods.len() <= 64 << 10 {
+                        self.action_state.auth_methods = methods.into_owned();
+                    }
+                }
+            }
+            (Way::Write, Kind::Request) => {
+                let id = message.body.get(&pointer("/methodId"));
+                let Some(id) = id.map(|id| id.json().into_owned()) else {
+                    return;
+                };
+                if JsonType::of(&self.action_state.auth_methods) != JsonType::Array {
+                    return;
+                }
+                let same = |method: &&[u8]| {
+                    text::member(method, "id").is_some_and(|own| text::same(own, &id))
+                };
+                let offered = text::items(&self.action_state.auth_methods).find(same);
+                if let Some(offered) = offered {
+                    let offered = Node::owned(offered.to_vec());
+                    set(message, "/authMethod", offered);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn slice_lines(&self, message: &mut Message<'_>, pending: &PendingRequest) {
+        let number = |name: &str| {
+            let all = &self.program.memory;
+            let at = all.iter().position(|memory| memory.name == name)?;
+            let held = pending.slots.iter().find(|(slot, _)| *slot == at)?;
+            text::integer(&held.1)?.parse::<usize>().ok()
+        };
+        let content = message.body.text_at(&pointer("/content"));
+        let (Some(content), Some(limit)) = (content, number("limit")) else {
+            return;
+        };
+        // There are more lines than requested: the client has ignored both numbers.
+        if message.kind != Kind::Result || content.split_inclusive('\n').count() <= limit {
+            return;
+        }
+        let before = number("line").map_or(0, |line| line.saturating_sub(1));
+        let part: String = content
+            .split_inclusive('\n')
+            .skip(before)
+            .take(limit)
+            .collect();
+        set(message, "/content", Node::string(&part));
+    }
+}
+
+pub(super) fn plain_path(message: &mut Message<'_>) {
+    let Some(path) = message.body.text_at(&pointer("/path")) else {
+        return;
+    };
+    let mut plain = path.clone();
+    while plain.contains("/./") {
+        plain = plain.replace("/./", "/");
+    }
+    if plain != path {
+        set(message, "/path", Node::string(&plain));
+    }
+}
+
+pub(super) fn plain_envelope(message: &mut Message<'_>) {
+    let before = message.extras.len();
+    message
+        .extras
+        .retain(|(name, _)| !text::same_name(name, "type"));
+    message.changed |= message.extras.len() < before;
+}
+
+pub(super) fn plain_commands(message: &mut Message<'_>) {
+    map_strings(message, "/update/availableCommands", "/name", |name| {
+        name.strip_prefix('/').map(str::to_owned)
+    });
+}
+
+pub(super) fn iso_times(message: &mut Message<'_>) {
+    let at = pointer("/updatedAt");
+    let Some(list) = message.body.get_mut(pointer("/sessions").names()) else {
+        return;
+    };
+    for session in list.items().into_iter().flatten() {
+        let number = session
+            .get(&at)
+            .filter(|look| look.kind() == JsonType::Number)
+            .and_then(|look| std::str::from_utf8(&look.json()).ok()?.parse().ok());
+        if let Some(iso) = number.and_then(iso) {
+            // A session is an object, so `put` cannot be blocked.
+            let _ = session.put(at.names(), Node::string(&iso));
+            message.changed = true;
+        }
+    }
+}
+
+/// Changes a string in every element of a list.
+fn map_strings(
+    message: &mut Message<'_>,
+    list: &str,
+    at: &str,
+    change: impl Fn(&str) -> Option<String>,
+) {
+    let at = pointer(at);
+    let found = message.body.get(&pointer(list)).map(|look| look.kind());
+    if found != Some(JsonType::Array) {
+        return;
+    }
+    let items = message
+        .body
+        .get_mut(pointer(list).names())
+        .and_then(Node::items);
+    for item in items.into_iter().flatten() {
+        let changed = item.text_at(&at).and_then(|text| change(&text));
+        if let Some(changed) = changed {
+            // The string was found there, so `put` cannot be blocked.
+            let _ = item.put(at.names(), Node::string(&changed));
+            message.changed = true;
+        }
+    }
+}
+
+/// A relative path under a directory; `None` for every other path.
+fn join_path(cwd: &str, path: &str) -> Option<String> {
+    let drive = path.as_bytes().get(1) == Some(&b':');
+    if path.is_empty() || path.starts_with(['/', '\\', '~']) || drive || path.contains("://") {
+        return None;
+    }
+    let slash = if cwd.contains('\\') { '\\' } else { '/' };
+    let base = cwd.trim_end_matches(['/', '\\']);
+    let rest = path.strip_prefix("./").unwrap_or(path);
+    Some(format!("{base}{slash}{rest}"))
+}
+
+/// Seconds or milliseconds since 1970 as ISO 8601 in UTC; `None` outside the years 1970 to 9999.
+fn iso(number: f64) -> Option<String> {
+    let millis = if number.abs() < MILLISECONDS {
+        number * 1e3
+    } else {
+        number
+    };
+    if !(0.0..253_402_300_800_000.0).contains(&millis) {
+        return None;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the range has been checked"
+    )]
+    let millis = millis as i64;
+    let at = OffsetDateTime::from_unix_timestamp(millis / 1000).ok()?;
+    let (year, month, day) = at.to_calendar_date();
+    let month = u8::from(month);
+    let (hour, minute, second) = at.to_hms();
+    let fraction = millis % 1000;
+    let fraction = if fraction == 0 {
+        String::new()
+    } else {
+        format!(".{fraction:03}")
+    };
+    Some(format!(
+        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z"
+    ))
+}

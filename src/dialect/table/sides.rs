@@ -1,0 +1,76 @@
+//! The source and target sides of names, guards and rows, for a way of translation.
+
+use super::types::{Case, Guard, MethodPair, Row, Way};
+use crate::dialect::pointer::JsonPointer;
+
+impl MethodPair {
+    /// The same name in both columns.
+    #[must_use]
+    pub fn same(name: &str) -> Self {
+        Self {
+            dialect: Some(name.to_owned()),
+            canonical: Some(name.to_owned()),
+        }
+    }
+
+    /// The name a message has before it is translated.
+    #[must_use]
+    pub fn before(&self, way: Way) -> Option<&str> {
+        match way {
+            Way::Read => self.dialect.as_deref(),
+            Way::Write => self.canonical.as_deref(),
+        }
+    }
+
+    /// The name it has afterwards.
+    #[must_use]
+    pub fn after(&self, way: Way) -> Option<&str> {
+        self.before(way.reverse())
+    }
+}
+
+impl Case {
+    /// The guard on the source side.
+    #[must_use]
+    pub fn before(&self, way: Way) -> &Guard {
+        match way {
+            Way::Read => &self.dialect,
+            Way::Write => &self.canonical,
+        }
+    }
+
+    /// The guard on the target side.
+    #[must_use]
+    pub fn after(&self, way: Way) -> &Guard {
+        self.before(way.reverse())
+    }
+
+    /// Whether the case applies in that way.
+    #[must_use]
+    pub fn works(&self, way: Way) -> bool {
+        self.only.is_none_or(|only| only == way)
+    }
+}
+
+impl Row {
+    /// The place on the source side.
+    #[must_use]
+    pub fn before(&self, way: Way) -> Option<&JsonPointer> {
+        match way {
+            Way::Read => self.dialect.as_ref(),
+            Way::Write => self.canonical.as_ref(),
+        }
+    }
+
+    /// The place on the target side.
+    #[must_use]
+    pub fn after(&self, way: Way) -> Option<&JsonPointer> {
+        self.before(way.reverse())
+    }
+
+    /// Whether the row applies in that way.
+    #[must_use]
+    pub fn works(&self, way: Way) -> bool {
+        self.only.is_none_or(|only| only == way)
+    }
+}

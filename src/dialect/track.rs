@@ -1,0 +1,90 @@
+//! Records what is remembered of canonical messages: sessions, slots, and the options of
+//! permissions. The stores are in `memory`, `sessions` and `pending`.
+
+use std::sync::Arc;
+
+use super::guard::holds;
+use super::message::Message;
+use super::pending::PendingRequest;
+use super::permission::OfferedOptions;
+use super::table::{Selector, SlotScope};
+use super::translator::{PERMISSION, Translator};
+use crate::jsonrpc::{Kind, Side};
+
+impl Translator {
+    /// Records what a canonical message says of sessions and slots.
+    pub(super) fn track(
+        &mut self,
+        from: Side,
+        message: &Message<'_>,
+        pending: &mut PendingRequest,
+    ) {
+        let answers = message.kind.is_answer();
+        let method: &str = if answers {
+            &pending.canonical.clone()
+        } else {
+            &message.method
+        };
+        if message.kind == Kind::Request {
+            let tracked = self.program.remembers() || self.program.tracking.requests();
+            if tracked {
+                pending.session = message.session();
+            }
+            match method {
+                PERMISSION => pending.offered = Some(OfferedOptions::read(&message.body.json())),
+                "session/set_config_option" | "session/set_mode" if tracked => {
+                    let json = message.body.json();
+                    pending.params = (json.len() < 4096).then(|| json.into_owned());
+                }
+                _ => {}
+            }
+        }
+        if self.program.tracking.any() {
+            let session = pending.session.as_deref();
+            let tracking = self.program.tracking;
+            self.sessions
+                .track(tracking, from, message.kind, method, session, &message.body);
+        }
+        if self.program.memory.is_empty() {
+            return;
+        }
+        let program = Arc::clone(&self.program);
+        for (at, memory) in program.memory.iter().enumerate() {
+            let slot = &memory.slot;
+            let kind_fits = match slot.on.what {
+                Selector::Method(_) => !answers,
+                Selector::Answers(_) => message.kind == Kind::Result,
+                Selector::ErrorsOf(_) => message.kind == Kind::Error,
+            };
+            let named = slot.on.what.names().canonical.as_deref() == Some(method);
+            if !kind_fits || !named || slot.on.from != from || !holds(&message.body, &slot.when) {
+                continue;
+            }
+            let Some(look) = message.body.get(&slot.at) else {
+                continue;
+            };
+            let value = look.json();
+            // In an update `null` means the same as a missing member: the value is unchanged.
+            if &*value == b"null" {
+                continue;
+            }
+            let key = slot.by.as_ref().and_then(|by| message.body.text_at(by));
+            match slot.per {
+                SlotScope::Request => pending.slots.push((at, value.into_owned().into())),
+                SlotScope::Connection => {
+                    self.memory
+                        .insert(at, "", key.as_deref().unwrap_or_default(), &value);
+                }
+                SlotScope::Session => {
+                    let own = message.session();
+                    let session = own
+                        .as_deref()
+                        .or(pending.session.as_deref())
+                        .unwrap_or_default();
+                    self.memory
+                        .insert(at, session, key.as_deref().unwrap_or_default(), &value);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Cuts a byte stream into messages.
+//!
+//! It owns no bytes: the caller reads into a buffer, and the decoder takes messages from its front.
+
+use bytes::{Buf as _, BytesMut};
+
+use super::content_length::ContentLengthDecoder;
+use super::ndjson::{Line, LineDecoder};
+use super::{Framing, sniff};
+use crate::jsonrpc::{Frame, FrameError, Limits};
+
+/// The byte order mark in UTF-8.
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+/// After a message longer than this, in bytes, its buffer is not kept.
+const LARGE: usize = 64 << 10;
+
+/// A buffer with more capacity than this, in bytes, is not kept while it holds little.
+const MAX_CAPACITY: usize = 128 << 10;
+
+/// One item cut out of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decoded {
+    /// A message, or a stray line; `scan` tells which.
+    Frame(Frame),
+    /// A message that could not be read whole. The stream goes on.
+    Error(Box<FrameError>),
+}
+
+/// Cuts a stream into messages; one for each link and direction.
+///
+/// Messages share memory with the buffer they were cut from. So that a large message does not hold
+/// its memory for the life of the link, the decoder replaces a buffer that has grown too large;
+/// readers should reserve at most 64 KiB at a time.
+#[derive(Debug)]
+pub struct Decoder {
+    limits: Limits,
+    /// Longest message, in bytes.
+    max: usize,
+    /// Whether the position of a byte order mark has passed.
+    started: bool,
+    framing: Option<Framing>,
+    lines: LineDecoder,
+    content_length: ContentLengthDecoder,
+    /// Whether the buffer may share memory with a large message.
+    shares: bool,
+}
+
+impl Decoder {
+    /// `max` is the longest message in bytes; `framing` is detected when it is not given.
+    #[must_use]
+    pub fn new(framing: Option<Framing>, max: usize, limits: &Limits) -> Self {
+        Self {
+            limits: limits.clone(),
+            max,
+            started: false,
+            framing,
+            lines: LineDecoder::default(),
+            content_length: ContentLengthDecoder::default(),
+            shares: false,
+        }
+    }
+
+    /// The peer's framing, once it is known.
+    #[must_use]
+    pub fn framing(&self) -> Option<Framing> {
+        self.framing
+    }
+
+    /// Takes the next message out of `buffer`; `None` when more bytes are needed.
+    ///
+    /// # Errors
+    /// When the stream cannot be followed any more: the link has to be closed.
+    pub fn decode(&mut self, buffer: &mut BytesMut) -> Result<Option<Decoded>, Box<FrameError>> {
+        let cut = self.next(buffer)?;
+        match &cut {
+            Some(Decoded::Frame(frame)) => self.shares |= frame.len() > LARGE,
+            Some(Decoded::Error(_)) => {}
+            None => self.shrink(buffer),
+        }
+        Ok(cut)
+    }
+
+    /// Takes the rest when the stream has ended, after [`Decoder::decode`] has returned `None`.
+    pub fn finish(&mut self, buffer: &mut BytesMut) -> Option<Decoded> {
+        match self.framing {
+            Some(Framing::ContentLength) => self.content_length.finish(buffer, &self.limits),
+            Some(Framing::Ndjson) | None => self.lines.finish(buffer, self.max, &self.limits),
+        }
+    }
+
+    fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Decoded>, Box<FrameError>> {
+        if !self.started {
+            if buffer.len() < BOM.len() && BOM.starts_with(buffer) {
+                return Ok(None);
+            }
+            if buffer.starts_with(BOM) {
+                buffer.advance(BOM.len());
+            }
+            self.started = true;
+        }
+        loop {
+            if self.framing.is_none() && !self.lines.inside() {
+                self.framing = sniff::sniff(buffer);
+            }
+            if self.framing == Some(Framing::ContentLength) {
+                return self.content_length.next(buffer, self.max, &self.limits);
+            }
+            match self.lines.next(buffer, self.max, &self.limits) {
+                Line::Open => return Ok(None),
+                Line::Blank => {}
+                Line::Decoded(cut) => return Ok(Some(cut)),
+            }
+        }
+    }
+
+    /// Releases a large message's memory, when the buffer holds little.
+    fn shrink(&mut self, buffer: &mut BytesMut) {
+        if (self.shares || buffer.capacity() > MAX_CAPACITY) && buffer.len() <= LARGE {
+            *buffer = BytesMut::from(&buffer[..]);
+            self.shares = false;
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Logs notes, with a limit for each kind.
+//!
+//! Message bodies are never logged; of a line that is not JSON, the beginning is. `counts` counts
+//! the notes.
+
+use super::{Event, Observer};
+use crate::conversation::{DialectEvent, Note};
+
+/// How many notes of one name a conversation logs; further ones are only counted.
+const LOGGED: u64 = 10;
+
+/// The observer that writes notes to the log.
+#[derive(Debug, Default)]
+pub struct NoteLogger {
+    notes: [u64; Note::NAMES.len()],
+    /// Notes about dialects, by kind.
+    dialect_notes: [u64; DialectEvent::ALL.len()],
+}
+
+impl Observer for NoteLogger {
+    fn on_event(&mut self, event: &Event<'_>) {
+        let Event::Note(note) = event else { return };
+        let (count, name) = match note {
+            // One line for each translated message, at the level debug.
+            Note::Translated { .. } => {
+                tracing::debug!(note = note.name(), "{note}");
+                return;
+            }
+            Note::Dialect { what, .. } => (&mut self.dialect_notes[*what as usize], what.name()),
+            _ => (&mut self.notes[note.index()], note.name()),
+        };
+        *count += 1;
+        let line = match note {
+            Note::Stray { excerpt, .. } if !excerpt.is_empty() => format!(": {excerpt}"),
+            _ => String::new(),
+        };
+        if *count > LOGGED || is_detail(note) {
+            tracing::debug!(note = name, "{note}{line}");
+            return;
+        }
+        let last = (*count == LOGGED).then_some("; more of this kind are counted, not logged");
+        let last = last.unwrap_or_default();
+        if is_expected(note) {
+            tracing::info!(note = name, "{note}{line}{last}");
+        } else {
+            tracing::warn!(note = name, "{note}{line}{last}");
+        }
+    }
+}
+
+/// Whether nothing was lost.
+const fn is_detail(note: &Note) -> bool {
+    let Note::Dialect { what, .. } = note else {
+        return false;
+    };
+    matches!(
+        what,
+        DialectEvent::Unmatched | DialectEvent::UnknownMember | DialectEvent::UnknownMethod
+    )
+}
+
+/// Whether the note is part of normal operation.
+const fn is_expected(note: &Note) -> bool {
+    match note {
+        Note::Ended { lost: false, .. }
+        | Note::AgentExited { .. }
+        | Note::ErrorWithoutId { .. }
+        | Note::RestoredId { .. }
+        | Note::Recognised { .. }
+        | Note::Adjusted { .. } => true,
+        Note::Dialect { what, .. } => matches!(
+            what,
+            DialectEvent::Answered | DialectEvent::Swallowed | DialectEvent::Held
+        ),
+        _ => false,
+    }
+}

@@ -1,0 +1,296 @@
+//! Writes the recording of one conversation: takes the waiting events, encodes them, and writes the
+//! lines. It is called by the writer thread.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::event_encoder::EventEncoder;
+use super::folder::SegmentStore;
+use super::queue::{Batch, OverflowPolicy, Queue};
+use super::segment::SegmentWriter;
+use super::stats::RecorderStats;
+use crate::recording::redact::Redactor;
+use crate::recording::{EventKind, Header, PeerInfo, VERSION};
+
+/// Lines are written when there are this many bytes of them: few enough to be still in the
+/// processor's cache, and enough for one efficient write. The lines of a batch of `URGENT_BYTES`
+/// are fewer, so that no small rest remains, which would cost a second write.
+const WRITE: usize = 384 << 10;
+
+/// The interval at which marks are read.
+const MARKS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The settings of a recording.
+pub struct RecordingPlan {
+    /// The destination of the segments.
+    pub store: Box<dyn SegmentStore>,
+    /// The recording's id: 32 hexadecimal digits.
+    pub id: String,
+    /// The names of the two ends.
+    pub client: PeerInfo,
+    /// The agent.
+    pub agent: PeerInfo,
+    /// The digest of the mapping tables.
+    pub tables: Option<String>,
+    /// What happens when the writer is behind.
+    pub policy: OverflowPolicy,
+    /// Whether the recording is only kept when something goes wrong.
+    pub on_error: bool,
+    /// Whether the conversation ends when it cannot be recorded; `on_failure` ends it.
+    pub strict: bool,
+    /// What is redacted.
+    pub redactor: Arc<Redactor>,
+    /// The statistics.
+    pub stats: Arc<RecorderStats>,
+    /// Called once, on the writer thread, when the recording has failed.
+    pub on_failure: Box<dyn FnOnce() + Send>,
+    /// Called once, on the writer thread, when everything is written, or writing has failed.
+    pub on_end: Box<dyn FnOnce(RecordingOutcome) + Send>,
+}
+
+/// The result of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordingOutcome {
+    /// It is at this location.
+    Kept(String),
+    /// Nothing went wrong, so it was not kept.
+    Dropped,
+    /// Writing failed, for this reason; the recording ends there.
+    Failed(String),
+}
+
+/// The writer of one conversation.
+pub(super) struct RecordingWriter {
+    began: Instant,
+    encoder: EventEncoder,
+    segments: SegmentWriter,
+    stats: Arc<RecorderStats>,
+    /// The batch that is not being filled.
+    spare: Batch,
+    checked: Instant,
+    failed: Option<String>,
+    strict: bool,
+    on_failure: Option<Box<dyn FnOnce() + Send>>,
+    on_end: Box<dyn FnOnce(RecordingOutcome) + Send>,
+}
+
+impl RecordingWriter {
+    /// Begins the recording.
+    pub(super) fn begin(plan: RecordingPlan, began: Instant) -> io::Result<Self> {
+        let wall = wall();
+        let clean = |peer: PeerInfo| PeerInfo {
+            name: plan.redactor.own_text(&peer.name).into_owned(),
+            dialect: peer.dialect,
+        };
+        let header = Header {
+            version: VERSION,
+            id: plan.id,
+            segment: 0,
+            first: 1,
+            began: wall,
+            by: concat!("acp-relay ", env!("CARGO_PKG_VERSION")).to_owned(),
+            client: clean(plan.client),
+            agent: clean(plan.agent),
+            tables: plan.tables,
+            policy: match plan.policy {
+                OverflowPolicy::Lossless => "lossless".to_owned(),
+                OverflowPolicy::Lossy => "lossy".to_owned(),
+            },
+            redaction: plan.redactor.describe(),
+            previous: None,
+        };
+        Ok(Self {
+            began,
+            segments: SegmentWriter::begin(plan.store, header, plan.on_error)?,
+            encoder: EventEncoder::new(plan.redactor, wall),
+            stats: plan.stats,
+            spare: Batch::default(),
+            checked: began,
+            failed: None,
+            strict: plan.strict,
+            on_failure: Some(plan.on_failure),
+            on_end: plan.on_end,
+        })
+    }
+
+    /// Writes the events in `queue`; `true` when no more will come.
+    pub(super) fn drain(&mut self, queue: &Queue) -> bool {
+        let mut state = queue.lock();
+        std::mem::swap(&mut state.batch, &mut self.spare);
+        state.batch.oldest = self.spare.oldest;
+        state.is_listed = false;
+        state.is_urgent = false;
+        let waker = state.waker.take();
+        let over = state.ended.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        let t = self.elapsed();
+        if !self.spare.is_empty() {
+            self.write(t);
+        }
+        if let Some(why) = &over {
+            self.take_marks();
+            self.close(why, t);
+        }
+        if self.failed.is_some() {
+            queue.lock().has_failed = true;
+            if let Some(report) = self.on_failure.take() {
+                report();
+            }
+        }
+        over.is_some()
+    }
+
+    /// Writes the spare batch, which was taken at `t`.
+    fn write(&mut self, t: u64) {
+        let mut batch = std::mem::take(&mut self.spare);
+        let mut entries = std::mem::take(&mut batch.entries);
+        let count = entries.len();
+        let mut first = self.encoder.last() + 1;
+        self.encoder.begin_batch(t, wall());
+        for entry in entries.drain(..) {
+            self.encoder.add_entry(&batch, entry);
+            if self.encoder.out.len() >= WRITE {
+                self.flush(first);
+                first = self.encoder.last() + 1;
+            }
+        }
+        self.encoder.finish_batch(t, &batch);
+        self.flush(first);
+        batch.entries = entries;
+        batch.clear(count);
+        self.spare = batch;
+    }
+
+    /// Reads marks, if the interval has passed.
+    pub(super) fn check_marks(&mut self, now: Instant) {
+        if now.duration_since(self.checked) >= MARKS_INTERVAL {
+            self.checked = now;
+            self.take_marks();
+        }
+    }
+
+    /// Reports the result.
+    pub(super) fn report(self) {
+        (self.on_end)(match self.failed {
+            Some(why) => RecordingOutcome::Failed(why),
+            None if self.segments.is_open() => RecordingOutcome::Kept(self.segments.name()),
+            None => RecordingOutcome::Dropped,
+        });
+    }
+
+    fn take_marks(&mut self) {
+        for mark in self.segments.marks() {
+            let first = self.encoder.last() + 1;
+            let t = self.elapsed();
+            self.encoder.add_event(t, EventKind::Mark(mark), None);
+            self.flush(first);
+        }
+    }
+
+    fn close(&mut self, why: &str, t: u64) {
+        if !self.segments.is_open() {
+            return;
+        }
+        self.end_segment(false, why, t);
+    }
+
+    /// Adds the last line of a segment.
+    fn end_segment(&mut self, rotated: bool, why: &str, t: u64) {
+        let first = self.encoder.last() + 1;
+        let end = EventKind::End {
+            rotated,
+            reason: why.to_owned(),
+            digest: self.segments.digest(),
+        };
+        self.encoder.event(t, &end);
+        self.write_lines(first);
+    }
+
+    /// Writes the lines, of which the first is event `first`, and begins a new segment when one is
+    /// due.
+    fn flush(&mut self, first: u64) {
+        // The time of the last line, so that later lines may be earlier than now.
+        let t = self.encoder.time();
+        if self.encoder.has_alarm() {
+            let released = self.segments.release(t);
+            self.check(released);
+        }
+        self.write_lines(first);
+        if self.segments.is_full(t) {
+            self.end_segment(true, "it is long or old enough", t);
+            let rotated = self.segments.rotate(self.encoder.last() + 1, t);
+            self.check(rotated);
+        }
+    }
+
+    fn write_lines(&mut self, first: u64) {
+        let hits = self.encoder.take_hits();
+        if self.failed.is_none() {
+            let began = Instant::now();
+            match self.segments.write(first, &self.encoder.out) {
+                Ok(()) => {
+                    let events = (self.encoder.last() + 1).saturating_sub(first);
+                    let took = began.elapsed();
+                    self.stats.add_written(self.encoder.out.len(), events, took);
+                    self.stats.add_redactions(hits);
+                }
+                Err(error) => self.fail(&error),
+            }
+        }
+        self.encoder.out.clear();
+        self.encoder.out.shrink_to(4 * WRITE);
+    }
+
+    fn check(&mut self, done: io::Result<()>) {
+        if let Err(error) = done
+            && self.failed.is_none()
+        {
+            self.fail(&error);
+        }
+    }
+
+    /// Logs the error once.
+    fn fail(&mut self, error: &io::Error) {
+        let what = format!("{}: {error}", self.segments.name());
+        if self.strict {
+            tracing::error!("the recording stops here, and ends the conversation: {what}");
+        } else {
+            tracing::error!(
+                "the recording stops here, the conversation goes on unrecorded: {what}"
+            );
+        }
+        self.failed = Some(what);
+    }
+
+    fn elapsed(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Microseconds since 1970.
+fn wall() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0))
+}
+
+impl fmt::Debug for RecordingWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Work")
+            .field("scribe", &self.encoder)
+            .field("segments", &self.segments)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for RecordingPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,57 @@
+//! Hides capabilities that the policy would deny from the other side's announcements.
+
+use super::rules::PolicyRules;
+use crate::dialect::MessageBody;
+
+/// A client's capabilities by their paths in `initialize`, with the call that uses each.
+const CAPABILITIES: [(&[&str], &str); 4] = [
+    (&["terminal"], "terminal/create"),
+    (&["fs", "readTextFile"], "fs/read_text_file"),
+    (&["fs", "writeTextFile"], "fs/write_text_file"),
+    (&["elicitation"], "elicitation/create"),
+];
+
+/// Ways to log in by running a program that the agent names, on this machine and with our rights.
+/// The second and third are how they were announced before they were in the protocol.
+const TERMINAL_LOGINS: [&[&str]; 3] = [
+    &["auth", "terminal"],
+    &["_meta", "terminal-auth"],
+    &["_meta", "terminal_auth"],
+];
+
+/// Removes from a client's `initialize` what its agent may not use; returns what was removed.
+pub(super) fn hide_capabilities(body: &mut MessageBody<'_>, rules: &PolicyRules) -> Vec<String> {
+    let mut hidden = Vec::new();
+    let mut hide = |path: &[&str]| {
+        let whole = [&["clientCapabilities"], path].concat();
+        if body.remove(&whole, |_| true) > 0 {
+            hidden.push(path.join("."));
+        }
+    };
+    for (path, method) in CAPABILITIES {
+        if rules.check(method, true).is_err() {
+            hide(path);
+        }
+    }
+    if rules.guarded {
+        TERMINAL_LOGINS.iter().for_each(|way| hide(way));
+    }
+    hidden
+}
+
+/// Removes from an agent's login methods, which are at `place` in its answer to `initialize` or in
+/// an error, those that run a program of its choice; returns how many.
+pub(super) fn strip_logins(body: &mut MessageBody<'_>, place: &[&str]) -> usize {
+    if place.is_empty() {
+        return 0;
+    }
+    let runs = |method: &mut MessageBody<'_>| {
+        let mut is_terminal = |way| method.strings(way).iter().any(|kind| kind == "terminal");
+        is_terminal(&["type"]) || is_terminal(&["_meta", "type"])
+    };
+    let mut count = body.remove(&[place, &["*"]].concat(), runs);
+    for name in ["terminal-auth", "terminal_auth"] {
+        count += body.remove(&[place, &["*", "_meta", name]].concat(), |_| true);
+    }
+    count
+}

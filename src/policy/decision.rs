@@ -1,0 +1,234 @@
+//! Applies the policy of one conversation: each message is checked, and changed where necessary.
+
+use super::capabilities;
+use super::path_fields::{FieldPath, PathFields};
+use super::path_map::{Direction, PathMap};
+use super::roots::{Disk, SessionRoots};
+use super::rules::PolicyRules;
+use crate::dialect::MessageBody;
+use crate::jsonrpc::{Envelope, Frame, Kind, Side};
+
+/// The calls with which a client opens a session without an id.
+const OPENING: [&str; 2] = ["session/new", "session/fork"];
+/// The calls with which it opens one by its id.
+const REOPENING: [&str; 2] = ["session/load", "session/resume"];
+/// The prefix of calls that read or write a file.
+const FILES: &str = "fs/";
+
+/// The policy between a client and its agent.
+#[derive(Debug)]
+pub struct MessagePolicy {
+    rules: PolicyRules,
+    paths: PathMap,
+    path_fields: PathFields,
+    roots: SessionRoots,
+}
+
+/// The decision about a message.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It passes unchanged.
+    Unchanged,
+    /// It passes as this frame, with the reason.
+    Changed(Frame, String),
+    /// It does not pass, with the reason.
+    Denied(String),
+}
+
+impl MessagePolicy {
+    /// A policy with these rules and path mappings.
+    #[must_use]
+    pub fn new(mut rules: PolicyRules, paths: PathMap, disk: Box<dyn Disk>) -> Self {
+        let common = std::mem::take(&mut rules.roots);
+        Self {
+            path_fields: if paths.is_empty() {
+                PathFields::default()
+            } else {
+                PathFields::canonical()
+            },
+            roots: SessionRoots::new(disk, common),
+            rules,
+            paths,
+        }
+    }
+
+    /// Whether some calls of the agent may be denied.
+    #[must_use]
+    pub fn restricts_calls(&self) -> bool {
+        !self.rules.is_open()
+    }
+
+    /// Decides about a canonical message of `from`. `asked` is the method that an answer is for.
+    pub fn decide(
+        &mut self,
+        from: Side,
+        frame: &Frame,
+        at: &Envelope,
+        asked: Option<&str>,
+    ) -> Decision {
+        let direction = match from {
+            Side::Client => Direction::ToAgent,
+            Side::Agent => Direction::ToClient,
+        };
+        let calls = matches!(at.kind, Kind::Request | Kind::Notification);
+        let method = match asked {
+            Some(asked) if !calls => asked.to_owned(),
+            _ => at.method(frame).into_owned(),
+        };
+        let checked = from == Side::Agent && calls;
+        let asks = at.kind == Kind::Request;
+        if checked && let Err(why) = self.rules.check(&method, asks) {
+            return Decision::Denied(why);
+        }
+        if self.rules.guarded && from == Side::Client {
+            self.record_folders(&method, frame, at);
+        }
+        let fields = match at.kind {
+            Kind::Request | Kind::Notification => self.path_fields.in_params(&method),
+            Kind::Result => self.path_fields.in_result(&method),
+            Kind::Error => &[],
+        };
+        if fields.is_empty() && !self.needs_body(from, at.kind, &method) {
+            return Decision::Unchanged;
+        }
+        let mut body = MessageBody::of(frame, at);
+        let mut changes = Vec::new();
+        let mapped = map_paths(&self.paths, direction, fields, &mut body);
+        if mapped > 0 {
+            changes.push(format!("{mapped} paths mapped to the other machine"));
+        }
+        if checked
+            && self.rules.guarded
+            && let Err(why) = self.check_params(&method, &mut body)
+        {
+            return Decision::Denied(format!("{method} is denied: {why}"));
+        }
+        changes.extend(self.mask(from, frame, at, &method, &mut body));
+        if changes.is_empty() {
+            return Decision::Unchanged;
+        }
+        Decision::Changed(body.into_frame(frame, at), changes.join("; "))
+    }
+
+    /// Removes from a message what the other side must not learn; returns a description of it.
+    fn mask(
+        &mut self,
+        from: Side,
+        frame: &Frame,
+        at: &Envelope,
+        method: &str,
+        body: &mut MessageBody<'_>,
+    ) -> Option<String> {
+        match (from, at.kind, method) {
+            (Side::Client, Kind::Request, "initialize") if !self.rules.is_open() => {
+                let hidden = capabilities::hide_capabilities(body, &self.rules);
+                (!hidden.is_empty()).then(|| format!("not announced: {}", hidden.join(", ")))
+            }
+            (Side::Agent, Kind::Result | Kind::Error, _) if self.rules.guarded => {
+                let logins: &[&str] = match at.kind {
+                    Kind::Error => &["data", "authMethods"],
+                    _ if method == "initialize" => &["authMethods"],
+                    _ => &[],
+                };
+                let count = capabilities::strip_logins(body, logins);
+                let session = body.strings(&["sessionId"]).pop();
+                self.roots.answer_pending(&at.id(frame).to_owned(), session);
+                let what = "logins that run a program of the agent's choice removed";
+                (count > 0).then(|| format!("{count} {what}"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the rules need the body of such a message.
+    fn needs_body(&self, from: Side, kind: Kind, method: &str) -> bool {
+        if method == "initialize" {
+            return !self.rules.is_open();
+        }
+        self.rules.guarded
+            && match (from, kind) {
+                (Side::Agent, Kind::Result) => OPENING.contains(&method),
+                // It may contain ways to log in.
+                (Side::Agent, Kind::Error) => true,
+                (Side::Agent, Kind::Request | Kind::Notification) => {
+                    method.starts_with(FILES) || method.starts_with("elicitation/")
+                }
+                _ => false,
+            }
+    }
+
+    /// Records the folders that a session is opened with.
+    fn record_folders(&mut self, method: &str, frame: &Frame, at: &Envelope) {
+        if at.kind != Kind::Request || !is_opening(method) {
+            return;
+        }
+        let mut body = MessageBody::of(frame, at);
+        let mut folders = body.strings(&["cwd"]);
+        folders.extend(body.strings(&["additionalDirectories", "*"]));
+        if REOPENING.contains(&method) {
+            if let Some(session) = body.strings(&["sessionId"]).pop() {
+                self.roots.set(session, folders);
+            }
+        } else {
+            self.roots.add_pending(at.id(frame).to_owned(), folders);
+        }
+    }
+
+    /// Checks the parameters of an agent's call.
+    fn check_params(&self, method: &str, body: &mut MessageBody<'_>) -> Result<(), String> {
+        if method.starts_with(FILES) {
+            let session = single(body, "sessionId")?;
+            let path = single(body, "path")?;
+            return self.roots.check(&session, &path).map_err(|why| {
+                format!("{why} (--root DIR lets a remote agent have the files of another folder)")
+            });
+        }
+        if method == "elicitation/create" {
+            let is_form = single(body, "mode").is_ok_and(|mode| mode == "form");
+            if is_form && body.count(&["url"]) == 0 {
+                return Ok(());
+            }
+            if !is_web_url(&single(body, "url")?) {
+                return Err("a remote agent may have web pages opened and nothing else".to_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_web_url(url: &str) -> bool {
+    let scheme = url.split_once(':').map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| {
+        ["http", "https"]
+            .iter()
+            .any(|web| scheme.eq_ignore_ascii_case(web))
+    })
+}
+
+fn is_opening(method: &str) -> bool {
+    OPENING.contains(&method) || REOPENING.contains(&method)
+}
+
+/// The only string of that name: with two, the client might read the one that was not checked.
+fn single(body: &mut MessageBody<'_>, name: &str) -> Result<String, String> {
+    let count = body.count(&[name]);
+    match body.strings(&[name]).pop() {
+        Some(text) if count == 1 => Ok(text),
+        _ => Err(format!("it must have exactly one `{name}`, a string")),
+    }
+}
+
+/// Maps all paths of a message to the other machine; returns how many changed.
+fn map_paths(
+    paths: &PathMap,
+    direction: Direction,
+    fields: &[FieldPath],
+    body: &mut MessageBody<'_>,
+) -> usize {
+    let mut mapped = 0;
+    for field in fields {
+        let names: Vec<&str> = field.iter().map(String::as_str).collect();
+        mapped += body.replace(&names, |text| paths.map(direction, text));
+    }
+    mapped
+}

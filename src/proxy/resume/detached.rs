@@ -1,0 +1,358 @@
+//! One conversation's client, connected or not: messages reach it now or when it reconnects.
+//!
+//! `messages` interprets what passes, `link` is the conversation's side of it, and `store` finds it
+//! for a client.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::agent_requests::AgentRequests;
+use super::history::History;
+use super::ids::RequestIds;
+use super::initialize::InitializeExchange;
+use super::reconnect_timer::ReconnectTimer;
+use crate::auth::Principal;
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::{CloseReason, Frame, Limits, Scanner};
+use crate::transport::{Link, LinkError, Peer, Presence, PresenceCallback};
+
+/// Time for closing the link of a client that reconnected over another one.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// One conversation's client, connected or not.
+pub(super) struct DetachedConversation {
+    pub(super) limits: Arc<Limits>,
+    /// For messages to the client.
+    pub(super) scanner: Scanner,
+    /// The principal that began the conversation, and alone may reconnect to it.
+    owner: Option<Arc<Principal>>,
+    pub(super) client: Option<Link>,
+    /// How many times a client has reconnected.
+    pub(super) connection: u32,
+    /// Runs while no client is connected.
+    timer: Option<ReconnectTimer>,
+    /// No client is expected any more.
+    over: bool,
+    /// The client's `initialize`, and the agent's answer.
+    pub(super) initialize: InitializeExchange,
+    pub(super) ids: RequestIds,
+    pub(super) agent_requests: AgentRequests,
+    pub(super) history: History,
+    /// Messages to the client that belong to no session, kept while it is disconnected.
+    missed: VecDeque<Frame>,
+    missed_bytes: usize,
+    /// What is sent to the client before anything else.
+    pub(super) urgent: VecDeque<Frame>,
+    /// What was received from the client and not handled yet.
+    received: VecDeque<Frame>,
+    waker: Option<Waker>,
+    /// Is told when the client disconnects and reconnects.
+    watch: Option<PresenceCallback>,
+}
+
+impl DetachedConversation {
+    pub(super) fn new(client: Link, limits: Arc<Limits>) -> Self {
+        Self {
+            scanner: Scanner::new(Arc::clone(&limits)),
+            limits,
+            owner: client.peer.principal.clone(),
+            client: Some(client),
+            connection: 0,
+            timer: None,
+            over: false,
+            initialize: InitializeExchange::default(),
+            ids: RequestIds::default(),
+            agent_requests: AgentRequests::default(),
+            history: History::default(),
+            missed: VecDeque::new(),
+            missed_bytes: 0,
+            urgent: VecDeque::new(),
+            received: VecDeque::new(),
+            waker: None,
+            watch: None,
+        }
+    }
+
+    /// Sets what is told when the client disconnects and reconnects.
+    pub(super) fn set_watch(&mut self, watch: PresenceCallback) {
+        self.watch = Some(watch);
+    }
+
+    pub(super) const fn initialize(&self) -> &InitializeExchange {
+        &self.initialize
+    }
+
+    /// Whether the conversation belongs to that client.
+    pub(super) fn belongs_to(&self, peer: &Peer) -> bool {
+        self.owner == peer.principal
+    }
+
+    /// Whether a client can reconnect to this session.
+    pub(super) fn has_session(&self, session: &str) -> bool {
+        !self.over && self.history.has(session)
+    }
+
+    /// Whether it waits for a disconnected client, and how many bytes are kept.
+    pub(super) fn status(&self) -> (bool, usize) {
+        (self.timer.is_some() && !self.over, self.kept_bytes())
+    }
+
+    /// Takes a client that has reconnected; `request` is the one that names its session. The link
+    /// of an earlier client, if any, is closed.
+    ///
+    /// # Errors
+    /// When the conversation has just ended.
+    pub(super) fn attach(&mut self, client: Link, request: Frame) -> Result<(), Link> {
+        if self.over {
+            return Err(client);
+        }
+        let from = &client.peer.name;
+        tracing::info!(from, "the client has reconnected");
+        if let Some(watch) = &self.watch {
+            watch(Presence::Restored(from));
+        }
+        if let Some(old) = self.client.replace(client) {
+            drop(tokio::spawn(close_replaced(old)));
+        }
+        self.connection += 1;
+        self.timer = None;
+        self.history.reset_connection();
+        self.agent_requests.reset_connection();
+        self.urgent.clear();
+        self.received.clear();
+        self.received.push_back(request);
+        self.urgent.extend(self.agent_requests.take_unsent(None));
+        self.urgent.append(&mut self.missed);
+        self.missed_bytes = 0;
+        self.wake();
+        Ok(())
+    }
+
+    /// The next item received from the client.
+    pub(super) fn poll_received(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Decoded, LinkError>>> {
+        loop {
+            let _ = self.flush_urgent(cx);
+            if let Some(frame) = self.received.pop_front() {
+                match self.receive(frame) {
+                    Some(frame) => return Poll::Ready(Some(Ok(Decoded::Frame(frame)))),
+                    None => continue,
+                }
+            }
+            let Some(client) = &mut self.client else {
+                return self.poll_timer(cx);
+            };
+            match client.rx.poll_next(cx) {
+                Poll::Pending => {
+                    self.waker = Some(cx.waker().clone());
+                    return Poll::Pending;
+                }
+                Poll::Ready(Some(Ok(Decoded::Frame(frame)))) => self.received.push_back(frame),
+                Poll::Ready(None) if client.rx.ended_cleanly() => {
+                    self.over = true;
+                    return Poll::Ready(None);
+                }
+                Poll::Ready(None) => self.lose("ended its stream"),
+                Poll::Ready(Some(Err(error @ LinkError::Io { .. }))) => {
+                    self.lose(&error.to_string());
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Why the client's link is over, though it is not being read.
+    pub(super) fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
+        self.waker = Some(cx.waker().clone());
+        match &mut self.client {
+            Some(client) => client.rx.poll_lost(cx),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Whether another message for the client can be accepted.
+    pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.flush_urgent(cx).is_pending() {
+            return Poll::Pending;
+        }
+        if let Some(client) = &mut self.client {
+            match client.tx.poll_ready(cx) {
+                Poll::Ready(Ok(())) => return Poll::Ready(()),
+                Poll::Ready(Err(error)) => self.fail(&error, cx),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        if self.over || self.kept_bytes() < self.limits.reconnect_bytes {
+            return Poll::Ready(());
+        }
+        self.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.flush_urgent(cx).is_pending() {
+            return Poll::Pending;
+        }
+        if let Some(client) = &mut self.client {
+            match client.tx.poll_flush(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => self.fail(&error, cx),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(())
+    }
+
+    pub(super) fn poll_close(&mut self, cx: &mut Context<'_>, why: CloseReason) -> Poll<()> {
+        self.over = true;
+        let Some(client) = &mut self.client else {
+            return Poll::Ready(());
+        };
+        client.tx.poll_close(cx, why).map(|_| ())
+    }
+
+    /// The conversation no longer needs a client.
+    pub(super) const fn close(&mut self) {
+        self.over = true;
+    }
+
+    /// Sends a message to the client, or keeps it for the next one.
+    pub(super) fn deliver(&mut self, frame: Frame) {
+        if !self.urgent.is_empty() {
+            self.urgent.push_back(frame);
+            return;
+        }
+        match &mut self.client {
+            Some(client) => {
+                if let Err(error) = client.tx.start_send(frame) {
+                    self.lose(&error.to_string());
+                }
+            }
+            None => {
+                self.missed_bytes += frame.len();
+                self.missed.push_back(frame);
+            }
+        }
+    }
+
+    /// Sends what comes before anything else.
+    fn flush_urgent(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut moved = false;
+        while let Some(client) = &mut self.client
+            && !self.urgent.is_empty()
+        {
+            match client.tx.poll_ready(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => {
+                    self.fail(&error, cx);
+                    break;
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+            if let Some(frame) = self.urgent.pop_front()
+                && let Err(error) = client.tx.start_send(frame)
+            {
+                self.lose(&error.to_string());
+                break;
+            }
+            moved = true;
+        }
+        if moved
+            && let Some(client) = &mut self.client
+            && let Poll::Ready(Err(error)) = client.tx.poll_flush(cx)
+        {
+            self.fail(&error, cx);
+        }
+        Poll::Ready(())
+    }
+
+    /// The client can be sent nothing any more. It may have left on purpose.
+    fn fail(&mut self, error: &LinkError, cx: &mut Context<'_>) {
+        while let Some(client) = &mut self.client {
+            match client.rx.poll_next(cx) {
+                Poll::Ready(Some(Ok(Decoded::Frame(frame)))) => self.received.push_back(frame),
+                Poll::Ready(Some(Ok(Decoded::Error(_)))) => {}
+                Poll::Ready(None) if client.rx.ended_cleanly() => {
+                    self.over = true;
+                    self.client = None;
+                }
+                _ => break,
+            }
+        }
+        self.lose(&error.to_string());
+    }
+
+    /// The client's link has ended or failed.
+    fn lose(&mut self, how: &str) {
+        if self.client.take().is_none() {
+            return;
+        }
+        if !self.urgent.is_empty() {
+            self.urgent.clear();
+            self.history.resend_all();
+        }
+        let within = self.limits.reconnect_grace;
+        tracing::info!(
+            how,
+            ?within,
+            "the client has disconnected; its agent is kept"
+        );
+        if let Some(watch) = &self.watch {
+            watch(Presence::Lost(how));
+        }
+        self.timer = Some(ReconnectTimer::start(self.is_busy(), &self.limits));
+        self.wake();
+    }
+
+    /// Restarts the timer for an agent that has just begun to wait for its client.
+    pub(super) fn restart_timer(&mut self) {
+        let busy = self.is_busy();
+        if let Some(timer) = &mut self.timer {
+            timer.restart(busy, &self.limits);
+            self.wake();
+        }
+    }
+
+    /// Whether the agent has work that needs no client.
+    fn is_busy(&self) -> bool {
+        self.ids.in_turn() && self.agent_requests.is_empty()
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
+        self.waker = Some(cx.waker().clone());
+        let waits = match &mut self.timer {
+            Some(timer) => timer.poll(cx).is_pending(),
+            None => true,
+        };
+        if waits && !self.over {
+            return Poll::Pending;
+        }
+        self.over = true;
+        tracing::info!("no client reconnected to the agent");
+        Poll::Ready(None)
+    }
+
+    fn kept_bytes(&self) -> usize {
+        self.history.bytes() + self.agent_requests.bytes() + self.missed_bytes
+    }
+}
+
+/// Closes the link of a client that reconnected over another one.
+async fn close_replaced(mut old: Link) {
+    let closed = poll_fn(|cx| old.tx.poll_close(cx, CloseReason::Replaced));
+    // A link that is not closed in time is dropped.
+    let _ = timeout(CLOSE_TIMEOUT, closed).await;
+}

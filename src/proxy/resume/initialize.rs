@@ -1,0 +1,41 @@
+//! The `initialize` exchange of a conversation, and which clients it also fits.
+
+use serde_json::Value;
+
+use crate::jsonrpc::Frame;
+
+/// The client's `initialize`, and the agent's answer.
+#[derive(Debug, Default)]
+pub(super) struct InitializeExchange {
+    pub(super) params: Option<Frame>,
+    pub(super) answer: Option<Frame>,
+}
+
+impl InitializeExchange {
+    /// The agent's answer, if it is also valid for a client that sends `params`.
+    pub(super) fn answer_to(&self, params: &[u8]) -> Option<&Frame> {
+        let asked = serde_json::from_slice(params).ok()?;
+        let earlier = serde_json::from_slice(self.params.as_ref()?.as_bytes()).ok()?;
+        self.answer.as_ref().filter(|_| covers(&asked, &earlier))
+    }
+}
+
+/// Whether a client with `asked` can replace one with `earlier`: the same version, and every
+/// capability that the agent was told of.
+fn covers(asked: &Value, earlier: &Value) -> bool {
+    asked["protocolVersion"] == earlier["protocolVersion"]
+        && offers(&asked["clientCapabilities"], &earlier["clientCapabilities"])
+}
+
+fn offers(now: &Value, then: &Value) -> bool {
+    match then {
+        Value::Null | Value::Bool(false) => true,
+        Value::Object(members) if members.is_empty() => true,
+        Value::Object(members) => members.iter().all(|(name, then)| {
+            let now = now.get(name).unwrap_or(&Value::Null);
+            // Names with an underscore are only defined between client and agent.
+            name.starts_with('_') || offers(now, then)
+        }),
+        other => now == other,
+    }
+}

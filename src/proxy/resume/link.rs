@@ -1,0 +1,80 @@
+//! The link between a conversation and its detachable client.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use parking_lot::Mutex;
+
+use super::detached::DetachedConversation;
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::{CloseReason, Frame};
+use crate::transport::{
+    FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, PresenceCallback,
+};
+
+/// Shared by a conversation's two halves and the store. No lock is held over an await.
+pub(super) type Shared = Arc<Mutex<DetachedConversation>>;
+
+struct Receiver(Shared);
+
+struct Sender(Shared);
+
+struct Handle(Shared);
+
+/// The conversation's link to its client.
+pub(super) fn link(client: &Shared, peer: Peer) -> Link {
+    Link {
+        peer: Peer {
+            half_close: false,
+            ..peer
+        },
+        rx: Box::new(Receiver(Arc::clone(client))),
+        tx: Box::new(Sender(Arc::clone(client))),
+        guard: Box::new(Handle(Arc::clone(client))),
+    }
+}
+
+impl FrameStream for Receiver {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
+        self.0.lock().poll_received(cx)
+    }
+
+    fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
+        self.0.lock().poll_over(cx)
+    }
+}
+
+impl FrameSink for Sender {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        self.0.lock().poll_ready(cx).map(Ok)
+    }
+
+    fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
+        self.0.lock().send(frame);
+        Ok(())
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        self.0.lock().poll_flush(cx).map(Ok)
+    }
+
+    fn poll_close(
+        &mut self,
+        cx: &mut Context<'_>,
+        why: CloseReason,
+    ) -> Poll<Result<(), LinkError>> {
+        self.0.lock().poll_close(cx, why).map(Ok)
+    }
+}
+
+impl LinkGuard for Handle {
+    fn watch_presence(&mut self, watch: PresenceCallback) {
+        self.0.lock().set_watch(watch);
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        self.0.lock().close();
+    }
+}

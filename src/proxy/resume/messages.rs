@@ -1,0 +1,192 @@
+//! Interprets the messages of a conversation whose client may reconnect.
+//!
+//! Requests are stored until they are answered, sessions and their messages as long as there is
+//! room, and ids are mapped from the second connection on. `detached` delivers the messages.
+
+use std::borrow::Cow;
+
+use super::detached::DetachedConversation;
+use super::ids::RequestKind;
+use crate::jsonrpc::{
+    Envelope, Frame, Id, IdBuf, Kind, Scanned, member_range, named_session, reply, scan,
+};
+
+impl DetachedConversation {
+    /// Takes a message for the client.
+    pub(super) fn send(&mut self, mut frame: Frame) {
+        let Scanned::Message(at) = self.scanner.scan(&mut frame) else {
+            return self.deliver(frame);
+        };
+        match at.kind {
+            Kind::Result | Kind::Error => self.send_answer(frame, &at),
+            Kind::Request => {
+                let session = session_of(&frame, &at);
+                let now = self.client.is_some()
+                    && session
+                        .as_deref()
+                        .is_none_or(|session| self.history.is_opened(session));
+                let id = at.id(&frame);
+                self.agent_requests.add(id, session, frame.clone(), now);
+                if now {
+                    self.deliver(frame);
+                }
+                self.restart_timer();
+            }
+            Kind::Notification => {
+                let connected = self.client.is_some();
+                let session = session_of(&frame, &at);
+                let Some(session) = session.filter(|_| at.method(&frame) == "session/update")
+                else {
+                    return self.deliver(frame);
+                };
+                let in_turn = self.ids.in_turn();
+                if self.history.update(&session, &frame, connected, in_turn) {
+                    self.deliver(frame);
+                }
+                if connected {
+                    self.history.shrink(self.limits.reconnect_bytes);
+                }
+            }
+        }
+    }
+
+    /// Takes a message of the client, and returns the one to pass on to the agent; `None` when it
+    /// was handled here.
+    pub(super) fn receive(&mut self, frame: Frame) -> Option<Frame> {
+        let Scanned::Message(at) = scan(&frame, &self.limits) else {
+            return Some(frame);
+        };
+        match at.kind {
+            Kind::Request => self.receive_request(frame, &at),
+            Kind::Notification if self.connection > 0 => {
+                let agent_id = |id: &IdBuf| self.ids.agent_id(self.connection, id);
+                Some(with_agent_id(frame, &at, agent_id))
+            }
+            Kind::Notification => Some(frame),
+            Kind::Result | Kind::Error => {
+                self.agent_requests.remove(at.id(&frame));
+                Some(frame)
+            }
+        }
+    }
+
+    fn receive_request(&mut self, frame: Frame, at: &Envelope) -> Option<Frame> {
+        let method = at.method(&frame);
+        let session = session_of(&frame, at);
+        let what = match (&*method, session) {
+            ("initialize", _) => {
+                self.initialize.params = at.body(&frame).map(|params| Frame::new(params.to_vec()));
+                RequestKind::Initialize
+            }
+            ("session/new" | "session/fork", _) => RequestKind::NewSession,
+            ("session/load" | "session/resume", Some(session)) => {
+                let from_start = method == "session/load";
+                if self.history.awaits_load(&session)
+                    && let Some((frames, load_result)) = self.history.replay(&session, from_start)
+                {
+                    self.urgent.extend(frames);
+                    self.urgent.push_back(reply::answer(
+                        at.id(&frame),
+                        "result",
+                        load_result.as_bytes(),
+                    ));
+                    self.urgent
+                        .extend(self.agent_requests.take_unsent(Some(&session)));
+                    return None;
+                }
+                self.history.reload(&session);
+                RequestKind::OldSession(session)
+            }
+            ("session/close" | "session/delete", Some(session)) => {
+                RequestKind::EndOfSession(session)
+            }
+            ("session/prompt", Some(session)) => {
+                self.history.prompt(&session, &frame, at);
+                RequestKind::Prompt
+            }
+            _ => RequestKind::Other,
+        };
+        let agent_id = self.ids.add(self.connection, at.id(&frame), what);
+        Some(if self.connection == 0 {
+            frame
+        } else {
+            at.with_id(&frame, agent_id.as_id())
+        })
+    }
+
+    fn send_answer(&mut self, frame: Frame, at: &Envelope) {
+        let Some(open) = self.ids.remove(at.id(&frame)) else {
+            return self.deliver(frame);
+        };
+        if at.kind == Kind::Result {
+            match &open.kind {
+                RequestKind::Initialize => {
+                    self.initialize.answer = at.body(&frame).map(|body| Frame::new(body.to_vec()));
+                }
+                RequestKind::NewSession => {
+                    if let Some(session) = session_of(&frame, at) {
+                        self.history.open(&session, &frame, at);
+                    }
+                }
+                RequestKind::OldSession(session) => {
+                    self.history.open(session, &frame, at);
+                    self.urgent
+                        .extend(self.agent_requests.take_unsent(Some(session)));
+                }
+                RequestKind::EndOfSession(session) => {
+                    self.history.remove(session);
+                    self.agent_requests.remove_session(session);
+                }
+                RequestKind::Prompt | RequestKind::Other => {}
+            }
+        }
+        if let (Kind::Error, RequestKind::OldSession(session)) = (at.kind, &open.kind) {
+            self.history.load_failed(session);
+        }
+        self.restart_timer();
+        if open.connection != self.connection || self.client.is_none() {
+            let (id, session) = (open.id.as_id(), &open.kind);
+            tracing::info!(%id, ?session, "dropped an answer to a request of an earlier connection");
+            return;
+        }
+        self.deliver(if open.connection == 0 {
+            frame
+        } else {
+            at.with_id(&frame, open.id.as_id())
+        });
+    }
+}
+
+fn session_of(frame: &Frame, at: &Envelope) -> Option<String> {
+    named_session(frame, at).map(Cow::into_owned)
+}
+
+/// Maps the id in a notification about a request to the one that the agent knows; returns other
+/// notifications unchanged. `agent_id` maps the client's id to the agent's.
+fn with_agent_id<'a>(
+    frame: Frame,
+    at: &Envelope,
+    agent_id: impl Fn(&IdBuf) -> Option<&'a IdBuf>,
+) -> Frame {
+    if at.method(&frame) != "$/cancel_request" {
+        return frame;
+    }
+    let body = at.body(&frame).unwrap_or_default();
+    let Some(place) = member_range(body, "requestId") else {
+        return frame;
+    };
+    let id = Id::of_json(&body[place.clone()]).to_owned();
+    let Some(agent_id) = agent_id(&id) else {
+        return frame;
+    };
+    Frame::new(
+        [
+            br#"{"jsonrpc":"2.0","method":"$/cancel_request","params":"#,
+            &body[..place.start],
+            agent_id.as_id().json(),
+            &body[place.end..],
+            b"}",
+        ]
+        .concat(),
+    )
+}

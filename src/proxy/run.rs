@@ -1,0 +1,453 @@
+//! The loop that reads both sides, passes frames to the conversation, and writes both sides.
+
+use std::future::{Future, poll_fn};
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use super::closing::Closing;
+use super::pauses::Pauses;
+use super::timer::Timer;
+use super::writer::{Writer, Written};
+use super::{ConnectRefusal, End};
+use crate::conversation::{Command, Conversation, DialectOptions, LinkTraits, Note, Outbox};
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::{Limits, Side};
+use crate::observe::{Event, Observers, Stat};
+use crate::policy::MessagePolicy;
+use crate::transport::{FrameStream, Link, LinkError, LinkGuard, PeerKind, StopStep};
+
+/// Bytes read from a side before the results are written. The messages share their memory with the
+/// read buffer, so it can be reused once they were sent.
+const READ_BUDGET: usize = 32 << 10;
+
+/// Rounds of a conversation before other tasks run. One that always has work takes the time of two
+/// read budgets each way, some hundred microseconds.
+const ROUNDS: usize = 2;
+
+/// Time a client may take for each message once the conversation is ending.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The same once [`Limits::drain`] is over, or the relay is told not to wait: time for a reading
+/// client to take the last messages.
+const SHORT_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Time a client may take for all of them then.
+const OVERTIME: Duration = Duration::from_secs(3);
+
+/// How a conversation is told to end.
+#[derive(Clone, Debug, Default)]
+pub struct StopSignals {
+    /// End gracefully: the agent gets its grace period.
+    pub asked: CancellationToken,
+    /// Do not wait.
+    pub forced: CancellationToken,
+    /// The cause is a failed recording, and not a shutdown of the relay.
+    pub unrecorded: CancellationToken,
+}
+
+/// Relays a conversation between two links until it is over.
+///
+/// Dropping the future ends it at once: both links are closed and the agent's processes killed.
+///
+/// Not an `async fn`, whose future would hold the arguments besides what is made of them: there is
+/// one for each client, and most are idle.
+pub fn run(
+    client: Link,
+    agent: Link,
+    limits: Arc<Limits>,
+    dialects: DialectOptions,
+    policy: Option<Box<MessagePolicy>>,
+    mut observers: Observers,
+    stop: &StopSignals,
+) -> impl Future<Output = End> + Send + use<> {
+    let marker = observers.marker();
+    let drain = limits.drain;
+    let mut relay = RelayLoop {
+        drain,
+        drained: None,
+        closing: Closing::of(&client, limits.close_grace),
+        outbox: outbox(&limits, &observers),
+        pauses: Pauses::default(),
+        idle: [false; 2],
+        wants_stats: observers.want_stats(),
+        conversation: Conversation::new(limits, link_traits(&client, &agent), dialects)
+            .with_policy(policy)
+            .with_log_redaction(agent.guard.log_redaction())
+            .with_marker(marker),
+        observers,
+        readers: [client.rx, agent.rx],
+        writers: [
+            Writer::new(Side::Client, client.tx),
+            Writer::new(Side::Agent, agent.tx),
+        ],
+        holds: [client.guard, agent.guard],
+        exited: false,
+        refused: None,
+        client_error: None,
+        timer: Timer::default(),
+        client_deadline: None,
+        stops: [
+            Box::pin(stop.asked.clone().cancelled_owned()),
+            Box::pin(stop.forced.clone().cancelled_owned()),
+        ],
+        unrecorded: stop.unrecorded.clone(),
+        stopped: [false; 2],
+    };
+    poll_fn(move |cx| {
+        let end = relay.poll(cx);
+        if relay.wants_stats {
+            let sides = [Side::Client, Side::Agent];
+            let waits = sides.map(|side| relay.outbox.waiting_bytes(side));
+            relay.observers.on_stat(&Stat::Queued(waits));
+        }
+        relay.observers.flush();
+        end
+    })
+}
+
+struct RelayLoop {
+    conversation: Conversation,
+    /// [`Limits::drain`], and when it is over.
+    drain: Duration,
+    drained: Option<Instant>,
+    outbox: Outbox,
+    observers: Observers,
+    /// Whether statistics are wanted, which cost a look at the clock.
+    wants_stats: bool,
+    pauses: Pauses,
+    /// Sides without input since the task was woken; they wake it when they have some.
+    idle: [bool; 2],
+    readers: [Box<dyn FrameStream>; 2],
+    writers: [Writer; 2],
+    holds: [Box<dyn LinkGuard>; 2],
+    exited: bool,
+    /// The agent's server refused the connection.
+    refused: Option<ConnectRefusal>,
+    client_error: Option<String>,
+    timer: Timer,
+    /// When to give up on a client that does not take what is queued for it.
+    client_deadline: Option<Instant>,
+    /// How a closed client's link ends.
+    closing: Closing,
+    stops: [Pin<Box<WaitForCancellationFutureOwned>>; 2],
+    unrecorded: CancellationToken,
+    stopped: [bool; 2],
+}
+
+impl RelayLoop {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        self.idle = [false; 2];
+        self.poll_stop(cx);
+        self.poll_exit(cx);
+        self.process_outbox();
+        for _ in 0..ROUNDS {
+            let mut moved = self.read(Side::Agent, cx);
+            moved |= self.read(Side::Client, cx);
+            moved |= self.write(Side::Client, cx);
+            moved |= self.write(Side::Agent, cx);
+            moved |= self.poll_timer(cx);
+            self.process_outbox();
+            if let Some(end) = self.ended(cx) {
+                return Poll::Ready(end);
+            }
+            if !moved && !self.timer_is_stale() {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Reads `side` until it has nothing more, there is no room for it, or it is time to write.
+    fn read(&mut self, side: Side, cx: &mut Context<'_>) -> bool {
+        if self.idle[side as usize] {
+            return false;
+        }
+        let mut moved = false;
+        let (mut bytes, mut messages) = (0, 0);
+        let now = Instant::now().into_std();
+        let open = !self.writers[Side::Client as usize].is_closed();
+        while bytes < READ_BUDGET
+            && self.conversation.reads(side)
+            && self.outbox.may_read(side)
+            && (open || side == Side::Agent)
+            && self.observers.poll_ready(cx).is_ready()
+        {
+            let Poll::Ready(received) = self.readers[side as usize].poll_next(cx) else {
+                self.idle[side as usize] = true;
+                break;
+            };
+            moved = true;
+            match received {
+                Some(Ok(Decoded::Frame(frame))) => {
+                    bytes += frame.len();
+                    messages += 1;
+                    self.observers.on_event(&Event::Received(side, &frame));
+                    self.conversation
+                        .handle_frame(side, frame, now, &mut self.outbox);
+                    if let Some(envelope) = self.outbox.envelope() {
+                        self.observers.on_event(&Event::Parsed(envelope));
+                    }
+                }
+                Some(Ok(Decoded::Error(error))) => {
+                    self.conversation
+                        .handle_frame_error(side, *error, now, &mut self.outbox)
+                }
+                Some(Err(error)) => self.handle_link_error(side, error, now),
+                None => self.conversation.handle_eof(
+                    side,
+                    "ended its stream".to_owned(),
+                    now,
+                    &mut self.outbox,
+                ),
+            }
+            // Notes have no bound of their own, so they must not accumulate.
+            self.process_outbox();
+        }
+        if self.wants_stats && messages > 0 {
+            let took = Instant::now().into_std().saturating_duration_since(now);
+            self.observers.on_stat(&Stat::Processed {
+                from: side,
+                messages,
+                took,
+            });
+        }
+        let blocked = !self.outbox.may_read(side) || self.observers.poll_ready(cx).is_pending();
+        if blocked
+            && self.conversation.reads(side)
+            && let Poll::Ready(error) = self.readers[side as usize].poll_lost(cx)
+        {
+            moved = true;
+            self.handle_link_error(side, error, now);
+            self.process_outbox();
+        }
+        if let Some(span) = self.pauses.mark(side, blocked, now) {
+            self.observers.on_stat(&Stat::Paused(side, span));
+        }
+        moved
+    }
+
+    fn handle_link_error(&mut self, side: Side, error: LinkError, now: std::time::Instant) {
+        let refused = match error {
+            LinkError::Unavailable(_) => Some(ConnectRefusal::Unavailable),
+            LinkError::Forbidden(_) => Some(ConnectRefusal::Forbidden),
+            LinkError::Refused(_) => Some(ConnectRefusal::Protocol),
+            _ => None,
+        };
+        if side == Side::Agent {
+            self.refused = self.refused.or(refused);
+        }
+        let how = format!("broke off: {error}");
+        if matches!(error, LinkError::Io { .. } | LinkError::Unavailable(_)) {
+            self.conversation
+                .handle_lost(side, how, now, &mut self.outbox);
+        } else {
+            let frame_error = error.into_frame_error().map(|flaw| *flaw);
+            self.conversation
+                .handle_invalid(side, how, frame_error, now, &mut self.outbox);
+        }
+    }
+
+    fn write(&mut self, side: Side, cx: &mut Context<'_>) -> bool {
+        match self.writers[side as usize].poll(cx, &mut self.outbox, &mut self.observers) {
+            Written::Nothing => false,
+            Written::Some => {
+                self.client_deadline = None;
+                true
+            }
+            Written::Failed(error) => {
+                let now = Instant::now().into_std();
+                if side == Side::Client && !error.is_disconnect() {
+                    self.client_error = Some(error.to_string());
+                }
+                self.conversation.handle_unwritable(
+                    side,
+                    format!("cannot be reached: {error}"),
+                    now,
+                    &mut self.outbox,
+                );
+                true
+            }
+        }
+    }
+
+    fn poll_exit(&mut self, cx: &mut Context<'_>) {
+        if self.exited {
+            return;
+        }
+        let hold = &mut self.holds[Side::Agent as usize];
+        if let Poll::Ready(exit) = hold.poll_exit(cx) {
+            self.exited = true;
+            let tail = hold.stderr_tail();
+            self.conversation
+                .handle_exit(exit, tail, Instant::now().into_std(), &mut self.outbox);
+        }
+    }
+
+    fn poll_stop(&mut self, cx: &mut Context<'_>) {
+        for (stop, stopped) in self.stops.iter_mut().zip(&mut self.stopped) {
+            if !*stopped && stop.as_mut().poll(cx).is_ready() {
+                *stopped = true;
+                self.client_deadline = None;
+                let now = Instant::now();
+                // The second does not wait.
+                let drained = now + mem::take(&mut self.drain);
+                self.drained = Some(drained);
+                let now = now.into_std();
+                if self.unrecorded.is_cancelled() {
+                    self.conversation.handle_unrecorded(now, &mut self.outbox);
+                } else {
+                    self.conversation.handle_stop(now, &mut self.outbox);
+                }
+            }
+        }
+    }
+
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.client_is_awaited() {
+            self.client_deadline = None;
+        } else if self.client_deadline.is_none() {
+            self.client_deadline = Some(self.client_deadline_at(Instant::now()));
+        }
+        self.timer.set(self.due());
+        if !self.timer.poll(cx) {
+            return false;
+        }
+        let now = Instant::now();
+        if self.client_deadline.is_some_and(|until| until <= now) {
+            self.client_deadline = None;
+            self.writers[Side::Client as usize].abandon();
+            let how = "takes nothing any more".to_owned();
+            self.conversation.handle_unwritable(
+                Side::Client,
+                how,
+                now.into_std(),
+                &mut self.outbox,
+            );
+        }
+        if self
+            .conversation
+            .poll_timeout()
+            .is_some_and(|at| at <= now.into_std())
+        {
+            // What is available is read first, so that a deadline cannot cut it off.
+            while self.read(Side::Agent, cx) {}
+            self.conversation
+                .handle_timeout(now.into_std(), &mut self.outbox);
+        }
+        true
+    }
+
+    /// Only the client keeps the conversation from ending.
+    fn client_is_awaited(&self) -> bool {
+        self.conversation.is_ending() && self.writers[Side::Client as usize].waits(&self.outbox)
+    }
+
+    fn client_deadline_at(&self, now: Instant) -> Instant {
+        let long = now + CLIENT_TIMEOUT;
+        self.drained.map_or(long, |drained| {
+            let short = drained.max(now + SHORT_TIMEOUT);
+            long.min(short).min(drained + OVERTIME)
+        })
+    }
+
+    /// Executes the conversation's commands and passes its notes to the observers.
+    fn process_outbox(&mut self) {
+        while let Some(order) = self.outbox.pop_command() {
+            self.holds[Side::Agent as usize].signal(match order {
+                Command::Terminate => StopStep::Terminate,
+                Command::Kill => StopStep::Kill,
+            });
+        }
+        while let Some(summary) = self.outbox.pop_summary() {
+            self.observers.on_stat(&Stat::Forwarded(&summary));
+        }
+        while let Some(note) = self.outbox.pop_note() {
+            self.observers.on_event(&Event::Note(&note));
+        }
+        let waiting = [Side::Client, Side::Agent].map(|side| self.outbox.waiting(side));
+        self.observers.on_event(&Event::Settled(waiting));
+    }
+
+    fn ended(&mut self, cx: &mut Context<'_>) -> Option<End> {
+        let cause = self.conversation.over()?.clone();
+        let gone = self.writers[Side::Client as usize].is_closed() && self.poll_closing(cx);
+        if gone {
+            self.observers
+                .on_stat(&Stat::Ended(&cause, Instant::now().into_std()));
+        }
+        gone.then(|| End {
+            cause,
+            exit: self.conversation.exit(),
+            lost: self.conversation.has_lost_agent(),
+            answered: self.conversation.has_agent_answered(),
+            refused: self.refused,
+            client_error: self.client_error.take(),
+            counts: self.observers.counts().clone(),
+        })
+    }
+
+    /// Reads what a closed client still sends; `true` when its link may be dropped.
+    fn poll_closing(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(until) = self.closing.begin() else {
+            return true;
+        };
+        while self.conversation.reads(Side::Client) && Instant::now() < until {
+            match self.readers[Side::Client as usize].poll_next(cx) {
+                Poll::Ready(Some(Ok(_))) => {
+                    self.observers
+                        .on_event(&Event::Note(&Note::Undeliverable { to: Side::Agent }));
+                }
+                Poll::Ready(_) => return true,
+                Poll::Pending => return false,
+            }
+        }
+        true
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let core = self.conversation.poll_timeout().map(Instant::from_std);
+        let closing = self.closing.end();
+        [core, self.client_deadline, closing]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Whether the timer has to be set anew.
+    fn timer_is_stale(&self) -> bool {
+        self.due() != self.timer.at() || self.client_is_awaited() != self.client_deadline.is_some()
+    }
+}
+
+/// The properties of the two links.
+fn link_traits(client: &Link, agent: &Link) -> LinkTraits {
+    LinkTraits {
+        client_half_close: client.peer.half_close,
+        agent_half_close: agent.peer.half_close,
+        agent_is_child: agent.peer.kind == PeerKind::Child,
+        agent_is_replayed: agent.peer.kind == PeerKind::Replayed,
+        announce_exit: client.peer.kind == PeerKind::Remote,
+    }
+}
+
+/// An outbox for the wishes of the observers.
+fn outbox(limits: &Limits, observers: &Observers) -> Outbox {
+    let mut outbox = Outbox::new(limits);
+    if observers.want_stats() {
+        outbox.want_summaries();
+    }
+    if observers.want_envelopes() {
+        outbox.want_envelopes();
+    }
+    if observers.want_traces() {
+        outbox.want_traces();
+    }
+    outbox
+}

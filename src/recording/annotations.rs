@@ -1,0 +1,76 @@
+//! Properties of an event that depend on the whole recording: the duration of its exchange, and
+//! the linter's findings.
+//!
+//! It is given the events one by one and keeps no bodies.
+
+use std::collections::HashMap;
+
+use super::event::{Header, RecordedEvent};
+use super::exchanges::Exchanges;
+use super::filter::{DerivedFields, Field, Filter};
+use super::lint::{Finding, Linter};
+
+/// The annotations of the events so far.
+#[derive(Debug, Default)]
+pub struct Annotations {
+    exchanges: Exchanges,
+    linter: Option<Linter>,
+    /// The ids of the findings, by event.
+    findings: HashMap<u64, Vec<&'static str>>,
+}
+
+impl Annotations {
+    /// No events yet; the linter runs only when the filter uses its findings.
+    #[must_use]
+    pub fn for_filter(filter: Option<&Filter>) -> Self {
+        let lints = filter.is_some_and(|filter| filter.uses(Field::Lint));
+        Self {
+            linter: lints.then(Linter::default),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a header.
+    pub fn begin(&mut self, header: &Header) {
+        if let Some(linter) = &mut self.linter {
+            linter.begin(header);
+        }
+    }
+
+    /// Adds an event.
+    pub fn add(&mut self, event: &RecordedEvent) {
+        self.exchanges.add(event);
+        if let Some(linter) = &mut self.linter {
+            store(&mut self.findings, &linter.add(event));
+        }
+    }
+
+    /// Ends the recording: open requests stay unanswered.
+    pub fn end(&mut self) {
+        if let Some(linter) = self.linter.take() {
+            store(&mut self.findings, &linter.unanswered());
+        }
+    }
+
+    /// The annotations of event `n` so far.
+    #[must_use]
+    pub fn derived(&self, n: u64) -> DerivedFields<'_> {
+        DerivedFields {
+            duration: self.exchanges.duration(n),
+            lint: self.findings.get(&n).map_or(&[], Vec::as_slice),
+        }
+    }
+}
+
+fn store(found: &mut HashMap<u64, Vec<&'static str>>, findings: &[Finding]) {
+    for finding in findings {
+        if let Some(was) = finding.repaired_from
+            && let Some(known) = found.get_mut(&finding.n)
+            && let Some(id) = known.iter_mut().find(|id| **id == was.id)
+        {
+            *id = finding.rule.id;
+            continue;
+        }
+        found.entry(finding.n).or_default().push(finding.rule.id);
+    }
+}

@@ -1,0 +1,211 @@
+//! Pairs the requests of a recording with their answers.
+//!
+//! It is given the events one by one and keeps no bodies, so that it can follow a growing
+//! recording.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use smallvec::SmallVec;
+
+use super::event::{EventKind, Message, MessageKind, RecordedEvent};
+use super::view::View;
+use crate::jsonrpc::{Id, IdBuf, Side};
+
+/// The requests of a conversation, in the order they were seen.
+#[derive(Clone, Debug, Default)]
+pub struct Exchanges {
+    list: Vec<Exchange>,
+    /// By the numbers of the requests and of their answers.
+    by_number: HashMap<u64, usize>,
+    /// Open requests by edge, requester and id, for recordings whose answers do not name their
+    /// requests. If several have one id, the last is answered first: a peer that detects the
+    /// duplicate
+    /// rejects that one.
+    open: HashMap<(Side, Side, IdBuf), SmallVec<[usize; 1]>>,
+}
+
+/// A request and its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// The request's event.
+    pub n: u64,
+    /// The side of the relay where it was seen.
+    pub edge: Side,
+    /// The side that sent the request.
+    pub requester: Side,
+    /// Its id, as spelled.
+    pub id: String,
+    /// Its method.
+    pub method: String,
+    /// Its session.
+    pub session: Option<String>,
+    /// The received request that this one was made from; `None` for a received request.
+    pub source: Option<u64>,
+    /// When it was sent, in microseconds since the recording began.
+    pub requested_at: u64,
+    /// The answer, if there is one.
+    pub answer: Option<ExchangeAnswer>,
+}
+
+/// An answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExchangeAnswer {
+    /// Its event.
+    pub n: u64,
+    /// Its time in microseconds since the recording began.
+    pub at: u64,
+    /// Whether it is an error.
+    pub failed: bool,
+}
+
+impl Exchange {
+    /// From the request to the answer, in microseconds.
+    #[must_use]
+    pub fn duration(&self) -> Option<u64> {
+        self.answer
+            .map(|answer| answer.at.saturating_sub(self.requested_at))
+    }
+}
+
+impl Exchanges {
+    /// Adds an event; returns the exchange it belongs to, when it is a request or an answer.
+    pub fn add(&mut self, event: &RecordedEvent) -> Option<&Exchange> {
+        let EventKind::Message(message) = &event.kind else {
+            return None;
+        };
+        let index = match message.kind? {
+            MessageKind::Request => self.add_request(event, message),
+            MessageKind::Notification => return None,
+            kind => self.add_answer(event, message, kind == MessageKind::Error)?,
+        };
+        Some(&self.list[index])
+    }
+
+    /// All requests.
+    #[must_use]
+    pub fn exchanges(&self) -> &[Exchange] {
+        &self.list
+    }
+
+    /// The exchange whose request or answer is event `n`.
+    #[must_use]
+    pub fn exchange(&self, n: u64) -> Option<&Exchange> {
+        self.by_number.get(&n).map(|index| &self.list[*index])
+    }
+
+    /// The exchange of event `n` in a view: a translated request has one for each edge.
+    #[must_use]
+    pub fn exchange_in(&self, view: View, n: u64) -> Option<&Exchange> {
+        let index = *self.by_number.get(&n)?;
+        let own = &self.list[index];
+        let edge = match view {
+            View::Received => own.requester,
+            View::At(side) => side,
+        };
+        let origin = self.origin(index).map(|origin| &self.list[origin]);
+        Some(match origin {
+            Some(origin) if own.edge != edge && origin.edge == edge => origin,
+            _ => own,
+        })
+    }
+
+    /// The duration of the exchange whose request or answer is event `n`, in microseconds. `None`
+    /// as
+    /// long as there is no answer, and for an answer that does not count.
+    #[must_use]
+    pub fn duration(&self, n: u64) -> Option<u64> {
+        let exchange = self.exchange(n)?;
+        let answer = exchange.answer?;
+        (n == exchange.n || n == answer.n).then(|| exchange.duration())?
+    }
+
+    fn add_request(&mut self, event: &RecordedEvent, message: &Message) -> usize {
+        let index = self.list.len();
+        let requester = message.to.other();
+        let id = message.id.clone().unwrap_or_default();
+        self.by_number.insert(event.n, index);
+        let known = self.open.entry((message.edge, requester, id_of(&id)));
+        known.or_default().push(index);
+        self.list.push(Exchange {
+            n: event.n,
+            edge: message.edge,
+            requester,
+            id,
+            method: message.method.clone().unwrap_or_default(),
+            session: message.session.clone(),
+            source: message.source,
+            requested_at: event.t,
+            answer: None,
+        });
+        index
+    }
+
+    fn add_answer(
+        &mut self,
+        event: &RecordedEvent,
+        message: &Message,
+        failed: bool,
+    ) -> Option<usize> {
+        let index = match message.answers {
+            Some(n) => {
+                let index = *self.by_number.get(&n)?;
+                let request = &self.list[index];
+                let key = (request.edge, request.requester, id_of(&request.id));
+                self.take_open(key, |open| open == index);
+                index
+            }
+            None => {
+                let id = id_of(message.id.as_deref()?);
+                let key = |edge| (edge, message.to, id.clone());
+                let here = self.take_open(key(message.edge), |_| true);
+                here.or_else(|| self.take_open(key(message.edge.other()), |_| true))?
+            }
+        };
+        self.by_number.insert(event.n, index);
+        let answer = ExchangeAnswer {
+            n: event.n,
+            at: event.t,
+            failed,
+        };
+        // The first answer counts; if an answer has two events, received and sent, the received
+        // one.
+        self.list[index].answer.get_or_insert(answer);
+        // The source of a translated request gets the answer too; it may have no event of its own
+        // for it.
+        if let Some(origin) = self.origin(index) {
+            let request = &self.list[origin];
+            self.take_open(
+                (request.edge, request.requester, id_of(&request.id)),
+                |open| open == origin,
+            );
+            self.list[origin].answer.get_or_insert(answer);
+        }
+        Some(index)
+    }
+
+    /// The source of a translated request, unless that is a different request.
+    fn origin(&self, index: usize) -> Option<usize> {
+        let request = &self.list[index];
+        let origin = *self.by_number.get(&request.source?)?;
+        let (own, other) = (&self.list[origin], request);
+        (own.requester == other.requester && own.id == other.id).then_some(origin)
+    }
+
+    /// Removes the last open request of a key that `is` accepts.
+    fn take_open(&mut self, key: (Side, Side, IdBuf), is: impl Fn(usize) -> bool) -> Option<usize> {
+        let Entry::Occupied(mut open) = self.open.entry(key) else {
+            return None;
+        };
+        let at = open.get().iter().rposition(|index| is(*index))?;
+        let last = open.get_mut().remove(at);
+        if open.get().is_empty() {
+            open.remove();
+        }
+        Some(last)
+    }
+}
+
+fn id_of(spelled: &str) -> IdBuf {
+    Id::of_json(spelled.as_bytes()).to_owned()
+}

@@ -1,0 +1,60 @@
+//! Access of a client while it waits or streams: it ends when its credentials become invalid.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::agents::Requester;
+use super::routes::RestService;
+use crate::agent_connect::api_error::ApiError;
+use crate::auth::{Gate, Principal};
+use crate::transport::clock;
+
+/// The access of an authenticated client.
+pub(super) struct AccessPermit {
+    gate: Gate,
+    principal: Arc<Principal>,
+    /// Interval between checks of the credentials.
+    recheck: Duration,
+    /// Interval between keep-alive comments.
+    pub(super) keepalive: Duration,
+}
+
+impl AccessPermit {
+    pub(super) fn new(service: &RestService, asker: &Requester) -> Self {
+        Self {
+            gate: service.port.rules().gate.clone(),
+            principal: asker.principal.clone(),
+            recheck: service.port.limits.recheck,
+            keepalive: service.port.limits.http_keepalive,
+        }
+    }
+
+    /// Waits until the access ends. Cancel-safe.
+    pub(super) async fn expired(&self) {
+        if self.principal.key.is_none() && self.principal.expires.is_none() {
+            return std::future::pending().await;
+        }
+        loop {
+            sleep(self.recheck).await;
+            if !self.gate.is_still_valid(&self.principal, clock::current_time()) {
+                return;
+            }
+        }
+    }
+
+    /// Runs `waiting` while the access lasts.
+    pub(super) async fn while_valid<T>(
+        &self,
+        waiting: impl Future<Output = Result<T, ApiError>>,
+    ) -> Result<T, ApiError> {
+        tokio::select! {
+            waited = waiting => waited,
+            () = self.expired() => Err(ApiError {
+                status: 401,
+                message: format!("{} is no longer authorized", self.principal).into(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The state that the tasks of one link share: the server, received messages, sessions, and the end
+//! of the link.
+
+use std::io;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::Method;
+use hyper::header::{HeaderMap, HeaderValue};
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::answer::{self, Refusal};
+use super::http_client::HttpClient;
+use super::queue::Queue;
+use super::sessions::{self, Session, Sessions};
+use super::stream;
+use crate::jsonrpc::IdBuf;
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::reply::{self, Reason};
+use crate::transport::http::names::{CONNECTION, SESSION};
+use crate::transport::{Endpoint, LinkError, open_error};
+
+/// Streams of sessions that may be open at a time. Over HTTP/1.1 each is a connection.
+const MAX_STREAMS: usize = 256;
+/// How long a message waits for the stream on which its answer will come. Some servers send the
+/// head of a stream only with its first event.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the other streams have once the server has closed the connection's.
+const CLOSE_GRACE: Duration = Duration::from_secs(10);
+/// How long the server has to answer the closing `DELETE`.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How late a keep-alive may be.
+const LATENESS: Duration = Duration::from_secs(10);
+
+/// The state that the tasks of one link share.
+pub(super) struct Shared {
+    pub(super) to: Endpoint,
+    pub(super) client: HttpClient,
+    pub(super) api: Api,
+    pub(super) received: Queue<Result<Decoded, LinkError>>,
+    sessions: Mutex<Sessions>,
+    /// The `GRACE` of an acp-relay server, which drops repeated POSTs.
+    pub(super) server_grace: OnceLock<Duration>,
+    /// The number of the next POST.
+    pub(super) next_post: AtomicU64,
+    /// The longest time between two keep-alives on a silent stream, once that is known.
+    pub(super) keepalive: Mutex<Option<Duration>>,
+    /// Notified when a session's stream is closed.
+    pub(super) stream_closed: Notify,
+    /// Cancelled when the link has ended, for whatever reason.
+    pub(super) ended: CancellationToken,
+}
+
+/// The HTTP interface of the server.
+#[derive(Debug)]
+pub(super) enum Api {
+    /// ACP's Streamable HTTP.
+    Streamable {
+        /// The server's id of the connection, once it is open.
+        connection: OnceLock<HeaderValue>,
+    },
+    /// elephant.ai's; the client's name is in the address, and all sessions share one stream.
+    Elephant,
+}
+
+impl Shared {
+    pub(super) fn new(to: &Endpoint, client: HttpClient, api: Api) -> Self {
+        Self {
+            to: to.clone(),
+            client,
+            api,
+            received: Queue::default(),
+            sessions: Mutex::default(),
+            server_grace: OnceLock::new(),
+            next_post: AtomicU64::new(0),
+            keepalive: Mutex::default(),
+            stream_closed: Notify::new(),
+            ended: CancellationToken::new(),
+        }
+    }
+
+    pub(super) fn sessions(&self) -> MutexGuard<'_, Sessions> {
+        self.sessions.lock()
+    }
+
+    /// Whether a POST that the server has accepted may be repeated: it is delivered once.
+    pub(super) fn drops_repeats(&self) -> bool {
+        self.server_grace.get().is_some()
+    }
+
+    /// How long a server that is out of reach keeps the conversation, as far as that is known.
+    pub(super) fn grace(&self) -> Duration {
+        let own = self.client.limits.http_grace;
+        self.server_grace.get().map_or(own, |grace| own.min(*grace))
+    }
+
+    /// Records the gap between two keep-alives of a server that does not announce its interval.
+    pub(super) fn observe_gap(&self, gap: Duration) {
+        let mut keepalive = self.keepalive.lock();
+        let known = keepalive.unwrap_or(self.client.limits.http_keepalive);
+        *keepalive = Some(known.max(gap));
+    }
+
+    /// How long a stream may be silent; after that it counts as lost. `None` where the server's
+    /// interval of keep-alives is unknown.
+    pub(super) fn max_silence(&self) -> Option<Duration> {
+        self.keepalive.lock().map(|interval| interval + LATENESS)
+    }
+
+    /// Whether messages may be sent: over Streamable HTTP, whether `initialize` was answered.
+    pub(super) fn is_open(&self) -> bool {
+        match &self.api {
+            Api::Streamable { connection } => connection.get().is_some(),
+            Api::Elephant => true,
+        }
+    }
+
+    /// The headers that name the connection and the session of a request.
+    pub(super) fn headers(&self, session: Option<&Session>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if let Api::Streamable { connection } = &self.api {
+            if let Some(connection) = connection.get() {
+                headers.insert(CONNECTION, connection.clone());
+            }
+            if let Some(session) = session.and_then(sessions::header) {
+                headers.insert(SESSION, session);
+            }
+        }
+        headers
+    }
+
+    /// Opens a session's stream unless there is one; `None` when there are too many.
+    pub(super) fn open_stream(
+        self: &Arc<Self>,
+        session: &Session,
+    ) -> Option<watch::Receiver<bool>> {
+        if matches!(self.api, Api::Elephant) || sessions::header(session).is_none() {
+            return Some(watch::channel(true).1);
+        }
+        let mut sessions = self.sessions();
+        if let Some(opened) = sessions.streams.get(session) {
+            return Some(opened.clone());
+        }
+        if sessions.streams.len() >= MAX_STREAMS {
+            return None;
+        }
+        let (ready, opened) = watch::channel(false);
+        sessions.streams.insert(Arc::clone(session), opened.clone());
+        stream::spawn(self, Some(Arc::clone(session)), ready);
+        Some(opened)
+    }
+
+    /// Sends an error to the client for a request that failed here.
+    pub(super) fn fail(&self, id: &IdBuf, reason: &Reason) {
+        let error = reply::error(id.as_id(), reason);
+        let length = error.len();
+        // There is one for each request at most, so they are bounded already.
+        self.received.put(Ok(Decoded::Frame(error)), length);
+    }
+
+    /// Ends the link: the server cannot be reached any more, or messages may be missing.
+    pub(super) fn lost(&self, context: &'static str, why: impl Into<String>) {
+        let source = io::Error::other(why.into());
+        self.end_with(LinkError::Io { context, source });
+    }
+
+    /// Ends the link: the server refuses it, or does not serve ACP.
+    pub(super) fn refused(&self, why: impl Into<String>) {
+        self.end_with(LinkError::Refused(why.into()));
+    }
+
+    /// Ends the link before it has begun: the server is unavailable at present.
+    pub(super) fn unavailable(&self, why: impl Into<String>) {
+        self.end_with(LinkError::Unavailable(why.into()));
+    }
+
+    /// Ends the link for a refusal after which nothing can succeed.
+    pub(super) fn rejected(&self, refusal: Refusal) {
+        let text = refusal.text;
+        self.end_with(match refusal.status.as_u16() {
+            401 | 403 => LinkError::Forbidden(format!("{text}. {}", open_error::CHECK_TOKEN)),
+            _ => LinkError::Refused(text),
+        });
+    }
+
+    /// Ends the link as its server does, once the last messages on sessions' streams are received,
+    /// which come on sockets of their own.
+    pub(super) async fn closed_by_server(&self, fault: Option<LinkError>) {
+        let all_closed = async {
+            loop {
+                let fewer = self.stream_closed.notified();
+                tokio::pin!(fewer);
+                fewer.as_mut().enable();
+                if self.sessions().streams.is_empty() {
+                    return;
+                }
+                fewer.await;
+            }
+        };
+        if timeout(CLOSE_GRACE, all_closed).await.is_err() {
+            tracing::warn!(to = %self.to, "the last messages of a session did not arrive in time");
+        }
+        match fault {
+            Some(fault) => self.end_with(fault),
+            None if self.ended.is_cancelled() => {}
+            None => {
+                self.received.end();
+                self.ended.cancel();
+            }
+        }
+    }
+
+    /// The error reaches all requests that are still open.
+    fn end_with(&self, error: LinkError) {
+        if !self.ended.is_cancelled() {
+            self.received.end_with(Err(error));
+            self.ended.cancel();
+        }
+    }
+
+    /// Tells the server that the client leaves, so that it releases the agent.
+    pub(super) async fn leave(&self) {
+        let Api::Streamable { connection } = &self.api else {
+            return;
+        };
+        if connection.get().is_none() {
+            return;
+        }
+        let request = self
+            .client
+            .request(Method::DELETE, self.headers(None), Bytes::new());
+        match timeout(LEAVE_TIMEOUT, request).await {
+            Ok(Ok(answer)) if answer.status().is_success() => {
+                answer::discard(answer).await;
+            }
+            Ok(Ok(answer)) => tracing::debug!(status = %answer.status(), "the DELETE was refused"),
+            Ok(Err(silence)) => tracing::debug!(%silence, "the DELETE could not be sent"),
+            Err(_) => tracing::debug!("the DELETE was not answered in time"),
+        }
+    }
+}
+
+/// Waits until a stream is open, up to a limit.
+pub(super) async fn wait_open(mut ready: watch::Receiver<bool>) {
+    // When the link has ended, the sender is dropped and the wait ends.
+    let _ = timeout(OPEN_TIMEOUT, ready.wait_for(|ready| *ready)).await;
+}

@@ -1,0 +1,229 @@
+//! The credentials of a request, and the refusal when they are not sufficient.
+//!
+//! A token comes in `Authorization: Bearer` (RFC 6750), or, because pages cannot set headers of a
+//! WebSocket, as a subprotocol `acp.bearer.BASE64URL`, which is never chosen. It does not come in
+//! the query: addresses are logged by every server and proxy on their way.
+
+use std::sync::Arc;
+
+use data_encoding::BASE64URL_NOPAD;
+use hyper::header::{
+    AUTHORIZATION, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL, VIA,
+};
+use hyper::{Request, StatusCode};
+
+use super::caller::{AuthenticatedClient, Caller};
+use super::refusal::Refusal;
+use crate::auth::{Credentials, Denial, Gate, origin};
+use crate::transport::clock;
+
+/// The prefix of a page's token among the subprotocols.
+const TOKEN_PREFIX: &str = "acp.bearer.";
+
+/// Headers by which a proxy marks a forwarded request, besides all that begin with `X-Forwarded-`.
+const FORWARD_HEADERS: [HeaderName; 7] = [
+    FORWARDED,
+    VIA,
+    HeaderName::from_static("x-real-ip"),
+    HeaderName::from_static("x-client-ip"),
+    HeaderName::from_static("x-original-forwarded-for"),
+    HeaderName::from_static("true-client-ip"),
+    HeaderName::from_static("cf-connecting-ip"),
+];
+
+/// Names of query parameters in which other servers take a token.
+const QUERY_NAMES: [&str; 8] = [
+    "token",
+    "access_token",
+    "auth",
+    "auth_token",
+    "bearer",
+    "api_key",
+    "apikey",
+    "key",
+];
+
+/// The challenge for an invalid token.
+const INVALID_TOKEN: &str = "Bearer realm=\"acp-relay\", error=\"invalid_token\"";
+
+/// For the user that the relay runs as, whose programs on this machine need no token.
+const NOT_NEEDED: &str = "this token is invalid or expired; without a token this program would be \
+                        let in, because it runs as the user that the relay runs as";
+
+/// Authenticates the sender of a request.
+pub(in crate::transport) fn authenticate<B>(
+    gate: &Gate,
+    request: &Request<B>,
+    caller: &Caller,
+) -> Result<AuthenticatedClient, Refusal> {
+    let fields = request.headers();
+    let via_proxy = is_forwarded(fields) || !names_this_machine(request);
+    let token = token(fields);
+    let credentials = Credentials {
+        reachability: caller.place,
+        address: Some(caller.address),
+        // A proxy may run as the same user; the user of its client is not known.
+        user: caller.user.filter(|_| !via_proxy),
+        certificate: caller.certificate.as_ref(),
+        token: token.as_deref(),
+    };
+    let verdict = gate.authenticate(&credentials, clock::current_time());
+    let needless = gate.requires_user(credentials.reachability) && gate.is_user(credentials.user);
+    let principal = verdict.map_err(|denial| match denial {
+        Denial::Wrong if needless => Refusal::unauthorized(INVALID_TOKEN, NOT_NEEDED),
+        denial => refusal(denial, request),
+    })?;
+    caller.set_authenticated();
+    Ok(AuthenticatedClient {
+        from: Arc::clone(&caller.from),
+        principal,
+        wanted_agent: None,
+    })
+}
+
+/// Whether a proxy marked the request as forwarded.
+fn is_forwarded(fields: &HeaderMap) -> bool {
+    let is_forward = |name: &HeaderName| name.as_str().starts_with("x-forwarded-");
+    FORWARD_HEADERS.iter().any(|name| fields.contains_key(name)) || fields.keys().any(is_forward)
+}
+
+/// Whether a request names the relay by a name that only this machine can use. A request with
+/// another of its names has come through a proxy, even when that does not mark it.
+fn names_this_machine<B>(request: &Request<B>) -> bool {
+    let authority = request.uri().authority().map(|one| one.as_str().as_bytes());
+    let field = request.headers().get(HOST).map(HeaderValue::as_bytes);
+    authority.or(field).is_some_and(origin::names_loopback)
+}
+
+/// The subprotocol for a client that sent a token as one: the first of the others it offers.
+pub(in crate::transport) fn subprotocol(fields: &HeaderMap) -> Option<&str> {
+    let has_token = subprotocols(fields).any(|one| one.starts_with(TOKEN_PREFIX));
+    let mut others = subprotocols(fields).filter(|one| !one.starts_with(TOKEN_PREFIX));
+    others.next().filter(|_| has_token)
+}
+
+/// The token of a request. Anything that is not a token, or more than one, becomes an empty token,
+/// which is never valid.
+fn token(fields: &HeaderMap) -> Option<Vec<u8>> {
+    let headers = fields.get_all(AUTHORIZATION).iter();
+    let headers = headers.map(|value| bearer(value.as_bytes()).unwrap_or_default());
+    let protocols = subprotocols(fields).filter_map(|one| one.strip_prefix(TOKEN_PREFIX));
+    let protocols = protocols.map(|text| {
+        let decoded = BASE64URL_NOPAD.decode(text.trim_end_matches('=').as_bytes());
+        decoded.unwrap_or_default()
+    });
+    let mut all = headers.chain(protocols);
+    let first = all.next()?;
+    Some(if all.any(|other| other != first) {
+        Vec::new()
+    } else {
+        first
+    })
+}
+
+/// The value after `Bearer`.
+fn bearer(value: &[u8]) -> Option<Vec<u8>> {
+    let (scheme, token) = value.split_at_checked(6)?;
+    let rest = token.strip_prefix(b" ")?;
+    let bearer = scheme.eq_ignore_ascii_case(b"bearer");
+    bearer.then(|| rest.trim_ascii().to_vec())
+}
+
+fn subprotocols(fields: &HeaderMap) -> impl Iterator<Item = &str> {
+    let values = fields.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
+    let texts = values.filter_map(|value| value.to_str().ok());
+    texts.flat_map(|text| text.split(',')).map(str::trim)
+}
+
+fn token_in_query<B>(request: &Request<B>) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    query.split('&').any(|pair| {
+        let name = pair.split('=').next().unwrap_or_default();
+        QUERY_NAMES.iter().any(|one| one.eq_ignore_ascii_case(name))
+    })
+}
+
+fn refusal<B>(denial: Denial, request: &Request<B>) -> Refusal {
+    const PLAIN: &str = "Bearer realm=\"acp-relay\"";
+    match denial {
+        Denial::TooOften(wait) => Refusal::too_often(wait),
+        Denial::Wrong => Refusal::unauthorized(INVALID_TOKEN, "this token is invalid or expired"),
+        Denial::Missing if token_in_query(request) => Refusal::unauthorized(
+            PLAIN,
+            "a token in the address is not accepted, because addresses are logged; send it as \
+             \"Authorization: Bearer TOKEN\"",
+        ),
+        Denial::Missing => Refusal::unauthorized(
+            PLAIN,
+            "a token is needed: \"Authorization: Bearer TOKEN\", or from a page the WebSocket \
+             subprotocol acp.bearer.BASE64URL; `acp-relay token show` prints it",
+        ),
+    }
+}
+
+impl Refusal {
+    /// The sender is not authenticated.
+    fn unauthorized(challenge: &'static str, why: &'static str) -> Self {
+        let refusal = Self::fatal(StatusCode::UNAUTHORIZED, why);
+        refusal.with_challenge(challenge)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+
+    use super::*;
+
+    fn fields(lines: &[(HeaderName, &'static str)]) -> HeaderMap {
+        let lines = lines.iter().cloned();
+        lines
+            .map(|(name, value)| (name, HeaderValue::from_static(value)))
+            .fold(HeaderMap::new(), |mut map, (name, value)| {
+                map.append(name, value);
+                map
+            })
+    }
+
+    #[test]
+    fn a_token_is_found_in_both_places_and_an_unclear_one_is_none() {
+        let token = |lines: &[(HeaderName, &'static str)]| {
+            let found = token(&fields(lines))?;
+            String::from_utf8(found).ok()
+        };
+        let protocol = (SEC_WEBSOCKET_PROTOCOL, "chat, acp.bearer.c2VjcmV0");
+        assert_eq!(token(&[]), None);
+        for good in ["Bearer secret", "bearer  secret ", "BEARER secret"] {
+            assert_eq!(token(&[(AUTHORIZATION, good)]).as_deref(), Some("secret"));
+        }
+        assert_eq!(
+            token(std::slice::from_ref(&protocol)).as_deref(),
+            Some("secret")
+        );
+        let both = [(AUTHORIZATION, "Bearer secret"), protocol.clone()];
+        assert_eq!(token(&both).as_deref(), Some("secret"));
+        for unclear in [
+            &[(AUTHORIZATION, "Basic c2VjcmV0")][..],
+            &[(AUTHORIZATION, "Bearersecret")],
+            &[(AUTHORIZATION, "")],
+            &[(AUTHORIZATION, "Bearer a"), (AUTHORIZATION, "Bearer b")],
+            &[(AUTHORIZATION, "Bearer other"), protocol],
+            &[(SEC_WEBSOCKET_PROTOCOL, "acp.bearer.%%")],
+        ] {
+            assert_eq!(token(unclear).as_deref(), Some(""), "{unclear:?}");
+        }
+    }
+
+    #[test]
+    fn the_token_itself_is_never_chosen() {
+        let chosen = |text| {
+            let fields = fields(&[(SEC_WEBSOCKET_PROTOCOL, text)]);
+            subprotocol(&fields).map(str::to_owned)
+        };
+        assert_eq!(chosen("acp.bearer.x, acp").as_deref(), Some("acp"));
+        assert_eq!(chosen("acp, acp.bearer.x").as_deref(), Some("acp"));
+        assert_eq!(chosen("acp.bearer.x"), None);
+        // No subprotocol is chosen for clients that sent no token in one.
+        assert_eq!(chosen("acp"), None);
+    }
+}

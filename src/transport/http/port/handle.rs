@@ -1,0 +1,102 @@
+//! Checks a request, has it answered or refused, and lets the requesting page read the response.
+
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue, UPGRADE};
+use hyper::{Request, StatusCode, Version};
+use tokio::task::yield_now;
+
+use super::answer::{self, Answer, Content};
+use super::bind::Port;
+use super::caller::{AuthenticatedClient, Caller};
+use super::credentials::authenticate;
+use super::refusal::{Refusal, Why};
+use crate::auth::{CHALLENGE, PROOF};
+use crate::transport::{OpenError, OpenErrorKind};
+
+/// Has `serve` answer a request if the sender may send it; `refuse` turns a refusal into a
+/// response. `methods` are those that are served, for preflight requests.
+pub(in crate::transport) async fn handle<E, F>(
+    port: &Port,
+    request: Request<Incoming>,
+    caller: &Caller,
+    methods: &'static str,
+    refuse: fn(Refusal) -> Answer<E>,
+    serve: impl FnOnce(Request<Incoming>, AuthenticatedClient) -> F,
+) -> Answer<E>
+where
+    F: Future<Output = Result<Answer<E>, Refusal>>,
+{
+    let is_h1 = request.version() <= Version::HTTP_11;
+    if is_h1 {
+        // hyper answers many requests of one socket in a row when they are there already, while the
+        // sockets of other clients wait.
+        yield_now().await;
+    }
+    let refused = |refusal: Refusal| {
+        report(port, &refusal, &caller.from);
+        let mut answer = refuse(refusal);
+        if !is_h1 {
+            // HTTP/2 has no such headers (RFC 9113, 8.2.2).
+            answer.headers_mut().remove(CONNECTION);
+            answer.headers_mut().remove(UPGRADE);
+        }
+        answer
+    };
+    let rules = port.rules();
+    let page = match rules.origin_check.admit(&request) {
+        Ok(page) => page,
+        Err(refusal) => return refused(refusal),
+    };
+    if let Some(proof) = proof(port, &request, caller) {
+        let mut answer = answer::empty(StatusCode::NO_CONTENT);
+        answer.headers_mut().insert(PROOF, proof);
+        return answer;
+    }
+    // A browser sends a preflight request before it sends a token.
+    let mut answer = match page.preflight(&request, methods) {
+        Some(answer) => answer.map(|()| Content::Nothing),
+        // The sender is authenticated before a byte of the body is read.
+        None => match authenticate(&rules.gate, &request, caller) {
+            Ok(guest) => serve(request, guest).await.unwrap_or_else(refused),
+            Err(refusal) => refused(refusal),
+        },
+    };
+    page.expose(answer.headers_mut());
+    answer
+}
+
+/// The proof that a request asks for, if this listener has a key. No credentials are needed: a
+/// program of the same user asks before it sends its token, and others cannot learn anything from
+/// it.
+fn proof<B>(port: &Port, request: &Request<B>, caller: &Caller) -> Option<HeaderValue> {
+    let nonce = request.headers().get(CHALLENGE)?;
+    let key = port.setup.local_key.as_ref()?;
+    let proof = key.prove(nonce.as_bytes(), caller.dialed?)?;
+    HeaderValue::try_from(proof).ok()
+}
+
+/// Reports a refusal: to the accept loop when the socket is closed, otherwise only to the counters
+/// and the debug log.
+fn report(port: &Port, refusal: &Refusal, from: &str) {
+    let status = refusal.status;
+    tracing::debug!(from, %status, why = ?refusal.why, "a request was refused");
+    let Some(turned) = refusal.count_as else {
+        return;
+    };
+    if refusal.hang_up
+        && let Why::Text(why) = &refusal.why
+    {
+        let kind = match status {
+            StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
+            | StatusCode::NOT_FOUND
+            | StatusCode::MISDIRECTED_REQUEST
+            | StatusCode::TOO_MANY_REQUESTS => OpenErrorKind::Forbidden,
+            _ => OpenErrorKind::Protocol,
+        };
+        let what = format!("refused with {status}: {why}");
+        port.reject(from, OpenError::new(kind, from, what), turned);
+    } else {
+        port.count(turned);
+    }
+}

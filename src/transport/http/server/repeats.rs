@@ -1,0 +1,108 @@
+//! Detects messages that a client repeats because it did not receive the response.
+//!
+//! A POST whose 202 was lost is repeated with the same id and the same body. Messages are
+//! remembered by their id and a hash of their text, for a time and up to a number; a notification,
+//! which has no id, by the name that a header gives its POST.
+
+use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasher as _;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::jsonrpc::{Frame, Id, IdBuf, Role};
+
+/// How long a message is remembered.
+const KEEP_FOR: Duration = Duration::from_secs(600);
+/// How many are remembered.
+const MAX_KEPT: usize = 1024;
+
+/// Longest name of a POST that is used, in bytes.
+const MAX_NAME: usize = 64;
+
+/// The id under which a notification with this POST name is remembered. No message has such an id.
+pub(super) fn id_of_post(name: &str) -> Option<IdBuf> {
+    let id = format!("post {name}");
+    (name.len() <= MAX_NAME).then(|| Id::Number(id.as_bytes()).to_owned())
+}
+
+/// Messages that were received with an id.
+#[derive(Debug, Default)]
+pub(super) struct Repeats {
+    hasher: RandomState,
+    seen: HashMap<(Role, IdBuf), (u64, Instant)>,
+    order: VecDeque<((Role, IdBuf), Instant)>,
+}
+
+impl Repeats {
+    /// A hash of a message's text, which differs between processes.
+    pub(super) fn hash(&self, frame: &Frame) -> u64 {
+        self.hasher.hash_one(frame.as_bytes())
+    }
+
+    /// Whether this very message was received before. Ids of requests and of answers are unrelated.
+    pub(super) fn contains(&self, role: Role, id: &IdBuf, hash: u64, now: Instant) -> bool {
+        let seen = self.seen.get(&(role, id.clone()));
+        seen.is_some_and(|(before, at)| *before == hash && now - *at < KEEP_FOR)
+    }
+
+    /// The client has the answer to its request, so another request may use its id.
+    pub(super) fn forget(&mut self, id: IdBuf) {
+        self.seen.remove(&(Role::Call, id));
+    }
+
+    /// Remembers a received message.
+    pub(super) fn remember(&mut self, role: Role, id: IdBuf, hash: u64, now: Instant) {
+        let key = (role, id);
+        self.seen.insert(key.clone(), (hash, now));
+        self.order.push_back((key, now));
+        while let Some((oldest, at)) = self.order.front()
+            && (self.order.len() > MAX_KEPT || now - *at >= KEEP_FOR)
+        {
+            // It may have been received again since.
+            if self.seen.get(oldest).is_some_and(|(_, seen)| seen == at) {
+                self.seen.remove(oldest);
+            }
+            self.order.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_known_for_a_time_and_among_so_many() {
+        let mut repeated = Repeats::default();
+        let now = Instant::now();
+        let id = |number: usize| Id::Number(number.to_string().as_bytes()).to_owned();
+        let hash = repeated.hash(&Frame::from("{}"));
+        repeated.remember(Role::Call, id(0), hash, now);
+        assert!(repeated.contains(Role::Call, &id(0), hash, now));
+        assert!(
+            !repeated.contains(Role::Answer, &id(0), hash, now),
+            "an answer"
+        );
+        assert!(
+            !repeated.contains(Role::Call, &id(0), hash + 1, now),
+            "another body"
+        );
+        assert!(
+            !repeated.contains(Role::Call, &id(0), hash, now + KEEP_FOR),
+            "too late"
+        );
+        for number in 1..=MAX_KEPT {
+            repeated.remember(Role::Call, id(number), hash, now);
+        }
+        assert!(
+            !repeated.contains(Role::Call, &id(0), hash, now),
+            "too many since"
+        );
+        assert!(repeated.contains(Role::Call, &id(1), hash, now));
+        repeated.remember(Role::Call, id(1), hash, now);
+        repeated.remember(Role::Call, id(2), hash, now + KEEP_FOR);
+        assert_eq!((repeated.seen.len(), repeated.order.len()), (1, 1));
+    }
+}

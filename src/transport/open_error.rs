@@ -1,0 +1,145 @@
+//! Errors of opening an endpoint, for a person: what happened, where, and what to do.
+//!
+//! Converts the operating system's errors to [`OpenError`]s, for all transports.
+
+use std::fmt;
+use std::io;
+
+use hyper::StatusCode;
+
+use super::{Endpoint, OpenError, OpenErrorKind};
+
+/// The message for a refused connection.
+pub(super) const REFUSED: &str = "nothing listens there (connection refused)";
+/// The remedy for a server that answers 401 or 403.
+pub(super) const CHECK_TOKEN: &str =
+    "Check the token, --bearer-file, and what else the server asks for";
+
+impl OpenError {
+    /// An error of `endpoint`; `what` is a clause.
+    pub(crate) fn new(
+        kind: OpenErrorKind,
+        endpoint: impl fmt::Display,
+        what: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            endpoint: endpoint.to_string(),
+            what: what.into(),
+            remedy: None,
+        }
+    }
+
+    /// Adds the remedy, as a sentence without its full stop.
+    #[must_use]
+    pub(crate) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// A transport was given an endpoint of another one.
+    pub(crate) fn wrong_scheme(endpoint: &Endpoint) -> Self {
+        let what = "this transport does not serve that scheme";
+        Self::new(OpenErrorKind::Usage, endpoint, what)
+    }
+}
+
+/// Whether a retry may succeed after this status: the server is busy or draining, or a proxy cannot
+/// reach it.
+pub(super) const fn is_transient(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
+}
+
+/// An accepted socket cannot be registered with the runtime.
+pub(super) fn not_accepted(from: impl fmt::Display, source: &io::Error) -> OpenError {
+    let what = format!("its socket cannot be used ({source})");
+    OpenError::new(OpenErrorKind::System, from, what)
+}
+
+/// `endpoint` cannot be connected.
+pub(super) fn not_connected(endpoint: &Endpoint, source: &io::Error) -> OpenError {
+    use io::ErrorKind::{
+        AddrNotAvailable, ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable,
+        NotFound, PermissionDenied, TimedOut,
+    };
+    let fault = |kind, what: String| OpenError::new(kind, endpoint, what);
+    match source.kind() {
+        ConnectionRefused => fault(OpenErrorKind::Unavailable, REFUSED.to_owned())
+            .with_remedy("Start the peer first, or check the address"),
+        NotFound => fault(
+            OpenErrorKind::Unavailable,
+            "there is no such socket file".to_owned(),
+        )
+        .with_remedy("Start the peer first, or check the path"),
+        PermissionDenied => fault(
+            OpenErrorKind::Forbidden,
+            format!("connecting is not permitted ({source})"),
+        ),
+        TimedOut => fault(
+            OpenErrorKind::Unavailable,
+            "nothing answers there (timed out)".to_owned(),
+        )
+        .with_remedy("Check the address, and that no firewall is in between"),
+        ConnectionReset | HostUnreachable | NetworkUnreachable | AddrNotAvailable => fault(
+            OpenErrorKind::Unavailable,
+            format!("it cannot be reached ({source})"),
+        ),
+        _ => fault(
+            OpenErrorKind::System,
+            format!("connecting failed ({source})"),
+        ),
+    }
+}
+
+/// A host and port could not be bound.
+pub(super) fn not_bound(endpoint: &Endpoint, source: &io::Error) -> OpenError {
+    use io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
+    let fault = |kind, what: String| OpenError::new(kind, endpoint, what);
+    match source.kind() {
+        AddrInUse => fault(OpenErrorKind::Unavailable, "the port is in use".to_owned())
+            .with_remedy("Stop what listens there, or choose another port; 0 picks a free one"),
+        AddrNotAvailable => fault(
+            OpenErrorKind::Unavailable,
+            "this machine has no such address".to_owned(),
+        )
+        .with_remedy("Listen on 127.0.0.1, or on an address of this machine"),
+        PermissionDenied => fault(
+            OpenErrorKind::Forbidden,
+            "listening on that port is not permitted".to_owned(),
+        )
+        .with_remedy("Choose a port above 1023"),
+        _ => fault(
+            OpenErrorKind::System,
+            format!("listening failed ({source})"),
+        ),
+    }
+}
+
+/// A host name does not resolve.
+pub(super) fn not_resolved(endpoint: &Endpoint, host: &str, source: &io::Error) -> OpenError {
+    let what = format!("the host {host:?} is not known ({source})");
+    OpenError::new(OpenErrorKind::NoHost, endpoint, what).with_remedy("Check the name")
+}
+
+/// The TLS handshake with the server failed.
+pub(super) fn not_encrypted(to: &Endpoint, fault: &io::Error) -> OpenError {
+    let text = fault.to_string();
+    // `openssl req -x509` makes certificates that claim to be an authority.
+    let remedy = if text.contains("CaUsedAsEndEntity") {
+        "The server's certificate is one of a certificate authority; pin it with --pin-sha256, or make one with CA:FALSE"
+    } else {
+        "Check that the peer speaks TLS there; name its certificate with --tls-ca or --pin-sha256 if it is self-signed"
+    };
+    let what = format!("the TLS handshake failed ({text})");
+    OpenError::new(OpenErrorKind::Protocol, to, what).with_remedy(remedy)
+}
+
+/// The peer did not finish in time.
+pub(super) fn timed_out(
+    endpoint: impl fmt::Display,
+    action: &str,
+    within: std::time::Duration,
+) -> OpenError {
+    let what = format!("{action} was not done within {within:?}");
+    OpenError::new(OpenErrorKind::Unavailable, endpoint, what)
+}
