@@ -9,15 +9,15 @@
 //! The check builds a tree of every message. It is for offline use, and no message of a running
 //! relay passes through it.
 
-mod violation;
 mod checker;
 mod methods;
-mod requests;
 mod phrase;
 mod remedies;
+mod requests;
 mod schema;
 mod union;
 mod validate;
+mod violation;
 
 pub use checker::{CheckedMessage, Checker, MessageRole};
 pub use methods::methods;

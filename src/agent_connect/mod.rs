@@ -19,19 +19,19 @@
 //! **Values hold no tool calls.** Values are sent repeatedly while a run is streamed; the thread's
 //! state holds the tool calls once, and the updates themselves are streamed in the mode `custom`.
 
+pub mod agent;
 pub mod api_error;
-pub mod uuid;
-pub mod timestamp;
 pub mod fields;
-pub mod route;
-pub mod session;
-pub mod run_request;
-pub mod search;
-pub mod messages;
-pub mod turn_output;
 pub mod history_filter;
 pub mod interrupt;
-pub mod record;
-pub mod agent;
+pub mod messages;
 pub mod openapi;
+pub mod record;
 pub mod remote;
+pub mod route;
+pub mod run_request;
+pub mod search;
+pub mod session;
+pub mod timestamp;
+pub mod turn_output;
+pub mod uuid;

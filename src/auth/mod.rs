@@ -24,16 +24,16 @@
 //! **A request without credentials is not a failed attempt.** Clients first ask without and send a
 //! token when they are told to.
 
-mod attempts;
-mod gate;
 pub mod address;
+mod attempts;
+mod events;
+mod gate;
+mod key_source;
 mod keyring;
 mod local;
 pub mod origin;
 mod principal;
-mod key_source;
 mod token;
-mod events;
 
 pub use attempts::{FailedAttempts, address_group};
 pub use events::{AuthEvents, CredentialKind, RejectReason};

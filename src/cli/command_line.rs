@@ -15,6 +15,7 @@ use super::admission::AdmissionArgs;
 use super::agent_connect::{AgentConnectArgs, DefaultPermission};
 use super::common::Common;
 use super::policy::PolicyArgs;
+use super::renamed;
 use super::telemetry::{self, LogArgs};
 use super::{
     agents, assets, check, config, connect, console, demo, dialect, endpoints, examples, exit,
@@ -315,6 +316,9 @@ fn execute() -> ExitCode {
 
 /// Explains an unexpected word: most often it belongs to a command without its `--`.
 fn with_tip(mut error: clap::Error) -> clap::Error {
+    if renamed::explain(&mut error) {
+        return error;
+    }
     let word = error.get(ContextKind::InvalidArg).map(ToString::to_string);
     let usage = error.get(ContextKind::Usage).map(ToString::to_string);
     let takes_a_command = usage.is_some_and(|usage| usage.contains("-- <COMMAND>"));

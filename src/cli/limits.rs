@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::config::nearest;
+use super::renamed;
 use crate::jsonrpc::Limits;
 
 /// Every limit that can be set.
@@ -236,6 +237,9 @@ pub(super) fn parse(text: &str) -> Result<Setting, String> {
         name, field, range, ..
     }) = BOUNDS.iter().find(|bound| bound.name == name)
     else {
+        if let Some(what) = renamed::limit(name) {
+            return Err(what);
+        }
         let remedy = match nearest(name, names()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "`acp-relay --help` lists them".to_owned(),

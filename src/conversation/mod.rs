@@ -42,22 +42,22 @@
 //! the agent died is answered; and a socket closed with unread bytes is reset, which could lose the
 //! answers.
 
-mod non_json;
-mod policy;
-mod shutdown;
+mod dialect_options;
 mod error_detail;
-mod summary;
-mod translation;
 mod final_error;
-mod state;
+mod known_values;
+mod non_json;
 mod note;
 mod outbox;
 mod pending;
-mod dialect_options;
+mod policy;
+mod rejected;
+mod shutdown;
+mod state;
+mod summary;
 mod tokens;
 mod trace_context;
-mod rejected;
-mod known_values;
+mod translation;
 
 /// The parts of a note about a dialect.
 pub use crate::dialect::{DialectEvent, FiredRule};

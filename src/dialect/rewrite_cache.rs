@@ -165,12 +165,7 @@ impl RewriteCache {
 
 impl Translator {
     /// The result for a notification, if it is known from a similar one.
-    pub(super) fn from_cache(
-        &mut self,
-        way: Way,
-        frame: &Frame,
-        at: &Envelope,
-    ) -> Option<Translation> {
+    pub(super) fn cached(&mut self, way: Way, frame: &Frame, at: &Envelope) -> Option<Translation> {
         let made = self.caches[way as usize].as_ref()?.apply(frame, at)?;
         if self.program.tracking.any() {
             let (frame, at) = match (way, &made.forward, &made.envelope) {

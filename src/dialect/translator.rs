@@ -156,7 +156,7 @@ impl Translator {
         let lacks = way == Way::Write && self.program.requires_params() && at.body.is_none();
         match at.kind {
             Kind::Notification => {
-                if let Some(made) = self.from_cache(way, frame, at) {
+                if let Some(made) = self.cached(way, frame, at) {
                     return made;
                 }
                 if !self.is_untouched(way, frame, at) {

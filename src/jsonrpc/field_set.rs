@@ -3,8 +3,8 @@
 //! It records where each member is, and at the end says which kind of message they make, or why
 //! they make none.
 
-use super::jsonrpc::Member;
 use super::member_index::MemberIndex;
+use super::names::Member;
 use super::{Envelope, FrameFault, IdAt, Kind, Limits, Prefix, Role, Span};
 
 /// Why a message without any content is invalid.

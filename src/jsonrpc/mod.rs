@@ -11,28 +11,28 @@
 //! - [`framing`] cuts messages out of a byte stream and writes them into one.
 //! - `member` finds one member of an object, and `printable` makes untrusted text safe to show.
 
+mod close_reason;
 mod envelope;
 mod exit;
-mod close_reason;
-mod frame_error;
+mod field_set;
 mod frame;
+mod frame_error;
 pub mod framing;
 mod id;
 mod json;
-mod jsonrpc;
 mod key;
 mod levels;
 mod limits;
 mod member;
 mod member_index;
-mod string_scan;
+mod names;
 mod printable;
+mod read_error;
 pub mod reply;
 mod scan;
 mod scanner;
-mod field_set;
 mod side;
-mod read_error;
+mod string_scan;
 
 pub use close_reason::CloseReason;
 pub(crate) use envelope::unescaped;

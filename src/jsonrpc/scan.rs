@@ -5,8 +5,8 @@
 
 use super::field_set::{FieldSet, Found};
 use super::json::Reader;
-use super::jsonrpc::Member;
 use super::member_index::{IndexCheckpoint, Indexer, MemberIndex};
+use super::names::Member;
 use super::read_error::ReadError;
 use super::{Envelope, Frame, FrameError, FrameFault, IdBuf, Kind, Limits, Prefix, Role, Span};
 

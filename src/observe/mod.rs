@@ -4,12 +4,12 @@
 //! not wait, fail, or answer. It can report that it is behind, and the relay then reads nothing
 //! more until it has caught up. `conversation::note` defines the notes.
 
-mod note_logger;
 mod counts;
 pub mod metrics;
+mod note_logger;
+mod observer;
 pub mod recorder;
 pub mod traces;
-mod observer;
 
 pub use counts::{Counts, MessageCounter, RuleCount, Traffic};
 pub use note_logger::NoteLogger;

@@ -22,11 +22,11 @@
 //!
 //! *`..` is refused in paths to files.* Where it leads depends on links, and no agent needs it.
 
-mod decision;
-mod path_map;
 mod capabilities;
+mod decision;
 mod path;
 mod path_fields;
+mod path_map;
 mod roots;
 mod rules;
 

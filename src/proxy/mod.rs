@@ -12,13 +12,13 @@
 //! *Everything queued is written before a flush.* A burst of small messages then costs one system
 //! call, not one each.
 
-mod timer;
-mod end;
 mod closing;
+mod end;
 mod pauses;
+mod reject;
 mod resume;
 mod run;
-mod reject;
+mod timer;
 mod writer;
 
 pub use end::{ConnectRefusal, End};

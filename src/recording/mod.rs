@@ -22,28 +22,28 @@
 //! # }
 //! ```
 
-mod probe;
-mod timestamp;
+mod annotations;
 pub mod canonical;
 pub mod capture;
-mod exchanges;
+mod encode;
 mod event;
+mod exchanges;
+mod expand;
 mod files;
 pub mod filter;
-mod annotations;
 mod frame_writer;
 pub mod lint;
-mod translation_check;
+mod packed;
 mod parse;
 pub mod patch;
+mod probe;
 mod read;
 pub mod redact;
 pub mod replay;
-mod packed;
-mod encode;
 mod surrogates;
+mod timestamp;
 mod tokens;
-mod expand;
+mod translation_check;
 mod verify;
 mod view;
 pub mod write;

@@ -18,11 +18,11 @@
 //! message with an id that was known before the run does not.
 
 pub mod descriptor;
-pub mod input;
-pub mod graph;
-pub mod run_event;
-pub mod options;
-pub mod sent_content;
-pub mod question;
 pub mod error;
+pub mod graph;
+pub mod input;
+pub mod options;
 pub mod payload;
+pub mod question;
+pub mod run_event;
+pub mod sent_content;

@@ -13,15 +13,15 @@
 //! Unix socket keeps other users out where that matters. Recordings have bodies, so the viewer
 //! below it is at an address that cannot be guessed.
 
-mod conversation_metrics;
-mod gauge_source;
-mod client;
-mod exposition;
 mod address;
+mod address_file;
+mod client;
+mod conversation_metrics;
+mod exposition;
+mod gauge_source;
 mod report;
 mod routes;
 mod server;
-mod address_file;
 
 pub(super) use address::AdminAddress;
 pub(super) use client::{AdminReply, fetch, find};

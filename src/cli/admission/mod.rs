@@ -5,12 +5,12 @@
 //! credentials and rate. `listener_file` tells this user's `connect` where relays listen. `auth`
 //! makes the decisions; `token` stores tokens.
 
-mod exposure;
 mod client_registry;
 mod control;
-mod options;
+mod exposure;
 mod guarded_link;
 mod listener_file;
+mod options;
 
 pub(super) use client_registry::Permit;
 pub(super) use control::AdmissionControl;

@@ -24,16 +24,16 @@
 mod agents;
 mod command;
 mod fault;
-mod local_checks;
-mod listeners;
-mod report;
 mod file;
+mod listeners;
+mod local_checks;
 mod model;
 mod read;
+mod report;
 mod sections;
-mod table_reader;
 mod show;
 mod source;
+mod table_reader;
 
 pub(super) use command::{ConfigArgs, run};
 pub(super) use file::ConfigFile;

@@ -17,6 +17,7 @@ use super::sections::{admin, agent_connect, auth, log, record, traces};
 use super::table_reader::{FaultList, TableReader, nearest};
 use crate::cli::dialect_options;
 use crate::cli::limits::{self, Setting};
+use crate::cli::renamed;
 use crate::conversation::DialectChoice;
 use crate::dialect::Library;
 use crate::transport::Endpoint;
@@ -295,6 +296,8 @@ pub(super) fn settings(
                 Ok(setting) => settings.push(setting),
                 Err(what) => reader.fault(&value.at, format!("{path}: {what}")),
             }
+        } else if let Some(what) = renamed::limit(&name.value) {
+            reader.fault(&name.at, what);
         } else {
             let what = format!("there is no limit called `{}`", name.value);
             let known = (name.value.as_str(), limits::names());

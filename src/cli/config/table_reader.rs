@@ -11,6 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::fault::Fault;
+use crate::cli::renamed;
 
 /// Lowest similarity of two words for one to be suggested for the other.
 const MIN_SIMILARITY: f64 = 0.8;
@@ -280,6 +281,11 @@ impl<'f> TableReader<'f> {
         for key in self.table.keys() {
             let name = &**key.get_ref();
             if known.contains(&name) {
+                continue;
+            }
+            if let Some(new) = renamed::key(name).filter(|new| known.contains(new)) {
+                let what = format!("`{}` is now `{new}`", self.path(name));
+                self.fault(&key.span(), what);
                 continue;
             }
             let what = format!("`{}` is not known", self.path(name));

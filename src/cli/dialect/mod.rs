@@ -12,8 +12,8 @@ mod list;
 mod pipeline;
 mod rows;
 mod schema;
-mod tables;
 mod show;
+mod tables;
 mod test;
 mod translate;
 

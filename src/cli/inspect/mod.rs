@@ -2,28 +2,28 @@
 //!
 //! They rely on `crate::recording` for the format and the filter language.
 
+mod chunk_run;
+mod chunk_search;
 mod command;
-mod summary;
 mod diff;
 mod export;
-mod stats_report;
-mod chunk_run;
 mod follow;
 mod grep;
 mod import;
 mod lint;
 mod list;
 mod mark;
-mod printer;
 mod paint;
+mod printer;
 mod prune;
-mod retranslate;
 mod recordings;
-mod chunk_search;
+mod retranslate;
 mod scrub;
 mod select;
 mod show;
 mod stats;
+mod stats_report;
+mod summary;
 mod units;
 mod verify;
 

@@ -12,14 +12,14 @@
 //! change what can change (admission, certificates, agents); conversations continue, each with the
 //! plan that it began with.
 
-mod command;
-mod server;
-mod listening;
-mod systemd;
-mod plan;
 mod accept_loop;
 mod agent_pool;
+mod command;
 mod connection_limit;
+mod listening;
+mod plan;
+mod server;
+mod systemd;
 
 pub(super) use command::{config_file, run, sockets};
 pub(super) use plan::listener_parts;

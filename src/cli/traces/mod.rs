@@ -11,8 +11,8 @@
 //! **Own batches, not the SDK's.** The SDK does not report the spans that it drops, and would log
 //! an unavailable collector with every batch. Here both are metrics, and one log line.
 
-mod http_client;
 mod exporter;
+mod http_client;
 mod options;
 
 pub(super) use exporter::Traces;

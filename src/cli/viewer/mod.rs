@@ -23,18 +23,18 @@
 //! process input of any client, where now it only reads. So the page names the command that checks
 //! everything.
 
-mod open_recording;
 mod access;
 mod findings;
 mod index;
+mod library;
 mod open;
+mod open_recording;
 mod page;
 mod query;
 mod routes;
 mod rows;
 mod search;
 mod server;
-mod library;
 
 pub(super) use access::ViewerAccess;
 pub(super) use open::{Open, run};

@@ -5,13 +5,13 @@
 //! canonical message that the rows have made; writing, on the canonical message before the rows.
 
 mod confirm;
-mod state;
 mod legacy;
 mod mode;
 mod model;
 mod normalize;
-mod run;
 mod repair;
+mod run;
+mod state;
 mod todo;
 mod turn;
 

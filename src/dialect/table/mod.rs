@@ -8,8 +8,8 @@ mod loss;
 mod parser;
 mod read;
 mod rows;
-mod types;
 mod sides;
+mod types;
 
 pub use actions::Action;
 pub use fault::{TableFault, TableFaults};

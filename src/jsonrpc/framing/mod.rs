@@ -3,11 +3,11 @@
 //! Two framings are in use: one message a line (NDJSON), and `Content-Length` headers as in the
 //! Language Server Protocol. The first bytes of a peer show which one it uses.
 
-mod decoder;
-mod partial;
-mod encode;
 mod content_length;
+mod decoder;
+mod encode;
 mod ndjson;
+mod partial;
 mod sniff;
 
 pub use decoder::{Decoded, Decoder};

@@ -14,18 +14,18 @@
 //! *One thread for all conversations*: one thread for each, waking fifty times a second, would cost
 //! more than the writing.
 
-mod writer_thread;
+mod capture;
 mod durable;
-mod pairing;
+mod event_encoder;
 mod folder;
+mod handle;
+mod pairing;
 mod prune;
 mod queue;
-mod handle;
-mod event_encoder;
+mod recording_writer;
 mod segment;
 mod stats;
-mod capture;
-mod recording_writer;
+mod writer_thread;
 
 pub use capture::Recorder;
 pub use durable::Durability;

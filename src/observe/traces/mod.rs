@@ -19,9 +19,9 @@
 //! contexts of threads, and a conversation is not bound to a thread.
 
 mod context;
-mod span_sender;
 mod span;
 mod span_builder;
+mod span_sender;
 mod tracer;
 
 pub use span::SpanFactory;

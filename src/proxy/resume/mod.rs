@@ -26,17 +26,17 @@
 //! history is kept from its beginning, bounded; `session/load` is answered from it. When it had to
 //! be dropped, the request goes to the agent like any other.
 
-mod reconnect_timer;
-mod detached;
-mod store;
-mod history;
-mod ids;
-mod link;
-mod initialize;
-mod messages;
-mod wrappers;
 mod agent_requests;
 mod attach;
+mod detached;
+mod history;
+mod ids;
+mod initialize;
+mod link;
+mod messages;
+mod reconnect_timer;
+mod store;
+mod wrappers;
 
 pub use attach::Attached;
 pub use store::ConversationStore;

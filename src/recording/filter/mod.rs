@@ -16,8 +16,8 @@
 mod eval;
 mod field;
 mod glob;
-mod parse;
 mod lexer;
+mod parse;
 
 pub use eval::{DerivedFields, Filter};
 pub use field::{FIELDS, Field};

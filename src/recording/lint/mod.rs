@@ -4,9 +4,9 @@
 //! growing recording. The schema check is in `acp`; the pairing of answers and the order of
 //! messages are checked here. See `verify` for damaged files.
 
-mod rules;
 mod linter;
 mod requests;
+mod rules;
 mod sessions;
 mod text_check;
 

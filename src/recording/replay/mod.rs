@@ -5,20 +5,20 @@
 //! time, and return what to send. No I/O and no clock; `transport::replay` has the links.
 
 mod actor;
-mod live_agent;
+mod client_order;
 mod compare;
 mod driver;
 mod fault;
 mod ids;
-mod names;
+mod live_agent;
 mod matching;
-mod client_order;
+mod names;
 mod permission;
 mod places;
-mod scenes;
 mod read;
-mod scene_index;
 mod rules;
+mod scene_index;
+mod scenes;
 mod script;
 
 pub use actor::{Actor, ActorAction};

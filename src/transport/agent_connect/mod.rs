@@ -21,21 +21,21 @@
 //! the others. The events kept for streaming clients are bounded per run; a client that is slower
 //! than that gets the end of the run with its next request.
 
-mod agents;
-mod response;
-mod hub;
+mod active_run;
+mod active_thread;
 mod agent_connection;
+mod agents;
+mod hub;
 mod link;
 mod listen;
-mod active_run;
 mod perform;
+mod permit;
 mod query;
 mod remote;
+mod response;
 mod routes;
-mod active_thread;
 mod settings;
 mod start;
-mod permit;
 mod store;
 mod stream;
 mod threads;

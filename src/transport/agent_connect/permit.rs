@@ -38,7 +38,10 @@ impl AccessPermit {
         }
         loop {
             sleep(self.recheck).await;
-            if !self.gate.is_still_valid(&self.principal, clock::current_time()) {
+            if !self
+                .gate
+                .is_still_valid(&self.principal, clock::current_time())
+            {
                 return;
             }
         }

@@ -36,17 +36,17 @@
 
 mod agents;
 mod child;
+mod child_table;
 mod exec;
-mod tree;
 mod exit;
-pub mod watchdog;
 mod launch;
 mod mark;
 mod program;
 mod reaper;
-mod child_table;
 mod stderr;
+mod tree;
 mod walk;
+pub mod watchdog;
 
 pub use agents::{adopt_orphans, forbid_agents, settle, shut_down};
 pub use child::{Child, Process, spawn};

@@ -3,8 +3,8 @@
 //! The client receives what the recorded client received. [`ReplayAddress`] is the address,
 //! [`link`] the link; `recording::replay` decides which message is sent when.
 
-mod link;
 mod address;
+mod link;
 mod transport;
 
 pub use address::ReplayAddress;

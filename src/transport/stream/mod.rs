@@ -4,12 +4,12 @@
 //! framing of the peer (NDJSON until the peer has sent something), so the halves share what the
 //! reader detected. The framings themselves are in `jsonrpc::framing`.
 
-mod halves;
-mod read_buffer;
-mod write_queue;
-mod read;
 mod buffer_pool;
+mod halves;
+mod read;
+mod read_buffer;
 mod write;
+mod write_queue;
 
 use halves::PeerFraming;
 pub use halves::halves;

@@ -425,15 +425,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let _ = ready!(Pin::new(&mut *io).poll_shutdown(cx));
         // Closing a socket with unread bytes resets the connection, and the peer would not see our
         // close frame.
+        if !is_broken {
+            return Poll::Ready(());
+        }
         let mut room = [0; 4 << 10];
-        while is_broken {
+        loop {
             let mut buffer = ReadBuf::new(&mut room);
             let read = ready!(Pin::new(&mut *io).poll_read(cx, &mut buffer));
             if read.is_err() || buffer.filled().is_empty() {
-                break;
+                return Poll::Ready(());
             }
         }
-        Poll::Ready(())
     }
 }
 

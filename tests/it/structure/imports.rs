@@ -103,10 +103,8 @@ impl Imports {
         let Some(item) = parts.next() else {
             return Some(found);
         };
-        let exports = self.0[found].exported.iter();
-        let export = exports
-            .filter(|path| path.rsplit("::").next() == Some(item))
-            .next();
+        let mut exports = self.0[found].exported.iter();
+        let export = exports.find(|path| path.rsplit("::").next() == Some(item));
         // Re-exports of re-exports; the tree has no deeper ones.
         let through = export.filter(|_| depth < 8);
         through
@@ -172,10 +170,10 @@ fn reach<'a>(from: &str, edges: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> BTreeS
     let mut reached = BTreeSet::new();
     let mut open: Vec<&str> = edges[from].iter().copied().collect();
     while let Some(next) = open.pop() {
-        if let Some(more) = edges.get_key_value(next) {
-            if reached.insert(*more.0) {
-                open.extend(more.1);
-            }
+        if let Some((next, more)) = edges.get_key_value(next)
+            && reached.insert(*next)
+        {
+            open.extend(more);
         }
     }
     reached

@@ -14,10 +14,10 @@
 //! that; a power failure loses at most the last moments, and never consistency.
 
 mod columns;
-mod worker;
 mod runs;
 mod schema;
 mod threads;
+mod worker;
 
 pub(super) use runs::{delete_run, find_runs, insert_run, read_run, update_run};
 pub(super) use threads::{

@@ -36,12 +36,12 @@
 mod answer;
 mod cookies;
 mod dialer;
-mod shared;
+mod http_client;
 mod link;
 mod post;
 mod queue;
 mod sessions;
-mod http_client;
+mod shared;
 mod sse;
 mod stream;
 mod transport;

@@ -10,15 +10,15 @@
 
 pub(in crate::transport) mod answer;
 mod bare_refusal;
-mod either;
 mod bind;
 pub(in crate::transport) mod body;
 pub(in crate::transport) mod caller;
 pub(in crate::transport) mod credentials;
-pub(in crate::transport) mod origin_check;
+mod either;
+mod handle;
 mod linger;
 mod listen;
-mod handle;
+pub(in crate::transport) mod origin_check;
 pub(in crate::transport) mod refusal;
 pub(in crate::transport) mod rules;
 pub(in crate::transport) mod socket;

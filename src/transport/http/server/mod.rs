@@ -35,6 +35,7 @@
 
 mod answer;
 mod connection;
+mod connections;
 mod elephant;
 mod events;
 mod get;
@@ -43,16 +44,15 @@ mod link;
 mod listen;
 mod post;
 mod refusal;
-mod connections;
 mod repeats;
 mod routes;
 mod routing;
-mod worker_choice;
 mod service;
 mod stream;
 mod streams;
 mod turn;
 mod upgrade;
+mod worker_choice;
 
 pub(in crate::transport::http) use listen::serve;
 pub(in crate::transport::http) use service::AcpService;

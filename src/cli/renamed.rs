@@ -1,0 +1,115 @@
+//! Old names of flags, limits, keys and values: each is an error that says what it is now.
+//!
+//! The flag parser, the limit parser and the configuration reader ask here before they search for
+//! similar names.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// An old name and the new one.
+type Names = &'static [(&'static str, &'static str)];
+
+/// Flags, with their dashes.
+const FLAGS: Names = &[
+    ("--elsewhere", "--other-machine"),
+    ("--patience", "--response-timeout"),
+    ("--unasked", "--default-permission"),
+];
+
+/// Keys of the configuration file.
+const KEYS: Names = &[("unasked", "default-permission")];
+
+/// Limits, on the command line and in `[limits]`.
+const LIMITS: Names = &[
+    ("http-strangers", "http-unknown-sessions"),
+    ("kept-for-return", "reconnect-bytes"),
+    ("last-words", "close-grace"),
+    ("of-principal", "per-principal"),
+    ("offences", "oversized-messages"),
+    ("return-grace", "reconnect-grace"),
+    ("return-turn", "reconnect-turn"),
+    ("strangers", "unauthenticated-sockets"),
+];
+
+/// Values of `--at`.
+const VALUES: Names = &[("heard", "received")];
+
+/// Says what an old limit is called now.
+pub(super) fn limit(name: &str) -> Option<String> {
+    new_name(LIMITS, name).map(|new| is_now(name, new))
+}
+
+/// The new name of an old key of the configuration file.
+pub(super) fn key(name: &str) -> Option<&'static str> {
+    new_name(KEYS, name)
+}
+
+/// Replaces the suggestions of an error about an old flag or value by the new name; `false` if the
+/// error is about something else.
+pub(super) fn explain(error: &mut clap::Error) -> bool {
+    let text = |kind| error.get(kind).map(ToString::to_string);
+    let arg = text(ContextKind::InvalidArg).unwrap_or_default();
+    let (names, old) = match error.kind() {
+        ErrorKind::UnknownArgument => (FLAGS, arg.split('=').next().unwrap_or_default().to_owned()),
+        ErrorKind::InvalidValue if arg.starts_with("--at ") => {
+            (VALUES, text(ContextKind::InvalidValue).unwrap_or_default())
+        }
+        _ => return false,
+    };
+    let Some(new) = new_name(names, &old) else {
+        return false;
+    };
+    for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
+        error.remove(kind);
+    }
+    let tips = ContextValue::StyledStrs(vec![is_now(&old, new).into()]);
+    error.insert(ContextKind::Suggested, tips);
+    true
+}
+
+fn new_name(names: Names, old: &str) -> Option<&'static str> {
+    let found = names.iter().find(|(name, _)| *name == old);
+    found.map(|(_, new)| *new)
+}
+
+fn is_now(old: &str, new: &str) -> String {
+    format!("`{old}` is now `{new}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::limits;
+    use super::*;
+
+    #[test]
+    fn an_old_name_is_gone_and_its_new_one_exists() {
+        for (old, new) in LIMITS {
+            assert!(limits::names().any(|name| name == *new), "{new}");
+            let error = limits::parse(&format!("{old}=1")).expect_err(old);
+            assert_eq!(error, format!("`{old}` is now `{new}`"));
+        }
+        for (old, new) in KEYS {
+            let example = include_str!("config/example.toml");
+            assert!(example.contains(&format!("\n{new} = ")), "{new}");
+            assert!(!example.contains(&format!("\n{old} = ")), "{old}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_flag_is_left_alone() {
+        let command =
+            clap::Command::new("x").arg(clap::Arg::new("at").long("at").value_parser(["client"]));
+        let error = |args: [&'static str; 2]| {
+            command
+                .clone()
+                .try_get_matches_from(args)
+                .expect_err("it is refused")
+        };
+        for old in ["--unasked", "--unasked=allow", "--at=heard"] {
+            let mut error = error(["x", old]);
+            assert!(explain(&mut error), "{old}");
+            assert!(error.to_string().contains("` is now `"), "{error}");
+        }
+        assert!(!explain(&mut error(["x", "--unknown"])));
+        assert!(!explain(&mut error(["x", "--at=nowhere"])));
+    }
+}
