@@ -1,12 +1,10 @@
 //! `acp-relay assets`: the files for service managers and monitoring that the program contains.
-
-use std::process::ExitCode;
+//! `command_line` prints them.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::config::nearest;
-use super::{command_line, console, exit};
 
 /// Examples of `assets`.
 pub(super) const EXAMPLES: &str = "\
@@ -62,33 +60,33 @@ assets! {
     "systemd/acp-relay.socket" "systemd unit of its sockets"
 }
 
-/// Runs the subcommand.
-pub(super) fn run(args: &AssetsArgs) -> ExitCode {
+/// The output of the subcommand.
+///
+/// # Errors
+/// There is no file of the name.
+pub(super) fn run(args: &AssetsArgs) -> Result<String, String> {
     match &args.command {
         Command::List { json: true } => {
             let all = ASSETS.iter();
             let all = all.map(|asset| json!({ "name": asset.name, "about": asset.about }));
-            console::print_json(&Value::Array(all.collect()), exit::SUCCESS)
+            Ok(format!("{:#}", Value::Array(all.collect())))
         }
         Command::List { json: false } => {
             let width = ASSETS.iter().map(|asset| asset.name.len()).max();
             let width = width.unwrap_or(0);
-            let mut text = String::new();
-            for asset in ASSETS {
-                text.push_str(&format!("{:width$}  {}\n", asset.name, asset.about));
-            }
-            console::print(&text, exit::SUCCESS)
+            let lines = ASSETS.iter();
+            let lines = lines.map(|asset| format!("{:width$}  {}\n", asset.name, asset.about));
+            Ok(lines.collect())
         }
         Command::Print { name } => {
-            let Some(asset) = ASSETS.iter().find(|asset| asset.name == name) else {
+            let asset = ASSETS.iter().find(|asset| asset.name == name);
+            asset.map(|asset| asset.text.to_owned()).ok_or_else(|| {
                 let remedy = match nearest(name, ASSETS.iter().map(|asset| asset.name)) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => "`acp-relay assets list` lists them".to_owned(),
                 };
-                let what = format!("there is no file `{name}`; {remedy}");
-                return command_line::fail(exit::USAGE, &what);
-            };
-            console::print(asset.text, exit::SUCCESS)
+                format!("there is no file `{name}`; {remedy}")
+            })
         }
     }
 }

@@ -307,10 +307,24 @@ fn execute() -> ExitCode {
         Command::Health(args) => status::health(&args),
         Command::Top(args) => top::run(&args),
         Command::Demo(args) => demo::run(&args),
-        Command::Help(args) => manual::run(&args, command),
-        Command::Assets(args) => assets::run(&args),
+        Command::Help(args) => help(&args, command),
+        Command::Assets(args) => match assets::run(&args) {
+            Ok(text) => console::print(&text, exit::SUCCESS),
+            Err(fault) => fail(exit::USAGE, &fault),
+        },
         Command::Completions(args) => shell::completions(&args, Cli::command()),
         Command::Man(args) => shell::manual(&args, Cli::command()),
+    }
+}
+
+/// Prints a page of the manual, or the help of the program or of a subcommand.
+fn help(args: &manual::Help, mut command: clap::Command) -> ExitCode {
+    if let Some(page) = manual::page(args) {
+        return console::print(&page, exit::SUCCESS);
+    }
+    match manual::find(args, &mut command) {
+        Ok(found) => console::printed(exit::SUCCESS, found.print_long_help()),
+        Err(fault) => fail(exit::USAGE, &fault),
     }
 }
 

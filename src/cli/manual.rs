@@ -1,12 +1,10 @@
 //! `acp-relay help`: the help of the program and its subcommands, and the pages of the manual.
-
-use std::process::ExitCode;
+//! `command_line` prints them.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Command};
 
 use super::config::nearest;
-use super::{command_line, console, exit};
 use crate::docs::TOPICS;
 
 /// Examples of `help`.
@@ -52,26 +50,32 @@ fn names(command: &Command) -> impl Iterator<Item = &str> {
     command.get_subcommands().map(Command::get_name)
 }
 
-/// Prints a page of the manual, or the help of `command` or of one of its subcommands.
-pub(super) fn run(args: &Help, mut command: Command) -> ExitCode {
-    if let [name] = &args.topic[..]
-        && let Some(topic) = TOPICS.iter().find(|topic| topic.name == name)
-    {
-        return console::print(&plain(topic.text), exit::SUCCESS);
-    }
+/// The page that the arguments name.
+pub(super) fn page(args: &Help) -> Option<String> {
+    let [name] = &args.topic[..] else {
+        return None;
+    };
+    let topic = TOPICS.iter().find(|topic| topic.name == name)?;
+    Some(plain(topic.text))
+}
+
+/// The command that the arguments name: `command` or one of its subcommands.
+///
+/// # Errors
+/// There is none of that name.
+pub(super) fn find<'c>(args: &Help, command: &'c mut Command) -> Result<&'c mut Command, String> {
     command.build();
-    let mut found = &mut command;
+    let mut found = command;
     for name in &args.topic {
         if found.find_subcommand(name).is_none() {
-            return command_line::fail(exit::USAGE, &unknown(found, name));
+            return Err(unknown(found, name));
         }
         found = match found.find_subcommand_mut(name) {
             Some(below) => below,
             None => unreachable!("it is there"),
         };
     }
-    let done = found.print_long_help();
-    console::printed(exit::SUCCESS, done)
+    Ok(found)
 }
 
 fn unknown(command: &Command, name: &str) -> String {
