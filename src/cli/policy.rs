@@ -172,7 +172,7 @@ mod tests {
     fn a_folder_counts_from_where_the_relay_runs() {
         let here = std::env::current_dir().unwrap();
         let named = |text: &str| folder(Path::new(text));
-        assert_eq!(named("src/app"), Ok(here.join("src/app")));
+        assert_eq!(named("src/cli"), Ok(here.join("src/cli")));
         assert_eq!(named("."), Ok(here));
         assert_eq!(named("/"), Ok(PathBuf::from("/")));
         for bad in ["", "~", "~/ws", "~me/ws", "no/such/folder"] {

@@ -180,7 +180,7 @@ impl MessagePolicy {
             let session = single(body, "sessionId")?;
             let path = single(body, "path")?;
             return self.roots.check(&session, &path).map_err(|why| {
-                format!("{why} (--root DIR lets a remote agent have the files of another folder)")
+                format!("{why} (--root DIR lets the agent use the files of another folder)")
             });
         }
         if method == "elicitation/create" {
@@ -189,7 +189,7 @@ impl MessagePolicy {
                 return Ok(());
             }
             if !is_web_url(&single(body, "url")?) {
-                return Err("a remote agent may have web pages opened and nothing else".to_owned());
+                return Err("a guarded agent may open web pages and nothing else".to_owned());
             }
         }
         Ok(())

@@ -54,10 +54,10 @@ impl PolicyRules {
             return Ok(());
         }
         let (why, option) = if method.starts_with("terminal/") {
-            let why = "a remote agent may not run commands on this machine";
+            let why = "a guarded agent may not run commands on this machine";
             (why, "--allow 'terminal/*'")
         } else if asks && !REQUESTS.contains(&method) {
-            let why = "of a remote agent only the requests that ACP has for clients are passed on";
+            let why = "a guarded agent may only send requests that ACP defines for clients";
             (why, "--allow METHOD")
         } else {
             return Ok(());
@@ -85,6 +85,9 @@ impl FromStr for MethodPattern {
             Some(start) => (start, false),
             None => (text, true),
         };
+        if text.contains(|c: char| c == ',' || c.is_whitespace()) {
+            return Err("one method each: repeat the option".to_owned());
+        }
         if text.contains('*') || whole && text.is_empty() {
             return Err("expected a method, or its beginning and `*`: terminal/*".to_owned());
         }
@@ -118,6 +121,13 @@ mod tests {
         assert!(rules.check("terminal/create", true).is_err());
         assert!(rules.check("terminal/kill", true).is_ok());
         assert!(rules.check("fs/read_text_file", true).is_err());
+    }
+
+    #[test]
+    fn a_list_is_refused() {
+        for text in ["fs/*,terminal/*", "a b", "a "] {
+            assert!(text.parse::<MethodPattern>().is_err(), "{text:?}");
+        }
     }
 
     #[test]

@@ -3,10 +3,9 @@
 //! Each line has one of three forms: a capture (`{"dir":"c2a","ts":…,"msg":…}`, or
 //! `"side":"client"` for the direction; a line that is not JSON is `"raw":"…"`, with bytes that are
 //! not UTF-8 as lone surrogates; `"dir":"note"` is a comment), a line of a recording (what the
-//! relay
-//! received from either side), or the bare message. Messages keep their bytes, and a changed one
-//! can be put back into a capture's line. Packed segments are unpacked, and files whose messages
-//! span several lines are expanded (see `expand`).
+//! relay received from either side), or the bare message. Messages keep their bytes, and a changed
+//! one can be put back into a capture's line. Packed segments are unpacked, and files whose
+//! messages span several lines are expanded (see `expand`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

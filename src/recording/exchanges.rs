@@ -20,8 +20,7 @@ pub struct Exchanges {
     by_number: HashMap<u64, usize>,
     /// Open requests by edge, requester and id, for recordings whose answers do not name their
     /// requests. If several have one id, the last is answered first: a peer that detects the
-    /// duplicate
-    /// rejects that one.
+    /// duplicate rejects that one.
     open: HashMap<(Side, Side, IdBuf), SmallVec<[usize; 1]>>,
 }
 
@@ -111,8 +110,7 @@ impl Exchanges {
     }
 
     /// The duration of the exchange whose request or answer is event `n`, in microseconds. `None`
-    /// as
-    /// long as there is no answer, and for an answer that does not count.
+    /// as long as there is no answer, and for an answer that does not count.
     #[must_use]
     pub fn duration(&self, n: u64) -> Option<u64> {
         let exchange = self.exchange(n)?;

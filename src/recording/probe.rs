@@ -41,8 +41,7 @@ pub enum NotRecording {
 
 impl NotRecording {
     /// What is wrong with the file type at `path`, before it is opened; `None` for a regular file
-    /// and
-    /// when there is none.
+    /// and when there is none.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         let kind = std::fs::metadata(path).ok()?.file_type();

@@ -10,9 +10,7 @@ use std::future::poll_fn;
 use std::process::ExitCode;
 
 use acp_relay::jsonrpc::Limits;
-use acp_relay::transport::websocket::{
-    Receiver, Role, Sender, connect_stream, derive_accept_key, halves,
-};
+use acp_relay::transport::websocket::{Half, Role, connect_stream, derive_accept_key, halves};
 use acp_relay::transport::{CloseReason, FrameSink};
 use bytes::BytesMut;
 use hyper::HeaderMap;
@@ -22,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 /// The name under which the suite files its verdicts.
 const NAME: &str = "acp-relay";
 
-type Halves = (Receiver<TcpStream>, Sender<TcpStream>);
+type Halves = [Half<TcpStream>; 2];
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -90,7 +88,7 @@ async fn open_server(mut stream: TcpStream) -> Result<(TcpStream, BytesMut), Str
 }
 
 async fn run_cases(url: &str) -> Outcome {
-    let (mut receiver, mut sender) = open(&format!("{url}/getCaseCount")).await?;
+    let [mut receiver, mut sender] = open(&format!("{url}/getCaseCount")).await?;
     let received = poll_fn(|cx| receiver.poll_message(cx)).await;
     let (_, count) = received.ok_or("no case count came")??;
     let count: u32 = std::str::from_utf8(&count)?.parse()?;
@@ -113,7 +111,7 @@ async fn open(url: &str) -> Outcome<Halves> {
 }
 
 /// Echoes until the other end closes, or breaks the protocol; then closes as the relay does.
-async fn echo((mut receiver, mut sender): Halves) {
+async fn echo([mut receiver, mut sender]: Halves) {
     while let Some(Ok((kind, message))) = poll_fn(|cx| receiver.poll_message(cx)).await {
         let ready = poll_fn(|cx| sender.poll_ready(cx)).await.is_ok();
         if !ready || sender.start_message(kind, message).is_err() {

@@ -5,8 +5,7 @@
 //! without them: ids become names in the order of their first appearance ([`NameTable`], which also
 //! makes the params of a single request comparable), runs of chunks become one step, times are
 //! dropped. [`compare()`] aligns two conversations sequence by sequence: the messages of one side
-//! in
-//! one session are ordered, those of two sides or two sessions are not.
+//! in one session are ordered, those of two sides or two sessions are not.
 
 mod compare;
 mod names;

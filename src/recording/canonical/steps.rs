@@ -35,12 +35,10 @@ pub struct Step {
     /// Its method, or that of the request it answers; empty when there is none.
     pub method: String,
     /// Of a request, its number among those of its side and session, from 1; of an answer, that of
-    /// its
-    /// request. `None` for an answer to no request.
+    /// its request. `None` for an answer to no request.
     pub number: Option<u64>,
     /// The normalized params, result or error; an invalid line as a string; null when the body was
-    /// not
-    /// recorded.
+    /// not recorded.
     pub body: Value,
     /// It may come at any time: an update of options, usage or a plan.
     pub unordered: bool,

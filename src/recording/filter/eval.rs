@@ -77,8 +77,7 @@ impl Filter {
     }
 
     /// Whether the filter uses the field. A filter that uses durations or lint needs a reader of
-    /// the
-    /// whole recording.
+    /// the whole recording.
     #[must_use]
     pub fn uses(&self, field: Field) -> bool {
         self.expr.uses(field)

@@ -34,8 +34,7 @@ pub struct Linter {
     rotated: bool,
     findings: Vec<Finding>,
     /// By event: whether it is an answer, and its violations of the schema, each with the index of
-    /// its
-    /// finding.
+    /// its finding.
     violations: HashMap<u64, (bool, Vec<(usize, Violation)>)>,
 }
 

@@ -41,8 +41,7 @@ pub struct Finding {
     /// The details for people; quoted text is verbatim.
     pub what: String,
     /// The rule of an earlier finding that this one replaces, because the relay's translation
-    /// repaired
-    /// it.
+    /// repaired it.
     pub repaired_from: Option<&'static LintRule>,
 }
 

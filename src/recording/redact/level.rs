@@ -43,8 +43,7 @@ pub(super) struct Level {
 
 impl Level {
     /// Whether a string is a secret by the name of the current member; `text` is called only when
-    /// the
-    /// name suggests so.
+    /// the name suggests so.
     pub(super) fn is_secret_text(&self, text: impl FnOnce() -> String) -> bool {
         let name = self.name.as_bytes();
         let telling = || suggests_secret(&self.name) || is_short_name(name);

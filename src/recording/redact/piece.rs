@@ -51,8 +51,7 @@ pub(super) enum Inside {
 
 impl TextStream {
     /// Handles the next piece if nothing in or before it announces a secret; returns whether it
-    /// did.
-    /// No word lies in the piece.
+    /// did. No word lies in the piece.
     pub(super) fn skip_clean(&mut self, shapes: &Shapes, piece: &[u8]) -> bool {
         let end = &piece[piece.len().saturating_sub(HOST_TAIL)..];
         let passes = self.inside.is_none()
@@ -81,8 +80,7 @@ impl TextStream {
         let mut found: Vec<Range<usize>> = Vec::new();
         let mut from = 0;
         // A secret may also begin with the piece, whatever was before it, because a reader may see
-        // the
-        // piece alone.
+        // the piece alone.
         let alone = shapes.find_in_part(piece, self.inside.is_some());
         if let Some(inside) = self.inside {
             let end = inside.end(&self.tail, piece);

@@ -22,8 +22,7 @@ pub struct PrefixCache {
 
 impl PrefixCache {
     /// The number of bytes at the beginning of `text` that are known to contain no whole word, and
-    /// the
-    /// number of bytes equal to the message before.
+    /// the number of bytes equal to the message before.
     pub(super) fn lookup(&self, text: &[u8]) -> (usize, usize) {
         let common = common_prefix(&self.text, text);
         (common.min(self.clean_len), common)

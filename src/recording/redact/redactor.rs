@@ -86,8 +86,7 @@ impl Mode {
 
 impl Redactor {
     /// Replaces what `mode` requires, and values at one of `patterns` (except in mode `full`).
-    /// `key`
-    /// is the key of the hashes: with it, guesses of a secret can be verified.
+    /// `key` is the key of the hashes: with it, guesses of a secret can be verified.
     #[must_use]
     pub fn new(mode: Mode, patterns: Vec<PointerPattern>, key: [u8; 32]) -> Self {
         Self {
@@ -142,8 +141,7 @@ impl Redactor {
     }
 
     /// The same of a message that may hold a piece of a text, of which `state` knows the pieces
-    /// before.
-    /// `kind` is the kind of the message.
+    /// before. `kind` is the kind of the message.
     #[must_use]
     pub fn json_streamed(
         &self,
@@ -181,8 +179,7 @@ impl Redactor {
     }
 
     /// The number of bytes before the first word that announces a secret; `None` when the message
-    /// has
-    /// to be walked.
+    /// has to be walked.
     fn prefilter(&self, cache: &mut PrefixCache, text: &[u8]) -> Option<usize> {
         let known = self.patterns.is_empty();
         known.then(|| self.shapes.prefilter(text, cache))?.ok()
@@ -226,8 +223,7 @@ impl Redactor {
     }
 
     /// A text that is not a message without its secrets; `None` when it has none. JSON in it,
-    /// complete
-    /// or truncated, is judged by place, too: log lines, invalid messages.
+    /// complete or truncated, is judged by place, too: log lines, invalid messages.
     fn plain_text(&self, text: &[u8]) -> Option<Vec<u8>> {
         let begins = |text: &[u8]| {
             memchr::memchr_iter(b'{', text).find(|at| {

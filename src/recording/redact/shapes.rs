@@ -123,8 +123,7 @@ impl Shapes {
     }
 
     /// The same of a text that continues elsewhere if `partial`, with the kind of each secret;
-    /// includes
-    /// incomplete secrets at the end.
+    /// includes incomplete secrets at the end.
     pub(super) fn find_in_part(
         &self,
         text: &[u8],
@@ -223,8 +222,7 @@ impl<'a> Scan<'a> {
     }
 
     /// The token that begins with the prefix at `at`, if it has at least `fewest` characters and
-    /// `row`
-    /// letters and digits in a row.
+    /// `row` letters and digits in a row.
     fn token(&mut self, at: Range<usize>, fewest: usize, row: usize) -> Option<Range<usize>> {
         let start = at.start;
         let (text, own) = (self.text, self.runs.rest_from(start));

@@ -83,8 +83,7 @@ struct Piece {
 
 impl Streams {
     /// Handles the answer to a request with that method: at the end of a turn, all texts of its
-    /// session
-    /// end, or all texts when the session is unknown.
+    /// session end, or all texts when the session is unknown.
     pub fn answered(&mut self, method: &[u8], session: Option<&[u8]>) {
         if !TURNS.contains(&method) {
             return;

@@ -39,8 +39,7 @@ pub(super) struct Walk<'a> {
     /// The same pointers as a set.
     seen: HashSet<String>,
     /// Values replaced as a whole, whatever was found in them, because a name beside them suggests
-    /// a
-    /// secret.
+    /// a secret.
     deferred: Vec<(Range<usize>, String)>,
     /// The message is an authentication request, or answers one.
     pub(super) authenticates: bool,

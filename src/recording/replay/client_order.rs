@@ -40,8 +40,7 @@ impl ClientOrder {
     }
 
     /// Whether a message of the client is missing before `step`, which follows from `cause`.
-    /// Answers
-    /// count only if the client has their request.
+    /// Answers count only if the client has their request.
     pub(super) fn is_early(
         &self,
         script: &Script,

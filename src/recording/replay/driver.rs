@@ -115,8 +115,7 @@ impl Driver {
     }
 
     /// All messages are sent and our stream to the agent is ended. Requests without a recorded
-    /// answer
-    /// may get one now, which does not count.
+    /// answer may get one now, which does not count.
     pub const fn close(&mut self) {
         self.closed = true;
     }

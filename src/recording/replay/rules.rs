@@ -26,8 +26,7 @@ pub struct ReplayRules {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MatchRule {
     /// The params are equal, except for session ids, the working directory, `_meta`, and the
-    /// client's
-    /// description of itself in `initialize`.
+    /// client's description of itself in `initialize`.
     #[default]
     Strict,
     /// The params have the same members of the same types.

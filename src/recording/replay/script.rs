@@ -16,8 +16,7 @@ pub struct Script {
     /// The messages, in order.
     pub steps: Vec<ScriptStep>,
     /// Unanswered requests, by requester and id. If several have one id, the last is answered
-    /// first: a
-    /// peer that detects the duplicate rejects that one.
+    /// first: a peer that detects the duplicate rejects that one.
     open: HashMap<(Side, Vec<u8>), Vec<usize>>,
 }
 

@@ -5,19 +5,23 @@
 //! message, and whether one of the library's buffers may have grown.
 
 use std::future::Future as _;
-use std::io;
-use std::mem;
+use std::io::{self, Cursor};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
+use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::OpCode;
 
 /// The size of the library's read buffer, which it allocates at once and fills with zeros for each
 /// read, even one that finds nothing.
 pub(super) const READ_BUFFER: usize = 8 << 10;
 /// The most that is read at once while a peer sends faster than the read buffer is emptied.
 const AHEAD: usize = 64 << 10;
+
+/// A frame's head takes at most so many bytes (RFC 6455, 5.2).
+const HEAD: usize = 14;
 
 /// A byte stream, and what has passed over it.
 #[derive(Debug)]
@@ -26,8 +30,7 @@ pub(super) struct ByteStream<S> {
     /// Longest message, in bytes.
     max: u64,
     /// The head of the next frame, as far as it is there.
-    head: [u8; 14],
-    head_length: usize,
+    head: Vec<u8>,
     /// Bytes of the current frame's payload that are still to come.
     payload: u64,
     /// The length of the fragmented message that is being received.
@@ -53,8 +56,7 @@ impl<S> ByteStream<S> {
         Self {
             io,
             max: max as u64,
-            head: [0; 14],
-            head_length: 0,
+            head: Vec::with_capacity(HEAD),
             payload: 0,
             message: None,
             is_too_long: false,
@@ -72,7 +74,7 @@ impl<S> ByteStream<S> {
     /// head that is there in part.
     pub(super) fn part_of_head(&self) -> Option<&[u8]> {
         let holds_payload = self.payload > 0 || self.message.is_some() || !self.ahead.is_empty();
-        (!holds_payload).then(|| &self.head[..self.head_length])
+        (!holds_payload).then_some(&self.head)
     }
 
     /// Follows the frames in `bytes`. Returns how many bytes may be passed on: all, or those up to
@@ -89,72 +91,34 @@ impl<S> ByteStream<S> {
                 at += count;
                 continue;
             }
-            let missing = length_of(&self.head[..self.head_length]) - self.head_length;
-            let count = missing.min(rest.len());
-            self.head[self.head_length..][..count].copy_from_slice(&rest[..count]);
-            self.head_length += count;
-            at += count;
-            if self.head_length == length_of(&self.head[..self.head_length]) {
-                self.begin_frame();
+            let before = self.head.len();
+            let count = rest.len().min(HEAD - before);
+            self.head.extend_from_slice(&rest[..count]);
+            let mut cursor = Cursor::new(&self.head);
+            match FrameHeader::parse(&mut cursor) {
+                Ok(None) => at += count,
+                Ok(Some((header, length))) => {
+                    at += cursor.position() as usize - before;
+                    self.begin_frame(&header, length);
+                }
+                // The library comes to it as well.
+                Err(_) => self.payload = u64::MAX,
             }
         }
         self.received += at;
         at
     }
 
-    fn begin_frame(&mut self) {
-        self.head_length = 0;
-        let [first, second, long @ ..] = self.head;
-        let [a, b, c, d, e, f, g, h, ..] = long;
-        self.payload = match second & 0x7f {
-            126 => u64::from(u16::from_be_bytes([a, b])),
-            127 => u64::from_be_bytes([a, b, c, d, e, f, g, h]),
-            short => u64::from(short),
-        };
-        self.has_grown |= self.payload > READ_BUFFER as u64 / 2;
+    fn begin_frame(&mut self, header: &FrameHeader, length: u64) {
+        self.head.clear();
+        self.payload = length;
+        self.has_grown |= length > READ_BUFFER as u64 / 2;
         // Control frames lie between the fragments of a message.
-        if first & 0x08 == 0 {
-            let length = self.message.unwrap_or(0).saturating_add(self.payload);
+        if matches!(header.opcode, OpCode::Data(_)) {
+            let length = self.message.unwrap_or(0).saturating_add(length);
             self.is_too_long = length > self.max;
-            self.message = (first & 0x80 == 0).then_some(length);
+            self.message = (!header.is_final).then_some(length);
         }
-    }
-}
-
-/// The length of a frame's head, as far as it is known from its first bytes.
-const fn length_of(head: &[u8]) -> usize {
-    let &[_, second, ..] = head else {
-        return 2;
-    };
-    let mask = if second & 0x80 == 0 { 0 } else { 4 };
-    match second & 0x7f {
-        126 => 4 + mask,
-        127 => 10 + mask,
-        _ => 2 + mask,
-    }
-}
-
-impl<S: AsyncRead + Unpin> ByteStream<S> {
-    /// Reads into `buffer`; through `ahead` where the peer sends faster than that is emptied, but
-    /// for a long payload, which needs no second copy.
-    fn poll_fill(
-        &mut self,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.ahead.is_empty() && self.reads_ahead && self.payload < AHEAD as u64 {
-            self.ahead.reserve(AHEAD);
-            // The future holds nothing between polls, so making one for each poll loses nothing.
-            ready!(pin!(self.io.read_buf(&mut self.ahead)).poll(cx))?;
-        } else if self.ahead.is_empty() {
-            ready!(Pin::new(&mut self.io).poll_read(cx, buffer))?;
-            self.reads_ahead = buffer.remaining() == 0;
-            return Poll::Ready(Ok(()));
-        }
-        let count = self.ahead.len().min(buffer.remaining());
-        buffer.put_slice(&self.ahead[..count]);
-        self.ahead.advance(count);
-        Poll::Ready(Ok(()))
     }
 }
 
@@ -164,19 +128,36 @@ impl<S: AsyncRead + Unpin> AsyncRead for ByteStream<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.is_too_long {
+        let this = &mut *self;
+        if this.is_too_long {
             return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
         }
         let before = buffer.filled().len();
-        let Poll::Ready(read) = self.poll_fill(cx, buffer) else {
-            self.reads_ahead = false;
-            mem::take(&mut self.ahead);
-            return Poll::Pending;
-        };
-        let count = self.follow(&buffer.filled()[before..]);
+        if this.ahead.is_empty() {
+            // A long payload needs no second copy.
+            let read = if this.reads_ahead && this.payload < AHEAD as u64 {
+                this.ahead.reserve(AHEAD);
+                // The future holds nothing between polls, so one for each poll loses nothing.
+                let read = pin!(this.io.read_buf(&mut this.ahead)).poll(cx);
+                read.map_ok(drop)
+            } else {
+                let read = Pin::new(&mut this.io).poll_read(cx, buffer);
+                this.reads_ahead = buffer.remaining() == 0;
+                read
+            };
+            if read.is_pending() {
+                this.reads_ahead = false;
+                this.ahead = BytesMut::new();
+            }
+            ready!(read)?;
+        }
+        let count = this.ahead.len().min(buffer.remaining());
+        buffer.put_slice(&this.ahead[..count]);
+        this.ahead.advance(count);
+        let count = this.follow(&buffer.filled()[before..]);
         buffer.set_filled(before + count);
-        self.is_active = true;
-        Poll::Ready(read)
+        this.is_active = true;
+        Poll::Ready(Ok(()))
     }
 }
 

@@ -12,7 +12,7 @@
 //! **Long messages go in fragments.** Sent whole, they are copied into one buffer, and each partial
 //! write moves what is left of it to the front.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
@@ -44,8 +44,17 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// What the library makes of a close frame whose code is not allowed.
 const BAD_CLOSE: (CloseCode, &str) = (CloseCode::Protocol, "Protocol violation");
 
+/// A peer has gone without a close frame.
+const GONE: [ErrorKind; 4] = [
+    ErrorKind::BrokenPipe,
+    ErrorKind::ConnectionAborted,
+    ErrorKind::ConnectionReset,
+    ErrorKind::UnexpectedEof,
+];
+
 /// A message of either kind, with its opcode.
 pub(super) type Received = (Data, Bytes);
+type Next = Poll<Option<Result<Received, LinkError>>>;
 
 /// An open WebSocket.
 #[derive(Debug)]
@@ -53,8 +62,7 @@ pub(super) struct Connection<S> {
     /// `None` only within [`Connection::renew`].
     stream: Option<WebSocketStream<ByteStream<S>>>,
     role: Role,
-    config: WebSocketConfig,
-    pub(super) state: State,
+    state: State,
     /// The peer has closed with code 1000, or none.
     pub(super) is_orderly: bool,
     /// What is still to be sent of a long message, and the opcode of its next fragment.
@@ -70,7 +78,7 @@ pub(super) struct Connection<S> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+enum State {
     Open,
     /// The peer broke the protocol and was sent a close frame; it cannot be followed any more.
     Broken,
@@ -97,7 +105,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Self {
             stream: Some(stream(io, begun, role, config)),
             role,
-            config,
             state: State::Open,
             is_orderly: false,
             unsent: None,
@@ -125,10 +132,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// The next message, for the receiving half.
-    pub(super) fn poll_next(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Received, LinkError>>> {
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Next {
         if self.is_owed {
             self.flush_control(cx);
         }
@@ -136,26 +140,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if let Poll::Ready(received) = self.poll_receive(cx) {
                 return Poll::Ready(received);
             }
-            remember(&mut self.receiver, cx);
+            self.receiver = Some(cx.waker().clone());
             if !self.renew(cx) {
                 return self.poll_silence(false, cx).map(|lost| Some(Err(lost)));
             }
         }
     }
 
-    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Received, LinkError>>> {
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Next {
         while self.state == State::Open {
-            let received = match ready!(self.stream().poll_next_unpin(cx)) {
-                Some(Ok(Message::Text(text))) => Ok((Data::Text, text.into())),
-                Some(Ok(Message::Binary(bytes))) => Ok((Data::Binary, bytes)),
-                Some(Ok(Message::Close(close))) => return Poll::Ready(self.closed_by(close, cx)),
+            return Poll::Ready(match ready!(self.stream().poll_next_unpin(cx)) {
+                Some(Ok(Message::Text(text))) => Some(Ok((Data::Text, self.own(text.into())))),
+                Some(Ok(Message::Binary(bytes))) => Some(Ok((Data::Binary, self.own(bytes)))),
+                Some(Ok(Message::Close(close))) => self.closed_by(close.as_ref(), cx).map(Err),
                 Some(Ok(_)) => continue,
-                Some(Err(error)) => Err(error),
-                None => Err(Error::ConnectionClosed),
-            };
-            return Poll::Ready(match received {
-                Ok((kind, message)) => Some(Ok((kind, self.own(message)))),
-                Err(error) => self.fault(error, cx).map(Err),
+                Some(Err(error)) => self.fault(error, cx).map(Err),
+                None => self.fault(Error::ConnectionClosed, cx).map(Err),
             });
         }
         Poll::Ready(None)
@@ -178,49 +178,38 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         received
     }
 
-    /// The peer has closed; the library answers.
-    fn closed_by(
-        &mut self,
-        close: Option<CloseFrame>,
-        cx: &mut Context<'_>,
-    ) -> Option<Result<Received, LinkError>> {
+    /// The peer has closed; the library answers. Returns what is wrong with that.
+    fn closed_by(&mut self, close: Option<&CloseFrame>, cx: &mut Context<'_>) -> Option<LinkError> {
         self.flush_control(cx);
-        let Some(CloseFrame { code, reason }) = close else {
-            self.is_orderly = true;
-            self.end(State::Ended);
-            return None;
+        let (code, reason) = match close {
+            None => (CloseCode::Normal, ""),
+            Some(close) => (close.code, close.reason.as_str()),
         };
-        if (code, reason.as_str()) == BAD_CLOSE {
+        if (code, reason) == BAD_CLOSE {
             self.end(State::Broken);
-            return Some(Err(broken("a close frame holds no valid code")));
+            return Some(broken("a close frame holds no valid code"));
         }
         self.is_orderly = code == CloseCode::Normal;
         self.end(State::Ended);
         // A client's codes are its own business; a server's are all that tells why it goes.
         let is_server = self.role == Role::Client;
-        let complaint = is_server.then(|| closing::close_error(code.into(), reason.as_ref()));
-        complaint.flatten().map(Err)
+        closing::close_error(code.into(), reason.as_bytes()).filter(|_| is_server)
     }
 
     /// What ends the connection; `None` when the peer has just gone.
     fn fault(&mut self, error: Error, cx: &mut Context<'_>) -> Option<LinkError> {
-        let too_long = "a message is longer than --limit frame-from-network allows";
+        let is_too_long = self.io().is_too_long || matches!(error, Error::Capacity(_));
         let source = match error {
-            Error::ConnectionClosed | Error::AlreadyClosed => {
-                self.end(State::Ended);
-                return None;
+            _ if is_too_long => {
+                let what = "a message is longer than --limit frame-from-network allows";
+                return Some(self.refuse(CloseCode::Size, what, cx));
             }
-            Error::Io(_) if self.io().is_too_long => {
-                return Some(self.refuse(CloseCode::Size, too_long, cx));
-            }
-            Error::Capacity(_) => return Some(self.refuse(CloseCode::Size, too_long, cx)),
             Error::Utf8(_) => {
                 return Some(self.refuse(CloseCode::Invalid, "a text that is not UTF-8", cx));
             }
             // Several real peers go without a close frame.
-            Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
-                io::ErrorKind::UnexpectedEof.into()
-            }
+            Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)
+            | Error::ConnectionClosed => ErrorKind::UnexpectedEof.into(),
             Error::Protocol(error) => {
                 return Some(self.refuse(CloseCode::Protocol, &error.to_string(), cx));
             }
@@ -229,7 +218,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         };
         self.end(State::Ended);
         // A server does not go without a close frame unless something has happened to it.
-        let is_fault = self.role == Role::Client || !is_gone(&source);
+        let is_fault = self.role == Role::Client || !GONE.contains(&source.kind());
         let context = "reading from the peer";
         is_fault.then_some(LinkError::Io { context, source })
     }
@@ -266,17 +255,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if self.io().is_blocked && !self.is_owed {
             return;
         }
-        let flushed = self.stream().poll_flush_unpin(cx);
-        self.is_owed = flushed.is_pending();
-        if let Poll::Ready(Err(error)) = flushed {
-            tracing::debug!(%error, "a control frame was not sent");
-        }
+        // A fault shows where the peer is read.
+        self.is_owed = self.stream().poll_flush_unpin(cx).is_pending();
     }
 
     /// Takes a fresh stream after a second of silence, where a buffer has grown. Called while a
     /// read is pending.
     fn renew(&mut self, cx: &mut Context<'_>) -> bool {
-        let (role, config, io) = (self.role, self.config, self.io());
+        let (role, config) = (self.role, *self.stream().get_config());
+        let io = self.io();
         if !io.has_grown || io.is_unflushed || io.part_of_head().is_none() {
             return false;
         }
@@ -302,16 +289,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Sends the pings that are due; ready when the peer was silent for too long. A peer that is
-    /// not read (`is_paused`), or whose socket is full, is not judged.
-    pub(super) fn poll_silence(
-        &mut self,
-        is_paused: bool,
-        cx: &mut Context<'_>,
-    ) -> Poll<LinkError> {
+    /// not read (`paused`), or whose socket is full, is not judged.
+    pub(super) fn poll_silence(&mut self, paused: bool, cx: &mut Context<'_>) -> Poll<LinkError> {
         while self.state == State::Open {
             self.count_received();
             let is_full = self.io().is_blocked;
-            match ready!(self.liveness.poll(is_paused || is_full, cx)) {
+            match ready!(self.liveness.poll(paused || is_full, cx)) {
                 Due::Ping => self.send_control(Message::Ping(Bytes::new())),
                 Due::Pong if is_full => {}
                 Due::Pong => self.send_control(Message::Pong(Bytes::new())),
@@ -408,7 +391,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Sends our close frame, waits for the peer's, and shuts the socket down.
     fn poll_last(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        remember(&mut self.sender, cx);
+        self.sender = Some(cx.waker().clone());
         let flushed = self.stream().poll_flush_unpin(cx);
         if let Poll::Ready(Err(error)) = &flushed {
             tracing::debug!(%error, "no close frame was sent");
@@ -420,22 +403,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             let _ = ready!(flushed);
         }
-        let is_broken = self.state == State::Broken;
+        let mut drains = self.state == State::Broken;
         let io = &mut self.io().io;
         let _ = ready!(Pin::new(&mut *io).poll_shutdown(cx));
         // Closing a socket with unread bytes resets the connection, and the peer would not see our
         // close frame.
-        if !is_broken {
-            return Poll::Ready(());
-        }
         let mut room = [0; 4 << 10];
-        loop {
+        while drains {
             let mut buffer = ReadBuf::new(&mut room);
             let read = ready!(Pin::new(&mut *io).poll_read(cx, &mut buffer));
-            if read.is_err() || buffer.filled().is_empty() {
-                return Poll::Ready(());
-            }
+            drains = read.is_ok() && !buffer.filled().is_empty();
         }
+        Poll::Ready(())
     }
 }
 
@@ -460,24 +439,8 @@ fn broken(what: &str) -> LinkError {
 fn failed(error: Error) -> LinkError {
     let source = match error {
         Error::Io(error) => error,
-        _ => io::ErrorKind::BrokenPipe.into(),
+        _ => ErrorKind::BrokenPipe.into(),
     };
     let context = "writing to the peer";
     LinkError::Io { context, source }
-}
-
-/// Whether the peer has gone without a close frame.
-fn is_gone(fault: &io::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-    matches!(
-        fault.kind(),
-        BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof
-    )
-}
-
-fn remember(slot: &mut Option<Waker>, cx: &Context<'_>) {
-    match slot {
-        Some(waker) => waker.clone_from(cx.waker()),
-        None => *slot = Some(cx.waker().clone()),
-    }
 }

@@ -27,29 +27,24 @@ use crate::transport::{CloseReason, FrameSink, FrameStream, Link, LinkError, Pee
 /// Binary messages that are skipped before the link is closed with 1003.
 const BINARIES: u32 = 10;
 
-/// The receiving half of a WebSocket.
+/// One half of a WebSocket; the receiving and the sending one are of one type.
 #[derive(Debug)]
-pub struct Receiver<S> {
+pub struct Half<S> {
     connection: Arc<Mutex<Connection<S>>>,
     binaries: u32,
 }
 
-/// The sending half of a WebSocket.
-#[derive(Debug)]
-pub struct Sender<S>(Arc<Mutex<Connection<S>>>);
-
 /// Makes the two halves of an open WebSocket. `begun` is what was read behind the handshake.
 #[must_use]
-pub fn halves<S>(stream: S, begun: &[u8], role: Role, limits: &Limits) -> (Receiver<S>, Sender<S>)
+pub fn halves<S>(stream: S, begun: &[u8], role: Role, limits: &Limits) -> [Half<S>; 2]
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let connection = Arc::new(Mutex::new(Connection::new(stream, begun, role, limits)));
-    let receiver = Receiver {
-        connection: connection.clone(),
+    [connection.clone(), connection].map(|connection| Half {
+        connection,
         binaries: 0,
-    };
-    (receiver, Sender(connection))
+    })
 }
 
 /// A link over an open WebSocket.
@@ -63,7 +58,7 @@ pub(in crate::transport) fn link<S>(
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (rx, tx) = halves(stream, begun, role, &setup.limits);
+    let [rx, tx] = halves(stream, begun, role, &setup.limits);
     Link {
         peer: Peer::remote(name, false),
         rx: Box::new(rx),
@@ -72,7 +67,7 @@ where
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Receiver<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> Half<S> {
     /// The next message, text or binary. The relay itself takes only text.
     pub fn poll_message(
         &mut self,
@@ -80,9 +75,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Receiver<S> {
     ) -> Poll<Option<Result<(Data, Bytes), LinkError>>> {
         self.connection.lock().poll_next(cx)
     }
+
+    /// Gives a message of either kind, as `start_send` gives a frame.
+    ///
+    /// # Errors
+    /// When a text is not UTF-8, which the peer would have to answer with 1007 (RFC 6455, 8.1);
+    /// nothing is sent then.
+    pub fn start_message(&mut self, kind: Data, message: Bytes) -> Result<(), LinkError> {
+        if kind == Data::Text && simdutf8::basic::from_utf8(&message).is_err() {
+            return Err(LinkError::Io {
+                context: "sending a message that is not UTF-8",
+                source: io::ErrorKind::InvalidData.into(),
+            });
+        }
+        self.connection.lock().start_send(kind, message)
+    }
 }
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> FrameStream for Receiver<S> {
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> FrameStream for Half<S> {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
         let mut connection = self.connection.lock();
         loop {
@@ -114,38 +124,23 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> FrameStream for Receiver<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Sender<S> {
-    /// Gives a message of either kind, as `start_send` gives a frame.
-    ///
-    /// # Errors
-    /// When a text is not UTF-8, which the peer would have to answer with 1007 (RFC 6455, 8.1);
-    /// nothing is sent then.
-    pub fn start_message(&mut self, kind: Data, message: Bytes) -> Result<(), LinkError> {
-        if kind == Data::Text && simdutf8::basic::from_utf8(&message).is_err() {
-            return Err(LinkError::Io {
-                context: "sending a message that is not UTF-8",
-                source: io::ErrorKind::InvalidData.into(),
-            });
-        }
-        self.0.lock().start_send(kind, message)
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> FrameSink for Sender<S> {
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> FrameSink for Half<S> {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        self.0.lock().poll_ready(cx)
+        self.connection.lock().poll_ready(cx)
     }
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
         if frame.is_text() {
-            self.0.lock().start_send(Data::Text, frame.into_bytes())
+            self.connection
+                .lock()
+                .start_send(Data::Text, frame.into_bytes())
         } else {
             self.start_message(Data::Text, frame.into_bytes())
         }
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        self.0.lock().poll_flush(cx)
+        self.connection.lock().poll_flush(cx)
     }
 
     fn poll_close(
@@ -153,6 +148,6 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> FrameSink for Sender<S> {
         cx: &mut Context<'_>,
         why: CloseReason,
     ) -> Poll<Result<(), LinkError>> {
-        self.0.lock().poll_close(why, cx)
+        self.connection.lock().poll_close(why, cx)
     }
 }

@@ -21,7 +21,7 @@ mod liveness;
 mod transport;
 
 pub use handshake::{HandshakeError, connect_stream};
-pub use link::{Receiver, Sender, halves};
+pub use link::{Half, halves};
 pub use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 pub use tokio_tungstenite::tungstenite::protocol::Role;
 pub use tokio_tungstenite::tungstenite::protocol::frame::coding::Data;

@@ -134,10 +134,10 @@ fn hear(bytes: Vec<u8>, sizes: Vec<usize>) -> (Vec<Heard>, bool) {
             ..Limits::default()
         };
         let writer = Nowhere(Vec::new());
-        let (mut ear, _mouth) = halves(join(reader, writer), &[], Role::Server, &limits);
+        let [mut receiver, _sender] = halves(join(reader, writer), &[], Role::Server, &limits);
         let mut heard = Vec::new();
         loop {
-            match poll_fn(|cx| ear.poll_message(cx)).await {
+            match poll_fn(|cx| receiver.poll_message(cx)).await {
                 Some(Ok((kind, message))) => heard.push((kind, message.to_vec())),
                 Some(Err(_)) => return (heard, true),
                 None => return (heard, false),

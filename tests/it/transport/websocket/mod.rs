@@ -5,6 +5,7 @@
     reason = "a test that cannot go on has failed; clippy knows only functions marked so"
 )]
 
+mod buffers;
 mod closing;
 mod messages;
 mod opening;

@@ -2,6 +2,7 @@
 
 use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::registry;
+use acp_relay::transport::websocket::derive_accept_key;
 use acp_relay::transport::{Endpoint, HttpEndpoint, OpenErrorKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -298,4 +299,35 @@ fn a_server_that_answers_wrong_is_not_spoken_to() {
             assert!(fault.to_string().contains(word), "{word}: {fault}");
         });
     }
+}
+
+#[test]
+fn a_server_may_list_what_it_upgrades() {
+    run(async {
+        let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let to: Endpoint = format!("ws://127.0.0.1:{port}").parse().unwrap();
+        let setup = setup();
+        let serving = async {
+            let (mut stream, _) = socket.accept().await.unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                request.push(stream.read_u8().await.unwrap());
+            }
+            let request = String::from_utf8(request).unwrap();
+            let (_, key) = request.split_once("Sec-WebSocket-Key: ").unwrap();
+            let accept = derive_accept_key(key.lines().next().unwrap().as_bytes());
+            let answer = format!(
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\n\
+                 Connection: keep-alive, Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+            );
+            // A message comes with the head.
+            let bytes = [answer.as_bytes(), b"\x81\x02{}"].concat();
+            stream.write_all(&bytes).await.unwrap();
+            stream
+        };
+        let (opened, _stream) = tokio::join!(registry::connect(&to, &setup), serving);
+        let mut link = opened.unwrap();
+        assert_eq!(heard(&mut *link.rx).await, Frame::from("{}"));
+    });
 }

@@ -1,0 +1,115 @@
+//! What a WebSocket keeps in memory, and how it sends what is larger than its buffers.
+
+use std::future::poll_fn;
+use std::time::Duration;
+
+use acp_relay::jsonrpc::Limits;
+use acp_relay::transport::FrameSink;
+use acp_relay::transport::websocket::{Data, Half, Role, halves};
+use allocation_counter::measure;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::time::timeout;
+
+/// Length of a message that is larger than any buffer.
+const LARGE: usize = 256 << 10;
+/// What a connection may keep after a silence, in bytes.
+const KEPT: i64 = 24 << 10;
+
+/// A client's text message, masked with zeros.
+fn message(length: usize) -> Vec<u8> {
+    let head = [
+        &[0x81, 0xff][..],
+        &(length as u64).to_be_bytes(),
+        &[0_u8; 4],
+    ];
+    [head.concat(), vec![b'x'; length]].concat()
+}
+
+/// Sends back the next message.
+async fn echo([receiver, sender]: &mut [Half<DuplexStream>; 2]) {
+    let (kind, text) = poll_fn(|cx| receiver.poll_message(cx))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(kind, Data::Text);
+    poll_fn(|cx| sender.poll_ready(cx)).await.unwrap();
+    sender.start_message(kind, text).unwrap();
+    poll_fn(|cx| sender.poll_flush(cx)).await.unwrap();
+}
+
+async fn be_silent([receiver, _]: &mut [Half<DuplexStream>; 2]) {
+    let silence = poll_fn(|cx| receiver.poll_message(cx));
+    let received = timeout(Duration::from_secs(5), silence).await;
+    assert!(received.is_err(), "{received:?}");
+}
+
+/// A server and the far end of its stream.
+fn server() -> ([Half<DuplexStream>; 2], DuplexStream) {
+    let (near, far) = duplex(1 << 10);
+    (halves(near, &[], Role::Server, &Limits::default()), far)
+}
+
+/// In virtual time.
+fn run<T>(test: impl Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(test)
+}
+
+#[test]
+fn the_memory_of_a_large_message_is_given_back() {
+    let bytes = message(LARGE);
+    // Four fragments, each with a head of ten bytes.
+    let mut answer = vec![0; LARGE + 4 * 10];
+    let mut kept = None;
+    let used = measure(|| {
+        kept = Some(run(async {
+            let (mut server, mut far) = server();
+            let talk = async {
+                far.write_all(&bytes).await.unwrap();
+                far.read_exact(&mut answer).await.unwrap();
+            };
+            tokio::join!(talk, echo(&mut server));
+            be_silent(&mut server).await;
+            (server, far)
+        }));
+    });
+    assert!(used.bytes_max > LARGE as u64, "{used:?}");
+    assert!(used.bytes_current < KEPT, "{used:?}");
+    drop(kept);
+}
+
+#[test]
+fn a_head_that_is_cut_by_a_silence_is_followed() {
+    run(async {
+        let (mut server, mut far) = server();
+        let bytes = message(LARGE);
+        let mut answer = vec![0; LARGE + 4 * 10];
+        // The buffers have grown, and the head of the next message has begun.
+        for cut in 0..14 {
+            let talk = async {
+                far.write_all(&bytes[cut..]).await.unwrap();
+                far.read_exact(&mut answer).await.unwrap();
+                far.write_all(&bytes[..cut + 1]).await.unwrap();
+            };
+            tokio::join!(talk, echo(&mut server));
+            be_silent(&mut server).await;
+        }
+    });
+}
+
+#[test]
+fn a_long_message_is_sent_in_fragments() {
+    run(async {
+        let (mut server, mut far) = server();
+        let talk = async {
+            far.write_all(&message(LARGE)).await.unwrap();
+            let mut answer = vec![0; 4 * ((64 << 10) + 10)];
+            far.read_exact(&mut answer).await.unwrap();
+            let heads = answer.chunks((64 << 10) + 10);
+            heads.map(|frame| frame[0]).collect::<Vec<_>>()
+        };
+        let (firsts, ()) = tokio::join!(talk, echo(&mut server));
+        assert_eq!(firsts, [0x01, 0x00, 0x00, 0x80]);
+    });
+}
