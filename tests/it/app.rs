@@ -207,7 +207,10 @@ fn help_lists_every_endpoint_and_the_manual_agrees() {
     let reference = include_str!("../../src/docs/reference.md");
     for (form, about) in Endpoint::FORMS {
         assert!(text(&help).contains(form) && text(&help).contains(about));
-        assert!(reference.contains(form), "{form} is missing in reference.md");
+        assert!(
+            reference.contains(form),
+            "{form} is missing in reference.md"
+        );
     }
     for limit in ["connections=1024", "stop-grace=5s", "header-fields=64"] {
         assert!(text(&help).contains(limit), "{limit}");

@@ -92,7 +92,7 @@ fn flags(help: &str) -> Vec<Flag> {
         } else if inside {
             let flag = found.last_mut().unwrap();
             if let Some(variable) = text.strip_prefix("[env: ") {
-                flag.variable = variable.split('=').next().map(str::to_owned);
+                flag.variable = variable.split(['=', ']']).next().map(str::to_owned);
             } else if let Some(value) = text.strip_prefix("- ") {
                 let name = value.split(':').next().unwrap();
                 flag.values.push(name.to_owned());
