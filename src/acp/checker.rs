@@ -25,7 +25,7 @@ pub enum MessageRole {
 /// The result of checking one message.
 #[derive(Clone, Debug)]
 pub struct CheckedMessage {
-    /// Who sent it, if that is known or can be derived.
+    /// The side that sent it, if that is known or can be derived.
     pub from: Option<Side>,
     /// Its role; `None` when it is not a message.
     pub role: Option<MessageRole>,
@@ -297,7 +297,7 @@ impl CheckedMessage {
         });
     }
 
-    /// Checks who calls, whether with an id, and the params.
+    /// Checks which side calls, whether with an id, and the params.
     fn params(&mut self, method: &Method, request: bool, value: &Value) {
         if method.handler.is_some() && method.handler == self.from {
             let expected = format!(

@@ -100,7 +100,7 @@ fn with_article(word: &str) -> String {
     format!("{article} {word}")
 }
 
-/// The name among `known` that `name` probably stands for: the same but for case and separators.
+/// The name among `known` that `name` probably means: the same but for case and separators.
 pub(super) fn similar<'a>(name: &str, mut known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let bare = |name: &str| {
         name.chars()

@@ -135,7 +135,7 @@ impl Schema {
         }
     }
 
-    /// The JSON types that a node allows, as far as its types tell.
+    /// The JSON types that a node allows, as far as its types are given.
     pub(super) fn types(&self, node: Node<'_>) -> Types {
         let node = self.resolve(node);
         let mut types = match &node.at["type"] {

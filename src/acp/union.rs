@@ -1,7 +1,8 @@
 //! Finds the variant of a union that a value is meant to be.
 //!
 //! A report has to be about that variant: "/update/entries is missing (Plan)", and not "matches
-//! none of fourteen". The discriminator decides, then the members that are present, then a trial.
+//! none of fourteen". The variant is chosen by the discriminator, then by the members that are
+//! present, then by a trial.
 
 use serde_json::{Map, Value};
 
@@ -19,7 +20,7 @@ pub(super) enum Choice<'s> {
     Prefer(Node<'s>, Node<'s>),
     /// It is this variant, which has no discriminator, although the value has one.
     Untagged(Node<'s>, Mismatch<'s>),
-    /// It may be any of these; only a trial can tell.
+    /// It may be any of these; only a trial shows which.
     Try(Vec<Node<'s>>),
     /// It is none of them.
     None(Mismatch<'s>),

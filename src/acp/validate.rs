@@ -18,7 +18,7 @@ pub(super) struct Validator {
     schema: &'static Schema,
     /// The current position, as a JSON Pointer.
     pointer: String,
-    /// How many of the enclosing schemas tell a reader to ignore what is wrong here.
+    /// How many of the enclosing schemas require a reader to ignore what is wrong here.
     lenient: usize,
     pub(super) found: Vec<Violation>,
 }

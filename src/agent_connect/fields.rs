@@ -50,7 +50,7 @@ impl<'a> RequestFields<'a> {
     /// # Errors
     /// When it is of another type.
     pub fn number(self, name: &str) -> Result<Option<u64>, ApiError> {
-        // JSON does not tell 1.0 from 1, and JSON Schema calls both integers.
+        // JSON does not distinguish 1.0 from 1, and JSON Schema calls both integers.
         let whole = |value: &Value| {
             let float = value
                 .as_f64()

@@ -103,7 +103,7 @@ impl HistoryFilter {
         }
     }
 
-    /// Adds a chunk of the agent's last message; tells whether the chunk is part of it.
+    /// Adds a chunk of the agent's last message; returns whether the chunk is part of it.
     fn agent_text(&mut self, text: &str) -> bool {
         let mut current = match self.current.take() {
             Some((Speaker::Agent, said)) => said,

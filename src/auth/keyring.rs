@@ -101,7 +101,7 @@ impl Keyring {
             return Err(format!("there is a token called {:?} already", key.name));
         }
         if self.positions.insert(key.id, self.keys.len()).is_some() {
-            return Err(format!("the id {} stands twice", key.id));
+            return Err(format!("the id {} occurs twice", key.id));
         }
         self.keys.push(key);
         Ok(())

@@ -14,7 +14,7 @@
 //! read proves nothing more, and the operating system can report the user of a socket without one.
 //! So the first steps need no copying, other users of the machine are kept out, and so are web
 //! pages, by `origin`. Where the system cannot report it (another network namespace, systems other
-//! than Linux) a token is needed, and also for requests that say that they were forwarded, because
+//! than Linux) a token is needed, and also for requests that are marked as forwarded, because
 //! another client may be behind them.
 //!
 //! **The right token is accepted however many wrong ones came before.** Only wrong ones are
@@ -22,7 +22,7 @@
 //! user of the machine could lock out all others; and 256 random bits cannot be guessed.
 //!
 //! **A request without credentials is not a failed attempt.** Clients first ask without and send a
-//! token when they are told to.
+//! token when they get a 401.
 
 pub mod address;
 mod attempts;

@@ -32,7 +32,7 @@ pub struct Principal {
 pub enum AuthMethod {
     /// Not at all: every client that reaches the listener is admitted.
     Anonymous,
-    /// It runs as the user that the relay runs as. The operating system says so, or it has the
+    /// It runs as the user that the relay runs as. The operating system reports it, or it has the
     /// token that only this user can read.
     User,
     /// It has a token that was made for it.

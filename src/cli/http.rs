@@ -27,7 +27,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time to wait before accepting again when the operating system refuses.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Where requests come in.
+/// The source of connections.
 #[derive(Debug)]
 pub(super) enum Socket {
     Tcp(TcpListener),

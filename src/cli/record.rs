@@ -334,7 +334,7 @@ impl RecorderFactory {
     }
 }
 
-/// Records who the peers are, and when the client is lost and resumes.
+/// Records the peers, and when the client is lost and resumes.
 fn record_links(remarks: &RecorderHandle, client: &mut Link, agent: &Link) {
     let watched = remarks.clone();
     client.guard.watch_presence(Box::new(move |presence| {

@@ -29,7 +29,7 @@ pub(super) struct RemoteArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) tls_ca: Option<PathBuf>,
     /// The SHA-256 of the agent's certificate or of its public key, in hexadecimal or Base64;
-    /// trusted whoever signed it
+    /// trusted whatever its issuer
     #[arg(long, value_name = "HASH", conflicts_with = "tls_ca")]
     pub(super) pin_sha256: Option<Pin>,
     /// A header for every HTTP request to the agent; may be given several times

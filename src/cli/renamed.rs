@@ -1,6 +1,6 @@
-//! Old names of flags, limits, keys and values: each is an error that says what it is now.
+//! Old names of flags, limits, keys and values: each is an error that gives the new name.
 //!
-//! The flag parser, the limit parser and the configuration reader ask here before they search for
+//! The flag parser, the limit parser and the configuration reader look here before they search for
 //! similar names.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};

@@ -83,7 +83,7 @@ impl Remedies for Repairs {
         for frame in &turn.stage.after {
             let verdict = self.canonical.check(Some(from), frame);
             self.last_result.left.extend(verdict.violations);
-            // The other side's translation has to know what was requested of it.
+            // The other side's translation needs the request.
             self.pair.write(from.other(), frame);
         }
         // A failed or denied translation is canonical, but is not a repair of the message.

@@ -128,7 +128,8 @@ impl DialectOptions {
     }
 
     /// Tries to detect the dialect of `side` from a message, as long as that is allowed: never
-    /// where its dialect was configured. `asked` is the method that the message answers.
+    /// where its dialect was configured. `request_method` is the method that the message
+    /// answers.
     pub fn detect(
         &mut self,
         side: Side,

@@ -61,9 +61,9 @@ pub(super) fn draining(delivered: Delivered) -> Reason {
     Reason::draining().delivered(delivered)
 }
 
-/// The relay was told to stop, and did not wait for this answer any longer.
+/// The relay was asked to stop, and did not wait for this answer any longer.
 pub(super) fn stopped(delivered: Delivered) -> Reason {
-    let message = "the relay was told to stop and has ended the agent";
+    let message = "the relay was asked to stop and has ended the agent";
     Reason {
         retryable: delivered == Delivered::No,
         ..Reason::new(reply::DRAINING, message).delivered(delivered)
@@ -81,7 +81,7 @@ pub(super) fn overloaded(limit: usize) -> Reason {
     Reason::new(reply::OVERLOADED, message).retryable()
 }
 
-/// An answer came, but it cannot be passed on.
+/// The answer was received, but cannot be forwarded.
 pub(super) fn unusable_answer(from: Side, error: &FrameError) -> Reason {
     let source = match from {
         Side::Client => ErrorSource::Client,

@@ -9,7 +9,7 @@ use super::{Note, Outbox, error_detail};
 use crate::jsonrpc::reply::{self, Delivered, Reason};
 use crate::jsonrpc::{CloseReason, Envelope, Exit, Frame, Kind, Scanned, Side, scan};
 
-/// Answers that carry the end of what the agent has printed. Others of the same moment only say
+/// Answers that carry the end of what the agent has printed. Others of the same moment only state
 /// that it has ended, so that thousands of open requests do not add up to megabytes.
 const WITH_OUTPUT: usize = 8;
 

@@ -21,7 +21,7 @@
 //! that asks.
 //!
 //! *A second request with an id still in flight is refused* rather than forwarded: two answers with
-//! one id cannot be told apart.
+//! one id cannot be distinguished.
 //!
 //! *An answer whose id differs only by the precision of doubles is accepted*, and passed on with
 //! the id of the request: half of the agents are JavaScript and cannot keep 9007199254740993.
@@ -35,7 +35,7 @@
 //! always, because a killed client looks no different from one that waits, and an agent that
 //! neither sends nor ends must not stay for it.
 //!
-//! *A relay that is told to stop lets turns end.* Answers and permissions still pass while it
+//! *A relay that is asked to stop lets turns end.* Answers and permissions still pass while it
 //! drains; only new requests are refused. It cannot send an interrupted prompt again.
 //!
 //! *The client's last requests are read before its link is closed.* What it had asked by the time

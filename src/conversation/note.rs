@@ -24,48 +24,48 @@ pub enum Note {
     /// A message could not be passed on; its sender, or the side that waited for it, was sent an
     /// error.
     Refused {
-        /// Who sent it.
+        /// The side that sent it.
         from: Side,
         /// What is wrong with it.
         error: FrameError,
     },
     /// A JSON-RPC batch was refused: many agents crash on one.
     Batch {
-        /// Who sent it.
+        /// The side that sent it.
         from: Side,
     },
     /// An answer that matches no open request was dropped.
     UnknownAnswer {
-        /// Who sent it.
+        /// The side that sent it.
         from: Side,
         /// Its id.
         id: IdBuf,
     },
     /// A request was refused because its id is still in flight.
     ReusedId {
-        /// Who sent it.
+        /// The side that sent it.
         from: Side,
         /// The id.
         id: IdBuf,
     },
     /// A request was refused because too many of that side are open.
     Overloaded {
-        /// Who sent it.
+        /// The side that sent it.
         from: Side,
     },
     /// An error without an id was passed on.
     ErrorWithoutId {
-        /// Who sent it.
+        /// The side that sent it.
         from: Side,
     },
     /// An answer's id had lost precision as a double, and was restored.
     RestoredId {
-        /// Who sent it.
+        /// The side that sent it.
         from: Side,
     },
     /// A request could not be answered by the side it was for; the relay answered it.
     Answered {
-        /// Who asked.
+        /// The side that sent the request.
         to: Side,
         /// The id.
         id: IdBuf,
@@ -76,7 +76,7 @@ pub enum Note {
     },
     /// A message could not be delivered to a side that is gone, and was dropped.
     Undeliverable {
-        /// Who it was for.
+        /// The side it was for.
         to: Side,
     },
     /// A side has ended its stream, or its link failed.
@@ -127,7 +127,7 @@ pub enum Note {
     },
     /// A call was not passed on because it is not allowed; its sender was sent an error.
     Denied {
-        /// Who called.
+        /// The side that called.
         from: Side,
         /// The method.
         method: String,
@@ -136,7 +136,7 @@ pub enum Note {
     },
     /// A message was changed on its way between the two machines.
     Adjusted {
-        /// Who sent it.
+        /// The side that sent it.
         from: Side,
         /// The method, or that of the request it answers.
         method: String,
@@ -259,7 +259,7 @@ impl fmt::Display for Note {
                 )
             }
             Self::Undeliverable { to } => {
-                write!(f, "dropped a message for the {to}, which is gone")
+                write!(f, "dropped a message for the {to}, which has disconnected")
             }
             Self::Recognised { side, dialect, by } => {
                 write!(f, "the {side} speaks {dialect}, which its {by} shows")

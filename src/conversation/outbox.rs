@@ -1,4 +1,4 @@
-//! What the conversation wants done: frames for each side, commands for the relay, notes for
+//! The output of the conversation: frames for each side, commands for the relay, notes for
 //! observers.
 //!
 //! The relay empties it. A lane counts frames and bytes, and the relay stops reading a side while

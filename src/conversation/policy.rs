@@ -8,7 +8,7 @@ use crate::policy::Decision;
 
 impl Conversation {
     /// Passes a canonical message on to a side that still receives, if the policy allows it.
-    /// `asked` is the method that an answer is for, as spelled.
+    /// `request_method` is the method that an answer is for, as spelled.
     pub(super) fn apply_policy(
         &mut self,
         to: Side,

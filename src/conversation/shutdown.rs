@@ -25,7 +25,7 @@ pub enum Cause {
     AgentExited,
     /// The agent's link ended or failed.
     AgentLeft,
-    /// The relay was told to stop.
+    /// The relay was asked to stop.
     Stopped,
     /// The conversation has to be recorded and could not be any more.
     Unrecorded,
@@ -42,14 +42,14 @@ pub(super) struct Shutdown {
     pub(super) receives: [bool; 2],
     pub(super) step: Step,
     pub(super) deadline: Option<Instant>,
-    /// When the time for turns is over, once the relay was told to stop.
+    /// When the time for turns is over, once the relay was asked to stop.
     pub(super) drained: Option<Instant>,
     pub(super) cause: Option<Cause>,
     /// Why the agent was rejected, stopped or lost, for the errors that answer its open requests.
     pub(super) blame: Option<String>,
     /// Whether the agent was lost before a shutdown began.
     pub(super) lost: bool,
-    /// The relay was told to stop, and ended its stream to the agent for that.
+    /// The relay was asked to stop, and ended its stream to the agent for that.
     pub(super) stop_closed: bool,
     /// It has also signalled the agent, so that the agent's exit may be the relay's doing.
     pub(super) signalled: bool,
@@ -59,12 +59,12 @@ pub(super) struct Shutdown {
     pub(super) unsent: HashSet<IdBuf>,
 }
 
-/// How far the shutdown has come.
+/// The progress of the shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
     /// Not begun.
     None,
-    /// The relay was told to stop: turns may end, nothing new begins.
+    /// The relay was asked to stop: turns may end, nothing new begins.
     Draining,
     /// The client has ended its stream; the agent may finish its answers first, because its link
     /// cannot be half-closed.
@@ -106,12 +106,12 @@ impl Shutdown {
         self.receives[side as usize]
     }
 
-    /// Whether it was told to stop, for any reason.
+    /// Whether it was asked to stop, for any reason.
     pub(super) fn is_stopped(&self) -> bool {
         matches!(self.cause, Some(Cause::Stopped | Cause::Unrecorded))
     }
 
-    /// The reason a side is closed with when the relay was told to stop.
+    /// The reason a side is closed with when the relay was asked to stop.
     pub(super) fn stop_reason(&self) -> CloseReason {
         if self.cause == Some(Cause::Unrecorded) {
             CloseReason::Unrecorded
@@ -203,8 +203,8 @@ impl Conversation {
         self.close_for_violation(side, how, now, out);
     }
 
-    /// Reading from `side` failed: its connection was reset, its machine is gone. It broke no rule,
-    /// so this counts as leaving.
+    /// Reading from `side` failed: its connection was reset, its machine is unreachable. It broke
+    /// no rule, so this counts as leaving.
     pub fn handle_lost(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
         match side {
             Side::Client => {
@@ -236,7 +236,7 @@ impl Conversation {
                 self.shutdown.sends[Side::Client as usize] = false;
                 self.client_left(false, Cause::ClientLeft, now, out);
             }
-            // Its last messages and its exit are still to come.
+            // Its last messages and its exit are not received yet.
             Side::Agent => {
                 let cause = self.agent_cause();
                 self.shutdown.cause.get_or_insert(cause);
@@ -264,7 +264,7 @@ impl Conversation {
         }
     }
 
-    /// The relay is told to stop: nothing new begins, and running turns may end within
+    /// The relay is asked to stop: nothing new begins, and running turns may end within
     /// [`Limits::drain`](crate::jsonrpc::Limits::drain). The second call does not wait.
     pub fn handle_stop(&mut self, now: Instant, out: &mut Outbox) {
         self.stop(Cause::Stopped, now, out);
@@ -349,7 +349,7 @@ impl Conversation {
     }
 
     /// An agent that still owes an answer to a receiving client gets more time with each message.
-    /// Not when the relay was told to stop: an agent that keeps sending would delay it for ever.
+    /// Not when the relay was asked to stop: an agent that keeps sending would delay it for ever.
     pub(super) fn extend_deadline(&mut self, now: Instant) {
         let may_extend = matches!(self.shutdown.step, Step::Finishing | Step::Closed)
             && !self.shutdown.is_stopped();

@@ -157,7 +157,7 @@ impl Conversation {
         }
     }
 
-    /// [`Conversation::pass_on`] for a message whose envelope is not known.
+    /// [`Conversation::forward`] for a message whose envelope is not known.
     pub(super) fn send(&mut self, to: Side, frame: Frame, out: &mut Outbox) {
         if self.dialects.is_canonical(to) {
             self.enqueue(to, frame, out);
@@ -175,7 +175,7 @@ impl Conversation {
         }
     }
 
-    /// Answers a request of `asker` in place of the side it was for.
+    /// Answers a request of `requester` in place of the side it was for.
     pub(super) fn answer_for_peer(
         &mut self,
         asker: Side,

@@ -14,7 +14,7 @@ use crate::jsonrpc::{self, Envelope, Frame, IndexedMember, Kind, Side};
 /// The summary of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageSummary {
-    /// Who sent it.
+    /// The side that sent it.
     pub from: Side,
     /// The kind of message.
     pub kind: Kind,
@@ -43,7 +43,7 @@ pub struct Topic {
     pub request: u64,
 }
 
-/// A session, as a hash of its id: enough to tell the sessions of one conversation apart.
+/// A session, as a hash of its id: enough to distinguish the sessions of one conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionHash(u64);
 

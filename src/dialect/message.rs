@@ -9,7 +9,7 @@ use super::tree::Node;
 use super::value_ref::{IndexedObject, ValueRef};
 use crate::jsonrpc::{Envelope, Frame, Id, IdAt, IdBuf, Kind, MemberIndex, Prefix, Span};
 
-/// A member JSON-RPC does not know: its raw name and value.
+/// A member that JSON-RPC does not define: its raw name and value.
 type Extra<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 
 /// A message in parts.
@@ -20,7 +20,7 @@ pub(super) struct Message<'a> {
     pub(super) method: MethodName,
     /// `params`, `result` or `error`; absent when the member is missing.
     pub(super) body: Node<'a>,
-    /// Members that JSON-RPC does not know.
+    /// Members that JSON-RPC does not define.
     pub(super) extras: Vec<Extra<'a>>,
     /// Whether it differs from the frame it was made from.
     pub(super) changed: bool,

@@ -1,7 +1,7 @@
 //! Translation by tables: between the dialect of a peer and canonical ACP.
 //!
 //! Canonical is the stable v1 wire format. A dialect is one *table* (a file in `mappings/`, whose
-//! language `mappings/README.md` specifies); a [`Library`] knows all tables, [`Library::program`]
+//! language `mappings/README.md` specifies); a [`Library`] has all tables, [`Library::program`]
 //! flattens one with those it extends into a [`Program`], and a [`Translator`] applies it for one
 //! peer of one connection:
 //!

@@ -18,7 +18,7 @@ impl JsonPointer {
     /// Parses a pointer.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with it.
+    /// A description of what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         match PointerBuf::parse(text) {
             Ok(pointer) => Ok(Self::from(pointer)),

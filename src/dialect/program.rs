@@ -298,7 +298,7 @@ fn builder<'d>(
     methods.entry(method.into()).or_default()
 }
 
-/// Adds what a rule needs to know of sessions besides its own message.
+/// Adds the session data that a rule needs besides its own message.
 fn add_tracking(rule: &Rule, shapes: &[NamedShape], tracking: &mut Tracking) {
     let shaped = shapes.iter().flat_map(|shape| &shape.cases);
     let cases = std::iter::once(&rule.base).chain(&rule.cases);

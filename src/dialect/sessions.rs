@@ -221,7 +221,7 @@ impl Sessions {
         newest.or_else(only).map(|session| session.id.as_str())
     }
 
-    /// Tracks a canonical message. For an answer, `method` and `asked_session` are those of its
+    /// Tracks a canonical message. For an answer, `method` and `request_session` are those of its
     /// request.
     pub(super) fn track(
         &mut self,

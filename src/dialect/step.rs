@@ -250,7 +250,7 @@ impl Translator {
         }
     }
 
-    /// Answers the message if the rule says so. Returns whether it is also forwarded.
+    /// Answers the message if the rule requires it. Returns whether it is also forwarded.
     fn answer(
         &mut self,
         layer: &Layer,

@@ -12,7 +12,7 @@ use super::translator::{PERMISSION, Translator};
 use crate::jsonrpc::{Kind, Side};
 
 impl Translator {
-    /// Records what a canonical message says of sessions and slots.
+    /// Records the sessions and slots that a canonical message contains.
     pub(super) fn track(
         &mut self,
         from: Side,

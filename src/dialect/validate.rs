@@ -67,7 +67,7 @@ pub(super) fn check(table: &Table, report: ReportFault<'_>) {
         let stated = lossy || rule.cases.iter().any(|case| case.lossy.is_some());
         if !rule.loses.is_empty() && !stated {
             let remedy = "add `lossy` and say it in words, too";
-            fault("/loses", "what is lost is not said".into(), remedy);
+            fault("/loses", "what is lost is not stated".into(), remedy);
         }
         check_case(table, &rule.base, lossy, None, "", &fault);
         for (at, case) in rule.cases.iter().enumerate() {

@@ -92,7 +92,7 @@ impl Vector {
     /// Reads a line of a file of vectors.
     ///
     /// # Errors
-    /// An error that says what is missing.
+    /// An error that names what is missing.
     pub fn parse(line: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
         Self::of(value, None)
@@ -102,7 +102,7 @@ impl Vector {
     /// `way` is `both`, `read` or `write`; all other keys are those of vectors.
     ///
     /// # Errors
-    /// An error that says what is missing.
+    /// An error that names what is missing.
     pub fn of_example(table: &Table, rule: &Rule, example: &Example) -> Result<Self, String> {
         let mut value: Value =
             serde_json::from_slice(&example.vector.0).map_err(|error| error.to_string())?;

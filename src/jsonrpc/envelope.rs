@@ -28,7 +28,7 @@ pub enum Kind {
     Error,
 }
 
-/// Where the id is; the four forms of an id are told apart.
+/// Where the id is; the four forms of an id are distinguished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdAt {
     /// There is no `id` member.

@@ -1,7 +1,7 @@
 //! Errors in a message that make it impossible to pass on.
 //!
-//! A [`FrameError`] says what is wrong and keeps the id and the role that were read, so that the
-//! side that waits for the message can be answered (see `reply`).
+//! A [`FrameError`] describes what is wrong and keeps the id and the role that were read, so that
+//! the side that waits for the message can be answered (see `reply`).
 
 use std::fmt;
 
@@ -73,7 +73,7 @@ impl fmt::Display for FrameFault {
             Self::Malformed { expected } => write!(f, "not valid JSON: expected {expected}"),
             Self::TooDeep { limit } => write!(f, "nested deeper than {limit} levels"),
             Self::TooLong { limit } => write!(f, "longer than {limit} bytes"),
-            Self::Duplicate { member } => write!(f, "member \"{member}\" stands twice"),
+            Self::Duplicate { member } => write!(f, "member \"{member}\" occurs twice"),
             Self::NotAMessage { why } => write!(f, "not a JSON-RPC message: {why}"),
             Self::BadHeader { why } => write!(f, "bad header: {why}"),
         }

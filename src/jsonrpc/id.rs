@@ -100,7 +100,7 @@ impl Id<'_> {
 }
 
 impl IdBuf {
-    /// The id as it would stand in a frame.
+    /// The id as written in a frame.
     #[must_use]
     pub fn as_id(&self) -> Id<'_> {
         match self {

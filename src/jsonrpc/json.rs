@@ -60,7 +60,7 @@ pub(super) trait Visitor {
     /// The value of the last member of that level ended before `at`.
     fn ended(&mut self, level: usize, at: usize);
 
-    /// Whether it wants the checkpoint before the value that begins at `at`.
+    /// Whether it needs the checkpoint before the value that begins at `at`.
     #[inline(always)]
     fn wants_checkpoint(&self, at: usize) -> bool {
         let _ = at;

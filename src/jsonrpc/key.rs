@@ -29,7 +29,7 @@ impl<'a> Key<'a> {
         self.raw == name.as_bytes()
     }
 
-    /// The name, unescaped into `room`; `None` when it does not fit or is not ASCII.
+    /// The name, unescaped into `buffer`; `None` when it does not fit or is not ASCII.
     ///
     /// An escaped name (`"\u0069d"` is `id`) counts, because other readers unescape it.
     #[inline]

@@ -107,9 +107,9 @@ pub struct Limits {
     /// Time each step of stopping an agent takes: stdin closed, then SIGTERM, then SIGKILL; at most
     /// a second once [`Limits::drain`] is over.
     pub stop_grace: Duration,
-    /// Time running turns may take to end once the relay is told to stop.
+    /// Time running turns may take to end once the relay is asked to stop.
     pub drain: Duration,
-    /// Time listeners stay open once the relay is told to stop, so that load balancers see it
+    /// Time listeners stay open once the relay is asked to stop, so that load balancers see it
     /// refuse: 503, or error −32054 to the first request.
     pub drain_min: Duration,
     /// Time for what is still in transit at the end: in the pipes of an exited agent that other

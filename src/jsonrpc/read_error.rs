@@ -1,4 +1,4 @@
-//! Why the JSON reader stopped. The reader itself knows where.
+//! Why the JSON reader stopped. The reader has the position.
 
 use super::FrameFault;
 use super::levels::DEEPEST;

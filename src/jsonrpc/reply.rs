@@ -37,7 +37,7 @@ pub const NOT_RECORDED: i32 = -32059;
 const CANCELLED: i32 = -32800;
 
 /// The method of the notice that an agent has exited. ACP reserves names with a leading underscore
-/// for extensions, and a peer that does not know a notification ignores it.
+/// for extensions, and a peer that does not support a notification ignores it.
 pub const AGENT_EXITED_METHOD: &str = "_acp-relay/agent_exited";
 
 /// The reason for a conversation that has to be recorded and cannot be. It is a policy refusal, but

@@ -14,7 +14,7 @@ use crate::jsonrpc::{Envelope, Frame, Side};
 pub enum Event<'a> {
     /// A frame was received from a side.
     Received(Side, &'a Frame),
-    /// The envelope of the frame received last. Only sent if an observer wants it.
+    /// The envelope of the frame received last. Only sent if an observer needs it.
     Parsed(&'a Envelope),
     /// A frame was handed to the link of a side.
     Sent(Side, &'a Frame),
@@ -52,12 +52,12 @@ pub trait Observer: Send {
     /// Handles an event. Must return quickly.
     fn on_event(&mut self, event: &Event<'_>);
 
-    /// Whether it wants statistics: they are collected only for observers that do.
+    /// Whether it needs statistics: they are collected only for observers that do.
     fn wants_stats(&self) -> bool {
         false
     }
 
-    /// Whether it wants envelopes ([`Event::Parsed`]).
+    /// Whether it needs envelopes ([`Event::Parsed`]).
     fn wants_envelopes(&self) -> bool {
         false
     }
@@ -115,13 +115,13 @@ impl Observers {
         }
     }
 
-    /// Whether any of them wants statistics.
+    /// Whether any of them needs statistics.
     #[must_use]
     pub fn want_stats(&self) -> bool {
         self.others.iter().any(|observer| observer.wants_stats())
     }
 
-    /// Whether any of them wants envelopes.
+    /// Whether any of them needs envelopes.
     #[must_use]
     pub fn want_envelopes(&self) -> bool {
         self.others

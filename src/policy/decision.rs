@@ -58,7 +58,8 @@ impl MessagePolicy {
         !self.rules.is_open()
     }
 
-    /// Decides about a canonical message of `from`. `asked` is the method that an answer is for.
+    /// Decides about a canonical message of `from`. For an answer, `request_method` is the method
+    /// of its request.
     pub fn decide(
         &mut self,
         from: Side,

@@ -40,8 +40,8 @@ impl PolicyRules {
         !self.guarded && self.deny.is_empty()
     }
 
-    /// Checks whether the agent may call `method` of the client; `asks` is whether it waits for an
-    /// answer.
+    /// Checks whether the agent may call `method` of the client; `is_request` is whether it waits
+    /// for an answer.
     ///
     /// # Errors
     /// The reason if not, with what to do about it.

@@ -33,14 +33,14 @@ const ROUNDS: usize = 2;
 /// Time a client may take for each message once the conversation is ending.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The same once [`Limits::drain`] is over, or the relay is told not to wait: time for a reading
+/// The same once [`Limits::drain`] is over, or the relay is asked not to wait: time for a reading
 /// client to take the last messages.
 const SHORT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Time a client may take for all of them then.
 const OVERTIME: Duration = Duration::from_secs(3);
 
-/// How a conversation is told to end.
+/// Asks a conversation to end.
 #[derive(Clone, Debug, Default)]
 pub struct StopSignals {
     /// End gracefully: the agent gets its grace period.

@@ -136,7 +136,7 @@ pub enum EventKind {
         /// The BLAKE3 of all bytes of the segment before this line, in hexadecimal.
         digest: String,
     },
-    /// A kind that this version does not know.
+    /// A kind that is unknown to this version.
     Other {
         /// Its `k`.
         kind: String,

@@ -1,7 +1,7 @@
 //! Finished segments, packed: independent zstd frames with a seek table at the end.
 //!
-//! Any zstd program unpacks the file; one that knows the [seekable format] can start in the middle.
-//! The frames are followed by a skippable frame with their digest, and by the table.
+//! Any zstd program unpacks the file; one that supports the [seekable format] can start in the
+//! middle. The frames are followed by a skippable frame with their digest, and by the table.
 //!
 //! [seekable format]: https://github.com/facebook/zstd/blob/dev/contrib/seekable_format/zstd_seekable_compression_format.md
 

@@ -1,6 +1,6 @@
 //! Reads a segment line by line.
 //!
-//! A reader knows the offset of each line, can start in the middle, and can continue when the file
+//! A reader has the offset of each line, can start in the middle, and can continue when the file
 //! has grown. It never returns an incomplete line.
 
 use std::io::{self, Read, Seek, SeekFrom};

@@ -124,7 +124,7 @@ fn escape_halves<'a>(text: &'a str, escape: &str) -> Cow<'a, str> {
     Cow::Owned(out)
 }
 
-/// The half that a private-use character stands for.
+/// The half that a private-use character represents.
 fn half_of(character: char) -> Option<u32> {
     let at = u32::from(character).checked_sub(FIRST_HALF)?;
     (at < 0x800).then_some(0xD800 + at)

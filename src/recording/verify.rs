@@ -169,7 +169,7 @@ impl Progress {
         }
         self.t = t;
         if self.report.ended && *kind != EventKind::Resume {
-            self.add(at, "after-end", format!("event {n} comes after the end"));
+            self.add(at, "after-end", format!("event {n} follows the end"));
         }
         self.report.ended = matches!(kind, EventKind::End { rotated: false, .. });
         if let EventKind::Message(message) = kind

@@ -37,7 +37,7 @@ pub struct ViewFilter {
 #[derive(Debug)]
 pub struct Reorder<'a> {
     filter: &'a ViewFilter,
-    /// By place and number; `None` for an event that is still to come.
+    /// By place and number; `None` for an event that was not read yet.
     waiting: BTreeMap<(u64, u64), Option<RecordedEvent>>,
 }
 

@@ -275,7 +275,7 @@ fn authority_parts(authority: &str, form: &str) -> Result<(String, Option<u16>),
         }
     } else {
         if authority.matches(':').count() > 1 {
-            return Err(format!("an IPv6 address stands in brackets; {form}"));
+            return Err(format!("an IPv6 address needs brackets; {form}"));
         }
         match authority.split_once(':') {
             Some((host, port)) => (named_host(host, form)?, Some(port)),

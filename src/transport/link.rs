@@ -1,7 +1,7 @@
 //! A link: one live connection to one side, as a stream of incoming and a sink of outgoing frames,
 //! with a guard for the resources behind it.
 //!
-//! Every transport yields links, and the proxy knows nothing else about transports. The traits are
+//! Every transport yields links, and the proxy uses nothing else of transports. The traits are
 //! poll-based because one task owns a whole conversation: nothing is in flight across an await, so
 //! cancelling loses nothing.
 

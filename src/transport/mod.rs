@@ -1,7 +1,7 @@
 //! Byte streams, network protocols and other carriers of frames.
 //!
-//! Each transport opens [`Link`]s; the [`registry`] lists the transports. Transports know nothing
-//! of dialects, sessions or the conversation.
+//! Each transport opens [`Link`]s; the [`registry`] lists the transports. Transports depend on
+//! nothing of dialects, sessions or the conversation.
 //!
 //! - `endpoint` parses addresses, `open` holds the traits of a transport, `link` the link itself,
 //!   and `open_error` the errors of opening one.

@@ -132,7 +132,7 @@ pub struct Tls {
     pub client_ca: Option<std::path::PathBuf>,
     /// Authorities that a connector trusts instead of the system's.
     pub ca: Option<std::path::PathBuf>,
-    /// The only certificate or key that a connector trusts, whoever signed it.
+    /// The only certificate or key that a connector trusts, whatever its issuer.
     pub pin: Option<Fingerprint>,
 }
 

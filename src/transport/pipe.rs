@@ -232,7 +232,7 @@ mod tests {
         }
         assert!(
             size(&to) > DEFAULT_BYTES,
-            "those that have gone have left room"
+            "dropped ones have freed their slots"
         );
     }
 }

@@ -207,7 +207,7 @@ pub(super) async fn accept(
     }
 }
 
-/// The user of the client at `address`, if the gate needs it and the system knows it.
+/// The user of the client at `address`, if the gate needs it and the system can report it.
 pub(super) fn user_of(
     stream: &TcpStream,
     address: SocketAddr,

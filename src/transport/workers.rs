@@ -191,9 +191,9 @@ mod tests {
                     let _ = left.await;
                 }),
             ));
-            let (own, nested) = rx.await.expect("it was told");
+            let (own, nested) = rx.await.expect("it was sent");
             assert_eq!(own, nested);
-            assert!(!threads.contains(&own), "somebody else is there");
+            assert!(!threads.contains(&own), "another thread is there");
             threads.push(own);
         }
         let first = workers.pick();

@@ -61,7 +61,7 @@ pub enum InterruptAnswer {
 }
 
 /// How an interrupt of a run in a session is handled. `schema` is that of the resume payload;
-/// `forms` tells whether the client supports forms.
+/// `forms`: whether the client supports forms.
 #[must_use]
 pub fn interrupt_action(
     session: &str,

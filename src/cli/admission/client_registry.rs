@@ -1,6 +1,6 @@
 //! How many clients of each principal are connected, and how many connected recently.
 //!
-//! The relay's own user is not counted, for whom `Limits::connections` suffices, nor are anonymous
+//! The relay's own user is not counted, because `Limits::connections` suffices, nor are anonymous
 //! clients.
 
 use std::collections::HashMap;

@@ -117,7 +117,7 @@ impl AdmissionControl {
         Ok(control)
     }
 
-    /// The gate, which decides whom to admit.
+    /// The gate, which decides which clients are admitted.
     pub(in crate::cli) fn gate(&self) -> Gate {
         self.gate.clone()
     }

@@ -1,4 +1,4 @@
-//! Records at which ports this user's relays listen, so that `connect` knows which agents are on
+//! Records at which ports this user's relays listen, so that `connect` can tell which agents are on
 //! this machine and when to send the user's own token.
 //!
 //! A port alone proves nothing: another user's program may listen there, or a tunnel to another

@@ -1,9 +1,9 @@
-//! Admission to `serve`: which credentials are required, who is connected, and for how long.
+//! Admission to `serve`: which credentials are required, which clients are connected, and how long.
 //!
 //! `options` are the flags, `exposure` rejects unsafe listeners, `control` creates the gate and
 //! updates it, `client_registry` counts clients, and `guarded_link` enforces each client's
-//! credentials and rate. `listener_file` tells this user's `connect` where relays listen. `auth`
-//! makes the decisions; `token` stores tokens.
+//! credentials and rate. `listener_file` records for this user's `connect` where relays listen.
+//! `auth` makes the decisions; `token` stores tokens.
 
 mod client_registry;
 mod control;

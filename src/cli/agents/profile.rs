@@ -135,7 +135,7 @@ mod tests {
             }
             for name in std::iter::once(name).chain(&profile.aliases) {
                 assert_eq!(check_name(name), Ok(()), "{name}");
-                assert!(names.insert(name), "{name} stands twice");
+                assert!(names.insert(name), "{name} occurs twice");
             }
         }
         let raw: Value = serde_json::from_str(DATA).unwrap();

@@ -75,7 +75,7 @@ impl ConfigFile {
     /// Rejects a file that other users could change, because it says which programs run.
     ///
     /// # Errors
-    /// Who may write to it and the remedy, as text for the user.
+    /// The users that may write to it and the remedy, as text for the user.
     pub(in crate::cli) fn check_owner(&self) -> Result<(), String> {
         let path = self.0.display();
         let about = fs::metadata(&self.0).map_err(|error| format!("{path}: {error}"))?;

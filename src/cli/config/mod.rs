@@ -10,7 +10,7 @@
 //!
 //! **A file in the current directory is never used.** The file says which programs run. Starting
 //! the relay inside a checkout, an unpacked archive or `/tmp` would otherwise run programs that
-//! somebody else chose.
+//! another user chose.
 //!
 //! **A file that others may write to is rejected**, for the same reason, as ssh does with its own.
 //!

@@ -67,7 +67,7 @@ fn definitions() -> Value {
         json!({
             "id": text("Its name, unique in the table."),
             "why": text("Why the rule is there, with its source."),
-            "on": selector(&["method", "answers", "errors_of"], json!({"kind": {"description": "The dialect asks where canonical only tells.", "const": "dialect_asks"}}), &["from"]),
+            "on": selector(&["method", "answers", "errors_of"], json!({"kind": {"description": "The dialect has a request where canonical has a notification.", "const": "dialect_asks"}}), &["from"]),
             "cases": list(&of("case")),
             "split": object(&json!({"dialect": of("pointer"), "canonical": of("pointer")}), &[]),
             "failure": {"description": "What becomes of a message that cannot be translated.", "enum": ["pass", "refuse"]},

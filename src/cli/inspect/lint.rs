@@ -46,8 +46,8 @@ pub(super) struct Lint {
     /// Also write the outcome as JUnit XML: a suite for each file, in it a case for each rule
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// One JSON object a line: file, n, t (seconds), id, weight, side, method, what; with --list id,
-    /// weight, says
+    /// One JSON object a line: file, n, t (seconds), id, weight, side, method, what; with --list
+    /// id, weight, says
     #[arg(long)]
     json: bool,
 }

@@ -26,10 +26,10 @@ pub(super) struct Stats {
     /// Which messages to count
     #[arg(long, value_enum, default_value = "client")]
     at: Viewpoint,
-    /// One JSON object a file: file, lasted, client, agent (frames, bytes), turns, first_update, permission (count,
-    /// p50, p99, max; in seconds), stop_reasons, methods (a list: from, method, requests,
-    /// notifications, errors, unanswered, took, bytes), updates, rules, notes, links, noise,
-    /// stderr_bytes, missing_events
+    /// One JSON object a file: file, lasted, client, agent (frames, bytes), turns, first_update,
+    /// permission (count, p50, p99, max; in seconds), stop_reasons, methods (a list: from, method,
+    /// requests, notifications, errors, unanswered, took, bytes), updates, rules, notes, links,
+    /// noise, stderr_bytes, missing_events
     #[arg(long)]
     json: bool,
 }

@@ -1,4 +1,4 @@
-//! The words that tell a message from others of the same method. The caller escapes them.
+//! The words that distinguish a message from others of the same method. The caller escapes them.
 
 use serde_json::Value;
 

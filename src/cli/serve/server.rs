@@ -177,8 +177,8 @@ impl Server {
         }
     }
 
-    /// Tells a client why it is not served, unless too many are being told already. It is counted
-    /// once: a client that fails its handshake or credentials is counted for that.
+    /// Answers a client with the reason why it is not served, unless too many are being answered.
+    /// It is counted once: a client that fails its handshake or credentials is counted for that.
     async fn reject(
         &self,
         arrival: IncomingLink,

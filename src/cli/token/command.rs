@@ -15,7 +15,7 @@ Examples:
   acp-relay token show
       Your own token, for a program on this machine that cannot find it automatically.
   acp-relay token new alice --expires 30d --agents goose,gemini
-      A token for somebody else, printed once and valid at once. Only its SHA-256 is kept.
+      A token for another person, printed once and valid at once. Only its SHA-256 is kept.
   acp-relay token revoke alice
       A running relay notices within a second, and closes alice's connections within a minute.";
 
@@ -31,7 +31,7 @@ pub(in crate::cli) struct TokenArgs {
 enum Command {
     /// Print your own token, which is created if there is none yet
     Show,
-    /// Create a token for somebody, and print it, or write it to a file, once
+    /// Create a token for a person or program, and print it, or write it to a file, once
     New(add::New),
     /// List the tokens you have created
     List(list::List),

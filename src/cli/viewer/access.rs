@@ -22,7 +22,7 @@ pub(in crate::cli) struct ViewerAccess {
 }
 
 impl ViewerAccess {
-    /// A door with a new token, for a listener at `port`; none when there is no randomness.
+    /// Access with a new token, for a listener at `port`; none when there is no randomness.
     pub(in crate::cli) fn new(port: u16) -> Option<Self> {
         let mut bytes = [0; TOKEN];
         SystemRandom::new().fill(&mut bytes).ok()?;
@@ -32,12 +32,12 @@ impl ViewerAccess {
         })
     }
 
-    /// The path that the page stands under.
+    /// The path of the page.
     pub(in crate::cli) fn path(&self) -> String {
         format!("/{}/", self.token)
     }
 
-    /// Whether a request with this token in its path may come in.
+    /// Whether a request with this token in its path is admitted.
     ///
     /// # Errors
     /// The status to refuse it with.

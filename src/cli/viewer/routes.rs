@@ -1,7 +1,7 @@
-//! What the page asks the viewer for.
+//! The HTTP routes of the viewer's page.
 //!
-//! Everything is read, nothing is written. `state` waits for news when the page says what it
-//! knows (`after`), which is how the page follows a recording that grows.
+//! Everything is read, nothing is written. With `after` (the revision that the page
+//! has), `state` waits for a newer one, so that the page follows a recording that grows.
 
 use std::io;
 use std::path::Path;
@@ -90,8 +90,8 @@ impl IntoResponse for ErrorResponse {
     }
 }
 
-/// The viewer's routes below `at` and the token of `door`. `refused` is called for each request
-/// that the door refuses.
+/// The viewer's routes below `at` and the token of `access`. `refused` is called for each
+/// request that is refused.
 pub(in crate::cli) fn router(
     at: &str,
     viewer: &Viewer,
@@ -135,7 +135,7 @@ pub(in crate::cli) fn router(
         .route(&below("api/{place}/turns"), get(turns))
         .route(&below("api/{place}/event"), get(event))
         .route(&below("{*rest}"), get(no_page))
-        // Without a token or the slash behind it, which the door refuses.
+        // Without a token or the slash behind it; these are refused.
         .route(&format!("{at}/"), get(no_page))
         .route(&format!("{at}/{{token}}"), get(no_page))
         .with_state(viewer.clone())
@@ -197,13 +197,13 @@ async fn event(
     ranged(line.await?, headers.get(RANGE))
 }
 
-/// The state of a recording, once it differs from what the page knows.
+/// The state of a recording, once it is newer than the page's.
 async fn state(State(viewer): State<Viewer>, at: Place, query: RawQuery) -> Answer {
     let (name, book) = viewer.book(&at.1).await?;
     if let Some(known) = read(query).number::<u64>("after") {
         let mut progress = book.progress();
         let news = progress.wait_for(|now| now.revision != known);
-        // Without news the page gets what it had, and asks again.
+        // Without a change the page gets the same state, and asks again.
         let _ = tokio::time::timeout(LONG_POLL, news).await;
     }
     let state = blocking(move || Ok(rows::state(&name, &book))).await?;
@@ -286,7 +286,7 @@ fn byte_range(asked: &str, length: usize) -> Option<(usize, usize)> {
     (from < to).then_some((from, to))
 }
 
-/// Does what reads files where that holds nobody up.
+/// Runs `work`, which reads files, on a thread for blocking calls.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, ErrorResponse> {

@@ -21,7 +21,7 @@ const MAX_CAPACITY: usize = 128 << 10;
 /// One item cut out of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decoded {
-    /// A message, or a stray line; `scan` tells which.
+    /// A message, or a stray line; `scan` determines which.
     Frame(Frame),
     /// A message that could not be read whole. The stream goes on.
     Error(Box<FrameError>),

@@ -32,7 +32,7 @@ pub struct Recorder {
     lanes: [VecDeque<Option<Trigger>>; 2],
     /// The rules that changed the frame received last.
     rules: Vec<String>,
-    /// Frames forwarded unchanged that the queue does not know of yet, by side.
+    /// Frames forwarded unchanged that are not in the queue yet, by side.
     forwarded: [Option<Run>; 2],
     /// The clock, read once per turn.
     now: Option<u64>,

@@ -46,7 +46,7 @@ impl RecorderHandle {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Tells the writer thread about the queue if it does not know yet.
+    /// Reports the queue to the writer thread, if that was not done yet.
     pub(super) fn notify(&self, mut state: MutexGuard<'_, State>) {
         let new = !std::mem::replace(&mut state.is_listed, true);
         let urgent = (state.is_large() || state.ended.is_some()) && !state.is_urgent;

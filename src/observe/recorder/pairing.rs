@@ -115,8 +115,8 @@ impl RequestTable {
         }
     }
 
-    /// The request of `asker` that an answer at `hop` belongs to. A request that passed unchanged
-    /// has only crossed the other edge, and stays until its answer leaves there.
+    /// The request of `requester` that an answer at `hop` belongs to. A request that passed
+    /// unchanged has only crossed the other edge, and stays until its answer leaves there.
     pub(super) fn answer(
         &mut self,
         hop: Side,

@@ -50,7 +50,7 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) batch: Batch,
-    /// The writer thread knows that there are events.
+    /// The writer thread was notified that there are events.
     pub(super) is_listed: bool,
     /// The writer thread was asked to write at once.
     pub(super) is_urgent: bool,

@@ -261,7 +261,7 @@ impl RecordingWriter {
             tracing::error!("the recording stops here, and ends the conversation: {what}");
         } else {
             tracing::error!(
-                "the recording stops here, the conversation goes on unrecorded: {what}"
+                "the recording stops here, the conversation continues unrecorded: {what}"
             );
         }
         self.failed = Some(what);

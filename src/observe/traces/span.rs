@@ -10,7 +10,7 @@ use opentelemetry::{Context, InstrumentationScope, KeyValue};
 use opentelemetry_sdk::trace::{Config, IdGenerator as _, RandomIdGenerator, SamplingDecision};
 use opentelemetry_sdk::trace::{ShouldSample, SpanData, SpanEvents, SpanLinks};
 
-/// Begins spans: assigns their ids, and samples them as `OTEL_TRACES_SAMPLER` says.
+/// Begins spans: assigns their ids, and samples them as `OTEL_TRACES_SAMPLER` requires.
 #[derive(Debug)]
 pub struct SpanFactory {
     sampler: Box<dyn ShouldSample>,

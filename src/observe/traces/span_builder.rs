@@ -344,7 +344,7 @@ impl SpanBuilder {
         Some(asked)
     }
 
-    /// Ends the span of a request that the relay has answered itself, if the note says so.
+    /// Ends the span of a request that the relay has answered itself, if the note reports that.
     pub(super) fn note(&mut self, note: &Note) {
         let Note::Answered { to, id, code, .. } = note else {
             return;

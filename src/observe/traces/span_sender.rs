@@ -22,7 +22,7 @@ pub struct ExportStats {
 }
 
 impl SpanSender {
-    /// A queue for `room` spans, and its receiver.
+    /// A queue for `capacity` spans, and its receiver.
     #[must_use]
     pub fn new(room: usize) -> (Self, Receiver<SpanData>) {
         let (queue, spans) = sync_channel(room.max(1));

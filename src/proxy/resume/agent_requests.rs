@@ -1,7 +1,7 @@
 //! The agent's open requests to the client.
 //!
 //! A permission request from a connection that broke is sent again on the next, with the same id:
-//! as far as we know no user has seen it.
+//! as far as is known no user has seen it.
 
 use std::collections::VecDeque;
 

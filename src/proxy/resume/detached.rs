@@ -51,7 +51,7 @@ pub(super) struct DetachedConversation {
     /// What was received from the client and not handled yet.
     received: VecDeque<Frame>,
     waker: Option<Waker>,
-    /// Is told when the client disconnects and reconnects.
+    /// Called when the client disconnects and reconnects.
     watch: Option<PresenceCallback>,
 }
 
@@ -78,7 +78,7 @@ impl DetachedConversation {
         }
     }
 
-    /// Sets what is told when the client disconnects and reconnects.
+    /// Sets the callback for when the client disconnects and reconnects.
     pub(super) fn set_watch(&mut self, watch: PresenceCallback) {
         self.watch = Some(watch);
     }

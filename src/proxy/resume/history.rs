@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::jsonrpc::{Envelope, Frame, member};
 
-/// Most sessions of one conversation that are kept; the agent alone knows the others.
+/// Most sessions of one conversation that are kept; the others are known to the agent only.
 const MAX_SESSIONS: usize = 1024;
 
 /// What marks an update that repeats the user's prompt.

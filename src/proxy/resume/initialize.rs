@@ -20,8 +20,8 @@ impl InitializeExchange {
     }
 }
 
-/// Whether a client with `asked` can replace one with `earlier`: the same version, and every
-/// capability that the agent was told of.
+/// Whether a client with `now` can replace one with `earlier`: the same version, and every
+/// capability that was sent to the agent.
 fn covers(asked: &Value, earlier: &Value) -> bool {
     asked["protocolVersion"] == earlier["protocolVersion"]
         && offers(&asked["clientCapabilities"], &earlier["clientCapabilities"])

@@ -1,6 +1,6 @@
 //! Agents that outlive their client's connection.
 //!
-//! A [`ConversationStore`] stands between a listener and the conversations it begins. It gives each
+//! A [`ConversationStore`] is between a listener and the conversations it begins. It gives each
 //! conversation a link of its own (`link`). When the client's link behind it breaks, the
 //! conversation and its agent wait for the client to reconnect (`detached`). `attach` tells new
 //! clients from reconnecting ones by their `initialize`, and puts messages read for that back in

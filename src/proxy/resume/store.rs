@@ -73,7 +73,7 @@ impl ConversationStore {
     }
 
     /// The conversation of `peer` that keeps `session`, if `params` has all the capabilities that
-    /// its agent was told of.
+    /// its agent was sent.
     pub(super) fn find(&self, peer: &Peer, session: &str, params: &[u8]) -> Option<Shared> {
         self.all().into_iter().find(|conversation| {
             let conversation = conversation.lock();

@@ -106,7 +106,7 @@ pub(super) fn replace_halves(string: &[u8]) -> Vec<u8> {
     whole
 }
 
-/// The code of the escape that a text begins with: `sign` and so many hexadecimal digits.
+/// The code of the escape that a text begins with: `prefix` and so many hexadecimal digits.
 fn escape(text: &[u8], sign: &[u8], digits: usize) -> Option<u32> {
     let digits = text.strip_prefix(sign)?.get(..digits)?;
     let digit = |byte: &u8| char::from(*byte).to_digit(16);

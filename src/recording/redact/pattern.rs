@@ -35,7 +35,7 @@ impl FromStr for PointerPattern {
                 let escapes = step.matches('~').count();
                 let known = step.matches("~0").count() + step.matches("~1").count();
                 if escapes > known {
-                    return Err("in a JSON Pointer `~` stands in `~0` and `~1` alone".to_owned());
+                    return Err("in a JSON Pointer `~` is allowed only in `~0` and `~1`".to_owned());
                 }
                 Ok(step.replace("~1", "/").replace("~0", "~"))
             })

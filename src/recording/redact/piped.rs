@@ -1,7 +1,7 @@
 //! Finds passwords that are piped into a program: `echo secret | docker login --password-stdin`,
 //! `echo me:secret | chpasswd`, `sudo -S <<< secret`.
 //!
-//! The password stands before the words that reveal it.
+//! The password precedes the words that indicate it.
 
 use std::ops::Range;
 

@@ -140,7 +140,7 @@ impl Redactor {
         self.walk_if(needed, text, method, &[])
     }
 
-    /// The same of a message that may hold a piece of a text, of which `state` knows the pieces
+    /// The same of a message that may hold a piece of a text, of which `state` has the pieces
     /// before. `kind` is the kind of the message.
     #[must_use]
     pub fn json_streamed(

@@ -1,8 +1,8 @@
 //! Finds secrets by their shape, in any text.
 //!
-//! The text after an announcing word decides (see `words` for the words, `walk` for places). The
-//! search runs on text as it stands in JSON, and in JSON within JSON, because none of these secrets
-//! needs an escape.
+//! Whether a text is a secret depends on the text after a keyword (see `words` for the words,
+//! `walk` for places). The search runs on text as it stands in JSON, and in JSON within JSON,
+//! because none of these secrets needs an escape.
 
 use std::ops::Range;
 
@@ -221,7 +221,7 @@ impl<'a> Scan<'a> {
         self.partial && own.end == self.text.len()
     }
 
-    /// The token that begins with the prefix at `at`, if it has at least `fewest` characters and
+    /// The token that begins with the prefix at `at`, if it has at least `min_len` characters and
     /// `row` letters and digits in a row.
     fn token(&mut self, at: Range<usize>, fewest: usize, row: usize) -> Option<Range<usize>> {
         let start = at.start;
@@ -241,7 +241,7 @@ impl<'a> Scan<'a> {
         is_one.then_some(own)
     }
 
-    /// A key with at least `fewest` characters that contains a maker's mark.
+    /// A key with at least `min_len` characters that contains a maker's mark.
     fn key_with_infix(&mut self, at: Range<usize>, fewest: usize) -> Option<Range<usize>> {
         let text = self.text;
         let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_~.".contains(byte);

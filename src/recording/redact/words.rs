@@ -110,7 +110,7 @@ impl Words {
         }
     }
 
-    /// Calls `is_it` for the words of a text, in no order, until it returns true. No whole word
+    /// Calls `is_match` for the words of a text, in no order, until it returns true. No whole word
     /// lies in the first `known` bytes.
     pub(super) fn each(
         &self,

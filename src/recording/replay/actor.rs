@@ -446,7 +446,7 @@ impl Actor {
                 )
             {
                 self.notices.push_back(format!(
-                    "the client answers {} otherwise than in event {}; it goes on as recorded",
+                    "the client answers {} otherwise than in event {}; the replay continues as recorded",
                     recorded.method, recorded.n
                 ));
             }

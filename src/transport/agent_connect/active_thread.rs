@@ -17,7 +17,7 @@ use crate::agent_connect::uuid::Uuid;
 /// A thread in use.
 #[derive(Default)]
 pub(super) struct ActiveThread {
-    /// Locked by the run whose turn it is; the lock is fair, so runs are served in order.
+    /// Locked by the current run; the lock is fair, so runs are served in order.
     pub(super) session: AsyncMutex<ThreadSession>,
     /// Runs that have not ended.
     runs: Mutex<Vec<Arc<ActiveRun>>>,

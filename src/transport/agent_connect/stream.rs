@@ -169,7 +169,7 @@ impl Follower {
         }
     }
 
-    /// Sends one entry; tells whether it is the last.
+    /// Sends one entry; returns whether it is the last.
     async fn send_entry(&mut self, entry: LogEntry) -> Option<bool> {
         let run = self.live.id.to_string();
         let id = format!("{run}-{}", self.position);

@@ -2,8 +2,8 @@
 //!
 //! Unlike for Unix sockets, the kernel has to be queried by the addresses of both ends, which
 //! `socket` does. `diag` queries the one socket; if that is not available, `table` searches the
-//! list of all. Both know this network namespace only, and return nothing where they are not sure.
-//! On systems other than Linux there is no answer without unsafe code.
+//! list of all. Both cover this network namespace only, and return nothing where the result is
+//! uncertain. On systems other than Linux there is no answer without unsafe code.
 
 #[cfg(target_os = "linux")]
 mod diag;

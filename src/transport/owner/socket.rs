@@ -62,8 +62,8 @@ mod tests {
                 continue;
             };
             let at = listener.local_addr().expect("bound");
-            let client = TcpStream::connect(at).expect("somebody listens");
-            let (server, near) = listener.accept().expect("somebody has come");
+            let client = TcpStream::connect(at).expect("it listens");
+            let (server, near) = listener.accept().expect("a client is connected");
             assert_eq!(diag::user(near, at).expect("the kernel answers"), Some(me));
             assert_eq!(table::user(near, at), Some(me));
             assert_eq!(of_socket(near, at), Some(me));

@@ -76,7 +76,7 @@ pub fn shut_down(timeout: Duration) -> bool {
     let Some(mut table) = reaper().wait_settled(timeout) else {
         return false;
     };
-    // Only the watchdog, which has looked, knows of processes that hide below children of other
+    // Only the watchdog, which scans, finds processes that hide below children of other
     // programs. It also handles what cannot be proved to be finished.
     let finished = table.agents.is_empty() && table.starting == 0 && !table.others;
     if finished && table.is_alone() {

@@ -41,8 +41,8 @@ pub struct Process {
     stderr: Stderr,
 }
 
-/// Starts the program `argv[0]`, looked up on `PATH`, with the arguments `argv`, as `launch` says.
-/// To be called on a runtime with I/O enabled.
+/// Starts the program `argv[0]`, looked up on `PATH`, with the arguments `argv`, as `launch`
+/// specifies. To be called on a runtime with I/O enabled.
 ///
 /// # Errors
 /// As [`find_program`](super::find_program), and `System` when the operating system has no process

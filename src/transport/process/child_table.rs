@@ -80,7 +80,7 @@ impl ChildTable {
             .collect()
     }
 
-    /// Whether the agent that left this orphan is gone.
+    /// Whether the agent that left this orphan has ended.
     pub(super) fn is_abandoned(&self, orphan: ProcessId, mark: Option<Mark>) -> bool {
         let mut living = self.agents.iter().filter(|(_, a)| !a.leaving);
         match (self.own_id, mark) {
@@ -111,7 +111,7 @@ impl ChildTable {
         }
     }
 
-    /// Makes sure that there is a watchdog and that it knows every agent.
+    /// Makes sure that there is a watchdog and that every agent was reported to it.
     pub(super) fn ensure_watchdog(&mut self) {
         let known = self.agents.values().map(|agent| agent.id);
         self.watchdog.ensure(known);

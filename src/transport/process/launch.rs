@@ -1,7 +1,7 @@
 //! The working directory and the environment of an agent.
 //!
-//! What is meant for the relay alone is never passed on: its own secrets, and what systemd tells a
-//! service of its sockets.
+//! What is meant for the relay alone is never passed on: its own secrets, and what systemd passes
+//! to a service of its sockets.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -12,12 +12,12 @@ use std::process::Command;
 /// The search path of `execvp` when there is no `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// What a bare environment keeps; a `*` at the end stands for any rest.
+/// What a bare environment keeps; a `*` at the end matches any rest.
 const BARE_KEEPS: [&str; 8] = [
     "HOME", "LANG", "LC_*", "PATH", "SHELL", "TERM", "TMPDIR", "USER",
 ];
 
-/// What systemd tells a service (sd_listen_fds(3), sd_notify(3), systemd.exec(5)).
+/// What systemd passes to a service (sd_listen_fds(3), sd_notify(3), systemd.exec(5)).
 const SYSTEMD: [&str; 9] = [
     "CREDENTIALS_DIRECTORY",
     "LISTEN_FDNAMES",
@@ -30,8 +30,8 @@ const SYSTEMD: [&str; 9] = [
     "WATCHDOG_USEC",
 ];
 
-/// What `serve` and `connect` set for themselves (see `cli::memory`): the first says that the relay
-/// set the second, which is the C library's.
+/// What `serve` and `connect` set for themselves (see `cli::memory`): the first shows that the
+/// relay set the second, which is the C library's.
 pub const ALLOCATOR_VARS: [&str; 2] = ["ACP_RELAY_ALLOCATOR", "MALLOC_MMAP_THRESHOLD_"];
 
 /// How the relay's own variables begin.

@@ -1,8 +1,8 @@
 //! The mark by which the processes of an agent are recognized.
 //!
 //! A daemon has left its session, closed its files and lost its parent; what is left are properties
-//! that the kernel hands from process to process and that no program thinks of. The soft limit on
-//! file locks (`RLIMIT_LOCKS`) is one: inherited by `fork`, kept by `exec`, shown in
+//! that the kernel passes from process to process and that programs do not change. The soft limit
+//! on file locks (`RLIMIT_LOCKS`) is one: inherited by `fork`, kept by `exec`, shown in
 //! `/proc/PID/limits`, and without any effect since Linux 2.4.25, see getrlimit(2). So while an
 //! agent is being started, the relay's own limit is a number that identifies this relay and this
 //! agent, and all descendants of the agent have it from their first moment.

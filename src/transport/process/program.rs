@@ -13,7 +13,7 @@ use rustix::fs::Access;
 use super::{Launch, agents};
 use crate::transport::{OpenError, OpenErrorKind};
 
-/// Checks that the program `argv` names could be started as `launch` says.
+/// Checks that the program `argv` names could be started as `launch` specifies.
 ///
 /// # Errors
 /// `Usage` when there are no arguments, `Unavailable` when there is no such program, `Forbidden`

@@ -26,7 +26,7 @@ const STOP_TIMEOUT: Duration = Duration::from_millis(100);
 /// Pause between two checks whether they have stopped.
 const STOP_POLL: Duration = Duration::from_micros(200);
 
-/// One process, told apart from a later one of the same number by its start time.
+/// One process, distinguished from a later one with the same number by its start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ProcessId {
     /// Its number.
@@ -35,7 +35,7 @@ pub(super) struct ProcessId {
     pub(super) start: u64,
 }
 
-/// What `/proc` says of one process.
+/// What `/proc` reports of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     /// Its number and start time.
@@ -75,7 +75,7 @@ impl ProcessId {
         let pid = to_pid(self.pid).ok_or(Errno::SRCH)?;
         #[cfg(target_os = "linux")]
         match rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
-            // The descriptor stands for one process for ever, so checking after opening is exact.
+            // The descriptor refers to one process for ever, so checking after opening is exact.
             Ok(fd) if Self::of(self.pid) == Some(self) => {
                 return rustix::process::pidfd_send_signal(&fd, signal);
             }
@@ -270,7 +270,7 @@ fn read(stat: impl AsRef<Path>) -> Option<Entry> {
     parse(&text[..length])
 }
 
-/// Reads a line of `/proc/PID/stat`, proc(5). The name stands in parentheses and may hold any
+/// Reads a line of `/proc/PID/stat`, proc(5). The name is in parentheses and may hold any
 /// byte, also spaces, parentheses and line ends; nothing after it holds a parenthesis.
 fn parse(stat: &[u8]) -> Option<Entry> {
     let open = stat.iter().position(|&byte| byte == b'(')?;

@@ -1,9 +1,10 @@
 //! A small process that ends the agents when the relay was killed.
 //!
 //! No code runs in a process that gets SIGKILL, so another one has to be there. It is started
-//! before the first agent, has a session of its own, and reads from a pipe which agents come and
-//! go; no other process holds the writing end. When the pipe ends, however the relay ended, it
-//! terminates the remaining processes of the agents, and kills those that do not exit.
+//! before the first agent, has a session of its own, and reads from a pipe to which the start and
+//! the end of each agent is written; no other process holds the writing end. When the pipe ends,
+//! however the relay ended, it terminates the remaining processes of the agents, and kills those
+//! that do not exit.
 //!
 //! When it learns of the relay's death, the daemons of agents have other parents and cannot be
 //! found from there. They are known by their marks; for those without a mark (see `mark`) it also
@@ -60,7 +61,7 @@ struct Running {
     pipe: ChildStdin,
 }
 
-/// What the watchdog knows.
+/// The state of the watchdog.
 struct State {
     relay: ProcessId,
     /// Whether unmarked processes below the relay are to be left alone.

@@ -43,7 +43,7 @@ impl ReplayAddress {
     /// Parses the text after `replay:`.
     ///
     /// # Errors
-    /// When it is not a path with options; the error says what was expected.
+    /// When it is not a path with options; the error has what was expected.
     pub(in crate::transport) fn parse(rest: &str) -> Result<Self, String> {
         let (path, mut options) = match rest.split_once('?') {
             Some((path, settings)) => (path, settings),

@@ -73,7 +73,7 @@ impl BufferPool {
         self.large = Default::default();
     }
 
-    /// Makes room for `room` more bytes.
+    /// Makes room for `size_needed` more bytes.
     pub(super) fn make_room(&mut self, buffer: &mut BytesMut, room: usize) {
         let full = 2 * self.framed >= self.size;
         if (1..=OVERSIZE).contains(&self.framed) {

@@ -179,7 +179,7 @@ mod tests {
                 memories.insert(end, size);
             }
         }
-        // One, whose end is where the last room was made; the size tells it from another.
+        // One, whose end is where the last room was made; the size distinguishes it from another.
         let lowest = memories.keys().next().expect("there is one");
         let highest = memories.keys().last().expect("there is one");
         assert!(highest - lowest <= reader.input.pool.size(), "{memories:?}");

@@ -80,7 +80,7 @@ fn a_loss_is_somewhere_and_is_said_in_words_too() {
     let said = r#""lossy":"y","#;
     assert!(read(r#"[{"at":["/a/*",""],"when":{"/b":1}}]"#, said).is_ok());
     let fault = |loses, lossy| read(loses, lossy).unwrap_err();
-    assert!(fault(r#"[{"at":["/a"]}]"#, "").contains("what is lost is not said"));
+    assert!(fault(r#"[{"at":["/a"]}]"#, "").contains("what is lost is not stated"));
     assert!(fault("[{}]", said).contains("this loss is nowhere"));
     assert!(fault(r#"[{"at":["a"]}]"#, said).contains("begin it with `/`"));
 }

@@ -41,7 +41,7 @@ fn the_talk_goes_on_and_the_failure_is_counted() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     let heard = String::from_utf8(output.stdout).unwrap();
     assert_eq!(heard.lines().count(), LINES);
-    let loud = "the conversation goes on unrecorded";
+    let loud = "the conversation continues unrecorded";
     assert_eq!(said.matches(loud).count(), 1, "{said}");
     assert!(said.contains(r#"("unrecorded", 1)"#), "{said}");
 }
@@ -54,7 +54,7 @@ fn a_strict_one_fails_with_it() {
     assert!(said.contains(r#"("unrecorded", 1)"#), "{said}");
     // The log says what becomes of the conversation, and the agent has time to end.
     assert!(said.contains("and ends the conversation"), "{said}");
-    assert!(!said.contains("goes on unrecorded"), "{said}");
+    assert!(!said.contains("continues unrecorded"), "{said}");
     assert!(said.contains("left in peace"), "{said}");
     assert!(said.contains("cause=Unrecorded"), "{said}");
 }

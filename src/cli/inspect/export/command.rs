@@ -98,7 +98,7 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> ExitCode {
     let done = opened.each_with_view(
         |header| format.borrow_mut().begin(header, &mut out.borrow_mut()),
         |event, in_view| {
-            // An event outside of the view may tell which request an answer belongs to.
+            // An event outside of the view may show which request an answer belongs to.
             conversation.add(event);
             let exchange = conversation.exchange_in(at.view(), event.n);
             let exchange = exchange.filter(|one| one.n != event.n);

@@ -84,7 +84,7 @@ fn draw(out: &mut Vec<u8>, from: Side, arrow: &str, text: &str) {
     out.extend_from_slice(format!("  {from}{arrow}{to}: {}\n", label(text)).as_bytes());
 }
 
-/// The words that tell this message from others of the same method.
+/// The words that distinguish this message from others of the same method.
 fn more(msg: &Exported<'_>) -> String {
     match parse_json(msg.bytes).map(|tree| summary(&tree)) {
         Some(detail) if !detail.is_empty() => format!(": {detail}"),

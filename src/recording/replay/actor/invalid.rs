@@ -13,7 +13,7 @@ use crate::recording::replay::matching::matches;
 use crate::recording::replay::rules::MatchRule;
 
 impl Actor {
-    /// Handles an invalid frame; without a `flaw` it is a batch.
+    /// Handles an invalid frame; without an `error` it is a batch.
     pub(super) fn on_invalid(&mut self, frame: &Frame, flaw: Option<&FrameError>, now: Duration) {
         self.notices
             .push_back("received a line that is not a message".to_owned());

@@ -105,7 +105,7 @@ pub(super) async fn prompt(
         run: &run,
         sent: SentContent::new(old_ids),
     };
-    // The stream stays open until the server has been told: some servers cancel a run whose stream
+    // The stream stays open until the server has confirmed: some servers cancel a run whose stream
     // breaks, and then the cancel request would find no run.
     let mut work = std::pin::pin!(turn.execute(params));
     tokio::select! {

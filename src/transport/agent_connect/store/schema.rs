@@ -75,7 +75,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), String> {
     };
     if version > latest {
         return Err(format!(
-            "its version {version} is of a newer acp-relay (this one knows {latest})"
+            "its version {version} is of a newer acp-relay (this one supports {latest})"
         ));
     }
     let transaction = connection

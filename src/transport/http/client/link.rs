@@ -37,7 +37,7 @@ struct Sender {
     lanes: Arc<Lanes>,
     /// Cancelled when nothing more is sent.
     ended: CancellationToken,
-    /// Ready when the server was told that the client leaves.
+    /// Ready when the connection was deleted at the server.
     finished: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn link(shared: Arc<Shared>) -> Link {
     }
 }
 
-/// Posts queued messages until the link has ended, and then tells the server.
+/// Posts queued messages until the link has ended, and then deletes the connection at the server.
 async fn run(shared: Arc<Shared>, lanes: Arc<Lanes>, ended: CancellationToken) {
     let posting = async {
         tokio::join!(

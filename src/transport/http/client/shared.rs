@@ -223,7 +223,7 @@ impl Shared {
         }
     }
 
-    /// Tells the server that the client leaves, so that it releases the agent.
+    /// Deletes the connection at the server, so that it releases the agent.
     pub(super) async fn leave(&self) {
         let Api::Streamable { connection } = &self.api else {
             return;

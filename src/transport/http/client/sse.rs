@@ -1,8 +1,8 @@
 //! Reads server-sent events from chunks as the network cuts them.
 //!
 //! After the WHATWG's "Server-sent events", 9.2.6: lines end in CR, LF or both, a byte order mark
-//! may stand first, `data` lines of one event are joined by a line feed, an event whose end never
-//! came is no event. Names of events mean nothing in ACP, and are kept for other callers.
+//! may stand first, `data` lines of one event are joined by a line feed, an event without
+//! an end is dropped. Names of events mean nothing in ACP, and are kept for other callers.
 
 use std::time::Duration;
 
@@ -162,7 +162,7 @@ impl SseReader {
         std::mem::take(&mut self.commented)
     }
 
-    /// How long the server wants clients to wait before a broken stream is opened again.
+    /// How long the server asks clients to wait before a broken stream is opened again.
     #[must_use]
     pub const fn retry(&self) -> Option<Duration> {
         self.retry
@@ -200,7 +200,7 @@ impl SseReader {
         }
     }
 
-    /// Handles a line; `copy` says that its memory is not to be shared.
+    /// Handles a line; with `copy` its memory is not shared.
     fn end_of_line(&mut self, mut line: Bytes, copy: bool) -> Option<SseEvent> {
         let skipped = std::mem::take(&mut self.skipping);
         if !std::mem::replace(&mut self.bom_checked, true) && line.starts_with(BOM) {

@@ -179,8 +179,8 @@ impl Stream {
         opening.await
     }
 
-    /// Opens the stream, with retries; the error says why the server has none or the link has
-    /// ended.
+    /// Opens the stream, with retries; the error is the reason why the server has none or the link
+    /// has ended.
     async fn open_with_retries(&mut self) -> Result<Incoming, String> {
         let grace = self.shared.grace();
         let give_up = Instant::now() + GIVE_UP.max(grace);

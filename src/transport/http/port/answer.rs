@@ -27,7 +27,7 @@ pub(in crate::transport) enum Content<E> {
 pub(in crate::transport) trait BodyStream: Send + Unpin {
     /// The next part; `None` at the end.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>>;
-    /// Whether it is known in advance that nothing will come.
+    /// Whether it is known in advance that it is empty.
     fn is_empty(&self) -> bool {
         false
     }

@@ -1,8 +1,8 @@
-//! Reads and discards for a while what a client goes on sending after it got its response.
+//! Reads and discards for a while what a client sends after its response.
 //!
-//! A client that is refused in the middle of a long body goes on writing, because most clients look
-//! for a response only after the body. A socket that is closed with unread bytes is reset, and a
-//! reset discards the response; so the sending half is closed first, and then the client's end is
+//! A client that is refused in the middle of a long body continues to write, because most clients
+//! look for a response only after the body. A socket that is closed with unread bytes is reset, and
+//! a reset discards the response; so the sending half is closed first, and then the client's end is
 //! awaited (RFC 9112, 9.6; nginx calls it `lingering_close`).
 
 use std::io;

@@ -2,8 +2,8 @@
 //!
 //! `bind` opens it and `listen` serves its sockets, each a `socket` on a worker. A client is a
 //! `caller`, which counts as `unauthenticated` until its credentials are accepted. Its request
-//! passes `origin_check`, which tells pages from programs, and `credentials`; `handle` runs both,
-//! and then the [`Handler`] of the port, which gives an `answer`, or a `refusal` is sent
+//! passes `origin_check`, which distinguishes pages from programs, and `credentials`; `handle` runs
+//! both, and then the [`Handler`] of the port, which gives an `answer`, or a `refusal` is sent
 //! (`bare_refusal` completes those of hyper). `body` reads request bodies, and `rules` are the
 //! settings that can change meanwhile. `linger` closes a socket that the client still writes to,
 //! and `either` puts two handlers on one port.

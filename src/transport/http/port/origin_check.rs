@@ -27,7 +27,7 @@ pub(in crate::transport) struct OriginCheck {
 pub(in crate::transport) struct Page(Option<HeaderValue>);
 
 impl OriginCheck {
-    /// Admits a request, or says why not.
+    /// Admits a request, or returns why not.
     pub(in crate::transport) fn admit<B>(&self, request: &Request<B>) -> Result<Page, Refusal> {
         let fields = request.headers();
         let all = |name: HeaderName| fields.get_all(name).into_iter().map(HeaderValue::as_bytes);

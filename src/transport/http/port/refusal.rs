@@ -1,4 +1,4 @@
-//! Refusals: a status, and a short body that says what was expected.
+//! Refusals: a status, and a short body with what was expected.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::jsonrpc::Frame;
 pub(in crate::transport) struct Refusal {
     pub(in crate::transport) status: StatusCode,
     pub(in crate::transport) why: Why,
-    /// A header that says what to do instead.
+    /// A header with what to do instead.
     pub(in crate::transport) field: Option<(HeaderName, Cow<'static, str>)>,
     /// Whether the socket is closed after it.
     pub(in crate::transport) hang_up: bool,

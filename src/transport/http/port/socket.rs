@@ -55,7 +55,7 @@ impl Socket {
         Arc::clone(&self.closing)
     }
 
-    /// Writes all of `rest`; hyper is told that it has written `length` bytes.
+    /// Writes all of `rest`; `length` bytes are reported to hyper as written.
     fn poll_write_replacement(
         &mut self,
         cx: &mut Context<'_>,

@@ -3,7 +3,7 @@
 //! A message's bytes are the event's data as they are; only a line break between its tokens, which
 //! would end the line, becomes a space. Small messages that wait together are written together, and
 //! large ones without a copy. A stream that ends because the conversation does sends a closing
-//! comment, which official clients ignore and acp-relay's client knows (see `http::names`): it need
+//! comment, which official clients ignore and acp-relay's client reads (see `http::names`): it need
 //! not reconnect.
 
 use std::pin::Pin;
@@ -151,7 +151,7 @@ impl EventStream {
         Poll::Pending
     }
 
-    /// Ends once the server had a turn to write what came before: the closing link waits for this
+    /// Ends once the server has written the events before it: the closing link waits for this
     /// stream, and the process may end next.
     fn end(&mut self, cx: &Context<'_>) -> Poll<Option<Bytes>> {
         if self.end_polls < 2 {

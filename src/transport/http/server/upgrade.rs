@@ -28,7 +28,7 @@ use crate::transport::http::port::credentials::subprotocol;
 use crate::transport::http::port::socket::Socket;
 use crate::transport::websocket::{Role, derive_accept_key, link};
 
-/// Opens a WebSocket, or says why not.
+/// Opens a WebSocket, or returns why not.
 pub(super) fn upgrade(
     service: &Arc<AcpService>,
     mut request: Request<Incoming>,
