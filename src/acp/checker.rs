@@ -97,7 +97,7 @@ impl Checker {
         let envelope = match jsonrpc::scan(message, &self.limits) {
             Scanned::Message(envelope) => envelope,
             Scanned::Batch => {
-                result.whole(
+                result.add_invalid(
                     ViolationKind::Batch,
                     message,
                     "one message; ACP has no batches",
@@ -111,7 +111,7 @@ impl Checker {
                     | FrameFault::TooLong { .. } => ViolationKind::NotJson,
                     _ => ViolationKind::NotJsonRpc,
                 };
-                result.whole(kind, message, &format!("a JSON-RPC message; {error}"));
+                result.add_invalid(kind, message, &format!("a JSON-RPC message; {error}"));
                 return result;
             }
         };
@@ -120,7 +120,7 @@ impl Checker {
             Err(error) => {
                 // The envelope is known all the same, so that the answer or the request still
                 // matches.
-                result.whole(
+                result.add_invalid(
                     ViolationKind::Unreadable,
                     message,
                     &format!("readable JSON; {error}"),
@@ -225,15 +225,15 @@ impl Checker {
         }
         let best = candidates
             .into_iter()
-            .map(|(asker, request)| {
+            .map(|(requester, request)| {
                 (
                     body(role, Method::named(&request.method), value),
-                    asker,
+                    requester,
                     request,
                 )
             })
             .min_by_key(|(found, ..)| found.len());
-        let Some((found, asker, request)) = best else {
+        let Some((found, requester, request)) = best else {
             if role == MessageRole::Error {
                 to.checked = true;
                 to.violations.extend(body(role, None, value));
@@ -249,8 +249,8 @@ impl Checker {
             }
             return;
         };
-        self.requests.remove(asker, &key);
-        to.from = to.from.or_else(|| asker.map(Side::other));
+        self.requests.remove(requester, &key);
+        to.from = to.from.or_else(|| requester.map(Side::other));
         to.checked = role == MessageRole::Error || Method::named(&request.method).is_some();
         to.violations.extend(found);
         to.method = Some(request.method);
@@ -286,7 +286,7 @@ impl CheckedMessage {
     }
 
     /// Adds a violation by the message as a whole.
-    fn whole(&mut self, kind: ViolationKind, message: &Frame, expected: &str) {
+    fn add_invalid(&mut self, kind: ViolationKind, message: &Frame, expected: &str) {
         let head = &message.as_bytes()[..message.len().min(400)];
         self.violations.push(Violation {
             kind,

@@ -6,7 +6,7 @@ use super::schema::{Node, Schema, Types};
 const MAX_LISTED: usize = 16;
 
 /// What `node` expects: `an array of PlanEntry`, `a string (SessionId)`, `"end_turn" or "refusal"`.
-pub(super) fn wanted(schema: &Schema, node: Node<'_>) -> String {
+pub(super) fn expectation(schema: &Schema, node: Node<'_>) -> String {
     let inner = schema.resolve(node);
     let consts = constants(schema, inner);
     if !consts.is_empty() {
@@ -20,7 +20,7 @@ pub(super) fn wanted(schema: &Schema, node: Node<'_>) -> String {
         return "anything".to_owned();
     }
     let words: Vec<String> = types
-        .words()
+        .type_names()
         .into_iter()
         .map(|word| match word {
             "array" => array(schema, inner),
@@ -67,7 +67,7 @@ fn optional(schema: &Schema, node: Node<'_>) -> Option<String> {
     let [one, two] = node.variants() else {
         return None;
     };
-    (two["type"] == "null").then(|| format!("{} or null", wanted(schema, node.within(one))))
+    (two["type"] == "null").then(|| format!("{} or null", expectation(schema, node.within(one))))
 }
 
 /// The name of a node that is a whole definition, and not a part of one.
@@ -84,7 +84,7 @@ fn array(schema: &Schema, node: Node<'_>) -> String {
     let inner = schema.resolve(items);
     match name(schema, inner) {
         Some(name) => format!("an array of {name}"),
-        None => match schema.types(inner).words().as_slice() {
+        None => match schema.types(inner).type_names().as_slice() {
             [only] => format!("an array of {only}s"),
             _ => "an array".to_owned(),
         },

@@ -44,10 +44,10 @@ impl Key {
 }
 
 impl OpenRequests {
-    const ASKERS: [Option<Side>; 3] = [Some(Side::Client), Some(Side::Agent), None];
+    const REQUESTERS: [Option<Side>; 3] = [Some(Side::Client), Some(Side::Agent), None];
 
-    fn table(&mut self, asker: Option<Side>) -> &mut HashMap<Key, OpenRequest> {
-        &mut self.open[match asker {
+    fn table(&mut self, requester: Option<Side>) -> &mut HashMap<Key, OpenRequest> {
+        &mut self.open[match requester {
             Some(Side::Client) => 0,
             Some(Side::Agent) => 1,
             None => 2,
@@ -55,10 +55,10 @@ impl OpenRequests {
     }
 
     /// Adds a request. False when its side has an open one with the same id.
-    pub(super) fn insert(&mut self, asker: Option<Side>, id: Key, method: String) -> bool {
+    pub(super) fn insert(&mut self, requester: Option<Side>, id: Key, method: String) -> bool {
         self.count += 1;
         let turn = self.count;
-        self.table(asker)
+        self.table(requester)
             .insert(
                 id,
                 OpenRequest {
@@ -75,18 +75,18 @@ impl OpenRequests {
         from: Option<Side>,
         id: &Key,
     ) -> Vec<(Option<Side>, OpenRequest)> {
-        let mut found: Vec<_> = Self::ASKERS
+        let mut found: Vec<_> = Self::REQUESTERS
             .iter()
             .zip(&self.open)
-            .filter(|(asker, _)| from.is_none() || **asker != from)
-            .filter_map(|(asker, open)| Some((*asker, open.get(id)?.clone())))
+            .filter(|(requester, _)| from.is_none() || **requester != from)
+            .filter_map(|(requester, open)| Some((*requester, open.get(id)?.clone())))
             .collect();
-        found.sort_by_key(|(_, asked)| std::cmp::Reverse(asked.order));
+        found.sort_by_key(|(_, open)| std::cmp::Reverse(open.order));
         found
     }
 
     /// Removes a request that was answered.
-    pub(super) fn remove(&mut self, asker: Option<Side>, id: &Key) {
-        self.table(asker).remove(id);
+    pub(super) fn remove(&mut self, requester: Option<Side>, id: &Key) {
+        self.table(requester).remove(id);
     }
 }

@@ -79,7 +79,7 @@ impl Types {
     }
 
     /// The names of the types, in words.
-    pub(super) fn words(self) -> Vec<&'static str> {
+    pub(super) fn type_names(self) -> Vec<&'static str> {
         Self::NAMES
             .iter()
             .filter(|(name, types)| {

@@ -49,7 +49,7 @@ pub(super) fn choose<'s>(schema: &'s Schema, union: Node<'s>, value: &Value) -> 
         (_, []) => none(
             ViolationKind::WrongType,
             None,
-            phrase::wanted(schema, union),
+            phrase::expectation(schema, union),
         ),
         (Value::Object(members), _) => match tag(schema, &fit) {
             Some(tag) => by_tag(schema, &fit, tag, members),
@@ -94,7 +94,7 @@ fn by_tag<'s>(
         .collect();
     // A variant without the tag is meant when the tag is left out, as in an MCP server on stdio;
     // one that has the tag as any string is for variants of the future.
-    let untagged = variants.iter().find(|node| {
+    let without_tag = variants.iter().find(|node| {
         let at = schema.resolve(**node).at;
         at["properties"].get(tag).is_none()
     });
@@ -105,12 +105,12 @@ fn by_tag<'s>(
             .is_some_and(|tag| tag.get("const").is_none())
     });
     let expected = phrase::choice(&names);
-    match (members.get(tag), untagged) {
+    match (members.get(tag), without_tag) {
         (Some(Value::String(name)), _) => {
             let named = variants
                 .iter()
                 .find(|node| constant(node).and_then(Value::as_str) == Some(name));
-            match (named.or(future), untagged) {
+            match (named.or(future), without_tag) {
                 (Some(node), Some(second)) => Choice::Prefer(*node, *second),
                 (Some(node), None) => Choice::One(*node),
                 (None, Some(node)) => Choice::Untagged(

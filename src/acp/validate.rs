@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::phrase::{similar, wanted};
+use super::phrase::{expectation, similar};
 use super::schema::{Node, Schema, Types};
 use super::union::{self, Choice, Mismatch};
 use super::violation::{shown, truncate};
@@ -72,13 +72,13 @@ impl Validator {
     fn value(&mut self, value: &Value, node: Node<'static>) {
         let lenient = node.marked("x-deserialize-default-on-error")
             || (node.marked("x-deserialize-default-on-null") && value.is_null());
-        self.leniently(lenient, |walk| walk.resolved(value, node));
+        self.with_leniency(lenient, |walk| walk.resolved(value, node));
     }
 
     fn resolved(&mut self, value: &Value, wanted_node: Node<'static>) {
         let node = self.schema.resolve(wanted_node);
         if !self.schema.types(node).admit(Types::of(value)) {
-            let expected = wanted(self.schema, wanted_node);
+            let expected = expectation(self.schema, wanted_node);
             return self.add(
                 ViolationKind::WrongType,
                 Consequence::Refused,
@@ -99,9 +99,9 @@ impl Validator {
             return;
         };
         let lenient = node.marked("x-deserialize-skip-invalid-items");
-        self.leniently(lenient, |walk| {
+        self.with_leniency(lenient, |walk| {
             for (index, item) in items.iter().enumerate() {
-                walk.inside(&index.to_string(), |walk| {
+                walk.with_step(&index.to_string(), |walk| {
                     walk.value(item, node.within(schema));
                 });
             }
@@ -186,16 +186,16 @@ impl Validator {
             let mut named = false;
             for member in known.named.iter().filter(|member| member.name == name) {
                 named = true;
-                self.leniently(member.lenient, |walk| {
-                    walk.inside(name, |walk| walk.value(value, member.node));
+                self.with_leniency(member.lenient, |walk| {
+                    walk.with_step(name, |walk| walk.value(value, member.node));
                 });
             }
             match known.rest {
                 _ if named || name == "_meta" || known.unsure => {}
-                Some(rest) => self.inside(name, |walk| walk.value(value, rest)),
+                Some(rest) => self.with_step(name, |walk| walk.value(value, rest)),
                 None => {
                     let expected = unknown_member(name, &known);
-                    self.inside(name, |walk| {
+                    self.with_step(name, |walk| {
                         walk.add(
                             ViolationKind::UnknownMember,
                             Consequence::Ignored,
@@ -213,13 +213,13 @@ impl Validator {
             let member = known.named.iter().find(|member| member.name == *name);
             let mut expected = member.map_or_else(
                 || "it".to_owned(),
-                |member| wanted(self.schema, member.node),
+                |member| expectation(self.schema, member.node),
             );
             if let Some(owner) = known.name {
                 expected.push_str(&format!(", in {owner}"));
             }
-            self.leniently(*lenient, |walk| {
-                walk.inside(name, |walk| {
+            self.with_leniency(*lenient, |walk| {
+                walk.with_step(name, |walk| {
                     walk.add(
                         ViolationKind::MissingMember,
                         Consequence::Refused,
@@ -313,7 +313,7 @@ impl Validator {
         match member {
             Some(name) => {
                 let value = members.and_then(|members| members.get(name));
-                self.inside(name, |walk| walk.add(kind, weight, value, expected));
+                self.with_step(name, |walk| walk.add(kind, weight, value, expected));
             }
             None => self.add(kind, weight, None, expected),
         }
@@ -329,7 +329,7 @@ impl Validator {
     }
 
     /// Runs `work` where a reader ignores what is wrong, or where it does not.
-    fn leniently(&mut self, lenient: bool, work: impl FnOnce(&mut Self)) {
+    fn with_leniency(&mut self, lenient: bool, work: impl FnOnce(&mut Self)) {
         let outer = self.lenient;
         self.lenient += usize::from(lenient);
         work(self);
@@ -337,7 +337,7 @@ impl Validator {
     }
 
     /// Enters a member or an item, and leaves it afterwards.
-    fn inside(&mut self, step: &str, work: impl FnOnce(&mut Self)) {
+    fn with_step(&mut self, step: &str, work: impl FnOnce(&mut Self)) {
         let outer = self.pointer.len();
         self.pointer.push('/');
         self.pointer

@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_is_what_it_says_of_itself() {
+    fn agent_info_follows_initialize() {
         let initialized = json!({
             "agentInfo": { "name": "claude-agent", "title": "Claude", "version": "1" },
             "agentCapabilities": { "loadSession": true, "sessionCapabilities": { "close": {}, "fork": null } },
@@ -268,9 +268,9 @@ mod tests {
         assert!(agent.supports("close") && !agent.supports("fork") && !agent.supports("list"));
         assert!(agent.matches(Some("claude-agent"), None) && !agent.matches(None, Some("2")));
         let error = json!({ "code": -32000, "message": "Authentication required" });
-        let complaint = agent.run_error(&error);
+        let run_error = agent.run_error(&error);
         assert_eq!(
-            complaint,
+            run_error,
             (
                 -32000,
                 "Authentication required (methods: login)".to_owned()
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_the_blocks_that_it_says_it_takes() {
+    fn only_supported_blocks_are_accepted() {
         let kinds = |capabilities: Value| -> Vec<String> {
             let initialized =
                 json!({ "agentCapabilities": { "promptCapabilities": capabilities } });

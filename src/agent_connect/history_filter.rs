@@ -106,7 +106,7 @@ impl HistoryFilter {
     /// Adds a chunk of the agent's last message; returns whether the chunk is part of it.
     fn agent_text(&mut self, text: &str) -> bool {
         let mut current = match self.current.take() {
-            Some((Speaker::Agent, said)) => said,
+            Some((Speaker::Agent, text)) => text,
             _ => String::new(),
         };
         current.push_str(text);

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permission_is_answered_by_its_option() {
+    fn permission_is_answered_by_option_id() {
         let question = permission();
         let payload = question.payload(1);
         assert_eq!(payload["request_id"], 5);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_filled_in_either_way() {
+    fn form_accepts_both_answer_formats() {
         let params = json!({ "sessionId": "s", "mode": "form", "message": "Which day?", "requestedSchema": {} });
         let question =
             AgentQuestion::from_request(json!("e"), "elicitation/create", params).expect("a form");
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prose_wraps_its_payload() {
+    fn wrapped_resume_payload_is_read() {
         let wrapped =
             json!({ "interrupt_type": PERMISSION, "resume_payload": { "option_id": "y" } });
         assert_eq!(

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_is_read_backwards() {
+    fn history_is_newest_first() {
         let turns = [turn(1), turn(2), turn(3)];
         let all = history(&turns, 10, None);
         assert_eq!(all.len(), 3);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_is_read_as_it_is_stored() {
+    fn outcomes_round_trip() {
         for outcome in [
             RunOutcome::Result {
                 values: Map::new(),

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_generations_find_what_they_want() {
+    fn routes_of_both_api_versions_are_parsed() {
         let id = "7f3c1c9e-0d5b-4a55-9b6e-0a2f1f6f0001";
         let uuid = Uuid::parse(id).expect("a UUID");
         for (method, path, route) in [

@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prose_of_old_is_read() {
+    fn request_format_of_the_specification_text_is_read() {
         let request = read(json!({ "message": "Hi", "callback": { "POST": "https://x/y" } }));
         assert_eq!(
             request.input.prompt,

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_by_name_become_a_list() {
+    fn mcp_servers_by_name_become_a_list() {
         let given =
             json!({ "mcp_servers": { "files": { "command": "/bin/files", "env": { "A": "b" } } } });
         let setup = SessionConfig::read(RequestFields::new(&given).expect("an object"))
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_is_what_the_agent_calls_so() {
+    fn only_known_options_are_set() {
         let given = json!({ "model": "x", "thread_id": "y", "config_options": { "z": true } });
         let setup = SessionConfig::read(RequestFields::new(&given).expect("an object"))
             .expect("a good setup");

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_shown_as_rfc_3339_has_it() {
+    fn timestamp_is_shown_as_rfc_3339() {
         for (micros, shown) in [
             (0, "1970-01-01T00:00:00.000000Z"),
             (951_782_400_000_001, "2000-02-29T00:00:00.000001Z"),

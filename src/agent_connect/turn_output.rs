@@ -107,31 +107,31 @@ mod tests {
 
     #[test]
     fn chunks_make_one_message() {
-        let mut fold = TurnOutput::default();
-        assert!(fold.messages().is_empty());
+        let mut output = TurnOutput::default();
+        assert!(output.messages().is_empty());
         for text in ["There ", "are ", "12."] {
-            fold.apply(&chunk(&json!({ "type": "text", "text": text })));
+            output.apply(&chunk(&json!({ "type": "text", "text": text })));
         }
         assert_eq!(
-            fold.messages(),
+            output.messages(),
             [json!({ "role": "ai", "content": "There are 12." })]
         );
-        fold.apply(&chunk(
+        output.apply(&chunk(
             &json!({ "type": "image", "data": "", "mimeType": "image/png" }),
         ));
-        fold.apply(&chunk(&json!({ "type": "text", "text": "See?" })));
-        let content = &fold.messages()[0]["content"];
+        output.apply(&chunk(&json!({ "type": "text", "text": "See?" })));
+        let content = &output.messages()[0]["content"];
         assert_eq!(content.as_array().expect("blocks").len(), 3);
-        assert_eq!(fold.text(), "There are 12.\nSee?");
+        assert_eq!(output.text(), "There are 12.\nSee?");
     }
 
     #[test]
-    fn what_is_new_about_a_call_replaces_what_was_known() {
-        let mut fold = TurnOutput::default();
-        fold.apply(&json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "ls", "status": "pending" }));
-        fold.apply(&json!({ "sessionUpdate": "agent_thought_chunk", "content": {} }));
-        fold.apply(&json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed", "title": null }));
+    fn tool_call_updates_are_merged() {
+        let mut output = TurnOutput::default();
+        output.apply(&json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "ls", "status": "pending" }));
+        output.apply(&json!({ "sessionUpdate": "agent_thought_chunk", "content": {} }));
+        output.apply(&json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed", "title": null }));
         let expected = json!([{ "toolCallId": "t", "title": "ls", "status": "completed" }]);
-        assert_eq!(fold.activity()["toolCalls"], expected);
+        assert_eq!(output.activity()["toolCalls"], expected);
     }
 }

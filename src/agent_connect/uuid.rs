@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_read_as_they_print() {
+    fn uuids_round_trip() {
         let text = "b7a9f2d4-6c1e-4a0b-9c55-000000000201";
         assert_eq!(Uuid::parse(text).expect("a UUID").to_string(), text);
         for bad in [
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn they_say_their_version() {
+    fn uuids_have_their_version() {
         assert_eq!(
             Uuid::random([0xff; 16]).to_string(),
             "ffffffff-ffff-4fff-bfff-ffffffffffff"

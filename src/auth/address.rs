@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_all_can_reach_is_public() {
+    fn only_globally_reachable_addresses_are_public() {
         for public in [
             "1.1.1.1",
             "93.184.215.14",

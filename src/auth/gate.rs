@@ -294,14 +294,14 @@ impl Gate {
         let nothing = Digest::of(b"");
         let own = keys.own.as_ref().unwrap_or(&nothing).is(&digest);
         let key = KeyId::of(token).and_then(|id| keys.ring.find(id));
-        let kept = key.map_or(&nothing, |key| &key.digest).is(&digest);
+        let matches = key.map_or(&nothing, |key| &key.digest).is(&digest);
         if own && keys.own.is_some() {
             return Some(Arc::new(Principal {
                 key: Some(UsedToken::Own(digest)),
                 ..Principal::clone(&self.0.user)
             }));
         }
-        let key = key.filter(|key| kept && !key.has_expired(now))?;
+        let key = key.filter(|key| matches && !key.has_expired(now))?;
         Some(Arc::new(Principal {
             name: Arc::from(&*key.name),
             auth_method: AuthMethod::Token,

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn keyring_round_trips() {
         let mut ring = Keyring::default();
         ring.add(key(1, "alice")).expect("new");
         let grant = Grant {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_once_and_is_gone_when_it_is_removed() {
+    fn names_are_unique_and_removable() {
         let mut ring = Keyring::default();
         ring.add(key(1, "alice")).expect("new");
         ring.add(key(2, "bob")).expect("new");
@@ -242,14 +242,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_not_understood_is_a_fault() {
+    fn invalid_line_is_an_error() {
         let good = Keyring {
             keys: vec![key(1, "alice")],
             positions: HashMap::new(),
         };
         let good = good.write();
         let line = good.lines().nth(1).expect("a line");
-        for (text, says) in [
+        for (text, expected) in [
             (format!("{line} expires=soon"), "line 1: \"soon\""),
             (format!("{line} expired=1"), "not understood"),
             (format!("{line} agents=../x"), "a name has"),
@@ -259,7 +259,7 @@ mod tests {
             (line.replace("alice", "-x"), "a name has"),
         ] {
             let fault = Keyring::read(&text).expect_err(&text).to_string();
-            assert!(fault.contains(says), "{fault}");
+            assert!(fault.contains(expected), "{fault}");
         }
     }
 }

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proof_is_good_for_one_key_machine_address_and_nonce() {
+    fn proof_is_bound_to_key_machine_address_and_nonce() {
         let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
         let key = LocalKey::new("secret\n", "machine\n");
         let proof = key.prove(b"nonce", at("127.0.0.1:9000")).expect("a proof");

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn only_listed_pages_come_in() {
+    fn only_listed_origins_are_admitted() {
         let host = &["localhost:8080"];
         assert_eq!(admit(&[], host), Ok(()));
         assert_eq!(admit(&["https://editor.example"], host), Ok(()));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn another_site_has_to_say_which() {
+    fn cross_site_requests_need_an_origin() {
         let host = &["localhost:8080"];
         for (site, admitted) in [
             ("none", Ok(())),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_names_are_answered_on_loopback() {
+    fn only_loopback_names_are_accepted_on_loopback() {
         for ours in [
             "localhost:8080",
             "LocalHost:8080",
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_port_may_be_left_out() {
+    fn default_port_may_be_omitted() {
         assert!(is_loopback_at(b"localhost", 443, 443));
         assert!(is_loopback_at(b"[::1]", 80, 80));
         assert!(!is_loopback_at(b"localhost", 80, 443));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn on_the_network_any_name_will_do() {
+    fn any_host_name_is_accepted_on_the_network() {
         let policy = OriginPolicy {
             origins: Vec::new(),
             hosts: Vec::new(),

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_found_by_its_id_and_known_by_its_digest() {
+    fn token_is_found_by_id_and_checked_by_digest() {
         let token = Token::new([0xab; 6], [7; 32]);
         assert_eq!(token.reveal().len(), 5 + 12 + 1 + 43);
         assert_eq!(KeyId::of(token.reveal().as_bytes()), Some(KeyId([0xab; 6])));
@@ -157,12 +157,12 @@ mod tests {
         assert!(read.digest().is(&token.digest()));
         let other = Token::new([0xab; 6], [8; 32]);
         assert!(!other.digest().is(&token.digest()));
-        let kept: Digest = token.digest().to_string().parse().expect("a digest");
-        assert!(kept.is(&token.digest()));
+        let parsed: Digest = token.digest().to_string().parse().expect("a digest");
+        assert!(parsed.is(&token.digest()));
     }
 
     #[test]
-    fn what_is_no_token_of_ours_has_no_id() {
+    fn foreign_tokens_have_no_id() {
         for text in [
             "",
             "acpr_",
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_never_shows_itself() {
+    fn debug_output_hides_the_token() {
         let token = Token::new([1; 6], [2; 32]);
         assert_eq!(
             format!("{token:?} {:?}", token.digest()),

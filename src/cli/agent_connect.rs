@@ -38,7 +38,7 @@ pub(super) enum DefaultPermission {
 
 impl AgentConnectArgs {
     /// These options, with those of `file` where one is not given.
-    pub(super) fn over(&self, file: &Self) -> Self {
+    pub(super) fn with_defaults(&self, file: &Self) -> Self {
         let callbacks = [self, file].map(|args| &args.allow_callback);
         let callbacks = callbacks.into_iter().find(|hosts| !hosts.is_empty());
         Self {

@@ -278,7 +278,7 @@ fn execute() -> ExitCode {
         }
     };
     if let Command::Serve(_) | Command::Connect(_) = &cli.command {
-        memory::give_back();
+        memory::limit_retention();
     }
     if let Command::Serve(args) = cli.command {
         // Before anything is started that could inherit the sockets.
@@ -340,9 +340,9 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
         && takes_a_command
         && word.is_some_and(|word| !word.starts_with('-'))
     {
-        let tip = "the agent's command goes after `--`: -- COMMAND ARGS…".to_owned();
-        let tips = ContextValue::StyledStrs(vec![tip.into()]);
-        error.insert(ContextKind::Suggested, tips);
+        let hint = "the agent's command goes after `--`: -- COMMAND ARGS…".to_owned();
+        let hints = ContextValue::StyledStrs(vec![hint.into()]);
+        error.insert(ContextKind::Suggested, hints);
     }
     error
 }
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn every_subcommand_teaches_by_examples_that_can_be_typed() {
+    fn every_subcommand_has_examples_that_parse() {
         let mut found = Vec::new();
         let command = Cli::command();
         helps(&command, &mut found);
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_the_readme_and_the_manual_can_be_typed() {
+    fn readme_and_manual_commands_parse() {
         let mut pages = vec![include_str!("../../README.md")];
         pages.extend(crate::docs::TOPICS.iter().map(|topic| topic.text));
         let blocks = pages.iter().flat_map(|page| page.split("```sh\n").skip(1));

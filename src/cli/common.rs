@@ -130,12 +130,15 @@ impl Common {
         traces: Option<Traces>,
     ) -> Result<RelayContext, ExitCode> {
         let limits = Arc::new(self.limits_over(&[&file.limits]));
-        let dialects = Dialects::new(self.dialects.over(&file.tables, &file.table_folders))?;
+        let dialects = Dialects::new(
+            self.dialects
+                .with_defaults(&file.tables, &file.table_folders),
+        )?;
         let recorders = self.record_over(file).open()?.map(Arc::new);
         let setup = |choice: Option<FramingChoice>, spoken| Setup {
             limits: Arc::clone(&limits),
             framing: choice.and_then(FramingChoice::fixed).or(spoken),
-            draining: stop.asked.clone(),
+            draining: stop.requested.clone(),
             ..Setup::default()
         };
         let mut agent = setup(self.agent_framing, dialects.agent_framing());
@@ -175,15 +178,15 @@ impl Common {
         let dialects = context
             .dialects
             .for_agent(part.dialect.as_ref(), setup.launch.dir.as_deref());
-        let tongues = dialects.map_err(|unknown| unknown.to_string())?;
+        let dialects = dialects.map_err(|unknown| unknown.to_string())?;
         let framing = self.agent_framing(part.framing);
         setup.framing = framing
             .and_then(FramingChoice::fixed)
-            .or_else(|| tongues.agent_framing());
+            .or_else(|| dialects.agent_framing());
         Ok(RelayContext {
             limits: Arc::clone(&setup.limits),
             agent: setup,
-            dialects: tongues,
+            dialects,
             recorders: context.recorders.clone().filter(|_| part.record),
             ..context.clone()
         })
@@ -222,18 +225,18 @@ impl Common {
     /// The user's mapping tables, and folders of them.
     pub(super) fn tables(&self, file: &Config) -> (Vec<PathBuf>, Vec<PathBuf>) {
         self.dialects
-            .over(&file.tables, &file.table_folders)
+            .with_defaults(&file.tables, &file.table_folders)
             .paths()
     }
 
     /// The recording options, over those of a file.
     pub(super) fn record_over(&self, file: &Config) -> RecordPart {
-        self.record.over(&file.record)
+        self.record.with_defaults(&file.record)
     }
 
     /// The trace options, over those of a file.
     pub(super) fn traces_over(&self, file: &Config) -> TracesPart {
-        self.traces.over(&file.traces)
+        self.traces.with_defaults(&file.traces)
     }
 
     /// Whether the command line sets this limit.

@@ -7,7 +7,7 @@ use tokio::runtime::Builder;
 use super::admin::{Admin, AdminAddress, ConversationMetrics};
 use super::command_line::{self, Connect};
 use super::common::RelayContext;
-use super::conversation::{self, carry, reject_quickly};
+use super::conversation::{self, reject_quickly, run_conversation};
 use super::{admission, agent_connect, endpoints, exit, remote, runtime};
 use crate::auth::ONLY_AGENT;
 use crate::observe::metrics::Transport;
@@ -27,16 +27,16 @@ pub(super) fn run(args: Connect) -> ExitCode {
 
 async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     let mut context = match args.common.context() {
-        Ok(ground) => ground,
+        Ok(context) => context,
         Err(code) => return Ok(code),
     };
     let agent = match endpoints::agent(args.endpoint, args.command, "connect ENDPOINT") {
         Ok(agent) => agent,
         Err(fault) => return Ok(command_line::fail(exit::USAGE, &fault)),
     };
-    let suits = args.common.check_agent(&agent);
+    let matches = args.common.check_agent(&agent);
     let fits = remote::check(&agent, &context.agent);
-    if let Err(fault) = fits.and(suits) {
+    if let Err(fault) = fits.and(matches) {
         return Ok(command_line::fail(exit::USAGE, &fault));
     }
     if let Some(default_permission) = args.default_permission {
@@ -53,7 +53,7 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     }
     let stop = &context.stop;
     let verified = admission::verify_local(&agent, &mut context.agent);
-    let is_proven = stop.asked.run_until_cancelled(verified).await == Some(true);
+    let is_proven = stop.requested.run_until_cancelled(verified).await == Some(true);
     let admin = match open_admin(args.admin.as_ref(), &context).await {
         Ok(admin) => admin,
         Err(code) => return Ok(code),
@@ -61,13 +61,13 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     let metrics = admin.as_ref().map(|admin| {
         ConversationMetrics::new(admin.ledger(), Transport::Stdio, ONLY_AGENT, &agent)
     });
-    let reached = conversation::reach(&agent, &context.agent, stop).await;
+    let reached = conversation::connect_agent(&agent, &context.agent, stop).await;
     let client = registry::connect(&Endpoint::Stdio, &context.client).await?;
     match reached {
         Ok(link) => {
             let is_own = is_proven || link.peer.kind == PeerKind::SameUser;
             let policy = args.policy.build(&agent, is_own);
-            let end = carry(client, link, policy, &context, metrics).await;
+            let end = run_conversation(client, link, policy, &context, metrics).await;
             if let Some(traces) = &context.traces {
                 traces.finish();
             }
@@ -96,7 +96,7 @@ async fn open_admin(
         .recorders
         .as_ref()
         .map(|recorders| recorders.folder());
-    let admin = Admin::start(address, context.stop.asked.clone(), recordings).await?;
+    let admin = Admin::start(address, context.stop.requested.clone(), recordings).await?;
     admin.set_workers(Workers::default());
     if let Some(traces) = &context.traces {
         admin.ledger().count_spans(traces.tally());

@@ -74,13 +74,13 @@ impl Output {
     pub(super) fn done(mut self, code: u8) -> ExitCode {
         self.flush();
         let printed = self.failed.map_or(Ok(()), Err);
-        unless_lost(code, printed)
+        print_result(code, printed)
     }
 }
 
 /// The exit code of a subcommand that has printed by other means than `Output`.
 pub(super) fn printed(code: u8, done: io::Result<()>) -> ExitCode {
-    unless_lost(code, done.and_then(|()| io::stdout().flush()))
+    print_result(code, done.and_then(|()| io::stdout().flush()))
 }
 
 /// Prints a line for the person at the terminal. A closed stdout is not an error.
@@ -94,7 +94,7 @@ pub(super) fn show(line: &str) -> io::Result<()> {
     }
 }
 
-fn unless_lost(code: u8, printed: io::Result<()>) -> ExitCode {
+fn print_result(code: u8, printed: io::Result<()>) -> ExitCode {
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             command_line::fail(exit::SYSTEM, &format!("cannot print: {error}"))

@@ -48,14 +48,14 @@ struct AgentHold {
 }
 
 /// Opens the link to the agent, unless the relay is asked to stop first.
-pub(super) async fn reach(
+pub(super) async fn connect_agent(
     to: &Endpoint,
     setup: &Setup,
     stop: &StopSignals,
 ) -> Result<Link, NoAgent> {
     tokio::select! {
         agent = registry::connect(to, setup) => agent.map_err(NoAgent::Unreachable),
-        () = stop.asked.cancelled() => Err(NoAgent::Stopped),
+        () = stop.requested.cancelled() => Err(NoAgent::Stopped),
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) async fn reach(
 ///
 /// `policy` decides what may pass between the two sides, if anything is restricted; `metrics`
 /// counts the conversation, if metrics are collected.
-pub(super) async fn carry(
+pub(super) async fn run_conversation(
     mut client: Link,
     mut agent: Link,
     policy: Option<Box<MessagePolicy>>,
@@ -213,17 +213,17 @@ fn log_summary(end: &End) {
 /// Answers the client's first request with `reason` and closes; quickly once the relay stops.
 pub(super) async fn reject(client: Link, reason: &Reason, limits: &Limits, stop: &StopSignals) {
     // Boxed, because it is rarely needed and would enlarge every conversation's task.
-    let told = Box::pin(proxy::reject(client, reason, limits));
-    let hurry = async {
-        stop.asked.cancelled().await;
+    let reply = Box::pin(proxy::reject(client, reason, limits));
+    let timed_out = async {
+        stop.requested.cancelled().await;
         tokio::time::sleep(REJECT_TIMEOUT).await;
     };
-    let told = tokio::select! {
-        told = told => told.map_err(|error| error.to_string()),
-        () = hurry => Err("timed out while stopping".to_owned()),
+    let reply = tokio::select! {
+        reply = reply => reply.map_err(|error| error.to_string()),
+        () = timed_out => Err("timed out while stopping".to_owned()),
         () = stop.forced.cancelled() => Err("the relay was forced to stop".to_owned()),
     };
-    if let Err(why) = told {
+    if let Err(why) = reply {
         tracing::debug!("cannot answer the rejected client: {why}");
     }
 }
@@ -299,8 +299,8 @@ impl LinkGuard for AgentHold {
         self.hold.signal(step);
     }
 
-    fn capture_stderr(&mut self, ear: StderrCallback) {
-        self.hold.capture_stderr(ear);
+    fn capture_stderr(&mut self, callback: StderrCallback) {
+        self.hold.capture_stderr(callback);
     }
 
     fn watch_presence(&mut self, watch: PresenceCallback) {

@@ -71,7 +71,7 @@ impl DialectArgs {
     }
 
     /// The same, with more of the user's tables, which those of these options may replace.
-    pub(super) fn over(&self, tables: &[PathBuf], folders: &[PathBuf]) -> Self {
+    pub(super) fn with_defaults(&self, tables: &[PathBuf], folders: &[PathBuf]) -> Self {
         Self {
             tables: self.tables.after(tables, folders),
             ..self.clone()
@@ -85,12 +85,12 @@ impl Dialects {
         let plain = |choice: &Option<DialectChoice>| *choice == Some(DialectChoice::Canonical);
         let builtin = args.tables.is_empty();
         let idle = plain(&args.client) && plain(&args.agent) && builtin;
-        let tables = args.tables.digest().map_err(|trouble| trouble.fail())?;
+        let tables = args.tables.digest().map_err(|error| error.fail())?;
         let library = if idle {
             Arc::<Library>::default()
         } else {
             let library = args.tables.library();
-            Arc::new(library.map_err(|trouble| trouble.fail())?)
+            Arc::new(library.map_err(|error| error.fail())?)
         };
         let dialects = Self {
             library,

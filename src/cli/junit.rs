@@ -35,7 +35,7 @@ pub(super) enum Verdict {
 
 impl Suite {
     /// The suite of a file that could not be tested.
-    pub(super) fn broken(name: String, why: String) -> Self {
+    pub(super) fn unreadable(name: String, why: String) -> Self {
         let case = Case {
             name: "open".to_owned(),
             verdict: Verdict::Broken(why),

@@ -401,8 +401,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_limit_is_explained() {
-        for (text, says) in [
+    fn invalid_limit_is_explained() {
+        for (text, expected) in [
             ("connections", "NAME=VALUE"),
             ("conections=1", "no limit called"),
             ("connections=1KiB", "takes a number"),
@@ -414,7 +414,7 @@ mod tests {
             ("frame-from-child=4GiB", "between 1KiB and 2GiB"),
         ] {
             let error = parse(text).expect_err(text);
-            assert!(error.contains(says), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 }

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_origin_host_or_cookie_is_refused() {
+    fn invalid_origin_host_or_cookie_is_refused() {
         for good in ["https://editor.example", "http://localhost:3000", "app://x"] {
             assert!(read_origin(good).is_ok(), "{good}");
         }

@@ -11,7 +11,7 @@
 
 /// Re-executes the program where that helps. Returns where it does not help, or fails.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-pub(super) fn give_back() {
+pub(super) fn limit_retention() {
     use std::env;
     use std::os::unix::process::CommandExt as _;
     use std::process::Command;
@@ -22,8 +22,8 @@ pub(super) fn give_back() {
     const LARGE: &str = "1048576";
 
     let [ours, threshold] = ALLOCATOR_VARS;
-    let mut said = [ours, threshold, "GLIBC_TUNABLES"].into_iter();
-    if said.any(|name| env::var_os(name).is_some()) {
+    let mut names = [ours, threshold, "GLIBC_TUNABLES"].into_iter();
+    if names.any(|name| env::var_os(name).is_some()) {
         return;
     }
     let Ok(program) = env::current_exe() else {
@@ -40,4 +40,4 @@ pub(super) fn give_back() {
 
 /// Does nothing on other systems.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(super) const fn give_back() {}
+pub(super) const fn limit_retention() {}

@@ -75,8 +75,8 @@ impl PolicyArgs {
                  runs on this machine as this user; --guard never disables this"
             );
         }
-        let says_more = !self.allow.is_empty() || !self.root.is_empty();
-        if says_more && !guarded {
+        let has_options = !self.allow.is_empty() || !self.root.is_empty();
+        if has_options && !guarded {
             tracing::warn!(
                 "{agent} is not guarded, so --allow and --root have no effect; see --guard"
             );
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_counts_from_where_the_relay_runs() {
+    fn relative_folders_are_resolved_in_the_working_directory() {
         let here = std::env::current_dir().unwrap();
         let named = |text: &str| folder(Path::new(text));
         assert_eq!(named("src/cli"), Ok(here.join("src/cli")));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_each_process_elsewhere_leads_nowhere() {
+    fn process_dependent_links_are_not_resolved() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         fs::create_dir(base.join("a")).unwrap();

@@ -51,19 +51,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_cut_and_what_is_left_out_is_counted() {
+    fn dropped_lines_are_counted() {
         let mut limit = RateLimit::new();
         let start = Instant::now();
-        let said = (0..10_000).filter(|_| limit.acquire(start).is_some());
-        assert_eq!(said.count(), BURST as usize);
+        let printed = (0..10_000).filter(|_| limit.acquire(start).is_some());
+        assert_eq!(printed.count(), BURST as usize);
         let second = start + Duration::from_secs(1);
         assert_eq!(limit.acquire(second), Some(9000));
-        let said = (0..10_000).filter(|_| limit.acquire(second).is_some());
-        assert_eq!(said.count(), RATE as usize - 1);
+        let printed = (0..10_000).filter(|_| limit.acquire(second).is_some());
+        assert_eq!(printed.count(), RATE as usize - 1);
         let hour = start + Duration::from_secs(3600);
-        let said = (0..10_000).filter(|_| limit.acquire(hour).is_some());
+        let printed = (0..10_000).filter(|_| limit.acquire(hour).is_some());
         assert_eq!(
-            said.count(),
+            printed.count(),
             BURST as usize,
             "what was not used is not saved up"
         );

@@ -147,7 +147,7 @@ pub(super) struct ActiveRecording {
 
 impl RecordArgs {
     /// These options, with those of `file` where one is not given.
-    pub(super) fn over(&self, file: &RecordPart) -> RecordPart {
+    pub(super) fn with_defaults(&self, file: &RecordPart) -> RecordPart {
         let pointers = [&file.pointers[..], &self.record_redact_pointer].concat();
         RecordPart {
             folder: self.record.clone().or_else(|| file.folder.clone()),
@@ -283,7 +283,7 @@ impl RecorderFactory {
             dialect,
         };
         let own = StopSignals {
-            asked: stop.asked.child_token(),
+            requested: stop.requested.child_token(),
             forced: stop.forced.child_token(),
             unrecorded: CancellationToken::new(),
         };
@@ -366,7 +366,7 @@ fn record_links(remarks: &RecorderHandle, client: &mut Link, agent: &Link) {
 /// Ends a conversation that must be recorded and no longer can be; the agent gets [`GRACE`].
 fn end_unrecorded(stop: StopSignals, runtime: &Handle) {
     stop.unrecorded.cancel();
-    stop.asked.cancel();
+    stop.requested.cancel();
     runtime.spawn(async move {
         tokio::time::sleep(GRACE).await;
         stop.forced.cancel();

@@ -58,8 +58,8 @@ impl RemoteArgs {
             let token = token
                 .to_str()
                 .ok_or_else(|| format!("{BEARER} is not text"))?;
-            let borne = setup.request_headers.set_bearer(token);
-            borne.map_err(|fault| format!("{BEARER}: {fault}"))?;
+            let is_set = setup.request_headers.set_bearer(token);
+            is_set.map_err(|fault| format!("{BEARER}: {fault}"))?;
         }
         Ok(())
     }
@@ -93,8 +93,8 @@ impl RemoteArgs {
             }
         }
         if let Some(path) = &self.bearer_file {
-            let borne = headers.set_bearer(&read_secrets("--bearer-file", path)?);
-            borne.map_err(|fault| format!("--bearer-file: {}: {fault}", path.display()))?;
+            let is_set = headers.set_bearer(&read_secrets("--bearer-file", path)?);
+            is_set.map_err(|fault| format!("--bearer-file: {}: {fault}", path.display()))?;
         }
         Ok(())
     }
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_headers_has_one_a_line() {
+    fn header_file_has_one_header_per_line() {
         let dir = tempfile::tempdir().expect("a folder can be made");
         let path = dir.path().join("headers");
         let set_up = |text: &str| {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mounted_for_all_in_a_container_is_taken_if_nobody_can_write_to_it() {
+    fn mounted_secret_must_be_owned_by_root_and_not_writable() {
         for (owner, mode, good) in [
             (0, 0o100_444, true),
             (0, 0o100_644, true),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_others_could_read_is_refused() {
+    fn secret_readable_by_others_is_refused() {
         let dir = tempfile::tempdir().expect("a folder can be made");
         let (path, link) = (dir.path().join("token"), dir.path().join("link"));
         fs::write(&path, "secret").expect("a file can be written");

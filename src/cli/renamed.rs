@@ -35,7 +35,7 @@ const VALUES: Names = &[("heard", "received")];
 
 /// Says what an old limit is called now.
 pub(super) fn limit(name: &str) -> Option<String> {
-    new_name(LIMITS, name).map(|new| is_now(name, new))
+    new_name(LIMITS, name).map(|new| hint(name, new))
 }
 
 /// The new name of an old key of the configuration file.
@@ -61,8 +61,8 @@ pub(super) fn explain(error: &mut clap::Error) -> bool {
     for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
         error.remove(kind);
     }
-    let tips = ContextValue::StyledStrs(vec![is_now(&old, new).into()]);
-    error.insert(ContextKind::Suggested, tips);
+    let hints = ContextValue::StyledStrs(vec![hint(&old, new).into()]);
+    error.insert(ContextKind::Suggested, hints);
     true
 }
 
@@ -71,7 +71,7 @@ fn new_name(names: Names, old: &str) -> Option<&'static str> {
     found.map(|(_, new)| *new)
 }
 
-fn is_now(old: &str, new: &str) -> String {
+fn hint(old: &str, new: &str) -> String {
     format!("`{old}` is now `{new}`")
 }
 
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_old_name_is_gone_and_its_new_one_exists() {
+    fn old_names_are_replaced() {
         for (old, new) in LIMITS {
             assert!(limits::names().any(|name| name == *new), "{new}");
             let error = limits::parse(&format!("{old}=1")).expect_err(old);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_flag_is_left_alone() {
+    fn unknown_flag_is_unchanged() {
         let command =
             clap::Command::new("x").arg(clap::Arg::new("at").long("at").value_parser(["client"]));
         let error = |args: [&'static str; 2]| {

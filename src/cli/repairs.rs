@@ -59,7 +59,7 @@ impl Repairs {
         self.received[side as usize].then(|| (self.pair.dialect(side), recognised))
     }
 
-    fn why(&self, dialect: &str, rule: &str) -> String {
+    fn reason(&self, dialect: &str, rule: &str) -> String {
         let table = self.library.table(dialect).ok();
         let rules = table.into_iter().flat_map(|table| &table.rules);
         let found = rules.into_iter().find(|known| *known.id == *rule);
@@ -98,17 +98,17 @@ impl Remedies for Repairs {
         }
         let remedy = |fired: &FiredRule| Remedy {
             rule: fired.to_string(),
-            why: self.why(&fired.dialect, &fired.rule),
+            why: self.reason(&fired.dialect, &fired.rule),
         };
         self.last_result.rules = turn.stage.fired.iter().map(remedy).collect();
         self.last_result.reader = turn.stage.dialect;
     }
 
-    fn rules(&self, deviation: &Violation) -> Vec<Remedy> {
-        if deviation.remains_in(&self.last_result.left) {
+    fn rules(&self, violation: &Violation) -> Vec<Remedy> {
+        if violation.remains_in(&self.last_result.left) {
             return Vec::new();
         }
-        if deviation.pointer == "/jsonrpc" && deviation.kind == ViolationKind::MissingMember {
+        if violation.pointer == "/jsonrpc" && violation.kind == ViolationKind::MissingMember {
             return vec![Remedy {
                 rule: self.last_result.reader.clone(),
                 why: "Messages that are read without `jsonrpc` are forwarded with it.".to_owned(),

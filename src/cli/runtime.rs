@@ -46,9 +46,9 @@ pub(super) fn build(mut builder: Builder) -> Result<Runtime, ExitCode> {
 
 /// Checks that enough files can be opened.
 fn check_open_files() -> io::Result<()> {
-    let mut held = Vec::with_capacity(SPARE_PIPES);
+    let mut pipes = Vec::with_capacity(SPARE_PIPES);
     for _ in 0..SPARE_PIPES {
-        held.push(rustix::pipe::pipe()?);
+        pipes.push(rustix::pipe::pipe()?);
     }
     Ok(())
 }

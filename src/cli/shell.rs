@@ -91,7 +91,7 @@ pub(super) fn manual(args: &Manual, command: Command) -> ExitCode {
             found = below;
         }
         return match page(&Man::new(found.clone())) {
-            Ok(page) => console::print(&page, exit::SUCCESS),
+            Ok(text) => console::print(&text, exit::SUCCESS),
             Err(error) => command_line::fail(exit::SYSTEM, &error),
         };
     };
@@ -116,13 +116,13 @@ fn write_pages(command: &Command, dir: &Path) -> io::Result<()> {
 /// Non-ASCII characters are written as roff escapes, because not every manual reader supports
 /// UTF-8.
 fn page(man: &Man) -> io::Result<String> {
-    let mut page = Vec::new();
-    man.render(&mut page)?;
-    let page = String::from_utf8_lossy(&page)
+    let mut roff = Vec::new();
+    man.render(&mut roff)?;
+    let roff = String::from_utf8_lossy(&roff)
         .replace(".SH EXTRA\n", ".SH NOTES\n.nf\n")
         .replace(".SH VERSION\n", ".fi\n.SH VERSION\n");
-    let mut plain = String::with_capacity(page.len());
-    for letter in page.chars() {
+    let mut plain = String::with_capacity(roff.len());
+    for letter in roff.chars() {
         match letter.is_ascii() {
             true => plain.push(letter),
             // A reader in ASCII shows nothing for a numeric escape.

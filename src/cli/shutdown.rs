@@ -40,8 +40,8 @@ pub(super) fn watch(stop: StopSignals) -> io::Result<()> {
 pub(super) fn watch_with(stop: StopSignals, again: Option<Arc<Notify>>) -> io::Result<()> {
     let ignored = ignored();
     let unless_ignored = |kind: SignalKind| {
-        let heeded = ignored & (1 << (kind.as_raw_value() - 1)) == 0;
-        heeded.then(|| signal(kind)).transpose()
+        let is_heeded = ignored & (1 << (kind.as_raw_value() - 1)) == 0;
+        is_heeded.then(|| signal(kind)).transpose()
     };
     let mut signals = Signals {
         terminate: Some(signal(SignalKind::terminate())?),
@@ -52,7 +52,7 @@ pub(super) fn watch_with(stop: StopSignals, again: Option<Arc<Notify>>) -> io::R
     tokio::spawn(async move {
         let name = signals.next().await;
         tracing::info!("{name}: stopping; send a signal once more to stop at once");
-        stop.asked.cancel();
+        stop.requested.cancel();
         let name = signals.next().await;
         tracing::warn!("{name} again: not waiting any longer");
         stop.forced.cancel();
@@ -78,9 +78,9 @@ impl Signals {
     async fn next(&mut self) -> &'static str {
         loop {
             return tokio::select! {
-                () = one(&mut self.terminate) => "SIGTERM",
-                () = one(&mut self.interrupt) => "SIGINT",
-                () = one(&mut self.hangup) => match &self.again {
+                () = received(&mut self.terminate) => "SIGTERM",
+                () = received(&mut self.interrupt) => "SIGINT",
+                () = received(&mut self.hangup) => match &self.again {
                     Some(again) => {
                         again.notify_one();
                         continue;
@@ -93,7 +93,7 @@ impl Signals {
 }
 
 /// Waits for a signal; forever if it is ignored.
-async fn one(signal: &mut Option<Signal>) {
+async fn received(signal: &mut Option<Signal>) {
     match signal {
         Some(signal) => {
             signal.recv().await;

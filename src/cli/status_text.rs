@@ -226,8 +226,8 @@ fn cut(line: &str, width: usize) -> String {
     if line.chars().count() <= width {
         return line.to_owned();
     }
-    let kept = line.chars().take(width.saturating_sub(1));
-    kept.chain(['…']).collect()
+    let shortened = line.chars().take(width.saturating_sub(1));
+    shortened.chain(['…']).collect()
 }
 
 /// A time in its two largest units.
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_wider_or_longer_than_the_paper() {
+    fn report_fits_the_terminal() {
         for (columns, rows) in [(80, 24), (200, 50), (60, 10)] {
             for conversations in [0, 1, 5, 500] {
                 let status = status(conversations, 1);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_most_stands_first() {
+    fn busiest_conversation_is_first() {
         let then = Instant::now();
         let before = TotalsAt::of(&status(3, 0), then);
         let now = TotalsAt::of(&status(3, 10), then + Duration::from_secs(2));

@@ -76,7 +76,7 @@ pub(super) fn lift_rate_limit() {
 }
 
 /// How many lines were never written: over the rate limit, and because stderr was not read in time.
-pub(super) fn lost() -> [u64; 2] {
+pub(super) fn dropped_lines() -> [u64; 2] {
     STDERR.lock().missing
 }
 
@@ -178,13 +178,13 @@ fn write_all(mut bytes: &[u8]) {
 impl io::Write for Log {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut queue = STDERR.lock();
-        let room = match &mut queue.rate_limit {
+        let acquired = match &mut queue.rate_limit {
             Some(limit) => limit.acquire(Instant::now()),
             None => Some(0),
         };
-        queue.missing[0] += u64::from(room.is_none());
+        queue.missing[0] += u64::from(acquired.is_none());
         drop(queue);
-        if let Some(left_out) = room {
+        if let Some(left_out) = acquired {
             if left_out > 0 {
                 print(&format!(
                     "acp-relay: {left_out} lines of the log were left out, because there were too many"

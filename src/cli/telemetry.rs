@@ -55,7 +55,7 @@ pub(super) struct LogArgs {
 
 impl LogArgs {
     /// These options, with those of `file` where one is not given.
-    pub(super) fn over(&self, file: &Self) -> Self {
+    pub(super) fn with_defaults(&self, file: &Self) -> Self {
         Self {
             level: self.level.clone().or_else(|| file.level.clone()),
             format: self.format.or(file.format),

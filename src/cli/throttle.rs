@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_one_line_a_second_and_what_is_left_out_is_counted() {
+    fn one_line_a_second_and_dropped_lines_are_counted() {
         let throttle = Throttle::default();
         let start = Instant::now();
         assert_eq!(throttle.check(start), Some(0));

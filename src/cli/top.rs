@@ -25,12 +25,12 @@ const HOME: &str = "\x1b[H\x1b[2J";
 #[derive(Debug, Args)]
 pub(super) struct Top {
     #[command(flatten)]
-    whose: RelayArgs,
+    relay: RelayArgs,
 }
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Top) -> ExitCode {
-    let relay = &args.whose;
+    let relay = &args.relay;
     runtime::drive(Builder::new_current_thread(), async move {
         if !console::is_terminal() {
             return match fetch_status(relay).await {
@@ -74,8 +74,8 @@ async fn watch(relay: &RelayArgs, mut keys: console::Keys) -> Result<(), String>
             // One for the key hint, and one blank.
             rows: rows.saturating_sub(2),
         };
-        let picture = format!("{HOME}{}\nq quits", render(&status, size, rates.as_ref()));
-        console::draw_screen(&picture.replace('\n', "\r\n"));
+        let screen = format!("{HOME}{}\nq quits", render(&status, size, rates.as_ref()));
+        console::draw_screen(&screen.replace('\n', "\r\n"));
         before = Some(now);
         tokio::select! {
             () = keys.end() => return Ok(()),

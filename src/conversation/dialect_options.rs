@@ -135,14 +135,14 @@ impl DialectOptions {
         side: Side,
         frame: &Frame,
         at: &Envelope,
-        asked: Option<&[u8]>,
+        request_method: Option<&[u8]>,
     ) -> Option<Detection> {
         if !self.is_detecting(side) {
             return None;
         }
-        let asked = asked.and_then(|method| std::str::from_utf8(method).ok());
+        let request_method = request_method.and_then(|method| std::str::from_utf8(method).ok());
         let handshake = &mut self.sides[side as usize].handshake;
-        let found = handshake.detect(self.library.headers(), side, frame, at, asked);
+        let found = handshake.detect(self.library.headers(), side, frame, at, request_method);
         // A client's `initialize` shows its dialect; an agent's answer to it may be any agent's,
         // and its first messages show more.
         let calls = matches!(at.kind, Kind::Request | Kind::Notification);
@@ -155,7 +155,7 @@ impl DialectOptions {
         };
         let found = found?;
         let program = self.library.program(&found.dialect).ok()?;
-        own.switch_to(side, program, &at.id(frame).to_owned(), asked);
+        own.switch_to(side, program, &at.id(frame).to_owned(), request_method);
         if let Some(translator) = &mut own.translator {
             translator.set_cwd(&self.folder);
         }
@@ -220,7 +220,13 @@ impl DialectOptions {
 
 impl SideDialect {
     /// Switches to another dialect in the middle of the exchange that showed it.
-    fn switch_to(&mut self, side: Side, program: Arc<Program>, id: &IdBuf, asked: Option<&str>) {
+    fn switch_to(
+        &mut self,
+        side: Side,
+        program: Arc<Program>,
+        id: &IdBuf,
+        request_method: Option<&str>,
+    ) {
         let translator = match &mut self.translator {
             Some(known) => {
                 known.switch_to(program);
@@ -230,8 +236,8 @@ impl SideDialect {
                 .translator
                 .insert(Box::new(Translator::new(side, program))),
         };
-        if let Some(asked) = asked {
-            translator.assume(side.other(), id, asked, asked);
+        if let Some(method) = request_method {
+            translator.assume(side.other(), id, method, method);
         }
     }
 }

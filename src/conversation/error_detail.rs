@@ -33,13 +33,13 @@ pub(super) fn agent_exited(exit: Option<Exit>, stderr_tail: &str, delivered: Del
 
 /// The relay stopped the agent because of what it did.
 pub(super) fn agent_stopped(
-    blame: &str,
+    cause: &str,
     exit: Option<Exit>,
     stderr_tail: &str,
     delivered: Delivered,
 ) -> Reason {
     agent_gone(
-        format!("the agent was stopped: it {blame}"),
+        format!("the agent was stopped: it {cause}"),
         exit,
         stderr_tail,
         delivered,

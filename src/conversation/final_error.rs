@@ -138,19 +138,19 @@ impl Conversation {
         let shutdown = &self.shutdown;
         let tail = shutdown.stderr_tail.as_str();
         let stderr_tail = if with_output { tail } else { "" };
-        let mut reason = match &shutdown.blame {
+        let mut reason = match &shutdown.agent_error {
             _ if shutdown.stop_closed && shutdown.cause == Some(Cause::Unrecorded) => {
                 error_detail::unrecorded(delivered)
             }
             _ if shutdown.stop_closed => error_detail::stopped(delivered),
-            Some(blame) if self.links.agent_is_child => {
-                error_detail::agent_stopped(blame, shutdown.exit, stderr_tail, delivered)
+            Some(cause) if self.links.agent_is_child => {
+                error_detail::agent_stopped(cause, shutdown.exit, stderr_tail, delivered)
             }
             // Another relay has reported the exit.
             _ if self.links.agent_is_child || shutdown.exit.is_some() => {
                 error_detail::agent_exited(shutdown.exit, stderr_tail, delivered)
             }
-            Some(blame) => error_detail::agent_lost(&format!(": it {blame}"), delivered),
+            Some(cause) => error_detail::agent_lost(&format!(": it {cause}"), delivered),
             None => error_detail::agent_lost("", delivered),
         };
         if reason.code == reply::AGENT_EXITED && with_output {

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_is_kept_and_nothing_once_a_message_came() {
+    fn tail_is_kept_until_the_first_message() {
         let mut output = NonJsonOutput::default();
         assert_eq!(output.tail(), None);
         output.add(b"  \r");

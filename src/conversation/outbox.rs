@@ -88,9 +88,9 @@ impl Outbox {
             // A burst must not cost an idle connection its memory for ever, nor a steady stream an
             // allocation for each batch.
             lane.recent -= lane.recent.div_ceil(8);
-            let kept = (4 * lane.recent).max(64);
-            if lane.frames.capacity() > kept {
-                lane.frames.shrink_to(kept);
+            let capacity = (4 * lane.recent).max(64);
+            if lane.frames.capacity() > capacity {
+                lane.frames.shrink_to(capacity);
             }
         }
         Some(frame)

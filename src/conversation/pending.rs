@@ -27,7 +27,7 @@ pub(super) struct Pending {
 struct OpenRequest {
     method: RawMethod,
     topic: Topic,
-    asked_at: Instant,
+    requested_at: Instant,
     order: u64,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Answered {
     /// What it was about, for observers.
     pub(super) topic: Topic,
     /// When it was sent.
-    pub(super) asked_at: Instant,
+    pub(super) requested_at: Instant,
     /// The id as the request spelled it, when the answer spells it differently.
     pub(super) original_id: Option<IdBuf>,
 }
@@ -84,7 +84,7 @@ impl Pending {
                 place.insert(OpenRequest {
                     method: SmallVec::from_slice(method),
                     topic,
-                    asked_at,
+                    requested_at: asked_at,
                     order: self.next,
                 });
                 self.next += 1;
@@ -101,31 +101,33 @@ impl Pending {
 
     /// The method of the request that `id` would answer.
     pub(super) fn method(&self, id: Id<'_>) -> Option<&[u8]> {
-        self.open.get(&id.to_owned()).map(|ask| &ask.method[..])
+        self.open
+            .get(&id.to_owned())
+            .map(|request| &request.method[..])
     }
 
     /// Removes the request that `id` answers.
     pub(super) fn answer(&mut self, id: Id<'_>) -> Option<Answered> {
         let id = id.to_owned();
-        if let Some((asked, request)) = self.open.remove_entry(&id) {
+        if let Some((original, request)) = self.open.remove_entry(&id) {
             self.lossy -= usize::from(is_lossy(id.as_id()));
-            let differs = asked.as_id().json() != id.as_id().json();
+            let differs = original.as_id().json() != id.as_id().json();
             return Some(Answered {
                 method: request.method,
                 topic: request.topic,
-                asked_at: request.asked_at,
-                original_id: differs.then_some(asked),
+                requested_at: request.requested_at,
+                original_id: differs.then_some(original),
             });
         }
         if self.lossy == 0 && !is_lossy(id.as_id()) {
             return None;
         }
         // With two candidates there is no way to choose, and a wrong answer is worse than none.
-        let mut twins = self
+        let mut candidates = self
             .open
             .keys()
             .filter(|open| open.as_id().same_double(&id.as_id()));
-        let original = match (twins.next(), twins.next()) {
+        let original = match (candidates.next(), candidates.next()) {
             (Some(only), None) => only.clone(),
             _ => return None,
         };
@@ -134,7 +136,7 @@ impl Pending {
         Some(Answered {
             method: request.method,
             topic: request.topic,
-            asked_at: request.asked_at,
+            requested_at: request.requested_at,
             original_id: Some(original),
         })
     }
@@ -143,8 +145,10 @@ impl Pending {
     pub(super) fn take_all(&mut self) -> Vec<(IdBuf, RawMethod)> {
         self.lossy = 0;
         let mut all: Vec<_> = self.open.drain().collect();
-        all.sort_unstable_by_key(|(_, ask)| ask.order);
-        all.into_iter().map(|(id, ask)| (id, ask.method)).collect()
+        all.sort_unstable_by_key(|(_, request)| request.order);
+        all.into_iter()
+            .map(|(id, request)| (id, request.method))
+            .collect()
     }
 }
 

@@ -14,11 +14,11 @@ impl Conversation {
         to: Side,
         frame: Frame,
         at: &Envelope,
-        asked: Option<&[u8]>,
+        request_method: Option<&[u8]>,
         out: &mut Outbox,
     ) {
         let Some(policy) = &mut self.policy else {
-            self.pass_on(to, frame, at, out);
+            self.forward(to, frame, at, out);
             return;
         };
         let from = to.other();
@@ -32,11 +32,13 @@ impl Conversation {
                 return;
             }
         }
-        let asked = asked.map(unescaped);
-        match policy.decide(from, &frame, at, asked.as_deref()) {
-            Decision::Unchanged => self.pass_on(to, frame, at, out),
+        let request_method = request_method.map(unescaped);
+        match policy.decide(from, &frame, at, request_method.as_deref()) {
+            Decision::Unchanged => self.forward(to, frame, at, out),
             Decision::Changed(changed, what) => {
-                let method = asked.unwrap_or_else(|| at.method(&frame)).into_owned();
+                let method = request_method
+                    .unwrap_or_else(|| at.method(&frame))
+                    .into_owned();
                 out.note(Note::Adjusted { from, method, what });
                 self.send(to, changed, out);
             }

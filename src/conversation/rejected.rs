@@ -18,9 +18,9 @@ impl Conversation {
         now: Instant,
         out: &mut Outbox,
     ) {
-        let asker = from.other();
+        let requester = from.other();
         let awaited = match error.role {
-            Some(Role::Answer) => self.pending[asker as usize].answer(error.id.as_id()),
+            Some(Role::Answer) => self.pending[requester as usize].answer(error.id.as_id()),
             _ => None,
         };
         match awaited {
@@ -28,7 +28,7 @@ impl Conversation {
             Some(answered) => {
                 let id = answered.original_id.unwrap_or_else(|| error.id.clone());
                 self.answer_for_peer(
-                    asker,
+                    requester,
                     &id,
                     &answered.method,
                     &error_detail::unusable_answer(from, &error),
@@ -37,11 +37,11 @@ impl Conversation {
             }
             // Under an id that is in flight, the sender would take it for another answer.
             None if self.pending[from as usize].contains(&error.id) => {
-                let nameless = FrameError {
+                let without_id = FrameError {
                     id: IdBuf::Absent,
                     ..error.clone()
                 };
-                self.send(from, reply::frame_error(&nameless), out);
+                self.send(from, reply::frame_error(&without_id), out);
             }
             None => self.send(from, reply::frame_error(&error), out),
         }
@@ -84,8 +84,9 @@ impl Conversation {
         self.printed.add(line.as_bytes());
         self.strays += 1;
         if self.strays >= self.limits.strays {
-            let blame = "printed too many lines that are not JSON (is it started in its ACP mode?)";
-            self.close_for_violation(Side::Agent, blame.to_owned(), now, out);
+            let reason =
+                "printed too many lines that are not JSON (is it started in its ACP mode?)";
+            self.close_for_violation(Side::Agent, reason.to_owned(), now, out);
         }
     }
 }

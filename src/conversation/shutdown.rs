@@ -46,7 +46,7 @@ pub(super) struct Shutdown {
     pub(super) drained: Option<Instant>,
     pub(super) cause: Option<Cause>,
     /// Why the agent was rejected, stopped or lost, for the errors that answer its open requests.
-    pub(super) blame: Option<String>,
+    pub(super) agent_error: Option<String>,
     /// Whether the agent was lost before a shutdown began.
     pub(super) lost: bool,
     /// The relay was asked to stop, and ended its stream to the agent for that.
@@ -90,7 +90,7 @@ impl Default for Shutdown {
             deadline: None,
             drained: None,
             cause: None,
-            blame: None,
+            agent_error: None,
             lost: false,
             stop_closed: false,
             signalled: false,
@@ -140,7 +140,7 @@ impl Conversation {
 
     /// Why the conversation is over, if it is. What is left then only has to be delivered.
     #[must_use]
-    pub fn over(&self) -> Option<&Cause> {
+    pub fn end_cause(&self) -> Option<&Cause> {
         let over = self.shutdown.step == Step::Over;
         self.shutdown.cause.as_ref().filter(|_| over)
     }
@@ -214,7 +214,7 @@ impl Conversation {
             Side::Agent => {
                 if !self.links.agent_is_child {
                     self.shutdown.lost |= !self.is_ending();
-                    self.shutdown.blame.get_or_insert_with(|| how.clone());
+                    self.shutdown.agent_error.get_or_insert_with(|| how.clone());
                 }
                 self.handle_eof(side, how, now, out);
             }
@@ -300,12 +300,14 @@ impl Conversation {
                     self.shutdown.is_stopped() && self.shutdown.exit.is_none();
                 self.shutdown.advance(Step::Terminated, Some(next));
                 self.shutdown.signalled = self.shutdown.stop_closed;
-                let blame = if self.shutdown.sends[Side::Agent as usize] {
+                let reason = if self.shutdown.sends[Side::Agent as usize] {
                     "ran on though its input had ended"
                 } else {
                     "ran on though it had closed its output"
                 };
-                self.shutdown.blame.get_or_insert_with(|| blame.to_owned());
+                self.shutdown
+                    .agent_error
+                    .get_or_insert_with(|| reason.to_owned());
                 out.note(Note::Stopping { signal: "SIGTERM" });
                 out.command(Command::Terminate);
             }
@@ -321,7 +323,7 @@ impl Conversation {
     pub(super) fn close_for_violation(
         &mut self,
         side: Side,
-        blame: String,
+        reason: String,
         now: Instant,
         out: &mut Outbox,
     ) {
@@ -331,7 +333,7 @@ impl Conversation {
         self.shutdown.lost |= side == Side::Agent && !self.is_ending();
         out.note(Note::Ended {
             side,
-            how: blame.clone(),
+            how: reason.clone(),
             lost: side == Side::Agent && self.shutdown.lost,
         });
         self.shutdown.sends[side as usize] = false;
@@ -341,7 +343,7 @@ impl Conversation {
                 self.client_left(false, Cause::Violation(side), now, out);
             }
             Side::Agent => {
-                self.shutdown.blame = Some(blame);
+                self.shutdown.agent_error = Some(reason);
                 self.shutdown.cause.get_or_insert(Cause::Violation(side));
                 self.agent_left(CloseReason::Violation, now, out);
             }
@@ -359,7 +361,7 @@ impl Conversation {
     }
 
     /// Continues the shutdown when the last open request was answered.
-    pub(super) fn settle(&mut self, now: Instant, out: &mut Outbox) {
+    pub(super) fn continue_shutdown(&mut self, now: Instant, out: &mut Outbox) {
         match self.shutdown.step {
             Step::Draining if !self.owes_answers() => {
                 self.close_agent(self.shutdown.stop_reason(), now, out)
@@ -389,7 +391,7 @@ impl Conversation {
                 self.shutdown.deadline = Some(drained);
             }
             self.shutdown.advance(Step::Draining, Some(drained));
-            self.settle(now, out);
+            self.continue_shutdown(now, out);
         } else if self.shutdown.step == Step::Exited || !self.links.agent_is_child {
             self.shutdown.stop_closed |= self.shutdown.step != Step::Exited;
             self.finish(cause, out);

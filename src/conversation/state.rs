@@ -143,7 +143,7 @@ impl Conversation {
     }
 
     /// Sends a canonical message to `to`, translated if `to` uses a dialect.
-    pub(super) fn pass_on(
+    pub(super) fn forward(
         &mut self,
         to: Side,
         frame: Frame,
@@ -178,7 +178,7 @@ impl Conversation {
     /// Answers a request of `requester` in place of the side it was for.
     pub(super) fn answer_for_peer(
         &mut self,
-        asker: Side,
+        requester: Side,
         id: &IdBuf,
         method: &[u8],
         reason: &Reason,
@@ -186,12 +186,12 @@ impl Conversation {
     ) {
         let method = String::from_utf8_lossy(method).into_owned();
         out.note(Note::Answered {
-            to: asker,
+            to: requester,
             id: id.clone(),
             method,
             code: reason.code,
         });
-        self.send(asker, reply::error(id.as_id(), reason), out);
+        self.send(requester, reply::error(id.as_id(), reason), out);
     }
 
     pub(super) fn handle_message(
@@ -226,7 +226,7 @@ impl Conversation {
             }
             Kind::Result | Kind::Error => {
                 self.answer(from, frame, envelope, now, out);
-                self.settle(now, out);
+                self.continue_shutdown(now, out);
             }
         }
     }
@@ -329,7 +329,7 @@ impl Conversation {
             self.agent_answered |= from == Side::Agent;
             let wants_trace = out.wants_traces();
             out.summarise(|| {
-                let waited = now.saturating_duration_since(answered.asked_at);
+                let waited = now.saturating_duration_since(answered.requested_at);
                 let topic = answered.topic;
                 MessageSummary::of_answer(from, &frame, envelope, topic, waited, now).traced(
                     &frame,
@@ -338,9 +338,9 @@ impl Conversation {
                 )
             });
             match answered.original_id {
-                Some(asked) => {
+                Some(original) => {
                     out.note(Note::RestoredId { from });
-                    let frame = envelope.with_id(&frame, asked.as_id());
+                    let frame = envelope.with_id(&frame, original.as_id());
                     if let Scanned::Message(envelope) = scan(&frame, &self.limits) {
                         self.apply_policy(to, frame, &envelope, Some(&answered.method), out);
                     }
@@ -349,9 +349,9 @@ impl Conversation {
             }
         } else if envelope.kind == Kind::Error && matches!(id, Id::Absent | Id::Null) {
             out.note(Note::ErrorWithoutId { from });
-            self.pass_on(to, frame, envelope, out);
+            self.forward(to, frame, envelope, out);
         } else if self.links.agent_is_replayed {
-            self.pass_on(to, frame, envelope, out);
+            self.forward(to, frame, envelope, out);
         } else {
             out.note(Note::UnknownAnswer {
                 from,
@@ -359,8 +359,8 @@ impl Conversation {
             });
             self.unmatched[from as usize] += 1;
             if self.unmatched[from as usize] >= self.limits.strays {
-                let blame = "sent too many answers that match no open request".to_owned();
-                self.close_for_violation(from, blame, now, out);
+                let reason = "sent too many answers that match no open request".to_owned();
+                self.close_for_violation(from, reason, now, out);
             }
         }
     }

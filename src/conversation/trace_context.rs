@@ -126,7 +126,7 @@ mod tests {
     use crate::jsonrpc::{Limits, Scanned, scan};
 
     #[test]
-    fn a_mark_changes_nothing_else() {
+    fn traceparent_is_inserted_without_other_changes() {
         let mark = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         for (before, after) in [
             (r#"{}"#, r#"{"_meta":{"traceparent":"M"}}"#),

@@ -44,11 +44,11 @@ impl Conversation {
 
     /// Checks whether a message shows the dialect of its sender.
     fn detect(&mut self, from: Side, frame: &Frame, at: &Envelope, out: &mut Outbox) {
-        let asked = match at.kind {
+        let request_method = match at.kind {
             Kind::Result | Kind::Error => self.pending[from.other() as usize].method(at.id(frame)),
             Kind::Request | Kind::Notification => None,
         };
-        if let Some(found) = self.dialects.detect(from, frame, at, asked) {
+        if let Some(found) = self.dialects.detect(from, frame, at, request_method) {
             out.note(Note::Recognised {
                 side: from,
                 dialect: found.dialect,

@@ -69,9 +69,9 @@ impl<'a> MessageBody<'a> {
         let mut count = 0;
         each(&mut self.0, path, &mut |node| {
             let text = node.json().into_owned();
-            let goes = unwanted(&mut MessageBody(Node::owned(text)));
-            count += usize::from(goes);
-            goes
+            let is_unwanted = unwanted(&mut MessageBody(Node::owned(text)));
+            count += usize::from(is_unwanted);
+            is_unwanted
         });
         count
     }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn both_of_two_members_are_meant_and_the_rest_keeps_its_bytes() {
+    fn duplicate_members_are_both_replaced() {
         let text = r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"n":1e400,"path":"/a","p\u0061th":"/a"}}"#;
         let seen = changed(text, |body| {
             assert_eq!(body.strings(&["path"]), ["/a", "/a"]);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_taken_out_one_by_one() {
+    fn matching_elements_are_removed() {
         let text = r#"{"id":1,"result":{"all":[{"type":"a"},{"type":"b"},{"type":"a"}]}}"#;
         let seen = changed(text, |body| {
             let count = body.remove(&["all", "*"], |one| one.strings(&["type"]) == ["a"]);

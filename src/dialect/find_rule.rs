@@ -58,7 +58,7 @@ pub(super) fn find_case<'t, 'a: 't>(
     way: Way,
     cache: &mut GuardCache<'t, '_>,
 ) -> Option<Option<&'a Case>> {
-    let works = |case: &&'a Case| case.works(way) && cache.meets(case.before(way));
+    let works = |case: &&'a Case| case.applies(way) && cache.meets(case.before(way));
     match rule.cases.iter().find(works) {
         None if !rule.cases.is_empty() => None,
         case => Some(case),

@@ -33,10 +33,10 @@ impl<'t, 'a> GuardCache<'t, 'a> {
     /// Whether all expectations hold.
     pub(super) fn meets(&mut self, guard: &'t Guard) -> bool {
         let mut all = guard.iter();
-        all.all(|(place, expect)| is_met(self.look(place), expect))
+        all.all(|(place, expect)| is_met(self.find(place), expect))
     }
 
-    fn look(&mut self, place: &'t JsonPointer) -> Option<ValueRef<'t, 'a>> {
+    fn find(&mut self, place: &'t JsonPointer) -> Option<ValueRef<'t, 'a>> {
         let known = self.found.iter().find(|(known, _)| *known == place);
         if let Some((_, found)) = known {
             return *found;

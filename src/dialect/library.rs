@@ -44,7 +44,7 @@ struct Entry {
 #[non_exhaustive]
 pub enum DialectError {
     /// No table has this name.
-    #[error("no dialect is called `{name}`; {}", tip(.near, .known))]
+    #[error("no dialect is called `{name}`; {}", suggestion(.near, .known))]
     Unknown {
         /// The name that was requested.
         name: String,
@@ -90,7 +90,7 @@ impl Library {
     pub fn add(&mut self, file: &str, text: &str) -> Result<Arc<Table>, TableFaults> {
         self.put(Table::read(file, text)?, None);
         let last = self.entries.last().expect("a table was put last");
-        Ok(Arc::clone(last.full()))
+        Ok(Arc::clone(last.table()))
     }
 
     fn put(&mut self, header: Table, file: Option<&'static File>) {
@@ -108,7 +108,7 @@ impl Library {
     /// All tables, in the order of their files.
     #[must_use]
     pub fn tables(&self) -> &[Arc<Table>] {
-        let whole = |entry: &Entry| Arc::clone(entry.full());
+        let whole = |entry: &Entry| Arc::clone(entry.table());
         self.tables
             .get_or_init(|| self.entries.iter().map(whole).collect())
     }
@@ -130,7 +130,7 @@ impl Library {
             .iter()
             .find(own)
             .or_else(|| self.entries.iter().find(alias));
-        found.map(Entry::full).ok_or_else(|| {
+        found.map(Entry::table).ok_or_else(|| {
             let names = || self.headers().map(|cover| cover.name.as_str());
             let aliases = self.headers().flat_map(|cover| &cover.aliases);
             let all: Vec<&str> = names()
@@ -139,7 +139,7 @@ impl Library {
                 .collect();
             DialectError::Unknown {
                 name: name.to_owned(),
-                near: near(name, &all).map(str::to_owned),
+                near: most_similar(name, &all).map(str::to_owned),
                 known: names().collect::<Vec<_>>().join(", "),
             }
         })
@@ -245,7 +245,7 @@ impl Library {
 }
 
 impl Entry {
-    fn full(&self) -> &Arc<Table> {
+    fn table(&self) -> &Arc<Table> {
         self.full.get_or_init(|| match self.file {
             Some((name, _, text)) => {
                 Arc::new(Table::read(name, text).expect("the tables carried have no faults"))
@@ -256,7 +256,7 @@ impl Entry {
 }
 
 /// The remedy for a name that no table has.
-fn tip(near: &Option<String>, known: &str) -> String {
+fn suggestion(near: &Option<String>, known: &str) -> String {
     match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known are {known}"),
@@ -265,7 +265,7 @@ fn tip(near: &Option<String>, known: &str) -> String {
 
 /// The most similar name: the one with the smallest edit distance, or else the shortest that
 /// contains the word.
-fn near<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
+fn most_similar<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
     let has = |name: &&&str| word.len() > 2 && name.contains(word);
     let longer = || names.iter().filter(has).min_by_key(|name| name.len());
     nearest(word, names).or_else(|| longer().copied())

@@ -44,8 +44,8 @@ impl Memory {
             let Some(oldest) = self.order.pop_front() else {
                 break;
             };
-            if let Some(gone) = self.values.remove(&oldest) {
-                self.bytes -= gone.len() + oldest.1.len() + oldest.2.len();
+            if let Some(removed) = self.values.remove(&oldest) {
+                self.bytes -= removed.len() + oldest.1.len() + oldest.2.len();
             }
         }
     }

@@ -34,7 +34,7 @@ pub(super) struct PendingRequest {
     /// The options of a permission request, in canonical.
     pub(super) offered: Option<OfferedOptions>,
     /// The id the sender uses for it, when that differs.
-    pub(super) asker_id: Option<IdBuf>,
+    pub(super) sender_id: Option<IdBuf>,
     /// What is done with its answer.
     pub(super) purpose: Purpose,
     /// The canonical params of `session/set_config_option` and `session/set_mode`.
@@ -73,7 +73,7 @@ impl PendingRequest {
 
     /// Whether its answer is only subject to the rules.
     pub(super) fn is_plain(&self) -> bool {
-        self.purpose == Purpose::Forward && self.asker_id.is_none()
+        self.purpose == Purpose::Forward && self.sender_id.is_none()
     }
 }
 
@@ -92,14 +92,14 @@ impl PendingRequests {
         if !matches!(id, IdBuf::Number(_)) {
             return None;
         }
-        let mut twins = self
+        let mut candidates = self
             .open
             .keys()
             .filter(|open| open.as_id().same_double(&id.as_id()));
-        let (Some(twin), None) = (twins.next().cloned(), twins.next()) else {
+        let (Some(candidate), None) = (candidates.next().cloned(), candidates.next()) else {
             return None;
         };
-        self.open.remove(&twin)
+        self.open.remove(&candidate)
     }
 
     pub(super) fn contains(&self, id: &IdBuf) -> bool {
@@ -116,7 +116,7 @@ impl PendingRequests {
     /// The id that replaced `id`, while the request is open.
     pub(super) fn replaced_id(&self, id: Id<'_>) -> Option<&IdBuf> {
         let known = |pending: &PendingRequest| {
-            let own = pending.asker_id.as_ref();
+            let own = pending.sender_id.as_ref();
             own.is_some_and(|own| own.as_id() == id)
         };
         let mut open = self.open.iter();

@@ -176,7 +176,7 @@ fn refuses(word: &str) -> bool {
 }
 
 /// Whether a word means more than once.
-fn lasts(word: &str) -> bool {
+fn is_lasting(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
     ["always", "persist", "session", "forever", "permanent"]
         .iter()
@@ -264,10 +264,10 @@ pub fn check_read(
     // A word that is the id of an option means that option only.
     let always = |word: &str| allows_always(word) && offered.get(word).is_none();
     let only = || offered.of("allow_always").nth(1).is_none();
-    let borne = named
+    let supported = named
         || (offer.kind == "allow_once" && words.all.iter().any(|word| allows(word)))
         || (offer.kind == "allow_always" && only() && words.all.iter().any(|word| always(word)));
-    if !refused && borne {
+    if !refused && supported {
         return checked;
     }
     CheckedAnswer {
@@ -299,7 +299,7 @@ pub fn check_write(answer: &PermissionAnswer, offered: &OfferedOptions, written:
         }
         let fits = |named: &str| match kind {
             "allow_always" => true,
-            "allow_once" => !(allows(named) && lasts(named)),
+            "allow_once" => !(allows(named) && is_lasting(named)),
             _ => !allows(named),
         };
         let mut named = offered.0.iter().filter(|offer| offer.id == *word);
@@ -317,16 +317,22 @@ pub fn check_write(answer: &PermissionAnswer, offered: &OfferedOptions, written:
 pub fn same_options(before: &[u8], after: &[u8]) -> bool {
     let (before, after) = (OfferedOptions::read(before), OfferedOptions::read(after));
     let same = |one: &OfferedOption, two: &OfferedOption| {
-        let meaning = |kind: &str| (allows(kind), refuses(kind), allows(kind) && lasts(kind));
+        let meaning = |kind: &str| {
+            (
+                allows(kind),
+                refuses(kind),
+                allows(kind) && is_lasting(kind),
+            )
+        };
         let known = |kind: &str| allows(kind) || refuses(kind);
         one.id == two.id
             && (!known(&one.kind) || !known(&two.kind) || meaning(&one.kind) == meaning(&two.kind))
     };
-    let found = |offer: &OfferedOption| before.0.iter().any(|original| same(original, offer));
+    let is_original = |offer: &OfferedOption| before.0.iter().any(|original| same(original, offer));
     // None may be missing, or an answer could name an option that was not shown.
-    let kept = |original: &OfferedOption| after.0.iter().any(|offer| same(original, offer));
+    let is_shown = |original: &OfferedOption| after.0.iter().any(|offer| same(original, offer));
     let readable = !before.0.is_empty() && !after.0.is_empty();
-    !readable || (after.0.iter().all(found) && before.0.iter().all(kept))
+    !readable || (after.0.iter().all(is_original) && before.0.iter().all(is_shown))
 }
 
 /// All strings of an answer, and whether it contains `cancelled: true` or the like.
@@ -355,9 +361,9 @@ impl Words {
                         continue;
                     }
                     let name = text::unescape(name).unwrap_or_default();
-                    let said_no = refuses(&name) && !matches!(value, b"false" | b"null");
-                    let said_not_yes = allows(&name) && matches!(value, b"false" | b"null");
-                    self.refused |= said_no || said_not_yes;
+                    let refused = refuses(&name) && !matches!(value, b"false" | b"null");
+                    let not_allowed = allows(&name) && matches!(value, b"false" | b"null");
+                    self.refused |= refused || not_allowed;
                     self.gather(value, depth + 1);
                 }
             }

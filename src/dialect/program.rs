@@ -209,7 +209,7 @@ impl Layer {
                 let Some(name) = rule.on.what.names().before(way) else {
                     continue;
                 };
-                if !rule.base.works(way) || (way == Way::Write && !writes) {
+                if !rule.base.applies(way) || (way == Way::Write && !writes) {
                     continue;
                 }
                 for kind in kinds(rule, way).iter().copied() {

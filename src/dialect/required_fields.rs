@@ -14,14 +14,15 @@ use super::text::JsonType;
 pub(super) fn of_rule(rule: &Rule, shapes: &[NamedShape], way: Way) -> Vec<RequiredFields> {
     let base = rule.base.before(way);
     let names = rule.on.what.names();
-    let stays = names.dialect == names.canonical && rule.on.kinds.is_none() && rule.split.is_none();
-    if !stays {
+    let keeps_method =
+        names.dialect == names.canonical && rule.on.kinds.is_none() && rule.split.is_none();
+    if !keeps_method {
         return vec![of_guard(base)];
     }
     if rule.cases.is_empty() {
         return vec![of_case(base, &rule.base, shapes, way)];
     }
-    let cases = || rule.cases.iter().filter(|case| case.works(way));
+    let cases = || rule.cases.iter().filter(|case| case.applies(way));
     if !(is_noop(&rule.base) && ends_with_noop(cases(), way)) {
         return vec![of_guard(base)];
     }
@@ -86,7 +87,7 @@ fn fixed_field(case: &Case, shapes: &[NamedShape], way: Way) -> Option<RequiredF
         return None;
     };
     let shape = shapes.iter().find(|shape| shape.name == *name)?;
-    let cases = || shape.cases.iter().filter(|case| case.works(way));
+    let cases = || shape.cases.iter().filter(|case| case.applies(way));
     if !ends_with_noop(cases(), way) {
         return None;
     }

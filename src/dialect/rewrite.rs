@@ -64,7 +64,7 @@ impl<'a> Rewriter<'a, '_> {
             cases
                 .iter()
                 .flat_map(|case| &case.rows)
-                .filter(|row| row.works(way))
+                .filter(|row| row.applies(way))
         };
         self.remove_one_sided(scope, rows(), true);
         let moved = self.collect(scope, rows())?;
@@ -103,13 +103,13 @@ impl<'a> Rewriter<'a, '_> {
             None | Some(JsonType::Object | JsonType::Array) => true,
             Some(_) => rows
                 .iter()
-                .any(|row| row.works(self.way) && whole(row.before(self.way))),
+                .any(|row| row.applies(self.way) && whole(row.before(self.way))),
         };
         if !fits {
             return Ok(());
         }
         let way = self.way;
-        let active = || rows.iter().filter(|row| row.works(way));
+        let active = || rows.iter().filter(|row| row.applies(way));
         self.remove_one_sided(scope, active(), true);
         let moved = self.collect(scope, active())?;
         self.remove_one_sided(scope, active(), false);
@@ -200,14 +200,14 @@ impl<'a> Rewriter<'a, '_> {
             let Some(look) = scope.get(place) else {
                 continue;
             };
-            let goes = match &row.fill {
+            let is_removed = match &row.fill {
                 Some(Fill::Default(literal)) => text::equals(&literal.0, &look.json()),
                 Some(Fill::Derive { from, by }) => derived(scope, from, *by)
                     .is_some_and(|derived| text::same(&derived.json(), &look.json())),
                 Some(Fill::Const(_) | Fill::Recall(_)) => true,
                 None => row.drop.is_some(),
             };
-            if goes && scope.take(place.names()).is_some() {
+            if is_removed && scope.take(place.names()).is_some() {
                 self.changed = true;
                 self.dropped.extend(row.drop.clone());
             }
@@ -347,7 +347,7 @@ impl<'a> Rewriter<'a, '_> {
         let way = self.way;
         let case = {
             let mut cache = GuardCache::new(value);
-            let fits = |case: &&'a Case| case.works(way) && cache.meets(case.before(way));
+            let fits = |case: &&'a Case| case.applies(way) && cache.meets(case.before(way));
             shape.cases.iter().find(fits)
         };
         match case {

@@ -229,12 +229,12 @@ impl Sessions {
         from: Side,
         kind: Kind,
         method: &str,
-        asked_session: Option<&str>,
+        request_session: Option<&str>,
         body: &Node<'_>,
     ) {
         let json = body.get_member("sessionId").map(ValueRef::json);
         let own = json.as_deref().and_then(text::string);
-        let Some(id) = own.as_deref().or(asked_session) else {
+        let Some(id) = own.as_deref().or(request_session) else {
             return;
         };
         match (from, kind, method) {

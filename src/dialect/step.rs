@@ -106,8 +106,8 @@ impl Translator {
         next: &mut Vec<Message<'a>>,
         out: &mut Translation,
     ) {
-        let acts = |case: &&Case| !case.actions.is_empty() || !case.emit.is_empty();
-        out.is_stateful |= cases.iter().any(acts);
+        let has_effects = |case: &&Case| !case.actions.is_empty() || !case.emit.is_empty();
+        out.is_stateful |= cases.iter().any(has_effects);
         let original = message.clone();
         let mut message = message;
         // What an upper table has changed is not attributed to this rule.
@@ -260,14 +260,16 @@ impl Translator {
         cases: &[&Case],
         out: &mut Translation,
     ) -> bool {
-        let stays = rule.on.what.names().after(way).is_none();
-        let asks = rule.on.kinds == Some(KindChange::DialectAsks);
-        if asks && way == Way::Write {
-            return !stays;
+        let has_no_target = rule.on.what.names().after(way).is_none();
+        let dialect_asks = rule.on.kinds == Some(KindChange::DialectAsks);
+        if dialect_asks && way == Way::Write {
+            return !has_no_target;
         }
         let jsonrpc = self.answers_jsonrpc(way);
         let answer = cases.iter().rev().find_map(|case| case.answer.as_ref());
-        if let Some(answer) = answer.filter(|_| original.kind == Kind::Request && (stays || asks)) {
+        if let Some(answer) =
+            answer.filter(|_| original.kind == Kind::Request && (has_no_target || dialect_asks))
+        {
             let (name, value) = match answer {
                 FixedAnswer::Result(value) => ("result", value),
                 FixedAnswer::Error(value) => ("error", value),
@@ -286,7 +288,7 @@ impl Translator {
                 self.sessions
                     .track(tracking, self.peer, Kind::Result, method, None, &body);
             }
-        } else if stays {
+        } else if has_no_target {
             let why = format!("{} does not exist in the target protocol", original.method);
             out.note(
                 DialectEvent::Dropped,
@@ -297,7 +299,7 @@ impl Translator {
                 out.refuse(&rule_name(layer, rule), original, &why, "go on without it");
             }
         }
-        !stays
+        !has_no_target
     }
 
     /// Handles a message that cannot be translated: it is never forwarded half translated.
@@ -387,8 +389,8 @@ impl Translator {
         let at = all.iter().position(|memory| memory.name == recall.slot)?;
         let value = match all[at].slot.per {
             SlotScope::Request => {
-                let mut held = pending.slots.iter().filter(|(slot, _)| *slot == at);
-                held.next_back().map(|(_, value)| &**value)
+                let mut values = pending.slots.iter().filter(|(slot, _)| *slot == at);
+                values.next_back().map(|(_, value)| &**value)
             }
             SlotScope::Connection => self.memory.recall(at, "", key.unwrap_or_default()),
             SlotScope::Session => self.memory.recall(at, session, key.unwrap_or_default()),

@@ -400,7 +400,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_name_is_the_same_however_it_is_spelled((name, raw) in spelled(), (other, _) in spelled()) {
+        fn names_are_compared_unescaped((name, raw) in spelled(), (other, _) in spelled()) {
             prop_assert!(same_name(&raw, &name), "{}", String::from_utf8_lossy(&raw));
             prop_assert_eq!(same_name(&raw, &other), name == other);
             prop_assert_eq!(same_name(&raw, &raw.iter().map(|&byte| char::from(byte)).collect::<String>()),
@@ -408,7 +408,7 @@ mod tests {
         }
 
         #[test]
-        fn what_a_table_wrote_is_told_however_it_is_spelled((text, raw) in spelled(), (other, _) in spelled()) {
+        fn quoted_values_are_compared_unescaped((text, raw) in spelled(), (other, _) in spelled()) {
             let value = [b"\"", &raw[..], b"\""].concat();
             prop_assert!(equals(&quote(&text), &value));
             prop_assert_eq!(equals(&quote(&other), &value), text == other);

@@ -119,15 +119,15 @@ impl Translator {
 
     /// Remembers a request as if it had passed, with its method in both columns; for examples that
     /// contain an answer only.
-    pub fn assume(&mut self, asker: Side, id: &IdBuf, dialect: &str, canonical: &str) {
+    pub fn assume(&mut self, requester: Side, id: &IdBuf, dialect: &str, canonical: &str) {
         let pending = PendingRequest::of(dialect, canonical);
-        if !self.requests(asker).contains(id) {
-            self.requests(asker).insert(id.clone(), pending);
+        if !self.requests(requester).contains(id) {
+            self.requests(requester).insert(id.clone(), pending);
         }
     }
 
-    pub(super) fn requests(&mut self, asker: Side) -> &mut PendingRequests {
-        if asker == self.peer {
+    pub(super) fn requests(&mut self, requester: Side) -> &mut PendingRequests {
+        if requester == self.peer {
             &mut self.from_peer
         } else {
             &mut self.to_peer
@@ -153,7 +153,7 @@ impl Translator {
         let mut out = Translation::default();
         let body = body_of(frame, at);
         let strips = way == Way::Write && self.program.strips_jsonrpc() && at.jsonrpc;
-        let lacks = way == Way::Write && self.program.requires_params() && at.body.is_none();
+        let lacks_params = way == Way::Write && self.program.requires_params() && at.body.is_none();
         match at.kind {
             Kind::Notification => {
                 if let Some(made) = self.cached(way, frame, at) {
@@ -175,7 +175,7 @@ impl Translator {
             Kind::Request => {
                 let method = MethodName::of(frame, at);
                 let looked_at = strips
-                    || lacks
+                    || lacks_params
                     || *method == *PERMISSION
                     || self.program.remembers()
                     || self.program.int_ids()
@@ -220,7 +220,7 @@ impl Translator {
         pending: PendingRequest,
         out: &mut Translation,
     ) {
-        if let Some(id) = &pending.asker_id {
+        if let Some(id) = &pending.sender_id {
             message.id = id.clone();
             message.changed = true;
         }
@@ -312,8 +312,9 @@ impl Translator {
                     self.track_request(way, from, &before, &mut message, own);
                 }
             }
-            let lacks = message.kind == Kind::Request && matches!(message.body, Node::Absent);
-            if way == Way::Write && lacks && program.requires_params() {
+            let lacks_params =
+                message.kind == Kind::Request && matches!(message.body, Node::Absent);
+            if way == Way::Write && lacks_params && program.requires_params() {
                 message.body = Node::raw(b"{}");
                 message.changed = true;
             }
@@ -373,7 +374,7 @@ impl Translator {
         let was_request = before.0 == Kind::Request && before.1 == message.id;
         let fits = is_int32(message.id.as_id().json());
         if way == Way::Write && self.program.int_ids() && !fits && was_request {
-            pending.asker_id = Some(message.id.clone());
+            pending.sender_id = Some(message.id.clone());
             message.id = self.new_id();
             message.changed = true;
         }

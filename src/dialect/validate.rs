@@ -126,13 +126,13 @@ fn check_case(
         );
     }
     check_rows(table, &case.rows, lossy, &format!("{at}/rows"), fault);
-    let works = |way: &Way| case.works(*way) && base.is_none_or(|base| base.works(*way));
+    let works = |way: &Way| case.applies(*way) && base.is_none_or(|base| base.applies(*way));
     for way in [Way::Read, Way::Write].into_iter().filter(works) {
         let rows = base
             .into_iter()
             .flat_map(|base| &base.rows)
             .chain(&case.rows)
-            .filter(|row| row.works(way));
+            .filter(|row| row.applies(way));
         // A row that only fills an empty place may share it with a row that writes it.
         let fills =
             |row: &Row| row.before(way).is_none() && !matches!(row.fill, Some(Fill::Const(_)));
@@ -278,8 +278,8 @@ fn clash(one: &Rule, two: &Rule, way: Way, cases: (&Vec<Guard>, &Vec<Guard>)) ->
         && names[0].is_some()
         && names[0] == names[1]
         && one.on.kinds == two.on.kinds
-        && one.base.works(way)
-        && two.base.works(way)
+        && one.base.applies(way)
+        && two.base.applies(way)
         && !exclude(one.base.before(way), two.base.before(way))
         && !(cases.0.iter()).all(|left| cases.1.iter().all(|right| exclude(left, right)))
 }
@@ -290,7 +290,7 @@ fn case_guards(rule: &Rule, way: Way) -> Vec<Guard> {
     if rule.cases.is_empty() {
         return vec![base];
     }
-    let works = rule.cases.iter().filter(|case| case.works(way));
+    let works = rule.cases.iter().filter(|case| case.applies(way));
     works
         .map(|case| base.iter().chain(case.before(way)).cloned().collect())
         .collect()

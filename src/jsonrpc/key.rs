@@ -33,7 +33,7 @@ impl<'a> Key<'a> {
     ///
     /// An escaped name (`"\u0069d"` is `id`) counts, because other readers unescape it.
     #[inline]
-    pub(super) fn name<'b>(&'b self, room: &'b mut [u8; 16]) -> Option<&'b [u8]> {
+    pub(super) fn name<'b>(&'b self, buffer: &'b mut [u8; 16]) -> Option<&'b [u8]> {
         if !self.escaped {
             return Some(self.raw);
         }
@@ -59,9 +59,9 @@ impl<'a> Key<'a> {
             } else {
                 byte
             };
-            *room.get_mut(length)? = plain;
+            *buffer.get_mut(length)? = plain;
             length += 1;
         }
-        Some(&room[..length])
+        Some(&buffer[..length])
     }
 }

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_is_found_wherever_it_stands() {
+    fn members_are_found_anywhere() {
         for (object, found) in [
             (r#"{"sessionId":"s"}"#, Some("s")),
             (

@@ -83,8 +83,8 @@ impl Scanner {
             return scan_resumed(text, &self.limits, begun);
         }
         let early = self.last.is_none() && self.scanned < WARM_UP;
-        let vain = self.misses >= MAX_MISSES && !self.scanned.is_multiple_of(RETRY_EVERY);
-        if early || vain {
+        let is_futile = self.misses >= MAX_MISSES && !self.scanned.is_multiple_of(RETRY_EVERY);
+        if early || is_futile {
             return scan_text(text, &self.limits);
         }
         self.learn(text)
@@ -99,8 +99,8 @@ impl Scanner {
         let (shape, begun) = scan_resumable(text, &self.limits, reach);
         self.prefixes += 1;
         let number = self.prefixes;
-        let worthy = begun.filter(|begun| begun.prefix_len() >= MIN_SHARED);
-        memory.resume = worthy.map(|begun| begun.with_number(number));
+        let reusable = begun.filter(|begun| begun.prefix_len() >= MIN_SHARED);
+        memory.resume = reusable.map(|begun| begun.with_number(number));
         self.misses = match memory.resume {
             Some(_) => 0,
             None => self.misses.saturating_add(1),

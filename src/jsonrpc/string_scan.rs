@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_special_byte_is_found_wherever_it_stands() {
+    fn special_bytes_are_found_anywhere() {
         for length in [0, 1, 63, 64, 65, 127, 128, 129, 200] {
             for place in 0..length {
                 for special in [b'"', b'\\', 0, b'\n', 0x1F] {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_special_byte_is_plain_and_told_when_it_is_not_ascii() {
+    fn other_bytes_are_skipped_and_non_ascii_is_reported() {
         for byte in 0x20..=0xFF_u8 {
             if matches!(byte, b'"' | b'\\') {
                 continue;

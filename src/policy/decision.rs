@@ -65,20 +65,20 @@ impl MessagePolicy {
         from: Side,
         frame: &Frame,
         at: &Envelope,
-        asked: Option<&str>,
+        request_method: Option<&str>,
     ) -> Decision {
         let direction = match from {
             Side::Client => Direction::ToAgent,
             Side::Agent => Direction::ToClient,
         };
         let calls = matches!(at.kind, Kind::Request | Kind::Notification);
-        let method = match asked {
-            Some(asked) if !calls => asked.to_owned(),
+        let method = match request_method {
+            Some(method) if !calls => method.to_owned(),
             _ => at.method(frame).into_owned(),
         };
         let checked = from == Side::Agent && calls;
-        let asks = at.kind == Kind::Request;
-        if checked && let Err(why) = self.rules.check(&method, asks) {
+        let is_request = at.kind == Kind::Request;
+        if checked && let Err(why) = self.rules.check(&method, is_request) {
             return Decision::Denied(why);
         }
         if self.rules.guarded && from == Side::Client {

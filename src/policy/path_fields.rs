@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_places_are_those_of_known_methods() {
+    fn built_in_path_fields_belong_to_known_methods() {
         let fields = PathFields::read(TEXT).unwrap();
         for method in fields.params.keys().chain(fields.result.keys()) {
             // Forking is not stable yet.

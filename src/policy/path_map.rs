@@ -101,18 +101,18 @@ mod tests {
     }
 
     #[track_caller]
-    fn there_and_back(map: &PathMap, local: &str, remote: &str) {
+    fn check_both_ways(map: &PathMap, local: &str, remote: &str) {
         assert_eq!(map.map(Direction::ToAgent, local).as_deref(), Some(remote));
         assert_eq!(map.map(Direction::ToClient, remote).as_deref(), Some(local));
     }
 
     #[test]
-    fn posix_folders_are_whole_names() {
+    fn posix_folders_match_whole_names() {
         let map = map(&["/home/me/app=/srv/app", "/home/me/app/vendor=/opt/vendor"]);
-        there_and_back(&map, "/home/me/app", "/srv/app");
-        there_and_back(&map, "/home/me/app/", "/srv/app/");
-        there_and_back(&map, "/home/me/app/src/x y.rs", "/srv/app/src/x y.rs");
-        there_and_back(&map, "/home/me/app/vendor/z", "/opt/vendor/z");
+        check_both_ways(&map, "/home/me/app", "/srv/app");
+        check_both_ways(&map, "/home/me/app/", "/srv/app/");
+        check_both_ways(&map, "/home/me/app/src/x y.rs", "/srv/app/src/x y.rs");
+        check_both_ways(&map, "/home/me/app/vendor/z", "/opt/vendor/z");
         for other in ["/home/me/apple", "/home/me", "relative", "", "npx"] {
             assert_eq!(map.map(Direction::ToAgent, other), None, "{other}");
         }
@@ -126,29 +126,29 @@ mod tests {
     }
 
     #[test]
-    fn windows_drives_and_shares_are_folders_too() {
+    fn windows_drives_and_shares_are_folders() {
         let drive = map(&[r"C:\Users\me\app=/srv/app"]);
-        there_and_back(&drive, r"C:\Users\me\app\src\x.rs", "/srv/app/src/x.rs");
+        check_both_ways(&drive, r"C:\Users\me\app\src\x.rs", "/srv/app/src/x.rs");
         let other = drive.map(Direction::ToAgent, "c:/users/ME/app/src/x.rs");
         assert_eq!(other.as_deref(), Some("/srv/app/src/x.rs"));
         let long = drive.map(Direction::ToAgent, r"\\?\C:\Users\me\app\x");
         assert_eq!(long.as_deref(), Some("/srv/app/x"));
         assert_eq!(drive.map(Direction::ToClient, r"/srv/app/a\b"), None);
         let share = map(&[r"\\files\team\app=/srv/app"]);
-        there_and_back(&share, r"\\files\team\app\x", "/srv/app/x");
+        check_both_ways(&share, r"\\files\team\app\x", "/srv/app/x");
         for long in [r"\\?\UNC\files\team\app\x", r"\\?\unc\FILES\team\app\x"] {
             let moved = share.map(Direction::ToAgent, long);
             assert_eq!(moved.as_deref(), Some("/srv/app/x"), "{long}");
         }
         let root = map(&[r"D:\=/mnt/d"]);
-        there_and_back(&root, r"D:\x\y", "/mnt/d/x/y");
-        there_and_back(&root, r"D:\", "/mnt/d/");
+        check_both_ways(&root, r"D:\x\y", "/mnt/d/x/y");
+        check_both_ways(&root, r"D:\", "/mnt/d/");
     }
 
     #[test]
-    fn uris_stay_uris_with_what_is_encoded() {
+    fn file_uris_keep_their_encoding() {
         let posix = map(&["/home/m e/app=/srv/app"]);
-        there_and_back(
+        check_both_ways(
             &posix,
             "file:///home/m%20e/app/x%20y.rs#L3",
             "file:///srv/app/x%20y.rs#L3",
@@ -161,11 +161,11 @@ mod tests {
             assert_eq!(moved.as_deref(), Some("file:///srv/app/x"), "{short}");
         }
         let drive = map(&[r"C:\app=/srv/ä"]);
-        there_and_back(&drive, "file:///C:/app/x", "file:///srv/%C3%A4/x");
+        check_both_ways(&drive, "file:///C:/app/x", "file:///srv/%C3%A4/x");
         let lower = drive.map(Direction::ToAgent, "file:///c%3A/app/x");
         assert_eq!(lower.as_deref(), Some("file:///srv/%C3%A4/x"));
         let share = map(&[r"\\files\team=/srv"]);
-        there_and_back(&share, "file://files/team/x", "file:///srv/x");
+        check_both_ways(&share, "file://files/team/x", "file:///srv/x");
         for other in [
             "https://x/srv/y",
             "file://srv",
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pair_is_refused() {
+    fn invalid_folder_pair_is_refused() {
         for bad in ["", "/a", "/a=b", "a=/b", "/a=file:///b", "/a/..=/b", "=/b"] {
             assert!(bad.parse::<FolderPair>().is_err(), "{bad}");
         }

@@ -45,7 +45,7 @@ impl PolicyRules {
     ///
     /// # Errors
     /// The reason if not, with what to do about it.
-    pub(super) fn check(&self, method: &str, asks: bool) -> Result<(), String> {
+    pub(super) fn check(&self, method: &str, is_request: bool) -> Result<(), String> {
         let named = |list: &[MethodPattern]| list.iter().any(|pattern| pattern.matches(method));
         if named(&self.deny) {
             return Err(format!("{method} is denied (--deny)"));
@@ -56,7 +56,7 @@ impl PolicyRules {
         let (why, option) = if method.starts_with("terminal/") {
             let why = "a guarded agent may not run commands on this machine";
             (why, "--allow 'terminal/*'")
-        } else if asks && !REQUESTS.contains(&method) {
+        } else if is_request && !REQUESTS.contains(&method) {
             let why = "a guarded agent may only send requests that ACP defines for clients";
             (why, "--allow METHOD")
         } else {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn denied_is_stronger_than_allowed_than_the_default() {
+    fn deny_precedes_allow_precedes_default() {
         let mut rules = PolicyRules::default();
         assert!(rules.is_open() && rules.check("terminal/create", true).is_ok());
         rules.guarded = true;
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_at_the_end() {
+    fn star_is_allowed_at_the_end_only() {
         assert!("*".parse::<MethodPattern>().is_ok());
         for bad in ["", "*/x", "a*b", "**"] {
             assert!(bad.parse::<MethodPattern>().is_err(), "{bad}");

@@ -27,8 +27,9 @@ impl End {
     /// Whether the agent ended by itself, or left a request open, and had never answered one.
     #[must_use]
     pub fn is_without_answer(&self) -> bool {
-        let asked = self.cause == Cause::AgentExited || self.counts.note("answered_for_peer") > 0;
-        asked && !self.answered && !matches!(self.cause, Cause::Stopped | Cause::Unrecorded)
+        let incomplete =
+            self.cause == Cause::AgentExited || self.counts.note("answered_for_peer") > 0;
+        incomplete && !self.answered && !matches!(self.cause, Cause::Stopped | Cause::Unrecorded)
     }
 }
 

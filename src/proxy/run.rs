@@ -44,7 +44,7 @@ const OVERTIME: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug, Default)]
 pub struct StopSignals {
     /// End gracefully: the agent gets its grace period.
-    pub asked: CancellationToken,
+    pub requested: CancellationToken,
     /// Do not wait.
     pub forced: CancellationToken,
     /// The cause is a failed recording, and not a shutdown of the relay.
@@ -93,7 +93,7 @@ pub fn run(
         timer: Timer::default(),
         client_deadline: None,
         stops: [
-            Box::pin(stop.asked.clone().cancelled_owned()),
+            Box::pin(stop.requested.clone().cancelled_owned()),
             Box::pin(stop.forced.clone().cancelled_owned()),
         ],
         unrecorded: stop.unrecorded.clone(),
@@ -248,7 +248,7 @@ impl RelayLoop {
             self.conversation
                 .handle_lost(side, how, now, &mut self.outbox);
         } else {
-            let frame_error = error.into_frame_error().map(|flaw| *flaw);
+            let frame_error = error.into_frame_error().map(|error| *error);
             self.conversation
                 .handle_invalid(side, how, frame_error, now, &mut self.outbox);
         }
@@ -376,13 +376,13 @@ impl RelayLoop {
     }
 
     fn ended(&mut self, cx: &mut Context<'_>) -> Option<End> {
-        let cause = self.conversation.over()?.clone();
-        let gone = self.writers[Side::Client as usize].is_closed() && self.poll_closing(cx);
-        if gone {
+        let cause = self.conversation.end_cause()?.clone();
+        let closed = self.writers[Side::Client as usize].is_closed() && self.poll_closing(cx);
+        if closed {
             self.observers
                 .on_stat(&Stat::Ended(&cause, Instant::now().into_std()));
         }
-        gone.then(|| End {
+        closed.then(|| End {
             cause,
             exit: self.conversation.exit(),
             lost: self.conversation.has_lost_agent(),

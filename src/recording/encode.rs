@@ -54,18 +54,18 @@ pub(super) fn seconds(out: &mut Vec<u8>, name: &[u8], micros: u64) {
 
 /// A number in decimal digits.
 fn digits(out: &mut Vec<u8>, mut value: u64) {
-    let mut room = [0; 20];
-    let mut at = room.len();
+    let mut buffer = [0; 20];
+    let mut at = buffer.len();
     loop {
         at -= 2;
-        room[at..at + 2].copy_from_slice(&two((value % 100) as u32));
+        buffer[at..at + 2].copy_from_slice(&two((value % 100) as u32));
         value /= 100;
         if value == 0 {
             break;
         }
     }
-    at += usize::from(room[at] == b'0');
-    out.extend_from_slice(&room[at..]);
+    at += usize::from(buffer[at] == b'0');
+    out.extend_from_slice(&buffer[at..]);
 }
 
 /// The two digits of a number below 100.
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_times_have_the_digits_they_should() {
+    fn numbers_and_times_are_formatted() {
         for (value, expected) in [
             (0, "0 0.000000"),
             (7, "7 0.000007"),

@@ -176,18 +176,18 @@ fn recording_name(path: &Path) -> (String, Option<u64>) {
 /// Splits a file name into the recording's name, and the number with its digits as spelled.
 fn split_name(path: &Path) -> (String, Option<(u64, String)>) {
     let whole = path.file_name().unwrap_or_default().to_string_lossy();
-    let stem = whole
+    let name = whole
         .strip_suffix(PACKED)
         .or_else(|| whole.strip_suffix(PLAIN));
-    let stem = stem.unwrap_or(&whole);
-    let number = stem.rsplit_once('.').and_then(|(name, digits)| {
+    let name = name.unwrap_or(&whole);
+    let number = name.rsplit_once('.').and_then(|(name, digits)| {
         let number = digits.parse().ok()?;
         // The recorder writes at least three digits.
         (format!("{number:03}") == digits).then(|| (name.to_owned(), number, digits.to_owned()))
     });
     match number {
         Some((name, number, digits)) => (name, Some((number, digits))),
-        None => (stem.to_owned(), None),
+        None => (name.to_owned(), None),
     }
 }
 
@@ -219,7 +219,7 @@ mod tests {
     use crate::recording::{Header, write};
 
     #[test]
-    fn a_number_in_a_name_counts_segments_only_when_the_header_says_so() {
+    fn file_number_is_a_segment_only_with_its_header() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path();
         for (file, segment) in [

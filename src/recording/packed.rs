@@ -54,8 +54,8 @@ pub fn pack(mut from: impl Read, mut to: impl Write, level: i32) -> io::Result<(
         let packed = packer.compress(&plain)?;
         digest.update(&packed);
         to.write_all(&packed)?;
-        table.extend_from_slice(&narrow(packed.len())?.to_le_bytes());
-        table.extend_from_slice(&narrow(plain.len())?.to_le_bytes());
+        table.extend_from_slice(&to_u32(packed.len())?.to_le_bytes());
+        table.extend_from_slice(&to_u32(plain.len())?.to_le_bytes());
         count += 1;
     }
     table.extend_from_slice(&count.to_le_bytes());
@@ -181,7 +181,7 @@ impl<R: Read + Seek> Seek for PackedReader<R> {
 
 fn skippable(to: &mut impl Write, kind: u32, content: &[u8]) -> io::Result<()> {
     to.write_all(&kind.to_le_bytes())?;
-    to.write_all(&narrow(content.len())?.to_le_bytes())?;
+    to.write_all(&to_u32(content.len())?.to_le_bytes())?;
     to.write_all(content)
 }
 
@@ -191,7 +191,7 @@ fn read_u32(from: &mut impl Read) -> io::Result<u32> {
     Ok(u32::from_le_bytes(bytes))
 }
 
-fn narrow(length: usize) -> io::Result<u32> {
+fn to_u32(length: usize) -> io::Result<u32> {
     u32::try_from(length).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 

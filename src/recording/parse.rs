@@ -354,7 +354,7 @@ mod tests {
 
     /// A damaged or malicious line may still have a valid checksum.
     #[test]
-    fn a_kind_that_is_no_word_is_none() {
+    fn invalid_message_kind_is_none() {
         for (is, kind) in [
             ("\"request\"", Some(MessageKind::Request)),
             (" \"request\" ", Some(MessageKind::Request)),

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_is_told_apart() {
+    fn differences_become_patch_operations() {
         for (from, to, patch) in [
             (json!({"a": 1}), json!({"a": 1}), json!([])),
             (

@@ -59,7 +59,7 @@ impl<R: Read> SegmentReader<R> {
     /// The length of an incomplete line at the end of the file in bytes; 0 when the file ends with
     /// a whole line.
     #[must_use]
-    pub fn torn(&self) -> u64 {
+    pub fn torn_bytes(&self) -> u64 {
         self.buffer.len() as u64
     }
 

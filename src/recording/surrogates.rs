@@ -18,7 +18,7 @@ const FIRST_HALF: u32 = 0x10_F000;
 pub fn parse_json(json: &[u8]) -> Option<Value> {
     match serde_json::from_slice(json) {
         Ok(tree) => Some(tree),
-        Err(_) => serde_json::from_slice(&stand_in(json)?).ok(),
+        Err(_) => serde_json::from_slice(&replacement(json)?).ok(),
     }
 }
 
@@ -131,13 +131,13 @@ fn half_of(character: char) -> Option<u32> {
 }
 
 /// The text with each lone half replaced; `None` when there is none.
-fn stand_in(json: &[u8]) -> Option<Vec<u8>> {
+fn replacement(json: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(json.len());
     let mut done = 0;
     for (at, half) in halves(json) {
-        let stand_in = char::from_u32(FIRST_HALF + half - 0xD800)?;
+        let replacement = char::from_u32(FIRST_HALF + half - 0xD800)?;
         out.extend_from_slice(&json[done..at]);
-        out.extend_from_slice(stand_in.encode_utf8(&mut [0; 4]).as_bytes());
+        out.extend_from_slice(replacement.encode_utf8(&mut [0; 4]).as_bytes());
         done = at + 6;
     }
     out.extend_from_slice(&json[done..]);
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_half_is_shown_as_it_is_spelled() {
+    fn lone_surrogate_is_shown_as_escape() {
         let tree = parse_json(br#"{"a":"say \ud83d end"}"#).unwrap();
         let text = tree["a"].as_str().unwrap();
         assert_eq!(show_halves(text), r"say \ud83d end");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_are_read_and_meet_again() {
+    fn surrogate_halves_are_joined() {
         let half = |json: &[u8]| parse_json(json).unwrap().as_str().unwrap().to_owned();
         let (high, low) = (half(br#""a\ud83d""#), half(br#""\ude00b""#));
         assert_eq!(join_halves(&format!("{high}{low}")), "a😀b");
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_come_back_from_a_string() {
+    fn bytes_round_trip_as_text() {
         for bytes in [
             &b"caf\xe9 \"x\" \\ud83d"[..],
             b"\xed\xa0\xbd \xff\xfe",

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_keep_their_places() {
+    fn members_have_their_positions() {
         let text = br#" {"a":1,"b" : {"c":[1,{"d":"}\""}]} ,"e":"x"} "#;
         let found: Vec<_> = members(text)
             .map(|(name, at)| (name.to_vec(), text[at].to_vec()))
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_ends_the_walk() {
+    fn invalid_json_ends_the_tokens() {
         for text in [&b"{\"a"[..], b"}", b"[1", b"\"\\", b",", b"{\"a\":", b""] {
             assert!(Tokens::new(text).count() < 4, "{text:?}");
             assert_eq!(members(text).count(), 0);

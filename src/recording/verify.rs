@@ -112,9 +112,9 @@ impl Progress {
             first = false;
             self.digest.update(&entry.line);
         }
-        if reader.torn() > 0 {
+        if reader.torn_bytes() > 0 {
             let fault = LineError::Torn {
-                bytes: reader.torn(),
+                bytes: reader.torn_bytes(),
             };
             self.add(reader.at(), "torn", fault.to_string());
         } else if first {

@@ -373,7 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_castagnolis() {
+    fn checksum_is_crc32c() {
         assert_eq!(&checksum(b"123456789"), b"e3069283");
     }
 }

@@ -215,9 +215,9 @@ impl FromStr for Endpoint {
 fn split_scheme(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     let mut bytes = scheme.bytes();
-    let begins = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic());
-    let goes_on = bytes.all(|byte| byte.is_ascii_alphanumeric() || b"+-".contains(&byte));
-    (begins && goes_on).then_some((scheme, rest))
+    let is_alphabetic = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic());
+    let is_valid = bytes.all(|byte| byte.is_ascii_alphanumeric() || b"+-".contains(&byte));
+    (is_alphabetic && is_valid).then_some((scheme, rest))
 }
 
 fn exec(rest: &str) -> Result<Endpoint, String> {

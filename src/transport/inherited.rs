@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_takes_the_socket_at_its_own_address_once() {
+    fn inherited_socket_is_taken_once_by_address() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();

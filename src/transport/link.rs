@@ -225,7 +225,7 @@ impl LinkError {
     #[must_use]
     pub fn into_frame_error(self) -> Option<Box<FrameError>> {
         match self {
-            Self::Framing(flaw) => Some(flaw),
+            Self::Framing(error) => Some(error),
             _ => None,
         }
     }

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pipe_that_is_written_full_again_and_again_gets_wide() {
+    async fn repeatedly_full_pipe_is_widened() {
         let (to, mut from) = pipe().unwrap();
         let mut to = Pipe::new(to);
         let mut bytes_read = vec![0; DEFAULT_BYTES];
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_streams_gets_a_wide_pipe_while_there_are_some() {
+    async fn only_streaming_pipes_are_widened() {
         let mut all = Vec::new();
         for number in 0..=MAX_WIDE {
             let (mut from, to) = pipe().unwrap();

@@ -258,6 +258,6 @@ fn set_user_timeout(socket: &SockRef<'_>, silence: Duration) -> io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn confirm_within(_: &SockRef<'_>, _: Duration) -> io::Result<()> {
+fn set_user_timeout(_: &SockRef<'_>, _: Duration) -> io::Result<()> {
     Ok(())
 }

@@ -133,10 +133,10 @@ impl Operation {
             };
             json!({ "name": name, "in": "path", "required": true, "schema": schema })
         });
-        let asked = self.query.iter().map(|name| {
+        let query = self.query.iter().map(|name| {
             json!({ "name": name, "in": "query", "required": false, "schema": parameter(name) })
         });
-        let parameters: Vec<Value> = named.chain(asked).collect();
+        let parameters: Vec<Value> = named.chain(query).collect();
         let mut shown = json!({
             "operationId": self.id,
             "summary": self.summary,
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn every_schema_that_is_named_is_there() {
+    fn every_referenced_schema_exists() {
         let text = document("").to_string();
         let known = schemas();
         for (at, _) in text.match_indices("#/components/schemas/") {

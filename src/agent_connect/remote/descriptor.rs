@@ -153,17 +153,17 @@ impl Descriptor {
     #[must_use]
     pub fn thread_metadata(&self, params: &Value) -> Map<String, Value> {
         let mut metadata = Map::new();
-        let mut take = |name: &str, given: &str| {
+        let mut copy = |name: &str, given: &str| {
             if let Some(value) = params.get(given) {
                 metadata.insert(name.to_owned(), value.clone());
             }
         };
-        take("acp_cwd", "cwd");
+        copy("acp_cwd", "cwd");
         if self.configures("cwd") {
-            take("cwd", "cwd");
+            copy("cwd", "cwd");
         }
         if self.configures("mcp_servers") {
-            take("mcp_servers", "mcpServers");
+            copy("mcp_servers", "mcpServers");
         }
         metadata
     }
@@ -215,21 +215,21 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_what_is_said_of_it() {
+    fn initialize_result_follows_the_descriptor() {
         let agent = described(
             &json!({ "capabilities": { "threads": true, "streaming": { "values": true } } }),
         );
-        let said = agent.initialize_result();
+        let result = agent.initialize_result();
         assert_eq!(
-            said["agentInfo"],
+            result["agentInfo"],
             json!({ "name": "mailcomposer", "version": "0.0.1" })
         );
-        assert_eq!(said["agentCapabilities"]["loadSession"], true);
+        assert_eq!(result["agentCapabilities"]["loadSession"], true);
         assert_eq!(
-            said["agentCapabilities"]["sessionCapabilities"],
+            result["agentCapabilities"]["sessionCapabilities"],
             json!({ "list": {}, "delete": {} })
         );
-        assert_eq!(said["authMethods"], json!([]));
+        assert_eq!(result["authMethods"], json!([]));
         assert_eq!(agent.stream_mode(), Some(json!("values")));
         let plain = described(&json!({ "capabilities": {} }));
         assert!(!plain.has_threads() && plain.stream_mode().is_none());
@@ -240,16 +240,16 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_taken_that_the_input_has_a_place_for() {
+    fn blocks_follow_the_input_schema() {
         let image = json!({ "properties": { "type": { "const": "image" } } });
         let input = json!({ "properties": { "prompt": { "items": { "anyOf": [image] } } } });
-        let said = described(&json!({ "capabilities": {}, "input": input })).initialize_result();
+        let result = described(&json!({ "capabilities": {}, "input": input })).initialize_result();
         let expected = json!({ "image": true, "audio": false, "embeddedContext": false });
-        assert_eq!(said["agentCapabilities"]["promptCapabilities"], expected);
+        assert_eq!(result["agentCapabilities"]["promptCapabilities"], expected);
     }
 
     #[test]
-    fn updates_of_acp_need_no_values_beside_them() {
+    fn acp_updates_need_no_values_mode() {
         let both = json!({ "streaming": { "values": true, "custom": true } });
         let ours = described(
             &json!({ "capabilities": both, "custom_streaming_update": { "properties": { "sessionUpdate": {} } } }),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_asks_for_a_key_says_how_to_give_it() {
+    fn authentication_error_names_the_key_option() {
         let locked = Descriptor::unknown("a".to_owned(), true).initialize_result();
         assert_eq!(locked["authMethods"][0]["id"], "agent-connect");
         assert_eq!(locked["agentInfo"]["name"], "a");

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_bodies_of_refusals_are_read() {
+    fn both_error_formats_are_read() {
         let of = |status, body: &str| RemoteError::from_http(status, body.as_bytes());
         assert_eq!(
             of(404, "\"Not Found\"").to_json(),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn only_codes_of_jsonrpc_are_kept() {
+    fn only_jsonrpc_codes_are_forwarded() {
         assert_eq!(
             RemoteError::from_run(Some(-32000), Some("log in")).code,
             -32000

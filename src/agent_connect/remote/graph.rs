@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_of_a_thread_says_what_came_of_its_run() {
+    fn outcome_is_read_from_the_thread_state() {
         let state = json!({ "values": { "messages": [1] }, "tasks": [{ "interrupts": [{ "value": "Sure?" }] }] });
         assert!(matches!(outcome(&state), RemoteOutcome::Interrupt(one) if one.payload == "Sure?"));
         let state = json!({ "values": { "messages": [1] }, "tasks": [] });

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_takes_the_shape_that_is_asked_for() {
+    fn prompt_follows_the_input_schema() {
         let messages = json!({ "messages": [{ "role": "human", "content": "hi" }] });
         assert_eq!(given(&json!({}), "hi").as_ref(), Ok(&messages));
         assert_eq!(

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_to_choose_from_are_options() {
+    fn string_enums_become_options() {
         let config = json!({ "properties": {
             "tone": { "enum": ["warm", "dry"], "default": "dry", "title": "Tone" },
             "size": { "enum": [1, 2] },

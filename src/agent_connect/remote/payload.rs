@@ -35,10 +35,10 @@ pub(super) fn approval(interrupt: &Interrupt, schema: Option<&Value>) -> Option<
             return Some(sides);
         }
         let name = interrupt.name.to_ascii_lowercase();
-        let asks = ["approv", "confirm", "permission"]
+        let is_approval = ["approv", "confirm", "permission"]
             .iter()
             .any(|word| name.contains(word));
-        return asks.then(|| (json!({ "approved": true }), json!({ "approved": false })));
+        return is_approval.then(|| (json!({ "approved": true }), json!({ "approved": false })));
     };
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return yes_no(schema);
@@ -65,19 +65,19 @@ pub(super) fn flat_schema(schema: &Value) -> Option<Value> {
     let properties = schema.get("properties")?.as_object()?;
     let required = schema.get("required").and_then(Value::as_array);
     let needs = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
-    let mut kept = Map::new();
+    let mut fields = Map::new();
     for (name, property) in properties {
         let kind = property.get("type").and_then(Value::as_str);
         if matches!(kind, Some("string" | "number" | "integer" | "boolean")) {
-            kept.insert(name.clone(), property.clone());
+            fields.insert(name.clone(), property.clone());
         } else if needs(name) {
             return None;
         }
     }
-    if kept.is_empty() {
+    if fields.is_empty() {
         return None;
     }
-    let mut flat = json!({ "type": "object", "properties": kept });
+    let mut flat = json!({ "type": "object", "properties": fields });
     if let Some(required) = required {
         flat["required"] = json!(required);
     }
@@ -91,9 +91,9 @@ pub(super) fn message(payload: &Value) -> String {
             .as_str()
             .map_or_else(|| payload.to_string(), str::to_owned);
     };
-    let asked = ["question", "message", "prompt", "text"];
-    if let Some(asked) = asked.iter().find_map(|name| members.get(*name)?.as_str()) {
-        return asked.to_owned();
+    let names = ["question", "message", "prompt", "text"];
+    if let Some(text) = names.iter().find_map(|name| members.get(*name)?.as_str()) {
+        return text.to_owned();
     }
     let line = |(name, value): (&String, &Value)| {
         let value = value
@@ -112,11 +112,11 @@ fn decisions(payload: &Value) -> Option<(Value, Value)> {
         return Some((decided("approve"), decided("reject")));
     }
     let requests = payload.as_array()?;
-    let asks = requests
+    let are_actions = requests
         .iter()
         .all(|one| one.get("action_request").is_some());
     let all = |kind: &str| json!(vec![json!({ "type": kind, "args": null }); requests.len()]);
-    (asks && !requests.is_empty()).then(|| (all("accept"), all("ignore")))
+    (are_actions && !requests.is_empty()).then(|| (all("accept"), all("ignore")))
 }
 
 /// The values for yes and no in a schema of one value.

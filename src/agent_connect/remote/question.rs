@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relays_permission_is_asked_as_it_was() {
+    fn permission_of_a_relay_is_restored() {
         let options = json!([{ "optionId": "y", "kind": "allow_once" }, { "optionId": "n", "kind": "reject_once" }]);
         let payload =
             json!({ "request_id": 5, "tool_call": { "toolCallId": "t" }, "options": options });
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_a_form() {
+    fn schema_becomes_a_form() {
         let schema = json!({ "type": "object", "properties": { "day": { "type": "string" }, "people": { "type": "integer" } }, "required": ["day"] });
         let asked = question(
             "need_details",
@@ -357,14 +357,14 @@ mod tests {
             asked.answer(Some(&filled), Permissions::Reject),
             InterruptAnswer::Resume(json!({ "a": {} }))
         );
-        let told = interrupt_action(
+        let action = interrupt_action(
             "s",
             "r",
             &interrupt("deep", json!({ "question": "What?" })),
             Some(&deep),
             false,
         );
-        assert_eq!(told, InterruptAction::Inform("What?".to_owned()));
+        assert_eq!(action, InterruptAction::Inform("What?".to_owned()));
         let one = json!({ "properties": { "day": { "type": "string" } } });
         assert_eq!(
             typed_answer("Monday", Some(&one)),

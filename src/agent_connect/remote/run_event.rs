@@ -139,7 +139,7 @@ pub fn stop_reason(values: &Map<String, Value>) -> &str {
     ];
     let reason = values.get("stopReason").and_then(Value::as_str);
     reason
-        .filter(|said| known.contains(said))
+        .filter(|reason| known.contains(reason))
         .unwrap_or("end_turn")
 }
 
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_generation_says_what_came_of_a_run() {
+    fn outcome_is_read_in_every_api_version() {
         let new = json!({ "run": { "status": "success" }, "output": { "type": "result", "values": { "stopReason": "refusal" }, "messages": [1] } });
         let Some(RemoteOutcome::Result { values, messages }) = outcome(&new) else {
             panic!("no result");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_says_how_it_ends_need_not_be_asked() {
+    fn stream_with_outcome_needs_no_state_request() {
         let last = json!({ "type": "values", "status": "success", "values": {}, "messages": [] });
         assert!(matches!(
             parse_event(&last),

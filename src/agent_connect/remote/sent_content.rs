@@ -91,8 +91,8 @@ impl SentContent {
 
     /// The agent's messages of this run.
     fn run_messages(&self, messages: &[Value]) -> Vec<(String, Vec<Value>)> {
-        let asked = messages.iter().rposition(is_human).map_or(0, |at| at + 1);
-        let messages = messages[asked..].iter().filter(|message| is_agent(message));
+        let start = messages.iter().rposition(is_human).map_or(0, |at| at + 1);
+        let messages = messages[start..].iter().filter(|message| is_agent(message));
         let new =
             messages.filter(|message| id(message).is_none_or(|id| !self.old_ids.contains(id)));
         new.enumerate()
@@ -127,8 +127,8 @@ pub fn message_ids(messages: &[Value]) -> HashSet<String> {
 /// The agent's messages, as one text.
 #[must_use]
 pub fn answer_text(messages: &[Value]) -> String {
-    let asked = messages.iter().rposition(is_human).map_or(0, |at| at + 1);
-    let blocks: Vec<Value> = messages[asked..]
+    let start = messages.iter().rposition(is_human).map_or(0, |at| at + 1);
+    let blocks: Vec<Value> = messages[start..]
         .iter()
         .filter(|message| is_agent(message))
         .flat_map(content)
@@ -283,9 +283,9 @@ mod tests {
         );
         assert!(sent.take_new(&[whole]).is_empty());
         // A chunk without an id is sent with the whole message.
-        let nameless = json!({ "type": "AIMessageChunk", "content": "x" });
-        assert_eq!(sent.add_chunk(&nameless), None);
-        assert!(sent.add_messages(&[nameless]).is_empty());
+        let without_id = json!({ "type": "AIMessageChunk", "content": "x" });
+        assert_eq!(sent.add_chunk(&without_id), None);
+        assert!(sent.add_messages(&[without_id]).is_empty());
     }
 
     #[test]

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_machine_is_a_place() {
+    fn only_local_addresses_are_accepted() {
         for (text, place) in [
             ("127.0.0.1:9100", "http://127.0.0.1:9100"),
             ("localhost:0", "http://127.0.0.1:0"),

@@ -23,7 +23,7 @@ impl AddressFile {
             .recursive(true)
             .mode(0o700)
             .create(&folder)?;
-        if !is_ours(&folder) {
+        if !is_private(&folder) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let path = folder.join(std::process::id().to_string());
@@ -50,7 +50,7 @@ impl Drop for AddressFile {
 /// The admin listeners of this user's relays, with process ids. Files of relays that were killed
 /// are removed.
 pub(super) fn find() -> Vec<(u32, AdminAddress)> {
-    let Some(folder) = folder().filter(|folder| is_ours(folder)) else {
+    let Some(folder) = folder().filter(|folder| is_private(folder)) else {
         return Vec::new();
     };
     let mut found = Vec::new();
@@ -58,7 +58,7 @@ pub(super) fn find() -> Vec<(u32, AdminAddress)> {
         let name = entry.file_name();
         let number = name.to_str().and_then(|name| name.parse().ok());
         let Some(number) = number else { continue };
-        if !lives(number) {
+        if !is_running(number) {
             let _ = fs::remove_file(entry.path());
             continue;
         }
@@ -75,12 +75,12 @@ fn folder() -> Option<PathBuf> {
 }
 
 /// Whether no other user could have put files there.
-fn is_ours(folder: &Path) -> bool {
+fn is_private(folder: &Path) -> bool {
     fs::metadata(folder)
         .is_ok_and(|found| found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0)
 }
 
-fn lives(number: u32) -> bool {
-    let pid = i32::try_from(number).ok().and_then(Pid::from_raw);
-    pid.is_some_and(|pid| test_kill_process(pid).is_ok())
+fn is_running(pid: u32) -> bool {
+    let parsed = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    parsed.is_some_and(|pid| test_kill_process(pid).is_ok())
 }

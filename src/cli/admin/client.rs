@@ -64,38 +64,38 @@ pub(in crate::cli) async fn fetch(place: &AdminAddress, path: &str) -> Result<Ad
 }
 
 async fn get(place: &AdminAddress, path: &str) -> Result<AdminReply, String> {
-    let said = |error: &dyn std::fmt::Display| error.to_string();
+    let describe = |error: &dyn std::fmt::Display| error.to_string();
     let (stream, host): (Stream, String) = match place {
         AdminAddress::Loopback(address) => {
             let stream = TcpStream::connect(address).await;
             (
-                Either::Left(stream.map_err(|error| said(&error))?),
+                Either::Left(stream.map_err(|error| describe(&error))?),
                 address.to_string(),
             )
         }
         AdminAddress::Unix(path) => {
             let stream = UnixStream::connect(path).await;
             (
-                Either::Right(stream.map_err(|error| said(&error))?),
+                Either::Right(stream.map_err(|error| describe(&error))?),
                 "localhost".to_owned(),
             )
         }
     };
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
         .await
-        .map_err(|error| said(&error))?;
+        .map_err(|error| describe(&error))?;
     let request = Request::get(path)
         .header(HOST, host)
         .body(Empty::<Bytes>::new())
-        .map_err(|error| said(&error))?;
+        .map_err(|error| describe(&error))?;
     let exchange = async {
         let answer = sender
             .send_request(request)
             .await
-            .map_err(|error| said(&error))?;
+            .map_err(|error| describe(&error))?;
         let status = answer.status().as_u16();
         let body = Limited::new(answer.into_body(), MAX_BODY).collect().await;
-        let body = body.map_err(|error| said(&error))?.to_bytes();
+        let body = body.map_err(|error| describe(&error))?.to_bytes();
         Ok(AdminReply {
             status,
             body: String::from_utf8_lossy(&body).into_owned(),
@@ -106,7 +106,7 @@ async fn get(place: &AdminAddress, path: &str) -> Result<AdminReply, String> {
         answer = &mut exchange => answer,
         end = connection => match end {
             Ok(()) => exchange.await,
-            Err(error) => Err(said(&error)),
+            Err(error) => Err(describe(&error)),
         },
     }
 }

@@ -126,11 +126,11 @@ impl LinkGuard for CountedHold {
         self.hold.signal(step);
     }
 
-    fn capture_stderr(&mut self, ear: StderrCallback) {
+    fn capture_stderr(&mut self, callback: StderrCallback) {
         let agent = Arc::clone(&self.agent);
         self.hold.capture_stderr(Box::new(move |bytes| {
             agent.complained(bytes.len());
-            ear(bytes);
+            callback(bytes);
         }));
     }
 

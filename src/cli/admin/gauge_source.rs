@@ -46,7 +46,7 @@ impl Surroundings for ProcessGauges {
     }
 
     fn lost_lines(&self) -> [u64; 2] {
-        stderr::lost()
+        stderr::dropped_lines()
     }
 }
 

@@ -68,7 +68,7 @@ async fn admit(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
 
 async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> impl IntoResponse {
     let now = Instant::now();
-    if shared.asked.is_cancelled() {
+    if shared.stop.is_cancelled() {
         shared.ledger.drain(now);
     }
     let form = TextFormat::negotiate(&headers);

@@ -39,7 +39,7 @@ pub(super) struct Shared {
     /// The addresses of the listeners, once they are open.
     pub(super) listeners: RwLock<Option<Vec<String>>>,
     /// Cancelled when the relay is asked to stop.
-    pub(super) asked: CancellationToken,
+    pub(super) stop: CancellationToken,
     /// The origins of web pages that are allowed; none on a Unix socket, which pages cannot reach.
     pub(super) origins: Option<Origins>,
     /// The viewer of recordings, and the secret in its address.
@@ -74,9 +74,9 @@ impl Admin {
         let viewer = match (recordings, port) {
             (Some(folder), Some(port)) => {
                 let gate = ViewerAccess::new(port);
-                let door =
+                let access =
                     gate.ok_or_else(|| io::Error::other("the system has no random numbers"))?;
-                Some((door, Viewer::of(folder)?))
+                Some((access, Viewer::of(folder)?))
             }
             _ => None,
         };
@@ -86,7 +86,7 @@ impl Admin {
         let shared = Arc::new(Shared {
             ledger: Arc::new(Ledger::new(env!("VERSION"), Instant::now())),
             listeners: RwLock::default(),
-            asked,
+            stop: asked,
             origins: port.map(own_origin),
             viewer,
         });
@@ -149,7 +149,7 @@ impl Shared {
 
     /// `starting`, `serving` or `draining`.
     pub(super) fn state(&self) -> &'static str {
-        match (self.asked.is_cancelled(), self.listeners()) {
+        match (self.stop.is_cancelled(), self.listeners()) {
             (true, _) => "draining",
             (false, None) => "starting",
             (false, Some(_)) => "serving",
@@ -160,7 +160,7 @@ impl Shared {
 /// Marks the start of draining in the metrics.
 async fn drain(shared: Arc<Shared>, end: CancellationToken) {
     tokio::select! {
-        () = shared.asked.cancelled() => shared.ledger.drain(Instant::now()),
+        () = shared.stop.cancelled() => shared.ledger.drain(Instant::now()),
         () = end.cancelled() => {}
     }
 }

@@ -46,18 +46,24 @@ impl ClientRegistry {
     }
 
     /// Counts a client, or returns why it exceeds a limit.
-    pub(super) fn admit(self: &Arc<Self>, who: Option<&Arc<Principal>>) -> Result<Permit, Reason> {
-        let counted = |who: &&Arc<Principal>| {
-            matches!(who.auth_method, AuthMethod::Token | AuthMethod::Certificate)
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        principal: Option<&Arc<Principal>>,
+    ) -> Result<Permit, Reason> {
+        let counted = |principal: &&Arc<Principal>| {
+            matches!(
+                principal.auth_method,
+                AuthMethod::Token | AuthMethod::Certificate
+            )
         };
-        match who.filter(counted) {
+        match principal.filter(counted) {
             None => Ok(Permit(None)),
-            Some(who) => self.count(who, Instant::now()),
+            Some(principal) => self.count(principal, Instant::now()),
         }
     }
 
-    fn count(self: &Arc<Self>, who: &Principal, now: Instant) -> Result<Permit, Reason> {
-        let name = (who.auth_method, Arc::clone(&who.name));
+    fn count(self: &Arc<Self>, principal: &Principal, now: Instant) -> Result<Permit, Reason> {
+        let name = (principal.auth_method, Arc::clone(&principal.name));
         let mut counts = self.counts();
         counts.retain(|_, count| count.connected > 0 || count.until > now);
         let count = counts.entry(name.clone()).or_insert(Count {
@@ -66,7 +72,7 @@ impl ClientRegistry {
         });
         if count.connected >= self.limits.per_principal {
             return Err(limit_reached(format!(
-                "{} of {who} are connected already",
+                "{} of {principal} are connected already",
                 count.connected
             )));
         }
@@ -75,7 +81,7 @@ impl ClientRegistry {
         if until - now > MINUTE {
             let wait = (until - now - MINUTE).as_secs() + 1;
             return Err(limit_reached(format!(
-                "too many agents were started for {who}; wait {wait} s"
+                "too many agents were started for {principal}; wait {wait} s"
             )));
         }
         count.until = until;
@@ -107,7 +113,7 @@ mod tests {
     use super::*;
     use crate::auth::Grant;
 
-    fn who(name: &str, means: AuthMethod) -> Arc<Principal> {
+    fn principal(name: &str, means: AuthMethod) -> Arc<Principal> {
         Arc::new(Principal {
             name: Arc::from(name),
             auth_method: means,
@@ -118,14 +124,14 @@ mod tests {
     }
 
     #[test]
-    fn a_principal_has_so_many_at_a_time_and_so_many_a_minute() {
+    fn clients_and_starts_are_limited_per_principal() {
         let limits = Limits {
             per_principal: 2,
             spawns: 3,
             ..Limits::default()
         };
         let registry = ClientRegistry::new(&Arc::new(limits));
-        let (alice, start) = (who("alice", AuthMethod::Token), Instant::now());
+        let (alice, start) = (principal("alice", AuthMethod::Token), Instant::now());
         let first = registry.count(&alice, start).expect("the first");
         let _second = registry.count(&alice, start).expect("the second");
         let full = registry.count(&alice, start).expect_err("full");
@@ -137,7 +143,7 @@ mod tests {
             registry.count(&alice, start).is_err(),
             "the fourth in a minute"
         );
-        let other = who("alice", AuthMethod::Certificate);
+        let other = principal("alice", AuthMethod::Certificate);
         assert!(registry.count(&other, start).is_ok());
         assert!(registry.count(&alice, start + MINUTE / 3).is_ok());
     }
@@ -145,7 +151,7 @@ mod tests {
     #[test]
     fn the_user_is_not_counted() {
         let registry = ClientRegistry::new(&Arc::new(Limits::default()));
-        let me = who("me", AuthMethod::User);
+        let me = principal("me", AuthMethod::User);
         let all: Vec<_> = (0..500).map(|_| registry.admit(Some(&me))).collect();
         assert!(all.iter().all(Result::is_ok));
         assert!(registry.counts().is_empty());

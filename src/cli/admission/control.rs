@@ -161,7 +161,7 @@ impl AdmissionControl {
         needed: bool,
     ) -> Result<(), OpenError> {
         let fetched = Store::find(args.token_file.clone()).and_then(|store| {
-            let (own, others) = (store.own_or_new()?, store.others()?);
+            let (own, others) = (store.own_or_new()?, store.keyring()?);
             self.keys = Some(Keys::new(Some(&own), others, self.names.clone()));
             Ok(store)
         });
@@ -197,8 +197,8 @@ impl KeySource for TokenFiles {
             return None;
         }
         let first = seen.replace(stamp).is_none();
-        let own = self.store.own();
-        match own.and_then(|own| Ok((own, self.store.others()?))) {
+        let own = self.store.own_token();
+        match own.and_then(|own| Ok((own, self.store.keyring()?))) {
             Ok((own, others)) => {
                 if !first {
                     tracing::info!("the tokens were reloaded");

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_is_watched_may_come_back_when_its_socket_broke() {
+    async fn authenticated_client_may_reconnect_after_socket_error() {
         let limits = Limits::default();
         let (_far, mut near) = memory::pair(&limits);
         near.rx = Box::new(Broken);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_is_held_back_is_thrown_out_all_the_same() {
+    async fn throttled_client_is_closed_on_revocation() {
         for floods in [false, true] {
             let limits = Limits {
                 queue_frames: 4,
@@ -278,8 +278,8 @@ mod tests {
                     .await
                     .is_ok()
             {}
-            let stays = timeout(AGES, &mut run).await;
-            assert!(stays.is_err(), "its token is good");
+            let early = timeout(AGES, &mut run).await;
+            assert!(early.is_err(), "its token is good");
             // Replaced by another token.
             let other = Token::new([2; 6], [2; 32]);
             gate.set_keys(Keys::new(Some(&other), Keyring::default(), None));

@@ -99,9 +99,9 @@ pub(in crate::cli) async fn verify_local(to: &Endpoint, setup: &mut Setup) -> bo
         return false;
     }
     // Another user's program may listen at another address of this machine.
-    let alone = |port| owner::listens_alone(geteuid().as_raw(), port) != Some(false);
+    let alone = |port| owner::is_only_listener(geteuid().as_raw(), port) != Some(false);
     if !setup.request_headers.headers.contains_key("authorization") && port(to).is_some_and(alone) {
-        match Store::find(None).and_then(|store| store.own()) {
+        match Store::find(None).and_then(|store| store.own_token()) {
             Ok(Some(token)) => {
                 if let Err(fault) = setup.request_headers.set_bearer(token.reveal()) {
                     tracing::debug!("the token is not sent: {fault}");

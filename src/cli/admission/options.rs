@@ -43,7 +43,7 @@ pub(in crate::cli) struct AdmissionArgs {
 impl AdmissionArgs {
     /// These options, with those of `file` where one is not given. A flag that requires a token is
     /// not undone by the file, and vice versa.
-    pub(in crate::cli) fn over(&self, file: &Self) -> Self {
+    pub(in crate::cli) fn with_defaults(&self, file: &Self) -> Self {
         let lenient = self.no_auth_loopback || self.dangerously_no_auth;
         Self {
             require_token: self.require_token || file.require_token && !lenient,

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_what_stands_in_a_path_as_it_is() {
+    fn agent_names_need_no_escaping_in_paths() {
         for good in ["a", "goose", "claude-4.5", "x_y", "0", &"a".repeat(64)] {
             assert_eq!(check_name(good), Ok(()), "{good}");
         }

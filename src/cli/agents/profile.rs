@@ -122,7 +122,7 @@ mod tests {
     use crate::dialect::Library;
 
     #[test]
-    fn every_profile_is_whole_and_its_names_are_its_own() {
+    fn profiles_are_complete_with_unique_names() {
         let library = Library::builtin().unwrap();
         let mut names = std::collections::HashSet::new();
         for profile in all() {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_is_found_by_any_of_its_names() {
+    fn profiles_are_found_by_any_name() {
         assert_eq!(profile("gemini").unwrap().command, ["gemini", "--acp"]);
         assert_eq!(profile("claude-acp"), profile("claude"));
         assert_eq!(profile("sh"), None);

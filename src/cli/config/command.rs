@@ -84,7 +84,7 @@ fn check(named: Option<ConfigFile>, level: CheckLevel) -> ExitCode {
     if !found.is_empty() {
         console::note(&found.to_string());
     }
-    if !found.is_sound() {
+    if !found.has_only_notes() {
         return ExitCode::from(exit::CONFIG);
     }
     if let Err(fault) = place.check_owner() {
@@ -134,7 +134,7 @@ fn show_effective(
         None => "# There is no configuration file.".to_owned(),
     };
     match show::show(args, &file, log, &sources) {
-        Ok(page) => console::print(&format!("{heading}\n\n{page}"), exit::SUCCESS),
+        Ok(report) => console::print(&format!("{heading}\n\n{report}"), exit::SUCCESS),
         Err(fault) => command_line::fail(exit::USAGE, &fault),
     }
 }

@@ -64,7 +64,7 @@ impl Faults {
     }
 
     /// Whether there are only notes.
-    pub(super) fn is_sound(&self) -> bool {
+    pub(super) fn has_only_notes(&self) -> bool {
         self.found.iter().all(|(_, _, fault)| fault.is_note)
     }
 

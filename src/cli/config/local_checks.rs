@@ -21,7 +21,7 @@ use crate::transport::{check_authorities, check_certificates};
 /// not exist yet are created when needed, or not needed.
 pub(super) fn tokens(reader: &TableReader<'_>, key: &'static str, file: Option<&Path>) {
     let store = Store::find(file.map(Path::to_owned));
-    let read = store.and_then(|store| store.own().and_then(|_| store.others()));
+    let read = store.and_then(|store| store.own_token().and_then(|_| store.keyring()));
     match read {
         Err(StateError::Unavailable(_)) if file.is_none() => {}
         Err(fault) => missing(reader, key, &fault.to_string()),

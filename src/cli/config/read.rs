@@ -73,7 +73,7 @@ pub(in crate::cli) fn read(
     level: CheckLevel,
 ) -> Result<Config, Faults> {
     let (config, faults) = read_with_notes(place, text, level);
-    match faults.is_sound() {
+    match faults.has_only_notes() {
         true => Ok(config),
         false => Err(faults),
     }

@@ -57,11 +57,11 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn line_from(&mut self, key: &str, value: impl Display, from: &str) {
-        let said = format!("{} = {value}", bare(key));
-        let _ = writeln!(self.text, "{said:COLUMN$}  # {from}");
+        let setting = format!("{} = {value}", bare(key));
+        let _ = writeln!(self.text, "{setting:COLUMN$}  # {from}");
     }
 
-    pub(super) fn maybe(&mut self, key: &str, flag: Option<&str>, value: Option<&str>) {
+    pub(super) fn optional(&mut self, key: &str, flag: Option<&str>, value: Option<&str>) {
         if let Some(value) = value {
             self.line(key, flag, quote(value));
         }

@@ -40,21 +40,21 @@ pub(super) fn show(
     report.auth(args, file);
     report.record(&args.common.record_over(file));
     report.admin(args.admin.as_ref().or(file.admin.as_ref()));
-    report.agent_connect(&args.agent_connect.over(&file.agent_connect));
+    report.agent_connect(&args.agent_connect.with_defaults(&file.agent_connect));
     report.limits(args, file);
     report.dialects(&args.common.tables(file));
     report.traces(&args.common.traces_over(file));
-    report.log(&log.over(&file.log));
+    report.log(&log.with_defaults(&file.log));
     Ok(report.into_text())
 }
 
 impl Report<'_> {
     /// The keys before all tables.
     fn top_level(&mut self, args: &Serve, file: &Config) {
-        self.maybe("default-agent", None, file.default_agent.as_deref());
-        let kept = args.on_disconnect.or(file.on_disconnect);
-        let kept = word(&kept.unwrap_or_default());
-        self.line("on-disconnect", Some("on_disconnect"), kept);
+        self.optional("default-agent", None, file.default_agent.as_deref());
+        let choice = args.on_disconnect.or(file.on_disconnect);
+        let choice = word(&choice.unwrap_or_default());
+        self.line("on-disconnect", Some("on_disconnect"), choice);
     }
 
     fn listeners(&mut self, args: &Serve, file: &Config, parts: &[ListenerPart]) {
@@ -77,7 +77,7 @@ impl Report<'_> {
         self.list("allow-origin", Some("allow_origin"), &front.origins);
         self.list("allow-host", Some("allow_host"), &front.hosts);
         let cookie = front.affinity_cookie.as_deref();
-        self.maybe("affinity-cookie", Some("affinity_cookie"), cookie);
+        self.optional("affinity-cookie", Some("affinity_cookie"), cookie);
         if front.no_elephant {
             self.line("no-elephant", Some("no_elephant"), true);
         }
@@ -91,8 +91,8 @@ impl Report<'_> {
             }
         }
         self.list("agents", None, part.agents.as_deref().unwrap_or_default());
-        self.maybe("default-agent", None, part.default_agent.as_deref());
-        self.maybe("agent-connect", None, part.agent_connect.as_deref());
+        self.optional("default-agent", None, part.default_agent.as_deref());
+        self.optional("agent-connect", None, part.agent_connect.as_deref());
         let dialect = args.common.client_dialect().or(part.dialect.as_ref());
         self.dialect(dialect, "client-dialect");
         self.framing(args.common.client_framing(part.framing), "client_framing");
@@ -121,7 +121,7 @@ impl Report<'_> {
     fn agent(&mut self, args: &Serve, name: &str, part: &AgentPart) {
         let table = format!("agents.{name}.");
         self.open(&format!("[agents.{}]", bare(name)), &table);
-        self.maybe("description", None, part.description.as_deref());
+        self.optional("description", None, part.description.as_deref());
         match &part.source {
             Source::Program(program) => self.program(&program.argv, &program.launch),
             Source::Endpoint(endpoint, remote) => self.remote(endpoint, remote),
@@ -130,8 +130,8 @@ impl Report<'_> {
         self.dialect(dialect, "agent-dialect");
         self.framing(args.common.agent_framing(part.framing), "agent_framing");
         self.line("record", None, part.record);
-        if let Some(kept) = args.on_disconnect.or(part.on_disconnect) {
-            self.line("on-disconnect", Some("on_disconnect"), word(&kept));
+        if let Some(choice) = args.on_disconnect.or(part.on_disconnect) {
+            self.line("on-disconnect", Some("on_disconnect"), word(&choice));
         }
         if let Some(default_permission) = part.default_permission {
             let default_permission = args
@@ -204,9 +204,9 @@ impl Report<'_> {
     }
 
     fn auth(&mut self, args: &Serve, file: &Config) {
-        let auth = args.admission.over(&file.auth);
+        let auth = args.admission.with_defaults(&file.auth);
         self.open("[auth]", "auth.");
-        for (key, flag, value, said) in [
+        for (key, flag, value, from_file) in [
             (
                 "require-token",
                 "require_token",
@@ -232,7 +232,7 @@ impl Report<'_> {
                 file.auth.dangerously_plaintext,
             ),
         ] {
-            if said && !value {
+            if from_file && !value {
                 let line = self.sources.of(None, &self.path(key));
                 self.line_from(key, value, &format!("the command line, overriding {line}"));
             } else {
@@ -290,9 +290,9 @@ impl Report<'_> {
         self.list("redact-pointer", Some("record_redact_pointer"), &pointers);
         self.line("strict", Some("record_strict"), strict);
         let age = record.max_age.map(format_age);
-        self.maybe("max-age", Some("record_max_age"), age.as_deref());
+        self.optional("max-age", Some("record_max_age"), age.as_deref());
         let most = record.max_total.map(|most| most.to_string());
-        self.maybe("max-total", Some("record_max_total"), most.as_deref());
+        self.optional("max-total", Some("record_max_total"), most.as_deref());
     }
 
     fn admin(&mut self, place: Option<&AdminAddress>) {
@@ -341,7 +341,7 @@ impl Report<'_> {
         }
         self.open("[traces]", "traces.");
         let collector = traces.otlp_endpoint.as_deref();
-        self.maybe("otlp-endpoint", Some("otlp_endpoint"), collector);
+        self.optional("otlp-endpoint", Some("otlp_endpoint"), collector);
         let context = traces.trace_context.unwrap_or_default();
         self.line("trace-context", Some("trace_context"), word(&context));
     }

@@ -11,7 +11,7 @@ use crate::transport::{Endpoint, Setup};
 
 /// Runs the agent on our stdin and stdout until the client closes.
 pub(super) async fn play() -> Result<(), Failure> {
-    let mut link = RpcLink::over(registry::connect(&Endpoint::Stdio, &Setup::default()).await?);
+    let mut link = RpcLink::new(registry::connect(&Endpoint::Stdio, &Setup::default()).await?);
     let mut folder = String::new();
     while let Some(message) = link.receive().await? {
         let Some(id) = message.get("id") else {
@@ -81,8 +81,8 @@ async fn turn(link: &mut RpcLink, folder: &str) -> Result<(), Failure> {
         { "optionId": "yes", "name": "Allow once", "kind": "allow_once" },
         { "optionId": "no", "name": "Reject", "kind": "reject_once" },
     ]);
-    let asked = json!({ "sessionId": "demo", "toolCall": call, "options": options });
-    let decision = request(link, "session/request_permission", asked).await?;
+    let params = json!({ "sessionId": "demo", "toolCall": call, "options": options });
+    let decision = request(link, "session/request_permission", params).await?;
 
     let allowed = decision["outcome"]["optionId"] == "yes";
     let (status, closing) = if allowed {
@@ -114,7 +114,7 @@ async fn update(link: &mut RpcLink, update: Value) -> Result<(), Failure> {
 
 /// Sends a request to the client and waits; the demo's client sends nothing else meanwhile.
 async fn request(link: &mut RpcLink, method: &str, params: Value) -> Result<Value, Failure> {
-    let id = link.ask(method, params).await?;
+    let id = link.send_request(method, params).await?;
     loop {
         let message = link
             .receive()

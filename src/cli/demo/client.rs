@@ -41,10 +41,10 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
     ))?;
     let words = vec![program, "connect".into(), OsString::from(&address)];
     let mut link =
-        RpcLink::over(registry::connect(&Endpoint::Exec(words), &Setup::default()).await?);
+        RpcLink::new(registry::connect(&Endpoint::Exec(words), &Setup::default()).await?);
 
     let capabilities = json!({ "fs": { "readTextFile": true, "writeTextFile": true } });
-    let about = ask(
+    let about = request(
         &mut link,
         &folder.0,
         deny,
@@ -57,7 +57,7 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
         text(&about["agentInfo"]["name"]),
         text(&about["agentInfo"]["version"])
     ))?;
-    let session = ask(
+    let session = request(
         &mut link,
         &folder.0,
         deny,
@@ -67,10 +67,10 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
     .await?;
     let prompt = json!([{ "type": "text", "text": "Make the greeting warmer." }]);
     let turn = json!({ "sessionId": session["sessionId"], "prompt": prompt });
-    let done = ask(&mut link, &folder.0, deny, "session/prompt", turn).await?;
+    let done = request(&mut link, &folder.0, deny, "session/prompt", turn).await?;
     show(&format!("    ◀ stop reason: {}", text(&done["stopReason"])))?;
 
-    let exit = link.leave().await?;
+    let exit = link.close().await?;
     let after = fs::read_to_string(&file)?;
     show(&format!(
         "\ngreeting.txt was   {BEFORE:?}\ngreeting.txt is    {after:?}"
@@ -117,7 +117,7 @@ async fn stop(mut serve: Link) -> Result<(), PrintError> {
 }
 
 /// Sends a request to the agent, and answers the agent's requests meanwhile.
-async fn ask(
+async fn request(
     link: &mut RpcLink,
     folder: &Path,
     deny: bool,
@@ -125,7 +125,7 @@ async fn ask(
     params: Value,
 ) -> Result<Value, Failure> {
     show(&format!("▶ {method}"))?;
-    let id = link.ask(method, params).await?;
+    let id = link.send_request(method, params).await?;
     loop {
         let message = link
             .receive()

@@ -49,7 +49,7 @@ async fn run_client(deny: bool) -> ExitCode {
     }
     tokio::select! {
         end = client::play(deny) => outcome(end),
-        () = stop.asked.cancelled() => command_line::fail(exit::STOPPED, &"stopped before the demo was over"),
+        () = stop.requested.cancelled() => command_line::fail(exit::STOPPED, &"stopped before the demo was over"),
     }
 }
 

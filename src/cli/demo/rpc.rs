@@ -18,7 +18,7 @@ pub(super) struct RpcLink {
 }
 
 impl RpcLink {
-    pub(super) fn over(link: Link) -> Self {
+    pub(super) fn new(link: Link) -> Self {
         Self { link, next_id: 0 }
     }
 
@@ -27,13 +27,17 @@ impl RpcLink {
         match poll_fn(|cx| self.link.rx.poll_next(cx)).await {
             None => Ok(None),
             Some(Ok(Decoded::Frame(frame))) => Ok(Some(serde_json::from_slice(frame.as_bytes())?)),
-            Some(Ok(Decoded::Error(flaw))) => Err(flaw.to_string().into()),
+            Some(Ok(Decoded::Error(error))) => Err(error.to_string().into()),
             Some(Err(error)) => Err(error.into()),
         }
     }
 
     /// Sends a request and returns its id.
-    pub(super) async fn ask(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
+    pub(super) async fn send_request(
+        &mut self,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, Failure> {
         let id = json!(self.next_id);
         self.next_id += 1;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
@@ -58,7 +62,7 @@ impl RpcLink {
     }
 
     /// Closes our stream and waits until the other end has exited.
-    pub(super) async fn leave(mut self) -> Result<crate::jsonrpc::Exit, Failure> {
+    pub(super) async fn close(mut self) -> Result<crate::jsonrpc::Exit, Failure> {
         poll_fn(|cx| self.link.tx.poll_close(cx, CloseReason::Done)).await?;
         while self.receive().await?.is_some() {}
         Ok(poll_fn(|cx| self.link.guard.poll_exit(cx)).await)

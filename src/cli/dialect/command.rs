@@ -36,8 +36,8 @@ pub(in crate::cli) fn run(args: &Dialect) -> ExitCode {
         return schema::run();
     }
     let tables = match TableSet::open(&args.tables) {
-        Ok(shelf) => shelf,
-        Err(trouble) => return trouble.fail(),
+        Ok(tables) => tables,
+        Err(error) => return error.fail(),
     };
     match &args.command {
         Command::List(list) => list::run(list, &tables),

@@ -58,7 +58,7 @@ impl<'s> Explanation<'s> {
         })
     }
 
-    fn why(&self, fired: &FiredRule) -> &str {
+    fn reason(&self, fired: &FiredRule) -> &str {
         let table = self.library.table(&fired.dialect).ok();
         let rules = table.into_iter().flat_map(|table| &table.rules);
         rules
@@ -84,7 +84,7 @@ impl<'s> Explanation<'s> {
             self.line, self.from
         );
         for fired in &self.stage.fired {
-            let _ = writeln!(text, "  rule {fired}: {}", self.why(fired));
+            let _ = writeln!(text, "  rule {fired}: {}", self.reason(fired));
         }
         if self.stage.fired.is_empty() && !self.changes.is_empty() {
             text.push_str("  no rule: how the dialect writes its envelope\n");
@@ -120,7 +120,7 @@ impl<'s> Explanation<'s> {
     /// One JSON object.
     pub(super) fn json(&self) -> Value {
         let (from, to) = self.dialects();
-        let rule = |fired| json!({"rule": FiredRule::to_string(fired), "why": self.why(fired)});
+        let rule = |fired| json!({"rule": FiredRule::to_string(fired), "why": self.reason(fired)});
         let rules = self.stage.fired.iter().map(rule);
         let changes = self.changes.iter().map(|change| {
             let mut all = json!({"at": change.at});

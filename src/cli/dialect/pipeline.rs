@@ -26,7 +26,7 @@ pub(super) enum Pipeline {
 /// One translator for each peer, as in a relay.
 #[derive(Debug)]
 pub(in crate::cli) struct TranslatorPair {
-    speech: DialectOptions,
+    options: DialectOptions,
     /// The methods of open requests, by the side that sent them: an answer may reveal a dialect.
     pending: [HashMap<IdBuf, String>; 2],
 }
@@ -74,14 +74,14 @@ impl TranslatorPair {
         agent: &DialectChoice,
     ) -> Result<Self, DialectError> {
         Ok(Self {
-            speech: DialectOptions::new(library, client, agent)?,
+            options: DialectOptions::new(library, client, agent)?,
             pending: Default::default(),
         })
     }
 
     /// The dialect assumed for a peer at present.
     pub(in crate::cli) fn dialect(&self, peer: Side) -> &str {
-        self.speech.dialect(peer)
+        self.options.dialect(peer)
     }
 
     /// Translates a frame from `peer` to canonical; a frame that is no message is not changed.
@@ -100,8 +100,8 @@ impl TranslatorPair {
             Kind::Notification => None,
         };
         let request = request.as_deref().map(str::as_bytes);
-        let recognised = self.speech.detect(peer, frame, &at, request);
-        let outcome = self.speech.read(peer, frame, &at);
+        let recognised = self.options.detect(peer, frame, &at, request);
+        let outcome = self.options.read(peer, frame, &at);
         StageOutput {
             recognised,
             ..self.stage_output(peer, Way::Read, frame, outcome)
@@ -110,7 +110,7 @@ impl TranslatorPair {
 
     /// Translates a canonical message to the dialect of `peer`.
     pub(in crate::cli) fn write(&mut self, peer: Side, frame: &Frame) -> StageOutput {
-        let outcome = envelope(frame).map(|at| self.speech.write(peer, frame, &at));
+        let outcome = envelope(frame).map(|at| self.options.write(peer, frame, &at));
         self.stage_output(peer, Way::Write, frame, outcome.unwrap_or_default())
     }
 

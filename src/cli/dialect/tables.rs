@@ -218,7 +218,7 @@ impl TableSet {
             .library
             .stack(name)?
             .into_iter()
-            .map(|storey| source(storey.table))
+            .map(|layer| source(layer.table))
             .collect())
     }
 }

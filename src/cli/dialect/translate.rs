@@ -99,11 +99,11 @@ struct Run<'a> {
 /// Runs the subcommand.
 pub(in crate::cli) fn run(args: &Translate) -> ExitCode {
     let tables = match TableSet::open(&args.tables) {
-        Ok(shelf) => shelf,
-        Err(trouble) => return trouble.fail(),
+        Ok(tables) => tables,
+        Err(error) => return error.fail(),
     };
     let (pipeline, speaker) = match build_pipeline(args, &tables) {
-        Ok(passage) => passage,
+        Ok(pipeline) => pipeline,
         Err(unknown) => return command_line::fail(exit::USAGE, &unknown),
     };
     let run = Run {
@@ -208,7 +208,7 @@ impl Run<'_> {
             _ if from.is_some() && place.is_none() => None,
             Scanned::Message(_) => return self.message(line, *from, message, place.as_ref()),
             Scanned::Batch => Some("a batch".to_owned()),
-            Scanned::Invalid(flaw) => Some(flaw.to_string()),
+            Scanned::Invalid(error) => Some(error.to_string()),
         };
         if let Some(why) = why.filter(|_| !self.args.json) {
             let at = line.number;

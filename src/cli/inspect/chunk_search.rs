@@ -33,7 +33,7 @@ struct OpenRun {
 
 impl ChunkSearch {
     /// Adds an event; searches a run that ends with it.
-    pub(super) fn see(
+    pub(super) fn add(
         &mut self,
         event: &RecordedEvent,
         pattern: &Regex,
@@ -88,13 +88,13 @@ impl OpenRun {
 
     /// Reports a match that spans several chunks.
     fn search(&self, pattern: &Regex, report: &mut impl FnMut(&Hit<'_>)) {
-        let crosses = |found: &regex_lite::Match<'_>| {
+        let spans_chunks = |found: &regex_lite::Match<'_>| {
             let at = self.boundaries.partition_point(|end| *end <= found.start());
             self.boundaries
                 .get(at)
                 .is_some_and(|end| *end < found.end())
         };
-        let mut found = pattern.find_iter(&self.run.text).filter(crosses);
+        let mut found = pattern.find_iter(&self.run.text).filter(spans_chunks);
         if let Some(first) = found.next() {
             report(&Hit {
                 n: self.run.n,

@@ -89,18 +89,18 @@ pub(super) fn recording(path: &Path) -> Result<Recording, ExitCode> {
 
 /// Like [`recording`], without a check of the content.
 pub(super) fn open_unchecked(path: &Path) -> Result<Recording, ExitCode> {
-    if let Some(misfit) = NotRecording::of(path) {
-        return Err(report_unusable(path, &misfit));
+    if let Some(reason) = NotRecording::of(path) {
+        return Err(report_unusable(path, &reason));
     }
     let found = std::fs::File::open(path).and_then(|_| Recording::of(path));
     found.map_err(|error| report_unreadable(path, &error))
 }
 
 /// Prints why a file cannot be read as a recording.
-pub(in crate::cli) fn report_unusable(path: &Path, misfit: &NotRecording) -> ExitCode {
-    match misfit {
+pub(in crate::cli) fn report_unusable(path: &Path, reason: &NotRecording) -> ExitCode {
+    match reason {
         NotRecording::Unreadable(error) => report_unreadable(path, error),
-        misfit => command_line::fail(exit::NO_INPUT, &format!("{}: {misfit}", path.display())),
+        reason => command_line::fail(exit::NO_INPUT, &format!("{}: {reason}", path.display())),
     }
 }
 

@@ -190,8 +190,8 @@ fn texts(before: Option<&Value>, after: Option<&Value>) -> (String, String) {
     let cut = |text: &str| {
         let skipped = same.saturating_sub(20);
         let rest: String = text.chars().skip(skipped).collect();
-        let lead = if skipped > 0 { "…" } else { "" };
-        format!("{lead}{}", excerpt(rest.as_bytes()))
+        let ellipsis = if skipped > 0 { "…" } else { "" };
+        format!("{ellipsis}{}", excerpt(rest.as_bytes()))
     };
     (cut(&before), cut(&after))
 }

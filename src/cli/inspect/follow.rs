@@ -79,7 +79,7 @@ pub(super) fn run(args: &Follow) -> ExitCode {
         json: args.json,
         complete: false,
     };
-    let known = known(&recording);
+    let known = exchanges(&recording);
     let mut printer = Printer::new(style, known.clone());
     match follow(args, recording, &known, &mut printer) {
         Ok(()) => {
@@ -102,7 +102,7 @@ fn newest(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// The exchanges recorded so far. An error is reported later, when the entry is read to be shown.
-fn known(recording: &Recording) -> Exchanges {
+fn exchanges(recording: &Recording) -> Exchanges {
     let mut known = Exchanges::default();
     for event in recording.events().map_while(Result::ok) {
         known.add(&event);
@@ -117,7 +117,7 @@ fn follow(
     printer: &mut Printer,
 ) -> io::Result<()> {
     let filter = args.selection.filter.as_ref();
-    let mut insight = Annotations::for_filter(filter);
+    let mut annotations = Annotations::for_filter(filter);
     let mut tail = Tail::new(recording)?;
     // The last lines of those already recorded; `None` once they have been shown.
     let mut backlog = Some(VecDeque::new());
@@ -140,10 +140,10 @@ fn follow(
         };
         idle = 0;
         if let Parsed::Header(header) = &entry.parsed {
-            insight.begin(header);
+            annotations.begin(header);
         }
         if let Parsed::Event(event) = &entry.parsed
-            && !is_match(filter, event, known, &mut insight)
+            && !is_match(filter, event, known, &mut annotations)
         {
             printer.skip(event);
             continue;
@@ -170,13 +170,13 @@ fn is_match(
     filter: Option<&Filter>,
     event: &RecordedEvent,
     known: &Exchanges,
-    insight: &mut Annotations,
+    annotations: &mut Annotations,
 ) -> bool {
     let Some(filter) = filter else {
         return true;
     };
-    insight.add(event);
-    let mut facts = insight.derived(event.n);
+    annotations.add(event);
+    let mut facts = annotations.derived(event.n);
     facts.duration = facts.duration.or_else(|| known.duration(event.n));
     filter.matches(event, facts)
 }

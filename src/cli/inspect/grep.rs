@@ -97,7 +97,7 @@ fn find(
     let done = chosen.each(
         |_| {},
         |event| {
-            chunks.see(event, pattern, &mut report);
+            chunks.add(event, pattern, &mut report);
             search(event, &mut |pointer, text| {
                 if pattern.is_match(text) {
                     report(&Hit {

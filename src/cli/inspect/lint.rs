@@ -83,7 +83,7 @@ pub(super) fn run(args: &Lint) -> ExitCode {
         let findings = match find(args.at, &selection) {
             Ok(findings) => findings,
             Err(code) => {
-                suites.push(Suite::broken(name, "it could not be read".to_owned()));
+                suites.push(Suite::unreadable(name, "it could not be read".to_owned()));
                 recordings.fail(code);
                 continue;
             }

@@ -120,7 +120,7 @@ fn append_mark(mut file: File, text: &str) -> io::Result<u64> {
         }
     }
     let mut out = Vec::new();
-    if reader.torn() > 0 {
+    if reader.torn_bytes() > 0 {
         out.push(b'\n');
         // The lost line may have been anything.
         ended = None;

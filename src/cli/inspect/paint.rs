@@ -36,10 +36,10 @@ impl Paint {
     /// Follows the terminal and the environment.
     pub(super) fn of(output: &Output) -> Self {
         let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let columns = output.columns();
         Self {
-            enabled: columns.is_some() && !is_set("NO_COLOR") && !dumb,
+            enabled: columns.is_some() && !is_set("NO_COLOR") && !is_dumb,
             columns,
         }
     }
@@ -99,8 +99,8 @@ impl Paint {
     fn cut(self, line: &str) -> String {
         match self.columns {
             Some(columns) if line.chars().count() > columns => {
-                let kept = line.chars().take(columns.saturating_sub(1));
-                kept.chain(['…']).collect()
+                let shortened = line.chars().take(columns.saturating_sub(1));
+                shortened.chain(['…']).collect()
             }
             _ => line.to_owned(),
         }

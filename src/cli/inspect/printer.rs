@@ -189,10 +189,10 @@ impl Printer {
         match message.kind {
             Some(MessageKind::Request) => {
                 line += &format!(" {method} [{id}]");
-                if let Some(asked) = self.known.exchange(event.n) {
-                    other = match asked.answer {
+                if let Some(exchange) = self.known.exchange(event.n) {
+                    other = match exchange.answer {
                         Some(answer) => {
-                            let took = duration(asked.duration().unwrap_or_default());
+                            let took = duration(exchange.duration().unwrap_or_default());
                             format!("answer {} after {took}", answer.n)
                         }
                         None if self.style.complete && message.is_received() => {
@@ -205,10 +205,10 @@ impl Printer {
             Some(MessageKind::Notification) => line += &format!(" {method}"),
             Some(kind) => {
                 line += &format!(" {method} [{id}] {}", kind.name());
-                if let Some(asked) = exchange {
-                    let took = duration(event.t.saturating_sub(asked.requested_at));
+                if let Some(exchange) = exchange {
+                    let took = duration(event.t.saturating_sub(exchange.requested_at));
                     line += &format!(" after {took}");
-                    other = format!("request {}", asked.n);
+                    other = format!("request {}", exchange.n);
                 }
             }
             None => line += " no message",

@@ -162,12 +162,12 @@ fn begin(
     if let Some(why) = why {
         return Ok(Err(why));
     }
-    let speech = match DialectOptions::new(&current.library, &client, &agent) {
-        Ok(speech) => speech.in_folder(&folder(recording)?),
+    let options = match DialectOptions::new(&current.library, &client, &agent) {
+        Ok(options) => options.in_folder(&folder(recording)?),
         Err(unknown) => return Ok(Err(unknown.to_string())),
     };
     let limits = Arc::new(Limits::default());
-    let manners = LinkTraits {
+    let traits = LinkTraits {
         client_half_close: true,
         agent_half_close: true,
         agent_is_child: false,
@@ -176,7 +176,7 @@ fn begin(
     };
     Ok(Ok(Some(Retranslator {
         out: Outbox::new(&limits),
-        conversation: Conversation::new(limits, manners, speech),
+        conversation: Conversation::new(limits, traits, options),
         began: Instant::now(),
         expected: BTreeMap::new(),
         altered: HashSet::new(),

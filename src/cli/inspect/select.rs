@@ -42,7 +42,7 @@ pub(super) struct OpenSelection<'a> {
     selection: &'a Selection,
     recording: Recording,
     view: Option<ViewFilter>,
-    insight: Annotations,
+    annotations: Annotations,
 }
 
 /// One line for each field of the language, for `--help`.
@@ -72,7 +72,7 @@ impl Selection {
             selection: self,
             recording: recording(&self.file)?,
             view: None,
-            insight: Annotations::for_filter(self.filter.as_ref()),
+            annotations: Annotations::for_filter(self.filter.as_ref()),
         };
         let uses = |field| self.filter.as_ref().is_some_and(|f| f.uses(field));
         // The view of received messages needs no state.
@@ -99,16 +99,16 @@ impl OpenSelection<'_> {
                 Parsed::Event(event) => {
                     ended = matches!(event.kind, EventKind::End { rotated: false, .. });
                     scene.add(&event);
-                    self.insight.add(&event);
+                    self.annotations.add(&event);
                 }
-                Parsed::Header(header) => self.insight.begin(&header),
+                Parsed::Header(header) => self.annotations.begin(&header),
                 Parsed::Invalid(_) => {}
             }
         }
         if !ended {
             scene.set_open();
         }
-        self.insight.end();
+        self.annotations.end();
         self.view = view.map(|_| scene);
         Ok(())
     }
@@ -129,7 +129,7 @@ impl OpenSelection<'_> {
     /// Whether the event matches the filter.
     pub(super) fn matches_filter(&self, event: &RecordedEvent) -> bool {
         let filter = self.selection.filter.as_ref();
-        filter.is_none_or(|filter| filter.matches(event, self.insight.derived(event.n)))
+        filter.is_none_or(|filter| filter.matches(event, self.annotations.derived(event.n)))
     }
 
     /// All lines, also those not selected.

@@ -182,15 +182,15 @@ impl Statistics {
         // counts for the method of the request in that view.
         let is_answer = message.kind.is_some_and(MessageKind::is_answer);
         let exchange = self.conversation.exchange_in(self.view, event.n);
-        let asked = exchange.filter(|_| is_answer);
-        let took = asked.map(|asked| event.t.saturating_sub(asked.requested_at));
-        let request = asked.map(|asked| (asked.method.clone(), asked.session.clone()));
-        let (asked_method, session) = request.unwrap_or_default();
+        let answered = exchange.filter(|_| is_answer);
+        let took = answered.map(|exchange| event.t.saturating_sub(exchange.requested_at));
+        let request = answered.map(|exchange| (exchange.method.clone(), exchange.session.clone()));
+        let (requested, session) = request.unwrap_or_default();
         let Some(kind) = message.kind else {
             return;
         };
         let caller = if kind.is_answer() { message.to } else { from };
-        let name = Some(asked_method).filter(|name| !name.is_empty());
+        let name = Some(requested).filter(|name| !name.is_empty());
         let name = name.or_else(|| message.method.clone());
         let name = name.unwrap_or_else(|| "?".to_owned());
         let method = self
@@ -249,8 +249,8 @@ impl Statistics {
         let kind = kind.and_then(Value::as_str).unwrap_or("?");
         *self.updates.entry(kind.to_owned()).or_default() += 1;
         let is_output = kind.ends_with("_chunk") || kind.starts_with("tool_call") || kind == "plan";
-        if is_output && let Some(asked) = self.open_prompts.remove(session) {
-            self.first_update.0.push(t.saturating_sub(asked));
+        if is_output && let Some(start) = self.open_prompts.remove(session) {
+            self.first_update.0.push(t.saturating_sub(start));
         }
     }
 }

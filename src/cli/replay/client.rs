@@ -102,7 +102,7 @@ fn compare_file(
     let outcome = match played {
         Ok(outcome) => outcome,
         Err(code) => {
-            suites.push(Suite::broken(name, "it could not be played".to_owned()));
+            suites.push(Suite::unreadable(name, "it could not be played".to_owned()));
             return RunResult::Failed(code);
         }
     };

@@ -203,7 +203,9 @@ impl Player {
             let now = self.began.elapsed();
             match self.link.rx.poll_next(cx) {
                 Poll::Ready(Some(Ok(Decoded::Frame(frame)))) => self.driver.receive(&frame, now),
-                Poll::Ready(Some(Ok(Decoded::Error(flaw)))) => tracing::warn!("the agent: {flaw}"),
+                Poll::Ready(Some(Ok(Decoded::Error(error)))) => {
+                    tracing::warn!("the agent: {error}")
+                }
                 Poll::Ready(Some(Err(_)) | None) => self.disconnect(),
                 Poll::Pending => return,
             }

@@ -86,8 +86,8 @@ pub(super) fn suite(name: &str, outcome: &Outcome) -> Suite {
     let compared = &outcome.compared;
     let turns = compared.turns.len();
     let case = |turn: usize| {
-        let here = |one: &&ReplayDifference| one.turn.min(turns) == turn;
-        let found = compared.differences.iter().filter(here);
+        let in_turn = |one: &&ReplayDifference| one.turn.min(turns) == turn;
+        let found = compared.differences.iter().filter(in_turn);
         let texts = found.flat_map(|one| [vec![heading(one)], changes(one)].concat());
         let mut lines: Vec<String> = texts.collect();
         // What stopped the run belongs to the turn in which it stopped.

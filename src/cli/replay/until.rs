@@ -12,16 +12,16 @@ use crate::recording::replay::Script;
 /// Describes the first message of `live` that matches the filter.
 pub(super) fn first_match(filter: &Filter, live: &Script) -> Option<String> {
     let events = live.events();
-    let mut insight = Annotations::for_filter(Some(filter));
+    let mut annotations = Annotations::for_filter(Some(filter));
     for event in &events {
-        insight.add(event);
+        annotations.add(event);
     }
-    insight.end();
-    let is_match = |n, event| filter.matches(event, insight.derived(n));
+    annotations.end();
+    let is_match = |n, event| filter.matches(event, annotations.derived(n));
     let at = events.iter().position(|event| is_match(event.n, event))?;
     let step = &live.steps[at];
     let mut text = format!("{}: {}", step.from, step.title());
-    if !insight.derived(step.n).lint.is_empty() {
+    if !annotations.derived(step.n).lint.is_empty() {
         let mut linter = Linter::default();
         for event in &events {
             linter.add(event);

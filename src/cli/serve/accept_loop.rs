@@ -44,7 +44,7 @@ pub(super) async fn accept_clients(
                 }
                 continue;
             }
-            () = server.stop.asked.cancelled(), if until.is_none() => {
+            () = server.stop.requested.cancelled(), if until.is_none() => {
                 let open = state.borrow().setup.limits.drain_min;
                 if stdio || open.is_zero() {
                     return;

@@ -53,7 +53,7 @@ pub(in crate::cli) fn run(args: Serve, log: &LogArgs, sockets: Inherited) -> Exi
         Ok(file) => file,
         Err(code) => return code,
     };
-    if let Err(error) = telemetry::start(&log.over(&file.log)) {
+    if let Err(error) = telemetry::start(&log.with_defaults(&file.log)) {
         return command_line::fail(exit::USAGE, &error);
     }
     // Clients are served on separate worker threads.
@@ -67,11 +67,11 @@ pub(in crate::cli) fn run(args: Serve, log: &LogArgs, sockets: Inherited) -> Exi
 /// The configuration file: the one given, or the default one if nothing to serve is given.
 pub(in crate::cli) fn config_file(args: &Serve) -> Option<ConfigFile> {
     let named = args.config.clone().map(ConfigFile);
-    let says_nothing = args.listen.is_empty()
+    let has_no_agent = args.listen.is_empty()
         && args.agent.is_none()
         && args.profile.is_none()
         && args.command.is_empty();
-    named.or_else(|| ConfigFile::find().filter(|_| says_nothing))
+    named.or_else(|| ConfigFile::find().filter(|_| has_no_agent))
 }
 
 /// Reads the configuration file. Errors are printed, and the exit code is returned.
@@ -79,8 +79,8 @@ fn load(place: &ConfigFile) -> Result<Config, ExitCode> {
     let text = place
         .text()
         .map_err(|(code, fault)| command_line::fail(code, &fault))?;
-    let owned = place.check_owner();
-    owned.map_err(|fault| command_line::fail(exit::FORBIDDEN, &fault))?;
+    let checked = place.check_owner();
+    checked.map_err(|fault| command_line::fail(exit::FORBIDDEN, &fault))?;
     let read = config::read(place, &text, CheckLevel::Values);
     read.map_err(|faults| command_line::fail(exit::CONFIG, &faults))
 }
@@ -121,7 +121,7 @@ async fn serve(
     serve_loop.active.admission.activate();
     let listening = tokio::select! {
         listening = serve_loop.listening.follow(plan.listeners) => listening,
-        () = server.stop.asked.cancelled() => {
+        () = server.stop.requested.cancelled() => {
             let fault = "stopped before any listener was open";
             return Err(command_line::fail(exit::STOPPED, &fault));
         }
@@ -132,8 +132,8 @@ async fn serve(
             format!("systemd has passed a socket at {unused}, and no listener has that address");
         return Err(command_line::fail(exit::CONFIG, &fault));
     }
-    if let Some(studio) = serve_loop.active.recorders() {
-        studio.announce(false);
+    if let Some(recorders) = serve_loop.active.recorders() {
+        recorders.announce(false);
     }
     serve_loop.update_admin();
     serve_loop.active.admission.watch();
@@ -178,7 +178,7 @@ async fn open_admin(
         return Ok(None);
     };
     let folder = plan.active.recorders().map(RecorderFactory::folder);
-    let admin = Admin::start(place, stop.asked.clone(), folder).await?;
+    let admin = Admin::start(place, stop.requested.clone(), folder).await?;
     admin.set_workers(plan.active.workers());
     Ok(Some(admin))
 }
@@ -187,13 +187,13 @@ impl ServeLoop {
     /// Serves until all listeners are closed or the program is asked to stop.
     async fn run(&mut self, again: Option<&Notify>) {
         systemd::ready(&self.status());
-        let stop = self.stop.asked.clone();
+        let stop = self.stop.requested.clone();
         loop {
             tokio::select! {
                 // Listeners close when a stop is requested, possibly before this loop sees it.
                 () = self.listening.ended() => break,
                 () = stop.cancelled() => break,
-                () = asked(again) => self.reload().await,
+                () = reload_requested(again) => self.reload().await,
             }
         }
         systemd::stopping();
@@ -216,8 +216,8 @@ impl ServeLoop {
         systemd::reloading();
         let file = load(&place);
         let made = |file: &Config| {
-            let held = (&self.stop, self.traces.as_ref());
-            plan(&self.args, file, held, Some(&self.active))
+            let shared = (&self.stop, self.traces.as_ref());
+            plan(&self.args, file, shared, Some(&self.active))
         };
         let plan = file.and_then(|file| Ok((made(&file)?, self.needs_restart(&file))));
         let followed = match plan {
@@ -288,7 +288,7 @@ impl ServeLoop {
 }
 
 /// Waits for a request to reload.
-async fn asked(again: Option<&Notify>) {
+async fn reload_requested(again: Option<&Notify>) {
     match again {
         Some(again) => again.notified().await,
         None => std::future::pending().await,

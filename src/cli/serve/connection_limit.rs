@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_as_many_as_the_limit_says_at_that_time() {
+    fn limit_may_change_while_permits_are_held() {
         let limit = ConnectionLimit::default();
         let one = limit.acquire(2);
         let two = limit.acquire(2);

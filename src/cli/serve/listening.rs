@@ -56,7 +56,7 @@ impl OpenListeners {
         // A listener whose task has ended is closed.
         self.open.retain(|open| !open.state.is_closed());
         let mut bound: Vec<BoundListener> = Vec::new();
-        let mut kept: Vec<(OpenListener, Arc<ListenerState>)> = Vec::new();
+        let mut unchanged: Vec<(OpenListener, Arc<ListenerState>)> = Vec::new();
         let mut before: Vec<OpenListener> = std::mem::take(&mut self.open);
         let mut failed = None;
         for (part, state) in plan {
@@ -64,7 +64,7 @@ impl OpenListeners {
                 .iter()
                 .position(|open| open.endpoint == part.endpoint);
             if let Some(same) = same {
-                kept.push((before.remove(same), Arc::new(state)));
+                unchanged.push((before.remove(same), Arc::new(state)));
                 continue;
             }
             match registry::listen(&part.endpoint, &state.setup).await {
@@ -84,10 +84,11 @@ impl OpenListeners {
                 None => error,
             };
             self.open = before;
-            self.open.extend(kept.into_iter().map(|(open, _)| open));
+            self.open
+                .extend(unchanged.into_iter().map(|(open, _)| open));
             return Err(error);
         }
-        for (open, state) in kept {
+        for (open, state) in unchanged {
             // Fails if the task has just ended.
             let _ = open.state.send(state);
             self.open.push(open);

@@ -59,7 +59,7 @@ impl ActivePlan {
         let framing = args.common.client_framing(part.framing);
         let fixed = framing.and_then(FramingChoice::fixed);
         let agents = self.agents.for_listener(part);
-        let spoken = self.context.dialects.for_listener(part.dialect.as_ref())?;
+        let dialects = self.context.dialects.for_listener(part.dialect.as_ref())?;
         let setup = Setup {
             tls: part.tls.clone(),
             http: HttpOptions {
@@ -76,7 +76,7 @@ impl ActivePlan {
                 path: part.agent_connect.clone(),
                 ..agent_connect.clone()
             },
-            framing: fixed.or_else(|| spoken.client_framing()),
+            framing: fixed.or_else(|| dialects.client_framing()),
             ..self.context.client.clone()
         };
         Ok(ListenerState {
@@ -126,10 +126,10 @@ pub(super) fn plan(
         return Err(usage(fault.to_owned()));
     }
     let listen: Vec<Endpoint> = parts.iter().map(|part| part.endpoint.clone()).collect();
-    let agent_connect = args.agent_connect.over(&file.agent_connect);
+    let agent_connect = args.agent_connect.with_defaults(&file.agent_connect);
     let agent_connect = agent_connect.resolve(&parts).map_err(usage)?;
     let inputs = AdmissionInputs {
-        args: args.admission.over(&file.auth),
+        args: args.admission.with_defaults(&file.auth),
         listen,
         limits: (*context.limits).clone(),
     };
@@ -338,8 +338,8 @@ fn file_agent(
 /// Whether an agent waits for clients that reconnect.
 fn detaches(args: &Serve, file: &Config, part: Option<&AgentPart>) -> bool {
     let of_agent = part.and_then(|part| part.on_disconnect);
-    let said = args.on_disconnect.or(of_agent).or(file.on_disconnect);
-    said == Some(OnDisconnect::Detach)
+    let choice = args.on_disconnect.or(of_agent).or(file.on_disconnect);
+    choice == Some(OnDisconnect::Detach)
 }
 
 fn failed(error: &OpenError) -> ExitCode {

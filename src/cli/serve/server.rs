@@ -13,7 +13,7 @@ use super::connection_limit::{ConnectionLimit, ConnectionSlot};
 use crate::cli::admin::ConversationMetrics;
 use crate::cli::admission::Permit;
 use crate::cli::common::RelayContext;
-use crate::cli::conversation::{self, carry, reject};
+use crate::cli::conversation::{self, reject, run_conversation};
 use crate::cli::exit;
 use crate::cli::throttle::Throttle;
 use crate::jsonrpc::Limits;
@@ -79,18 +79,18 @@ impl Server {
         transport: Transport,
     ) -> ExitCode {
         let limits = &listener.setup.limits;
-        if self.stop.asked.is_cancelled() {
+        if self.stop.requested.is_cancelled() {
             let reason = conversation::NoAgent::Stopped.reason();
-            let told = (&reason, transport, Rejection::Draining);
-            return self.reject(arrival, told, limits).await;
+            let rejection = (&reason, transport, Rejection::Draining);
+            return self.reject(arrival, rejection, limits).await;
         }
         let Some(_slot) = self.clients.acquire(limits.connections) else {
             let reason = limit_reached(limits.connections);
             let throttle = &self.warnings.limit;
             let hint = "(--limit connections=N)";
             throttle.warn(format_args!("refused: {} {hint}", reason.message));
-            let told = (&reason, transport, Rejection::Limit);
-            return self.reject(arrival, told, limits).await;
+            let rejection = (&reason, transport, Rejection::Limit);
+            return self.reject(arrival, rejection, limits).await;
         };
         let client = match self.finish_handshake(arrival, limits).await {
             Ok(client) => client,
@@ -143,11 +143,11 @@ impl Server {
         let metrics = self.ledger.as_ref().map(|ledger| {
             ConversationMetrics::new(ledger, transport, agent.display_name(), &agent.endpoint)
         });
-        match conversation::reach(&agent.endpoint, &context.agent, &self.stop).await {
+        match conversation::connect_agent(&agent.endpoint, &context.agent, &self.stop).await {
             Ok(link) => {
                 // Boxed, so that what was needed up to here is not kept for the length of the
                 // conversation.
-                let end = Box::pin(carry(client, link, None, context, metrics)).await;
+                let end = Box::pin(run_conversation(client, link, None, context, metrics)).await;
                 exit::of_end(&end, context)
             }
             Err(why) => {
@@ -169,7 +169,7 @@ impl Server {
         };
         let received = tokio::select! {
             received = store.attach(client) => received,
-            () = self.stop.asked.cancelled() => return None,
+            () = self.stop.requested.cancelled() => return None,
         };
         match received {
             Attached::New(client) => Some(store.add(client)),
@@ -222,9 +222,9 @@ impl Server {
         let within = limits.handshake;
         let throttle = &self.warnings.handshake;
         // A client that connects while listeners stay open to drain gets the reason.
-        let stop = match self.stop.asked.is_cancelled() {
+        let stop = match self.stop.requested.is_cancelled() {
             true => &self.stop.forced,
-            false => &self.stop.asked,
+            false => &self.stop.requested,
         };
         let finished = tokio::select! {
             finished = tokio::time::timeout(within, arrival.finish) => finished,
@@ -281,10 +281,10 @@ fn find_agent<'s>(
         return Err(Reason::new(reply::POLICY_DENIED, message));
     };
     let name = agent.display_name();
-    if let Some(who) = &client.peer.principal
-        && !who.may_use(name)
+    if let Some(principal) = &client.peer.principal
+        && !principal.may_use(name)
     {
-        let message = format!("the {who} may not use this agent");
+        let message = format!("the {principal} may not use this agent");
         return Err(Reason::new(reply::POLICY_DENIED, message));
     }
     let limit = agent.context.limits.connections;

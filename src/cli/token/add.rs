@@ -49,16 +49,16 @@ pub(super) fn run(args: &New, store: &Store) -> Result<ExitCode, StateError> {
             admin: args.admin,
         },
     };
-    let mut kept = args.out.as_deref().map(create).transpose()?;
+    let mut output = args.out.as_deref().map(create).transpose()?;
     let added = store.change(|ring| ring.add(key));
-    if let (Some((path, _)), Err(_) | Ok(Err(_))) = (&kept, &added) {
+    if let (Some((path, _)), Err(_) | Ok(Err(_))) = (&output, &added) {
         // The token was not stored.
         let _ = fs::remove_file(*path);
     }
     if let Err(fault) = added? {
         return Ok(command_line::fail(exit::USAGE, &fault));
     }
-    let (shown, code) = match &mut kept {
+    let (shown, code) = match &mut output {
         Some((path, file)) => write(path, file, token.reveal()),
         None => print(token.reveal()),
     };

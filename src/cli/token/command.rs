@@ -72,8 +72,8 @@ pub(in crate::cli) const fn code(fault: &StateError) -> u8 {
 
 fn revoke(name: &str, store: &Store) -> Result<ExitCode, StateError> {
     let none = || format!("there is no token called {name:?}; `acp-relay token list` lists them");
-    let gone = store.change(|ring| ring.remove(name).ok_or_else(none))?;
-    Ok(match gone {
+    let removed = store.change(|ring| ring.remove(name).ok_or_else(none))?;
+    Ok(match removed {
         Ok(_) => ExitCode::from(exit::SUCCESS),
         Err(fault) => command_line::fail(exit::USAGE, &fault),
     })

@@ -20,7 +20,7 @@ pub(super) struct List {
 }
 
 pub(super) fn run(args: &List, store: &Store) -> Result<ExitCode, StateError> {
-    let (ring, now) = (store.others()?, time::now());
+    let (ring, now) = (store.keyring()?, time::now());
     if args.json {
         let all = ring.keys().map(|key| as_json(key, now)).collect();
         return Ok(console::print_json(&all, exit::SUCCESS));

@@ -38,7 +38,7 @@ impl Store {
     }
 
     /// The user's own token, if there is one.
-    pub(in crate::cli) fn own(&self) -> Result<Option<Token>, StateError> {
+    pub(in crate::cli) fn own_token(&self) -> Result<Option<Token>, StateError> {
         let path = self.own_path();
         let Some(text) = state::read(&path)? else {
             return match &self.own {
@@ -55,12 +55,12 @@ impl Store {
 
     /// The user's own token, which is created if there is none.
     pub(in crate::cli) fn own_or_new(&self) -> Result<Token, StateError> {
-        if let Some(token) = self.own()? {
+        if let Some(token) = self.own_token()? {
             return Ok(token);
         }
         let _lock = self.state.lock()?;
         // Another relay may have created it meanwhile.
-        if let Some(token) = self.own()? {
+        if let Some(token) = self.own_token()? {
             return Ok(token);
         }
         let token = random()?;
@@ -69,7 +69,7 @@ impl Store {
     }
 
     /// All other tokens.
-    pub(in crate::cli) fn others(&self) -> Result<Keyring, StateError> {
+    pub(in crate::cli) fn keyring(&self) -> Result<Keyring, StateError> {
         let path = self.state.file(OTHERS);
         let text = state::read(&path)?.unwrap_or_default();
         Keyring::read(&text).map_err(|fault| {
@@ -86,7 +86,7 @@ impl Store {
         change: impl FnOnce(&mut Keyring) -> Result<T, String>,
     ) -> Result<Result<T, String>, StateError> {
         let _lock = self.state.lock()?;
-        let mut ring = self.others()?;
+        let mut ring = self.keyring()?;
         let changed = change(&mut ring);
         if changed.is_ok() {
             state::write(&self.state.file(OTHERS), &ring.write())?;

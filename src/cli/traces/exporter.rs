@@ -71,7 +71,7 @@ impl Traces {
         let fault = |error: &dyn fmt::Display| format!("cannot send traces: {error}");
         let mut to = builder.build().map_err(|error| fault(&error))?;
         to.set_resource(&resource());
-        let (sender, spans) = SpanSender::new(config.room);
+        let (sender, spans) = SpanSender::new(config.max_queued);
         let tally = sender.stats();
         let (done, over) = channel::sync_channel(1);
         let insert = config.insert;

@@ -47,7 +47,7 @@ pub(super) struct TraceConfig {
     pub(super) json: bool,
     pub(super) insert: bool,
     /// Most spans that may wait.
-    pub(super) room: usize,
+    pub(super) max_queued: usize,
     /// Most spans that are sent at a time.
     pub(super) batch: usize,
     /// How long a span may wait for others.
@@ -72,7 +72,7 @@ pub(in crate::cli) fn collector(text: &str) -> Result<String, String> {
 
 impl TracesArgs {
     /// These options, with those of `file` where one is not given.
-    pub(in crate::cli) fn over(&self, file: &TracesPart) -> TracesPart {
+    pub(in crate::cli) fn with_defaults(&self, file: &TracesPart) -> TracesPart {
         let own = || self.otlp_endpoint.clone();
         TracesPart {
             otlp_endpoint: own().or_else(|| file.otlp_endpoint.clone()),
@@ -98,12 +98,12 @@ impl TracesPart {
             var(&format!("OTEL_EXPORTER_OTLP_TRACES_{what}"))
                 .or_else(|| var(&format!("OTEL_EXPORTER_OTLP_{what}")))
         };
-        let says = |name, word: &str| var(name).is_some_and(|own| own.eq_ignore_ascii_case(word));
+        let var_is = |name, word: &str| var(name).is_some_and(|own| own.eq_ignore_ascii_case(word));
         let insert = self.trace_context == Some(TraceContext::Insert);
         let named = self.otlp_endpoint.is_some()
             || either("ENDPOINT").is_some()
-            || says("OTEL_TRACES_EXPORTER", "otlp");
-        let off = says("OTEL_SDK_DISABLED", "true") || says("OTEL_TRACES_EXPORTER", "none");
+            || var_is("OTEL_TRACES_EXPORTER", "otlp");
+        let off = var_is("OTEL_SDK_DISABLED", "true") || var_is("OTEL_TRACES_EXPORTER", "none");
         if !named || off {
             if insert && !off {
                 return Err(
@@ -149,7 +149,7 @@ impl TracesPart {
             endpoint,
             json,
             insert,
-            room: count("OTEL_BSP_MAX_QUEUE_SIZE", 2048)?.min(1 << 16),
+            max_queued: count("OTEL_BSP_MAX_QUEUE_SIZE", 2048)?.min(1 << 16),
             batch: count("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512)?.min(1 << 16),
             delay: Duration::from_millis(number("OTEL_BSP_SCHEDULE_DELAY", 5000)?),
             timeout: Duration::from_millis(timeout),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_are_made_when_a_collector_is_named_and_not_otherwise() {
+    fn traces_need_a_collector() {
         let none = TracesPart::default();
         let named = TracesPart {
             otlp_endpoint: Some("http://127.0.0.1:4318/".to_owned()),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said() {
+    fn invalid_settings_are_reported() {
         let insert = TracesPart {
             trace_context: Some(TraceContext::Insert),
             ..TracesPart::default()

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn admit(
-        door: &ViewerAccess,
+        access: &ViewerAccess,
         token: &str,
         headers: &[(&'static str, &str)],
     ) -> Result<(), u16> {
@@ -67,7 +67,7 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        door.admit(token, &map).map_err(|status| status.as_u16())
+        access.admit(token, &map).map_err(|status| status.as_u16())
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(super) struct LintThread {
 
 impl Findings {
     /// The findings of the event with number `n`.
-    pub(super) fn about(&self, n: u64) -> &[Finding] {
+    pub(super) fn of_event(&self, n: u64) -> &[Finding] {
         self.by_event.get(&n).map_or(&[], Vec::as_slice)
     }
 
@@ -63,12 +63,12 @@ impl Findings {
         }
         self.total += 1;
         *self.counts.entry(finding.rule.id).or_default() += 1;
-        let kept = self.total <= MAX_FINDINGS;
-        if kept {
+        let is_listed = self.total <= MAX_FINDINGS;
+        if is_listed {
             let of = self.by_event.entry(finding.n).or_default();
             of.push(finding.clone());
         }
-        kept
+        is_listed
     }
 
     /// Removes a finding.

@@ -185,7 +185,7 @@ impl Index {
     }
 
     /// The duration of that exchange in microseconds, if it was answered.
-    pub(super) fn took(&self, n: u64) -> Option<u64> {
+    pub(super) fn duration(&self, n: u64) -> Option<u64> {
         self.conversation.duration(n)
     }
 
@@ -198,7 +198,7 @@ impl Index {
     /// errors, others.
     pub(super) fn buckets(&self, count: usize) -> [Vec<u32>; 4] {
         let mut buckets = [(); 4].map(|()| vec![0; count]);
-        let whole = self.lasted() + 1;
+        let whole = self.length() + 1;
         for item in &self.items {
             let bucket = match item.class {
                 Class::ToAgent => 0,
@@ -215,7 +215,7 @@ impl Index {
     }
 
     /// Microseconds from the beginning to the last event.
-    pub(super) fn lasted(&self) -> u64 {
+    pub(super) fn length(&self) -> u64 {
         self.items.last().map_or(0, |item| item.t)
     }
 
@@ -293,11 +293,11 @@ impl Index {
         let Some(exchange) = self.conversation.exchange_in(at_client, event.n) else {
             return;
         };
-        let (asked, prompt) = (exchange.n, exchange.method == "session/prompt");
+        let (request_n, prompt) = (exchange.n, exchange.method == "session/prompt");
         if message.kind.is_some_and(MessageKind::is_answer) {
-            let request = self.items.partition_point(|item| item.n < asked);
+            let request = self.items.partition_point(|item| item.n < request_n);
             self.revised.push(to_u32(request));
-            let open = self.turns.iter_mut().rev().find(|turn| turn.n == asked);
+            let open = self.turns.iter_mut().rev().find(|turn| turn.n == request_n);
             let translated = !message.is_received() && message.source.is_some();
             if let Some(turn) = open.filter(|turn| prompt && (turn.end.is_none() || translated)) {
                 turn.end = Some(TurnEnd {

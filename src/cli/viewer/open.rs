@@ -85,6 +85,6 @@ async fn serve(viewer: Viewer, port: u16) -> ExitCode {
         return printed;
     }
     note("Open this address in a browser; it is valid for this run. Stop with Ctrl-C.");
-    server.run(viewer, stop.asked).await;
+    server.run(viewer, stop.requested).await;
     ExitCode::SUCCESS
 }

@@ -90,7 +90,7 @@ mod tests {
 
     /// The parts share one scope, in which a second definition would replace the first silently.
     #[test]
-    fn no_name_is_given_twice() {
+    fn declarations_are_unique() {
         let mut names = std::collections::HashSet::new();
         for line in SCRIPT.lines() {
             let line = line.strip_prefix("async ").unwrap_or(line);

@@ -76,7 +76,7 @@ impl Viewer {
         Ok(Self { library })
     }
 
-    async fn book(&self, place: &str) -> Result<(String, Arc<OpenRecording>), ErrorResponse> {
+    async fn recording(&self, place: &str) -> Result<(String, Arc<OpenRecording>), ErrorResponse> {
         let place = place.parse().map_err(|_| not_found())?;
         let library = Arc::clone(&self.library);
         blocking(move || library.get(place)).await
@@ -95,16 +95,16 @@ impl IntoResponse for ErrorResponse {
 pub(in crate::cli) fn router(
     at: &str,
     viewer: &Viewer,
-    door: &ViewerAccess,
+    access: &ViewerAccess,
     refused: impl Fn() + Clone + Send + Sync + 'static,
 ) -> Router {
-    let page = |kind, text: &'static str| get(move || async move { found(kind, text) });
-    let html = || async { found("text/html; charset=utf-8", page::html()) };
-    let door = door.clone();
+    let file = |kind, text: &'static str| get(move || async move { respond(kind, text) });
+    let html = || async { respond("text/html; charset=utf-8", page::html()) };
+    let access = access.clone();
     let admit = move |path: RawPathParams, request: Request, next: Next| {
         let token = path.iter().find(|(name, _)| *name == "token");
         let token = token.map_or("", |(_, token)| token);
-        let admitted = door.admit(token, request.headers());
+        let admitted = access.admit(token, request.headers());
         let refused = refused.clone();
         async move {
             match admitted {
@@ -121,11 +121,11 @@ pub(in crate::cli) fn router(
         .route(&below(""), get(html))
         .route(
             &below("page.css"),
-            page("text/css; charset=utf-8", page::STYLE),
+            file("text/css; charset=utf-8", page::STYLE),
         )
         .route(
             &below("page.js"),
-            page("text/javascript; charset=utf-8", page::SCRIPT),
+            file("text/javascript; charset=utf-8", page::SCRIPT),
         )
         .route(&below("api/recordings"), get(recordings))
         .route(&below("api/rule"), get(rule))
@@ -156,29 +156,29 @@ type Place = PathParts<(String, String)>;
 
 async fn recordings(State(viewer): State<Viewer>) -> Answer {
     let list = blocking(move || viewer.library.list()).await?;
-    Ok(found(JSON, list.to_string()))
+    Ok(respond(JSON, list.to_string()))
 }
 
 async fn rows(State(viewer): State<Viewer>, at: Place, query: RawQuery) -> Answer {
-    let (_, book) = viewer.book(&at.1).await?;
+    let (_, recording) = viewer.recording(&at.1).await?;
     let query = read(query);
     let filter = filter(&query)?;
-    let rows = blocking(move || rows::rows(&book, &query, filter.as_ref())).await?;
-    Ok(found(JSON, rows))
+    let rows = blocking(move || rows::rows(&recording, &query, filter.as_ref())).await?;
+    Ok(respond(JSON, rows))
 }
 
 async fn findings(State(viewer): State<Viewer>, at: Place, query: RawQuery) -> Answer {
-    let (_, book) = viewer.book(&at.1).await?;
+    let (_, recording) = viewer.recording(&at.1).await?;
     let query = read(query);
-    let list = blocking(move || Ok(rows::findings(&book, &query))).await?;
-    Ok(found(JSON, list.to_string()))
+    let list = blocking(move || Ok(rows::findings(&recording, &query))).await?;
+    Ok(respond(JSON, list.to_string()))
 }
 
 async fn turns(State(viewer): State<Viewer>, at: Place, query: RawQuery) -> Answer {
-    let (_, book) = viewer.book(&at.1).await?;
+    let (_, recording) = viewer.recording(&at.1).await?;
     let query = read(query);
-    let turns = blocking(move || Ok(rows::turns(&book, &query))).await?;
-    Ok(found(JSON, turns.to_string()))
+    let turns = blocking(move || Ok(rows::turns(&recording, &query))).await?;
+    Ok(respond(JSON, turns.to_string()))
 }
 
 async fn event(
@@ -187,32 +187,32 @@ async fn event(
     query: RawQuery,
     headers: HeaderMap,
 ) -> Answer {
-    let (_, book) = viewer.book(&at.1).await?;
+    let (_, recording) = viewer.recording(&at.1).await?;
     let at: usize = read(query).number("i").ok_or_else(not_found)?;
     let line = blocking(move || {
-        let item = book.index().items.get(at).copied();
+        let item = recording.index().items.get(at).copied();
         let item = item.ok_or(io::ErrorKind::NotFound)?;
-        book.span(&item, &item)
+        recording.span(&item, &item)
     });
-    ranged(line.await?, headers.get(RANGE))
+    range_response(line.await?, headers.get(RANGE))
 }
 
 /// The state of a recording, once it is newer than the page's.
 async fn state(State(viewer): State<Viewer>, at: Place, query: RawQuery) -> Answer {
-    let (name, book) = viewer.book(&at.1).await?;
+    let (name, recording) = viewer.recording(&at.1).await?;
     if let Some(known) = read(query).number::<u64>("after") {
-        let mut progress = book.progress();
-        let news = progress.wait_for(|now| now.revision != known);
+        let mut progress = recording.progress();
+        let change = progress.wait_for(|now| now.revision != known);
         // Without a change the page gets the same state, and asks again.
-        let _ = tokio::time::timeout(LONG_POLL, news).await;
+        let _ = tokio::time::timeout(LONG_POLL, change).await;
     }
-    let state = blocking(move || Ok(rows::state(&name, &book))).await?;
-    Ok(found(JSON, state.to_string()))
+    let state = blocking(move || Ok(rows::state(&name, &recording))).await?;
+    Ok(respond(JSON, state.to_string()))
 }
 
 /// What a rule of the tables built in is for.
 async fn rule(query: RawQuery) -> Response {
-    found(JSON, described(read(query).text("id")).to_string())
+    respond(JSON, described(read(query).text("id")).to_string())
 }
 
 fn read(RawQuery(query): RawQuery) -> Query {
@@ -248,19 +248,19 @@ fn described(id: &str) -> Value {
 }
 
 /// All of `bytes`, or the one range of them that is asked for (RFC 9110, 14).
-fn ranged(bytes: Bytes, range: Option<&HeaderValue>) -> Answer {
+fn range_response(bytes: Bytes, range: Option<&HeaderValue>) -> Answer {
     let length = bytes.len();
-    let asked = range
+    let requested = range
         .and_then(|range| range.to_str().ok()?.strip_prefix("bytes="))
         .filter(|ranges| !ranges.contains(','));
-    let mut answer = match asked {
-        None => found(TEXT, bytes),
-        Some(asked) => {
-            let (from, to) = byte_range(asked, length).ok_or_else(|| {
+    let mut answer = match requested {
+        None => respond(TEXT, bytes),
+        Some(requested) => {
+            let (from, to) = byte_range(requested, length).ok_or_else(|| {
                 let why = format!("there are {length} bytes");
                 ErrorResponse(StatusCode::RANGE_NOT_SATISFIABLE, why)
             })?;
-            let mut answer = found(TEXT, bytes.slice(from..to));
+            let mut answer = respond(TEXT, bytes.slice(from..to));
             *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
             let place = format!("bytes {from}-{}/{length}", to - 1);
             let place = HeaderValue::from_str(&place).expect("digits are a header");
@@ -273,8 +273,8 @@ fn ranged(bytes: Bytes, range: Option<&HeaderValue>) -> Answer {
     Ok(answer)
 }
 
-fn byte_range(asked: &str, length: usize) -> Option<(usize, usize)> {
-    let (first, last) = asked.split_once('-')?;
+fn byte_range(requested: &str, length: usize) -> Option<(usize, usize)> {
+    let (first, last) = requested.split_once('-')?;
     let (from, to) = match (first, last) {
         ("", count) => (length.saturating_sub(count.parse().ok()?), length),
         (first, "") => (first.parse().ok()?, length),
@@ -305,7 +305,7 @@ fn not_found() -> ErrorResponse {
     ErrorResponse(StatusCode::NOT_FOUND, "there is nothing here".to_owned())
 }
 
-fn found(kind: &'static str, body: impl Into<axum::body::Body>) -> Response {
+fn respond(kind: &'static str, body: impl Into<axum::body::Body>) -> Response {
     ([(CONTENT_TYPE, kind)], body.into()).into_response()
 }
 
@@ -314,8 +314,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_those_of_the_rfc() {
-        for (asked, found) in [
+    fn ranges_follow_the_rfc() {
+        for (requested, found) in [
             ("0-0", Some((0, 1))),
             ("2-", Some((2, 10))),
             ("-3", Some((7, 10))),
@@ -327,7 +327,7 @@ mod tests {
             ("x-3", None),
             ("3", None),
         ] {
-            assert_eq!(byte_range(asked, 10), found, "{asked}");
+            assert_eq!(byte_range(requested, 10), found, "{requested}");
         }
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn state(name: &str, recording: &OpenRecording) -> Value {
         // Before anything is read, nothing is known.
         "writing": progress.total > 0 && progress.bytes >= progress.total && !progress.complete,
         "path": recording.path.to_string_lossy(),
-        "lasted": index.lasted(),
+        "lasted": index.length(),
         "lint": {
             "seen": index.findings.linted,
             "total": index.findings.total,
@@ -183,7 +183,7 @@ fn item_facts(at: usize, item: &Item, index: &Index) -> Value {
     if item.run > 1 {
         facts["run"] = item.run.into();
     }
-    let found = index.findings.about(item.n);
+    let found = index.findings.of_event(item.n);
     if !found.is_empty() && item.class != Class::Broken {
         facts["lint"] = found.iter().map(as_json).collect();
     }

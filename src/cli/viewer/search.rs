@@ -174,9 +174,9 @@ impl Search {
 
 impl Known {
     fn of(item: &Item, index: &Index) -> Self {
-        let found = index.findings.about(item.n).iter();
+        let found = index.findings.of_event(item.n).iter();
         Self {
-            took: index.took(item.n),
+            took: index.duration(item.n),
             lint: found.map(|finding| finding.rule.id).collect(),
         }
     }

@@ -150,8 +150,8 @@ impl Translator {
         out: &mut Translation,
     ) -> bool {
         let legacy = &mut self.legacy;
-        let room = legacy.waiting_bytes < WAITING_BYTES && legacy.waiting.len() < WAITING;
-        if legacy.waiting.is_empty() || !room {
+        let has_room = legacy.waiting_bytes < WAITING_BYTES && legacy.waiting.len() < WAITING;
+        if legacy.waiting.is_empty() || !has_room {
             return false;
         }
         legacy.queue(frame.clone());

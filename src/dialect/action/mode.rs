@@ -46,7 +46,7 @@ impl Translator {
         context: &mut ActionContext<'_, '_>,
     ) {
         let params = pending.params.as_deref().unwrap_or(b"{}");
-        let asked_for = |name| {
+        let param = |name| {
             let value = text::member(params, name).and_then(text::string);
             value.map(|value| value.into_owned())
         };
@@ -56,9 +56,9 @@ impl Translator {
                 let mode = message.body.text_at(&pointer("/update/currentModeId"));
                 (message.session(), mode)
             }
-            Kind::Result if chosen => (pending.session.clone(), asked_for("value")),
+            Kind::Result if chosen => (pending.session.clone(), param("value")),
             Kind::Result if &*pending.canonical == SET_MODE => {
-                (pending.session.clone(), asked_for("modeId"))
+                (pending.session.clone(), param("modeId"))
             }
             _ => return,
         };

@@ -45,8 +45,8 @@ impl Translator {
                 }
             }
             (Way::Read, Kind::Result) => {
-                let held = pending.slots.iter().find(|(slot, _)| *slot == CWD);
-                let cwd = held.and_then(|(_, cwd)| String::from_utf8(cwd.to_vec()).ok());
+                let slot = pending.slots.iter().find(|(slot, _)| *slot == CWD);
+                let cwd = slot.and_then(|(_, cwd)| String::from_utf8(cwd.to_vec()).ok());
                 if let (Some(session), Some(cwd)) = (text_at(message, "/sessionId"), cwd) {
                     self.action_state.cwd.insert(&session, cwd);
                 }
@@ -105,8 +105,8 @@ impl Translator {
         let number = |name: &str| {
             let all = &self.program.memory;
             let at = all.iter().position(|memory| memory.name == name)?;
-            let held = pending.slots.iter().find(|(slot, _)| *slot == at)?;
-            text::integer(&held.1)?.parse::<usize>().ok()
+            let value = pending.slots.iter().find(|(slot, _)| *slot == at)?;
+            text::integer(&value.1)?.parse::<usize>().ok()
         };
         let content = message.body.text_at(&pointer("/content"));
         let (Some(content), Some(limit)) = (content, number("limit")) else {

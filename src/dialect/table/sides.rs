@@ -47,7 +47,7 @@ impl Case {
 
     /// Whether the case applies in that way.
     #[must_use]
-    pub fn works(&self, way: Way) -> bool {
+    pub fn applies(&self, way: Way) -> bool {
         self.only.is_none_or(|only| only == way)
     }
 }
@@ -70,7 +70,7 @@ impl Row {
 
     /// Whether the row applies in that way.
     #[must_use]
-    pub fn works(&self, way: Way) -> bool {
+    pub fn applies(&self, way: Way) -> bool {
         self.only.is_none_or(|only| only == way)
     }
 }

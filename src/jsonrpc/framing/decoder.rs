@@ -100,7 +100,7 @@ impl Decoder {
             self.started = true;
         }
         loop {
-            if self.framing.is_none() && !self.lines.inside() {
+            if self.framing.is_none() && !self.lines.is_discarding() {
                 self.framing = sniff::sniff(buffer);
             }
             if self.framing == Some(Framing::ContentLength) {

@@ -30,7 +30,7 @@ pub(super) enum Line {
 
 impl LineDecoder {
     /// Whether the buffer begins in the middle of a line.
-    pub(super) fn inside(&self) -> bool {
+    pub(super) fn is_discarding(&self) -> bool {
         self.discarding.is_some()
     }
 

@@ -15,13 +15,13 @@ pub(super) fn sniff(line: &[u8]) -> Option<Framing> {
     let first = line.iter().find(|byte| !matches!(byte, b' ' | b'\t'))?;
     match first {
         b'{' | b'[' => Some(Framing::Ndjson),
-        _ if names_a_header(line) => Some(Framing::ContentLength),
+        _ if is_header(line) => Some(Framing::ContentLength),
         _ => None,
     }
 }
 
 /// `^content-(length|type)[ \t]*:`, in any case.
-fn names_a_header(line: &[u8]) -> bool {
+fn is_header(line: &[u8]) -> bool {
     [&b"content-length"[..], b"content-type"]
         .iter()
         .any(|name| {
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_beginning_of_a_line_tells_its_framing() {
+    fn framing_is_detected_from_the_first_line() {
         use Framing::{ContentLength, Ndjson};
         let cases: &[(&str, Option<Framing>)] = &[
             ("", None),

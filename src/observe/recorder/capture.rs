@@ -159,7 +159,7 @@ impl Recorder {
     }
 
     /// Assigns the cause to the frames that were queued since the last call.
-    fn settle(&mut self, waiting: [usize; 2]) {
+    fn set_cause(&mut self, waiting: [usize; 2]) {
         let mut cause = self.cause.take();
         let rules = std::mem::take(&mut self.rules);
         let mut caused = false;
@@ -313,7 +313,7 @@ impl Observer for Recorder {
             }
             Event::Settled(waiting) => {
                 self.store_latest();
-                self.settle(*waiting);
+                self.set_cause(*waiting);
             }
         }
     }

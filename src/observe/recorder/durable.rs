@@ -89,7 +89,7 @@ impl<D: SyncFile> Durable<D> {
         }
         // A weak reference, because a file that is dropped is synced and closed at once.
         let waiting = Arc::downgrade(&self.shared) as Weak<dyn PendingSync>;
-        let scheduled = syncer().is_some_and(|keeper| keeper.try_send(waiting).is_ok());
+        let scheduled = syncer().is_some_and(|sender| sender.try_send(waiting).is_ok());
         if !scheduled {
             PendingSync::sync_pending(self.shared.as_ref());
         }
@@ -188,35 +188,35 @@ mod tests {
     }
 
     fn durable(how: Durability, fails: bool) -> (Durable<Told>, Receiver<&'static str>) {
-        let (tell, told) = sync_channel(16);
-        (Durable::new(Told(Mutex::new(tell), fails), how), told)
+        let (tx, rx) = sync_channel(16);
+        (Durable::new(Told(Mutex::new(tx), fails), how), rx)
     }
 
     #[test]
-    fn each_write_is_kept_before_the_next_or_all_later_at_once_or_never() {
+    fn each_durability_syncs_as_documented() {
         for (how, expected) in [
             (Durability::System, &["put", "put"][..]),
             (Durability::Always, &["put", "keep", "put", "keep"]),
             (Durability::Second, &["put", "put", "keep"]),
         ] {
-            let (mut to, told) = durable(how, false);
+            let (mut to, calls) = durable(how, false);
             to.write_all(b"a").unwrap();
             to.write_all(b"b").unwrap();
             // When it is closed, it does not wait for the interval.
             drop(to);
-            let told: Vec<_> = told.iter().collect();
-            assert_eq!(told, expected, "{how:?}");
+            let calls: Vec<_> = calls.iter().collect();
+            assert_eq!(calls, expected, "{how:?}");
         }
     }
 
     #[test]
-    fn a_disk_that_keeps_nothing_fails_the_next_write() {
-        let (mut to, _told) = durable(Durability::Always, true);
+    fn failed_sync_fails_the_next_write() {
+        let (mut to, _calls) = durable(Durability::Always, true);
         to.write_all(b"a").unwrap_err();
-        let (mut to, told) = durable(Durability::Second, true);
+        let (mut to, calls) = durable(Durability::Second, true);
         to.write_all(b"a").unwrap();
-        assert_eq!(told.recv(), Ok("put"));
-        assert_eq!(told.recv(), Ok("keep"));
+        assert_eq!(calls.recv(), Ok("put"));
+        assert_eq!(calls.recv(), Ok("keep"));
         // The error is stored after the call is reported.
         while to.write_all(b"b").is_ok() {
             std::thread::yield_now();

@@ -127,12 +127,12 @@ impl EventEncoder {
     pub(super) fn add_entry(&mut self, batch: &Batch, entry: Entry) {
         let Entry { at, item } = entry;
         match item {
-            Item::Received(from, kept, info) => {
-                self.add_frame(at, from, from.other(), None, info, batch.frame(&kept));
+            Item::Received(from, frame, info) => {
+                self.add_frame(at, from, from.other(), None, info, batch.frame(&frame));
                 self.received.push_back(self.n);
             }
-            Item::Sent(to, origin, kept) => {
-                self.add_frame(at, to, to, origin.as_deref(), None, batch.frame(&kept));
+            Item::Sent(to, origin, frame) => {
+                self.add_frame(at, to, to, origin.as_deref(), None, batch.frame(&frame));
             }
             Item::Forwarded(to, run) => self.add_forwarded(at, to, run),
             Item::Event(what, cause) => self.add_event(at, *what, cause),
@@ -260,7 +260,7 @@ impl EventEncoder {
             _ => None,
         };
         self.has_alarm |= info.kind == MessageKind::Error;
-        let method = request.as_ref().map(|asked| &*asked.method);
+        let method = request.as_ref().map(|request| &*request.method);
         if let Some(request) = &request {
             let session = request.session.as_deref();
             for lane in self.lanes.iter_mut().flatten() {
@@ -279,8 +279,8 @@ impl EventEncoder {
                 Some(info) => (&redacted.text[..], info, &redacted.places[..]),
                 // This cannot happen; the body is omitted so that no secret is written.
                 None => {
-                    let kept = PayloadRef::Omitted(text.len() as u64);
-                    return write::frame(&mut self.out, stamp, &facts, kept);
+                    let payload = PayloadRef::Omitted(text.len() as u64);
+                    return write::frame(&mut self.out, stamp, &facts, payload);
                 }
             },
             None => (text, info, &[][..]),
@@ -293,9 +293,12 @@ impl EventEncoder {
             Id::Number(id) | Id::String(id) => Some(id),
         };
         facts.method = info.method.map(|span| span.of(text)).or(method);
-        facts.session =
-            session.or_else(|| request.as_ref().and_then(|asked| asked.session.as_deref()));
-        facts.answers = request.as_ref().map(|asked| asked.n);
+        facts.session = session.or_else(|| {
+            request
+                .as_ref()
+                .and_then(|request| request.session.as_deref())
+        });
+        facts.answers = request.as_ref().map(|request| request.n);
         facts.redacted = places;
         if info.kind == MessageKind::Request {
             let method = facts.method.unwrap_or_default();
@@ -311,13 +314,13 @@ impl EventEncoder {
             _ => None,
         };
         facts.patch = patch.as_deref();
-        let kept = match self.redactor.mode() {
+        let payload = match self.redactor.mode() {
             Mode::Meta => PayloadRef::Omitted(text.len() as u64),
             _ if write::fits_line(text) => PayloadRef::Json(text),
             _ => PayloadRef::Bytes(text),
         };
         let lane = &mut self.lanes[hop as usize][usize::from(hop == to)];
-        lane.lines.frame(&mut self.out, stamp, &facts, kept);
+        lane.lines.frame(&mut self.out, stamp, &facts, payload);
     }
 
     /// The facts of a text, if it is a message.
@@ -354,12 +357,12 @@ impl EventEncoder {
             redacted: &places,
             ..facts
         };
-        let kept = match self.redactor.mode() {
+        let payload = match self.redactor.mode() {
             Mode::Meta => PayloadRef::Omitted(text.len() as u64),
             _ if json && write::fits_line(&text) => PayloadRef::Json(&text),
             _ => PayloadRef::Bytes(&text),
         };
-        write::frame(&mut self.out, stamp, &facts, kept);
+        write::frame(&mut self.out, stamp, &facts, payload);
     }
 
     /// The patch from one message to another, as JSON, unless it is longer than the message.

@@ -218,9 +218,9 @@ fn wait_for_quiet() {
 
 fn pack_file(path: &Path) -> io::Result<()> {
     let plain = path.as_os_str().to_string_lossy();
-    let stem = plain.strip_suffix(PLAIN).unwrap_or(&plain);
-    let packed = PathBuf::from(format!("{stem}{PACKED}"));
-    let part = PathBuf::from(format!("{stem}{PACKED}.part"));
+    let name = plain.strip_suffix(PLAIN).unwrap_or(&plain);
+    let packed = PathBuf::from(format!("{name}{PACKED}"));
+    let part = PathBuf::from(format!("{name}{PACKED}.part"));
     let mut to = create(&part)?;
     let done = pack(BufReader::new(File::open(path)?), &mut to, ZSTD_LEVEL)
         .and_then(|()| to.sync_all())

@@ -82,10 +82,10 @@ impl RequestTable {
     }
 
     /// Remembers a request that crossed `hop`.
-    pub(super) fn insert(&mut self, hop: Side, asker: Side, id: Id<'_>, request: Request) {
-        let open = &mut self.open[hop as usize][asker as usize];
+    pub(super) fn insert(&mut self, hop: Side, requester: Side, id: Id<'_>, request: Request) {
+        let open = &mut self.open[hop as usize][requester as usize];
         if open.len() >= REMEMBERED {
-            open.retain(|_, same| same.iter().any(|asked| !asked.is_answered()));
+            open.retain(|_, same| same.iter().any(|request| !request.is_answered()));
         }
         if open.len() >= MAX_REQUESTS {
             open.clear();
@@ -94,24 +94,25 @@ impl RequestTable {
         let same = open.entry(key.clone()).or_default();
         // Of the answered ones, the answer to the last may still have to be sent at this edge.
         if same.len() > 1 {
-            let last = same.iter().rfind(|asked| asked.is_answered());
-            let last = last.map(|asked| asked.n);
-            same.retain(|asked| !asked.is_answered() || Some(asked.n) == last);
+            let last = same.iter().rfind(|request| request.is_answered());
+            let last = last.map(|request| request.n);
+            same.retain(|request| !request.is_answered() || Some(request.n) == last);
         }
         if same.len() >= MAX_REQUESTS {
             same.clear();
         }
         same.push(request);
-        self.latest = Some((hop, asker, key));
+        self.latest = Some((hop, requester, key));
     }
 
     /// The relay does not forward the last request, because its id is in use.
     pub(super) fn refuse(&mut self) {
         let latest = self.latest.take();
-        let same = latest
-            .and_then(|(hop, asker, key)| self.open[hop as usize][asker as usize].get_mut(&key));
-        if let Some(asked) = same.and_then(|same| same.last_mut()) {
-            asked.state = State::Refused;
+        let same = latest.and_then(|(hop, requester, key)| {
+            self.open[hop as usize][requester as usize].get_mut(&key)
+        });
+        if let Some(request) = same.and_then(|same| same.last_mut()) {
+            request.state = State::Refused;
         }
     }
 
@@ -120,37 +121,37 @@ impl RequestTable {
     pub(super) fn answer(
         &mut self,
         hop: Side,
-        asker: Side,
+        requester: Side,
         id: Id<'_>,
         at: AnswerAt,
     ) -> Option<Request> {
         if id == Id::Absent {
             return None;
         }
-        let here = &mut self.open[hop as usize][asker as usize];
+        let here = &mut self.open[hop as usize][requester as usize];
         let received = match at {
             AnswerAt::Received(n) => n,
             AnswerAt::Sent(of) => return take(here, &id.canonical(), |same| find_sent(same, of)),
         };
         if let Some(key) = matching_key(here, id) {
-            let asked = take(here, &key, |same| same.iter().rposition(Request::is_open))?;
+            let request = take(here, &key, |same| same.iter().rposition(Request::is_open))?;
             // At the edge it came from, its answer may differ.
-            let there = &mut self.open[hop.other() as usize][asker as usize];
-            let from = asked.source.and_then(|of| {
+            let there = &mut self.open[hop.other() as usize][requester as usize];
+            let from = request.source.and_then(|of| {
                 let mut same = there.get_mut(&key)?.iter_mut();
-                same.find(|asked| asked.n == of)
+                same.find(|request| request.n == of)
             });
             if let Some(from) = from {
                 from.state = State::Answered(received);
             }
-            return Some(asked);
+            return Some(request);
         }
-        let there = &mut self.open[hop.other() as usize][asker as usize];
+        let there = &mut self.open[hop.other() as usize][requester as usize];
         let key = matching_key(there, id)?;
         let same = there.get_mut(&key)?;
-        let asked = same.iter_mut().rfind(|asked| asked.is_open())?;
-        asked.state = State::Answered(received);
-        Some(asked.clone())
+        let request = same.iter_mut().rfind(|asked| asked.is_open())?;
+        request.state = State::Answered(received);
+        Some(request.clone())
     }
 
     /// The facts of a message, even if they have to be searched.
@@ -179,7 +180,7 @@ impl MessageInfo {
     #[inline]
     pub(super) fn of(envelope: &Envelope, text: &[u8]) -> Option<Self> {
         let session = match (&envelope.index, envelope.body) {
-            (Some(outline), _) => outline
+            (Some(index), _) => index
                 .members()
                 .find(|member: &IndexedMember| member.has_name("sessionId", text))
                 .and_then(|member| inner(member.value, text)),
@@ -230,7 +231,7 @@ impl Request {
 /// `of`: the request itself if `of` is its event, else the one whose answer is event `of`.
 fn find_sent(same: &[Request], of: Option<u64>) -> Option<usize> {
     let because = of.and_then(|of| {
-        let is = |asked: &Request| asked.n == of || asked.state == State::Answered(of);
+        let is = |request: &Request| request.n == of || request.state == State::Answered(of);
         same.iter().position(is)
     });
     because.or_else(|| same.iter().rposition(Request::is_open))
@@ -243,11 +244,11 @@ fn take(
     which: impl FnOnce(&[Request]) -> Option<usize>,
 ) -> Option<Request> {
     let same = open.get_mut(key)?;
-    let asked = same.remove(which(same)?);
+    let request = same.remove(which(same)?);
     if same.is_empty() {
         open.remove(key);
     }
-    Some(asked)
+    Some(request)
 }
 
 /// The id of the open request that `id` answers: a program that stores numbers as doubles spells
@@ -260,10 +261,10 @@ fn matching_key(open: &Requests, id: Id<'_>) -> Option<Key> {
         None if matches!(id, Id::Number(_)) => {}
         _ => return None,
     }
-    let mut twins = open.iter().filter(|(key, same)| {
+    let mut candidates = open.iter().filter(|(key, same)| {
         !key.starts_with(b"\"") && is_open(same) && Id::Number(key).same_double(&id)
     });
-    match (twins.next(), twins.next()) {
+    match (candidates.next(), candidates.next()) {
         (Some((only, _)), None) => Some(only.clone()),
         _ => None,
     }

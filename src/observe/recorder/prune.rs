@@ -140,7 +140,7 @@ pub fn prune(
             () if retention.total.is_some_and(|most| pruned.remaining > most) => PruneReason::Total,
             () => break,
         };
-        if !stored.is_ours(&name) || stored.is_in_use() {
+        if !stored.is_recording(&name) || stored.is_in_use() {
             continue;
         }
         if !dry_run && !stored.delete(&mut pruned.failed) {
@@ -157,9 +157,9 @@ pub fn prune(
     Ok(pruned)
 }
 
-fn sweep(folder: &Path, retention: Retention, asleep: &Receiver<()>) {
+fn sweep(folder: &Path, retention: Retention, stop: &Receiver<()>) {
     // An error is logged once, until it is resolved.
-    let mut trouble = None;
+    let mut last_error = None;
     loop {
         let now = match prune(folder, retention, SystemTime::now(), false) {
             Ok(pruned) => {
@@ -182,11 +182,11 @@ fn sweep(folder: &Path, retention: Retention, asleep: &Receiver<()>) {
             }
             Err(error) => Some(error.to_string()),
         };
-        if let Some(why) = now.as_ref().filter(|_| now != trouble) {
+        if let Some(why) = now.as_ref().filter(|_| now != last_error) {
             tracing::warn!("old recordings stay in {}: {why}", folder.display());
         }
-        trouble = now;
-        if asleep.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
+        last_error = now;
+        if stop.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
             return;
         }
     }
@@ -234,7 +234,7 @@ fn recording_of(file: &str) -> Option<&str> {
 impl Stored {
     /// Whether each file begins as a segment of the recording does. A part of a compressed one
     /// cannot be read, and is deleted with the others.
-    fn is_ours(&self, name: &str) -> bool {
+    fn is_recording(&self, name: &str) -> bool {
         let id = name.rsplit('-').next().unwrap_or_default();
         let mut segments = self.segments().peekable();
         segments.peek().is_some()

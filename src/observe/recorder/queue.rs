@@ -191,8 +191,8 @@ impl Batch {
     }
 
     /// The bytes of a stored frame.
-    pub(super) fn frame<'a>(&'a self, kept: &'a StoredFrame) -> &'a [u8] {
-        match kept {
+    pub(super) fn frame<'a>(&'a self, stored: &'a StoredFrame) -> &'a [u8] {
+        match stored {
             StoredFrame::Copied(at) => &self.text[at.start as usize..at.end as usize],
             StoredFrame::Shared(frame) => frame.as_bytes(),
         }
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_keeps_the_memory_it_has_a_use_for_and_no_other() {
+    fn batch_capacity_follows_its_use() {
         let mut batch = Batch::default();
         let memory = |batch: &Batch| (batch.entries.capacity(), batch.text.capacity());
         use_once(&mut batch, 5_000);

@@ -79,7 +79,7 @@ pub(super) struct RecordingWriter {
 impl RecordingWriter {
     /// Begins the recording.
     pub(super) fn begin(plan: RecordingPlan, began: Instant) -> io::Result<Self> {
-        let wall = wall();
+        let wall = unix_time();
         let clean = |peer: PeerInfo| PeerInfo {
             name: plan.redactor.own_text(&peer.name).into_owned(),
             dialect: peer.dialect,
@@ -151,7 +151,7 @@ impl RecordingWriter {
         let mut entries = std::mem::take(&mut batch.entries);
         let count = entries.len();
         let mut first = self.encoder.last() + 1;
-        self.encoder.begin_batch(t, wall());
+        self.encoder.begin_batch(t, unix_time());
         for entry in entries.drain(..) {
             self.encoder.add_entry(&batch, entry);
             if self.encoder.out.len() >= WRITE {
@@ -273,7 +273,7 @@ impl RecordingWriter {
 }
 
 /// Microseconds since 1970.
-fn wall() -> u64 {
+fn unix_time() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0))
 }

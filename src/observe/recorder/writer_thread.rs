@@ -34,7 +34,7 @@ struct State {
     /// All conversations.
     all: Vec<Weak<Queue>>,
     /// The thread sleeps until it is notified.
-    asleep: bool,
+    is_idle: bool,
     /// The thread should not wait for more events.
     urgent: bool,
 }
@@ -82,8 +82,8 @@ impl WriterThread {
         let mut state = self.lock();
         state.ready.extend(queue);
         state.urgent |= urgent;
-        if state.asleep || urgent {
-            state.asleep = false;
+        if state.is_idle || urgent {
+            state.is_idle = false;
             drop(state);
             self.wakeup.notify_one();
         }
@@ -105,10 +105,10 @@ impl WriterThread {
     fn wait(&self) -> Vec<Arc<Queue>> {
         let mut state = self.lock();
         if state.ready.is_empty() {
-            state.asleep = true;
+            state.is_idle = true;
             let empty = |state: &mut State| state.ready.is_empty();
             self.wakeup.wait_while_for(&mut state, empty, IDLE_INTERVAL);
-            state.asleep = false;
+            state.is_idle = false;
         }
         if !state.ready.is_empty() {
             let calm = |state: &mut State| !state.urgent;

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_context_is_none() {
+    fn invalid_trace_context_is_none() {
         let of = |parent: &str| {
             let parent = Some(parent.to_owned());
             super::parent(&TraceContext {

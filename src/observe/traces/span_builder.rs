@@ -124,8 +124,8 @@ impl SpanBuilder {
             return None;
         }
         self.begin_request(message);
-        let asked = self.requests.get(&message.topic.request)?;
-        Some(context::traceparent(&asked.span.context))
+        let request = self.requests.get(&message.topic.request)?;
+        Some(context::traceparent(&request.span.context))
     }
 
     /// Handles a message that was forwarded.
@@ -175,10 +175,10 @@ impl SpanBuilder {
             parent,
             link,
             attributes,
-            at: self.wall(message.at),
+            at: self.wall_time(message.at),
         });
         self.waiting += usize::from(is_turn);
-        let asked = OpenRequest {
+        let request = OpenRequest {
             from: message.from,
             method,
             id: trace.id.clone(),
@@ -187,12 +187,13 @@ impl SpanBuilder {
             awaits_update: is_turn,
             span,
         };
-        self.requests.insert(number, asked);
+        self.requests.insert(number, request);
     }
 
     /// The parent of a request without a trace context: the turn, the session, or the connection.
     fn parent_of(&self, from: Side, session: Option<&str>) -> SpanContext {
-        let same = |asked: &&OpenRequest| asked.is_turn() && asked.session.as_deref() == session;
+        let same =
+            |request: &&OpenRequest| request.is_turn() && request.session.as_deref() == session;
         let turn = self.requests.values().find(same);
         let turn = turn.filter(|_| from == Side::Agent && session.is_some());
         let own_session = || self.sessions.iter().find(|(id, _)| Some(&**id) == session);
@@ -206,7 +207,7 @@ impl SpanBuilder {
     fn turn_of(&self, session: SessionHash) -> Option<u64> {
         let mut turns = self.requests.iter();
         turns
-            .find(|(_, asked)| asked.is_turn() && asked.number == session)
+            .find(|(_, request)| request.is_turn() && request.number == session)
             .map(|(number, _)| *number)
     }
 
@@ -214,10 +215,10 @@ impl SpanBuilder {
         if message.topic.method != Method::SessionUpdate || message.from != Side::Agent {
             return;
         }
-        let at = self.wall(message.at);
+        let at = self.wall_time(message.at);
         if self.waiting > 0 {
-            let own = |asked: &&mut OpenRequest| {
-                asked.awaits_update && asked.number == message.topic.session
+            let own = |request: &&mut OpenRequest| {
+                request.awaits_update && request.number == message.topic.session
             };
             if let Some(turn) = self.requests.values_mut().find(own) {
                 turn.awaits_update = false;
@@ -228,7 +229,7 @@ impl SpanBuilder {
         let call = message
             .trace
             .as_ref()
-            .and_then(|trail| trail.tool_call.as_deref());
+            .and_then(|trace| trace.tool_call.as_deref());
         let (Some(id), Some(turn)) = (call, self.turn_of(message.topic.session)) else {
             return;
         };
@@ -280,14 +281,14 @@ impl SpanBuilder {
     }
 
     fn end_request(&mut self, message: &MessageSummary) {
-        let Some(mut asked) = self.take_request(message.topic.request, message.at) else {
+        let Some(mut request) = self.take_request(message.topic.request, message.at) else {
             return;
         };
-        let at = self.wall(message.at);
+        let at = self.wall_time(message.at);
         let status = match message.content {
-            Content::Failed(code) => asked.failed(code),
+            Content::Failed(code) => request.failed(code),
             Content::TurnEnded(reason, _) => {
-                asked.span.set("acp.stop_reason", reason.name());
+                request.span.set("acp.stop_reason", reason.name());
                 Status::Unset
             }
             _ => Status::Unset,
@@ -296,14 +297,14 @@ impl SpanBuilder {
         let new = message
             .trace
             .as_ref()
-            .and_then(|trail| trail.session.clone());
-        match asked.method {
+            .and_then(|trace| trace.session.clone());
+        match request.method {
             Method::SessionNew if done => self.begin_session(new, at),
             Method::SessionLoad | Method::SessionResume if done => {
-                self.begin_session(asked.session.clone(), at);
+                self.begin_session(request.session.clone(), at);
             }
             Method::SessionClose if done => {
-                let own = |(id, _): &(String, Span)| Some(id) == asked.session.as_ref();
+                let own = |(id, _): &(String, Span)| Some(id) == request.session.as_ref();
                 if let Some(place) = self.sessions.iter().position(own) {
                     let (_, span) = self.sessions.swap_remove(place);
                     self.send(span, at, Status::Unset);
@@ -311,7 +312,7 @@ impl SpanBuilder {
             }
             _ => {}
         }
-        self.send(asked.span, at, status);
+        self.send(request.span, at, status);
     }
 
     fn begin_session(&mut self, session: Option<String>, at: SystemTime) {
@@ -334,14 +335,14 @@ impl SpanBuilder {
 
     /// Removes a request that is answered, and ends the tool calls of its turn.
     fn take_request(&mut self, number: u64, now: Instant) -> Option<OpenRequest> {
-        let asked = self.requests.remove(&number)?;
-        self.waiting -= usize::from(asked.awaits_update);
-        let at = self.wall(now);
+        let request = self.requests.remove(&number)?;
+        self.waiting -= usize::from(request.awaits_update);
+        let at = self.wall_time(now);
         while let Some(place) = self.calls.iter().position(|call| call.turn == number) {
             let call = self.calls.swap_remove(place);
             self.send(call.span, at, Status::Unset);
         }
-        Some(asked)
+        Some(request)
     }
 
     /// Ends the span of a request that the relay has answered itself, if the note reports that.
@@ -349,16 +350,18 @@ impl SpanBuilder {
         let Note::Answered { to, id, code, .. } = note else {
             return;
         };
-        let own =
-            |(_, asked): &(&u64, &OpenRequest)| asked.from == *to && asked.id.as_ref() == Some(id);
+        let own = |(_, request): &(&u64, &OpenRequest)| {
+            request.from == *to && request.id.as_ref() == Some(id)
+        };
         let number = self.requests.iter().find(own).map(|(number, _)| *number);
-        let Some(mut asked) = number.and_then(|number| self.take_request(number, self.last)) else {
+        let Some(mut request) = number.and_then(|number| self.take_request(number, self.last))
+        else {
             return;
         };
-        let status = asked.failed(i64::from(*code));
-        asked.span.set("acp_relay.answered", true);
-        let at = self.wall(self.last);
-        self.send(asked.span, at, status);
+        let status = request.failed(i64::from(*code));
+        request.span.set("acp_relay.answered", true);
+        let at = self.wall_time(self.last);
+        self.send(request.span, at, status);
     }
 
     fn send(&self, span: Span, at: SystemTime, status: Status) {
@@ -367,7 +370,7 @@ impl SpanBuilder {
         }
     }
 
-    fn wall(&self, at: Instant) -> SystemTime {
+    fn wall_time(&self, at: Instant) -> SystemTime {
         let (instant, wall) = self.began;
         wall + at.saturating_duration_since(instant)
     }
@@ -382,11 +385,11 @@ impl SpanBuilder {
 
     /// Ends all open spans.
     pub(super) fn end(&mut self) {
-        let at = self.wall(self.last);
+        let at = self.wall_time(self.last);
         let numbers: Vec<_> = self.requests.keys().copied().collect();
         for number in numbers {
-            if let Some(asked) = self.take_request(number, self.last) {
-                self.send(asked.span, at, Status::error("the conversation is over"));
+            if let Some(request) = self.take_request(number, self.last) {
+                self.send(request.span, at, Status::error("the conversation is over"));
             }
         }
         for (_, span) in std::mem::take(&mut self.sessions) {

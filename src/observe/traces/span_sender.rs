@@ -24,8 +24,8 @@ pub struct ExportStats {
 impl SpanSender {
     /// A queue for `capacity` spans, and its receiver.
     #[must_use]
-    pub fn new(room: usize) -> (Self, Receiver<SpanData>) {
-        let (queue, spans) = sync_channel(room.max(1));
+    pub fn new(capacity: usize) -> (Self, Receiver<SpanData>) {
+        let (queue, spans) = sync_channel(capacity.max(1));
         let stats = Arc::default();
         (Self { queue, stats }, spans)
     }

@@ -159,9 +159,9 @@ impl DetachedConversation {
                     self.over = true;
                     return Poll::Ready(None);
                 }
-                Poll::Ready(None) => self.lose("ended its stream"),
+                Poll::Ready(None) => self.detach_client("ended its stream"),
                 Poll::Ready(Some(Err(error @ LinkError::Io { .. }))) => {
-                    self.lose(&error.to_string());
+                    self.detach_client(&error.to_string());
                 }
                 other => return other,
             }
@@ -232,7 +232,7 @@ impl DetachedConversation {
         match &mut self.client {
             Some(client) => {
                 if let Err(error) = client.tx.start_send(frame) {
-                    self.lose(&error.to_string());
+                    self.detach_client(&error.to_string());
                 }
             }
             None => {
@@ -259,7 +259,7 @@ impl DetachedConversation {
             if let Some(frame) = self.urgent.pop_front()
                 && let Err(error) = client.tx.start_send(frame)
             {
-                self.lose(&error.to_string());
+                self.detach_client(&error.to_string());
                 break;
             }
             moved = true;
@@ -286,11 +286,11 @@ impl DetachedConversation {
                 _ => break,
             }
         }
-        self.lose(&error.to_string());
+        self.detach_client(&error.to_string());
     }
 
     /// The client's link has ended or failed.
-    fn lose(&mut self, how: &str) {
+    fn detach_client(&mut self, how: &str) {
         if self.client.take().is_none() {
             return;
         }

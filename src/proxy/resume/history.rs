@@ -118,7 +118,7 @@ impl History {
         let send = connected && known.opened;
         known.echoes |= in_turn && !known.echoes && memmem::find(frame.as_bytes(), ECHO).is_some();
         if known.complete || !send {
-            known.entries.push(Entry::Update(copied(frame)));
+            known.entries.push(Entry::Update(copy(frame)));
             if send {
                 known.sent = known.entries.len();
             }
@@ -251,6 +251,6 @@ impl Entry {
 }
 
 /// Copies the frame: a few bytes must not keep a whole read buffer.
-fn copied(frame: &Frame) -> Frame {
+fn copy(frame: &Frame) -> Frame {
     Frame::new(Bytes::copy_from_slice(frame.as_bytes()))
 }

@@ -47,18 +47,18 @@ pub(super) enum RequestKind {
 impl RequestIds {
     /// Stores a request and returns the id for the agent.
     pub(super) fn add(&mut self, connection: u32, id: Id<'_>, what: RequestKind) -> IdBuf {
-        let asked = OpenRequest {
+        let request = OpenRequest {
             connection,
             id: id.to_owned(),
             kind: what,
         };
         let ours = if connection == 0 {
-            asked.id.clone()
+            request.id.clone()
         } else {
             self.count = (self.count + 1) % FIRST_ID;
             IdBuf::Number((FIRST_ID + self.count).to_string().as_bytes().into())
         };
-        self.open.insert(ours.clone(), asked);
+        self.open.insert(ours.clone(), request);
         ours
     }
 
@@ -69,9 +69,9 @@ impl RequestIds {
 
     /// The agent's id for an open request of `connection`.
     pub(super) fn agent_id(&self, connection: u32, id: &IdBuf) -> Option<&IdBuf> {
-        let theirs = |open: &&OpenRequest| open.connection == connection && open.id == *id;
+        let matches = |open: &&OpenRequest| open.connection == connection && open.id == *id;
         let mut all = self.open.iter();
-        all.find(|(_, open)| theirs(open)).map(|(ours, _)| ours)
+        all.find(|(_, open)| matches(open)).map(|(ours, _)| ours)
     }
 
     /// Whether the agent is working on a prompt.

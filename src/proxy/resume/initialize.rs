@@ -14,17 +14,17 @@ pub(super) struct InitializeExchange {
 impl InitializeExchange {
     /// The agent's answer, if it is also valid for a client that sends `params`.
     pub(super) fn answer_to(&self, params: &[u8]) -> Option<&Frame> {
-        let asked = serde_json::from_slice(params).ok()?;
+        let offered = serde_json::from_slice(params).ok()?;
         let earlier = serde_json::from_slice(self.params.as_ref()?.as_bytes()).ok()?;
-        self.answer.as_ref().filter(|_| covers(&asked, &earlier))
+        self.answer.as_ref().filter(|_| covers(&offered, &earlier))
     }
 }
 
 /// Whether a client with `now` can replace one with `earlier`: the same version, and every
 /// capability that was sent to the agent.
-fn covers(asked: &Value, earlier: &Value) -> bool {
-    asked["protocolVersion"] == earlier["protocolVersion"]
-        && offers(&asked["clientCapabilities"], &earlier["clientCapabilities"])
+fn covers(now: &Value, earlier: &Value) -> bool {
+    now["protocolVersion"] == earlier["protocolVersion"]
+        && offers(&now["clientCapabilities"], &earlier["clientCapabilities"])
 }
 
 fn offers(now: &Value, then: &Value) -> bool {

@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changes_from_run_to_run_goes_by_a_name() {
+    fn variable_values_are_named() {
         let mut names = NameTable::default();
         let session = names.session("ses_e05fbdec0f");
         let seen = json!({
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_remembers_of_others_changes_no_name() {
+    fn listed_sessions_get_no_new_names() {
         let mut names = NameTable::default();
         names.session("ses_e05fbdec0f");
         let list = json!({"sessions": [{"sessionId": "ses_of_yesterday", "title": "old"},

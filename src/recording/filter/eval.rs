@@ -47,7 +47,7 @@ pub(super) enum Term {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bound {
-    pub(super) sign: Operator,
+    pub(super) operator: Operator,
     pub(super) value: f64,
 }
 
@@ -117,7 +117,7 @@ impl Expr {
 
 impl Bound {
     fn contains(self, value: f64) -> bool {
-        match self.sign {
+        match self.operator {
             Operator::Is => value == self.value,
             Operator::Less => value < self.value,
             Operator::AtMost => value <= self.value,

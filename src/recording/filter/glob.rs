@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_stand_for_anything() {
+    fn star_matches_any_text() {
         for (pattern, text, is, starts, within) in [
             ("session/update", "session/update", true, true, true),
             ("session/*", "session/update", true, true, true),

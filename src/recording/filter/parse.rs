@@ -148,7 +148,7 @@ impl Parser<'_> {
     }
 
     /// `field:value`
-    fn term(&mut self, name: &str, sign: Operator) -> Result<Expr, FilterError> {
+    fn term(&mut self, name: &str, operator: Operator) -> Result<Expr, FilterError> {
         let Some(field) = Field::from_name(name) else {
             let names: Vec<&str> = FIELDS.iter().map(|(_, name, ..)| *name).collect();
             let hint = format!("no such field; there are {}", names.join(", "));
@@ -156,7 +156,7 @@ impl Parser<'_> {
         };
         self.next += 1;
         let is_text = matches!(field.value_type(), ValueType::Text | ValueType::Word(_));
-        if is_text && sign != Operator::Is {
+        if is_text && operator != Operator::Is {
             return Err(self.error(&format!("`{name}` is a text: write {name}:value")));
         }
         let near = self.words[self.next].end;
@@ -172,17 +172,17 @@ impl Parser<'_> {
                 return Err(self.error("a value is missing right after this"));
             }
         };
-        let term = self.value(field, sign, &value)?;
+        let term = self.value(field, operator, &value)?;
         self.next += 1;
         Ok(Expr::Term(term))
     }
 
-    fn value(&self, field: Field, sign: Operator, value: &str) -> Result<Term, FilterError> {
+    fn value(&self, field: Field, operator: Operator, value: &str) -> Result<Term, FilterError> {
         let number = |units: &[(&str, f64)], example: &str| {
             quantity(value, units)
                 .ok_or_else(|| self.error(&format!("expected a number, such as {example}")))
         };
-        let bound = |value: f64| Term::Number(field, Bound { sign, value });
+        let bound = |value: f64| Term::Number(field, Bound { operator, value });
         match field.value_type() {
             ValueType::Text => {
                 let glob = Glob::new(value);

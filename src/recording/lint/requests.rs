@@ -57,7 +57,7 @@ impl Requests {
     /// The requests without an answer, in order.
     pub(super) fn unanswered(&self) -> Vec<&OpenRequest> {
         let mut open: Vec<_> = self.open.values().collect();
-        open.sort_by_key(|asked| asked.n);
+        open.sort_by_key(|request| request.n);
         open
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn skip_gap(text: &[u8], from: usize) -> usize {
             [byte, ..] if SEPARATORS.contains(byte) => 1,
             // All non-ASCII separators take three bytes, except « and ».
             [0xc2, ..] | [0xe2..=0xef, ..] => match first_char(rest) {
-                Some(sign) if is_separator(sign.into()) => sign.len_utf8(),
+                Some(separator) if is_separator(separator.into()) => separator.len_utf8(),
                 _ => break,
             },
             _ => break,
@@ -74,8 +74,8 @@ pub(super) fn after_escape(text: &[u8], secret: Range<usize>) -> Range<usize> {
 
 /// The number of quotes at `from`, escaped or not, up to three.
 pub(super) fn quote_count(text: &[u8], from: usize) -> usize {
-    let signs = text[from..].iter().take(3);
-    signs.take_while(|byte| b"\\\"'".contains(byte)).count()
+    let bytes = text[from..].iter().take(3);
+    bytes.take_while(|byte| b"\\\"'".contains(byte)).count()
 }
 
 /// A JSON string with each lone surrogate replaced by the replacement character.
@@ -107,8 +107,8 @@ pub(super) fn replace_halves(string: &[u8]) -> Vec<u8> {
 }
 
 /// The code of the escape that a text begins with: `prefix` and so many hexadecimal digits.
-fn escape(text: &[u8], sign: &[u8], digits: usize) -> Option<u32> {
-    let digits = text.strip_prefix(sign)?.get(..digits)?;
+fn escape(text: &[u8], prefix: &[u8], digits: usize) -> Option<u32> {
+    let digits = text.strip_prefix(prefix)?.get(..digits)?;
     let digit = |byte: &u8| char::from(*byte).to_digit(16);
     digits
         .iter()

@@ -40,10 +40,7 @@ impl Forms {
 
     /// The secret fields that an answer to a request with that method may have.
     pub(super) fn fields(&self, method: Option<&[u8]>) -> Vec<&str> {
-        let own = self
-            .0
-            .iter()
-            .filter(|(asked, _)| Some(&asked[..]) == method);
+        let own = self.0.iter().filter(|(name, _)| Some(&name[..]) == method);
         own.map(|(_, field)| field.as_str()).collect()
     }
 }

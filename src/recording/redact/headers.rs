@@ -77,8 +77,8 @@ pub(super) fn protocol(text: &[u8], runs: &mut Runs<'_>, from: usize) -> Option<
     let mut at = skip_gap(text, from);
     for _ in 0..MAX_PROTOCOLS {
         let own = runs.rest_from(at);
-        let judged = head(text, &own);
-        if is_random(judged) && !reads_as_words(judged) {
+        let value = head(text, &own);
+        if is_random(value) && !reads_as_words(value) {
             return Some(own);
         }
         let more = text[own.end..].strip_prefix(b",")?;

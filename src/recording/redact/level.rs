@@ -46,17 +46,20 @@ impl Level {
     /// the name suggests so.
     pub(super) fn is_secret_text(&self, text: impl FnOnce() -> String) -> bool {
         let name = self.name.as_bytes();
-        let telling = || suggests_secret(&self.name) || is_short_name(name);
-        let tells = self.group || (self.is_object && telling());
-        let held = self.is_object && may_hold_secret(name);
-        if !tells && !held {
+        let is_telling = || suggests_secret(&self.name) || is_short_name(name);
+        let is_secret_name = self.group || (self.is_object && is_telling());
+        let may_hold = self.is_object && may_hold_secret(name);
+        if !is_secret_name && !may_hold {
             return false;
         }
         let text = text();
         let text = text.as_bytes();
-        let looks = || is_random(text) || is_certain(name) && may_be_password(text);
-        (tells && !is_directory(&self.name, text) && looks() && !reads_as_words(text))
-            || (held && is_secret_value(name, text))
+        let looks_random = || is_random(text) || is_certain(name) && may_be_password(text);
+        (is_secret_name
+            && !is_directory(&self.name, text)
+            && looks_random()
+            && !reads_as_words(text))
+            || (may_hold && is_secret_value(name, text))
     }
 
     /// Whether the current member has that name.

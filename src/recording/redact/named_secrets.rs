@@ -89,7 +89,7 @@ pub(super) fn delimited(
         let call = before.iter().rposition(|byte| !quotes(byte));
         call.is_some_and(|call| before[..=call].ends_with(b"define("))
     };
-    let sign = match rest {
+    let separator_len = match rest {
         [b'>', ..] if tag && quotes == 0 => 1,
         [b'=', b'"' | b'\'' | b'\\', ..] if tag && quotes == 0 => 1,
         [b'=', ..] if listed && quotes == 0 => 1,
@@ -98,7 +98,7 @@ pub(super) fn delimited(
         _ if quotes > 0 && tag && rest.starts_with(b" value=") => 7,
         _ => return None,
     };
-    let own = value(text, name.end + quotes + sign, last)?;
+    let own = value(text, name.end + quotes + separator_len, last)?;
     let word = &text[own.clone()];
     let open = partial && own.end == text.len();
     let element = rest[0] == b'>' && !open && !text[own.end..].starts_with(b"<");
@@ -143,12 +143,12 @@ pub(super) fn is_key_like(text: &[u8]) -> bool {
 pub(super) fn is_certain_value(
     text: &[u8],
     own: &Range<usize>,
-    judged: &[u8],
+    value: &[u8],
     placed: bool,
 ) -> bool {
     let code = matches!(text.get(own.end), Some(b'(' | b'['))
-        || memchr::memchr2(b'.', b'/', judged).is_some();
-    !code && may_be_password(judged) && (placed || !reads_as_words(judged))
+        || memchr::memchr2(b'.', b'/', value).is_some();
+    !code && may_be_password(value) && (placed || !reads_as_words(value))
 }
 
 /// Whether a name is that of a parameter in a URL's query (`?token=`), of a long option
@@ -195,10 +195,10 @@ pub(super) fn variable_value(
 fn expected_form(name: &[u8]) -> Option<&'static str> {
     let own = std::str::from_utf8(name).ok()?;
     let plain = normalize(name);
-    let held = MEMBER_FORMS
+    let form = MEMBER_FORMS
         .iter()
         .find(|[end, _]| plain.ends_with(end.as_bytes()));
-    let [end, form] = held?;
+    let [end, form] = form?;
     let alone = plain == end.as_bytes() || begins_part(own, name.len().checked_sub(end.len())?);
     // Other words end like the shortest endings, such as `compat`.
     (alone || end.len() > 3 || *end == "pwd").then_some(form)
@@ -223,9 +223,9 @@ pub(super) fn name_start(text: &[u8], at: usize) -> usize {
 /// `machine x login y password z`, as in a `.netrc`.
 pub(super) fn follows_login(before: &[u8]) -> bool {
     let near = &before[before.len().saturating_sub(LOOK_BEHIND)..];
-    let says = |word: &[u8]| memchr::memmem::find(near, word).is_some();
+    let contains = |word: &[u8]| memchr::memmem::find(near, word).is_some();
     before
         .last()
         .is_none_or(|byte| !byte.is_ascii_alphanumeric())
-        && (says(b"login ") || says(b"machine "))
+        && (contains(b"login ") || contains(b"machine "))
 }

@@ -125,7 +125,7 @@ impl TextStream {
         self.tail.drain(..oldest);
         // Release the memory of a large piece.
         self.tail.shrink_to(2 * MAX_TAIL);
-        self.announced = shapes.announces(&self.tail) || open_host(&self.tail).is_some();
+        self.announced = shapes.has_keyword(&self.tail) || open_host(&self.tail).is_some();
         found
     }
 
@@ -157,7 +157,7 @@ impl TextStream {
         let mut border = [b' '; 2 * BORDER];
         border[BORDER - before.len()..BORDER].copy_from_slice(before);
         border[BORDER..BORDER + behind.len()].copy_from_slice(behind);
-        shapes.announces(&border) || memchr::memmem::find(&border, b"//").is_some()
+        shapes.has_keyword(&border) || memchr::memmem::find(&border, b"//").is_some()
     }
 }
 

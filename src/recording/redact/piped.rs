@@ -33,9 +33,9 @@ pub(super) fn to_program(text: &[u8], at: Range<usize>) -> Option<Range<usize>> 
 /// A here-string: `<<< secret`.
 fn here_string(text: &[u8], from: usize) -> Option<Range<usize>> {
     let line = &text[from..line_end(text, from)];
-    let sign = memchr::memmem::find(line, b"<<<")? + from + 3;
-    let blank = usize::from(text.get(sign) == Some(&b' '));
-    value(text, sign + blank, &mut (0..0))
+    let start = memchr::memmem::find(line, b"<<<")? + from + 3;
+    let blank = usize::from(text.get(start) == Some(&b' '));
+    value(text, start + blank, &mut (0..0))
 }
 
 /// The output of an `echo` or `printf` before the pipe.

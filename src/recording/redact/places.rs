@@ -56,7 +56,7 @@ impl Walk<'_> {
         let Some(level) = self.levels.last().filter(|level| level.is_object) else {
             return false;
         };
-        if self.is_pointed_at() || self.levels.iter().any(|level| level.by_pointer) {
+        if self.matches_pattern() || self.levels.iter().any(|level| level.by_pointer) {
             return false;
         }
         match level.name.as_str() {
@@ -76,12 +76,12 @@ impl Walk<'_> {
             || level.option
             || (level.is_object
                 && (is_secret_member(&level.name) || self.fields.contains(&&*level.name)))
-            || self.is_pointed_at()
+            || self.matches_pattern()
     }
 
     /// The rule that makes the current place secret.
     pub(super) fn rule_of_place(&self) -> HitKind {
-        match self.is_pointed_at() || self.levels.iter().any(|level| level.by_pointer) {
+        match self.matches_pattern() || self.levels.iter().any(|level| level.by_pointer) {
             true => HitKind::Pointer,
             false => HitKind::Place,
         }
@@ -103,7 +103,7 @@ impl Walk<'_> {
             _ => false,
         };
         let named = is_secret_member(name) || self.fields.contains(&name);
-        let pointed = self.is_pointed_at();
+        let pointed = self.matches_pattern();
         Level {
             secret: level.secret || place || named || pointed,
             by_name: !place && !pointed && (named && !level.secret || level.by_name),
@@ -117,7 +117,7 @@ impl Walk<'_> {
         }
     }
 
-    pub(super) fn is_pointed_at(&self) -> bool {
+    pub(super) fn matches_pattern(&self) -> bool {
         let patterns = &self.redactor.patterns;
         if patterns.is_empty() {
             return false;

@@ -69,14 +69,14 @@ pub(super) fn reads_as_words(text: &[u8]) -> bool {
             letters += capitals + small;
             at += capitals + small;
             let digits = count(at, u8::is_ascii_digit);
-            let goes_on = text.get(at + digits).is_some_and(u8::is_ascii_lowercase);
-            if digits > 2 || (digits > 0 && goes_on) {
+            let is_followed = text.get(at + digits).is_some_and(u8::is_ascii_lowercase);
+            if digits > 2 || (digits > 0 && is_followed) {
                 return false;
             }
             at += digits;
         } else if digits > 0 {
-            let goes_on = text.get(at + digits).is_some_and(u8::is_ascii_alphabetic);
-            if digits > 4 || goes_on {
+            let is_followed = text.get(at + digits).is_some_and(u8::is_ascii_alphabetic);
+            if digits > 4 || is_followed {
                 return false;
             }
             at += digits;

@@ -137,7 +137,7 @@ impl Redactor {
             Mode::Default | Mode::Meta => self.prefilter(cache, text).is_none(),
             Mode::Structure => true,
         };
-        self.walk_if(needed, text, method, &[])
+        self.redact_if(needed, text, method, &[])
     }
 
     /// The same of a message that may hold a piece of a text, of which `state` has the pieces
@@ -162,9 +162,9 @@ impl Redactor {
         let streams = &mut state.streams;
         let Some(mut clean) = streams.clean(self, text, kind, method, clean_len.unwrap_or(0))
         else {
-            return self.walk_if(clean_len.is_none(), text, method, &fields);
+            return self.redact_if(clean_len.is_none(), text, method, &fields);
         };
-        let more = self.walk_if(true, &clean.text, method, &fields);
+        let more = self.redact_if(true, &clean.text, method, &fields);
         if let Some(more) = more {
             clean.text = more.text;
             clean.hits.add(more.hits);
@@ -185,7 +185,7 @@ impl Redactor {
         known.then(|| self.shapes.prefilter(text, cache))?.ok()
     }
 
-    fn walk_if(
+    fn redact_if(
         &self,
         needed: bool,
         text: &[u8],

@@ -79,7 +79,7 @@ impl Shapes {
         let (known, common) = cache.lookup(text);
         let mut clean_len = text.len();
         let mut scan = Scan::at(text, &self.words);
-        let suspects = self.words.each(text, known, |at, word| {
+        let is_suspect = self.words.each(text, known, |at, word| {
             clean_len = clean_len.min(at.start);
             match word {
                 Word::Place => !text[at.clone()].starts_with(b"\"") || is_member_name(text, at.end),
@@ -101,7 +101,7 @@ impl Shapes {
                 word => scan.secret(at, word).is_some(),
             }
         });
-        if suspects {
+        if is_suspect {
             cache.forget();
             return Err(NeedsWalk);
         }
@@ -110,7 +110,7 @@ impl Shapes {
     }
 
     /// Whether a text contains a word that announces a secret.
-    pub(super) fn announces(&self, text: &[u8]) -> bool {
+    pub(super) fn has_keyword(&self, text: &[u8]) -> bool {
         let places = [Word::Place, Word::Ending, Word::Argument, Word::User];
         let announces = |_, word| !places.contains(&word);
         self.words.each(text, 0, announces)
@@ -223,17 +223,17 @@ impl<'a> Scan<'a> {
 
     /// The token that begins with the prefix at `at`, if it has at least `min_len` characters and
     /// `row` letters and digits in a row.
-    fn token(&mut self, at: Range<usize>, fewest: usize, row: usize) -> Option<Range<usize>> {
+    fn token(&mut self, at: Range<usize>, min_len: usize, row: usize) -> Option<Range<usize>> {
         let start = at.start;
         let (text, own) = (self.text, self.runs.rest_from(start));
-        let judged = &text[at.end..own.end.min(at.end + MAX_JUDGED).max(at.end)];
-        let parts = judged.split(|byte| !byte.is_ascii_alphanumeric());
+        let value = &text[at.end..own.end.min(at.end + MAX_JUDGED).max(at.end)];
+        let parts = value.split(|byte| !byte.is_ascii_alphanumeric());
         let longest = parts.map(<[u8]>::len).max().unwrap_or(0);
         let digits = self.runs.has_digit(start);
-        let is_whole = own.len() >= fewest
+        let is_whole = own.len() >= min_len
             && longest >= row
-            && (row == 0 && digits || (digits || longest >= 20) && !reads_as_words(judged));
-        let begins = || self.ends_in(&own) && longest >= row.min(8) && is_key_so_far(judged);
+            && (row == 0 && digits || (digits || longest >= 20) && !reads_as_words(value));
+        let begins = || self.ends_in(&own) && longest >= row.min(8) && is_key_so_far(value);
         let is_one = begins_word(text, start)
             && (is_whole || begins())
             // A JSON object in base64, in a `data:` URL, is not a JWT.
@@ -242,16 +242,16 @@ impl<'a> Scan<'a> {
     }
 
     /// A key with at least `min_len` characters that contains a maker's mark.
-    fn key_with_infix(&mut self, at: Range<usize>, fewest: usize) -> Option<Range<usize>> {
+    fn key_with_infix(&mut self, at: Range<usize>, min_len: usize) -> Option<Range<usize>> {
         let text = self.text;
         let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_~.".contains(byte);
         let before = text[..at.start].iter().rev().take(96);
         let start = at.start - before.take_while(part).count();
         let own = start..self.runs.rest_from(at.start).end;
-        let judged = &text[start..own.end.min(start + MAX_JUDGED)];
+        let value = &text[start..own.end.min(start + MAX_JUDGED)];
         let begins = self.ends_in(&own) && is_key_so_far(&text[at.end.min(own.end)..own.end]);
-        let is_one = begins || own.len() >= fewest && is_random(judged);
-        (is_one && !reads_as_words(judged)).then_some(own)
+        let is_one = begins || own.len() >= min_len && is_random(value);
+        (is_one && !reads_as_words(value)).then_some(own)
     }
 
     /// The secret half of a bot's token (Telegram), after the bot's number.
@@ -275,14 +275,14 @@ impl<'a> Scan<'a> {
             return None;
         }
         let own = self.runs.rest_from(start);
-        let judged = &self.text[start..own.end.min(start + MAX_JUDGED)];
+        let value = &self.text[start..own.end.min(start + MAX_JUDGED)];
         let begins = self.ends_in(&own)
-            && is_random_so_far(judged)
+            && is_random_so_far(value)
             && named_secrets::may_hold_secret(&self.text[whole.clone()]);
         let code = matches!(self.text.get(own.end), Some(b'(' | b'['));
-        let held = judged.len() >= 6 && !reads_as_words(judged);
-        let is_one = begins || held && is_secret_value(&self.text[whole], judged);
-        (is_one && !code).then_some(own)
+        let is_candidate = value.len() >= 6 && !reads_as_words(value);
+        let is_secret = begins || is_candidate && is_secret_value(&self.text[whole], value);
+        (is_secret && !code).then_some(own)
     }
 
     /// The base64 that begins at `start`, if it encodes a token.
@@ -293,12 +293,12 @@ impl<'a> Scan<'a> {
         let own = self.runs.rest_from(start);
         self.base64_end = own.end;
         let begun = self.ends_in(&own);
-        let fewest = if begun {
+        let min_len = if begun {
             MIN_PARTIAL_BASE64
         } else {
             BASE64_LEN.start
         };
-        let plain = decode_base64(&self.text[own.clone()], fewest)?;
+        let plain = decode_base64(&self.text[own.clone()], min_len)?;
         let mut scan = Scan::at(&plain, self.words);
         scan.partial = begun;
         let is_one = self.words.each(&plain, 0, |at, word| {
@@ -334,7 +334,7 @@ impl<'a> Scan<'a> {
             return None;
         }
         let own = self.runs.rest_from(start);
-        let judged = &text[start..own.end.min(start + MAX_JUDGED)];
+        let value = &text[start..own.end.min(start + MAX_JUDGED)];
         // Passwords may be short or made of words; a function that is called is no secret.
         let before = &text[..at.start];
         let capitals = text[at.clone()] == *b"PASS";
@@ -356,23 +356,23 @@ impl<'a> Scan<'a> {
                 || gap.starts_with(b" is ")
                 || (capitals && gap.contains(&b'\''))
                 || named_secrets::follows_login(&text[..whole.start]));
-        let sure = || {
+        let is_confirmed = || {
             named_secrets::is_certain(&text[whole.clone()])
                 || named_secrets::is_certain_after(&text[..whole.start], &text[whole.clone()])
         };
         let option = text.get(name) == Some(&b' ') && text[whole.clone()].starts_with(b"--");
-        let is_sure = !chosen && name == at.end && (is_assigned(gap) || option) && sure();
+        let is_sure = !chosen && name == at.end && (is_assigned(gap) || option) && is_confirmed();
         let placed = named_secrets::names_value(text, &whole);
         let open = placed && !own.is_empty() && self.ends_in(&own);
         let is_meant =
-            is_sure && (open || named_secrets::is_certain_value(text, &own, judged, placed));
-        let is_one = match reads_as_words(judged) {
-            true => is_meant || (chosen && is_random(judged)),
+            is_sure && (open || named_secrets::is_certain_value(text, &own, value, placed));
+        let is_one = match reads_as_words(value) {
+            true => is_meant || (chosen && is_random(value)),
             false => {
                 is_meant
-                    || is_random(judged)
-                    || (is_assignment && named_secrets::may_be_password(judged))
-                    || (self.ends_in(&own) && is_random_so_far(judged))
+                    || is_random(value)
+                    || (is_assignment && named_secrets::may_be_password(value))
+                    || (self.ends_in(&own) && is_random_so_far(value))
             }
         };
         (is_one && text.get(own.end) != Some(&b'(')).then_some(own)
@@ -414,9 +414,9 @@ impl<'a> Scan<'a> {
         }
         let label = &rest[..rest.len().min(64)];
         let label = &label[..memchr::memmem::find(label, b"-----").unwrap_or(0)];
-        let says = |word: &str| memchr::memmem::find(label, word.as_bytes()).is_some();
+        let contains = |word: &str| memchr::memmem::find(label, word.as_bytes()).is_some();
         let public = ["CERTIFICATE", "PUBLIC", "SIGNATURE", "CRL", "SIGNED"];
-        if !says("PRIVATE") && public.iter().any(|word| says(word)) {
+        if !contains("PRIVATE") && public.iter().any(|word| contains(word)) {
             return None;
         }
         let end = memchr::memmem::find(rest, b"-----END").and_then(|end| {
@@ -446,14 +446,14 @@ impl<'a> Scan<'a> {
 }
 
 /// Decodes a run of characters, or its beginning, as base64.
-fn decode_base64(run: &[u8], fewest: usize) -> Option<Vec<u8>> {
+fn decode_base64(run: &[u8], min_len: usize) -> Option<Vec<u8>> {
     let codes = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
     let length = run
         .iter()
         .take(BASE64_LEN.end)
         .take_while(|byte| codes(byte));
     let length = length.count() / 4 * 4;
-    if length < fewest {
+    if length < min_len {
         return None;
     }
     let run = &run[..length];
@@ -481,7 +481,7 @@ fn skip_to_value(text: &[u8], name: usize) -> usize {
         return skip_gap(text, name + quotes + 1);
     }
     let found = is.iter().find(|is| rest.starts_with(is));
-    let start = skip_gap(text, name + found.map_or(0, |said| said.len() - 1));
+    let start = skip_gap(text, name + found.map_or(0, |word| word.len() - 1));
     // A value needs a separator.
     if found.is_some() && start == name {
         name

@@ -90,7 +90,7 @@ impl Streams {
         }
         let session = session.map(hash);
         let over = |stream: &TrackedStream| session.is_none_or(|session| stream.session == session);
-        self.list.retain(|told| !over(told));
+        self.list.retain(|stream| !over(stream));
     }
 
     /// A message without the secrets that span several messages; `None` when it has none. No
@@ -128,11 +128,11 @@ impl Streams {
     fn matching(&self, text: &[u8]) -> Option<(&Template, Range<usize>)> {
         self.templates.iter().find_map(|template| {
             let at = template.before.len()..text.len().checked_sub(template.after.len())?;
-            let is_it = at.start <= at.end
+            let is_secret = at.start <= at.end
                 && text.starts_with(&template.before)
                 && text.ends_with(&template.after)
                 && is_inner(&text[at.clone()]);
-            is_it.then_some((template, at))
+            is_secret.then_some((template, at))
         })
     }
 

@@ -98,28 +98,28 @@ pub(super) fn signature(
     at: Range<usize>,
     partial: bool,
 ) -> Option<Range<usize>> {
-    let sign = at.end - usize::from(text[..at.end].ends_with(b"="));
-    if text.get(sign) != Some(&b'=') {
+    let equals = at.end - usize::from(text[..at.end].ends_with(b"="));
+    if text.get(equals) != Some(&b'=') {
         return None;
     }
-    let (before, name) = text[..sign].split_at(name_start(text, sign));
+    let (before, name) = text[..equals].split_at(name_start(text, equals));
     // An escaped ampersand.
     let (before, name) = match name.strip_prefix(b"u0026") {
         Some(name) if before.ends_with(b"\\") => (&b"&"[..], name),
         _ => (before, name),
     };
     let lower = name.to_ascii_lowercase();
-    let signs = lower == b"sig" || lower.ends_with(b"signature");
+    let is_signature = lower == b"sig" || lower.ends_with(b"signature");
     let queried = before.ends_with(b"?") || before.ends_with(b"&") || before.ends_with(b"&amp;");
     let exchanged = name == b"code" || name.ends_with(b"_code");
-    if !(signs || exchanged) || !queried {
+    if !(is_signature || exchanged) || !queried {
         return None;
     }
-    let own = runs.rest_from(sign + 1);
-    let judged = &text[own.start..own.end.min(own.start + MAX_JUDGED)];
-    let begins = partial && own.end == text.len() && is_random_so_far(judged);
-    let code = exchanged && judged.len() >= MIN_CODE && may_be_password(judged);
-    ((is_random(judged) || begins || code) && !reads_as_words(judged)).then_some(own)
+    let own = runs.rest_from(equals + 1);
+    let value = &text[own.start..own.end.min(own.start + MAX_JUDGED)];
+    let begins = partial && own.end == text.len() && is_random_so_far(value);
+    let code = exchanged && value.len() >= MIN_CODE && may_be_password(value);
+    ((is_random(value) || begins || code) && !reads_as_words(value)).then_some(own)
 }
 
 /// The secret path of a webhook; the `hook` in its name or in that of its host ends at `from`.
@@ -132,13 +132,13 @@ pub(super) fn webhook(
     let own = runs.rest_from(from);
     let slash = memchr::memchr(b'/', &text[own.clone()])?;
     let own = from + slash + 1..own.end;
-    let judged = &text[own.start..own.end.min(own.start + MAX_JUDGED)];
+    let value = &text[own.start..own.end.min(own.start + MAX_JUDGED)];
     let begins = partial && own.end == text.len();
-    let mut parts = judged.split(|byte| b"/\\%".contains(byte));
+    let mut parts = value.split(|byte| b"/\\%".contains(byte));
     let named = [&b"s.slack."[..], b"s.zapier.", b".office", b"b2/"];
     let known = named.iter().any(|name| text[from..].starts_with(name));
     let is_one = parts
         .any(|part| !reads_as_words(part) && (is_random(part) || begins && is_random_so_far(part)));
-    let short = known && judged.iter().filter(|byte| byte.is_ascii_digit()).count() >= 3;
+    let short = known && value.iter().filter(|byte| byte.is_ascii_digit()).count() >= 3;
     (is_one || short).then_some(own)
 }

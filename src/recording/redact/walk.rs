@@ -214,8 +214,8 @@ impl Walk<'_> {
             return Some((self.mark_whole(at), Hits::single(HitKind::Place)));
         }
         if self.redactor.mode == Mode::Structure && !self.is_protocol(at) {
-            let outline = format!("\"{}\"", self.redactor.length_mark(inner));
-            return Some((outline.into_bytes(), Hits::single(HitKind::Text)));
+            let mark = format!("\"{}\"", self.redactor.length_mark(inner));
+            return Some((mark.into_bytes(), Hits::single(HitKind::Text)));
         }
         self.nested(at)
             .or_else(|| Some((self.replace_shapes(at)?, Hits::single(HitKind::Shape))))
@@ -228,10 +228,10 @@ impl Walk<'_> {
         }
         self.keep_value(at);
         let digits = &self.text[at.clone()];
-        let held =
+        let is_value =
             |level: &Level| level.is_object && is_secret_value(level.name.as_bytes(), digits);
         let is_one = self.levels.len() > 1 && self.is_secret_place()
-            || digits.len() > 3 && self.levels.last().is_some_and(held);
+            || digits.len() > 3 && self.levels.last().is_some_and(is_value);
         is_one.then(|| Replacement {
             at: at.clone(),
             with: self.mark_whole(at),

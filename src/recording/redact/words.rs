@@ -127,10 +127,10 @@ impl Words {
 
 impl Word {
     /// The kind with that name in a table.
-    fn of(name: &str, fewest: usize, row: usize) -> Self {
+    fn of(name: &str, min_len: usize, row: usize) -> Self {
         match name {
-            "Beginning" => Self::Beginning(fewest, row),
-            "Within" => Self::Within(fewest),
+            "Beginning" => Self::Beginning(min_len, row),
+            "Within" => Self::Within(min_len),
             "Bot" => Self::Bot,
             "Hook" => Self::Hook,
             "Member" => Self::Member,
@@ -155,9 +155,9 @@ impl Search {
         let words: Vec<&str> = rows(table).map(|[word, _]| word).collect();
         let longest = words.iter().map(|word| word.len()).max();
         // By default, a slower searcher is chosen for more than 32 words.
-        let mut quick = packed::Config::new();
-        let quick = quick.only_teddy(true).only_teddy_fat(Some(false));
-        let packed = quick.builder().extend(&words).build();
+        let mut config = packed::Config::new();
+        let config = config.only_teddy(true).only_teddy_fat(Some(false));
+        let packed = config.builder().extend(&words).build();
         let kind = |[_, kind, fewest, row]: [&str; 4]| Word::of(kind, number(fewest), number(row));
         Self {
             words: rows(table).map(kind).collect(),
@@ -179,7 +179,7 @@ impl Search {
         &self,
         text: &[u8],
         known: usize,
-        is_it: &mut impl FnMut(Range<usize>, Word) -> bool,
+        is_match: &mut impl FnMut(Range<usize>, Word) -> bool,
     ) -> bool {
         let last = text.len().saturating_sub(self.min_len);
         let mut from = known.saturating_sub(self.overlap).min(last);
@@ -190,7 +190,7 @@ impl Search {
             };
             let Some(found) = found else { return false };
             from = found.end();
-            if is_it(found.range(), self.words[found.pattern().as_usize()]) {
+            if is_match(found.range(), self.words[found.pattern().as_usize()]) {
                 return true;
             }
         }
@@ -206,16 +206,16 @@ fn search_marks(
     text: &[u8],
     known: usize,
     makers: &MakerKeys,
-    is_it: &mut impl FnMut(Range<usize>, Word) -> bool,
+    is_match: &mut impl FnMut(Range<usize>, Word) -> bool,
 ) -> bool {
     let from = known.saturating_sub(LOOK_AHEAD);
     let [one, two, three] = LAST_BYTES;
     memchr::memchr3_iter(one, two, three, &text[from..]).any(|at| {
         let at = from + at;
-        word_after(text, at).is_some_and(|(place, word)| is_it(place, word))
+        word_after(text, at).is_some_and(|(place, word)| is_match(place, word))
             || makers
                 .ends(text, at + 1)
-                .any(|(start, word)| is_it(start..at + 1, word))
+                .any(|(start, word)| is_match(start..at + 1, word))
     })
 }
 
@@ -227,7 +227,7 @@ const MAX_BOT_ID: usize = 32;
 fn search_dots(
     text: &[u8],
     known: usize,
-    is_it: &mut impl FnMut(Range<usize>, Word) -> bool,
+    is_match: &mut impl FnMut(Range<usize>, Word) -> bool,
 ) -> bool {
     let from = known.saturating_sub(BOT_GAP + 1);
     let ahead = text.get(from + BOT_GAP + 1..).unwrap_or_default();
@@ -241,7 +241,7 @@ fn search_dots(
                 .filter(|(_, dots)| *dots)
                 .any(|(at, _)| {
                     bot_token(text, from + 64 * chunk + at)
-                        .is_some_and(|place| is_it(place, Word::Beginning(58, 20)))
+                        .is_some_and(|place| is_match(place, Word::Beginning(58, 20)))
                 })
     })
 }
@@ -275,8 +275,8 @@ fn word_after(text: &[u8], at: usize) -> Option<(Range<usize>, Word)> {
             }
             (Some(b't' | b'T'), Some(b'p' | b'P')) => {
                 let name = rest.first_chunk::<8>()?;
-                let is_it = name.eq_ignore_ascii_case(b"protocol");
-                is_it.then(|| (at..at + 9, Word::Protocol))
+                let is_protocol = name.eq_ignore_ascii_case(b"protocol");
+                is_protocol.then(|| (at..at + 9, Word::Protocol))
             }
             (Some(b'e'), Some(b'L')) if rest.starts_with(b"Lines:") => {
                 Some((at..at + 7, Word::Lines))

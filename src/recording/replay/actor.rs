@@ -82,7 +82,7 @@ struct SceneRun {
     /// Its requests that the client has not answered: the step, and the id the client knows.
     open: Vec<(usize, IdBuf)>,
     /// The next step is not sent before this time.
-    held: Option<Duration>,
+    not_before: Option<Duration>,
 }
 
 impl Actor {
@@ -132,7 +132,7 @@ impl Actor {
         let at = match scan(frame, &Limits::default()) {
             Scanned::Message(at) => at,
             Scanned::Batch => return self.on_invalid(frame, None, now),
-            Scanned::Invalid(flaw) => return self.on_invalid(frame, Some(&flaw), now),
+            Scanned::Invalid(error) => return self.on_invalid(frame, Some(&error), now),
         };
         let body = at.body(frame).and_then(parse_json).unwrap_or_default();
         match at.kind {
@@ -190,7 +190,7 @@ impl Actor {
                 };
             };
             if let Some(FaultKind::Delay(by)) = self.armed.front() {
-                self.running[index].held = Some(now + *by);
+                self.running[index].not_before = Some(now + *by);
                 self.armed.pop_front();
                 continue;
             }
@@ -212,23 +212,23 @@ impl Actor {
         if self.is_early(run, step) {
             at = at.max(run.since.max(self.order.last_received) + TIMEOUT);
         }
-        Some((step, run.held.map_or(at, |held| held.max(at))))
+        Some((step, run.not_before.map_or(at, |held| held.max(at))))
     }
 
     /// Whether a step has to wait for what the client sent before it in the recording.
     fn is_early(&self, run: &SceneRun, step: usize) -> bool {
         let cause = self.scene_index.scenes[run.scene].cause;
-        let is_open = |ask| self.pending.values().any(|open| *open == ask);
+        let is_open = |request| self.pending.values().any(|open| *open == request);
         self.order.is_early(&self.script, cause, step, is_open)
     }
 
     /// Ends finished runs, and advances those whose wait is over.
     fn advance(&mut self, now: Duration) {
         for run in &mut self.running {
-            while let Some(Part::Answered { request: ask, at }) =
+            while let Some(Part::Answered { request: sent, at }) =
                 self.scene_index.parts(run.scene).get(run.at)
             {
-                if run.open.iter().any(|open| open.0 == *ask) {
+                if run.open.iter().any(|open| open.0 == *sent) {
                     break;
                 }
                 // A wait that was over before it was reached takes no time.
@@ -252,13 +252,13 @@ impl Actor {
             self.order.give_up(cause, step);
         }
         let run = &mut self.running[index];
-        (run.at, run.since, run.after, run.held) = (run.at + 1, now, Some(step), None);
+        (run.at, run.since, run.after, run.not_before) = (run.at + 1, now, Some(step), None);
         let mut frame = self.names.to_live(&recorded.frame);
-        let is_mine = recorded.is_answer() && !run.answered && {
+        let answers_it = recorded.is_answer() && !run.answered && {
             let cause = self.scene_index.scenes[run.scene].cause;
             recorded.answers.is_some() && recorded.answers == cause
         };
-        if is_mine {
+        if answers_it {
             run.answered = true;
             let id = run.id.clone();
             self.name_session(recorded);
@@ -354,7 +354,7 @@ impl Actor {
             method,
             answered: false,
             open: Vec::new(),
-            held: None,
+            not_before: None,
         });
         if let Some(cause) = cause {
             self.arm_faults(self.script.steps[cause].n);

@@ -127,8 +127,8 @@ impl Driver {
         }
         let open = self.open.values().copied();
         // After the end of our stream, answers that were not recorded are not required.
-        let owed = open.filter(|step| !self.closed || self.answer_of.contains_key(step));
-        for step in owed.collect::<Vec<_>>() {
+        let open_step = open.filter(|step| !self.closed || self.answer_of.contains_key(step));
+        for step in open_step.collect::<Vec<_>>() {
             self.give_up(step, "the agent ended its stream before it answered");
         }
         let next_step = self
@@ -190,7 +190,7 @@ impl Driver {
             let ready = match (step.from, step.answers) {
                 (Side::Agent, _) => self.wait_for(at, now),
                 // The answer is sent when the agent sends the request; otherwise it is skipped.
-                (Side::Client, Some(ask)) => self.wait_for(ask, now),
+                (Side::Client, Some(request)) => self.wait_for(request, now),
                 (Side::Client, None) => Wait::No,
             };
             match ready {
@@ -246,10 +246,10 @@ impl Driver {
     /// Whether step `at` of the agent has happened or is no longer waited for.
     fn wait_for(&mut self, at: usize, now: Duration) -> Wait {
         let step = &self.script.steps[at];
-        let owed = step
+        let awaited = step
             .answers
             .filter(|request| self.open.values().any(|open| open == request));
-        if let Some(request) = owed {
+        if let Some(request) = awaited {
             let until = self.last + self.timeouts.response;
             if now < until {
                 return Wait::Until(until);
@@ -282,8 +282,8 @@ impl Driver {
     /// Whether it answers a request that has no answer in the recording.
     fn is_unrecorded(&self, step: &ScriptStep) -> bool {
         let id = step.envelope.map(|at| at.id(&step.frame).to_owned());
-        let asked = id.and_then(|id| self.open.get(&id));
-        step.is_answer() && asked.is_some_and(|asked| !self.answer_of.contains_key(asked))
+        let request = id.and_then(|id| self.open.get(&id));
+        step.is_answer() && request.is_some_and(|asked| !self.answer_of.contains_key(asked))
     }
 
     fn give_up(&mut self, request: usize, reason: &str) {
@@ -368,16 +368,16 @@ impl Driver {
             };
             is_due.then_some(answer)
         };
-        let asked = self.pending.iter().enumerate();
-        let due = asked.filter_map(|(at, (ask, ..))| Some((due(ask)?, at)));
+        let pending = self.pending.iter().enumerate();
+        let due = pending.filter_map(|(at, (request, ..))| Some((due(request)?, at)));
         let (_, due) = due.min()?;
-        let (ask, id, live) = self.pending.remove(due);
-        let answer = self.answer_of[&ask];
+        let (request, id, live) = self.pending.remove(due);
+        let answer = self.answer_of[&request];
         self.done[answer] = true;
-        let (asked, step) = (&self.script.steps[ask], &self.script.steps[answer]);
+        let (question, step) = (&self.script.steps[request], &self.script.steps[answer]);
         let mut names = self.names.clone();
-        if asked.method == "session/request_permission" {
-            match choose(&asked.body, &step.body, &self.live.steps[live].body) {
+        if question.method == "session/request_permission" {
+            match choose(&question.body, &step.body, &self.live.steps[live].body) {
                 OptionChoice::AsRecorded => {}
                 OptionChoice::Other { recorded, live } => {
                     names.insert(NameKind::PermissionOption, recorded, live)

@@ -87,11 +87,11 @@ impl LiveAgent {
     }
 
     /// Reports to the live agent that the client's answer is invalid, if it is one to it.
-    pub(super) fn answer_invalid(&mut self, flaw: &FrameError) -> bool {
-        let Some(own) = self.pending.remove(&flaw.id) else {
+    pub(super) fn answer_invalid(&mut self, error: &FrameError) -> bool {
+        let Some(own) = self.pending.remove(&error.id) else {
             return false;
         };
-        let reason = Reason::of_fault(&flaw.fault);
+        let reason = Reason::of_fault(&error.fault);
         self.to_agent.push_back(reply::error(own.as_id(), &reason));
         true
     }
@@ -112,18 +112,20 @@ impl LiveAgent {
     pub(super) fn receive(&mut self, frame: &Frame) {
         let at = match scan(frame, &Limits::default()) {
             Scanned::Message(at) => at,
-            Scanned::Invalid(flaw)
-                if flaw.role == Some(Role::Answer) && self.open.remove(&flaw.id) =>
+            Scanned::Invalid(error)
+                if error.role == Some(Role::Answer) && self.open.remove(&error.id) =>
             {
                 // Without an answer the client would wait for ever.
-                let reason = Reason::of_fault(&flaw.fault);
+                let reason = Reason::of_fault(&error.fault);
                 self.to_client
-                    .push_back(reply::error(flaw.id.as_id(), &reason));
+                    .push_back(reply::error(error.id.as_id(), &reason));
                 return;
             }
             // So would the agent.
-            Scanned::Invalid(flaw) if flaw.role == Some(Role::Call) && flaw.id != IdBuf::Absent => {
-                self.to_agent.push_back(reply::frame_error(&flaw));
+            Scanned::Invalid(error)
+                if error.role == Some(Role::Call) && error.id != IdBuf::Absent =>
+            {
+                self.to_agent.push_back(reply::frame_error(&error));
                 return;
             }
             Scanned::Batch => {

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_replaced_where_it_is_one() {
+    fn ids_are_replaced_only_where_used_as_ids() {
         for (recorded, live) in [
             (
                 r#"{"terminalId":"1","text":"1"}"#,
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_moved_where_it_is_one_and_once() {
+    fn directories_are_replaced_once() {
         for (recorded, live) in [
             ("/src", "/home/me"),
             (

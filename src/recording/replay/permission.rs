@@ -69,8 +69,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_option_is_known_by_its_kind_and_name() {
-        let asked = json!({"options": [
+    fn options_match_by_kind_and_name() {
+        let recorded = json!({"options": [
             {"optionId": "allow", "kind": "allow_once", "name": "Allow"},
             {"optionId": "no", "kind": "reject_once", "name": "Skip"},
         ]});
@@ -85,19 +85,22 @@ mod tests {
             live: live.to_owned(),
         };
         assert_eq!(
-            choose(&asked, &chose("allow"), &asked),
+            choose(&recorded, &chose("allow"), &recorded),
             OptionChoice::AsRecorded
         );
         assert_eq!(
-            choose(&asked, &chose("allow"), &live),
+            choose(&recorded, &chose("allow"), &live),
             instead("allow", "yes")
         );
-        assert_eq!(choose(&asked, &chose("no"), &live), OptionChoice::None);
+        assert_eq!(choose(&recorded, &chose("no"), &live), OptionChoice::None);
         assert_eq!(
-            choose(&asked, &chose("allow_once"), &asked),
+            choose(&recorded, &chose("allow_once"), &recorded),
             OptionChoice::AsRecorded
         );
         let cancelled = json!({"outcome": {"outcome": "cancelled"}});
-        assert_eq!(choose(&asked, &cancelled, &live), OptionChoice::AsRecorded);
+        assert_eq!(
+            choose(&recorded, &cancelled, &live),
+            OptionChoice::AsRecorded
+        );
     }
 }

@@ -14,8 +14,8 @@ pub(super) fn find_strings(text: &[u8]) -> impl Iterator<Item = (Range<usize>, O
             match text.get(at)? {
                 b'"' => {}
                 byte => {
-                    let goes_on = byte.is_ascii_whitespace() || *byte == b':';
-                    member = member.filter(|_| goes_on);
+                    let is_key = byte.is_ascii_whitespace() || *byte == b':';
+                    member = member.filter(|_| is_key);
                     at += 1;
                     continue;
                 }

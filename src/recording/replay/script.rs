@@ -187,7 +187,7 @@ impl Script {
                 let open = self.open.get_mut(&(from.other(), step.id().to_vec()));
                 let request = open.and_then(Vec::pop);
                 step.answers = request;
-                if let Some(request) = request.map(|asked| &self.steps[asked]) {
+                if let Some(request) = request.map(|index| &self.steps[index]) {
                     step.method.clone_from(&request.method);
                     step.session.clone_from(&request.session);
                 }

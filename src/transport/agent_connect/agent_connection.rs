@@ -219,8 +219,8 @@ impl AgentConnection {
             state.push(messages::request(id, method, params));
         }
         async move {
-            let gone = json!({ "code": -32603, "message": "the agent has disconnected" });
-            rx.await.unwrap_or(Err(gone))
+            let error = json!({ "code": -32603, "message": "the agent has disconnected" });
+            rx.await.unwrap_or(Err(error))
         }
     }
 

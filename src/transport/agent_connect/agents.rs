@@ -144,13 +144,13 @@ impl AgentConnections {
         &self,
         requester: &Requester,
     ) -> Result<Vec<Arc<AgentInfo>>, ApiError> {
-        let asked = self.usable_by(requester).into_iter().map(|line| {
+        let fetches = self.usable_by(requester).into_iter().map(|line| {
             // In a task of its own: a client that disconnects must not cancel it for others.
             tokio::spawn(async move { line.info().await })
         });
-        let asked: Vec<_> = asked.collect();
+        let fetches: Vec<_> = fetches.collect();
         let mut known = Vec::new();
-        for agent in asked {
+        for agent in fetches {
             let lost = |_| ApiError::unavailable("an agent could not be queried");
             known.push(agent.await.map_err(lost)??);
         }

@@ -207,9 +207,9 @@ impl Hub {
                 return Ok(Some(run));
             }
             match (stored, until) {
-                (Some(kept), None) => wait_change(kept).await,
-                (Some(kept), Some(until)) => {
-                    if timeout_at(until, wait_change(kept)).await.is_err() {
+                (Some(changes), None) => wait_change(changes).await,
+                (Some(changes), Some(until)) => {
+                    if timeout_at(until, wait_change(changes)).await.is_err() {
                         return Ok(None);
                     }
                 }
@@ -247,11 +247,11 @@ impl Hub {
     /// The agents that match a search, as shown.
     pub(super) async fn find_agents(
         &self,
-        asker: &Requester,
+        requester: &Requester,
         wanted: &search::AgentSearch,
     ) -> Result<Vec<Value>, ApiError> {
         let (name, version) = (wanted.name.as_deref(), wanted.version.as_deref());
-        let known = self.agents.infos(asker).await?;
+        let known = self.agents.infos(requester).await?;
         let found = known.iter().filter(|agent| agent.matches(name, version));
         Ok(wanted.page.slice(found.map(|agent| agent.entry())))
     }

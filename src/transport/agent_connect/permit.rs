@@ -22,10 +22,10 @@ pub(super) struct AccessPermit {
 }
 
 impl AccessPermit {
-    pub(super) fn new(service: &RestService, asker: &Requester) -> Self {
+    pub(super) fn new(service: &RestService, requester: &Requester) -> Self {
         Self {
             gate: service.port.rules().gate.clone(),
-            principal: asker.principal.clone(),
+            principal: requester.principal.clone(),
             recheck: service.port.limits.recheck,
             keepalive: service.port.limits.http_keepalive,
         }

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_read_without_their_encoding() {
+    fn parameters_are_percent_decoded() {
         let query = Query::read(Some("limit=10&before=a%2Fb+c%zz&wait=true&limit=11&odd"));
         assert_eq!(query.number("limit"), Ok(Some(10)));
         assert_eq!(query.text("before"), Some("a/b c%zz"));

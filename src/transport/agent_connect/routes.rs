@@ -74,14 +74,14 @@ pub(super) async fn answer(
         &caller,
         METHODS,
         response::refusal,
-        |request, guest| serve(&service, request, guest),
+        |request, client| serve(&service, request, client),
     );
     Ok(answered.await)
 }
 
 /// The client, if it may use any of the agents.
-fn requester(service: &RestService, guest: AuthenticatedClient) -> Result<Requester, Refusal> {
-    let principal = guest.principal;
+fn requester(service: &RestService, client: AuthenticatedClient) -> Result<Requester, Refusal> {
+    let principal = client.principal;
     if !service.hub.agents.has_any_for(&principal) {
         let why = format!("the {principal} is for other agents");
         return Err(Refusal::fatal(StatusCode::FORBIDDEN, why));
@@ -96,9 +96,9 @@ fn requester(service: &RestService, guest: AuthenticatedClient) -> Result<Reques
 async fn serve(
     service: &RestService,
     request: Request<Incoming>,
-    guest: AuthenticatedClient,
+    client: AuthenticatedClient,
 ) -> Result<RestResponse, Refusal> {
-    let requester = Arc::new(requester(service, guest)?);
+    let requester = Arc::new(requester(service, client)?);
     let path = request.uri().path();
     let ours = path
         .strip_prefix(&service.path)
@@ -231,25 +231,25 @@ async fn start_run(
 ) -> Result<RestResponse, ApiError> {
     let hub = &service.hub;
     let (run, live) = start(hub, requester, thread, parts.json()?).await?;
-    let tied = live.request.cancel_on_disconnect.then(|| live.clone());
-    let stay = AccessPermit::new(service, requester);
+    let to_cancel = live.request.cancel_on_disconnect.then(|| live.clone());
+    let permit = AccessPermit::new(service, requester);
     let answer = match reply {
         StartReply::Show => response::json(&run.to_json()),
         StartReply::Wait => {
             let max_wait = parts.max_wait(None)?;
-            let mut tied = CancelOnDrop(tied);
+            let mut guard = CancelOnDrop(to_cancel);
             let at = RunAt {
                 owner: requester.owner.clone(),
                 thread: run.thread,
                 id: run.id,
             };
-            let settled = stay.while_valid(hub.wait_settled(&at, max_wait)).await?;
-            tied.release();
+            let settled = permit.while_valid(hub.wait_settled(&at, max_wait)).await?;
+            guard.release();
             wait_response(settled.as_ref())
         }
         StartReply::Stream => {
             let modes = live.request.stream_modes;
-            response::events(follow(live, modes, None, CancelOnDrop(tied), stay))
+            response::events(follow(live, modes, None, CancelOnDrop(to_cancel), permit))
         }
     };
     let thread = run
@@ -268,10 +268,10 @@ async fn run_action(
 ) -> Result<RestResponse, ApiError> {
     let hub = &service.hub;
     let empty = || response::empty(StatusCode::NO_CONTENT);
-    let stay = AccessPermit::new(service, requester);
+    let permit = AccessPermit::new(service, requester);
     let settled = async |default| {
         let max_wait = parts.max_wait(default)?;
-        stay.while_valid(hub.wait_settled(at, max_wait)).await
+        permit.while_valid(hub.wait_settled(at, max_wait)).await
     };
     Ok(match action {
         RunAction::Show => response::json(&hub.run(at).await?.to_json()),
@@ -322,7 +322,7 @@ async fn run_action(
                 Some(live) => {
                     let modes = live.request.stream_modes;
                     let last = parts.last_event.as_deref();
-                    response::events(follow(live, modes, last, CancelOnDrop(None), stay))
+                    response::events(follow(live, modes, last, CancelOnDrop(None), permit))
                 }
                 None if run.status.is_final() => response::events(final_event(&run)),
                 // It ended between the two reads.

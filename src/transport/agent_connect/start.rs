@@ -24,11 +24,11 @@ use crate::agent_connect::uuid::Uuid;
 /// own: a client that disconnects must not leave a half-started run.
 pub(super) async fn start(
     hub: &Arc<Hub>,
-    asker: &Arc<Requester>,
+    requester: &Arc<Requester>,
     thread: Option<Uuid>,
     body: Value,
 ) -> Result<(RunRecord, Arc<ActiveRun>), ApiError> {
-    let (hub, asker) = (hub.clone(), asker.clone());
+    let (hub, asker) = (hub.clone(), requester.clone());
     let started = tokio::spawn(async move { start_run(&hub, &asker, thread, body).await });
     let broken = |_| ApiError::unavailable("the run could not be started");
     started.await.map_err(broken)?
@@ -36,11 +36,11 @@ pub(super) async fn start(
 
 async fn start_run(
     hub: &Arc<Hub>,
-    asker: &Requester,
+    requester: &Requester,
     path: Option<Uuid>,
     body: Value,
 ) -> Result<(RunRecord, Arc<ActiveRun>), ApiError> {
-    let owner = &asker.owner;
+    let owner = &requester.owner;
     let request = RunRequest::read(body)?;
     if let Some(webhook) = &request.webhook {
         hub.webhooks.check(webhook)?;
@@ -48,7 +48,7 @@ async fn start_run(
     let (thread, line) = match path.or(request.thread) {
         Some(id) => {
             let thread = find_or_create_thread(hub, owner, id, &request).await?;
-            let line = connection_for(hub, asker, &request, &thread).await?;
+            let line = connection_for(hub, requester, &request, &thread).await?;
             (Some(id), line)
         }
         None => {
@@ -57,7 +57,7 @@ async fn start_run(
                 serde_json::Map::new(),
                 hub.stored_setup(&request.setup),
             );
-            let line = connection_for(hub, asker, &request, &thread).await?;
+            let line = connection_for(hub, requester, &request, &thread).await?;
             if request.keep_thread && !hub.add_thread(owner, &thread).await? {
                 return Err(ApiError::unavailable("too many threads are stored already"));
             }
@@ -107,16 +107,19 @@ async fn start_run(
 /// stays with its agent.
 async fn connection_for(
     hub: &Hub,
-    asker: &Requester,
+    requester: &Requester,
     request: &RunRequest,
     thread: &ThreadRecord,
 ) -> Result<Arc<AgentConnection>, ApiError> {
     let Some(id) = request.agent else {
-        return hub.agent_of(asker, thread).await;
+        return hub.agent_of(requester, thread).await;
     };
-    let line = hub.agents.find(asker, &AgentRef::Id(id)).await?;
+    let line = hub.agents.find(requester, &AgentRef::Id(id)).await?;
     if thread.agent.is_some_and(|of| of != id)
-        && !hub.read_turns(&asker.owner, thread.id).await?.is_empty()
+        && !hub
+            .read_turns(&requester.owner, thread.id)
+            .await?
+            .is_empty()
     {
         return Err(ApiError::invalid("the thread belongs to another agent"));
     }

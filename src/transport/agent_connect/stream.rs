@@ -82,7 +82,7 @@ pub(super) fn follow(
         }
         follower.position = start;
         let done = tokio::select! {
-            told = follower.run(permit.keepalive) => told,
+            done = follower.run(permit.keepalive) => done,
             // The client's access has ended; the stream is closed.
             () = permit.expired() => None,
         };
@@ -157,7 +157,7 @@ impl Follower {
                 next_keepalive
             };
             tokio::select! {
-                told = changes.changed() => told.ok()?,
+                changed = changes.changed() => changed.ok()?,
                 () = self.tx.closed() => return None,
                 () = sleep_until(due) => {
                     if due == next_keepalive {

@@ -239,8 +239,8 @@ impl Hub {
         requester: &Requester,
         wanted: search::ThreadSearch,
     ) -> Result<Vec<Value>, ApiError> {
-        let who = &requester.principal;
-        if who.grant.admin || who.auth_method == AuthMethod::Anonymous {
+        let principal = &requester.principal;
+        if principal.grant.admin || principal.auth_method == AuthMethod::Anonymous {
             for line in self.agents.usable_by(requester) {
                 // Sessions that cannot be listed now are added by a later search.
                 let _ = timeout(

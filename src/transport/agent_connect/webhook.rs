@@ -173,14 +173,14 @@ impl WebhookSender {
 async fn call(address: &Address, body: Bytes) -> Result<(), CallError> {
     let socket = connect(address).await?;
     let answer = if address.tls {
-        let web = HttpEndpoint {
+        let endpoint = HttpEndpoint {
             protocol: HttpProtocol::AgentConnect,
             tls: true,
             host: address.host.clone(),
             port: address.port,
             path: "/".to_owned(),
         };
-        let to = Endpoint::Http(web);
+        let to = Endpoint::Http(endpoint);
         let fails = |error: crate::transport::OpenError| CallError::Permanent(error.what);
         let name = tls::name(&to, address.host.trim_matches(['[', ']'])).map_err(fails)?;
         let connector = tls::connector(&to, &Tls::default(), &[]).map_err(fails)?;

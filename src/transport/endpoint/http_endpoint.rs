@@ -90,14 +90,14 @@ impl fmt::Display for HttpEndpoint {
 
 /// Parses the text after the scheme and its colon.
 pub(super) fn parse(protocol: HttpProtocol, tls: bool, rest: &str) -> Result<HttpEndpoint, String> {
-    let mut web = HttpEndpoint {
+    let mut endpoint = HttpEndpoint {
         protocol,
         tls,
         host: String::new(),
         port: 0,
         path: String::new(),
     };
-    let form = &expected(web.scheme());
+    let form = &expected(endpoint.scheme());
     let rest = rest.strip_prefix("//").ok_or(form)?;
     if rest.contains('?') {
         return Err(format!("a query (\"?\") is not taken; {form}"));
@@ -114,8 +114,8 @@ pub(super) fn parse(protocol: HttpProtocol, tls: bool, rest: &str) -> Result<Htt
         return Err("the path holds a character that has to be percent-encoded".to_owned());
     }
     let (host, port) = authority_parts(authority, form)?;
-    web.host = host;
-    web.port = port.unwrap_or_else(|| web.default_port());
-    path.clone_into(&mut web.path);
-    Ok(web)
+    endpoint.host = host;
+    endpoint.port = port.unwrap_or_else(|| endpoint.default_port());
+    path.clone_into(&mut endpoint.path);
+    Ok(endpoint)
 }

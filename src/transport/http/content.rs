@@ -6,8 +6,8 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 /// Whether a body is of a content type, whatever its parameters.
 pub(in crate::transport) fn is_type(headers: &HeaderMap, wanted: &str) -> bool {
     let given = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-    let essence = given.and_then(|value| value.split(|byte| *byte == b';').next());
-    essence.is_some_and(|essence| essence.trim_ascii().eq_ignore_ascii_case(wanted.as_bytes()))
+    let media_type = given.and_then(|value| value.split(|byte| *byte == b';').next());
+    media_type.is_some_and(|essence| essence.trim_ascii().eq_ignore_ascii_case(wanted.as_bytes()))
 }
 
 /// The content type as it was sent, for a person.

@@ -11,5 +11,5 @@ mod socket;
 #[cfg(target_os = "linux")]
 mod table;
 
-pub use socket::listens_alone;
+pub use socket::is_only_listener;
 pub(super) use socket::of_socket;

@@ -17,7 +17,7 @@ pub(in crate::transport) fn of_socket(near: SocketAddr, far: SocketAddr) -> Opti
 
 /// Whether the port is listened on at any address, by `user` only. `None` if that is unknown.
 #[must_use]
-pub fn listens_alone(user: u32, port: u16) -> Option<bool> {
+pub fn is_only_listener(user: u32, port: u16) -> Option<bool> {
     let mut users = listeners(port)?;
     users.dedup();
     Some(users == [user] && user != OVERFLOW_USER)
@@ -34,7 +34,7 @@ fn listeners(port: u16) -> Option<Vec<u32>> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn asked(_near: SocketAddr, _far: SocketAddr) -> Option<u32> {
+fn query(_near: SocketAddr, _far: SocketAddr) -> Option<u32> {
     None
 }
 
@@ -67,19 +67,19 @@ mod tests {
             assert_eq!(diag::user(near, at).expect("the kernel answers"), Some(me));
             assert_eq!(table::user(near, at), Some(me));
             assert_eq!(of_socket(near, at), Some(me));
-            assert_eq!(listens_alone(me, at.port()), Some(true));
-            assert_eq!(listens_alone(me + 1, at.port()), Some(false));
+            assert_eq!(is_only_listener(me, at.port()), Some(true));
+            assert_eq!(is_only_listener(me + 1, at.port()), Some(false));
             // A connection left behind has no owner, which the kernel reports as root.
             drop(client);
             assert_eq!(diag::user(near, at).unwrap_or(None), None);
             assert_eq!(table::user(near, at), None);
             drop((server, listener));
-            assert_eq!(listens_alone(me, at.port()), Some(false));
+            assert_eq!(is_only_listener(me, at.port()), Some(false));
         }
     }
 
     #[test]
-    fn a_listener_is_not_taken_for_a_client() {
+    fn owner_of_a_listener_is_not_the_client() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let at = listener.local_addr().expect("bound");
         let other = SocketAddr::from(([127, 0, 0, 1], 9));

@@ -79,7 +79,7 @@ pub fn shut_down(timeout: Duration) -> bool {
     // Only the watchdog, which scans, finds processes that hide below children of other
     // programs. It also handles what cannot be proved to be finished.
     let finished = table.agents.is_empty() && table.starting == 0 && !table.others;
-    if finished && table.is_alone() {
+    if finished && table.has_no_other_child() {
         table.watchdog.release();
     }
     true

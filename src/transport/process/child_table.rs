@@ -62,7 +62,7 @@ impl ChildTable {
     }
 
     /// Whether this process has no child but the watchdog.
-    pub(super) fn is_alone(&self) -> bool {
+    pub(super) fn has_no_other_child(&self) -> bool {
         let children = tree::children(std::process::id(), &self.listed());
         children.is_ok_and(|all| {
             let mut others = all

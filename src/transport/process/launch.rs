@@ -70,7 +70,7 @@ impl Launch {
             command.current_dir(dir);
         }
         for (name, _) in env::vars_os() {
-            if !self.keeps(&name) {
+            if !self.inherits(&name) {
                 command.env_remove(name);
             }
         }
@@ -87,23 +87,23 @@ impl Launch {
     }
 
     /// Whether a variable of the relay is passed on.
-    fn keeps(&self, name: &OsStr) -> bool {
+    fn inherits(&self, name: &OsStr) -> bool {
         if ALLOCATOR_VARS.iter().any(|one| name == *one) && env::var_os(ALLOCATOR_VARS[0]).is_some()
         {
             return false;
         }
-        if SYSTEMD.iter().any(|one| name == *one) || is_our_secret(name) {
+        if SYSTEMD.iter().any(|one| name == *one) || is_relay_secret(name) {
             return false;
         }
-        let kept = |one: &&str| match one.strip_suffix('*') {
+        let matches = |one: &&str| match one.strip_suffix('*') {
             Some(prefix) => name.as_bytes().starts_with(prefix.as_bytes()),
             None => name == OsStr::new(one),
         };
-        !self.bare || BARE_KEEPS.iter().any(kept)
+        !self.bare || BARE_KEEPS.iter().any(matches)
     }
 }
 
-fn is_our_secret(name: &OsStr) -> bool {
+fn is_relay_secret(name: &OsStr) -> bool {
     let Some(rest) = name.as_bytes().strip_prefix(PREFIX) else {
         return false;
     };
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_ours_alone_is_never_passed_on() {
+    fn relay_variables_are_not_inherited() {
         for launch in [true, false].map(|bare| Launch {
             bare,
             ..Launch::default()
@@ -130,10 +130,10 @@ mod tests {
                 "NOTIFY_SOCKET",
                 "CREDENTIALS_DIRECTORY",
             ] {
-                assert!(!launch.keeps(OsStr::new(name)), "{name}");
+                assert!(!launch.inherits(OsStr::new(name)), "{name}");
             }
             for name in ["PATH", "HOME", "LC_ALL", "TERM"] {
-                assert!(launch.keeps(OsStr::new(name)), "{name}");
+                assert!(launch.inherits(OsStr::new(name)), "{name}");
             }
             for name in [
                 "OPENAI_API_KEY",
@@ -142,13 +142,13 @@ mod tests {
                 "PATHS",
                 "XHOME",
             ] {
-                assert_eq!(launch.keeps(OsStr::new(name)), !launch.bare, "{name}");
+                assert_eq!(launch.inherits(OsStr::new(name)), !launch.bare, "{name}");
             }
         }
     }
 
     #[test]
-    fn the_stronger_of_two_wins() {
+    fn own_settings_override_defaults() {
         let pair = |name: &str, value: &str| (name.into(), value.into());
         let defaults = Launch {
             dir: Some("/under".into()),

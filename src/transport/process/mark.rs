@@ -32,7 +32,7 @@ pub(super) struct Mark(u64);
 /// Marks are not supported.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
-pub(super) enum Worn {}
+pub(super) enum MarkGuard {}
 
 impl Mark {
     /// The mark of the agent `ticket` of `relay`.
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mark() {
+    fn invalid_marks_are_ignored() {
         for soft in ["unlimited", "0", "1024", "4611686018427387903", "x", ""] {
             assert_eq!(parse(limits(soft).as_bytes()), None, "{soft}");
         }
@@ -155,7 +155,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_mark_is_read_and_tells_relay_and_agent(
+        fn mark_is_parsed_with_relay_and_agent(
             pid in 1_u32..1 << 22, start: u64, ticket in 0_u64..1 << 24,
             other in (1_u32..1 << 22, 0_u64..1 << 16),
         ) {
@@ -170,7 +170,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_survived(text in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_text_does_not_panic(text in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = parse(&text);
         }
     }

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_found_or_its_absence_explained() {
+    fn missing_program_is_explained() {
         let dir = tempfile::tempdir().unwrap();
         let plain = dir.path().join("plain");
         std::fs::write(&plain, "").unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_names_reach_the_terminal_escaped() {
+    fn hostile_names_are_escaped() {
         let error = find_program(&argv(&["evil\x1b[2Jname"]), &Launch::default()).unwrap_err();
         assert!(!error.to_string().contains('\x1b'), "{error}");
     }

@@ -130,7 +130,7 @@ impl Reaper {
     async fn run(&self, mut deaths: Signals) {
         let mut schedule = Schedule::new();
         loop {
-            while self.work(&mut schedule) {
+            while self.run_once(&mut schedule) {
                 self.done.notify_all();
             }
             let until = schedule.due(&self.lock());
@@ -153,7 +153,7 @@ impl Reaper {
     }
 
     /// Does one thing that is due; whether there was one.
-    fn work(&self, schedule: &mut Schedule) -> bool {
+    fn run_once(&self, schedule: &mut Schedule) -> bool {
         let now = Instant::now();
         let mut table = self.lock();
         let ordered = table.agents.values().any(|agent| agent.order.is_some());
@@ -166,10 +166,10 @@ impl Reaper {
                 schedule.pause = RETRY.0;
             }
             drop(table);
-            let gone = self.execute_orders();
+            let removed = self.execute_orders();
             schedule.next_check = Instant::now() + schedule.pause;
             schedule.pause = (schedule.pause * 2).min(RETRY.1);
-            if gone {
+            if removed {
                 schedule.next_sweep = now;
             }
         } else if table.adopts && table.maybe_orphans && now >= schedule.next_sweep {
@@ -222,9 +222,9 @@ impl Reaper {
     fn remove_gone(&self) -> bool {
         let mut table = self.lock();
         table.reap();
-        let gone = |agent: &&Agent| agent.reaped && agent.leaving;
+        let has_left = |agent: &&Agent| agent.reaped && agent.leaving;
         let dead: Vec<(u64, ProcessId)> = (table.agents.iter())
-            .filter(|(_, agent)| gone(agent))
+            .filter(|(_, agent)| has_left(agent))
             .map(|(&ticket, agent)| (ticket, agent.id))
             .collect();
         let root = table.root();
@@ -235,22 +235,22 @@ impl Reaper {
         // Without `/proc` there is nothing more to find out.
         let tree = ProcessTree::scan_below(root).unwrap_or_default();
         let mut table = self.lock();
-        let mut gone = false;
+        let mut removed = false;
         for (ticket, id) in dead {
             if tree.below([id]).is_empty() {
                 table.agents.remove(&ticket);
                 table.watchdog.remove(id);
-                gone = true;
+                removed = true;
             }
         }
-        table.maybe_orphans |= gone;
-        gone
+        table.maybe_orphans |= removed;
+        removed
     }
 
     /// Reaps and kills orphans; whether another search soon is worth it.
     fn sweep(&self) -> bool {
         let table = self.lock();
-        let births = table.starts;
+        let starts = table.starts;
         let listed = table.listed();
         drop(table);
         let Ok(children) = tree::children(std::process::id(), &listed) else {
@@ -261,7 +261,7 @@ impl Reaper {
             .map(|child| (child.id, child.alive, Mark::of(child.id.pid)))
             .collect();
         let mut table = self.lock();
-        if table.starting > 0 || table.starts != births {
+        if table.starting > 0 || table.starts != starts {
             // A child that is not listed yet would look like an orphan.
             return true;
         }

@@ -200,26 +200,26 @@ impl Ring {
         let skip = self.bytes.len().saturating_sub(MAX_TAIL);
         let last: Vec<u8> = self.bytes.iter().skip(skip).copied().collect();
         let last = last.trim_ascii_end();
-        let mut kept: Vec<String> = Vec::new();
-        let mut room = MAX_TAIL;
+        let mut lines: Vec<String> = Vec::new();
+        let mut remaining = MAX_TAIL;
         for (back, line) in last.rsplit(|&byte| byte == b'\n').enumerate() {
             let line = escaped(line.strip_suffix(b"\r").unwrap_or(line));
             let need = line.len() + usize::from(back > 0);
-            if need > room {
+            if need > remaining {
                 if back == 0 {
-                    let cut = (line.len() - room..=line.len())
+                    let cut = (line.len() - remaining..=line.len())
                         .find(|&at| line.is_char_boundary(at))
                         .unwrap_or(line.len());
-                    kept.push(line[cut..].to_owned());
+                    lines.push(line[cut..].to_owned());
                 }
                 break;
             }
-            room -= need;
-            kept.push(line);
+            remaining -= need;
+            lines.push(line);
         }
-        kept.reverse();
+        lines.reverse();
         // A first line whose beginning was cut off is kept: half a line explains more than none.
-        kept.join("\n")
+        lines.join("\n")
     }
 }
 
@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_escaped() {
+    fn control_characters_are_escaped() {
         for (bytes, text) in [
             (&b"plain \xc3\xa9"[..], "plain é"),
             (b"\x1b[31mred\x07", "\\u{1b}[31mred\\u{7}"),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tail_is_the_last_lines() {
+    fn tail_has_the_last_lines() {
         let mut ring = Ring::new(64 << 10);
         ring.push(b"one\ntwo\r\nthree\n\n");
         assert_eq!(ring.tail(), "one\ntwo\nthree");
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_keeps_its_end_and_nothing_else() {
+    fn long_output_keeps_only_its_end() {
         let limit = 64 << 10;
         let mut captured = Captured {
             ring: Ring::new(limit),
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_bounded_and_what_is_left_out_counted() {
+    fn rate_is_limited_and_dropped_lines_are_counted() {
         let mut rate = Rate::new(1);
         let start = rate.since;
         let allowed = (0..1000).filter(|_| rate.allows(start)).count();
@@ -364,7 +364,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_make_a_bounded_harmless_tail(
+        fn tail_is_bounded_and_printable(
             parts in proptest::collection::vec(
                 proptest::collection::vec(any::<u8>(), 0..3000), 0..8),
             limit in 0_usize..9000,
@@ -375,8 +375,8 @@ mod tests {
                 ring.push(part);
                 all.extend(part);
             }
-            let kept: Vec<u8> = ring.bytes.iter().copied().collect();
-            prop_assert_eq!(&kept[..], &all[all.len().saturating_sub(limit)..]);
+            let bytes: Vec<u8> = ring.bytes.iter().copied().collect();
+            prop_assert_eq!(&bytes[..], &all[all.len().saturating_sub(limit)..]);
             let tail = ring.tail();
             prop_assert!(tail.len() <= MAX_TAIL);
             prop_assert!(!tail.chars().any(|c| c.is_control() && c != '\n'));

@@ -209,7 +209,7 @@ pub(super) fn kill_tree(roots: &[ProcessId], top: Option<u32>) -> io::Result<Vec
     let mut timeout = STOP_TIMEOUT;
     for _ in 0..ROUNDS {
         let tree = match ProcessTree::scan_below(top) {
-            Ok(census) => census,
+            Ok(tree) => tree,
             Err(error) => {
                 outcome = Err(error);
                 break;
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tree_is_the_group_and_all_descendants() {
+    fn tree_has_the_group_and_all_descendants() {
         let tree = tree(&[
             (10, 1, 10, 1, 'S'),
             (20, 10, 20, 2, 'S'),
@@ -353,19 +353,19 @@ mod tests {
     }
 
     #[test]
-    fn a_number_given_to_somebody_else_is_left_alone() {
+    fn reused_pid_is_not_a_descendant() {
         let tree = tree(&[(20, 1, 20, 99, 'S'), (21, 20, 20, 99, 'S')]);
         assert_eq!(below(&tree, 20, 2), [0; 0]);
     }
 
     #[test]
-    fn the_group_is_found_after_its_leader_was_reaped() {
+    fn group_is_found_after_its_leader_was_reaped() {
         let tree = tree(&[(21, 1, 20, 3, 'S')]);
         assert_eq!(below(&tree, 20, 2), [21]);
     }
 
     #[test]
-    fn we_find_ourselves() {
+    fn own_process_is_found() {
         let me = std::process::id();
         let tree = ProcessTree::scan().unwrap();
         let entry = tree.get(me).unwrap();
@@ -375,7 +375,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_name_is_read_past(name in proptest::collection::vec(any::<u8>(), 0..16)) {
+        fn process_name_may_hold_any_bytes(name in proptest::collection::vec(any::<u8>(), 0..16)) {
             let mut line = b"77 (".to_vec();
             line.extend(&name);
             line.extend(b") S 5 6 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 3 0 4242 1 2\n");
@@ -385,7 +385,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_survived(text in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_text_does_not_panic(text in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = parse(&text);
         }
     }

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_walk_and_a_census_see_the_same_below_a_process() {
+    fn walk_and_scan_find_the_same_descendants() {
         if !std::path::Path::new("/proc/thread-self/children").exists() {
             return;
         }
@@ -177,13 +177,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_larger_than_a_census_is_not_walked() {
+    fn walk_stops_at_its_limit() {
         let me = std::process::id();
         assert_eq!(Walk::run(me, 1), None);
     }
 
     #[test]
-    fn a_look_counts_when_the_next_one_is_the_same() {
+    fn scan_is_stable_when_repeated() {
         for (looks, seen) in [
             ("aab", Some('a')),
             ("abb", Some('b')),

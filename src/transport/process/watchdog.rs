@@ -166,12 +166,12 @@ impl Watchdog {
         }
     }
 
-    fn send(&mut self, sign: char, ProcessId { pid, start }: ProcessId) {
+    fn send(&mut self, prefix: char, ProcessId { pid, start }: ProcessId) {
         let Some(running) = &mut self.running else {
             return;
         };
         // Shorter than PIPE_BUF, so written whole or not at all.
-        let line = format!("{sign}{pid} {start}\n");
+        let line = format!("{prefix}{pid} {start}\n");
         if let Err(error) = running.pipe.write_all(line.as_bytes()) {
             tracing::warn!(%error, "the watchdog does not read its pipe; it will be replaced");
             // It must not take the end of the pipe for the relay's death.
@@ -332,8 +332,8 @@ fn kill_all(mut remaining: BTreeSet<ProcessId>) -> io::Result<()> {
         // It does not matter if it is gone already.
         let _ = id.signal(Signal::TERM);
     }
-    let asked = Instant::now();
-    while asked.elapsed() < TERM_GRACE && !remaining.is_empty() {
+    let start = Instant::now();
+    while start.elapsed() < TERM_GRACE && !remaining.is_empty() {
         std::thread::sleep(POLL_PAUSE);
         remaining = ProcessTree::scan()?.below(remaining);
     }
@@ -370,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agents_come_and_go() {
+    fn child_table_follows_agents() {
         let mut state = State {
             relay: ProcessId { pid: 1, start: 0 },
             others: false,

@@ -127,11 +127,11 @@ impl FrameStream for Receiver {
             }
             state.forwarding = self.live.as_ref().map_or(0, |live| live.queue.len());
             let now = state.started.elapsed();
-            let cue = state.actor.next(now);
+            let step = state.actor.next(now);
             while let Some(remark) = state.actor.notice() {
                 tracing::warn!("replay: {remark}");
             }
-            match cue {
+            match step {
                 ActorAction::Send(frame) => {
                     if let Some(waker) = state.write_waker.take() {
                         waker.wake();
@@ -213,8 +213,8 @@ impl Live {
         while actor.backlog() < MAX_QUEUED {
             match self.rx.poll_next(cx) {
                 Poll::Ready(Some(Ok(Decoded::Frame(frame)))) => actor.receive_live(&frame),
-                Poll::Ready(Some(Ok(Decoded::Error(flaw)))) => {
-                    tracing::warn!("a message of the live agent behind the recording: {flaw}");
+                Poll::Ready(Some(Ok(Decoded::Error(error)))) => {
+                    tracing::warn!("a message of the live agent behind the recording: {error}");
                 }
                 Poll::Ready(Some(Err(_)) | None) => return false,
                 Poll::Pending => break,

@@ -50,8 +50,8 @@ impl Socket {
             deprecated,
             reason = "the new name is for unowned descriptors; this one is owned"
         )]
-        let waited_for = AsyncFd::with_interest(own, interest);
-        waited_for.ok().map(Self)
+        let registered = AsyncFd::with_interest(own, interest);
+        registered.ok().map(Self)
     }
 }
 

@@ -74,25 +74,27 @@ impl BufferPool {
     }
 
     /// Makes room for `size_needed` more bytes.
-    pub(super) fn make_room(&mut self, buffer: &mut BytesMut, room: usize) {
+    pub(super) fn make_room(&mut self, buffer: &mut BytesMut, size_needed: usize) {
         let full = 2 * self.framed >= self.size;
         if (1..=OVERSIZE).contains(&self.framed) {
             self.forget_large();
         }
         // When every frame of the memory has been dropped, this reuses it, though the beginning of
         // a message that is carried over may take half of the room.
-        if buffer.try_reclaim(room) || (self.size >= room && buffer.try_reclaim(room / 2)) {
+        if buffer.try_reclaim(size_needed)
+            || (self.size >= size_needed && buffer.try_reclaim(size_needed / 2))
+        {
             self.wasteful &= !full;
         } else if self.framed == 0 {
             // A message longer than the memory: it grows, without a copy where the allocator can.
-            if !self.reuse_large(buffer, room) {
-                buffer.reserve(room);
+            if !self.reuse_large(buffer, size_needed) {
+                buffer.reserve(size_needed);
             }
             self.size = buffer.capacity();
         } else {
             self.wasteful = !full;
-            if !self.spare.try_reclaim(buffer.len() + room) {
-                self.spare = BytesMut::with_capacity(buffer.len() + room);
+            if !self.spare.try_reclaim(buffer.len() + size_needed) {
+                self.spare = BytesMut::with_capacity(buffer.len() + size_needed);
                 self.spare_size = self.spare.capacity();
             }
             self.spare.extend_from_slice(buffer);
@@ -119,8 +121,8 @@ impl BufferPool {
 
     /// Continues the large message in `buffer` in the memory of an earlier one, if that is no
     /// longer shared and is larger.
-    fn reuse_large(&mut self, buffer: &mut BytesMut, want: usize) -> bool {
-        let needed = buffer.len() + want;
+    fn reuse_large(&mut self, buffer: &mut BytesMut, more: usize) -> bool {
+        let needed = buffer.len() + more;
         if needed <= REMEMBER_ABOVE {
             return false;
         }

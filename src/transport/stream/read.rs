@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn blank_lines_around_small_messages_are_not_kept() {
+    fn blank_lines_use_no_buffer() {
         let stream = format!("{{\"id\":1}}\n{}", (" ".repeat(1023) + "\n").repeat(64)).repeat(300);
         let (bytes, memory) = retained(stream.as_bytes());
         assert_eq!(bytes, 300 * 8);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_of_messages_stays_in_one_memory() {
+    fn stream_of_messages_uses_one_buffer() {
         let line = format!("{{\"x\":\"{}\"}}\n", "x".repeat(180));
         let stream = line.repeat(20_000);
         let mut reader = reader(stream.as_bytes());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn large_messages_take_turns_in_two_memories_and_leave_none_to_small_ones() {
+    fn large_messages_alternate_between_two_buffers() {
         let line = format!("{{\"x\":\"{}\"}}\n", "x".repeat(1 << 20));
         let stream = line.repeat(20) + &"{\"small\":1}\n".repeat(20_000);
         let mut reader = reader(stream.as_bytes());
@@ -212,7 +212,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(32))]
 
         #[test]
-        fn what_is_retained_is_a_small_multiple_of_what_is_queued(
+        fn retained_memory_is_bounded_by_queued_bytes(
             parts in proptest::collection::vec(
                 (prop_oneof![8..40_usize, 100..3000_usize, 8000..90_000_usize],
                  prop_oneof![Just(0_usize), 0..300_usize, 0..90_000_usize],
@@ -236,7 +236,7 @@ mod tests {
 
     /// A burst makes the buffer large; a second of silence makes it small again.
     #[tokio::test(start_paused = true)]
-    async fn a_quiet_link_gives_its_memory_back() {
+    async fn idle_link_frees_its_buffer() {
         let (near, mut far) = tokio::io::duplex(1 << 20);
         let mut reader = reader(near);
         let line = format!("{{\"x\":\"{}\"}}\n", "x".repeat(5000));

@@ -119,7 +119,7 @@ mod tests {
     use crate::transport::stream::write_queue::SMALL;
 
     /// Sends `frame` and returns the size of the buffer that is kept.
-    fn kept(writer: &mut Writer<tokio::io::Sink>, frame: &Frame) -> usize {
+    fn retained(writer: &mut Writer<tokio::io::Sink>, frame: &Frame) -> usize {
         let mut cx = Context::from_waker(std::task::Waker::noop());
         assert!(writer.poll_ready(&mut cx).is_ready());
         writer.start_send(frame.clone()).expect("a sink takes all");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_a_large_message_is_not_forgotten_for_its_last_bytes() {
+    fn large_frame_is_pending_until_fully_written() {
         let large = Frame::from("x".repeat(1 << 20));
         let mut cx = Context::from_waker(std::task::Waker::noop());
         for (takes, ready) in [(1 << 20, false), ((1 << 20) + 1, true)] {
@@ -166,15 +166,15 @@ mod tests {
     }
 
     #[test]
-    fn memory_goes_when_the_burst_is_over() {
+    fn buffer_shrinks_after_a_burst() {
         let mut writer = Writer::new(tokio::io::sink(), PeerFraming::new(None));
         let small = Frame::from("{}");
         // With a line break it has to be copied, and is not kept.
         let large = Frame::from("x\n".repeat(1 << 20));
-        assert!(kept(&mut writer, &large) <= 2 * HIGH_WATER);
+        assert!(retained(&mut writer, &large) <= 2 * HIGH_WATER);
         for _ in 0..100 {
-            kept(&mut writer, &small);
+            retained(&mut writer, &small);
         }
-        assert!(kept(&mut writer, &small) <= SMALL);
+        assert!(retained(&mut writer, &small) <= SMALL);
     }
 }

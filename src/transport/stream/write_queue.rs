@@ -91,8 +91,8 @@ impl WriteQueue {
             .min(HIGH_WATER)
             .max(self.recent - self.recent / 8);
         self.since_flush = 0;
-        let kept = (4 * self.recent).max(SMALL);
-        if self.tail.capacity() > kept {
+        let capacity = (4 * self.recent).max(SMALL);
+        if self.tail.capacity() > capacity {
             self.tail = BytesMut::new();
         }
         if self.pieces.capacity() > 2 * SLICES {

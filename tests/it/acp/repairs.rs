@@ -83,7 +83,7 @@ fn people_read_the_rule_and_its_reason_below_the_deviation() {
         "{stdout}"
     );
     for wanted in [
-        "2 deviations: 1 refused, 1 ignored; 2 repaired by rules",
+        "2 violations: 1 refused, 1 ignored; 2 repaired by rules",
         "/params/update/steps  repaired by copilot-overseer/plan-steps",
         "the agent was read as copilot-overseer",
     ] {

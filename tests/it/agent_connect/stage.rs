@@ -91,7 +91,7 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        self.stop.asked.cancel();
+        self.stop.requested.cancel();
     }
 }
 
@@ -113,7 +113,7 @@ async fn serve(
     loop {
         let arrival = tokio::select! {
             arrival = listener.accept() => arrival,
-            () = stop.asked.cancelled() => return,
+            () = stop.requested.cancelled() => return,
         };
         let Some(Ok(arrival)) = arrival else {
             return;

@@ -145,7 +145,7 @@ fn what_was_asked_for_is_no_warning() {
             let mut args = vec!["connect", "--log", log];
             args.extend(agent);
             let outcome = run(&args, &format!("{new}\n").repeat(30)).await;
-            let lines = outcome.stderr.matches("on the other machine").count();
+            let lines = outcome.stderr.matches("to the other machine").count();
             assert_eq!(lines, told, "{}", outcome.stderr);
         }
     });

@@ -236,7 +236,7 @@ fn what_is_not_permitted_is_explained() {
             (
                 &["serve", "--listen", &in_the_way, "--", "cat"],
                 73,
-                &[file, "no socket", "another path"],
+                &[file, "not a socket", "Choose another path"],
             ),
             (
                 &["serve", "--listen", "unix:/nonexistent/relay", "--", "cat"],

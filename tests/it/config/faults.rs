@@ -190,7 +190,7 @@ endpoint = "tcp://192.0.2.1:9000"
         (":15:12:", "holds no certificate"),
         (":16:11:", "key.pem cannot be read"),
         (":18:14:", "is open to others"),
-        (":20:7:", "is no folder"),
+        (":20:7:", "is not a folder"),
         (":22:10:", "mapping tables have faults"),
         (":24:10:", "the directory of the socket file does not exist"),
         (":27:10:", "holds no certificate"),

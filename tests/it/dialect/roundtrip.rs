@@ -102,7 +102,7 @@ impl Ledger {
             )
         };
         // Where ids are given anew, a request that nobody made cannot be named.
-        let of_nobody = |note: &String| note.contains("takes back a request that is not open");
+        let of_nobody = |note: &String| note.contains("cancels a request that is not open");
         if fits.is_empty() && heard.notes.iter().any(of_nobody) {
             return;
         }

@@ -158,7 +158,7 @@ async fn a_stopped_relay_refuses_new_requests_and_ends_the_agent() {
     assert_eq!(bridge.agent.hear().await.unwrap(), ask(1));
     assert_eq!(bridge.agent.hear().await.unwrap(), ask(2));
     assert_eq!(bridge.client.hear().await.unwrap(), ask(1));
-    bridge.stop.asked.cancel();
+    bridge.stop.requested.cancel();
     // The agent's own request is answered before it hears the end.
     assert_eq!(codes(&bridge.agent.hear_all().await), [(json!(1), -32054)]);
     bridge.client.say(&ask(3)).await;
@@ -208,7 +208,7 @@ async fn a_client_that_reads_nothing_is_given_up() {
                 "exits, pipe held" => bridge.process.exit(Exit::Code(0)),
                 "link ends" => bridge.agent.end().await,
                 _ => {
-                    bridge.stop.asked.cancel();
+                    bridge.stop.requested.cancel();
                     sleep(Duration::from_secs(1)).await;
                     bridge.process.exit(Exit::Code(0));
                 }
@@ -253,7 +253,7 @@ async fn a_relay_that_is_forced_to_stop_waits_for_nobody() {
         }
         bridge.client.say(&ask(1)).await;
         assert_eq!(bridge.agent.hear().await.unwrap(), ask(1));
-        bridge.stop.asked.cancel();
+        bridge.stop.requested.cancel();
         sleep(Duration::from_millis(1)).await;
         bridge.stop.forced.cancel();
         sleep(Duration::from_millis(1)).await;
@@ -276,7 +276,7 @@ async fn force_while_the_last_words_are_delivered_repeats_nothing() {
     for number in 0..300 {
         bridge.agent.say(&update(number)).await;
     }
-    bridge.stop.asked.cancel();
+    bridge.stop.requested.cancel();
     bridge.process.exit(Exit::Code(3));
     bridge.agent.end().await;
     sleep(Duration::from_secs(1)).await;

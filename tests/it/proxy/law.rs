@@ -192,7 +192,7 @@ async fn play(plan: &Plan, steps: Vec<Step>, leaver: Side) -> Outcome {
             Step::End(side) => players[side as usize].end().await,
             Step::Vanish(side) => players[side as usize].mouth = None,
             Step::Exit(code) => bridge.process.exit(Exit::Code(code)),
-            Step::Stop => bridge.stop.asked.cancel(),
+            Step::Stop => bridge.stop.requested.cancel(),
             Step::Wait(seconds) => sleep(Duration::from_secs(seconds.into())).await,
         }
     }

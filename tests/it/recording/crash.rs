@@ -47,9 +47,9 @@ fn look(place: &Path) -> u64 {
         assert!(!matches!(entry.parsed, Parsed::Invalid(_)), "{entry:?}");
     }
     let size = fs::metadata(path).unwrap().len();
-    assert_eq!(reader.at() + reader.torn(), size);
+    assert_eq!(reader.at() + reader.torn_bytes(), size);
     let report = verify(&found[0]);
-    let torn = u64::from(reader.torn() > 0);
+    let torn = u64::from(reader.torn_bytes() > 0);
     assert_eq!(report.findings.len() as u64, torn, "{:?}", report.findings);
     report.events
 }

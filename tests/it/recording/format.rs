@@ -299,9 +299,9 @@ fn a_growing_file_never_shows_half_a_line() {
         if let Some(entry) = new {
             assert!(!matches!(entry.unwrap().parsed, Parsed::Invalid(_)));
             seen += 1;
-            assert_eq!(reader.torn(), 0);
+            assert_eq!(reader.torn_bytes(), 0);
         } else {
-            assert!(reader.torn() > 0, "at {at}");
+            assert!(reader.torn_bytes() > 0, "at {at}");
         }
     }
     assert_eq!(seen, starts.len());

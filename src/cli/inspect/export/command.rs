@@ -110,7 +110,7 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> ExitCode {
             match &event.kind {
                 EventKind::Message(message) => {
                     let exported = Exported::new(event, message, took);
-                    let written = exported.map(|said| format.message(&said, &mut out));
+                    let written = exported.map(|message| format.message(&message, &mut out));
                     *(match written {
                         Some(true) => &mut messages,
                         Some(false) => &mut left_out,

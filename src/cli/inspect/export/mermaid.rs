@@ -35,14 +35,14 @@ impl Format for Mermaid {
         self.end_run(out);
         let method = msg.method();
         let (arrow, text) = match msg.kind() {
-            Some(MessageKind::Request) => ("->>", format!("{method}{}", more(msg))),
-            Some(MessageKind::Notification) => ("-)", format!("{method}{}", more(msg))),
+            Some(MessageKind::Request) => ("->>", format!("{method}{}", detail(msg))),
+            Some(MessageKind::Notification) => ("-)", format!("{method}{}", detail(msg))),
             Some(kind) => {
                 let after = msg.duration.map(|micros| format!(", {}", duration(micros)));
                 let after = after.unwrap_or_default();
                 (
                     "-->>",
-                    format!("{method} {}{}{after}", kind.name(), more(msg)),
+                    format!("{method} {}{}{after}", kind.name(), detail(msg)),
                 )
             }
             None => ("-x", "no message".to_owned()),
@@ -85,9 +85,9 @@ fn draw(out: &mut Vec<u8>, from: Side, arrow: &str, text: &str) {
 }
 
 /// The words that distinguish this message from others of the same method.
-fn more(msg: &Exported<'_>) -> String {
+fn detail(msg: &Exported<'_>) -> String {
     match parse_json(msg.bytes).map(|tree| summary(&tree)) {
-        Some(detail) if !detail.is_empty() => format!(": {detail}"),
+        Some(text) if !text.is_empty() => format!(": {text}"),
         _ => String::new(),
     }
 }

@@ -168,10 +168,10 @@ impl Writer<'_> {
                     MessageKind::Result
                 });
                 let open = self.open.get_mut(&key(item.to));
-                if let Some(asked) = open.and_then(Vec::pop) {
-                    message.answers = Some(asked.n);
-                    message.method = asked.method;
-                    message.session = message.session.or(asked.session);
+                if let Some(request) = open.and_then(Vec::pop) {
+                    message.answers = Some(request.n);
+                    message.method = request.method;
+                    message.session = message.session.or(request.session);
                 }
             }
         }

@@ -14,24 +14,24 @@ use crate::recording::replay::rules::MatchRule;
 
 impl Actor {
     /// Handles an invalid frame; without an `error` it is a batch.
-    pub(super) fn on_invalid(&mut self, frame: &Frame, flaw: Option<&FrameError>, now: Duration) {
+    pub(super) fn on_invalid(&mut self, frame: &Frame, error: Option<&FrameError>, now: Duration) {
         self.notices
             .push_back("received a line that is not a message".to_owned());
         // An unreadable answer still counts as the answer: there will be no other.
-        if let Some(flaw) = flaw
-            && flaw.role == Some(Role::Answer)
+        if let Some(error) = error
+            && error.role == Some(Role::Answer)
         {
-            if self.live_agent.answer_invalid(flaw) {
+            if self.live_agent.answer_invalid(error) {
                 return;
             }
-            if self.pending.remove(&flaw.id).is_some() {
-                self.release(&flaw.id, now);
+            if self.pending.remove(&error.id).is_some() {
+                self.release(&error.id, now);
                 return;
             }
         }
         if !self.was_recorded(frame) {
             self.urgent
-                .push_back(flaw.map_or_else(reply::batch, reply::frame_error));
+                .push_back(error.map_or_else(reply::batch, reply::frame_error));
         }
     }
 

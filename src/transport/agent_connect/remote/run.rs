@@ -125,7 +125,7 @@ impl RemoteRun<'_> {
         };
         let mut pause = PAUSE;
         loop {
-            let asked = Instant::now();
+            let start = Instant::now();
             let response = self.server.wait(Method::GET, &path, None).await?;
             match response.status {
                 204 | 408 | 504 => {}
@@ -137,7 +137,7 @@ impl RemoteRun<'_> {
                 }
             }
             // A server that does wait is asked again at once.
-            if asked.elapsed() < Duration::from_secs(1) {
+            if start.elapsed() < Duration::from_secs(1) {
                 sleep(pause).await;
                 pause = (pause * 2).min(MAX_PAUSE);
             }
@@ -195,8 +195,8 @@ impl RemoteRun<'_> {
         let Ok(Value::Array(runs)) = response.and_then(|response| response.json()) else {
             return;
         };
-        let goes_on = |run: &&Value| run.get("status").is_some_and(|status| status == "pending");
-        let found = runs.iter().rfind(goes_on);
+        let is_pending = |run: &&Value| run.get("status").is_some_and(|status| status == "pending");
+        let found = runs.iter().rfind(is_pending);
         if let Some(id) = found.and_then(|run| run.get("run_id")?.as_str()) {
             self.set_id(id);
         }

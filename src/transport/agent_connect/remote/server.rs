@@ -53,12 +53,12 @@ impl RemoteServer {
     /// Connects to the server once.
     pub(super) async fn connect(
         to: &Endpoint,
-        web: &HttpEndpoint,
+        endpoint: &HttpEndpoint,
         base: &str,
         setup: &Setup,
     ) -> Result<Self, OpenError> {
-        let scheme = if web.tls { "https" } else { "http" };
-        let base = format!("{scheme}://{}{base}", web.authority());
+        let scheme = if endpoint.tls { "https" } else { "http" };
+        let base = format!("{scheme}://{}{base}", endpoint.authority());
         let uri: Uri = base.parse().map_err(|fault| {
             let what = format!("that is not an HTTP address ({fault})");
             OpenError::new(OpenErrorKind::Usage, to, what)
@@ -67,7 +67,7 @@ impl RemoteServer {
             posts: uri.clone(),
             streams: uri,
         };
-        let site = HttpClient::connect(to, web, places, setup).await?;
+        let site = HttpClient::connect(to, endpoint, places, setup).await?;
         Ok(Self { site, base })
     }
 
@@ -127,7 +127,7 @@ impl RemoteServer {
         body: Option<&Value>,
         wait: Wait,
     ) -> Result<RemoteResponse, RemoteError> {
-        let asking = async {
+        let request = async {
             let answer = self.send(method, path, body, wait).await?;
             let status = answer.status().as_u16();
             let body = read_body(answer.into_body(), self.max_body()).await;
@@ -135,9 +135,9 @@ impl RemoteServer {
             Ok(RemoteResponse { status, body })
         };
         if wait == Wait::Agent {
-            return asking.await;
+            return request.await;
         }
-        timeout(TIMEOUT, asking).await.unwrap_or_else(|_| {
+        timeout(TIMEOUT, request).await.unwrap_or_else(|_| {
             Err(RemoteError::internal(format!(
                 "no answer within {TIMEOUT:?}"
             )))
@@ -169,10 +169,10 @@ impl RemoteServer {
         let body = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
         let (mut pause, mut left) = (PAUSE, MAX_WAIT);
         for last in (0..MAX_TRIES).rev() {
-            let asking = self
+            let request = self
                 .site
                 .request_to(&uri, method.clone(), headers.clone(), body.clone());
-            let answer = asking.await.map_err(|silence| lost(&silence))?;
+            let answer = request.await.map_err(|silence| no_answer(&silence))?;
             let busy = matches!(answer.status().as_u16(), 429 | 503);
             let retry_after = answer.headers().get(RETRY_AFTER);
             let retry_after =
@@ -241,7 +241,7 @@ pub(super) fn segment(name: &str) -> String {
     path
 }
 
-fn lost(silence: &NoResponse) -> RemoteError {
+fn no_answer(silence: &NoResponse) -> RemoteError {
     RemoteError::new(
         crate::jsonrpc::reply::PEER_LOST,
         format!("the agent did not answer: {silence}"),
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_leads_nowhere_else() {
+    fn path_segments_are_escaped() {
         assert_eq!(segment("b7a9-x_1.0"), "b7a9-x_1.0");
         assert_eq!(segment("../a?b"), "..%2Fa%3Fb");
         assert_eq!(segment(".."), "%2E%2E");

@@ -214,11 +214,11 @@ impl RunningTurn<'_> {
                 place[id] = value.clone();
             }
         }
-        if let Some(tags) = given.and_then(|said| said.get("tags")) {
+        if let Some(tags) = given.and_then(|options| options.get("tags")) {
             body["config"]["tags"] = tags.clone();
         }
         // The session's metadata belongs to the thread and was sent when that was created.
-        if let Some(metadata) = given.and_then(|said| said.get("metadata")) {
+        if let Some(metadata) = given.and_then(|options| options.get("metadata")) {
             body["metadata"] = metadata.clone();
         }
         Ok(body)

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_version_becomes_the_latest() {
+    fn every_version_migrates_to_the_latest() {
         for version in 0..=MIGRATIONS.len() {
             let mut connection = Connection::open_in_memory().expect("memory");
             for step in &MIGRATIONS[..version] {

@@ -68,7 +68,7 @@ impl Refusal {
     }
 
     /// Whether nothing on this link can succeed any more.
-    pub(super) fn ends_the_link(&self) -> bool {
+    pub(super) fn is_fatal(&self) -> bool {
         matches!(self.status.as_u16(), 401 | 403 | 404 | 410)
     }
 

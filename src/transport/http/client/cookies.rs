@@ -44,7 +44,7 @@ impl CookieJar {
     }
 
     /// Stores the cookies that a response sets.
-    pub(super) fn keep(&mut self, headers: &HeaderMap, now: Instant) {
+    pub(super) fn store(&mut self, headers: &HeaderMap, now: Instant) {
         for value in headers.get_all(SET_COOKIE) {
             let text = value.to_str().ok().filter(|text| text.len() <= MAX_LENGTH);
             if let Some((cookie, is_valid)) = text.and_then(|text| self.read(text, now)) {
@@ -160,7 +160,7 @@ mod tests {
         for one in set {
             let mut headers = HeaderMap::new();
             headers.insert(SET_COOKIE, HeaderValue::from_str(one).expect("a header"));
-            jar.keep(&headers, now);
+            jar.store(&headers, now);
         }
         let header = jar.header(None, now + Duration::from_secs(1));
         header.map_or_else(String::new, |value| {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_set_last_is_returned() {
+    fn latest_cookie_value_is_sent() {
         assert_eq!(
             jar(&["a=1; HttpOnly", "b=2", "a=3; SameSite=Lax"]),
             "b=2; a=3"
@@ -179,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_kept_apart() {
+    fn cookies_are_separated_by_path() {
         assert_eq!(jar(&["a=1; Path=/acp"]), "a=1");
         assert_eq!(jar(&["a=1; Path=/acp/deeper", "b=1; Path=/ac"]), "");
         assert_eq!(jar(&["a=1; Path=/acp", "a=2; path=/"]), "a=1; a=2");
     }
 
     #[test]
-    fn what_is_over_is_forgotten() {
+    fn expired_cookies_are_removed() {
         assert_eq!(jar(&["a=1", "a=; Max-Age=0"]), "");
         assert_eq!(
             jar(&["a=1", "a=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn cookies_of_others_are_not_kept() {
+    fn foreign_cookies_are_not_stored() {
         assert_eq!(jar(&["a=1; Domain=example.com"]), "a=1");
         assert_eq!(jar(&["a=1; Domain=.Example.com"]), "a=1");
         assert_eq!(jar(&["a=1; Domain=com", "b=1; Domain=ample.com"]), "");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_jar_has_a_bound() {
+    fn number_of_cookies_is_limited() {
         let set: Vec<String> = (0..MAX_COOKIES + 2).map(|n| format!("c{n}=1")).collect();
         let set: Vec<&str> = set.iter().map(String::as_str).collect();
         let header = jar(&set);

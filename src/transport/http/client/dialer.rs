@@ -28,7 +28,7 @@ pub(super) struct Dialer(Arc<Target>);
 
 struct Target {
     to: Endpoint,
-    web: HttpEndpoint,
+    endpoint: HttpEndpoint,
     tls: Option<TlsConnector>,
     setup: Setup,
     /// The connection that was opened to check that the server is there.
@@ -48,17 +48,17 @@ impl Dialer {
     /// Connects to the server once, so that the caller learns at once when it is not there.
     pub(super) async fn connect(
         to: &Endpoint,
-        web: &HttpEndpoint,
+        endpoint: &HttpEndpoint,
         setup: &Setup,
     ) -> Result<Self, OpenError> {
-        let tls = if web.tls {
+        let tls = if endpoint.tls {
             Some(tls::connector(to, &setup.tls, &[b"h2", b"http/1.1"])?)
         } else {
             None
         };
         let dialer = Self(Arc::new(Target {
             to: to.clone(),
-            web: web.clone(),
+            endpoint: endpoint.clone(),
             tls,
             setup: setup.clone(),
             first: Mutex::new(None),
@@ -71,7 +71,12 @@ impl Dialer {
 
 impl Target {
     async fn dial(&self) -> Result<Socket, OpenError> {
-        let Self { to, web, setup, .. } = self;
+        let Self {
+            to,
+            endpoint: web,
+            setup,
+            ..
+        } = self;
         let stream = tcp::dial(to, &web.host, web.port, setup).await?;
         let Some(connector) = &self.tls else {
             return Ok(Socket::new(Box::new(stream)));

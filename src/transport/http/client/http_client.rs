@@ -70,11 +70,11 @@ impl HttpClient {
     /// Connects to the server once.
     pub(in crate::transport) async fn connect(
         to: &Endpoint,
-        web: &HttpEndpoint,
+        endpoint: &HttpEndpoint,
         urls: Urls,
         setup: &Setup,
     ) -> Result<Self, OpenError> {
-        let dialer = Dialer::connect(to, web, setup).await?;
+        let dialer = Dialer::connect(to, endpoint, setup).await?;
         let mut builder = Client::builder(TokioExecutor::new());
         builder
             .timer(TokioTimer::new())
@@ -82,7 +82,7 @@ impl HttpClient {
             .pool_idle_timeout(IDLE)
             .http1_max_headers(setup.limits.header_fields)
             .http1_max_buf_size(setup.limits.header_bytes.max(8 << 10) * 2)
-            .http2_only(setup.request_headers.http2 && !web.tls)
+            .http2_only(setup.request_headers.http2 && !endpoint.tls)
             .http2_max_header_list_size(setup.limits.header_bytes.try_into().unwrap_or(u32::MAX))
             .http2_initial_stream_window_size(STREAM_WINDOW)
             .http2_initial_connection_window_size(CONNECTION_WINDOW)
@@ -95,7 +95,7 @@ impl HttpClient {
             pool: Mutex::new((client, CancellationToken::new())),
             urls,
             request_headers: setup.request_headers.headers.clone(),
-            jar: Mutex::new(CookieJar::new(&web.host, web.tls, &web.path)),
+            jar: Mutex::new(CookieJar::new(&endpoint.host, endpoint.tls, &endpoint.path)),
             limits: Arc::clone(&setup.limits),
         })
     }
@@ -157,7 +157,7 @@ impl HttpClient {
         let client = self.pool.lock().0.clone();
         let answer = client.request(request).await;
         let answer = answer.map_err(|fault| no_response(&fault))?;
-        self.jar().keep(answer.headers(), Instant::now());
+        self.jar().store(answer.headers(), Instant::now());
         Ok(answer)
     }
 

@@ -78,7 +78,7 @@ pub(super) fn link(shared: Arc<Shared>) -> Link {
 
 /// Posts queued messages until the link has ended, and then deletes the connection at the server.
 async fn run(shared: Arc<Shared>, lanes: Arc<Lanes>, ended: CancellationToken) {
-    let posting = async {
+    let posts = async {
         tokio::join!(
             post_all(&shared, &lanes.requests),
             post_all(&shared, &lanes.answers)
@@ -89,14 +89,14 @@ async fn run(shared: Arc<Shared>, lanes: Arc<Lanes>, ended: CancellationToken) {
         sleep(CLOSE_TIMEOUT).await;
     };
     tokio::select! {
-        _ = posting => {}
+        _ = posts => {}
         () = late => tracing::warn!(to = %shared.to, "the last messages were not sent in time"),
         () = shared.ended.cancelled() => {}
     }
     shared.ended.cancel();
     lanes.requests.end();
     lanes.answers.end();
-    shared.leave().await;
+    shared.delete_connection().await;
     shared.received.end();
 }
 

@@ -143,8 +143,8 @@ impl Shared {
                 // There is no connection, as when a WebSocket is not opened; unless the agent
                 // itself answered, and the client may try again.
                 match (transient, answered) {
-                    (true, _) => self.unavailable(why),
-                    (false, false) => self.refused(why),
+                    (true, _) => self.end_unavailable(why),
+                    (false, false) => self.end_refused(why),
                     (false, true) => return ControlFlow::Continue(()),
                 }
                 return ControlFlow::Break(());
@@ -152,25 +152,25 @@ impl Shared {
         };
         let (head, body) = answer.into_parts();
         if let Some(what) = unusable(&head) {
-            self.refused(what);
+            self.end_refused(what);
             return ControlFlow::Break(());
         }
         let max = self.client.limits.frame_from_network;
         let body = match timeout(STATUS, answer::read_body(body, max)).await {
             Ok(Ok(body)) => Frame::new(body),
             Ok(Err(why)) => {
-                self.lost("reading the answer to \"initialize\"", why);
+                self.end_lost("reading the answer to \"initialize\"", why);
                 return ControlFlow::Break(());
             }
             Err(_) => return self.give_up(message, Failure::Timeout),
         };
         let Some(at) = self.answer_to(&id, &body) else {
-            self.refused("its answer to \"initialize\" is not a JSON-RPC answer");
+            self.end_refused("its answer to \"initialize\" is not a JSON-RPC answer");
             return ControlFlow::Break(());
         };
         let connection = head.headers.get(CONNECTION).cloned();
         if connection.is_none() && at.kind != Kind::Error {
-            self.refused(
+            self.end_refused(
                 "its server gave no Acp-Connection-Id; it does not speak ACP's Streamable HTTP",
             );
             return ControlFlow::Break(());
@@ -228,7 +228,7 @@ impl Shared {
     ) -> ControlFlow<()> {
         match self.post(message, None).await {
             Ok(answer) => self.accepted(message, answer).await,
-            Err(Failure::Refused(again)) if !again.ends_the_link() => {
+            Err(Failure::Refused(again)) if !again.is_fatal() => {
                 self.refuse(message, &refusal.reason())
             }
             Err(failure) => self.give_up(message, failure),
@@ -300,13 +300,13 @@ impl Shared {
             let mut headers = self.headers(session);
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-            if self.drops_repeats() {
+            if self.may_repeat_posts() {
                 headers.insert(names::IDEMPOTENCY_KEY, number.into());
             }
             let path = self.client.pool_token();
             let sent = tokio::select! {
                 sent = self.send(headers, message.frame.clone().into_bytes()) => sent,
-                () = path.cancelled(), if self.drops_repeats() => {
+                () = path.cancelled(), if self.may_repeat_posts() => {
                     Err(Failure::NoAnswer(NoResponse::Lost("its streams are silent".to_owned())))
                 }
             };
@@ -314,7 +314,7 @@ impl Shared {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
-            let is_lost = matches!(failure, Failure::NoAnswer(_)) && self.drops_repeats();
+            let is_lost = matches!(failure, Failure::NoAnswer(_)) && self.may_repeat_posts();
             let again = match &failure {
                 _ if is_lost => {
                     lost_since.get_or_insert_with(Instant::now).elapsed() < self.grace()
@@ -351,7 +351,7 @@ impl Shared {
     fn give_up(&self, message: &Outgoing, failure: Failure) -> ControlFlow<()> {
         let request = message.request_id();
         let reason = match failure {
-            Failure::Refused(refusal) if refusal.ends_the_link() => {
+            Failure::Refused(refusal) if refusal.is_fatal() => {
                 // For other open requests it is unknown how far they got; for this one it is known.
                 if let Some(id) = &request {
                     self.sessions().answered(id);
@@ -385,7 +385,7 @@ impl Shared {
         };
         if request.is_none() {
             // The loss would go unnoticed, and the agent may wait for it for ever.
-            self.lost("posting to the agent's server", reason.message);
+            self.end_lost("posting to the agent's server", reason.message);
             return ControlFlow::Break(());
         }
         self.refuse(message, &reason.at(ErrorSource::Agent))

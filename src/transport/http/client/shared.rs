@@ -89,7 +89,7 @@ impl Shared {
     }
 
     /// Whether a POST that the server has accepted may be repeated: it is delivered once.
-    pub(super) fn drops_repeats(&self) -> bool {
+    pub(super) fn may_repeat_posts(&self) -> bool {
         self.server_grace.get().is_some()
     }
 
@@ -164,18 +164,18 @@ impl Shared {
     }
 
     /// Ends the link: the server cannot be reached any more, or messages may be missing.
-    pub(super) fn lost(&self, context: &'static str, why: impl Into<String>) {
+    pub(super) fn end_lost(&self, context: &'static str, why: impl Into<String>) {
         let source = io::Error::other(why.into());
         self.end_with(LinkError::Io { context, source });
     }
 
     /// Ends the link: the server refuses it, or does not serve ACP.
-    pub(super) fn refused(&self, why: impl Into<String>) {
+    pub(super) fn end_refused(&self, why: impl Into<String>) {
         self.end_with(LinkError::Refused(why.into()));
     }
 
     /// Ends the link before it has begun: the server is unavailable at present.
-    pub(super) fn unavailable(&self, why: impl Into<String>) {
+    pub(super) fn end_unavailable(&self, why: impl Into<String>) {
         self.end_with(LinkError::Unavailable(why.into()));
     }
 
@@ -193,13 +193,13 @@ impl Shared {
     pub(super) async fn closed_by_server(&self, fault: Option<LinkError>) {
         let all_closed = async {
             loop {
-                let fewer = self.stream_closed.notified();
-                tokio::pin!(fewer);
-                fewer.as_mut().enable();
+                let closed = self.stream_closed.notified();
+                tokio::pin!(closed);
+                closed.as_mut().enable();
                 if self.sessions().streams.is_empty() {
                     return;
                 }
-                fewer.await;
+                closed.await;
             }
         };
         if timeout(CLOSE_GRACE, all_closed).await.is_err() {
@@ -224,7 +224,7 @@ impl Shared {
     }
 
     /// Deletes the connection at the server, so that it releases the agent.
-    pub(super) async fn leave(&self) {
+    pub(super) async fn delete_connection(&self) {
         let Api::Streamable { connection } = &self.api else {
             return;
         };

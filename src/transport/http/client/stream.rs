@@ -138,8 +138,8 @@ impl Stream {
                     how
                 }
             };
-            if self.events.last_id().is_empty() && !self.shared.drops_repeats() {
-                return self.lose(clean, &how);
+            if self.events.last_id().is_empty() && !self.shared.may_repeat_posts() {
+                return self.handle_lost(clean, &how);
             }
             tracing::debug!(to = %self.shared.to, how, "a stream is opened again");
             self.events.reopened();
@@ -149,9 +149,10 @@ impl Stream {
                 .await
             {
                 Ok(again) => body = again,
-                Err(_) if clean => return self.lose(true, &how),
+                Err(_) if clean => return self.handle_lost(true, &how),
                 Err(why) => {
-                    return self.lose(false, &format!("{how}, and cannot be resumed: {why}"));
+                    return self
+                        .handle_lost(false, &format!("{how}, and cannot be resumed: {why}"));
                 }
             }
         }
@@ -200,7 +201,7 @@ impl Stream {
                     return Err(text);
                 }
                 Opened::Failed(why) => {
-                    self.shared.refused(why.clone());
+                    self.shared.end_refused(why.clone());
                     return Err(why);
                 }
                 Opened::Later(why, retry_after) => {
@@ -216,7 +217,7 @@ impl Stream {
             let now = Instant::now();
             if now >= until {
                 self.shared
-                    .lost("opening a stream of messages", why.clone());
+                    .end_lost("opening a stream of messages", why.clone());
                 return Err(why);
             }
             sleep_until(until.min(now + self.pause(pause, retry_after))).await;
@@ -239,17 +240,17 @@ impl Stream {
             headers.insert(LAST_EVENT_ID, last);
         }
         let again = std::mem::replace(&mut self.requested, true);
-        if again && last.is_empty() && shared.drops_repeats() {
+        if again && last.is_empty() && shared.may_repeat_posts() {
             headers.insert(names::IDEMPOTENCY_KEY, HeaderValue::from_static("stream"));
         }
-        let asked = shared.client.request(Method::GET, headers, Bytes::new());
-        let asked = tokio::select! {
-            asked = timeout(HEAD_TIMEOUT, asked) => asked,
+        let request = shared.client.request(Method::GET, headers, Bytes::new());
+        let answer = tokio::select! {
+            answer = timeout(HEAD_TIMEOUT, request) => answer,
             () = self.pool_token.cancelled() => {
                 return Opened::Later("its connections are silent".to_owned(), None);
             }
         };
-        let answer = match asked {
+        let answer = match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(failure @ NoResponse::Refused(_))) => {
                 return Opened::Refused(failure.to_string());
@@ -281,7 +282,7 @@ impl Stream {
         loop {
             while let Some(event) = self.events.next() {
                 last_comment = None;
-                if !self.pass_on(event).await {
+                if !self.forward(event).await {
                     return End::LinkEnded;
                 }
             }
@@ -327,7 +328,7 @@ impl Stream {
         }
     }
 
-    async fn pass_on(&mut self, event: SseEvent) -> bool {
+    async fn forward(&mut self, event: SseEvent) -> bool {
         let (cut, length) = match event {
             SseEvent::Whole(data) => {
                 let length = data.len();
@@ -371,11 +372,11 @@ impl Stream {
     }
 
     /// Handles a stream that is lost for good.
-    fn lose(&self, clean: bool, how: &str) {
+    fn handle_lost(&self, clean: bool, how: &str) {
         let shared = &self.shared;
         let Some(session) = self.session.as_ref().filter(|_| clean) else {
             let what = format!("{how}; messages may have been lost");
-            return shared.lost("the stream of messages", what);
+            return shared.end_lost("the stream of messages", what);
         };
         self.remove_stream();
         let requests = shared.sessions().take_requests(session);

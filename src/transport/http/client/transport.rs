@@ -32,13 +32,17 @@ pub(in crate::transport::http) async fn connect(
 
 /// The connection itself is opened by the client's `initialize`; that the server is there is
 /// checked before.
-async fn streamable(to: &Endpoint, web: &HttpEndpoint, setup: &Setup) -> Result<Link, OpenError> {
-    let url = uri(to, web, "")?;
+async fn streamable(
+    to: &Endpoint,
+    address: &HttpEndpoint,
+    setup: &Setup,
+) -> Result<Link, OpenError> {
+    let url = uri(to, address, "")?;
     let urls = Urls {
         posts: url.clone(),
         streams: url,
     };
-    let client = HttpClient::connect(to, web, urls, setup).await?;
+    let client = HttpClient::connect(to, address, urls, setup).await?;
     let connection = OnceLock::new();
     let shared = Shared::new(to, client, Api::Streamable { connection });
     Ok(link(Arc::new(shared)))
@@ -46,13 +50,13 @@ async fn streamable(to: &Endpoint, web: &HttpEndpoint, setup: &Setup) -> Result<
 
 /// The server drops messages for a client whose stream is not open, so it is opened before anything
 /// is posted.
-async fn elephant(to: &Endpoint, web: &HttpEndpoint, setup: &Setup) -> Result<Link, OpenError> {
+async fn elephant(to: &Endpoint, address: &HttpEndpoint, setup: &Setup) -> Result<Link, OpenError> {
     let client = client_id(to)?;
     let urls = Urls {
-        posts: uri(to, web, &format!("/rpc?client_id={client}"))?,
-        streams: uri(to, web, &format!("/sse?client_id={client}"))?,
+        posts: uri(to, address, &format!("/rpc?client_id={client}"))?,
+        streams: uri(to, address, &format!("/sse?client_id={client}"))?,
     };
-    let http = HttpClient::connect(to, web, urls, setup).await?;
+    let http = HttpClient::connect(to, address, urls, setup).await?;
     let shared = Arc::new(Shared::new(to, http, Api::Elephant));
     let mut stream = Stream::new(&shared, None);
     let failed = |what: String| {
@@ -77,14 +81,14 @@ async fn elephant(to: &Endpoint, web: &HttpEndpoint, setup: &Setup) -> Result<Li
     Ok(link(shared))
 }
 
-fn uri(to: &Endpoint, web: &HttpEndpoint, below: &str) -> Result<Uri, OpenError> {
-    let scheme = if web.tls { "https" } else { "http" };
+fn uri(to: &Endpoint, address: &HttpEndpoint, below: &str) -> Result<Uri, OpenError> {
+    let scheme = if address.tls { "https" } else { "http" };
     let path = if below.is_empty() {
-        &web.path
+        &address.path
     } else {
-        web.path.trim_end_matches('/')
+        address.path.trim_end_matches('/')
     };
-    let uri = format!("{scheme}://{}{path}{below}", web.authority());
+    let uri = format!("{scheme}://{}{path}{below}", address.authority());
     uri.parse().map_err(|fault| {
         let what = format!("that is not an HTTP address ({fault})");
         OpenError::new(OpenErrorKind::Usage, to, what)

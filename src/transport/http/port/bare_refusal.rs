@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_without_a_body_gets_one_wherever_its_length_stands() {
+    fn bare_refusal_gets_a_body() {
         for (before, after) in [
             ("Connection: close\r\n", "Date: x\r\n"),
             ("Date: x\r\n", ""),

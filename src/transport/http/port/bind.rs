@@ -67,15 +67,15 @@ pub(in crate::transport) async fn bind(at: &Endpoint, setup: &Setup) -> Result<B
     } else {
         HostNames::Any
     };
-    let web = HttpEndpoint {
+    let endpoint = HttpEndpoint {
         port,
         ..web.clone()
     };
-    let rules = Rules::of(at, &web, names, setup)?;
+    let rules = Rules::of(at, &endpoint, names, setup)?;
     let (sender, arrivals) = mpsc::channel(BACKLOG);
     let limits = &setup.limits;
     let port = Port {
-        at: web,
+        at: endpoint,
         names,
         rules: RwLock::new(Arc::new(rules)),
         limits: limits.clone(),
@@ -173,7 +173,7 @@ impl Port {
         match timeout(self.limits.handshake, self.arrivals.send(arrival)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(Refusal::closing()),
-            Err(_) => Err(Refusal::later("too many clients connect at once")),
+            Err(_) => Err(Refusal::unavailable("too many clients connect at once")),
         }
     }
 

@@ -76,7 +76,7 @@ pub(in crate::transport) async fn read(
         let data = match part {
             None => break,
             Some(Ok(part)) => part.into_data(),
-            Some(Err(_)) => return Err(Refusal::bad("the body broke off")),
+            Some(Err(_)) => return Err(Refusal::bad_request("the body broke off")),
         };
         let Ok(data) = data else {
             continue;
@@ -85,7 +85,7 @@ pub(in crate::transport) async fn read(
             return Err(too_large(max));
         }
         let Some(more) = memory.share(got, data.len()) else {
-            return Err(Refusal::later(
+            return Err(Refusal::unavailable(
                 "too many bytes are being sent here at present",
             ));
         };

@@ -57,7 +57,7 @@ pub(in crate::transport) fn authenticate<B>(
     caller: &Caller,
 ) -> Result<AuthenticatedClient, Refusal> {
     let fields = request.headers();
-    let via_proxy = is_forwarded(fields) || !names_this_machine(request);
+    let via_proxy = is_forwarded(fields) || !is_for_this_machine(request);
     let token = token(fields);
     let credentials = Credentials {
         reachability: caller.place,
@@ -68,9 +68,9 @@ pub(in crate::transport) fn authenticate<B>(
         token: token.as_deref(),
     };
     let verdict = gate.authenticate(&credentials, clock::current_time());
-    let needless = gate.requires_user(credentials.reachability) && gate.is_user(credentials.user);
+    let not_needed = gate.requires_user(credentials.reachability) && gate.is_user(credentials.user);
     let principal = verdict.map_err(|denial| match denial {
-        Denial::Wrong if needless => Refusal::unauthorized(INVALID_TOKEN, NOT_NEEDED),
+        Denial::Wrong if not_needed => Refusal::unauthorized(INVALID_TOKEN, NOT_NEEDED),
         denial => refusal(denial, request),
     })?;
     caller.set_authenticated();
@@ -89,7 +89,7 @@ fn is_forwarded(fields: &HeaderMap) -> bool {
 
 /// Whether a request names the relay by a name that only this machine can use. A request with
 /// another of its names has come through a proxy, even when that does not mark it.
-fn names_this_machine<B>(request: &Request<B>) -> bool {
+fn is_for_this_machine<B>(request: &Request<B>) -> bool {
     let authority = request.uri().authority().map(|one| one.as_str().as_bytes());
     let field = request.headers().get(HOST).map(HeaderValue::as_bytes);
     authority.or(field).is_some_and(origin::names_loopback)
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_found_in_both_places_and_an_unclear_one_is_none() {
+    fn token_is_read_from_both_headers_unless_ambiguous() {
         let token = |lines: &[(HeaderName, &'static str)]| {
             let found = token(&fields(lines))?;
             String::from_utf8(found).ok()
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_itself_is_never_chosen() {
+    fn token_subprotocol_is_never_selected() {
         let chosen = |text| {
             let fields = fields(&[(SEC_WEBSOCKET_PROTOCOL, text)]);
             subprotocol(&fields).map(str::to_owned)

@@ -43,8 +43,8 @@ where
         answer
     };
     let rules = port.rules();
-    let page = match rules.origin_check.admit(&request) {
-        Ok(page) => page,
+    let origin = match rules.origin_check.admit(&request) {
+        Ok(origin) => origin,
         Err(refusal) => return refused(refusal),
     };
     if let Some(proof) = proof(port, &request, caller) {
@@ -53,15 +53,15 @@ where
         return answer;
     }
     // A browser sends a preflight request before it sends a token.
-    let mut answer = match page.preflight(&request, methods) {
+    let mut answer = match origin.preflight(&request, methods) {
         Some(answer) => answer.map(|()| Content::Nothing),
         // The sender is authenticated before a byte of the body is read.
         None => match authenticate(&rules.gate, &request, caller) {
-            Ok(guest) => serve(request, guest).await.unwrap_or_else(refused),
+            Ok(client) => serve(request, client).await.unwrap_or_else(refused),
             Err(refusal) => refused(refusal),
         },
     };
-    page.expose(answer.headers_mut());
+    origin.expose(answer.headers_mut());
     answer
 }
 

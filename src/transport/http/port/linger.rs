@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_ends_with_the_client_and_else_with_our_patience() {
+    async fn lingering_ends_with_the_client_or_a_timeout() {
         let (near, mut far) = duplex(64);
         let client = async move {
             for _ in 0..100 {

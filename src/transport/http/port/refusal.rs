@@ -57,7 +57,7 @@ impl Refusal {
         }
     }
 
-    pub(in crate::transport) fn bad(why: impl Into<Cow<'static, str>>) -> Self {
+    pub(in crate::transport) fn bad_request(why: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, why)
     }
 
@@ -80,7 +80,7 @@ impl Refusal {
     }
 
     /// The same request may succeed in a moment.
-    pub(in crate::transport) fn later(why: impl Into<Cow<'static, str>>) -> Self {
+    pub(in crate::transport) fn unavailable(why: impl Into<Cow<'static, str>>) -> Self {
         let mut refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, why);
         refusal.field = Some((RETRY_AFTER, Cow::Borrowed("1")));
         refusal
@@ -88,7 +88,7 @@ impl Refusal {
 
     /// The relay is shutting down.
     pub(in crate::transport) fn closing() -> Self {
-        let mut refusal = Self::later("the relay is shutting down");
+        let mut refusal = Self::unavailable("the relay is shutting down");
         refusal.count_as = Some(RejectReason::Draining);
         refusal
     }

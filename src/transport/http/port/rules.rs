@@ -38,25 +38,25 @@ impl Rules {
     /// When the certificates cannot be read.
     pub(in crate::transport) fn of(
         at: &Endpoint,
-        web: &HttpEndpoint,
+        endpoint: &HttpEndpoint,
         names: HostNames,
         setup: &Setup,
     ) -> Result<Self, OpenError> {
-        let protocols: &[&[u8]] = match web.protocol {
+        let protocols: &[&[u8]] = match endpoint.protocol {
             HttpProtocol::WebSocket => &[],
             _ => &[b"h2", b"http/1.1"],
         };
-        let certificates = web
+        let certificates = endpoint
             .tls
             .then(|| Certificates::read(at, &setup.tls, protocols));
         let front = setup.http.clone();
-        let door = OriginPolicy {
+        let policy = OriginPolicy {
             origins: front.origins.clone(),
             hosts: front.hosts.clone(),
             names,
         };
         Ok(Self {
-            origin_check: OriginCheck { rules: door },
+            origin_check: OriginCheck { rules: policy },
             gate: setup.gate.clone(),
             certificates: certificates.transpose()?,
             front,

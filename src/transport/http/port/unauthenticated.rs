@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_is_one_address_and_all_together_leave_room_for_others() {
+    fn sockets_are_limited_per_network_and_in_total() {
         let limits = Limits {
             unauthenticated_sockets: 2,
             http_sockets: 8,

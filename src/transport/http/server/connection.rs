@@ -45,7 +45,7 @@ pub(super) struct Connection {
     pub(super) worker: Worker,
     state: Mutex<State>,
     /// Notified when there is room for another message of the client.
-    pub(super) room: Notify,
+    pub(super) has_room: Notify,
 }
 
 /// The shared state.
@@ -131,7 +131,7 @@ impl Connection {
                 closing: None,
                 ended: false,
             }),
-            room: Notify::new(),
+            has_room: Notify::new(),
         })
     }
 
@@ -227,9 +227,9 @@ impl Connection {
     }
 
     /// The client has left.
-    pub(super) fn leave(&self, how: Departure) {
-        self.state().leave(how);
-        self.room.notify_waiters();
+    pub(super) fn depart(&self, how: Departure) {
+        self.state().depart(how);
+        self.has_room.notify_waiters();
     }
 
     /// The link has ended: no messages are sent or received any more.
@@ -239,7 +239,7 @@ impl Connection {
         state.initial = None;
         state.streams.drop_all();
         drop(state);
-        self.room.notify_waiters();
+        self.has_room.notify_waiters();
     }
 
     /// Applies the time limits; `true` when the connection is to be removed.
@@ -255,16 +255,16 @@ impl Connection {
         let taken_at = state.streams.taken_at;
         let is_stuck = |at: Instant| now - at.max(taken_at) >= limits.http_stall;
         if is_idle {
-            state.leave(Departure::Lost("it sent no request for too long"));
+            state.depart(Departure::Lost("it sent no request for too long"));
         } else if state.blocked_since.is_some_and(is_stuck) {
-            state.leave(Departure::Lost("it did not read its messages"));
+            state.depart(Departure::Lost("it did not read its messages"));
         }
-        let gone = state.is_gone();
+        let ended = state.is_gone();
         drop(state);
-        if gone {
-            self.room.notify_waiters();
+        if ended {
+            self.has_room.notify_waiters();
         }
-        gone
+        ended
     }
 }
 
@@ -274,7 +274,7 @@ impl State {
         self.ended || self.inbound.departure.is_some()
     }
 
-    fn leave(&mut self, how: Departure) {
+    fn depart(&mut self, how: Departure) {
         if self.is_gone() {
             return;
         }

@@ -76,7 +76,7 @@ async fn rpc(
     .await?;
     let (frame, envelope) = parse(Frame::new(body), service)?;
     if member_text(frame.as_bytes(), "jsonrpc").as_deref() != Some("2.0") {
-        return Err(Refusal::bad("\"jsonrpc\" must be \"2.0\""));
+        return Err(Refusal::bad_request("\"jsonrpc\" must be \"2.0\""));
     }
     let connection = connection_of(service, &client, sender).await?;
     let _serving = connection.begin_request();
@@ -130,5 +130,5 @@ fn client_id(query: &str) -> Option<String> {
 }
 
 fn no_client_id() -> Refusal {
-    Refusal::bad("client_id is missing from the query, or is longer than 256 bytes")
+    Refusal::bad_request("client_id is missing from the query, or is longer than 256 bytes")
 }

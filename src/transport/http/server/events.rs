@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_id_is_read_as_it_is_written() {
+    fn event_ids_round_trip() {
         for number in [0, 9, 10, 17, u64::MAX] {
             let mut line = BytesMut::new();
             encode_id("id: 0000002a-3-", number, &mut line);

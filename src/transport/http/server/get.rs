@@ -26,14 +26,16 @@ pub(super) fn get(
     let fields = request.headers();
     check_accept(fields)?;
     let id = single(fields, &names::CONNECTION)?;
-    let id = id.ok_or_else(|| Refusal::bad("Acp-Connection-Id is missing"))?;
+    let id = id.ok_or_else(|| Refusal::bad_request("Acp-Connection-Id is missing"))?;
     let connection = service
         .connections
         .get(id, &client.principal)
         .ok_or_else(Refusal::unknown_connection)?;
     let session = single(fields, &names::SESSION)?;
     if session.is_some_and(|session| session.len() > SESSION_ID) {
-        return Err(Refusal::bad("Acp-Session-Id is longer than 1024 bytes"));
+        return Err(Refusal::bad_request(
+            "Acp-Session-Id is longer than 1024 bytes",
+        ));
     }
     let last = single(fields, &LAST_EVENT_ID)?;
     let lease = match last {

@@ -78,7 +78,7 @@ impl Connection {
         let mut turn = turn;
         let accepted = async {
             loop {
-                let room = self.room.notified();
+                let room = self.has_room.notified();
                 tokio::pin!(room);
                 room.as_mut().enable();
                 if let Some(taken) =

@@ -65,7 +65,7 @@ impl FrameStream for Receiver {
             inbound.frames -= 1;
             inbound.bytes -= frame.len();
             drop(state);
-            self.connection.room.notify_waiters();
+            self.connection.has_room.notify_waiters();
             return Poll::Ready(Some(Ok(Decoded::Frame(frame))));
         }
         match inbound.departure {

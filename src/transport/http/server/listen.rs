@@ -42,11 +42,11 @@ impl Handler for AcpService {
 
     async fn ended(&self) {
         loop {
-            let gone = self.connections.removed.notified();
+            let removed = self.connections.removed.notified();
             if self.connections.is_empty() {
                 return;
             }
-            gone.await;
+            removed.await;
         }
     }
 }

@@ -53,7 +53,7 @@ pub(super) async fn post(
     let (frame, envelope) = parse(Frame::new(body), service)?;
     let first = envelope.kind == Kind::Request && envelope.method(&frame) == "initialize";
     match connection {
-        Some(_) if first => Err(Refusal::bad(
+        Some(_) if first => Err(Refusal::bad_request(
             "initialize opens a connection; it is not for one that is open",
         )),
         Some(connection) => {
@@ -67,7 +67,7 @@ pub(super) async fn post(
             })
         }
         None if first => initialize(service, frame, &envelope, client).await,
-        None => Err(Refusal::bad(
+        None => Err(Refusal::bad_request(
             "Acp-Connection-Id is missing; it comes with the answer to initialize",
         )),
     }
@@ -79,7 +79,7 @@ pub(super) fn parse(frame: Frame, service: &AcpService) -> Result<(Frame, Envelo
     match scan(&frame, &service.port.limits) {
         Scanned::Message(envelope) => Ok((frame, envelope)),
         Scanned::Batch => Err(error(reply::batch())),
-        Scanned::Invalid(flaw) => Err(error(reply::frame_error(&flaw))),
+        Scanned::Invalid(invalid) => Err(error(reply::frame_error(&invalid))),
     }
 }
 
@@ -94,8 +94,8 @@ pub(super) fn single<'a>(
     };
     match value.to_str() {
         Ok(text) if all.next().is_none() => Ok(Some(text).filter(|text| !text.is_empty())),
-        Ok(_) => Err(Refusal::bad(format!("{name} is given twice"))),
-        Err(_) => Err(Refusal::bad(format!("{name} is not plain ASCII"))),
+        Ok(_) => Err(Refusal::bad_request(format!("{name} is given twice"))),
+        Err(_) => Err(Refusal::bad_request(format!("{name} is not plain ASCII"))),
     }
 }
 
@@ -103,8 +103,8 @@ pub(super) fn single<'a>(
 pub(super) fn check_type(fields: &HeaderMap) -> Result<(), Refusal> {
     let refusal = |why: &'static str| Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
     let given = single(fields, &CONTENT_TYPE)?;
-    let essence = given.and_then(|value| value.split(';').next());
-    if !essence.is_some_and(|name| name.trim().eq_ignore_ascii_case("application/json")) {
+    let media_type = given.and_then(|value| value.split(';').next());
+    if !media_type.is_some_and(|name| name.trim().eq_ignore_ascii_case("application/json")) {
         return Err(refusal("Content-Type must be application/json"));
     }
     match single(fields, &CONTENT_ENCODING)? {
@@ -122,7 +122,7 @@ async fn initialize(
     client: &AuthenticatedClient,
 ) -> Result<Answer, Refusal> {
     if envelope.id(&frame) == Id::Null {
-        return Err(Refusal::bad("initialize must have an id"));
+        return Err(Refusal::bad_request("initialize must have an id"));
     }
     let connection = service
         .connections
@@ -169,7 +169,7 @@ async fn initialize(
 impl Drop for PendingConnection {
     fn drop(&mut self) {
         if let Some(connection) = self.0.take() {
-            connection.leave(Departure::Closed);
+            connection.depart(Departure::Closed);
         }
     }
 }

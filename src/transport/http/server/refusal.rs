@@ -47,13 +47,13 @@ impl From<InboundError> for Refusal {
             InboundError::Gone => Self::unknown_connection(),
             // Official clients close all streams when they learn that there is no connection, and
             // would miss the last messages.
-            InboundError::Closing => Self::later("the conversation is ending"),
-            InboundError::Stalled => Self::later("the agent reads nothing at present"),
+            InboundError::Closing => Self::unavailable("the conversation is ending"),
+            InboundError::Stalled => Self::unavailable("the agent reads nothing at present"),
             InboundError::Reused => Self::new(
                 StatusCode::CONFLICT,
                 "another request with this id still awaits its answer",
             ),
-            InboundError::Misrouted(why) => Self::bad(match why {
+            InboundError::Misrouted(why) => Self::bad_request(match why {
                 SessionError::NoSession => {
                     "this method needs a session: Acp-Session-Id and params.sessionId"
                 }

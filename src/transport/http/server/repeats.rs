@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_known_for_a_time_and_among_so_many() {
+    fn repeats_expire_by_age_and_count() {
         let mut repeated = Repeats::default();
         let now = Instant::now();
         let id = |number: usize| Id::Number(number.to_string().as_bytes()).to_owned();

@@ -144,12 +144,12 @@ fn delete(
     client: &AuthenticatedClient,
 ) -> Result<Answer, Refusal> {
     let id = single(request.headers(), &names::CONNECTION)?;
-    let id = id.ok_or_else(|| Refusal::bad("Acp-Connection-Id is missing"))?;
+    let id = id.ok_or_else(|| Refusal::bad_request("Acp-Connection-Id is missing"))?;
     let connection = service
         .connections
         .get(id, &client.principal)
         .ok_or_else(Refusal::unknown_connection)?;
-    connection.leave(Departure::Closed);
+    connection.depart(Departure::Closed);
     service.connections.remove(&connection);
     Ok(answer::empty(StatusCode::ACCEPTED))
 }

@@ -166,11 +166,11 @@ impl Routing {
 
     /// Records a request of the client; `false` when there are too many to track its answer.
     pub(super) fn remember(&mut self, id: IdBuf, pending: Pending) -> bool {
-        let room = self.pending.len() < self.limit;
-        if room {
+        let has_room = self.pending.len() < self.limit;
+        if has_room {
             self.pending.insert(id, pending);
         }
-        room
+        has_room
     }
 
     /// Whether the agent awaits an answer to that id; an error when the header does not fit it.

@@ -34,7 +34,7 @@ pub(super) struct Streams {
     next_order: u64,
     /// Bytes that wait, and bytes that are kept, in all streams.
     waiting: usize,
-    kept: usize,
+    stored: usize,
     /// Bytes that may be kept.
     max_bytes_kept: usize,
     /// No more messages follow: a stream ends once its queue is empty.
@@ -94,7 +94,7 @@ impl Streams {
             next_lease: 1,
             next_order: 0,
             waiting: 0,
-            kept: 0,
+            stored: 0,
             max_bytes_kept,
             ended: false,
             taken_at: now,
@@ -211,7 +211,7 @@ impl Streams {
         };
         if let Some(last) = last {
             let bytes = stream.rewind(last).ok_or(StreamError::NotKept)?;
-            self.kept -= bytes;
+            self.stored -= bytes;
             self.waiting += bytes;
         }
         stream.wake();
@@ -266,9 +266,9 @@ impl Streams {
             self.waiting -= size;
             if self.max_bytes_kept > 0 {
                 stream.sent.push_back(event);
-                self.kept += size;
+                self.stored += size;
                 if stream.sent.len() > MAX_KEPT {
-                    self.kept -= stream.forget();
+                    self.stored -= stream.forget();
                 }
             }
         }
@@ -328,7 +328,7 @@ impl Streams {
             stream.waiting.clear();
             stream.sent.clear();
         }
-        (self.waiting, self.kept, self.ended) = (0, 0, true);
+        (self.waiting, self.stored, self.ended) = (0, 0, true);
     }
 
     fn redirect(&mut self, limits: &Limits, now: Instant) {
@@ -357,13 +357,13 @@ impl Streams {
     }
 
     fn trim_kept(&mut self) {
-        while self.kept > self.max_bytes_kept {
+        while self.stored > self.max_bytes_kept {
             let oldest = self.all.values_mut().filter(|one| !one.sent.is_empty());
             let Some(stream) = oldest.min_by_key(|one| one.sent.front().map(|event| event.order))
             else {
                 return;
             };
-            self.kept -= stream.forget();
+            self.stored -= stream.forget();
         }
     }
 
@@ -404,7 +404,7 @@ impl Streams {
         let Some(stream) = self.all.remove(&number) else {
             return;
         };
-        self.kept -= stream.sent_bytes();
+        self.stored -= stream.sent_bytes();
         self.waiting -= stream.waiting_bytes();
         if let Some(session) = stream.session {
             self.by_session.remove(&session);

@@ -46,7 +46,7 @@ impl Turn {
     pub(super) async fn wait(&self) {
         let first = async {
             loop {
-                let room = self.connection.room.notified();
+                let room = self.connection.has_room.notified();
                 tokio::pin!(room);
                 room.as_mut().enable();
                 if self.connection.state().turns.open.first() == Some(&self.number) {
@@ -63,6 +63,6 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         self.connection.state().turns.open.remove(&self.number);
-        self.connection.room.notify_waiters();
+        self.connection.has_room.notify_waiters();
     }
 }

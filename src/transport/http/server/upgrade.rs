@@ -32,16 +32,16 @@ use crate::transport::websocket::{Role, derive_accept_key, link};
 pub(super) fn upgrade(
     service: &Arc<AcpService>,
     mut request: Request<Incoming>,
-    guest: &AuthenticatedClient,
+    client: &AuthenticatedClient,
 ) -> Result<Answer, Refusal> {
-    let accept = judge(&request)?;
+    let accept = check(&request)?;
     if service.port.is_closed() {
         return Err(Refusal::closing());
     }
     let failed = |why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why);
     let id = new_id().map_err(failed)?;
     let upgraded = hyper::upgrade::on(&mut request);
-    tokio::spawn(take_over(service.clone(), upgraded, guest.clone()));
+    tokio::spawn(take_over(service.clone(), upgraded, client.clone()));
     let mut answer = answer::empty(StatusCode::SWITCHING_PROTOCOLS);
     let fields = answer.headers_mut();
     let protocol = subprotocol(request.headers()).map(HeaderValue::from_str);
@@ -65,7 +65,7 @@ pub(super) fn upgrade(
 }
 
 /// The answer to a client's key, or the refusal.
-fn judge<B>(request: &Request<B>) -> Result<String, Refusal> {
+fn check<B>(request: &Request<B>) -> Result<String, Refusal> {
     let fields = request.headers();
     if request.version() > Version::HTTP_11 || !lists(fields, &UPGRADE, "websocket") {
         let why = "this is a WebSocket endpoint; the request has to upgrade to it";

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_names_its_connection() {
+    fn connection_id_is_read_from_the_head() {
         let head = "GET /acp HTTP/1.1\r\nHost: a\r\nACP-connection-ID: abc\r\nAccept: */*\r\n\r\n";
         assert_eq!(connection_id(head.as_bytes()), Some("abc"));
         for (head, found) in [

@@ -113,3 +113,25 @@ fn a_long_message_is_sent_in_fragments() {
         assert_eq!(firsts, [0x01, 0x00, 0x00, 0x80]);
     });
 }
+
+#[test]
+fn a_flood_of_pings_is_owed_a_bounded_answer() {
+    let ping = [&[0x89, 0xfd, 0, 0, 0, 0][..], &[b'p'; 125]].concat();
+    let pings = ping.repeat(1000);
+    let used = measure(|| {
+        run(async {
+            let ([mut receiver, _sender], mut far) = server();
+            // Of the pongs, 2.6 MB, nothing is read.
+            let flood = async {
+                for _ in 0..20 {
+                    far.write_all(&pings).await.unwrap();
+                }
+            };
+            tokio::select! {
+                () = flood => {}
+                received = poll_fn(|cx| receiver.poll_message(cx)) => panic!("{received:?}"),
+            }
+        });
+    });
+    assert!(used.bytes_max < 512 << 10, "{used:?}");
+}

@@ -172,7 +172,7 @@ fn who_asks_for_something_else_gets_http() {
             (
                 "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}\n".to_owned(),
                 "400",
-                "no HTTP/1.1\n",
+                "not valid HTTP/1.1\n",
             ),
             (many.clone(), "431", "too many fields\n"),
             (
