@@ -3,7 +3,6 @@
 //! All listeners of a process share one [`Gate`], which is cheap to clone; its keys can be
 //! exchanged while it is in use. `transport` reads the credentials from a connection.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -12,8 +11,8 @@ use parking_lot::{Mutex, RwLock};
 
 use super::token::Digest;
 use super::{
-    Agents, AuthEvents, AuthMethod, CredentialKind, FailedAttempts, Grant, KeyId, KeySource,
-    Keyring, Principal, RejectReason, Token, UsedToken,
+    AuthEvents, AuthMethod, CredentialKind, FailedAttempts, Grant, KeyId, KeySource, Keys,
+    Principal, RejectReason, UsedToken,
 };
 
 /// Decides which clients are admitted.
@@ -30,14 +29,6 @@ struct Inner {
     events: OnceLock<Arc<dyn AuthEvents>>,
     anonymous: Arc<Principal>,
     user: Arc<Principal>,
-}
-
-/// The keys that a gate accepts.
-#[derive(Clone, Debug, Default)]
-pub struct Keys {
-    own: Option<Digest>,
-    ring: Keyring,
-    names: Option<Arc<BTreeMap<String, Agents>>>,
 }
 
 /// What has to be proved on which listeners.
@@ -326,29 +317,6 @@ impl Gate {
     fn keys(&self) -> Arc<Keys> {
         let keys = self.0.keys.read();
         Arc::clone(&keys)
-    }
-}
-
-impl Keys {
-    /// The user's own token, which is not in the ring because it may be any text, all other tokens,
-    /// and the names that are valid in certificates, with the agents of each. Without names every
-    /// certificate signed by one of our authorities is valid, for every agent.
-    #[must_use]
-    pub fn new(
-        own: Option<&Token>,
-        ring: Keyring,
-        names: Option<Arc<BTreeMap<String, Agents>>>,
-    ) -> Self {
-        let own = own.map(Token::digest);
-        Self { own, ring, names }
-    }
-
-    /// The agents that a certificate of that name may use; `None` when it is not valid.
-    fn agents_of(&self, name: &str) -> Option<Agents> {
-        match &self.names {
-            None => Some(Agents::All),
-            Some(names) => names.get(name).cloned(),
-        }
     }
 }
 

@@ -38,10 +38,10 @@ mod token;
 pub use attempts::{FailedAttempts, address_group};
 pub use events::{AuthEvents, CredentialKind, RejectReason};
 pub use gate::{
-    AuthRequirement, Certificate, Credentials, Denial, Gate, GateRules, Keys, Now, Reachability,
+    AuthRequirement, Certificate, Credentials, Denial, Gate, GateRules, Now, Reachability,
 };
-pub use key_source::KeySource;
+pub use key_source::{KeySource, Keys};
 pub use keyring::{Key, Keyring, KeyringError, check_name, read_agents};
 pub use local::{CHALLENGE, LocalKey, PROOF};
-pub use principal::{Agents, AuthMethod, Grant, KeyId, ONLY_AGENT, Principal, UsedToken};
-pub use token::{Digest, Token};
+pub use principal::{Agents, AuthMethod, Grant, ONLY_AGENT, Principal, UsedToken};
+pub use token::{Digest, KeyId, Token};

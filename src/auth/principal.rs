@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::token::Digest;
+use super::token::{Digest, KeyId};
 
 /// The name of the agent of a relay that has only one and gives it no name.
 pub const ONLY_AGENT: &str = "default";
@@ -67,10 +67,6 @@ pub enum UsedToken {
     /// A token of the keyring.
     Key(KeyId),
 }
-
-/// The part of a token by which its key is found. It is not secret.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct KeyId(pub(super) [u8; 6]);
 
 impl Principal {
     /// A client that was not authenticated.

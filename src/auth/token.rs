@@ -11,8 +11,6 @@ use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use ring::digest::{SHA256, digest};
 use subtle::ConstantTimeEq as _;
 
-use super::KeyId;
-
 /// The prefix of every token, so that secret scanners find it.
 const PREFIX: &str = "acpr_";
 
@@ -28,6 +26,10 @@ pub struct Token(String);
 /// The SHA-256 of a token.
 #[derive(Clone, Copy)]
 pub struct Digest([u8; 32]);
+
+/// The part of a token by which its key is found. It is not secret.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KeyId(pub(super) [u8; 6]);
 
 impl Token {
     /// A new one, from random bytes.

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::config::ListenerPart;
 use super::listeners::read_host;
 use crate::agent_connect::run_request::Permissions;
 use crate::transport::{AgentConnectConfig, Endpoint, HttpEndpoint, HttpProtocol};
@@ -48,12 +47,11 @@ impl AgentConnectArgs {
         }
     }
 
-    /// The settings of the listeners.
+    /// The settings of the Agent Connect listeners, of which there are `count`.
     ///
     /// # Errors
     /// An option is given that no listener uses, or more than one listener would use the store.
-    pub(super) fn resolve(&self, listeners: &[ListenerPart]) -> Result<AgentConnectConfig, String> {
-        let count = listeners.iter().filter(|part| serves(part)).count();
+    pub(super) fn resolve(&self, count: usize) -> Result<AgentConnectConfig, String> {
         if *self != Self::default() && count == 0 {
             return Err(
                 "--store, --default-permission and --allow-callback are for Agent Connect listeners \
@@ -81,11 +79,6 @@ impl DefaultPermission {
             Self::Allow => Permissions::Allow,
         }
     }
-}
-
-/// Whether a listener serves Agent Connect, alone or beside ACP.
-pub(super) const fn serves(part: &ListenerPart) -> bool {
-    is_own(&part.endpoint) || part.agent_connect.is_some()
 }
 
 /// Whether an endpoint's scheme is one of Agent Connect.

@@ -14,7 +14,7 @@ use super::dialect::{TableSet, Tables};
 use super::dialect_options::choice;
 use super::findings::{CheckSummary, Finding};
 use super::repairs::Repairs;
-use super::{command_line, console, exit};
+use super::{console, exit};
 use crate::acp::{Checker, Remedies};
 use crate::conversation::DialectChoice;
 use crate::jsonrpc::Side;
@@ -87,13 +87,13 @@ pub(super) fn run(args: &Check) -> ExitCode {
         let (client, agent) = (&args.client_dialect, &args.agent_dialect);
         let repairs = match Repairs::new(&loaded.library, client, agent, args.from.is_some()) {
             Ok(repairs) => repairs,
-            Err(unknown) => return command_line::fail(exit::USAGE, &unknown),
+            Err(unknown) => return exit::fail(exit::USAGE, &unknown),
         };
         if let Err(error) = check_file(args, path, repairs, &mut all, &mut out) {
             unreadable = true;
             out.flush();
             let what = format!("{}: {}", path.display(), console::explain(&error));
-            command_line::fail(exit::NO_INPUT, &what);
+            exit::fail(exit::NO_INPUT, &what);
         }
         if !out.is_open() {
             break;

@@ -1,28 +1,21 @@
 //! The command line: its arguments, and the dispatch to the subcommands.
 
 use std::borrow::Cow;
-use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::ffi::OsStr;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, CommandFactory, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
-use super::admin::AdminAddress;
-use super::admission::AdmissionArgs;
-use super::agent_connect::{AgentConnectArgs, DefaultPermission};
-use super::common::Common;
-use super::policy::PolicyArgs;
 use super::renamed;
 use super::telemetry::{self, LogArgs};
 use super::{
     agents, assets, check, config, connect, console, demo, dialect, endpoints, examples, exit,
-    inspect, limits, listeners, log_redaction, manual, memory, processes, replay, serve, shell,
-    status, stderr, token, top,
+    inspect, limits, log_redaction, manual, memory, processes, replay, serve, shell, status,
+    stderr, token, top,
 };
-use crate::transport::Endpoint;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -78,10 +71,10 @@ struct Cli {
 enum Command {
     /// Listen for clients and give each client an agent of its own
     #[command(after_help = examples::serve())]
-    Serve(Box<Serve>),
+    Serve(Box<serve::Serve>),
     /// Speak stdio to the editor that started this program, and forward it to an agent
     #[command(after_help = examples::connect())]
-    Connect(Box<Connect>),
+    Connect(Box<connect::Connect>),
     /// Check a conversation against the official ACP v1 schema: each violation, with its place
     #[command(after_help = examples::check())]
     Check(check::Check),
@@ -133,99 +126,6 @@ enum Command {
     Man(shell::Manual),
 }
 
-/// Arguments of `serve`.
-#[derive(Debug, Args)]
-pub(super) struct Serve {
-    /// The configuration file: agents by name, listeners, and the options that are also flags;
-    /// flags override it. `acp-relay config example` prints one
-    ///
-    /// Without it, and when the command line names neither a listener nor an agent, the user's file
-    /// is read ($XDG_CONFIG_HOME/acp-relay/acp-relay.toml), or else the system's
-    /// (/etc/acp-relay/acp-relay.toml). SIGHUP reloads it.
-    #[arg(long, value_name = "FILE", env = "ACP_RELAY_CONFIG")]
-    pub(super) config: Option<PathBuf>,
-    /// Where clients connect; may be given several times [default: ws://127.0.0.1:0]
-    #[arg(long, value_name = "ENDPOINT", env = "ACP_RELAY_LISTEN")]
-    pub(super) listen: Vec<Endpoint>,
-    /// The agent's endpoint, instead of a command
-    #[arg(long, value_name = "ENDPOINT", conflicts_with_all = ["command", "profile"])]
-    #[arg(value_parser = endpoints::read_agent)]
-    pub(super) agent: Option<Endpoint>,
-    /// A well-known agent, instead of its command; `acp-relay agents list` has them
-    #[arg(long, value_name = "PROFILE", conflicts_with = "command")]
-    #[arg(value_parser = agents::read_profile)]
-    pub(super) profile: Option<&'static agents::Profile>,
-    /// Allow web pages of this origin, such as `https://editor.example`; may be given several times
-    #[arg(long, value_name = "ORIGIN", value_parser = listeners::read_origin)]
-    pub(super) allow_origin: Vec<String>,
-    /// Accept this host name besides the listener's own (with one port or any); may be given
-    /// several times
-    #[arg(long, value_name = "NAME", value_parser = listeners::read_host)]
-    pub(super) allow_host: Vec<String>,
-    /// A cookie set on each new connection, so that a load balancer returns to this relay
-    #[arg(long, value_name = "NAME=VALUE", value_parser = listeners::read_cookie)]
-    pub(super) affinity_cookie: Option<String>,
-    /// Do not serve elephant.ai's routes, PATH/rpc and PATH/sse, beside the official ones
-    #[arg(long)]
-    pub(super) no_elephant: bool,
-    /// What to do with an agent whose client's WebSocket or HTTP connection breaks [default:
-    /// terminate]
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub(super) on_disconnect: Option<OnDisconnect>,
-    /// Certificate chain for https:// and wss:// listeners, PEM
-    #[arg(long, value_name = "FILE", env = "ACP_RELAY_TLS_CERT")]
-    pub(super) tls_cert: Option<PathBuf>,
-    /// Private key for https:// and wss:// listeners, PEM
-    #[arg(long, value_name = "FILE", env = "ACP_RELAY_TLS_KEY")]
-    pub(super) tls_key: Option<PathBuf>,
-    /// Serve monitoring here: /metrics, /healthz, /readyz, /startupz, /status; 127.0.0.1:PORT or
-    /// unix:PATH
-    #[arg(long, value_name = "ADDRESS", env = "ACP_RELAY_ADMIN")]
-    pub(super) admin: Option<AdminAddress>,
-    #[command(flatten)]
-    pub(super) agent_connect: AgentConnectArgs,
-    #[command(flatten)]
-    pub(super) admission: AdmissionArgs,
-    #[command(flatten)]
-    pub(super) common: Common,
-    /// The agent's command and its arguments
-    #[arg(last = true, value_name = "COMMAND", help_heading = None::<&str>)]
-    pub(super) command: Vec<OsString>,
-}
-
-/// What to do with an agent whose client's connection broke.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum OnDisconnect {
-    /// Stop it
-    #[default]
-    Terminate,
-    /// Keep it for a while; a client that sends session/load or session/resume for one of its
-    /// sessions is connected to it again
-    Detach,
-}
-
-/// Arguments of `connect`.
-#[derive(Debug, Args)]
-pub(super) struct Connect {
-    /// Where the agent is
-    #[arg(value_name = "ENDPOINT", conflicts_with = "command", value_parser = endpoints::read_agent)]
-    pub(super) endpoint: Option<Endpoint>,
-    /// What to answer a permission request of an agent behind Agent Connect when the client does
-    /// not answer [default: reject]
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub(super) default_permission: Option<DefaultPermission>,
-    /// Serve monitoring here, as `serve --admin` does; 127.0.0.1:PORT or unix:PATH
-    #[arg(long, value_name = "ADDRESS")]
-    pub(super) admin: Option<AdminAddress>,
-    #[command(flatten)]
-    pub(super) policy: PolicyArgs,
-    #[command(flatten)]
-    pub(super) common: Common,
-    /// The agent's command and its arguments
-    #[arg(last = true, value_name = "COMMAND", help_heading = None::<&str>)]
-    pub(super) command: Vec<OsString>,
-}
-
 /// Runs the program with the arguments of this process.
 #[must_use]
 pub fn run() -> ExitCode {
@@ -235,12 +135,6 @@ pub fn run() -> ExitCode {
     let code = execute();
     stderr::flush(FLUSH_TIMEOUT);
     code
-}
-
-/// Prints an error in one line on stderr and returns the exit code.
-pub(super) fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
-    stderr::print(&format!("acp-relay: {error}"));
-    ExitCode::from(code)
 }
 
 /// Ignores variables that are set but empty: container files set all variables and leave the unused
@@ -289,7 +183,7 @@ fn execute() -> ExitCode {
         return processes::run_and_reap(|| serve::run(*args, &cli.log, sockets));
     }
     if let Err(error) = telemetry::start(&cli.log) {
-        return fail(exit::USAGE, &error);
+        return exit::fail(exit::USAGE, &error);
     }
     match cli.command {
         Command::Serve(_) => unreachable!("it is started above"),
@@ -310,7 +204,7 @@ fn execute() -> ExitCode {
         Command::Help(args) => help(&args, command),
         Command::Assets(args) => match assets::run(&args) {
             Ok(text) => console::print(&text, exit::SUCCESS),
-            Err(fault) => fail(exit::USAGE, &fault),
+            Err(fault) => exit::fail(exit::USAGE, &fault),
         },
         Command::Completions(args) => shell::completions(&args, Cli::command()),
         Command::Man(args) => shell::manual(&args, Cli::command()),
@@ -324,7 +218,7 @@ fn help(args: &manual::Help, mut command: clap::Command) -> ExitCode {
     }
     match manual::find(args, &mut command) {
         Ok(found) => console::printed(exit::SUCCESS, found.print_long_help()),
-        Err(fault) => fail(exit::USAGE, &fault),
+        Err(fault) => exit::fail(exit::USAGE, &fault),
     }
 }
 
@@ -349,7 +243,10 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
+    use crate::transport::Endpoint;
 
     /// The words of a line, without redirections and pipes.
     fn words(line: &str) -> Vec<OsString> {

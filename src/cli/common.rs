@@ -4,17 +4,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::config::{AgentPart, Config, Source};
 use super::dialect_options::{DialectArgs, Dialects};
+use super::framing::FramingChoice;
 use super::record::{RecordArgs, RecordPart, RecorderFactory};
 use super::remote::RemoteArgs;
 use super::traces::{Traces, TracesArgs, TracesPart};
-use super::{command_line, exit, limits, shutdown};
+use super::{exit, limits, shutdown};
 use crate::conversation::DialectChoice;
 use crate::jsonrpc::Limits;
-use crate::jsonrpc::framing::Framing;
 use crate::observe::recorder::Pruner;
 use crate::proxy::StopSignals;
 use crate::transport::{Endpoint, Setup};
@@ -55,17 +55,6 @@ pub(super) struct Common {
     traces: TracesArgs,
 }
 
-/// How a byte stream is divided into messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum FramingChoice {
-    /// By the peer's first bytes; one message per line until then
-    Auto,
-    /// One message per line
-    Ndjson,
-    /// Content-Length headers
-    ContentLength,
-}
-
 /// What conversations need before the first link is opened.
 #[derive(Clone)]
 pub(super) struct RelayContext {
@@ -86,6 +75,12 @@ pub(super) struct RelayContext {
 }
 
 impl RelayContext {
+    /// Whether a conversation that cannot be recorded must end.
+    pub(super) fn is_strict(&self) -> bool {
+        let recorders = self.recorders.as_ref();
+        recorders.is_some_and(|recorders| recorders.is_strict())
+    }
+
     /// Starts to delete old recordings, see `RecorderFactory::sweep`.
     pub(super) fn sweep(&self) -> Option<Pruner> {
         self.recorders.as_ref()?.sweep()
@@ -118,7 +113,7 @@ impl Common {
                 tracing::warn!("no traces are sent: {fault}");
                 Ok(None)
             }
-            started => started.map_err(|fault| command_line::fail(exit::USAGE, &fault)),
+            started => started.map_err(|fault| exit::fail(exit::USAGE, &fault)),
         }
     }
 
@@ -143,7 +138,7 @@ impl Common {
         };
         let mut agent = setup(self.agent_framing, dialects.agent_framing());
         let remote = self.remote.apply(&mut agent);
-        remote.map_err(|fault| command_line::fail(exit::USAGE, &fault))?;
+        remote.map_err(|fault| exit::fail(exit::USAGE, &fault))?;
         Ok(RelayContext {
             client: setup(self.client_framing, dialects.client_framing()),
             agent,
@@ -256,15 +251,5 @@ impl Common {
             setting.apply(&mut limits);
         }
         limits
-    }
-}
-
-impl FramingChoice {
-    pub(super) const fn fixed(self) -> Option<Framing> {
-        match self {
-            Self::Auto => None,
-            Self::Ndjson => Some(Framing::Ndjson),
-            Self::ContentLength => Some(Framing::ContentLength),
-        }
     }
 }

@@ -1,18 +1,43 @@
 //! `acp-relay connect`: speaks stdio to the editor that started it, and forwards it to an agent.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::Args;
 use tokio::runtime::Builder;
 
 use super::admin::{Admin, AdminAddress, ConversationMetrics};
-use super::command_line::{self, Connect};
-use super::common::RelayContext;
+use super::agent_connect::DefaultPermission;
+use super::common::{Common, RelayContext};
 use super::conversation::{self, reject_quickly, run_conversation};
+use super::policy::PolicyArgs;
 use super::{admission, agent_connect, endpoints, exit, remote, runtime};
 use crate::auth::ONLY_AGENT;
 use crate::observe::metrics::Transport;
 use crate::transport::registry;
 use crate::transport::{Endpoint, OpenError, PeerKind, Workers};
+
+/// Arguments of `connect`.
+#[derive(Debug, Args)]
+pub(super) struct Connect {
+    /// Where the agent is
+    #[arg(value_name = "ENDPOINT", conflicts_with = "command", value_parser = endpoints::read_agent)]
+    pub(super) endpoint: Option<Endpoint>,
+    /// What to answer a permission request of an agent behind Agent Connect when the client does
+    /// not answer [default: reject]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(super) default_permission: Option<DefaultPermission>,
+    /// Serve monitoring here, as `serve --admin` does; 127.0.0.1:PORT or unix:PATH
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) admin: Option<AdminAddress>,
+    #[command(flatten)]
+    pub(super) policy: PolicyArgs,
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// The agent's command and its arguments
+    #[arg(last = true, value_name = "COMMAND", help_heading = None::<&str>)]
+    pub(super) command: Vec<OsString>,
+}
 
 /// Runs the subcommand.
 pub(super) fn run(args: Connect) -> ExitCode {
@@ -20,7 +45,7 @@ pub(super) fn run(args: Connect) -> ExitCode {
     runtime::drive(Builder::new_current_thread(), async {
         match connect(args).await {
             Ok(code) => code,
-            Err(error) => command_line::fail(exit::of_open_error(&error), &error),
+            Err(error) => exit::fail(exit::of_open_error(&error), &error),
         }
     })
 }
@@ -32,18 +57,18 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     };
     let agent = match endpoints::agent(args.endpoint, args.command, "connect ENDPOINT") {
         Ok(agent) => agent,
-        Err(fault) => return Ok(command_line::fail(exit::USAGE, &fault)),
+        Err(fault) => return Ok(exit::fail(exit::USAGE, &fault)),
     };
     let matches = args.common.check_agent(&agent);
     let fits = remote::check(&agent, &context.agent);
     if let Err(fault) = fits.and(matches) {
-        return Ok(command_line::fail(exit::USAGE, &fault));
+        return Ok(exit::fail(exit::USAGE, &fault));
     }
     if let Some(default_permission) = args.default_permission {
         if !agent_connect::is_own(&agent) {
             let fault =
                 "--default-permission is for agents behind Agent Connect (agent-connect+http://)";
-            return Ok(command_line::fail(exit::USAGE, &fault));
+            return Ok(exit::fail(exit::USAGE, &fault));
         }
         context.agent.agent_connect.default_permission = default_permission.permissions();
     }
@@ -71,13 +96,13 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
             if let Some(traces) = &context.traces {
                 traces.finish();
             }
-            Ok(exit::of_end(&end, &context))
+            Ok(exit::of_end(&end, &context.stop, context.is_strict()))
         }
         Err(why) => {
             if let Some(metrics) = metrics {
                 metrics.fail();
             }
-            let code = command_line::fail(why.code(), &why);
+            let code = exit::fail(why.code(), &why);
             reject_quickly(client, &why.reason(), &context.limits, stop).await;
             Ok(code)
         }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio_util::sync::CancellationToken;
 
-use super::{command_line, exit};
+use super::exit;
 
 /// Why a file cannot be used, as text for the user.
 pub(super) fn explain(error: &io::Error) -> String {
@@ -97,7 +97,7 @@ pub(super) fn show(line: &str) -> io::Result<()> {
 fn print_result(code: u8, printed: io::Result<()>) -> ExitCode {
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            command_line::fail(exit::SYSTEM, &format!("cannot print: {error}"))
+            exit::fail(exit::SYSTEM, &format!("cannot print: {error}"))
         }
         _ => ExitCode::from(code),
     }

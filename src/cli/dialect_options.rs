@@ -10,7 +10,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::dialect::Tables;
-use super::{command_line, exit};
+use super::exit;
 use crate::conversation::{DialectChoice, DialectOptions};
 use crate::dialect::{DialectError, Library};
 use crate::jsonrpc::framing::Framing;
@@ -107,7 +107,7 @@ impl Dialects {
         };
         match known {
             Ok(()) => Ok(dialects),
-            Err(unknown) => Err(command_line::fail(exit::USAGE, &unknown)),
+            Err(unknown) => Err(exit::fail(exit::USAGE, &unknown)),
         }
     }
 

@@ -2,11 +2,10 @@
 
 use std::process::ExitCode;
 
-use super::command_line;
-use super::common::RelayContext;
+use super::stderr;
 use crate::conversation::Cause;
 use crate::jsonrpc::Exit;
-use crate::proxy::{ConnectRefusal, End};
+use crate::proxy::{ConnectRefusal, End, StopSignals};
 use crate::transport::{OpenError, OpenErrorKind};
 
 /// All went well.
@@ -36,6 +35,12 @@ pub(super) const FORBIDDEN: u8 = 77;
 /// A configuration file has faults (`EX_CONFIG`).
 pub(super) const CONFIG: u8 = 78;
 
+/// Prints an error in one line on stderr and returns the exit code.
+pub(super) fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
+    stderr::print(&format!("acp-relay: {error}"));
+    ExitCode::from(code)
+}
+
 /// The code for an endpoint that could not be opened.
 pub(super) fn of_open_error(error: &OpenError) -> u8 {
     match error.kind {
@@ -50,19 +55,15 @@ pub(super) fn of_open_error(error: &OpenError) -> u8 {
     }
 }
 
-/// The code for a conversation on our stdio, which `context.stop` may have ended early: the agent's
+/// The code for a conversation on our stdio, which `stop` may have ended early: the agent's
 /// own where it is known (128 + n for a signal, as in shells), otherwise whether the agent was
 /// lost. An agent that ends with 0 before it answered a request does not speak the protocol. A
 /// stdout that is open but accepts nothing is a failure, and so is a conversation that had to be
-/// recorded and was not, whatever its result.
-pub(super) fn of_end(end: &End, context: &RelayContext) -> ExitCode {
-    if context.stop.forced.is_cancelled() {
+/// recorded and was not (`strict`), whatever its result.
+pub(super) fn of_end(end: &End, stop: &StopSignals, strict: bool) -> ExitCode {
+    if stop.forced.is_cancelled() {
         return ExitCode::from(STOPPED);
     }
-    let strict = context
-        .recorders
-        .as_ref()
-        .is_some_and(|recorders| recorders.is_strict());
     if strict && end.counts.note("unrecorded") > 0 {
         return ExitCode::from(CANNOT_CREATE);
     }
@@ -74,7 +75,7 @@ pub(super) fn of_end(end: &End, context: &RelayContext) -> ExitCode {
         });
     }
     if let Some(why) = &end.client_error {
-        return command_line::fail(
+        return fail(
             SYSTEM,
             &format!("the agent's output cannot be forwarded: {why}"),
         );

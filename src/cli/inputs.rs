@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{command_line, exit};
+use super::exit;
 use crate::recording::filter::Filter;
 use crate::recording::{PACKED, PLAIN, Recording};
 
@@ -48,7 +48,7 @@ pub(super) fn split_filter(
         && !is_file(Path::new(last))
     {
         let read = last.to_string_lossy().parse();
-        filter = Some(read.map_err(|fault| command_line::fail(exit::USAGE, &fault))?);
+        filter = Some(read.map_err(|fault| exit::fail(exit::USAGE, &fault))?);
         files = rest;
     }
     let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use super::exit;
 use super::log_redaction::clean;
-use super::{command_line, exit};
 
 /// The tests of one file.
 #[derive(Debug)]
@@ -90,9 +90,8 @@ pub(super) fn write(path: &Path, suites: &[Suite]) -> Result<(), ExitCode> {
         suite.write(&mut text);
     }
     text.push_str("</testsuites>\n");
-    std::fs::write(path, &*clean(&text)).map_err(|error| {
-        command_line::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display()))
-    })
+    std::fs::write(path, &*clean(&text))
+        .map_err(|error| exit::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display())))
 }
 
 /// Text escaped for XML 1.0; characters that XML does not allow become U+FFFD.

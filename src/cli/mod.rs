@@ -7,14 +7,15 @@
 //!
 //! - `command_line` parses the arguments and dispatches; `common` is what `serve` and `connect`
 //!   share; `endpoints`, `limits`, `listeners`, `policy`, `remote`, `record`, `dialect_options`,
-//!   `traces`, `agent_connect` and `examples` are options and help; `exit` has the exit codes.
+//!   `framing`, `traces`, `agent_connect` and `examples` are options and help; `exit` has the exit
+//!   codes, and prints the error of a subcommand that fails.
 //! - `conversation` runs one conversation; `admission` authenticates the clients of `serve`;
 //!   `admin` serves monitoring, `status_text` formats it, `viewer` shows recordings in a browser,
 //!   and `http` is the HTTP server of both.
 //! - `telemetry` starts the log, `stderr` writes it, `rate_limit` and `throttle` limit it,
 //!   `log_redaction` removes secrets from it, and `stderr_capture` records the stderr of agents.
 //! - `processes`, `memory`, `runtime`, `shutdown` and `state` are about the process: its children,
-//!   allocator, threads, signals and files. `console` is stdin and stdout of the subcommands that
+//!   allocator, threads, signals and files; `random` is the system's random numbers. `console` is stdin and stdout of the subcommands that
 //!   carry no conversation.
 //! - `findings` and `repairs` belong to `check`; `junit` and `inputs` to the subcommands that check
 //!   recordings.
@@ -38,6 +39,7 @@ mod endpoints;
 mod examples;
 mod exit;
 mod findings;
+mod framing;
 mod http;
 mod inputs;
 mod inspect;
@@ -49,6 +51,7 @@ mod manual;
 mod memory;
 mod policy;
 mod processes;
+mod random;
 mod rate_limit;
 mod record;
 mod remote;

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
-use ring::rand::{SecureRandom, SystemRandom};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::dialect_options::Dialects;
+use super::random::random;
 use super::stderr_capture::StderrCapture;
-use super::{command_line, exit, limits, stderr};
+use super::{exit, limits, stderr};
 use crate::conversation::Note;
 use crate::jsonrpc::Side;
 use crate::observe::recorder::{
@@ -172,17 +172,17 @@ impl RecordPart {
                 return Ok(None);
             }
             let fault = "recording options need a folder: --record DIR";
-            return Err(command_line::fail(exit::USAGE, &fault));
+            return Err(exit::fail(exit::USAGE, &fault));
         };
         let trouble = |error: std::io::Error| {
             let what = format!("cannot record into {}: {error}", folder.display());
-            command_line::fail(exit::CANNOT_CREATE, &what)
+            exit::fail(exit::CANNOT_CREATE, &what)
         };
         // Tried now, so that it fails before a client connects.
         Folder::new(&folder, "", 0).map_err(trouble)?;
         let writer = WriterThread::start().map_err(trouble)?;
         let key = random().ok_or_else(|| {
-            command_line::fail(
+            exit::fail(
                 exit::SYSTEM,
                 &"the system has no random numbers to hash secrets with",
             )
@@ -315,9 +315,7 @@ impl RecorderFactory {
                 let _ = sender.send(outcome);
             }),
         };
-        let (recorder, remarks) = self
-            .writer
-            .open(plan)
+        let (recorder, remarks) = Recorder::open(&self.writer, plan)
             .map_err(|error| format!("{}: {error}", self.folder.display()))?;
         record_links(&remarks, client, agent);
         let capture = Arc::new(StderrCapture::new(remarks));
@@ -431,10 +429,4 @@ pub(super) fn format_age(age: Duration) -> String {
         () if seconds.is_multiple_of(3600) => format!("{}h", seconds / 3600),
         () => format!("{}m", seconds / 60),
     }
-}
-
-pub(super) fn random<const N: usize>() -> Option<[u8; N]> {
-    let mut bytes = [0; N];
-    SystemRandom::new().fill(&mut bytes).ok()?;
-    Some(bytes)
 }

@@ -8,7 +8,7 @@ use rustix::process::{Resource, Signal, getrlimit};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{command_line, exit};
+use super::exit;
 
 /// Pairs of descriptors that must be available besides those already open. The runtime panics
 /// without its own, and every conversation needs some.
@@ -40,7 +40,7 @@ pub(super) fn build(mut builder: Builder) -> Result<Runtime, ExitCode> {
             None => String::new(),
         };
         let what = format!("cannot start the runtime: {error}{remedy}");
-        command_line::fail(exit::SYSTEM, &what)
+        exit::fail(exit::SYSTEM, &what)
     })
 }
 

@@ -11,7 +11,7 @@ use clap::{Arg, Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use super::{agents, command_line, console, dialect_options, exit, manual};
+use super::{agents, console, dialect_options, exit, manual};
 
 /// Examples of `completions`.
 pub(super) const COMPLETIONS: &str = "\
@@ -86,20 +86,20 @@ pub(super) fn manual(args: &Manual, command: Command) -> ExitCode {
         for name in &args.of {
             let Some(below) = found.find_subcommand(name) else {
                 let what = format!("`{}` has no subcommand `{name}`", found.get_name());
-                return command_line::fail(exit::USAGE, &what);
+                return exit::fail(exit::USAGE, &what);
             };
             found = below;
         }
         return match page(&Man::new(found.clone())) {
             Ok(text) => console::print(&text, exit::SUCCESS),
-            Err(error) => command_line::fail(exit::SYSTEM, &error),
+            Err(error) => exit::fail(exit::SYSTEM, &error),
         };
     };
     match fs::create_dir_all(dir).and_then(|()| write_pages(&command, dir)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let what = format!("cannot write the manual to {}: {error}", dir.display());
-            command_line::fail(exit::CANNOT_CREATE, &what)
+            exit::fail(exit::CANNOT_CREATE, &what)
         }
     }
 }

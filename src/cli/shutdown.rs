@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
-use super::{command_line, exit};
+use super::exit;
 use crate::proxy::StopSignals;
 
 /// The signals that end the program; those that are ignored are `None`.
@@ -62,7 +62,7 @@ pub(super) fn watch_with(stop: StopSignals, again: Option<Arc<Notify>>) -> io::R
 
 /// Prints that signals cannot be handled, and returns the exit code.
 pub(super) fn failed(error: &io::Error) -> ExitCode {
-    command_line::fail(exit::SYSTEM, &format!("cannot handle signals: {error}"))
+    exit::fail(exit::SYSTEM, &format!("cannot handle signals: {error}"))
 }
 
 /// The signals that were ignored when this process started, bit n - 1 for signal n (proc(5),

@@ -7,7 +7,7 @@ use tokio::runtime::Builder;
 
 use super::admin::{self, AdminAddress, AdminReply};
 use super::status_text::{TextSize, render};
-use super::{command_line, console, exit, runtime};
+use super::{console, exit, runtime};
 
 /// Selects the relay.
 #[derive(Debug, Args)]
@@ -45,12 +45,12 @@ pub(super) fn status(args: &Status) -> ExitCode {
             Ok(answer) if json => console::print(answer.body.trim_end(), exit::SUCCESS),
             Ok(answer) => match serde_json::from_str(&answer.body) {
                 Ok(status) => console::print(&render(&status, text_size(), None), exit::SUCCESS),
-                Err(_) => command_line::fail(
+                Err(_) => exit::fail(
                     exit::PROTOCOL,
                     &"the program that answers there is not a relay",
                 ),
             },
-            Err(fault) => command_line::fail(exit::UNAVAILABLE, &fault),
+            Err(fault) => exit::fail(exit::UNAVAILABLE, &fault),
         }
     })
 }
@@ -64,8 +64,8 @@ pub(super) fn health(args: &Health) -> ExitCode {
             Ok(answer) if answer.status == 200 => {
                 console::print(answer.body.trim_end(), exit::SUCCESS)
             }
-            Ok(answer) => command_line::fail(1, &answer.body.trim_end()),
-            Err(fault) => command_line::fail(1, &fault),
+            Ok(answer) => exit::fail(1, &answer.body.trim_end()),
+            Err(fault) => exit::fail(1, &fault),
         }
     })
 }

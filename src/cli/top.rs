@@ -12,7 +12,7 @@ use tokio::runtime::Builder;
 
 use super::status::{RelayArgs, fetch, text_size};
 use super::status_text::{TextSize, TotalsAt, render};
-use super::{command_line, console, exit, runtime};
+use super::{console, exit, runtime};
 
 /// Time between two screens.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ pub(super) fn run(args: &Top) -> ExitCode {
         if !console::is_terminal() {
             return match fetch_status(relay).await {
                 Ok(status) => console::print(&render(&status, text_size(), None), exit::SUCCESS),
-                Err(fault) => command_line::fail(exit::UNAVAILABLE, &fault),
+                Err(fault) => exit::fail(exit::UNAVAILABLE, &fault),
             };
         }
         let keys = console::Keys::listen();
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Top) -> ExitCode {
         console::draw_screen(LEAVE);
         match end {
             Ok(()) => ExitCode::SUCCESS,
-            Err(fault) => command_line::fail(exit::UNAVAILABLE, &fault),
+            Err(fault) => exit::fail(exit::UNAVAILABLE, &fault),
         }
     })
 }

@@ -3,7 +3,7 @@
 //! Whatever ended a conversation, each open request is answered once before its sender's link is
 //! closed, and undeliverable messages are noted. `shutdown` decides when it ends.
 
-use super::shutdown::{Cause, Step};
+use super::shutdown_state::{Cause, Step};
 use super::state::Conversation;
 use super::{Note, Outbox, error_detail};
 use crate::jsonrpc::reply::{self, Delivered, Reason};

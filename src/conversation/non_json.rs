@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::jsonrpc::printable;
+use crate::jsonrpc::{FrameError, FrameFault, IdBuf, printable};
 
 /// How many of the last bytes are kept.
 const MAX_BYTES: usize = 2 << 10;
@@ -83,6 +83,12 @@ impl fmt::Debug for NonJsonOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NonJsonOutput").finish_non_exhaustive()
     }
+}
+
+/// Whether a line that the agent printed was never meant as a message: `Ready.`, `[INFO] starting`.
+pub(super) fn is_stray(error: &FrameError) -> bool {
+    let nothing_known = error.role.is_none() && error.id == IdBuf::Absent;
+    !error.json_like || (matches!(error.fault, FrameFault::Malformed { .. }) && nothing_known)
 }
 
 #[cfg(test)]

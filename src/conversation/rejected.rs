@@ -90,9 +90,3 @@ impl Conversation {
         }
     }
 }
-
-/// Whether a line that the agent printed was never meant as a message: `Ready.`, `[INFO] starting`.
-pub(super) fn is_stray(error: &FrameError) -> bool {
-    let nothing_known = error.role.is_none() && error.id == IdBuf::Absent;
-    !error.json_like || (matches!(error.fault, FrameFault::Malformed { .. }) && nothing_known)
-}

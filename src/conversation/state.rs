@@ -8,12 +8,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::dialect_options::DialectOptions;
-use super::non_json::{LogRedaction, NonJsonOutput};
+use super::non_json::{LogRedaction, NonJsonOutput, is_stray};
 use super::pending::{Pending, Rejection};
-use super::rejected::is_stray;
-use super::shutdown::Shutdown;
-use super::summary::Topic;
-use super::trace_context::{self, TraceAssigner};
+use super::shutdown_state::Shutdown;
+use super::summary::{Topic, TraceAssigner};
+use super::trace_context;
 use super::{MessageSummary, Note, Outbox, error_detail};
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{Envelope, Frame, Id, IdBuf, Kind, Limits, Scanned, Scanner, Side, scan};

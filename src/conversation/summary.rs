@@ -4,6 +4,7 @@
 //! that `scan` has made anyway: nothing is parsed twice and nothing is allocated. It contains no
 //! text of a peer, except what a `TraceContext` has for traces.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use super::known_values::{Method, PermissionOutcome, StopReason, ToolKind, ToolStatus};
@@ -65,6 +66,12 @@ pub enum Content {
     ToolUpdated(ToolStatus),
     /// The user has answered a permission request.
     Decided(PermissionOutcome),
+}
+
+/// Chooses the trace of a request.
+pub trait TraceAssigner: Send + fmt::Debug {
+    /// The `traceparent` for a request that has none; `None` leaves it unchanged.
+    fn parent(&mut self, summary: &MessageSummary) -> Option<String>;
 }
 
 impl SessionHash {
@@ -162,7 +169,11 @@ impl MessageSummary {
     /// Adds its trace context, if that is wanted.
     pub(super) fn traced(mut self, frame: &Frame, at: &Envelope, wanted: bool) -> Self {
         if wanted {
-            self.trace = TraceContext::of(frame, at, &self);
+            let is_tool_call = matches!(
+                self.content,
+                Content::ToolCalled(..) | Content::ToolUpdated(_)
+            );
+            self.trace = TraceContext::of(frame, at, self.topic.method, is_tool_call);
         }
         self
     }

@@ -4,11 +4,7 @@
 //! Only made on request (`Outbox::want_traces`), and never for the messages that make up most of a
 //! conversation.
 
-use std::fmt;
-
-use super::MessageSummary;
 use super::known_values::Method;
-use super::summary::Content;
 use crate::jsonrpc::{self, Envelope, Frame, IdBuf, Kind};
 
 /// Where the W3C trace context is in a message.
@@ -39,26 +35,26 @@ pub struct TraceContext {
     pub state: Option<String>,
 }
 
-/// Chooses the trace of a request.
-pub trait TraceAssigner: Send + fmt::Debug {
-    /// The `traceparent` for a request that has none; `None` leaves it unchanged.
-    fn parent(&mut self, summary: &MessageSummary) -> Option<String>;
-}
-
 impl TraceContext {
-    /// The trace context of a message, if it has one.
-    pub(super) fn of(frame: &Frame, at: &Envelope, summary: &MessageSummary) -> Option<Box<Self>> {
+    /// The trace context of a message, if it has one. `method` is its method, or that of the request
+    /// it answers.
+    pub(super) fn of(
+        frame: &Frame,
+        at: &Envelope,
+        method: Method,
+        is_tool_call: bool,
+    ) -> Option<Box<Self>> {
         let body = at.body(frame).unwrap_or_default();
-        match (summary.kind, summary.topic.method, summary.content) {
-            (Kind::Request, ..) => Some(Box::new(Self::of_request(frame, at, body))),
-            (Kind::Notification, _, Content::ToolCalled(..) | Content::ToolUpdated(_)) => {
+        match (at.kind, method) {
+            (Kind::Request, _) => Some(Box::new(Self::of_request(frame, at, body))),
+            (Kind::Notification, _) if is_tool_call => {
                 let update = jsonrpc::member(body, "update").unwrap_or_default();
                 Some(Box::new(Self {
                     tool_call: jsonrpc::member_text(update, "toolCallId").map(cut),
                     ..Self::default()
                 }))
             }
-            (Kind::Result, Method::SessionNew, _) => Some(Box::new(Self {
+            (Kind::Result, Method::SessionNew) => Some(Box::new(Self {
                 session: jsonrpc::member_text(body, "sessionId").map(cut),
                 ..Self::default()
             })),

@@ -5,9 +5,9 @@
 //! in their names, gets no index.
 
 use super::Span;
-use super::envelope::resized;
 use super::json::{Checkpoint, Visitor};
 use super::key::Key;
+use super::span::resized;
 
 /// Most members that are indexed. A tool call with all members that ACP defines has 13.
 const SLOTS: usize = 16;

@@ -5,7 +5,7 @@
 //! - `frame` is one JSON-RPC text. `scan` validates it and finds its `envelope`, with the `id` and
 //!   the `member_index` of its body; `scanner` does so for a sequence of messages. They build on
 //!   `field_set` (which members make which kind of message), `jsonrpc` (the members' names), `json`
-//!   (the reader), `string_scan`, `key`, `levels` (open containers) and `read_error`.
+//!   (the reader), `string_scan`, `key`, `span`, `levels` (open containers) and `read_error`.
 //! - `frame_error` says what can be wrong with a text, [`reply`] makes every message of our own,
 //!   `close_reason` and `exit` say how links and processes end, and `limits` are all bounds.
 //! - [`framing`] cuts messages out of a byte stream and writes them into one.
@@ -32,11 +32,12 @@ pub mod reply;
 mod scan;
 mod scanner;
 mod side;
+mod span;
 mod string_scan;
 
 pub use close_reason::CloseReason;
 pub(crate) use envelope::unescaped;
-pub use envelope::{Envelope, IdAt, Kind, Prefix, Span};
+pub use envelope::{Envelope, IdAt, Kind, Prefix};
 pub use exit::Exit;
 pub use frame::Frame;
 pub use frame_error::{FrameError, FrameFault, Role};
@@ -49,3 +50,4 @@ pub use printable::printable;
 pub use scan::{Scanned, scan, scan_head, scan_text};
 pub use scanner::Scanner;
 pub use side::Side;
+pub use span::Span;

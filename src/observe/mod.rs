@@ -8,9 +8,11 @@ mod counts;
 pub mod metrics;
 mod note_logger;
 mod observer;
+mod observers;
 pub mod recorder;
 pub mod traces;
 
 pub use counts::{Counts, MessageCounter, RuleCount, Traffic};
 pub use note_logger::NoteLogger;
-pub use observer::{Event, Observer, Observers, Stat};
+pub use observer::{Event, Observer, Stat};
+pub use observers::Observers;

@@ -46,6 +46,6 @@ pub(super) fn recorder(
         on_failure: Box::new(|| {}),
         on_end: Box::new(move |outcome| tell.send(outcome).expect("it is awaited")),
     };
-    let (recorder, _) = desk.open(plan).expect("nowhere has room");
+    let (recorder, _) = Recorder::open(desk, plan).expect("nowhere has room");
     (recorder, over)
 }

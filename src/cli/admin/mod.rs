@@ -2,7 +2,7 @@
 //!
 //! Off by default (`serve --admin`), and only on this machine. `address` is where it listens,
 //! `address_file` how the user's other commands find it, `server` checks requests, `routes` answers
-//! them and `report` is `/status`. `conversation_metrics` counts conversations, `gauge_source`
+//! them from the `shared` state and `report` is `/status`. `conversation_metrics` counts conversations, `gauge_source`
 //! reads the metrics of the program itself, and `client` queries a listener. `observe::metrics` has
 //! the metrics.
 //!
@@ -22,6 +22,7 @@ mod gauge_source;
 mod report;
 mod routes;
 mod server;
+mod shared;
 
 pub(super) use address::AdminAddress;
 pub(super) use client::{AdminReply, fetch, find};

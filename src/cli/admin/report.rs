@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::server::Shared;
+use super::shared::Shared;
 use crate::observe::metrics::Glimpse;
 
 /// The state of the relay.

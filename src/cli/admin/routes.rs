@@ -16,7 +16,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 use super::exposition::TextFormat;
 use super::report;
-use super::server::Shared;
+use super::shared::Shared;
 use crate::cli::http::is_admitted;
 use crate::cli::viewer;
 use crate::observe::metrics::Unwanted;

@@ -15,10 +15,10 @@ use super::address::AdminAddress;
 use super::address_file::AddressFile;
 use super::gauge_source::ProcessGauges;
 use super::routes;
-use crate::auth::origin::OriginPolicy as Origins;
+use super::shared::Shared;
 use crate::cli::http::{self, Socket, own_origin};
 use crate::cli::viewer::{Viewer, ViewerAccess};
-use crate::cli::{command_line, exit, stderr};
+use crate::cli::{exit, stderr};
 use crate::observe::metrics::Ledger;
 use crate::transport::{Endpoint, SocketFile, Workers, bind_unix};
 
@@ -31,19 +31,6 @@ pub(in crate::cli) struct Admin {
     end: CancellationToken,
     _address_file: Option<AddressFile>,
     _file: Option<SocketFile>,
-}
-
-/// The state that responses are made from.
-pub(super) struct Shared {
-    pub(super) ledger: Arc<Ledger>,
-    /// The addresses of the listeners, once they are open.
-    pub(super) listeners: RwLock<Option<Vec<String>>>,
-    /// Cancelled when the relay is asked to stop.
-    pub(super) stop: CancellationToken,
-    /// The origins of web pages that are allowed; none on a Unix socket, which pages cannot reach.
-    pub(super) origins: Option<Origins>,
-    /// The viewer of recordings, and the secret in its address.
-    pub(super) viewer: Option<(ViewerAccess, Viewer)>,
 }
 
 impl Admin {
@@ -116,7 +103,7 @@ impl Admin {
         let admin = Self::open(place, asked, recordings).await;
         let admin = admin.map_err(|error| {
             let fault = format!("cannot listen at {place} (--admin): {error}");
-            command_line::fail(exit::UNAVAILABLE, &fault)
+            exit::fail(exit::UNAVAILABLE, &fault)
         })?;
         stderr::print(&format!("acp-relay: admin at {}", admin.place));
         if let Some(address) = &admin.recordings {
@@ -138,22 +125,6 @@ impl Admin {
     /// Sets the addresses of the open listeners.
     pub(in crate::cli) fn ready(&self, listeners: Vec<String>) {
         *self.shared.listeners.write() = Some(listeners);
-    }
-}
-
-impl Shared {
-    /// The addresses of the listeners; none before all of them are open.
-    pub(super) fn listeners(&self) -> Option<Vec<String>> {
-        self.listeners.read().clone()
-    }
-
-    /// `starting`, `serving` or `draining`.
-    pub(super) fn state(&self) -> &'static str {
-        match (self.stop.is_cancelled(), self.listeners()) {
-            (true, _) => "draining",
-            (false, None) => "starting",
-            (false, Some(_)) => "serving",
-        }
     }
 }
 

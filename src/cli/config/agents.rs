@@ -1,20 +1,17 @@
 //! `[agents.NAME]`: the agents of the file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::ops::Range;
 
+use super::context::{CheckLevel, Context, Names, dialect, one_of, path, settings};
 use super::local_checks;
 use super::model::{AgentPart, ListenerPart, Source};
-use super::read::{CheckLevel, Context, dialect, one_of, path, settings};
 use super::table_reader::{Positioned, TableReader};
 use crate::cli::agents::{self, Program, check_name};
 use crate::cli::remote::RemoteArgs;
-use crate::cli::{agent_connect, endpoints, limits};
+use crate::cli::{endpoints, limits};
 use crate::transport::{Endpoint, Launch, Pin, RequestHeaders};
-
-/// The names of agents.
-pub(super) type Names = BTreeSet<String>;
 
 /// Keys of agents that are started.
 const PROGRAM_KEYS: [&str; 4] = ["args", "env", "inherit-env", "cwd"];
@@ -73,7 +70,7 @@ pub(super) fn check_default_permission(
     agents: &BTreeMap<String, AgentPart>,
     listeners: &[ListenerPart],
 ) {
-    if agents.is_empty() || listeners.iter().any(agent_connect::serves) {
+    if agents.is_empty() || listeners.iter().any(ListenerPart::serves_agent_connect) {
         return;
     }
     let Some(reader) = reader.table("agents") else {

@@ -8,10 +8,10 @@ use clap::{ArgMatches, Args, Subcommand};
 use super::read::read_with_notes;
 use super::source::{Sources, lines};
 use super::{CheckLevel, Config, ConfigFile, read, show};
-use crate::cli::command_line::Serve;
 use crate::cli::console::{self, counted};
+use crate::cli::serve::Serve;
 use crate::cli::telemetry::LogArgs;
-use crate::cli::{command_line, exit, serve};
+use crate::cli::{exit, serve};
 
 /// A file with all options, and comments.
 const EXAMPLE: &str = include_str!("../../assets/acp-relay.toml");
@@ -74,11 +74,11 @@ fn check(named: Option<ConfigFile>, level: CheckLevel) -> ExitCode {
         let usual = ConfigFile::default_paths().into_iter();
         let usual: Vec<String> = usual.map(|place| place.0.display().to_string()).collect();
         let fault = format!("there is no configuration file at {}", usual.join(" or "));
-        return command_line::fail(exit::NO_INPUT, &fault);
+        return exit::fail(exit::NO_INPUT, &fault);
     };
     let text = match place.text() {
         Ok(text) => text,
-        Err((code, fault)) => return command_line::fail(code, &fault),
+        Err((code, fault)) => return exit::fail(code, &fault),
     };
     let (config, found) = read_with_notes(&place, &text, level);
     if !found.is_empty() {
@@ -88,7 +88,7 @@ fn check(named: Option<ConfigFile>, level: CheckLevel) -> ExitCode {
         return ExitCode::from(exit::CONFIG);
     }
     if let Err(fault) = place.check_owner() {
-        return command_line::fail(exit::FORBIDDEN, &fault);
+        return exit::fail(exit::FORBIDDEN, &fault);
     }
     let agents = counted(config.agents.len(), "agent");
     let listeners = counted(config.listeners.len(), "listener");
@@ -113,7 +113,7 @@ fn show_effective(
         Some(place) => {
             let text = match place.text() {
                 Ok(text) => text,
-                Err((code, fault)) => return command_line::fail(code, &fault),
+                Err((code, fault)) => return exit::fail(code, &fault),
             };
             match read(place, &text, CheckLevel::Values) {
                 Ok(file) => (file, text),
@@ -135,6 +135,6 @@ fn show_effective(
     };
     match show::show(args, &file, log, &sources) {
         Ok(report) => console::print(&format!("{heading}\n\n{report}"), exit::SUCCESS),
-        Err(fault) => command_line::fail(exit::USAGE, &fault),
+        Err(fault) => exit::fail(exit::USAGE, &fault),
     }
 }

@@ -1,9 +1,10 @@
 //! `[[listeners]]`: where clients connect. `cli::listeners` parses the options that are also flags.
 
-use super::agents::Names;
+use super::context::{
+    CheckLevel, Context, Names, default_agent, dialect, known_agent, one_of, path,
+};
 use super::local_checks;
 use super::model::ListenerPart;
-use super::read::{CheckLevel, Context, default_agent, dialect, known_agent, one_of, path};
 use super::table_reader::{Positioned, TableReader};
 use crate::cli::admission::{AdmissionArgs, check_exposure};
 use crate::cli::{agent_connect, endpoints, listeners};

@@ -23,6 +23,7 @@
 
 mod agents;
 mod command;
+mod context;
 mod fault;
 mod file;
 mod listeners;
@@ -36,8 +37,9 @@ mod source;
 mod table_reader;
 
 pub(super) use command::{ConfigArgs, run};
+pub(super) use context::CheckLevel;
 pub(super) use file::ConfigFile;
 pub(super) use model::{AgentPart, Config, ListenerPart, Source};
 pub use read::faults;
-pub(super) use read::{CheckLevel, read};
+pub(super) use read::read;
 pub(super) use table_reader::nearest;

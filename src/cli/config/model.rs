@@ -9,11 +9,11 @@ use crate::cli::admin;
 use crate::cli::admission::AdmissionArgs;
 use crate::cli::agent_connect::{AgentConnectArgs, DefaultPermission, is_own};
 use crate::cli::agents::Program;
-use crate::cli::command_line::OnDisconnect;
-use crate::cli::common::FramingChoice;
+use crate::cli::framing::FramingChoice;
 use crate::cli::limits::Setting;
 use crate::cli::record::RecordPart;
 use crate::cli::remote::RemoteArgs;
+use crate::cli::serve::OnDisconnect;
 use crate::cli::telemetry::LogArgs;
 use crate::cli::traces::TracesPart;
 use crate::conversation::DialectChoice;
@@ -89,4 +89,19 @@ pub(in crate::cli) struct ListenerPart {
     pub(in crate::cli) agent_connect: Option<String>,
     /// The agent of clients that name none, instead of the file's default.
     pub(in crate::cli) default_agent: Option<String>,
+}
+
+impl ListenerPart {
+    /// Whether it serves Agent Connect, alone or beside ACP.
+    pub(in crate::cli) const fn serves_agent_connect(&self) -> bool {
+        is_own(&self.endpoint) || self.agent_connect.is_some()
+    }
+
+    /// How many of `parts` serve Agent Connect.
+    pub(in crate::cli) fn agent_connect_count(parts: &[Self]) -> usize {
+        parts
+            .iter()
+            .filter(|part| part.serves_agent_connect())
+            .count()
+    }
 }

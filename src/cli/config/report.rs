@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use super::source::Sources;
 use super::table_reader::is_bare;
-use crate::cli::common::FramingChoice;
+use crate::cli::framing::FramingChoice;
 use crate::cli::log_redaction;
 use crate::conversation::DialectChoice;
 

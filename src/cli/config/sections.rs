@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::agents::Names;
+use super::context::{CheckLevel, Context, Names, known_agent, one_of, path};
 use super::local_checks;
 use super::model::ListenerPart;
-use super::read::{CheckLevel, Context, known_agent, one_of, path};
 use super::table_reader::{Positioned, TableReader};
 use crate::auth::Agents;
 use crate::cli::admission::AdmissionArgs;
@@ -130,7 +129,7 @@ pub(super) fn agent_connect(
     };
     reader.finish();
     if context.level >= CheckLevel::Complete
-        && let Err(what) = args.resolve(listeners)
+        && let Err(what) = args.resolve(ListenerPart::agent_connect_count(listeners))
     {
         reader.fault(&reader.at, what);
     }

@@ -7,7 +7,7 @@ use tokio::runtime::Builder;
 
 use super::rpc::Failure;
 use super::{agent, client};
-use crate::cli::{command_line, exit, processes, runtime, shutdown};
+use crate::cli::{exit, processes, runtime, shutdown};
 use crate::proxy::StopSignals;
 
 /// Arguments of `demo`.
@@ -45,18 +45,18 @@ async fn run_client(deny: bool) -> ExitCode {
     let stop = StopSignals::default();
     if let Err(error) = shutdown::watch(stop.clone()) {
         let error = format!("cannot handle signals: {error}");
-        return command_line::fail(exit::SYSTEM, &error);
+        return exit::fail(exit::SYSTEM, &error);
     }
     tokio::select! {
         end = client::play(deny) => outcome(end),
-        () = stop.requested.cancelled() => command_line::fail(exit::STOPPED, &"stopped before the demo was over"),
+        () = stop.requested.cancelled() => exit::fail(exit::STOPPED, &"stopped before the demo was over"),
     }
 }
 
 fn outcome(end: Result<(), Failure>) -> ExitCode {
     match end {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.is::<client::PrintError>() => command_line::fail(exit::SYSTEM, &error),
-        Err(error) => command_line::fail(exit::UNAVAILABLE, &format!("the demo failed: {error}")),
+        Err(error) if error.is::<client::PrintError>() => exit::fail(exit::SYSTEM, &error),
+        Err(error) => exit::fail(exit::UNAVAILABLE, &format!("the demo failed: {error}")),
     }
 }

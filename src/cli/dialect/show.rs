@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::rows;
 use super::tables::{Source, TableSet};
-use crate::cli::{command_line, console, exit};
+use crate::cli::{console, exit};
 use crate::jsonrpc::Side;
 
 /// The arguments of `show`.
@@ -38,7 +38,7 @@ pub(super) struct Show {
 pub(super) fn run(args: &Show, tables: &TableSet) -> ExitCode {
     let stack = match tables.stack(&args.name) {
         Ok(stack) => stack,
-        Err(unknown) => return command_line::fail(exit::USAGE, &unknown),
+        Err(unknown) => return exit::fail(exit::USAGE, &unknown),
     };
     let layers: Vec<(&Source, Value)> = stack
         .into_iter()
@@ -57,7 +57,7 @@ pub(super) fn run(args: &Show, tables: &TableSet) -> ExitCode {
         let ids: Vec<&str> = all.filter_map(|rule| rule["id"].as_str()).collect();
         let (name, wanted, ids) = (&args.name, args.rule.join("`, `"), ids.join(", "));
         let message = format!("`{name}` has no rule `{wanted}`; it has {ids}");
-        return command_line::fail(exit::USAGE, &message);
+        return exit::fail(exit::USAGE, &message);
     }
     if args.json {
         return console::print_json(&flattened(&layers, &wanted), 0);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::Value;
 
-use crate::cli::{command_line, exit};
+use crate::cli::exit;
 use crate::dialect::{DialectError, Library, Table, TableFaults};
 
 /// Maximum size of a table's file, in bytes.
@@ -137,7 +137,7 @@ impl LoadError {
             Self::File { .. } => exit::NO_INPUT,
             Self::Faults(_) => exit::DATA,
         };
-        command_line::fail(code, self)
+        exit::fail(code, self)
     }
 }
 

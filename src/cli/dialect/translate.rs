@@ -17,7 +17,7 @@ use super::tables::{LoadError, TableSet, Tables};
 use crate::acp::Checker;
 use crate::cli::console::Output;
 use crate::cli::dialect_options::choice;
-use crate::cli::{command_line, console, exit};
+use crate::cli::{console, exit};
 use crate::conversation::DialectChoice;
 use crate::dialect::{DialectError, DialectEvent};
 use crate::jsonrpc::{Frame, Limits, Scanned, Side, scan};
@@ -104,7 +104,7 @@ pub(in crate::cli) fn run(args: &Translate) -> ExitCode {
     };
     let (pipeline, speaker) = match build_pipeline(args, &tables) {
         Ok(pipeline) => pipeline,
-        Err(unknown) => return command_line::fail(exit::USAGE, &unknown),
+        Err(unknown) => return exit::fail(exit::USAGE, &unknown),
     };
     let run = Run {
         args,
@@ -177,10 +177,7 @@ impl Run<'_> {
                 Ok(line) => self.line(&line),
                 Err(why) => {
                     self.output.flush();
-                    Err(command_line::fail(
-                        exit::NO_INPUT,
-                        &format!("line {at}: {why}"),
-                    ))
+                    Err(exit::fail(exit::NO_INPUT, &format!("line {at}: {why}")))
                 }
             };
             if let Err(code) = done {
@@ -236,7 +233,7 @@ impl Run<'_> {
             let what = format!(
                 "line {at}: the sender is unknown: add --speaker client or --speaker agent"
             );
-            return Err(command_line::fail(exit::USAGE, &what));
+            return Err(exit::fail(exit::USAGE, &what));
         };
         let output = self.pipeline.translate(from, frame);
         self.report(at, from, &output);

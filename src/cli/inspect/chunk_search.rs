@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use regex_lite::Regex;
 
 use super::chunk_run::ChunkRun;
-use super::grep::Hit;
+use super::hit::Hit;
 use crate::jsonrpc::Side;
 use crate::recording::{EventKind, RecordedEvent};
 

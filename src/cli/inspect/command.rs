@@ -1,7 +1,5 @@
-//! The command line of `acp-relay inspect`, and how its subcommands open a recording.
+//! The command line of `acp-relay inspect`.
 
-use std::io;
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -9,8 +7,7 @@ use clap::{Args, Subcommand};
 use super::{
     diff, export, follow, grep, import, lint, list, mark, prune, scrub, select, show, stats, verify,
 };
-use crate::cli::{command_line, console, exit, viewer};
-use crate::recording::{NotRecording, Recording};
+use crate::cli::viewer;
 
 /// The arguments of `inspect`.
 #[derive(Debug, Args)]
@@ -75,51 +72,4 @@ pub(in crate::cli) fn run(args: &Inspect) -> ExitCode {
         Command::Import(args) => import::run(args),
         Command::Prune(args) => prune::run(args),
     }
-}
-
-/// Opens the recording that the file at `path` belongs to. Prints an error and returns the exit
-/// code.
-pub(super) fn recording(path: &Path) -> Result<Recording, ExitCode> {
-    let recording = open_unchecked(path)?;
-    match recording.check() {
-        Ok(()) => Ok(recording),
-        Err(misfit) => Err(report_unusable(path, &misfit)),
-    }
-}
-
-/// Like [`recording`], without a check of the content.
-pub(super) fn open_unchecked(path: &Path) -> Result<Recording, ExitCode> {
-    if let Some(reason) = NotRecording::of(path) {
-        return Err(report_unusable(path, &reason));
-    }
-    let found = std::fs::File::open(path).and_then(|_| Recording::of(path));
-    found.map_err(|error| report_unreadable(path, &error))
-}
-
-/// Prints why a file cannot be read as a recording.
-pub(in crate::cli) fn report_unusable(path: &Path, reason: &NotRecording) -> ExitCode {
-    match reason {
-        NotRecording::Unreadable(error) => report_unreadable(path, error),
-        reason => command_line::fail(exit::NO_INPUT, &format!("{}: {reason}", path.display())),
-    }
-}
-
-/// Prints that a file cannot be read.
-pub(super) fn report_unreadable(path: &Path, error: &io::Error) -> ExitCode {
-    let (file, text) = (path.display().to_string(), error.to_string());
-    // Some errors name the file themselves.
-    if text.starts_with(&file) {
-        return command_line::fail(exit::NO_INPUT, &text);
-    }
-    let mut why = format!("{file}: {}", console::explain(error));
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder.filter(|folder| !folder.exists()) {
-        why += &format!(
-            ": the folder {} does not exist; `acp-relay inspect ls DIR` lists the recordings in one",
-            folder.display()
-        );
-    }
-    command_line::fail(exit::NO_INPUT, &why)
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::command::{recording, report_unreadable};
+use super::open::{recording, report_unreadable};
 use super::paint::{Paint, Tone};
 use super::select::{Viewpoint, report_damaged};
 use super::units::excerpt;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::command::{open_unchecked, recording, report_unreadable};
+use super::open::{open_unchecked, recording, report_unreadable};
 use super::printer::{Printer, Style};
 use super::select::Selection;
 use crate::cli::console::note;

@@ -6,16 +6,16 @@ use std::process::ExitCode;
 
 use clap::Args;
 use regex_lite::{Regex, RegexBuilder};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::chunk_search::ChunkSearch;
+use super::hit::Hit;
 use super::paint::Paint;
 use super::recordings::Recordings;
 use super::select::Selection;
-use super::units::{excerpt, timestamp};
 use crate::cli::console::Output;
+use crate::cli::exit;
 use crate::cli::inputs::Inputs;
-use crate::cli::{command_line, exit};
 use crate::recording::{EventKind, Payload, RecordedEvent, show_halves_json};
 
 /// The arguments of `inspect grep`.
@@ -35,16 +35,6 @@ pub(super) struct Grep {
     json: bool,
 }
 
-/// A match of the pattern.
-pub(super) struct Hit<'a> {
-    pub(super) n: u64,
-    pub(super) t: u64,
-    pub(super) pointer: &'a str,
-    pub(super) text: &'a str,
-    /// The number of chunks that the text spans.
-    pub(super) chunks: u64,
-}
-
 /// Runs the subcommand.
 pub(super) fn run(args: &Grep) -> ExitCode {
     let pattern = RegexBuilder::new(&args.pattern)
@@ -52,7 +42,7 @@ pub(super) fn run(args: &Grep) -> ExitCode {
         .build();
     let pattern = match pattern {
         Ok(pattern) => pattern,
-        Err(error) => return command_line::fail(exit::USAGE, &format!("the pattern: {error}")),
+        Err(error) => return exit::fail(exit::USAGE, &format!("the pattern: {error}")),
     };
     let (files, filter) = match args.sources.read() {
         Ok(read) => read,
@@ -113,34 +103,6 @@ fn find(
     );
     chunks.end(pattern, &mut report);
     done
-}
-
-impl Hit<'_> {
-    fn json(&self, file: &str) -> Value {
-        let mut hit = json!({
-            "file": file,
-            "n": self.n,
-            "t": self.t as f64 / 1e6,
-            "pointer": self.pointer,
-            "text": self.text,
-        });
-        if self.chunks > 1 {
-            hit["chunks"] = self.chunks.into();
-        }
-        hit
-    }
-
-    fn line(&self, paint: Paint) -> String {
-        let (n, at) = (self.n, timestamp(self.t));
-        let pointer = excerpt(self.pointer.as_bytes());
-        let chunks = match self.chunks {
-            1 => String::new(),
-            count => format!(" ×{count}"),
-        };
-        let text = excerpt(self.text.as_bytes());
-        let line = format!("{n:>6} {at:>12} {pointer}{chunks}: {text}");
-        paint.line(20 + pointer.chars().count(), None, &line)
-    }
 }
 
 /// Passes all texts of an event to `see`.

@@ -16,9 +16,9 @@ use super::recordings::Recordings;
 use super::select::{Selection, Viewpoint, report_damaged};
 use super::units::{excerpt, timestamp};
 use crate::cli::console::{Output, note};
+use crate::cli::exit;
 use crate::cli::inputs::split_filter;
 use crate::cli::junit::{self, Case, Suite, Verdict};
-use crate::cli::{command_line, exit};
 use crate::jsonrpc::Side;
 use crate::recording::filter::{DerivedFields, Filter};
 use crate::recording::lint::{Finding, LintRule, Linter, RULES, Severity};
@@ -188,7 +188,7 @@ fn find(at: Viewpoint, selection: &Selection) -> Result<Vec<Finding>, ExitCode> 
     };
     let chosen = all.open(None)?;
     let unreadable = |error: std::io::Error| {
-        command_line::fail(
+        exit::fail(
             exit::NO_INPUT,
             &format!("{}: {error}", selection.file.display()),
         )

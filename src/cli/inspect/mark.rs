@@ -15,10 +15,10 @@ use clap::Args;
 use rustix::fs::FlockOperation;
 use serde_json::{Value, json};
 
-use super::command::{recording, report_unreadable};
+use super::open::{recording, report_unreadable};
 use crate::cli::console::print;
-use crate::cli::record::random;
-use crate::cli::{command_line, exit};
+use crate::cli::exit;
+use crate::cli::random::random;
 use crate::observe::recorder::marks_path;
 use crate::recording::redact::{Mode, Redactor};
 use crate::recording::write::{self, Stamp};
@@ -47,7 +47,7 @@ pub(super) fn run(args: &Mark) -> ExitCode {
     let last = last.unwrap_or_else(|| args.file.clone());
     if last.to_string_lossy().ends_with(PACKED) {
         let what = "the last segment is compressed, so nothing can be added to it";
-        return command_line::fail(exit::DATA, &format!("{}: {what}", last.display()));
+        return exit::fail(exit::DATA, &format!("{}: {what}", last.display()));
     }
     match mark(&last, &args.text) {
         Ok(None) if args.json => print_result(&last, json!({"by": "writer"})),

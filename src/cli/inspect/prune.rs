@@ -9,10 +9,10 @@ use std::time::{Duration, SystemTime};
 use clap::Args;
 use serde_json::json;
 
-use super::command::report_unreadable;
+use super::open::report_unreadable;
 use super::units::size;
 use crate::cli::console::Output;
-use crate::cli::{command_line, exit, limits, record};
+use crate::cli::{exit, limits, record};
 use crate::observe::recorder::{Retention, prune};
 
 /// The arguments of `inspect prune`.
@@ -82,7 +82,7 @@ pub(super) fn run(args: &Prune) -> ExitCode {
     for (path, error) in &pruned.failed {
         output.flush();
         code = exit::SYSTEM;
-        command_line::fail(code, &format!("{}: {error}", path.display()));
+        exit::fail(code, &format!("{}: {error}", path.display()));
     }
     output.done(code)
 }

@@ -12,11 +12,12 @@ use ring::rand::{SecureRandom, SystemRandom};
 use rustix::io::Errno;
 use serde_json::json;
 
-use super::command::{recording, report_unreadable};
+use super::open::{recording, report_unreadable};
 use crate::cli::console::{self, print};
+use crate::cli::exit;
 use crate::cli::inputs::distinct;
-use crate::cli::record::{RecordRedact, random};
-use crate::cli::{command_line, exit};
+use crate::cli::random::random;
+use crate::cli::record::RecordRedact;
 use crate::jsonrpc::{Limits, is_json};
 use crate::observe::recorder::create;
 use crate::recording::redact::{Mode, PointerPattern, RedactState, Redactor};
@@ -60,7 +61,7 @@ struct CopyResult {
 /// Runs the subcommand.
 pub(super) fn run(args: &Scrub) -> ExitCode {
     let Some((to, from)) = args.files.split_last() else {
-        return command_line::fail(
+        return exit::fail(
             exit::USAGE,
             &"scrub needs a recording and the path of its copy",
         );
@@ -68,7 +69,7 @@ pub(super) fn run(args: &Scrub) -> ExitCode {
     let from = distinct(from);
     if from.len() > 1 && !to.is_dir() {
         let what = format!("{}: several copies need a folder", to.display());
-        return command_line::fail(exit::USAGE, &what);
+        return exit::fail(exit::USAGE, &what);
     }
     let mut failed = None;
     for from in &from {
@@ -90,11 +91,11 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<(), ExitCode> {
     let mut key = [0; 32];
     SystemRandom::new()
         .fill(&mut key)
-        .map_err(|_| command_line::fail(exit::SYSTEM, &"the system has no random numbers"))?;
+        .map_err(|_| exit::fail(exit::SYSTEM, &"the system has no random numbers"))?;
     let redactor = Redactor::new(args.redact.mode(), args.redact_pointer.clone(), key);
     let refused = |error: io::Error| {
         let what = format!("{}: {}", to.display(), console::explain(&error));
-        command_line::fail(exit::CANNOT_CREATE, &what)
+        exit::fail(exit::CANNOT_CREATE, &what)
     };
     // A partial copy would look like a complete one.
     let part = temp_path(&to).map_err(refused)?;

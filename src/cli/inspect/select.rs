@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use super::command::{recording, report_unreadable};
+use super::open::{recording, report_unreadable};
 use crate::cli::console::note;
 use crate::jsonrpc::Side;
 use crate::recording::filter::{FIELDS, Field, Filter};

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::command::report_unreadable;
+use super::open::report_unreadable;
 use super::printer::{Printer, Style};
 use super::select::{OpenSelection, Selection};
 use crate::cli::console::note;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::paint::{Paint, Tone};
-use super::stats::{Durations, Method, Statistics};
+use super::statistics::{Durations, Method, Statistics};
 use super::units::{duration, excerpt, size};
 
 /// Maximum width of a line of counts.

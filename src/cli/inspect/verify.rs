@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::json;
 
-use super::command::{open_unchecked, report_unreadable, report_unusable};
+use super::open::{open_unchecked, report_unreadable, report_unusable};
 use super::retranslate::{CurrentTables, Retranslation, retranslate};
 use crate::cli::console::Output;
 use crate::cli::dialect::Tables;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::cli::command_line::{self, Connect};
 use crate::cli::common::Common;
+use crate::cli::connect::Connect;
 use crate::cli::policy::PolicyArgs;
 use crate::cli::{connect, endpoints, exit, processes};
 use crate::recording::replay::{Edge, MatchRule, Speed, Unmatched, parse_duration};
@@ -75,11 +75,11 @@ pub(super) fn run(args: Agent) -> ExitCode {
     if (args.unmatched == Unmatched::Forward) != args.forward.is_some() {
         if args.forward.is_none() {
             let fault = "--unmatched forward needs a live agent: --forward ENDPOINT";
-            return command_line::fail(exit::USAGE, &fault);
+            return exit::fail(exit::USAGE, &fault);
         }
         if args.unmatched == Unmatched::Nearest {
             let fault = "--forward and --unmatched nearest exclude each other; give only one";
-            return command_line::fail(exit::USAGE, &fault);
+            return exit::fail(exit::USAGE, &fault);
         }
     }
     let mut endpoint = ReplayAddress::new(args.file);

@@ -14,7 +14,7 @@ use super::play::{Outcome, Play};
 use super::{report, until};
 use crate::cli::console::Output;
 use crate::cli::log_redaction::clean;
-use crate::cli::{command_line, exit, processes};
+use crate::cli::{exit, processes};
 use crate::jsonrpc::Side;
 use crate::recording::encode_bytes;
 use crate::recording::filter::Filter;
@@ -153,7 +153,6 @@ fn save(path: &Path, script: &Script) -> Result<(), ExitCode> {
             "{{\"dir\":\"{way}\",\"ts\":{seconds}.{micros:06},{message}}}"
         );
     }
-    std::fs::write(path, text).map_err(|error| {
-        command_line::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display()))
-    })
+    std::fs::write(path, text)
+        .map_err(|error| exit::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display())))
 }

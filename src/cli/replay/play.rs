@@ -15,7 +15,7 @@ use clap::Args;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
-use crate::cli::{command_line, console, endpoints, exit, runtime};
+use crate::cli::{console, endpoints, exit, runtime};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Exit, Frame};
 use crate::recording::redact::PointerPattern;
@@ -97,9 +97,9 @@ impl Play {
         Script::open(file, self.edge).map_err(|error| match error {
             ScriptError::Unreadable { path, source } => {
                 let what = format!("{}: {}", path.display(), console::explain(&source));
-                command_line::fail(exit::NO_INPUT, &what)
+                exit::fail(exit::NO_INPUT, &what)
             }
-            other => command_line::fail(exit::NO_INPUT, &other),
+            other => exit::fail(exit::NO_INPUT, &other),
         })
     }
 
@@ -107,7 +107,7 @@ impl Play {
     pub(super) fn agent(&self, subcommand: &str) -> Result<Endpoint, ExitCode> {
         let otherwise = format!("{subcommand} --agent ENDPOINT");
         endpoints::agent(self.agent.clone(), self.command.clone(), &otherwise)
-            .map_err(|fault| command_line::fail(exit::USAGE, &fault))
+            .map_err(|fault| exit::fail(exit::USAGE, &fault))
     }
 
     /// Plays `script` to `agent`.
@@ -120,7 +120,7 @@ impl Play {
         let mut driver = Driver::new(Arc::clone(script), pace);
         if let Some(cwd) = &self.cwd {
             let absolute = std::path::absolute(cwd).map_err(|error| {
-                command_line::fail(exit::USAGE, &format!("--cwd {}: {error}", cwd.display()))
+                exit::fail(exit::USAGE, &format!("--cwd {}: {error}", cwd.display()))
             })?;
             driver.set_directory(&absolute.to_string_lossy());
         } else if let Endpoint::Exec(_) = agent
@@ -131,8 +131,7 @@ impl Play {
         }
         let began = Instant::now();
         let played = runtime.block_on(play(agent, driver));
-        let driver =
-            played.map_err(|error| command_line::fail(exit::of_open_error(&error), &error))?;
+        let driver = played.map_err(|error| exit::fail(exit::of_open_error(&error), &error))?;
         let ignored = IgnoreRules {
             places: self.ignore.clone(),
             messages: self.ignore_message.clone(),

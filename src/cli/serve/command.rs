@@ -6,12 +6,12 @@ use std::sync::Arc;
 use tokio::runtime::Builder;
 use tokio::sync::{Notify, mpsc};
 
+use super::Serve;
 use super::listening::OpenListeners;
 use super::plan::{ActivePlan, Plan, plan};
 use super::server::Server;
 use super::systemd;
 use crate::cli::admin::{self, Admin, AuthCounter};
-use crate::cli::command_line::{self, Serve};
 use crate::cli::config::{self, CheckLevel, Config, ConfigFile};
 use crate::cli::console::counted;
 use crate::cli::record::RecorderFactory;
@@ -40,7 +40,7 @@ pub(in crate::cli) fn sockets() -> Result<Inherited, ExitCode> {
     let passed = sd_listen_fds::get();
     let passed = passed.map_err(|error| {
         let fault = format!("{error}: LISTEN_PID and LISTEN_FDS are not set as systemd sets them");
-        command_line::fail(exit::USAGE, &fault)
+        exit::fail(exit::USAGE, &fault)
     })?;
     let sockets = passed.into_iter().map(|(_, socket)| socket.into_std());
     Ok(Inherited::new(sockets.collect()))
@@ -54,7 +54,7 @@ pub(in crate::cli) fn run(args: Serve, log: &LogArgs, sockets: Inherited) -> Exi
         Err(code) => return code,
     };
     if let Err(error) = telemetry::start(&log.with_defaults(&file.log)) {
-        return command_line::fail(exit::USAGE, &error);
+        return exit::fail(exit::USAGE, &error);
     }
     // Clients are served on separate worker threads.
     runtime::drive(Builder::new_current_thread(), async {
@@ -78,11 +78,11 @@ pub(in crate::cli) fn config_file(args: &Serve) -> Option<ConfigFile> {
 fn load(place: &ConfigFile) -> Result<Config, ExitCode> {
     let text = place
         .text()
-        .map_err(|(code, fault)| command_line::fail(code, &fault))?;
+        .map_err(|(code, fault)| exit::fail(code, &fault))?;
     let checked = place.check_owner();
-    checked.map_err(|fault| command_line::fail(exit::FORBIDDEN, &fault))?;
+    checked.map_err(|fault| exit::fail(exit::FORBIDDEN, &fault))?;
     let read = config::read(place, &text, CheckLevel::Values);
-    read.map_err(|faults| command_line::fail(exit::CONFIG, &faults))
+    read.map_err(|faults| exit::fail(exit::CONFIG, &faults))
 }
 
 async fn serve(
@@ -123,14 +123,14 @@ async fn serve(
         listening = serve_loop.listening.follow(plan.listeners) => listening,
         () = server.stop.requested.cancelled() => {
             let fault = "stopped before any listener was open";
-            return Err(command_line::fail(exit::STOPPED, &fault));
+            return Err(exit::fail(exit::STOPPED, &fault));
         }
     };
-    listening.map_err(|error| command_line::fail(exit::of_open_error(&error), &error))?;
+    listening.map_err(|error| exit::fail(exit::of_open_error(&error), &error))?;
     if let Some(unused) = sockets.unused() {
         let fault =
             format!("systemd has passed a socket at {unused}, and no listener has that address");
-        return Err(command_line::fail(exit::CONFIG, &fault));
+        return Err(exit::fail(exit::CONFIG, &fault));
     }
     if let Some(recorders) = serve_loop.active.recorders() {
         recorders.announce(false);
@@ -227,7 +227,7 @@ impl ServeLoop {
                 followed
                     .map(|()| self.activate(plan.active))
                     .map(|()| later)
-                    .map_err(|error| command_line::fail(exit::of_open_error(&error), &error))
+                    .map_err(|error| exit::fail(exit::of_open_error(&error), &error))
             }
             Err(code) => Err(code),
         };

@@ -1,6 +1,6 @@
 //! `acp-relay serve`: listens for clients and gives each an agent of its own.
 //!
-//! `command` starts and stops it. `plan` combines the command line and the configuration file into
+//! `args` is its command line; `command` starts and stops it. `plan` combines the command line and the configuration file into
 //! listeners and an `agent_pool`. `listening` keeps the listeners open and changes them on a
 //! reload; `accept_loop` accepts clients, and `server` finds each one its agent, or sends an error.
 //! `connection_limit` counts clients, and `systemd` notifies the service manager.
@@ -14,12 +14,16 @@
 
 mod accept_loop;
 mod agent_pool;
+mod args;
 mod command;
 mod connection_limit;
 mod listening;
+mod on_disconnect;
 mod plan;
 mod server;
 mod systemd;
 
+pub(super) use args::Serve;
 pub(super) use command::{config_file, run, sockets};
+pub(super) use on_disconnect::OnDisconnect;
 pub(super) use plan::listener_parts;

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use super::agent_pool::{Agent, AgentPool, ListenerState, only};
 use super::connection_limit::ConnectionLimit;
+use super::{OnDisconnect, Serve};
 use crate::cli::admission::{AdmissionArgs, AdmissionControl, ListenerFile};
 use crate::cli::agents::Program;
-use crate::cli::command_line::{OnDisconnect, Serve};
-use crate::cli::common::{FramingChoice, RelayContext};
+use crate::cli::common::RelayContext;
 use crate::cli::config::{AgentPart, Config, ListenerPart, Source};
+use crate::cli::framing::FramingChoice;
 use crate::cli::record::RecorderFactory;
 use crate::cli::traces::Traces;
-use crate::cli::{command_line, endpoints, exit, listeners, remote};
+use crate::cli::{endpoints, exit, listeners, remote};
 use crate::dialect::DialectError;
 use crate::jsonrpc::Limits;
 use crate::observe::recorder::Pruner;
@@ -113,7 +114,7 @@ pub(super) fn plan(
     (stop, traces): (&StopSignals, Option<&Traces>),
     before: Option<&ActivePlan>,
 ) -> Result<Plan, ExitCode> {
-    let usage = |fault: String| command_line::fail(exit::USAGE, &fault);
+    let usage = |fault: String| exit::fail(exit::USAGE, &fault);
     let context = args
         .common
         .context_over(file, stop.clone(), traces.cloned())?;
@@ -127,7 +128,9 @@ pub(super) fn plan(
     }
     let listen: Vec<Endpoint> = parts.iter().map(|part| part.endpoint.clone()).collect();
     let agent_connect = args.agent_connect.with_defaults(&file.agent_connect);
-    let agent_connect = agent_connect.resolve(&parts).map_err(usage)?;
+    let agent_connect = agent_connect
+        .resolve(ListenerPart::agent_connect_count(&parts))
+        .map_err(usage)?;
     let inputs = AdmissionInputs {
         args: args.admission.with_defaults(&file.auth),
         listen,
@@ -236,7 +239,7 @@ fn command_line_agent(
         (None, None) if args.command.is_empty() => return Ok(None),
         (None, None) => (None, Program::default()),
     };
-    let usage = |fault: String| command_line::fail(exit::USAGE, &fault);
+    let usage = |fault: String| exit::fail(exit::USAGE, &fault);
     let endpoint = endpoints::agent(endpoint, args.command.clone(), "serve --agent ENDPOINT");
     let endpoint = endpoint.map_err(usage)?;
     let mut context = context.clone();
@@ -268,12 +271,12 @@ fn agent_pool(
         let none = endpoints::agent(None, Vec::new(), "serve --agent ENDPOINT");
         let none = none.err().unwrap_or_default();
         let fault = format!("{none}. Or describe agents in a file: `acp-relay config example`");
-        return Err(command_line::fail(exit::USAGE, &fault));
+        return Err(exit::fail(exit::USAGE, &fault));
     }
     if args.common.names_remote() {
         let fault = "options about remote agents apply to --agent; agents of the configuration \
                      file have their own, `acp-relay config example` shows them";
-        return Err(command_line::fail(exit::USAGE, &fault));
+        return Err(exit::fail(exit::USAGE, &fault));
     }
     let mut named = std::collections::BTreeMap::new();
     let mut code = None;
@@ -281,7 +284,7 @@ fn agent_pool(
         let old = before.and_then(|agents| agents.named.get(name));
         let agent = args.common.agent_context(context, file, part);
         let agent = agent
-            .map_err(|fault| command_line::fail(exit::CONFIG, &format!("agents.{name}: {fault}")))
+            .map_err(|fault| exit::fail(exit::CONFIG, &format!("agents.{name}: {fault}")))
             .and_then(|context| {
                 file_agent(name, part, context, old, detaches(args, file, Some(part)))
             });
@@ -317,9 +320,8 @@ fn file_agent(
         ),
         Source::Endpoint(endpoint, _) => (endpoint.clone(), None),
     };
-    let refuse = |code, fault: &dyn std::fmt::Display| {
-        command_line::fail(code, &format!("agents.{name}: {fault}"))
-    };
+    let refuse =
+        |code, fault: &dyn std::fmt::Display| exit::fail(code, &format!("agents.{name}: {fault}"));
     remote::check(&endpoint, &context.agent).map_err(|fault| refuse(exit::CONFIG, &fault))?;
     endpoints::check_agent_available(&endpoint, &context.agent, install)
         .map_err(|error| refuse(exit::of_open_error(&error), &error))?;
@@ -343,5 +345,5 @@ fn detaches(args: &Serve, file: &Config, part: Option<&AgentPart>) -> bool {
 }
 
 fn failed(error: &OpenError) -> ExitCode {
-    command_line::fail(exit::of_open_error(error), error)
+    exit::fail(exit::of_open_error(error), error)
 }

@@ -148,7 +148,7 @@ impl Server {
                 // Boxed, so that what was needed up to here is not kept for the length of the
                 // conversation.
                 let end = Box::pin(run_conversation(client, link, None, context, metrics)).await;
-                exit::of_end(&end, context)
+                exit::of_end(&end, &context.stop, context.is_strict())
             }
             Err(why) => {
                 tracing::error!(agent = agent.name, "no agent: {why}");

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::command::read_name;
+use super::store::read_name;
 use super::{Store, store, time};
 use crate::auth::{Agents, Grant, Key, KeyId, read_agents};
 use crate::cli::console::Output;
+use crate::cli::exit;
 use crate::cli::state::StateError;
-use crate::cli::{command_line, exit};
 
 /// Arguments of `new`.
 #[derive(Debug, Args)]
@@ -56,7 +56,7 @@ pub(super) fn run(args: &New, store: &Store) -> Result<ExitCode, StateError> {
         let _ = fs::remove_file(*path);
     }
     if let Err(fault) = added? {
-        return Ok(command_line::fail(exit::USAGE, &fault));
+        return Ok(exit::fail(exit::USAGE, &fault));
     }
     let (shown, code) = match &mut output {
         Some((path, file)) => write(path, file, token.reveal()),
@@ -85,7 +85,7 @@ fn write(path: &Path, file: &mut File, token: &str) -> (bool, ExitCode) {
             let _ = fs::remove_file(path);
             (
                 false,
-                command_line::fail(exit::CANNOT_CREATE, &unwritable(path, &fault)),
+                exit::fail(exit::CANNOT_CREATE, &unwritable(path, &fault)),
             )
         }
     }

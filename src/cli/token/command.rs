@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+use super::store::read_name;
 use super::{Store, add, list};
-use crate::auth::check_name;
 use crate::cli::state::StateError;
-use crate::cli::{command_line, console, exit};
+use crate::cli::{console, exit};
 
 /// For `--help`.
 pub(in crate::cli) const EXAMPLES: &str = "\
@@ -54,12 +54,7 @@ pub(in crate::cli) fn run(args: &TokenArgs) -> ExitCode {
         Command::List(args) => list::run(args, &store),
         Command::Revoke { name } => revoke(name, &store),
     });
-    done.unwrap_or_else(|fault| command_line::fail(code(&fault), &fault))
-}
-
-/// Parses the name of a token.
-pub(super) fn read_name(text: &str) -> Result<String, &'static str> {
-    check_name(text).map(|()| text.to_owned())
+    done.unwrap_or_else(|fault| exit::fail(code(&fault), &fault))
 }
 
 /// The exit code for an error of a file.
@@ -75,6 +70,6 @@ fn revoke(name: &str, store: &Store) -> Result<ExitCode, StateError> {
     let removed = store.change(|ring| ring.remove(name).ok_or_else(none))?;
     Ok(match removed {
         Ok(_) => ExitCode::from(exit::SUCCESS),
-        Err(fault) => command_line::fail(exit::USAGE, &fault),
+        Err(fault) => exit::fail(exit::USAGE, &fault),
     })
 }

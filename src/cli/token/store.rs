@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use crate::auth::{Keyring, Token};
+use crate::auth::{Keyring, Token, check_name};
 use crate::cli::state::{self, StateDir, StateError};
 
 /// The user's own token.
@@ -118,4 +118,9 @@ fn stamp(path: &Path) -> Option<FileStamp> {
     let about = fs::symlink_metadata(path).ok()?;
     let written = about.modified().ok()?;
     Some((written, about.len(), about.ino(), about.uid(), about.mode()))
+}
+
+/// Parses the name of a token.
+pub(super) fn read_name(text: &str) -> Result<String, &'static str> {
+    check_name(text).map(|()| text.to_owned())
 }

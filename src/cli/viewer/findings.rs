@@ -1,20 +1,10 @@
 //! The linter's findings in an open recording.
-//!
-//! Linting takes many times longer than reading, so it has its own thread, which starts when the
-//! recording has been read to its end and then follows it. A request without an answer becomes a
-//! finding once no process writes the recording; until then the answer may come.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::sync::Weak;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use serde_json::{Value, json};
 
-use super::open_recording::{OpenRecording, POLL_INTERVAL};
-use super::search::line_bytes;
-use crate::recording::lint::{Finding, Linter, RULES};
-use crate::recording::{Parsed, parse_line};
+use crate::recording::lint::{Finding, RULES};
 
 /// Maximum findings kept; further ones are only counted.
 const MAX_FINDINGS: usize = 100_000;
@@ -31,15 +21,9 @@ pub(super) struct Findings {
     counts: BTreeMap<&'static str, u64>,
     pub(super) total: usize,
     /// Those that hold only if no event follows; they are also in `found`.
-    provisional: Vec<Finding>,
+    pub(super) provisional: Vec<Finding>,
     /// Number of items linted.
     pub(super) linted: usize,
-}
-
-/// The state of the linting thread.
-pub(super) struct LintThread {
-    pub(super) recording: Weak<OpenRecording>,
-    pub(super) stopped: Receiver<()>,
 }
 
 impl Findings {
@@ -49,7 +33,7 @@ impl Findings {
     }
 
     /// Adds a finding. Returns whether it is kept.
-    fn add(&mut self, finding: &Finding) -> bool {
+    pub(super) fn add(&mut self, finding: &Finding) -> bool {
         if let Some(was) = finding.repaired_from {
             self.total -= 1;
             *self.counts.entry(was.id).or_default() -= 1;
@@ -72,7 +56,7 @@ impl Findings {
     }
 
     /// Removes a finding.
-    fn remove(&mut self, finding: &Finding) {
+    pub(super) fn remove(&mut self, finding: &Finding) {
         self.total -= 1;
         *self.counts.entry(finding.rule.id).or_default() -= 1;
         if let Some(of) = self.by_event.get_mut(&finding.n) {
@@ -119,97 +103,4 @@ pub(super) fn as_json(finding: &Finding) -> Value {
         "method": finding.method,
         "what": what,
     })
-}
-
-impl LintThread {
-    /// Lints until the recording is closed.
-    pub(super) fn run(self) {
-        // An error is reported by the thread that reads.
-        let _ = self.lint();
-    }
-
-    fn lint(self) -> io::Result<()> {
-        let mut linter = Linter::default();
-        let (mut begun, mut settled) = (false, false);
-        let (mut seen, mut headers) = (0, 0);
-        while let Some(recording) = self.recording.upgrade() {
-            let (whole, at_rest) = {
-                let progress = recording.progress();
-                let now = progress.borrow();
-                (now.bytes >= now.total && now.revision > 0, now.complete)
-            };
-            let block = if whole || begun {
-                recording.block(seen)?
-            } else {
-                None
-            };
-            begun |= block.is_some();
-            // Headers of the segments up to this one; at the end also of one without events so far.
-            let until = match &block {
-                Some((items, _)) => items.first().map_or(0, |item| item.segment),
-                None => u16::MAX,
-            };
-            if block.is_some() || at_rest && begun {
-                for (segment, header) in &recording.index().headers[headers..] {
-                    if *segment > until {
-                        break;
-                    }
-                    linter.begin(header);
-                    headers += 1;
-                }
-            }
-            if let Some((items, block)) = block {
-                let begin = items.first().map_or(0, |item| item.at);
-                let mut found = Vec::new();
-                for item in &items {
-                    match parse_line(&line_bytes(&block, begin, item)) {
-                        Parsed::Event(event) => found.extend(linter.add(&event)),
-                        Parsed::Invalid(_) => linter.skip_line(),
-                        Parsed::Header(_) => {}
-                    }
-                }
-                seen += items.len();
-                recording.add_findings(&found, Vec::new(), seen);
-                settled = false;
-                continue;
-            }
-            if at_rest && !settled {
-                recording.add_findings(&[], linter.unanswered(), seen);
-                settled = true;
-            }
-            drop(recording);
-            if self.stopped.recv_timeout(POLL_INTERVAL) != Err(RecvTimeoutError::Timeout) {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-}
-
-impl super::index::Index {
-    /// Adds findings among the first `seen` items, and those that hold if there are no more items
-    /// (`late`), which replace the previous ones.
-    pub(super) fn set_findings(
-        &mut self,
-        found: &[Finding],
-        provisional: Vec<Finding>,
-        seen: usize,
-    ) {
-        self.findings.linted = seen;
-        for finding in std::mem::take(&mut self.findings.provisional) {
-            self.findings.remove(&finding);
-            self.revise(finding.n);
-        }
-        for finding in found.iter().chain(&provisional) {
-            if self.findings.add(finding) {
-                self.revise(finding.n);
-            }
-        }
-        self.findings.provisional = provisional;
-    }
-
-    fn revise(&mut self, n: u64) {
-        let at = self.item_of(n);
-        self.revised.push(u32::try_from(at).unwrap_or(u32::MAX));
-    }
 }

@@ -6,6 +6,7 @@
 
 use super::findings::Findings;
 use crate::jsonrpc::Side;
+use crate::recording::lint::Finding;
 use crate::recording::{
     Entry, EventKind, Exchange, Exchanges, Header, Message, MessageKind, Parsed, RecordedEvent,
     View,
@@ -217,6 +218,32 @@ impl Index {
     /// Microseconds from the beginning to the last event.
     pub(super) fn length(&self) -> u64 {
         self.items.last().map_or(0, |item| item.t)
+    }
+
+    /// Adds findings among the first `seen` items, and those that hold if there are no more items
+    /// (`late`), which replace the previous ones.
+    pub(super) fn set_findings(
+        &mut self,
+        found: &[Finding],
+        provisional: Vec<Finding>,
+        seen: usize,
+    ) {
+        self.findings.linted = seen;
+        for finding in std::mem::take(&mut self.findings.provisional) {
+            self.findings.remove(&finding);
+            self.revise(finding.n);
+        }
+        for finding in found.iter().chain(&provisional) {
+            if self.findings.add(finding) {
+                self.revise(finding.n);
+            }
+        }
+        self.findings.provisional = provisional;
+    }
+
+    fn revise(&mut self, n: u64) {
+        let at = self.item_of(n);
+        self.revised.push(u32::try_from(at).unwrap_or(u32::MAX));
     }
 
     fn update(&mut self, at: usize, event: &RecordedEvent) {

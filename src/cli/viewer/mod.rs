@@ -1,9 +1,10 @@
 //! The viewer: recordings in a browser.
 //!
 //! One page, embedded in the program, and a small server that sends it windows of a recording:
-//! [`mod@index`] knows the position of every event, [`mod@open_recording`] holds one recording and
-//! follows it while it grows, [`mod@search`] filters, [`mod@findings`] lints, [`mod@rows`] encodes
-//! the rows for the page. [`mod@routes`] answers requests, [`mod@access`] admits them. The page is
+//! [`mod@index`] knows the position of every event and its [`mod@findings`], [`mod@content`] is what
+//! has been read of a recording, [`mod@reader_thread`] follows it while it grows,
+//! [`mod@lint_thread`] lints, [`mod@search`] filters, [`mod@open_recording`] holds them together, and
+//! [`mod@rows`] encodes the rows for the page. [`mod@routes`] answers requests, [`mod@access`] admits them. The page is
 //! in `page/`, without a build step.
 //!
 //! # Why
@@ -24,13 +25,16 @@
 //! everything.
 
 mod access;
+mod content;
 mod findings;
 mod index;
 mod library;
+mod lint_thread;
 mod open;
 mod open_recording;
 mod page;
 mod query;
+mod reader_thread;
 mod routes;
 mod rows;
 mod search;

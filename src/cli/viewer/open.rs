@@ -12,7 +12,7 @@ use super::routes::Viewer;
 use super::server::Server;
 use crate::cli::console::{self, note};
 use crate::cli::inspect::report_unusable;
-use crate::cli::{command_line, exit, runtime, shutdown};
+use crate::cli::{exit, runtime, shutdown};
 use crate::proxy::StopSignals;
 use crate::recording::{NotRecording, Recording};
 
@@ -35,9 +35,7 @@ pub(in crate::cli) fn run(args: &Open) -> ExitCode {
     if let Some(path) = &args.page {
         return match fs::write(path, page::single_file()) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                command_line::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display()))
-            }
+            Err(error) => exit::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display())),
         };
     }
     if let Some(code) = check_path(&args.path) {
@@ -47,7 +45,7 @@ pub(in crate::cli) fn run(args: &Open) -> ExitCode {
         Ok(viewer) => viewer,
         Err(error) => {
             let place = args.path.display();
-            return command_line::fail(exit::NO_INPUT, &format!("{place}: {error}"));
+            return exit::fail(exit::NO_INPUT, &format!("{place}: {error}"));
         }
     };
     runtime::drive(Builder::new_multi_thread(), serve(viewer, args.port))
@@ -69,12 +67,12 @@ fn check_path(path: &Path) -> Option<ExitCode> {
 async fn serve(viewer: Viewer, port: u16) -> ExitCode {
     let stop = StopSignals::default();
     if let Err(error) = shutdown::watch(stop.clone()) {
-        return command_line::fail(exit::SYSTEM, &format!("cannot listen for signals: {error}"));
+        return exit::fail(exit::SYSTEM, &format!("cannot listen for signals: {error}"));
     }
     let server = match Server::bind(port).await {
         Ok(server) => server,
         Err(error) => {
-            return command_line::fail(
+            return exit::fail(
                 exit::UNAVAILABLE,
                 &format!("cannot listen on loopback: {error}"),
             );

@@ -190,9 +190,9 @@ async fn event(
     let (_, recording) = viewer.recording(&at.1).await?;
     let at: usize = read(query).number("i").ok_or_else(not_found)?;
     let line = blocking(move || {
-        let item = recording.index().items.get(at).copied();
+        let item = recording.content.index().items.get(at).copied();
         let item = item.ok_or(io::ErrorKind::NotFound)?;
-        recording.span(&item, &item)
+        recording.content.span(&item, &item)
     });
     range_response(line.await?, headers.get(RANGE))
 }
@@ -201,7 +201,7 @@ async fn event(
 async fn state(State(viewer): State<Viewer>, at: Place, query: RawQuery) -> Answer {
     let (name, recording) = viewer.recording(&at.1).await?;
     if let Some(known) = read(query).number::<u64>("after") {
-        let mut progress = recording.progress();
+        let mut progress = recording.content.progress();
         let change = progress.wait_for(|now| now.revision != known);
         // Without a change the page gets the same state, and asks again.
         let _ = tokio::time::timeout(LONG_POLL, change).await;

@@ -30,8 +30,8 @@ const BUCKETS: usize = 240;
 
 /// The state of a recording: what the page shows around the rows.
 pub(super) fn state(name: &str, recording: &OpenRecording) -> Value {
-    let index = recording.index();
-    let progress = recording.progress();
+    let index = recording.content.index();
+    let progress = recording.content.progress();
     let progress = progress.borrow();
     let [to_agent, to_client, errors, other] = index.buckets(BUCKETS);
     let few = index.turns.len() <= BUCKETS;
@@ -79,9 +79,9 @@ pub(super) fn rows(
     let mut searches = recording.searches();
     let search = match filter {
         None => None,
-        Some(filter) => Some(searches.run(recording, filter, all)?),
+        Some(filter) => Some(searches.run(&recording.content, filter, all)?),
     };
-    let index = recording.index();
+    let index = recording.content.index();
     let list: &[u64] = match search {
         Some(search) => &search.keys,
         None if all => &index.order,
@@ -137,7 +137,7 @@ pub(super) fn rows(
 
 /// The turns from `from`, at most `count`.
 pub(super) fn turns(recording: &OpenRecording, query: &Query) -> Value {
-    let index = recording.index();
+    let index = recording.content.index();
     let from: usize = query.number("from").unwrap_or(0).min(index.turns.len());
     let count = query.number("count").unwrap_or(MAX_ROWS).min(MAX_ROWS);
     let rest = &index.turns[from..];
@@ -152,7 +152,7 @@ pub(super) fn turns(recording: &OpenRecording, query: &Query) -> Value {
 
 /// The linter's findings: of the rule `id`, or of all, `count` from `from`.
 pub(super) fn findings(recording: &OpenRecording, query: &Query) -> Value {
-    let index = recording.index();
+    let index = recording.content.index();
     let from = query.number("from").unwrap_or(0);
     let count = query.number("count").unwrap_or(100).min(MAX_ROWS);
     let list = index.findings.list(query.text("id"), from, count);
@@ -220,7 +220,7 @@ fn run_text(recording: &OpenRecording, mut count: u32, run: &[Item]) -> io::Resu
     let mut text = String::new();
     let mut edge = None;
     for item in run.iter().filter(|item| item.length as usize <= MAX_LINE) {
-        let Parsed::Event(event) = parse_line(&recording.span(item, item)?) else {
+        let Parsed::Event(event) = parse_line(&recording.content.span(item, item)?) else {
             continue;
         };
         if let EventKind::Message(message) = &event.kind
@@ -244,7 +244,7 @@ fn write_row(
     facts: &Value,
     out: &mut Vec<u8>,
 ) -> io::Result<()> {
-    let bytes = recording.span(item, item)?;
+    let bytes = recording.content.span(item, item)?;
     let found = parse_line(&bytes);
     let mut short = Vec::new();
     let text = match &found {

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use super::content::{Content, line_bytes};
 use super::index::{Class, Index, Item, insert_key};
-use super::open_recording::OpenRecording;
 use crate::recording::filter::{DerivedFields, Field, Filter};
 use crate::recording::{Parsed, parse_line};
 
@@ -58,7 +58,7 @@ impl Searches {
     /// The recording cannot be read.
     pub(super) fn run(
         &mut self,
-        recording: &OpenRecording,
+        recording: &Content,
         filter: &Filter,
         all: bool,
     ) -> io::Result<&Search> {
@@ -94,7 +94,7 @@ impl Search {
     }
 
     /// Continues for a while.
-    fn advance(&mut self, recording: &OpenRecording) -> io::Result<()> {
+    fn advance(&mut self, recording: &Content) -> io::Result<()> {
         let start = Instant::now();
         while start.elapsed() < TIME_BUDGET
             && (self.recheck(recording)? || self.check_next(recording)?)
@@ -103,7 +103,7 @@ impl Search {
     }
 
     /// Checks the next events. Returns whether there were any.
-    fn check_next(&mut self, recording: &OpenRecording) -> io::Result<bool> {
+    fn check_next(&mut self, recording: &Content) -> io::Result<bool> {
         let Some((items, block)) = recording.block(self.checked)? else {
             return Ok(false);
         };
@@ -126,7 +126,7 @@ impl Search {
     }
 
     /// Checks changed events again. Returns whether there were any.
-    fn recheck(&mut self, recording: &OpenRecording) -> io::Result<bool> {
+    fn recheck(&mut self, recording: &Content) -> io::Result<bool> {
         if !self.needs_recheck {
             return Ok(false);
         }
@@ -180,11 +180,4 @@ impl Known {
             lint: found.map(|finding| finding.rule.id).collect(),
         }
     }
-}
-
-/// The line of an item in a block that begins at `begin`.
-pub(super) fn line_bytes(block: &Bytes, begin: u64, item: &Item) -> Bytes {
-    let start = usize::try_from(item.at - begin).unwrap_or(usize::MAX);
-    let end = start.saturating_add(item.length as usize).min(block.len());
-    block.slice(start.min(end)..end)
 }

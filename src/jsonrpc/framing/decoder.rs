@@ -6,8 +6,8 @@ use bytes::{Buf as _, BytesMut};
 
 use super::content_length::ContentLengthDecoder;
 use super::ndjson::{Line, LineDecoder};
-use super::{Framing, sniff};
-use crate::jsonrpc::{Frame, FrameError, Limits};
+use super::{Decoded, Framing, sniff};
+use crate::jsonrpc::{FrameError, Limits};
 
 /// The byte order mark in UTF-8.
 const BOM: &[u8] = b"\xEF\xBB\xBF";
@@ -17,15 +17,6 @@ const LARGE: usize = 64 << 10;
 
 /// A buffer with more capacity than this, in bytes, is not kept while it holds little.
 const MAX_CAPACITY: usize = 128 << 10;
-
-/// One item cut out of a stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decoded {
-    /// A message, or a stray line; `scan` determines which.
-    Frame(Frame),
-    /// A message that could not be read whole. The stream goes on.
-    Error(Box<FrameError>),
-}
 
 /// Cuts a stream into messages; one for each link and direction.
 ///

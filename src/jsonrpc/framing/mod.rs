@@ -4,12 +4,14 @@
 //! Language Server Protocol. The first bytes of a peer show which one it uses.
 
 mod content_length;
+mod decoded;
 mod decoder;
 mod encode;
 mod ndjson;
 mod partial;
 mod sniff;
 
-pub use decoder::{Decoded, Decoder};
+pub use decoded::Decoded;
+pub use decoder::Decoder;
 pub use encode::Framing;
 pub use partial::{head_len, too_long};

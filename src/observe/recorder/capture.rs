@@ -6,11 +6,17 @@
 //! address.
 
 use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
+use super::batch::{Batch, Entry, Item, Origin, Run};
 use super::handle::RecorderHandle;
 use super::pairing::MessageInfo;
-use super::queue::{Batch, Entry, Item, Origin, OverflowPolicy, Run};
+use super::queue::{OverflowPolicy, Queue};
+use super::recording_writer::{RecordingPlan, RecordingWriter};
+use super::writer_thread::{WriterSlot, WriterThread};
 use crate::conversation::Note;
 use crate::jsonrpc::{Frame, Side};
 use crate::observe::{Event, Observer};
@@ -69,7 +75,34 @@ struct Cause {
 }
 
 impl Recorder {
-    pub(super) fn new(handle: RecorderHandle) -> Self {
+    /// Begins a recording, which `thread` writes: returns its observer, and a handle for events
+    /// from elsewhere.
+    ///
+    /// # Errors
+    /// When its first file cannot be created.
+    pub fn open(
+        thread: &Arc<WriterThread>,
+        plan: RecordingPlan,
+    ) -> io::Result<(Self, RecorderHandle)> {
+        let began = Instant::now();
+        let policy = plan.policy;
+        let stats = Arc::clone(&plan.stats);
+        let queue = Arc::<Queue>::default();
+        let writer = RecordingWriter::begin(plan, began)?;
+        stats.add_queue(&queue);
+        let slot = Arc::new(WriterSlot::new(queue, writer));
+        thread.add(&slot);
+        let handle = RecorderHandle {
+            slot,
+            thread: Arc::clone(thread),
+            policy,
+            began,
+            stats,
+        };
+        Ok((Self::new(handle.clone()), handle))
+    }
+
+    fn new(handle: RecorderHandle) -> Self {
         Self {
             handle,
             next_number: 0,
@@ -205,7 +238,7 @@ impl Recorder {
     /// Reports frames that were forwarded, and which received frames are no longer referenced.
     fn flush_forwarded(&mut self, forwarded: [Option<Run>; 2]) {
         let (at, oldest) = (self.now(), self.oldest());
-        let mut state = self.handle.queue.lock();
+        let mut state = self.handle.lock();
         if !state.has_failed {
             for (to, run) in [Side::Client, Side::Agent].into_iter().zip(forwarded) {
                 if let Some(run) = run {
@@ -228,7 +261,7 @@ impl Recorder {
     /// Adds an event to the queue; `false` when it was dropped.
     fn push(&mut self, bytes: usize, what: impl FnOnce(&mut Batch) -> Item) -> bool {
         let at = self.now();
-        let mut state = self.handle.queue.lock();
+        let mut state = self.handle.lock();
         if state.has_failed {
             self.handle.stats.add_dropped();
             return false;
@@ -334,7 +367,7 @@ impl Observer for Recorder {
         if !self.is_behind || self.handle.policy == OverflowPolicy::Lossy {
             return Poll::Ready(());
         }
-        let mut state = self.handle.queue.lock();
+        let mut state = self.handle.lock();
         if state.batch.has_room() || state.has_failed {
             drop(state);
             self.is_behind = false;
@@ -355,7 +388,7 @@ impl Drop for Recorder {
         self.flush_forwarded(forwarded);
         let (events, bytes) = self.dropped;
         let at = self.handle.now();
-        let mut state = self.handle.queue.lock();
+        let mut state = self.handle.lock();
         if events > 0 {
             let why = "the recorder was behind".to_owned();
             let item = Item::Event(

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::batch::{Batch, Entry, Item, Origin, Run};
 use super::pairing::{AnswerAt, MessageInfo, Request, RequestTable};
-use super::queue::{Batch, Entry, Item, Origin, Run};
 use crate::jsonrpc::{Id, Limits, Scanned, Side, is_json, scan_text};
 use crate::recording::redact::{HitKind, Hits, Mode, RedactState, Redactor};
 use crate::recording::write::{self, FrameInfo, PayloadRef, Stamp};

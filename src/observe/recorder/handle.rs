@@ -5,15 +5,16 @@ use std::time::Instant;
 
 use parking_lot::MutexGuard;
 
-use super::queue::{Entry, Item, OverflowPolicy, Queue, State};
+use super::batch::{Entry, Item};
+use super::queue::{OverflowPolicy, State};
 use super::stats::RecorderStats;
-use super::writer_thread::WriterThread;
+use super::writer_thread::{WriterSlot, WriterThread};
 use crate::recording::{EventKind, Payload};
 
 /// Adds events from outside the conversation to a recording, such as an agent's stderr.
 #[derive(Clone, Debug)]
 pub struct RecorderHandle {
-    pub(super) queue: Arc<Queue>,
+    pub(super) slot: Arc<WriterSlot>,
     pub(super) thread: Arc<WriterThread>,
     pub(super) policy: OverflowPolicy,
     pub(super) began: Instant,
@@ -34,12 +35,16 @@ impl RecorderHandle {
     /// Records an event, unless the recording has ended or is far behind.
     pub fn event(&self, what: EventKind) {
         let at = self.now();
-        let mut state = self.queue.lock();
+        let mut state = self.lock();
         if !state.has_failed && state.ended.is_none() && state.batch.has_room() {
             let item = Item::Event(Box::new(what), None);
             state.batch.entries.push(Entry { at, item });
             self.notify(state);
         }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.slot.queue.lock()
     }
 
     pub(super) fn now(&self) -> u64 {
@@ -54,7 +59,7 @@ impl RecorderHandle {
         drop(state);
         if new || urgent {
             self.thread
-                .notify(new.then(|| Arc::clone(&self.queue)), urgent);
+                .notify(new.then(|| Arc::clone(&self.slot)), urgent);
         }
     }
 }

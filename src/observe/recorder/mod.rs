@@ -14,6 +14,7 @@
 //! *One thread for all conversations*: one thread for each, waking fifty times a second, would cost
 //! more than the writing.
 
+mod batch;
 mod capture;
 mod durable;
 mod event_encoder;

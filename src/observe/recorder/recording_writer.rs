@@ -6,9 +6,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use super::batch::Batch;
 use super::event_encoder::EventEncoder;
 use super::folder::SegmentStore;
-use super::queue::{Batch, OverflowPolicy, Queue};
+use super::queue::{OverflowPolicy, Queue};
 use super::segment::SegmentWriter;
 use super::stats::RecorderStats;
 use crate::recording::redact::Redactor;

@@ -9,10 +9,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::capture::Recorder;
-use super::handle::RecorderHandle;
 use super::queue::Queue;
-use super::recording_writer::{RecordingPlan, RecordingWriter};
+use super::recording_writer::RecordingWriter;
 
 /// How long events may wait before they are written.
 const BATCH_DELAY: Duration = Duration::from_millis(20);
@@ -30,13 +28,21 @@ pub struct WriterThread {
 #[derive(Debug, Default)]
 struct State {
     /// Conversations with new events.
-    ready: Vec<Arc<Queue>>,
+    ready: Vec<Arc<WriterSlot>>,
     /// All conversations.
-    all: Vec<Weak<Queue>>,
+    all: Vec<Weak<WriterSlot>>,
     /// The thread sleeps until it is notified.
     is_idle: bool,
     /// The thread should not wait for more events.
     urgent: bool,
+}
+
+/// A recording that is written: its queue, and its writer.
+#[derive(Debug)]
+pub(super) struct WriterSlot {
+    pub(super) queue: Arc<Queue>,
+    /// Used by the thread only; `None` once everything is written.
+    writer: Mutex<Option<RecordingWriter>>,
 }
 
 impl WriterThread {
@@ -53,34 +59,17 @@ impl WriterThread {
         Ok(thread)
     }
 
-    /// Begins a recording: returns its observer, and a handle for events from elsewhere.
-    ///
-    /// # Errors
-    /// When its first file cannot be created.
-    pub fn open(self: &Arc<Self>, plan: RecordingPlan) -> io::Result<(Recorder, RecorderHandle)> {
-        let began = Instant::now();
-        let policy = plan.policy;
-        let stats = Arc::clone(&plan.stats);
-        let queue = Arc::new(Queue::new(RecordingWriter::begin(plan, began)?));
-        stats.add_queue(&queue);
+    /// Adds a recording, whose events the thread is told about from now on.
+    pub(super) fn add(&self, slot: &Arc<WriterSlot>) {
         let mut state = self.lock();
-        state.all.retain(|queue| queue.strong_count() > 0);
-        state.all.push(Arc::downgrade(&queue));
-        drop(state);
-        let handle = RecorderHandle {
-            queue,
-            thread: Arc::clone(self),
-            policy,
-            began,
-            stats,
-        };
-        Ok((Recorder::new(handle.clone()), handle))
+        state.all.retain(|slot| slot.strong_count() > 0);
+        state.all.push(Arc::downgrade(slot));
     }
 
     /// Tells the thread about a conversation with new events, to be written soon or at once.
-    pub(super) fn notify(&self, queue: Option<Arc<Queue>>, urgent: bool) {
+    pub(super) fn notify(&self, slot: Option<Arc<WriterSlot>>, urgent: bool) {
         let mut state = self.lock();
-        state.ready.extend(queue);
+        state.ready.extend(slot);
         state.urgent |= urgent;
         if state.is_idle || urgent {
             state.is_idle = false;
@@ -92,8 +81,8 @@ impl WriterThread {
     fn run(&self) {
         loop {
             let ready = self.wait();
-            for queue in &ready {
-                with_writer(queue, |work| work.drain(queue));
+            for slot in &ready {
+                slot.with_writer(|work| work.drain(&slot.queue));
             }
             if ready.is_empty() {
                 self.check_idle();
@@ -102,7 +91,7 @@ impl WriterThread {
     }
 
     /// Waits until there are events; returns an empty list when there were none for a while.
-    fn wait(&self) -> Vec<Arc<Queue>> {
+    fn wait(&self) -> Vec<Arc<WriterSlot>> {
         let mut state = self.lock();
         if state.ready.is_empty() {
             state.is_idle = true;
@@ -121,11 +110,11 @@ impl WriterThread {
     fn check_idle(&self) {
         let mut all = std::mem::take(&mut self.lock().all);
         let now = Instant::now();
-        all.retain(|queue| {
-            let Some(queue) = queue.upgrade() else {
+        all.retain(|slot| {
+            let Some(slot) = slot.upgrade() else {
                 return false;
             };
-            with_writer(&queue, |work| {
+            slot.with_writer(|work| {
                 work.check_marks(now);
                 false
             })
@@ -138,18 +127,27 @@ impl WriterThread {
     }
 }
 
-/// Calls `does` with the writer, and ends the recording when it returns `true`. Returns whether the
-/// recording continues.
-fn with_writer(queue: &Queue, does: impl FnOnce(&mut RecordingWriter) -> bool) -> bool {
-    let mut slot = queue.writer.lock();
-    let Some(writer) = slot.as_mut() else {
-        return false;
-    };
-    if does(writer) {
-        if let Some(work) = slot.take() {
-            work.report();
+impl WriterSlot {
+    pub(super) fn new(queue: Arc<Queue>, writer: RecordingWriter) -> Self {
+        Self {
+            queue,
+            writer: Mutex::new(Some(writer)),
         }
-        return false;
     }
-    true
+
+    /// Calls `does` with the writer, and ends the recording when it returns `true`. Returns whether
+    /// the recording continues.
+    fn with_writer(&self, does: impl FnOnce(&mut RecordingWriter) -> bool) -> bool {
+        let mut slot = self.writer.lock();
+        let Some(writer) = slot.as_mut() else {
+            return false;
+        };
+        if does(writer) {
+            if let Some(work) = slot.take() {
+                work.report();
+            }
+            return false;
+        }
+        true
+    }
 }

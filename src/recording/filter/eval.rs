@@ -5,10 +5,11 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
+use super::error::FilterError;
+use super::expr::{Expr, Term};
 use super::field::Field;
 use super::glob::Glob;
-use super::lexer::Operator;
-use super::parse::{FilterError, parse};
+use super::parse::parse;
 use crate::jsonrpc::Side;
 use crate::recording::{EventKind, Message, MessageKind, Payload, RecordedEvent, parse_json};
 
@@ -26,29 +27,6 @@ pub struct DerivedFields<'a> {
     pub duration: Option<u64>,
     /// The ids of the lint findings about it.
     pub lint: &'a [&'a str],
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Expr {
-    /// The empty filter.
-    All,
-    Every(Vec<Self>),
-    Any(Vec<Self>),
-    Not(Box<Self>),
-    Term(Term),
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Term {
-    Text(Field, Glob),
-    Word(Field, &'static str),
-    Number(Field, Bound),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Bound {
-    pub(super) operator: Operator,
-    pub(super) value: f64,
 }
 
 /// An event under evaluation; its body is parsed on demand.
@@ -99,31 +77,6 @@ impl fmt::Display for Filter {
     /// The filter as it was written.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-impl Expr {
-    fn uses(&self, field: Field) -> bool {
-        match self {
-            Self::All => false,
-            Self::Every(parts) | Self::Any(parts) => parts.iter().any(|part| part.uses(field)),
-            Self::Not(inner) => inner.uses(field),
-            Self::Term(Term::Text(own, _) | Term::Word(own, _) | Term::Number(own, _)) => {
-                *own == field
-            }
-        }
-    }
-}
-
-impl Bound {
-    fn contains(self, value: f64) -> bool {
-        match self.operator {
-            Operator::Is => value == self.value,
-            Operator::Less => value < self.value,
-            Operator::AtMost => value <= self.value,
-            Operator::More => value > self.value,
-            Operator::AtLeast => value >= self.value,
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Splits a filter into words with their positions.
 
-use super::parse::FilterError;
+use super::error::FilterError;
 
 /// A word of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]

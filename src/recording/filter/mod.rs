@@ -12,12 +12,14 @@
 //! same language, for files that no server reads (`cli/viewer/page/filter.js`);
 //! `tests/vectors/inspect/filter.json` tests both.
 
+mod error;
 mod eval;
+mod expr;
 mod field;
 mod glob;
 mod lexer;
 mod parse;
 
+pub use error::FilterError;
 pub use eval::{DerivedFields, Filter};
 pub use field::{FIELDS, Field};
-pub use parse::FilterError;

@@ -219,6 +219,13 @@ pub(super) fn name_start(text: &[u8], at: usize) -> usize {
     start + usize::from(escaped && b"nrt".contains(&text[start]))
 }
 
+/// The end of the name that contains an announcing word, within 24 bytes.
+pub(super) fn name_end(text: &[u8], from: usize) -> usize {
+    let rest = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
+    let name = text[from..].iter().take(24).take_while(|byte| rest(byte));
+    from + name.count()
+}
+
 /// Whether a value follows the word `password` and a blank because of the text before it:
 /// `machine x login y password z`, as in a `.netrc`.
 pub(super) fn follows_login(before: &[u8]) -> bool {

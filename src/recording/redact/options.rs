@@ -9,11 +9,10 @@ use std::sync::LazyLock;
 
 use super::commands::{is_null, is_prose, line_start, value};
 use super::escapes::{begins_word, skip_gap};
-use super::named_secrets::{may_be_password, name_start};
+use super::named_secrets::{may_be_password, name_end, name_start};
 use super::piped;
 use super::random::reads_as_words;
 use super::runs;
-use super::shapes::name_end;
 use super::table::{List, has, rows, words};
 
 /// Programs and their options (the head of the file describes the format).

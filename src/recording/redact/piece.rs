@@ -7,10 +7,9 @@
 
 use std::ops::Range;
 
-use super::headers::ends_cookies;
-use super::runs;
-use super::shapes::{PUTTY_END, Shapes, merge_overlaps};
-use super::urls::{ends_host, open_host};
+use super::inside::{IN_PEM, Inside};
+use super::shapes::Shapes;
+use super::urls::open_host;
 
 /// Bytes of a text that are remembered: a suggestive name, the separator, and as much of the secret
 /// as is needed to recognise it; or the line before a possible name.
@@ -22,9 +21,6 @@ const HOST_TAIL: usize = 64;
 /// Bytes on each side of the border of two pieces that can contain a word across it.
 const BORDER: usize = 24;
 
-/// Limit of a secret of many lines: an RSA key of 16 384 bits has some 13 000 characters.
-const MAX_PEM: usize = 16 << 10;
-
 /// The state of a text at its current end.
 #[derive(Debug, Default)]
 pub(super) struct TextStream {
@@ -34,19 +30,6 @@ pub(super) struct TextStream {
     inside: Option<Inside>,
     /// The beginning of the last piece.
     head: Vec<u8>,
-}
-
-/// The kind of secret in which a text has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Inside {
-    /// In a token.
-    Token,
-    /// In the values of cookies.
-    Cookies,
-    /// In the user or the password of a URL.
-    User,
-    /// In PEM, with the maximum number of bytes that follow.
-    Pem(usize),
 }
 
 impl TextStream {
@@ -161,36 +144,14 @@ impl TextStream {
     }
 }
 
-impl Inside {
-    /// Where the secret ends in the next piece; `None` when it may continue after it.
-    fn end(self, tail: &[u8], piece: &[u8]) -> Option<usize> {
-        let end = match self {
-            Self::Token => runs::end(piece, 0),
-            Self::Cookies => piece.iter().position(ends_cookies).unwrap_or(piece.len()),
-            Self::User => {
-                let end = piece.iter().position(ends_host).unwrap_or(piece.len());
-                memchr::memrchr(b'@', &piece[..end]).unwrap_or(end)
-            }
-            Self::Pem(left) => return pem(tail, piece).or_else(|| (left == 0).then_some(0)),
-        };
-        (end < piece.len()).then_some(end)
-    }
+/// Sorts secrets and merges those that overlap.
+fn merge_overlaps(secrets: &mut Vec<Range<usize>>) {
+    secrets.sort_by_key(|secret| secret.start);
+    secrets.dedup_by(|next, last| {
+        let overlaps = next.start < last.end;
+        if overlaps {
+            last.end = last.end.max(next.end);
+        }
+        overlaps
+    });
 }
-
-/// The end of a PEM block in a piece.
-fn pem(tail: &[u8], piece: &[u8]) -> Option<usize> {
-    if tail.ends_with(b"-----") && piece.starts_with(b"`") {
-        // Prose about the PEM header.
-        return Some(0);
-    }
-    let text = [tail, piece].concat();
-    if let Some(end) = memchr::memmem::find(&text, PUTTY_END) {
-        return Some(end.saturating_sub(tail.len()));
-    }
-    let end = memchr::memmem::find(&text, b"-----END")? + 8;
-    let close = memchr::memmem::find(&text[end..], b"-----")? + end + 5;
-    Some(close.saturating_sub(tail.len()))
-}
-
-/// The state of a text that has ended in PEM.
-pub(super) const IN_PEM: Inside = Inside::Pem(MAX_PEM);

@@ -5,15 +5,16 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use super::escapes::replace_halves;
 use super::hits::HitKind;
 use super::level::Level;
 use super::named_secrets::{is_key_like, is_secret_value};
 use super::names::{
     is_count, is_directory, is_group, is_secret_member, is_secret_method, suggests_secret,
 };
+use super::pattern::PointerPattern;
 use super::random::is_random;
 use super::table::{List, words};
-use super::walk::Walk;
 use crate::recording::tokens::{Token, Tokens};
 
 /// Members whose short, plain text belongs to the protocol: kept in mode `structure`.
@@ -27,7 +28,21 @@ const SCHEMA_TYPES: [&str; 7] = [
 /// Minimum digits of a number that a suggestive name beside it makes a secret.
 const MIN_DIGITS: usize = 6;
 
-impl Walk<'_> {
+/// The current place of a walk.
+pub(super) struct Place<'a> {
+    pub(super) text: &'a [u8],
+    pub(super) levels: Vec<Level>,
+    /// Places that the user made secret.
+    pub(super) patterns: &'a [PointerPattern],
+    /// The message is an authentication request, or answers one.
+    pub(super) authenticates: bool,
+    /// The depth of the members of a message: more than one in a batch.
+    pub(super) member_depth: usize,
+    /// Fields of an answer that were requested as secrets.
+    pub(super) fields: &'a [&'a str],
+}
+
+impl Place<'_> {
     /// Whether a method of the message, or of one of a batch, is a secret one. If a message has two
     /// methods, either counts.
     pub(super) fn is_authentication(&self) -> bool {
@@ -118,12 +133,11 @@ impl Walk<'_> {
     }
 
     pub(super) fn matches_pattern(&self) -> bool {
-        let patterns = &self.redactor.patterns;
-        if patterns.is_empty() {
+        if self.patterns.is_empty() {
             return false;
         }
         let steps: Vec<String> = self.levels.iter().map(Level::step).collect();
-        patterns
+        self.patterns
             .iter()
             .any(|pattern| pattern.matches(steps.iter().map(String::as_str)))
     }
@@ -146,6 +160,26 @@ impl Walk<'_> {
             && !inner.contains(&b'=')
             && self.levels.last().is_some_and(|level| !level.is_object)
             && std::str::from_utf8(inner).is_ok_and(suggests_secret)
+    }
+
+    /// The decoded text of the string at `at`.
+    pub(super) fn decode(&self, at: &Range<usize>) -> String {
+        self.text_of(at).0
+    }
+
+    /// The same, and whether it is complete: lone surrogates cannot be decoded.
+    pub(super) fn text_of(&self, at: &Range<usize>) -> (String, bool) {
+        let whole = &self.text[at.clone()];
+        let inner = whole.get(1..whole.len() - 1).unwrap_or_default();
+        if memchr::memchr(b'\\', inner).is_none() {
+            return (String::from_utf8_lossy(inner).into_owned(), true);
+        }
+        if let Ok(text) = serde_json::from_slice(whole) {
+            return (text, true);
+        }
+        let text = serde_json::from_slice(&replace_halves(whole));
+        let text = text.unwrap_or_else(|_| String::from_utf8_lossy(inner).into_owned());
+        (text, false)
     }
 }
 

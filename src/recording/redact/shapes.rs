@@ -11,9 +11,9 @@ use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
 use super::commands;
 use super::escapes::{begins_word, quote_count, skip_gap};
 use super::headers::{after_scheme, authorization, cookies, protocol};
-use super::named_secrets::{self, is_secret_value};
+use super::inside::{IN_PEM, Inside, PUTTY_END};
+use super::named_secrets::{self, is_secret_value, name_end};
 use super::options;
-use super::piece::{IN_PEM, Inside};
 use super::piped;
 use super::prefix_cache::PrefixCache;
 use super::random::{MAX_JUDGED, is_key_so_far, is_random, is_random_so_far, reads_as_words};
@@ -22,9 +22,6 @@ use super::urls::{is_partial_user, open_host, signature, user, webhook};
 use super::words::{Word, Words};
 
 const PEM: &[u8] = b"-----BEGIN";
-
-/// What follows the private lines of a PuTTY key.
-pub(super) const PUTTY_END: &[u8] = b"Private-MAC";
 
 /// Minimum and maximum length of base64 that is decoded.
 const BASE64_LEN: Range<usize> = 24..1024;
@@ -161,18 +158,6 @@ impl Shapes {
         });
         found
     }
-}
-
-/// Sorts secrets and merges those that overlap.
-pub(super) fn merge_overlaps(secrets: &mut Vec<Range<usize>>) {
-    secrets.sort_by_key(|secret| secret.start);
-    secrets.dedup_by(|next, last| {
-        let overlaps = next.start < last.end;
-        if overlaps {
-            last.end = last.end.max(next.end);
-        }
-        overlaps
-    });
 }
 
 impl<'a> Scan<'a> {
@@ -494,11 +479,4 @@ fn skip_to_value(text: &[u8], name: usize) -> usize {
 fn is_member_name(text: &[u8], from: usize) -> bool {
     let rest = &text[name_end(text, from)..];
     matches!(rest, [b'"', ..] | [b'\\', b'"' | b'\\', ..])
-}
-
-/// The end of the name that contains an announcing word, within 24 bytes.
-pub(super) fn name_end(text: &[u8], from: usize) -> usize {
-    let rest = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
-    let name = text[from..].iter().take(24).take_while(|byte| rest(byte));
-    from + name.count()
 }

@@ -294,7 +294,14 @@ fn paragraphs() -> Vec<String> {
         .iter()
         .map(|file| fs::read_to_string(root.join(file)).unwrap())
         .collect();
-    for room in ["conversation", "jsonrpc", "proxy", "recording", "cli", "auth"] {
+    for room in [
+        "conversation",
+        "jsonrpc",
+        "proxy",
+        "recording",
+        "cli",
+        "auth",
+    ] {
         for file in fs::read_dir(root.join("src").join(room)).unwrap() {
             let path = file.unwrap().path();
             if path.extension().is_some_and(|end| end == "rs") {

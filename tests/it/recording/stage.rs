@@ -89,7 +89,7 @@ impl Scene {
             on_failure: Box::new(move || cry.send(()).unwrap()),
             on_end: Box::new(move |outcome| tell.send(outcome).unwrap()),
         };
-        let (recorder, remarks) = desk().open(plan).unwrap();
+        let (recorder, remarks) = Recorder::open(desk(), plan).unwrap();
         Stage {
             recorder,
             remarks,

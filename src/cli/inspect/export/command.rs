@@ -16,8 +16,8 @@ use super::mermaid::Mermaid;
 use super::pcapng::Pcapng;
 use super::{Exported, Format};
 use crate::cli::console::{Output, note};
+use crate::cli::exit;
 use crate::cli::inspect::select::{Selection, Viewpoint};
-use crate::cli::{command_line, exit};
 use crate::observe::recorder::create;
 use crate::recording::{EventKind, Exchanges};
 
@@ -86,7 +86,7 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> ExitCode {
             Ok(file) => Sink::File(file),
             Err(error) => {
                 let what = format!("{}: {error}", path.display());
-                return command_line::fail(exit::CANNOT_CREATE, &what);
+                return exit::fail(exit::CANNOT_CREATE, &what);
             }
         },
     };
@@ -133,7 +133,7 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> ExitCode {
         failed = sink.write(&out).err();
     }
     if let Some(error) = failed {
-        return command_line::fail(exit::SYSTEM, &format!("cannot write: {error}"));
+        return exit::fail(exit::SYSTEM, &format!("cannot write: {error}"));
     }
     if args.json {
         let done = json!({"messages": messages, "left_out": left_out, "bodiless": bodiless});

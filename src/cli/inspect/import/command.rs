@@ -13,9 +13,9 @@ use serde_json::json;
 use super::formats;
 use super::writer;
 use crate::cli::console::{self, print};
-use crate::cli::inspect::command::report_unreadable;
+use crate::cli::exit;
+use crate::cli::inspect::open::report_unreadable;
 use crate::cli::record::RecordRedact;
-use crate::cli::{command_line, exit};
 use crate::observe::recorder::create;
 use crate::recording::redact::{Mode, PointerPattern, Redactor};
 
@@ -57,7 +57,7 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> ExitCode {
     let mut capture = match formats::read(&text) {
         Ok(capture) => capture,
         Err(why) => {
-            return command_line::fail(exit::DATA, &format!("{}: {why}", args.from.display()));
+            return exit::fail(exit::DATA, &format!("{}: {why}", args.from.display()));
         }
     };
     if capture.began == 0 {
@@ -74,7 +74,7 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> ExitCode {
     }
     let mut random = [0; 48];
     if SystemRandom::new().fill(&mut random).is_err() {
-        return command_line::fail(exit::SYSTEM, &"the system has no random numbers");
+        return exit::fail(exit::SYSTEM, &"the system has no random numbers");
     }
     let (id, key) = random.split_at(16);
     let key = key.try_into().expect("32 of 48 bytes are left");
@@ -84,7 +84,7 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> ExitCode {
     let done = create(&args.to).and_then(|mut file| file.write_all(&lines));
     if let Err(error) = done {
         let what = format!("{}: {}", args.to.display(), console::explain(&error));
-        return command_line::fail(exit::CANNOT_CREATE, &what);
+        return exit::fail(exit::CANNOT_CREATE, &what);
     }
     let (form, left_out, guessed) = (capture.format, capture.left_out, capture.guessed);
     if args.json {

@@ -6,30 +6,12 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::capture::{Capture, Item, micros};
 use super::{trace, zed};
 use crate::acp;
-use crate::jsonrpc::{Frame, Limits, Scanned, Side, is_json, printable, scan};
+use crate::jsonrpc::{Limits, Side, is_json, printable};
 use crate::recording::capture::{LineContent, Lines};
 use crate::recording::{expand, members};
-
-/// The content of a capture.
-#[derive(Debug, Default)]
-pub(super) struct Capture {
-    /// The name of the format, for people.
-    pub(super) format: &'static str,
-    /// In microseconds since 1970; 0 if unknown.
-    pub(super) began: u64,
-    /// The names of the peers in the capture.
-    pub(super) client: Option<String>,
-    pub(super) agent: Option<String>,
-    pub(super) items: Vec<Item>,
-    /// Lines without an ACP message.
-    pub(super) left_out: u64,
-    /// Messages whose sender is unknown.
-    pub(super) guessed: u64,
-    /// Items that are no message.
-    pub(super) odd: u64,
-}
 
 /// The format that has messages only.
 const BARE_MESSAGES: &str = "bare messages";
@@ -39,18 +21,6 @@ const NO_MESSAGE: &str = "there is no message in it; expected bare messages (one
                        several, in an array, or below Content-Length headers), a capture \
                        ({\"dir\":\"c2a\",\"ts\":0.1,\"msg\":{…}}), a trace (.jsons), a HAR file, an \
                        export of acp-devtools or a copied log of Zed's";
-
-/// A message at one side of the relay.
-#[derive(Debug)]
-pub(super) struct Item {
-    /// In microseconds since the beginning.
-    pub(super) t: u64,
-    pub(super) hop: Side,
-    pub(super) to: Side,
-    /// It was forwarded unchanged.
-    pub(super) passed: bool,
-    pub(super) bytes: Vec<u8>,
-}
 
 /// Reads a capture of any format.
 pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
@@ -105,13 +75,6 @@ fn array(text: &[u8]) -> Result<Capture, String> {
 fn one_line(text: &[u8]) -> Vec<u8> {
     let plain = |byte: &u8| if b"\r\n".contains(byte) { b' ' } else { *byte };
     text.iter().map(plain).collect()
-}
-
-/// Seconds or fractions of them, in microseconds.
-pub(super) fn micros(value: &Value, unit: f64) -> u64 {
-    let micros = value.as_f64().unwrap_or(0.0) * unit;
-    // The cast saturates negative and excessive times.
-    micros.round() as u64
 }
 
 /// An export of acp-devtools, version 1.
@@ -261,26 +224,4 @@ fn unknown_direction(line: &[u8]) -> Option<Vec<u8>> {
     let names: [&[u8]; 2] = [b"dir", b"side"];
     let direction = known.iter().find(|(own, _)| names.contains(own));
     direction.map(|(_, at)| line[at.clone()].to_vec())
-}
-
-impl Item {
-    /// A message that was sent by one side and received by the other unchanged.
-    pub(super) const fn unchanged(t: u64, to: Side, bytes: Vec<u8>) -> Self {
-        Self {
-            t,
-            hop: to.other(),
-            to,
-            passed: true,
-            bytes,
-        }
-    }
-
-    fn is_message(&self) -> bool {
-        let shape = scan(&self.frame(), &Limits::default());
-        matches!(shape, Scanned::Message(_) | Scanned::Batch)
-    }
-
-    pub(super) fn frame(&self) -> Frame {
-        Frame::new(self.bytes.clone())
-    }
 }

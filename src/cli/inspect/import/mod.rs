@@ -1,7 +1,9 @@
 //! `acp-relay inspect import`: makes recordings from captures of other programs.
 //!
-//! [`formats`] detects and reads the formats, [`writer`] turns their messages into events.
+//! [`formats`] detects the formats and reads them into a [`capture`], [`writer`] turns its messages
+//! into events.
 
+mod capture;
 mod command;
 mod formats;
 mod names;

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::formats::{Capture, Item};
+use super::capture::{Capture, Item};
 use crate::jsonrpc::{Kind, Limits, Scanned, Side, scan};
 use crate::recording::members;
 

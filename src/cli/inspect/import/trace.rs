@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::formats::{Capture, Item, micros};
+use super::capture::{Capture, Item, micros};
 use crate::jsonrpc::Side;
 
 type Parts<'a> = BTreeMap<String, &'a RawValue>;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::formats::{Capture, Item};
+use super::capture::{Capture, Item};
 use crate::cli::inspect::scrub::{Flows, redact_message};
 use crate::jsonrpc::{Envelope, IdAt, IdBuf, Kind, Limits, Scanned, Side, scan};
 use crate::recording::redact::Redactor;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use super::formats::{Capture, Item};
+use super::capture::{Capture, Item};
 use crate::jsonrpc::Side;
 use crate::recording::members;
 

@@ -131,7 +131,11 @@ fn a_gap_that_cannot_be_closed_ends_the_link_with_one_error() {
             let Some(Err(fault)) = next(&mut *link.rx).await else {
                 panic!("it goes on");
             };
-            let words = if ids { "too long ago" } else { "may have been lost" };
+            let words = if ids {
+                "too long ago"
+            } else {
+                "may have been lost"
+            };
             assert!(fault.to_string().contains(words), "{fault}");
             let ours = matches!(fault, LinkError::Refused(_) | LinkError::Forbidden(_));
             assert_eq!(ours, ids, "{fault}");

@@ -1,0 +1,65 @@
+//! The content of a capture, which every format is read into.
+
+use serde_json::Value;
+
+use crate::jsonrpc::{Frame, Limits, Scanned, Side, scan};
+
+/// The content of a capture.
+#[derive(Debug, Default)]
+pub(super) struct Capture {
+    /// The name of the format, for people.
+    pub(super) format: &'static str,
+    /// In microseconds since 1970; 0 if unknown.
+    pub(super) began: u64,
+    /// The names of the peers in the capture.
+    pub(super) client: Option<String>,
+    pub(super) agent: Option<String>,
+    pub(super) items: Vec<Item>,
+    /// Lines without an ACP message.
+    pub(super) left_out: u64,
+    /// Messages whose sender is unknown.
+    pub(super) guessed: u64,
+    /// Items that are no message.
+    pub(super) odd: u64,
+}
+
+/// A message at one side of the relay.
+#[derive(Debug)]
+pub(super) struct Item {
+    /// In microseconds since the beginning.
+    pub(super) t: u64,
+    pub(super) hop: Side,
+    pub(super) to: Side,
+    /// It was forwarded unchanged.
+    pub(super) passed: bool,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Item {
+    /// A message that was sent by one side and received by the other unchanged.
+    pub(super) const fn unchanged(t: u64, to: Side, bytes: Vec<u8>) -> Self {
+        Self {
+            t,
+            hop: to.other(),
+            to,
+            passed: true,
+            bytes,
+        }
+    }
+
+    pub(super) fn is_message(&self) -> bool {
+        let shape = scan(&self.frame(), &Limits::default());
+        matches!(shape, Scanned::Message(_) | Scanned::Batch)
+    }
+
+    pub(super) fn frame(&self) -> Frame {
+        Frame::new(self.bytes.clone())
+    }
+}
+
+/// Seconds or fractions of them, in microseconds.
+pub(super) fn micros(value: &Value, unit: f64) -> u64 {
+    let micros = value.as_f64().unwrap_or(0.0) * unit;
+    // The cast saturates negative and excessive times.
+    micros.round() as u64
+}

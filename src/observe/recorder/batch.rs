@@ -1,0 +1,203 @@
+//! Events in order, as the observer collects them for the writer thread.
+//!
+//! Small frames are copied into one buffer, so that the buffers they were read into are free again;
+//! large ones are shared.
+
+use std::ops::Range;
+
+use super::pairing::MessageInfo;
+use crate::jsonrpc::{Frame, Side};
+use crate::recording::EventKind;
+
+/// Frames up to this length are copied. Keeping a longer one holds the buffer it was read into for
+/// a while, and new memory costs more than a copy.
+const MAX_COPIED: usize = 256 << 10;
+
+/// Maximum number of bytes and events that wait; beyond either the policy applies.
+pub(super) const MAX_BYTES: usize = 8 << 20;
+const MAX_EVENTS: usize = 1 << 16;
+
+/// The minimum capacity that a batch keeps.
+const MIN_CAPACITY: usize = 4 << 10;
+
+/// Events, in order.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) entries: Vec<Entry>,
+    text: Vec<u8>,
+    /// Bytes of the shared frames.
+    shared: usize,
+    /// The recent maximum of text and entries; it decays slowly.
+    recent: [usize; 2],
+    /// Frames forwarded unchanged since the last entry about them, by side.
+    pub(super) forwarded: [Option<Run>; 2],
+    /// Received frames with smaller numbers are no longer referenced.
+    pub(super) oldest: u64,
+}
+
+/// One event, in microseconds since the recording began.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) at: u64,
+    pub(super) item: Item,
+}
+
+#[derive(Debug)]
+pub(super) enum Item {
+    /// A frame received from a side, and its facts. These frames are numbered from 0.
+    Received(Side, StoredFrame, Option<MessageInfo>),
+    /// A frame sent to a side, and the received frame that it was made from, if any.
+    Sent(Side, Option<Box<Origin>>, StoredFrame),
+    /// Frames forwarded unchanged to a side.
+    Forwarded(Side, Run),
+    /// Another event, and the number of the received frame that caused it. Boxed, because it is
+    /// rare and large.
+    Event(Box<EventKind>, Option<u64>),
+}
+
+/// The received frame that another one was made from.
+#[derive(Debug)]
+pub(super) struct Origin {
+    /// The number of the received frame.
+    pub(super) n: u64,
+    pub(super) frame: Frame,
+    pub(super) rules: Vec<String>,
+}
+
+/// A stored frame.
+#[derive(Debug)]
+pub(super) enum StoredFrame {
+    /// Its position in the text of the batch.
+    Copied(Range<u32>),
+    Shared(Box<Frame>),
+}
+
+/// Consecutive frames received from one side.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) first: u64,
+    pub(super) last: u64,
+    pub(super) count: u64,
+    /// The position of the last one among all frames of its side.
+    pub(super) place: u64,
+}
+
+impl Run {
+    /// A run of the frame `n` only, at position `place` among all frames of its side.
+    pub(super) const fn of(n: u64, place: u64) -> Self {
+        Self {
+            first: n,
+            last: n,
+            count: 1,
+            place,
+        }
+    }
+
+    /// Appends a run that follows this one; `false` when it does not follow.
+    pub(super) const fn extend(&mut self, next: Self) -> bool {
+        let follows = self.place + next.count == next.place;
+        if follows {
+            self.last = next.last;
+            self.place = next.place;
+            self.count += next.count;
+        }
+        follows
+    }
+}
+
+impl Batch {
+    /// Whether there is room for more.
+    pub(super) const fn has_room(&self) -> bool {
+        self.size() < MAX_BYTES && self.entries.len() < MAX_EVENTS
+    }
+
+    /// Stores a frame.
+    pub(super) fn store(&mut self, frame: &Frame) -> StoredFrame {
+        if frame.len() > MAX_COPIED {
+            self.shared += frame.len();
+            return StoredFrame::Shared(Box::new(frame.clone()));
+        }
+        let place = |at: usize| u32::try_from(at).expect("a batch is bounded far below 4 GiB");
+        let start = place(self.text.len());
+        self.text.extend_from_slice(frame.as_bytes());
+        StoredFrame::Copied(start..place(self.text.len()))
+    }
+
+    /// The bytes of a stored frame.
+    pub(super) fn frame<'a>(&'a self, kept: &'a StoredFrame) -> &'a [u8] {
+        match kept {
+            StoredFrame::Copied(at) => &self.text[at.start as usize..at.end as usize],
+            StoredFrame::Shared(frame) => frame.as_bytes(),
+        }
+    }
+
+    /// Adds a run of frames that were forwarded to `to`.
+    pub(super) fn forward(&mut self, to: Side, run: Run, at: u64) {
+        let last = &mut self.forwarded[to as usize];
+        let extended = last.as_mut().is_some_and(|last| last.extend(run));
+        if !extended && let Some(run) = last.replace(run) {
+            let item = Item::Forwarded(to, run);
+            self.entries.push(Entry { at, item });
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.forwarded.iter().all(Option::is_none)
+    }
+
+    /// Empties the batch, which had `entries` entries. It keeps the memory that was used recently:
+    /// a steady stream should not allocate for each batch, nor a quiet conversation keep the memory
+    /// of a burst.
+    pub(super) fn clear(&mut self, entries: usize) {
+        let used = [self.text.len(), entries];
+        for (recent, used) in self.recent.iter_mut().zip(used) {
+            *recent = used.max(*recent - recent.div_ceil(8));
+        }
+        self.entries.clear();
+        self.text.clear();
+        if self.text.capacity() > 4 * self.recent[0].max(MIN_CAPACITY) {
+            self.text.shrink_to(2 * self.recent[0]);
+        }
+        if self.entries.capacity() > 4 * self.recent[1].max(MIN_CAPACITY / size_of::<Entry>()) {
+            self.entries.shrink_to(2 * self.recent[1]);
+        }
+        self.shared = 0;
+        self.forwarded = [None; 2];
+    }
+
+    pub(super) const fn size(&self) -> usize {
+        self.text.len() + self.shared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Like the writer thread: the entries are removed before the batch is emptied.
+    fn use_once(batch: &mut Batch, count: usize) {
+        for _ in 0..count {
+            batch.forward(Side::Client, Run::of(0, 7), 0);
+            batch.store(&Frame::from("0123456789".to_owned()));
+        }
+        let entries = batch.entries.len();
+        batch.entries.drain(..);
+        batch.clear(entries);
+    }
+
+    #[test]
+    fn a_batch_keeps_the_memory_it_has_a_use_for_and_no_other() {
+        let mut batch = Batch::default();
+        let memory = |batch: &Batch| (batch.entries.capacity(), batch.text.capacity());
+        use_once(&mut batch, 5_000);
+        let steady = memory(&batch);
+        assert!(steady.0 >= 4_999 && steady.1 >= 50_000, "{steady:?}");
+        use_once(&mut batch, 5_000);
+        assert_eq!(memory(&batch), steady);
+        for _ in 0..100 {
+            use_once(&mut batch, 1);
+        }
+        let quiet = memory(&batch);
+        assert!(quiet.0 < 500 && quiet.1 <= 4 * MIN_CAPACITY, "{quiet:?}");
+    }
+}
