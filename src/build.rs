@@ -1,4 +1,4 @@
-//! Embeds `mappings/*.json`, sorted by name, and the texts of `--version`.
+//! Embeds `mappings/*.json`, sorted by name, the texts of `--version`, and the manual for rustdoc.
 //!
 //! Each table comes with its cover: the table without its rules and what they use, which is all
 //! that is read at the start of the program. Nothing is checked here: the program reports faults in
@@ -38,6 +38,36 @@ fn main() {
     list.push_str("]\n");
     let out = env::var("OUT_DIR").expect("cargo sets it");
     fs::write(Path::new(&out).join("mappings.rs"), list).expect("the output folder is writable");
+    manual(Path::new(&root), Path::new(&out));
+}
+
+/// Copies the pages of the manual for rustdoc, where a page is a module and not a file: links
+/// between pages are changed.
+fn manual(root: &Path, out: &Path) {
+    println!("cargo::rerun-if-changed=src/docs");
+    let to = out.join("docs");
+    fs::create_dir_all(&to).expect("the output folder is writable");
+    for entry in fs::read_dir(root.join("src/docs")).expect("the manual is part of the source") {
+        let path = entry.expect("the folder can be read").path();
+        if path.extension().is_none_or(|ending| ending != "md") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a page can be read");
+        let mut page = String::with_capacity(text.len());
+        for (index, part) in text.split("](").enumerate() {
+            if index > 0 {
+                page.push_str("](");
+            }
+            match part.split_once(".md") {
+                Some((name, rest)) if name.chars().all(|c| c.is_ascii_lowercase() || c == '-') => {
+                    page.push_str(&format!("../{}/index.html{rest}", name.replace('-', "_")));
+                }
+                _ => page.push_str(part),
+            }
+        }
+        fs::write(to.join(path.file_name().expect("a file has a name")), page)
+            .expect("the output folder is writable");
+    }
 }
 
 /// Sets the texts of `--version`: the commit, the number of tables, and a digest over them.

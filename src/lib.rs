@@ -1,6 +1,7 @@
 //! acp-relay: a bridge for the Agent Client Protocol (ACP).
 #![doc = include_str!("ARCHITECTURE.md")]
 
+pub mod docs;
 pub mod jsonrpc;
 pub mod acp;
 pub mod dialect;

@@ -12,8 +12,9 @@ use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 use super::renamed;
 use super::telemetry::{self, LogArgs};
 use super::{
-    agents, check, config, connect, console, demo, dialect, endpoints, examples, exit, inspect,
-    limits, log_redaction, memory, processes, replay, serve, shell, status, stderr, token, top,
+    agents, assets, check, config, connect, console, demo, dialect, endpoints, examples, exit,
+    inspect, limits, log_redaction, manual, memory, processes, replay, serve, shell, status,
+    stderr, token, top,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -54,8 +55,11 @@ const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 /// transport, byte for byte.
 #[derive(Debug, Parser)]
 #[command(name = "acp-relay", version = env!("VERSION"), long_version = VERSION)]
-#[command(styles = STYLES, after_help = EXAMPLES)]
-#[command(after_long_help = format!("{}\n\n{}\n\n{EXAMPLES}", endpoints::help(), limits::help()))]
+#[command(styles = STYLES, after_help = format!("{}\n\n{EXAMPLES}", manual::topics()))]
+#[command(after_long_help = format!(
+    "{}\n\n{}\n\n{}\n\n{EXAMPLES}", manual::topics(), endpoints::help(), limits::help()
+))]
+#[command(disable_help_subcommand = true)]
 struct Cli {
     #[command(flatten)]
     log: LogArgs,
@@ -108,6 +112,12 @@ enum Command {
     /// Run a complete turn through two relays, with an embedded agent and client
     #[command(after_help = examples::DEMO)]
     Demo(demo::Demo),
+    /// Show this help, the help of a subcommand, or a page of the manual
+    #[command(after_help = manual::EXAMPLES)]
+    Help(manual::Help),
+    /// List and print the files for service managers and monitoring that the program contains
+    #[command(after_help = assets::EXAMPLES)]
+    Assets(assets::AssetsArgs),
     /// Print the completion script of a shell
     #[command(after_help = shell::COMPLETIONS)]
     Completions(shell::Completions),
@@ -191,8 +201,24 @@ fn execute() -> ExitCode {
         Command::Health(args) => status::health(&args),
         Command::Top(args) => top::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Help(args) => help(&args, command),
+        Command::Assets(args) => match assets::run(&args) {
+            Ok(text) => console::print(&text, exit::SUCCESS),
+            Err(fault) => exit::fail(exit::USAGE, &fault),
+        },
         Command::Completions(args) => shell::completions(&args, Cli::command()),
         Command::Man(args) => shell::manual(&args, Cli::command()),
+    }
+}
+
+/// Prints a page of the manual, or the help of the program or of a subcommand.
+fn help(args: &manual::Help, mut command: clap::Command) -> ExitCode {
+    if let Some(page) = manual::page(args) {
+        return console::print(&page, exit::SUCCESS);
+    }
+    match manual::find(args, &mut command) {
+        Ok(found) => console::printed(exit::SUCCESS, found.print_long_help()),
+        Err(fault) => exit::fail(exit::USAGE, &fault),
     }
 }
 
@@ -269,10 +295,12 @@ mod tests {
     }
 
     #[test]
-    fn readme_commands_parse() {
-        let readme = include_str!("../../README.md");
+    fn readme_and_manual_commands_parse() {
+        let mut pages = vec![include_str!("../../README.md")];
+        pages.extend(crate::docs::TOPICS.iter().map(|topic| topic.text));
+        let blocks = pages.iter().flat_map(|page| page.split("```sh\n").skip(1));
         let mut lines = 0;
-        for block in readme.split("```sh\n").skip(1) {
+        for block in blocks {
             let block = block.split("```").next().unwrap_or_default();
             for line in block.replace("\\\n", " ").lines() {
                 let line = line.split(" #").next().unwrap_or_default().trim();
@@ -289,6 +317,6 @@ mod tests {
                 }
             }
         }
-        assert!(lines > 30, "{lines}");
+        assert!(lines > 60, "{lines}");
     }
 }

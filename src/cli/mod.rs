@@ -2,7 +2,8 @@
 //!
 //! Each subcommand is one file or directory: `serve`, `connect`, `check`, `dialect` (also
 //! `translate`), `inspect`, `replay` (also `bisect`), `token`, `config`, `agents`, `status` (also
-//! `health`), `top`, `demo`, and `shell` for completions and manual pages. Besides:
+//! `health`), `top`, `demo`, `manual` (`help`), `assets`, and `shell` for completions and manual
+//! pages. Besides:
 //!
 //! - `command_line` parses the arguments and dispatches; `common` is what `serve` and `connect`
 //!   share; `endpoints`, `limits`, `listeners`, `policy`, `remote`, `record`, `dialect_options`,
@@ -23,6 +24,7 @@ mod admin;
 mod admission;
 mod agent_connect;
 mod agents;
+mod assets;
 mod check;
 mod command_line;
 mod common;
@@ -45,6 +47,7 @@ mod junit;
 mod limits;
 mod listeners;
 mod log_redaction;
+mod manual;
 mod memory;
 mod policy;
 mod processes;

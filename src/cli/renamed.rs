@@ -88,7 +88,7 @@ mod tests {
             assert_eq!(error, format!("`{old}` is now `{new}`"));
         }
         for (old, new) in KEYS {
-            let example = include_str!("config/example.toml");
+            let example = include_str!("../assets/acp-relay.toml");
             assert!(example.contains(&format!("\n{new} = ")), "{new}");
             assert!(!example.contains(&format!("\n{old} = ")), "{old}");
         }

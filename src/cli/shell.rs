@@ -11,7 +11,7 @@ use clap::{Arg, Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use super::{agents, console, dialect_options, exit};
+use super::{agents, console, dialect_options, exit, manual};
 
 /// Examples of `completions`.
 pub(super) const COMPLETIONS: &str = "\
@@ -67,7 +67,7 @@ fn with_names(command: Command) -> Command {
 /// Prints the script that completes `command`.
 pub(super) fn completions(args: &Completions, command: Command) -> ExitCode {
     let mut script = Vec::new();
-    let mut command = with_names(command);
+    let mut command = with_names(manual::with_topics(command));
     let name = command.get_name().to_owned();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
     let script = String::from_utf8_lossy(&script);

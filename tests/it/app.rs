@@ -202,12 +202,15 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
 }
 
 #[test]
-fn help_says_every_form_and_the_readme_agrees() {
+fn help_lists_every_endpoint_and_the_manual_agrees() {
     let help = run(&["--help"], "").stdout;
-    let readme = include_str!("../../README.md");
+    let reference = include_str!("../../src/docs/reference.md");
     for (form, about) in Endpoint::FORMS {
         assert!(text(&help).contains(form) && text(&help).contains(about));
-        assert!(readme.contains(form), "{form} is missing in README.md");
+        assert!(
+            reference.contains(form),
+            "{form} is missing in reference.md"
+        );
     }
     for limit in ["connections=1024", "stop-grace=5s", "header-fields=64"] {
         assert!(text(&help).contains(limit), "{limit}");

@@ -51,9 +51,9 @@ second_lane() {
     part "another user of the machine" python3 other_user.py "${ACP_RELAY_BIN:-../../target/debug/acp-relay}"
     part "curl and nghttp" ./http_tools.sh
     part "a browser" node browser.mjs
-    part "nginx and Caddy, as the README sets them up" python3 proxies.py
-    part "what checks the README can fail" python3 readme.py --prove
-    part "what the README says to type" python3 readme.py
+    part "nginx and Caddy, as the manual sets them up" python3 proxies.py
+    part "what checks the README and the manual can fail" python3 readme.py --prove
+    part "the commands of the README and the manual" python3 readme.py
     part "the units, by systemd itself" python3 systemd.py
     part "what checks the alerts can fail" python3 prometheus.py --prove
     part "a Prometheus, with our alerts and our dashboard" python3 prometheus.py

@@ -142,7 +142,7 @@ if ! is_there acpremote "$want"; then
 fi
 
 # What takes the network away (network_cuts.py), TLS in front of a server that has none
-# (remote_agents.py), what the README puts in front of a relay (proxies.py), and another HTTP/2
+# (remote_agents.py), what the manual puts in front of a relay (proxies.py), and another HTTP/2
 # (http_tools.sh). All say so when they have to do without.
 for tool in nft:nftables ss:iproute2 nginx:nginx-light caddy:caddy nghttp:nghttp2-client; do
     PATH=$PATH:/usr/sbin:/sbin command -v "${tool%:*}" > /dev/null && continue

@@ -3,9 +3,9 @@
 
     prometheus.py [--relay BINARY] [--prove]
 
-`promtool` reads packaging/prometheus/alerts.yaml, and each alert is held against series in which
+`promtool` reads src/assets/prometheus/alerts.yaml, and each alert is held against series in which
 it has to fire and others in which all is well (ALARMS). Then Prometheus itself scrapes a relay:
-every rule and every query of packaging/grafana/dashboard.json is carried out without an error, it
+every rule and every query of src/assets/grafana/dashboard.json is carried out without an error, it
 has counted the conversation that was held, and the first client of an agent that cannot be started
 makes AcpRelayAgentCannotStart fire. With --prove the harness shows that it would see an alert that
 never fires. A machine without Prometheus is told so.
@@ -31,8 +31,8 @@ from paths import PEERS, RELAY
 HERE = Path(__file__).resolve().parent
 # What install.sh has unpacked, where the machine has none of its own.
 os.environ["PATH"] += ":%s" % (PEERS.resolve() / "prometheus/usr/bin")
-ALERTS = HERE.parents[1] / "packaging/prometheus/alerts.yaml"
-DASHBOARD = HERE.parents[1] / "packaging/grafana/dashboard.json"
+ALERTS = HERE.parents[1] / "src/assets/prometheus/alerts.yaml"
+DASHBOARD = HERE.parents[1] / "src/assets/grafana/dashboard.json"
 # Three seconds of a relay's life at this pace are enough for rates.
 PACE = "500ms"
 PATIENCE = 60

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""proxies.py: nginx and Caddy in front of a relay, as the README sets them up.
+"""proxies.py: nginx and Caddy in front of a relay, as the manual sets them up.
 
     proxies.py [--relay BINARY]
 
-The two snippets are taken out of the README as they stand there, but for names and ports. Behind
+The two snippets are taken out of src/docs/operations.md as they stand there, but for names and ports. Behind
 each, over WebSocket and over HTTP: who shows no token is refused although the proxy is this user's
 own program, a token that is for one agent gets that one and no other, and events come as they are
 said. A proxy that is not installed is passed over, and said so.
@@ -24,7 +24,7 @@ from paths import RELAY
 from websocket import WebSocket, _head
 from wires import Relay
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+MANUAL = Path(__file__).resolve().parents[2] / "src/docs/operations.md"
 # Says something by itself a moment after it was greeted.
 AGENT = """
 import sys, time
@@ -48,7 +48,7 @@ UPGRADE = ("Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 
 
 
 def snippet(kind):
-    return re.search(r"```%s\n(.*?)```" % kind, README.read_text(), re.S)[1]
+    return re.search(r"```%s\n(.*?)```" % kind, MANUAL.read_text(), re.S)[1]
 
 
 def nginx(folder, port, behind):
@@ -83,7 +83,7 @@ def ask(port, line, fields="", body=b"", token=None):
 
 
 def check(port, token):
-    """What does not go as the README says."""
+    """What does not go as the manual says."""
     goose, claude = "/agents/goose/acp", "/agents/claude/acp"
     json = "Content-Type: application/json\r\n"
     for name, line, fields, body in (("WebSocket", "GET %s", UPGRADE, b""), ("HTTP", "POST %s", json, HELLO)):
@@ -149,7 +149,7 @@ def main():
                 front.wait(10)
                 serve.stop()
             wrong += ["%s: %s" % (name, fault) for fault in faults]
-            print("%s: %s" % (name, "as the README says" if not faults else "not as the README says"))
+            print("%s: %s" % (name, "as the manual says" if not faults else "not as the manual says"))
     if wrong:
         sys.exit("\n".join(wrong))
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""readme.py: what the README says to type, typed as it stands there.
+"""readme.py: runs the commands of the README and of the manual as they are written there.
 
     readme.py [--relay BINARY] [--keep] [NAME...]
-    readme.py --prove     a README with one word changed has to fail
+    readme.py --prove     a page with one word changed has to fail
 
 Each situation begins in an empty folder with an empty home, the relay on PATH, and goose there with
 a model of ours; `claude` is the official Python SDK's example agent. Where a line is for an editor,
-the official TypeScript SDK's client is that editor. A line of these parts of the README that
-nobody has typed is a fault, so whoever adds one adds it here.
+the official TypeScript SDK's client is that editor. A line of the parts in WHOLE that no situation
+runs is a fault, so a new line there needs a situation here.
 
 The lines name ports and hosts, so all of it needs a network and an /etc/hosts of its own: without
 root nothing is tried, and said so. Not here: nginx and Caddy over their own ways (proxies.py), and
@@ -36,12 +36,15 @@ from paths import PEERS, RELAY
 from peers import AGENTS, SDK
 
 HERE = Path(__file__).resolve().parent
-README = HERE.parents[1] / "README.md"
+ROOT = HERE.parents[1]
+PAGES = [ROOT / "README.md"] + [ROOT / "src/docs" / (name + ".md")
+                               for name in ("editors", "operations", "agent-connect", "troubleshooting")]
 sys.path.insert(0, str(HERE / "dialects"))
 from play import Play  # noqa: E402
 
-# Parts of the README of which every line has to be typed.
-WHOLE = ("Five ways to use it", "Many agents on a team server", "How it is doing", "Agent Connect")
+# Sections of which every line has to be run.
+WHOLE = ("Five ways to use it", "A team server", "Monitoring", "Traces", "As a server", "As a client",
+         "Troubleshooting")
 PATIENCE = 60
 # A slow typist, in characters a minute.
 TYPING = 200
@@ -50,11 +53,11 @@ GOOSE, PYTHON, TYPESCRIPT = (next(agent for agent in AGENTS if agent.name == nam
 
 
 class Wrong(Exception):
-    """It does not go as the README says."""
+    """It does not go as the pages say."""
 
 
 class Book:
-    """The README: its blocks, and the lines of its shell blocks that nobody has typed yet."""
+    """The pages: their blocks, and the lines of their shell blocks that were not run yet."""
 
     def __init__(self, text):
         # What stands in a person's home there is in the situation's own folder here.
@@ -68,8 +71,8 @@ class Book:
                     self.blocks.append([section, kind, ""])
             elif kind is not None:
                 self.blocks[-1][2] += line + "\n"
-            elif line.startswith("## "):
-                section = line[3:]
+            elif line.startswith(("# ", "## ")):
+                section = line.lstrip("# ")
         for section, kind, inside in self.blocks:
             if kind == "sh" and section in WHOLE:
                 self.left += filter(None, inside.replace("\\\n", " ").split("\n"))
@@ -79,13 +82,13 @@ class Book:
         return next(inside for _, of, inside in self.blocks if of == kind and holds in inside)
 
     def line(self, holds, again=False):
-        """The shell's line that holds this, and is taken by that."""
+        """The next shell line that holds this; it is taken, unless `again` is set."""
         for line in self.left:
             if holds in line:
                 if not again:
                     self.left.remove(line)
                 return line
-        raise Wrong("the README has no line with `%s`" % holds)
+        raise Wrong("no page has another line with `%s`" % holds)
 
 
 class Place:
@@ -246,10 +249,11 @@ def ci(book, place):
     place.program("goose", PYTHON.command)
     record = book.line("acp-relay connect --record tapes")
     place.edit(shlex.split(record, comments=True), PYTHON)
-    # The README gives one of them a name.
+    # The pages give one of them a name.
     [tape] = (place.here / "tapes").glob("*.acpr")
     tape.rename(place.here / "tapes/talk.acpr")
     replay = book.line("acp-relay replay client tapes/*.acpr --junit report.xml")
+    view(book, place)
     place.fresh()
     place.type(replay)
     if "<testsuite" not in (place.here / "report.xml").read_text():
@@ -259,14 +263,19 @@ def ci(book, place):
     place.type(replay, wanted=1)
 
 
-def debug(book, place):
-    """Between an editor and its agent: the recording in a browser, linted, and checked."""
-    place.edit(shlex.split(book.line("acp-relay connect --record tapes"), comments=True))
+def view(book, place):
+    """The recordings in a browser."""
     opened = place.start(book.line("acp-relay inspect open tapes"), r"http://\S+")
     with urllib.request.urlopen(opened.found[0], timeout=10) as page:
         if b"<html" not in page.read(4096).lower():
             raise Wrong("no page is at %s" % opened.found[0])
     place.stop(opened)
+
+
+def debug(book, place):
+    """Between an editor and its agent: the recording in a browser, linted, and checked."""
+    place.edit(shlex.split(book.line("acp-relay connect --record tapes"), comments=True))
+    view(book, place)
     place.type(book.line("acp-relay inspect lint tapes/*.acpr"), wanted=(0, 1))
     if "/" not in place.type(book.line("acp-relay check tapes/*.acpr"), wanted=(0, 1)):
         raise Wrong("check says nothing")
@@ -275,12 +284,16 @@ def debug(book, place):
 def team(book, place):
     """Two agents in one file, behind nginx with TLS, and a token for a member."""
     (place.here / "team.toml").write_text(book.block("toml", "# team.toml"))
-    place.type(book.line("acp-relay config check team.toml"))
+    # The README's line and the manual's.
+    for _ in range(2):
+        place.type(book.line("acp-relay config check team.toml"))
+    place.type(book.line("acp-relay config example"))
     if "agents.example" not in place.type(book.line("acp-relay config show --config team.toml")):
         raise Wrong("config show shows no listener")
-    place.type(book.line("acp-relay token new alice", again=True))
-    place.start(book.line("acp-relay serve --config team.toml", again=True), r"listening on http://127\.0\.0\.1:9000/acp")
-    line = book.line("acp-relay connect https://agents.example/agents/goose/acp")
+    place.type(book.line("acp-relay token new alice"))
+    place.start(book.line("acp-relay serve --config team.toml"), r"listening on http://127\.0\.0\.1:9000/acp")
+    wanted = "acp-relay connect --bearer-file alice.token https://agents.example/agents/goose/acp"
+    line, other = book.line(wanted), book.line(wanted)
     if not shutil.which("nginx"):
         print("      nginx is not installed; `%s` is not tried" % line)
         return
@@ -299,9 +312,10 @@ def team(book, place):
         raise Wrong("nginx does not start: %s" % (place.dir / "log").read_text())
     place.env["SSL_CERT_FILE"] = str(tls / "ca.pem")
     words = shlex.split(line, comments=True)
-    if "401" not in place.edit(words, good=False):
+    if "401" not in place.edit([word for word in words if word not in ("--bearer-file", "alice.token")], good=False):
         raise Wrong("without a token the editor is not told so")
-    place.edit([*words, "--bearer-file", "alice.token"])
+    place.edit(words)
+    place.edit(shlex.split(other, comments=True))
     # Before streams end nginx would wait for them.
     nginx.kill()
 
@@ -361,20 +375,23 @@ def watched(book, place):
 
 def rest(book, place):
     """Agent Connect in front of an agent; and a client without one, to be told why."""
-    place.start(book.line("acp-relay serve --listen agent-connect+http://"), r"listening on agent-connect\+http://")
+    ready = r"listening on agent-connect\+http://"
+    place.stop(place.start(book.line("acp-relay serve --listen agent-connect+http://"), ready))
+    place.start(book.line("acp-relay serve --listen agent-connect+http://"), ready)
     said = place.type(book.line("curl -s 127.0.0.1:8000/runs/wait"))
     if "Hello from the mock model." not in said:
         raise Wrong("the run says %s" % said)
-    words = shlex.split(book.line("acp-relay connect agent-connect+https://"), comments=True)
     (place.here / "api-key").write_text("x-api-key: none\n")
     (place.here / "api-key").chmod(0o600)
-    if "agents.example" not in place.edit(words, good=False):
-        raise Wrong("nobody says who is not there")
+    for _ in range(2):
+        words = shlex.split(book.line("acp-relay connect agent-connect+https://"), comments=True)
+        if "agents.example" not in place.edit(words, good=False):
+            raise Wrong("the error does not name the server")
 
 
 SITUATIONS = (elsewhere, old, ci, debug, team, walk, watched, rest)
 
-# One word of the README changed, and who has to notice.
+# One word of a page changed, and the situation that has to fail.
 SPOILED = (
     (elsewhere, '"args": ["connect", "ws://127.0.0.1:9000"]', '"args": ["connect", "ws://127.0.0.1:9001"]'),
     (old, "--agent-dialect goref -- an-agent", "--agent-dialect elephant -- an-agent"),
@@ -384,7 +401,7 @@ SPOILED = (
 
 
 def hold(book, situation, root, relay):
-    """Whether it goes as the README says; what does not is told."""
+    """Whether it goes as the pages say; what does not is printed."""
     begun, place = time.monotonic(), Place(root, situation.__name__, relay)
     wrong = None
     try:
@@ -403,11 +420,16 @@ def hold(book, situation, root, relay):
     return not wrong
 
 
+def read():
+    """All pages."""
+    return "\n".join(page.read_text() for page in PAGES)
+
+
 def prove(relay, root):
     for number, (situation, before, after) in enumerate(SPOILED):
-        text = README.read_text()
+        text = read()
         if before not in text:
-            sys.exit("the README has no %r to spoil" % before)
+            sys.exit("no page has %r to spoil" % before)
         folder = root / str(number)
         folder.mkdir()
         # What has to fail here is not to be mistaken for a failure.
@@ -454,7 +476,7 @@ def main():
     if args.prove:
         prove(relay, root)
         return 0
-    book = Book(README.read_text())
+    book = Book(read())
     chosen = [one for one in SITUATIONS if not args.names or one.__name__ in args.names]
     good = [hold(book, one, root, relay) for one in chosen]
     if len(chosen) == len(SITUATIONS) and book.left:

@@ -3,7 +3,7 @@
 
     systemd.py [--relay BINARY]
 
-`systemd-analyze verify` has to have nothing to say of packaging/systemd, and `security` has to
+`systemd-analyze verify` has to have nothing to say of src/assets/systemd, and `security` has to
 find the service less exposed than 2.0 of 10. `systemd-socket-activate` holds the socket of
 acp-relay.socket: it starts the relay when the first client comes, which is served; a configuration
 without a listener there is a fault that is told. A machine without systemd's programs is told so.
@@ -23,7 +23,7 @@ import isolation
 from paths import RELAY
 
 HERE = Path(__file__).resolve().parent
-UNITS = HERE.parents[1] / "packaging/systemd"
+UNITS = HERE.parents[1] / "src/assets/systemd"
 # In tenths.
 EXPOSURE = 20
 AGENT = """

@@ -14,7 +14,7 @@ use crate::cli::telemetry::LogArgs;
 use crate::cli::{exit, serve};
 
 /// A file with all options, and comments.
-const EXAMPLE: &str = include_str!("example.toml");
+const EXAMPLE: &str = include_str!("../../assets/acp-relay.toml");
 
 /// Arguments of `config`.
 #[derive(Debug, Args)]

@@ -23,7 +23,7 @@ fn root() -> &'static Path {
 
 /// The members that the page lists, by table.
 fn listed() -> [BTreeSet<String>; 2] {
-    let page = fs::read_to_string(root().join("packaging/LOG.md")).unwrap();
+    let page = fs::read_to_string(root().join("src/docs/log.md")).unwrap();
     let mut tables = [const { BTreeSet::new() }; 2];
     let mut at = 0;
     for line in page.lines() {
@@ -135,14 +135,14 @@ fn the_listed_members_are_those_of_the_code() {
     for (name, path) in &named {
         assert!(
             details.contains(name),
-            "`{name}` ({}) is not in packaging/LOG.md",
+            "`{name}` ({}) is not in src/docs/log.md",
             path.display()
         );
     }
     for name in &details {
         assert!(
             named.contains_key(name),
-            "`{name}` is in packaging/LOG.md alone"
+            "`{name}` is in src/docs/log.md alone"
         );
     }
     let of_spans: Vec<_> = of_spans.into_keys().collect();

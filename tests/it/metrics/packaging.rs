@@ -7,12 +7,7 @@ use std::path::Path;
 use acp_relay::observe::metrics::{CATALOGUE, Metric, Type};
 
 fn read(path: &str) -> String {
-    fs::read_to_string(
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("packaging")
-            .join(path),
-    )
-    .unwrap()
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(path)).unwrap()
 }
 
 /// The names of ours in a text.
@@ -40,10 +35,10 @@ fn known() -> BTreeSet<String> {
 
 #[test]
 fn the_documented_list_is_the_one_of_the_program() {
-    let page = read("prometheus/METRICS.md");
+    let page = read("docs/metrics.md");
     assert!(
         page == Metric::page(),
-        "write this into packaging/prometheus/METRICS.md:\n{}",
+        "write this into src/docs/metrics.md:\n{}",
         Metric::page()
     );
 }
@@ -51,7 +46,10 @@ fn the_documented_list_is_the_one_of_the_program() {
 #[test]
 fn alerts_and_panels_ask_for_metrics_that_there_are() {
     let known = known();
-    for path in ["prometheus/alerts.yaml", "grafana/dashboard.json"] {
+    for path in [
+        "assets/prometheus/alerts.yaml",
+        "assets/grafana/dashboard.json",
+    ] {
         let text = read(path);
         let names = names(&text);
         assert!(names.len() > 5, "{path}");
@@ -64,7 +62,7 @@ fn alerts_and_panels_ask_for_metrics_that_there_are() {
 #[test]
 fn the_dashboard_has_a_query_in_every_panel() {
     let dashboard: serde_json::Value =
-        serde_json::from_str(&read("grafana/dashboard.json")).unwrap();
+        serde_json::from_str(&read("assets/grafana/dashboard.json")).unwrap();
     let mut panels = 0;
     for panel in dashboard["panels"].as_array().unwrap() {
         if panel["type"] == "row" {

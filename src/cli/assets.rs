@@ -1,0 +1,92 @@
+//! `acp-relay assets`: the files for service managers and monitoring that the program contains.
+//! `command_line` prints them.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::config::nearest;
+
+/// Examples of `assets`.
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  acp-relay assets list
+  acp-relay assets print systemd/acp-relay.service > acp-relay.service
+  acp-relay assets print prometheus/alerts.yaml";
+
+/// Arguments of `assets`.
+#[derive(Debug, Args)]
+pub(super) struct AssetsArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the files
+    List {
+        /// Print one JSON array, for a program
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a file
+    Print {
+        /// Its name, as listed
+        name: String,
+    },
+}
+
+/// A file.
+struct Asset {
+    name: &'static str,
+    about: &'static str,
+    text: &'static str,
+}
+
+macro_rules! assets {
+    ($($name:literal $about:literal)*) => {
+        const ASSETS: &[Asset] = &[$(Asset {
+            name: $name,
+            about: $about,
+            text: include_str!(concat!("../assets/", $name)),
+        },)*];
+    };
+}
+
+assets! {
+    "acp-relay.toml" "configuration file with every option"
+    "grafana/dashboard.json" "Grafana dashboard"
+    "prometheus/alerts.yaml" "Prometheus alert rules"
+    "systemd/acp-relay.service" "systemd unit of the relay"
+    "systemd/acp-relay.socket" "systemd unit of its sockets"
+}
+
+/// The output of the subcommand.
+///
+/// # Errors
+/// There is no file of the name.
+pub(super) fn run(args: &AssetsArgs) -> Result<String, String> {
+    match &args.command {
+        Command::List { json: true } => {
+            let all = ASSETS.iter();
+            let all = all.map(|asset| json!({ "name": asset.name, "about": asset.about }));
+            Ok(format!("{:#}", Value::Array(all.collect())))
+        }
+        Command::List { json: false } => {
+            let width = ASSETS.iter().map(|asset| asset.name.len()).max();
+            let width = width.unwrap_or(0);
+            let lines = ASSETS.iter();
+            let lines = lines.map(|asset| format!("{:width$}  {}\n", asset.name, asset.about));
+            Ok(lines.collect())
+        }
+        Command::Print { name } => {
+            let asset = ASSETS.iter().find(|asset| asset.name == name);
+            asset.map(|asset| asset.text.to_owned()).ok_or_else(|| {
+                let remedy = match nearest(name, ASSETS.iter().map(|asset| asset.name)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "`acp-relay assets list` lists them".to_owned(),
+                };
+                format!("there is no file `{name}`; {remedy}")
+            })
+        }
+    }
+}
