@@ -166,7 +166,7 @@ impl DialectOptions {
     }
 
     /// Whether a message of `side` is a notification that its translation does not change: most
-    /// messages are, and they are spared an [`Outcome`].
+    /// messages are, and they need no [`Translation`].
     pub(super) fn reads_unchanged(&mut self, side: Side, frame: &Frame, at: &Envelope) -> bool {
         let translator = self.sides[side as usize].translator.as_mut();
         translator.is_some_and(|translator| translator.reads_as_is(frame, at))

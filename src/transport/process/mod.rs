@@ -5,7 +5,7 @@
 //! None of its processes are left behind, however it or the relay ends.
 //!
 //! - [`exec`] makes it a transport;
-//! - [`child`] starts it and is its [`Hold`](super::Hold): exit, signals, the end of its stderr;
+//! - [`child`] starts it and is its [`LinkGuard`](super::LinkGuard): exit, signals, the end of its stderr;
 //! - [`exit`] stores its exit;
 //! - [`launch`] is its working directory and environment;
 //! - [`program`] checks that it can be started, and explains why not;
