@@ -198,9 +198,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// What ends the connection; `None` when the peer has just gone.
     fn fault(&mut self, error: Error, cx: &mut Context<'_>) -> Option<LinkError> {
-        let is_too_long = self.io().is_too_long || matches!(error, Error::Capacity(_));
+        // The byte stream is ahead of the library: other faults may come before that frame.
+        let is_too_long = matches!(error, Error::Capacity(_)) || self.io().is_too_long;
         let source = match error {
-            _ if is_too_long => {
+            Error::Capacity(_) | Error::Io(_) if is_too_long => {
                 let what = "a message is longer than --limit frame-from-network allows";
                 return Some(self.refuse(CloseCode::Size, what, cx));
             }

@@ -82,6 +82,11 @@ fn what_breaks_the_protocol_is_told_its_code() {
         (b"\x88\x81\0\0\0\0\x03", CloseCode::Protocol),
         (b"\x88\x82\0\0\0\0\x03\xed", CloseCode::Protocol),
         (b"\x88\x83\0\0\0\0\x03\xe8\xff", CloseCode::Invalid),
+        // The first fault counts, whatever comes with it.
+        (
+            b"\x88\x81\0\0\0\0\x03\x82\xff\x40\0\0\0\0\0\0\0\0\0\0\0",
+            CloseCode::Protocol,
+        ),
         // Longer than a message may be, as the header shows; alone, and with what came before.
         (b"\x82\xff\x40\0\0\0\0\0\0\0\0\0\0\0", CloseCode::Size),
         (
