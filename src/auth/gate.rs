@@ -164,7 +164,7 @@ impl Gate {
 
     /// Has everybody who comes counted by `witness` from now on. The first one stays.
     pub fn be_watched(&self, witness: Arc<dyn Witness>) {
-        // There is one ledger in a process.
+        // There is one registry of metrics in a process.
         let _ = self.0.witness.set(witness);
     }
 

@@ -59,7 +59,7 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     };
     let account = admin
         .as_ref()
-        .map(|admin| Account::new(admin.ledger(), Transport::Stdio, ONLY_AGENT, &agent));
+        .map(|admin| Account::new(admin.metrics(), Transport::Stdio, ONLY_AGENT, &agent));
     let reached = conversation::reach(&agent, &ground.agent, stop).await;
     let client = registry::connect(&Endpoint::Stdio, &ground.client).await?;
     match reached {
@@ -92,7 +92,7 @@ async fn open_admin(place: Option<&Place>, ground: &Ground) -> Result<Option<Adm
     let admin = Admin::begin(place, ground.stop.asked.clone(), recordings).await?;
     admin.tell_of(Workers::default());
     if let Some(traces) = &ground.traces {
-        admin.ledger().count_spans(traces.tally());
+        admin.metrics().set_spans(traces.tally());
     }
     // There is nothing else to listen at.
     admin.ready(Vec::new());

@@ -71,8 +71,8 @@ pub(super) async fn carry(
     let recordings = account.as_ref().map(Account::recordings);
     let name = account.as_ref().map(Account::agent);
     let recorded = |how| {
-        if let Some(ledger) = &recordings {
-            ledger.recorded(how);
+        if let Some(metrics) = &recordings {
+            metrics.recording(how);
         }
     };
     if let Some(account) = account {
@@ -81,7 +81,7 @@ pub(super) async fn carry(
     let (mut taps, trace) = traced(taps, ground, &client.peer, name);
     let (mut take, mut unrecorded) = (None, None);
     if let Some(studio) = &ground.studio {
-        let tally = recordings.as_ref().map(|ledger| ledger.tape());
+        let tally = recordings.as_ref().map(|metrics| metrics.recorder());
         let tally = tally.unwrap_or_default();
         match studio.begin(&mut client, &mut agent, &ground.tongues, stop, tally) {
             Ok((recorder, begun)) => {

@@ -8,27 +8,27 @@ use std::time::Instant;
 
 use crate::auth::{self, Turned, Witness};
 use crate::observe::metrics::{
-    AgentFigures, Instrument, Judged, Ledger, Parties, Proof, Rejection, Transport,
+    AgentMetrics, ConversationMetrics, Judged, Metrics, Parties, Proof, Rejection, Transport,
 };
 use crate::transport::{Ear, Endpoint, Exit, Hold, Link, StopStep, Watch};
 
 /// What a conversation is to be counted under, while it does not exist yet.
 pub(in crate::cli) struct Account {
-    ledger: Arc<Ledger>,
+    metrics: Arc<Metrics>,
     transports: [Transport; 2],
-    agent: Arc<AgentFigures>,
+    agent: Arc<AgentMetrics>,
     since: Instant,
 }
 
 /// The agent's hold; counts what it writes to stderr.
 struct Counted {
     hold: Box<dyn Hold>,
-    agent: Arc<AgentFigures>,
+    agent: Arc<AgentMetrics>,
 }
 
 /// Counts those who are judged at the door.
 #[derive(Debug)]
-pub(in crate::cli) struct Turnstile(pub(in crate::cli) Arc<Ledger>);
+pub(in crate::cli) struct Turnstile(pub(in crate::cli) Arc<Metrics>);
 
 impl Witness for Turnstile {
     fn judged(&self, proof: auth::Proof, admitted: bool) {
@@ -43,7 +43,7 @@ impl Witness for Turnstile {
         } else {
             Judged::Refused
         };
-        self.0.judged(proof, how);
+        self.0.auth_attempt(proof, how);
     }
 
     fn turned_away(&self, scheme: &str, why: Turned) {
@@ -67,15 +67,15 @@ impl Account {
     /// For a client that came in through `door` and an agent that is about to be reached at `to`,
     /// under its name in the configuration.
     pub(in crate::cli) fn new(
-        ledger: &Arc<Ledger>,
+        metrics: &Arc<Metrics>,
         door: Transport,
         name: &str,
         to: &Endpoint,
     ) -> Self {
         Self {
-            ledger: Arc::clone(ledger),
+            metrics: Arc::clone(metrics),
             transports: [door, Transport::of_scheme(to.scheme())],
-            agent: ledger.agent(name),
+            agent: metrics.agent(name),
             since: Instant::now(),
         }
     }
@@ -86,19 +86,25 @@ impl Account {
     }
 
     /// Where it is counted how the recording went.
-    pub(in crate::cli) fn recordings(&self) -> Arc<Ledger> {
-        Arc::clone(&self.ledger)
+    pub(in crate::cli) fn recordings(&self) -> Arc<Metrics> {
+        Arc::clone(&self.metrics)
     }
 
     /// There is no agent.
     pub(in crate::cli) fn fail(self) {
         self.agent.started(false);
-        self.ledger.rejected(self.transports[0], Rejection::NoAgent);
+        self.metrics
+            .rejected(self.transports[0], Rejection::NoAgent);
     }
 
     /// The conversation begins. What the agent writes to stderr is counted from here.
     /// So many bytes may wait for either side.
-    pub(in crate::cli) fn begin(self, client: &Link, agent: &mut Link, room: usize) -> Instrument {
+    pub(in crate::cli) fn begin(
+        self,
+        client: &Link,
+        agent: &mut Link,
+        room: usize,
+    ) -> ConversationMetrics {
         self.agent.started(true);
         let hold = std::mem::replace(&mut agent.hold, Box::new(()));
         let mut hold = Counted {
@@ -107,7 +113,7 @@ impl Account {
         };
         hold.hear_stderr(Box::new(|_| ()));
         agent.hold = Box::new(hold);
-        self.ledger.begin(Parties {
+        self.metrics.begin(Parties {
             client: client.peer.name.clone(),
             transports: self.transports,
             agent: self.agent,
@@ -129,7 +135,7 @@ impl Hold for Counted {
     fn hear_stderr(&mut self, ear: Ear) {
         let agent = Arc::clone(&self.agent);
         self.hold.hear_stderr(Box::new(move |bytes| {
-            agent.complained(bytes.len());
+            agent.stderr(bytes.len());
             ear(bytes);
         }));
     }

@@ -16,7 +16,6 @@
 mod account;
 mod around;
 mod ask;
-mod exposition;
 mod place;
 mod report;
 mod routes;

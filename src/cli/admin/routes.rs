@@ -10,13 +10,14 @@ use hyper::body::Incoming;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::{Method, Request, Response, StatusCode};
 
-use super::exposition::Form;
 use super::report;
 use super::server::Shared;
 use crate::cli::http::{Answer, Desk};
 use crate::observe::metrics::Unwanted;
 
 const TEXT: &str = "text/plain; charset=utf-8";
+/// Prometheus' text format.
+const METRICS: &str = "text/plain; version=0.0.4";
 const JSON: &str = "application/json";
 
 const INDEX: &str = "\
@@ -30,7 +31,7 @@ const INDEX: &str = "\
 impl Desk for Shared {
     async fn answer(&self, request: Request<Incoming>) -> Answer {
         if !self.admits(request.headers()) {
-            self.ledger.unwanted(Unwanted::Page);
+            self.metrics.admin_refused(Unwanted::Page);
             return say(StatusCode::FORBIDDEN, TEXT, "this address is not ours\n");
         }
         let path = request.uri().path();
@@ -39,7 +40,7 @@ impl Desk for Shared {
             return match door.admit(rest, request.headers()) {
                 Ok(path) => viewer.answer(path, &request).await,
                 Err(status) => {
-                    self.ledger.unwanted(Unwanted::Recordings);
+                    self.metrics.admin_refused(Unwanted::Recordings);
                     say(status, TEXT, "there is nothing here\n")
                 }
             };
@@ -50,22 +51,20 @@ impl Desk for Shared {
             answer.headers_mut().insert(ALLOW, allowed);
             return answer;
         }
-        self.at(path, request.headers())
+        self.at(path)
     }
 }
 
 impl Shared {
-    fn at(&self, path: &str, headers: &HeaderMap) -> Answer {
+    fn at(&self, path: &str) -> Answer {
         match path {
             "/" => say(StatusCode::OK, TEXT, INDEX),
             "/metrics" => {
                 let now = Instant::now();
                 if self.asked.is_cancelled() {
-                    self.ledger.drain(now);
+                    self.metrics.drain(now);
                 }
-                let form = Form::wanted(headers);
-                let page = form.put(self.ledger.scrape(now));
-                say(StatusCode::OK, form.media_type(), page)
+                say(StatusCode::OK, METRICS, self.metrics.scrape(now))
             }
             // An answer shows that the runtime runs.
             "/healthz" => say(StatusCode::OK, TEXT, "alive\n"),

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 use tokio::net::TcpListener;
@@ -20,8 +20,11 @@ use crate::auth::origin::{Door as Origins, Names};
 use crate::cli::http::{self, Socket};
 use crate::cli::viewer::{Door, Viewer};
 use crate::cli::{cli, exit, stderr};
-use crate::observe::metrics::Ledger;
+use crate::observe::metrics::Metrics;
 use crate::transport::{Endpoint, SocketFile, Workers, bind_unix};
+
+/// Time between two upkeeps of the metrics.
+const UPKEEP: Duration = Duration::from_secs(5);
 
 /// A running admin listener. Dropped, it ends.
 pub(in crate::cli) struct Admin {
@@ -36,7 +39,7 @@ pub(in crate::cli) struct Admin {
 
 /// What answers are made from.
 pub(super) struct Shared {
-    pub(super) ledger: Arc<Ledger>,
+    pub(super) metrics: Arc<Metrics>,
     /// The addresses of the listeners, once they are open.
     pub(super) listeners: RwLock<Option<Vec<String>>>,
     /// Cancelled when the relay is to end.
@@ -80,7 +83,7 @@ impl Admin {
             .as_ref()
             .map(|(door, _)| format!("{place}/recordings{}", door.path()));
         let shared = Arc::new(Shared {
-            ledger: Arc::new(Ledger::new(env!("VERSION"), Instant::now())),
+            metrics: Arc::new(Metrics::new(env!("VERSION"), Instant::now())),
             listeners: RwLock::default(),
             asked,
             origins: port.map(|port| Origins {
@@ -95,6 +98,7 @@ impl Admin {
         });
         let end = CancellationToken::new();
         tokio::spawn(drain(Arc::clone(&shared), end.clone()));
+        tokio::spawn(upkeep(Arc::clone(&shared.metrics), end.clone()));
         tokio::spawn(http::serve(socket, Arc::clone(&shared), end.clone()));
         let sign = Sign::put_up(&place);
         let sign = sign
@@ -127,14 +131,14 @@ impl Admin {
         Ok(admin)
     }
 
-    pub(in crate::cli) fn ledger(&self) -> &Arc<Ledger> {
-        &self.shared.ledger
+    pub(in crate::cli) fn metrics(&self) -> &Arc<Metrics> {
+        &self.shared.metrics
     }
 
     /// Has it tell of this program, which has such workers.
     pub(in crate::cli) fn tell_of(&self, workers: Workers) {
         let program = Program::new(workers);
-        self.shared.ledger.surround(Arc::new(program));
+        self.shared.metrics.set_program(Arc::new(program));
     }
 
     /// These listeners are open, and no others.
@@ -162,8 +166,16 @@ impl Shared {
 /// Takes down when the end was asked for.
 async fn drain(shared: Arc<Shared>, end: CancellationToken) {
     tokio::select! {
-        () = shared.asked.cancelled() => shared.ledger.drain(Instant::now()),
+        () = shared.asked.cancelled() => shared.metrics.drain(Instant::now()),
         () = end.cancelled() => {}
+    }
+}
+
+/// Frees what the exporter of the metrics keeps, also when nobody scrapes.
+async fn upkeep(metrics: Arc<Metrics>, end: CancellationToken) {
+    let mut pace = tokio::time::interval(UPKEEP);
+    while end.run_until_cancelled(pace.tick()).await.is_some() {
+        metrics.upkeep();
     }
 }
 

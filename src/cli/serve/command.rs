@@ -103,10 +103,10 @@ async fn serve(
     }
     let admin = args.admin.as_ref().or(file.admin.as_ref());
     let admin = open_admin(admin, &plan, &stop).await?;
-    let ledger = admin.as_ref().map(|admin| Arc::clone(admin.ledger()));
-    let house = Arc::new(House::new(stop.clone(), ledger));
+    let metrics = admin.as_ref().map(|admin| Arc::clone(admin.metrics()));
+    let house = Arc::new(House::new(stop.clone(), metrics));
     if let (Some(admin), Some(traces)) = (&admin, &traces) {
-        admin.ledger().count_spans(traces.tally());
+        admin.metrics().set_spans(traces.tally());
     }
     watch(admin.as_ref(), &plan.in_force);
     let (report, mut last) = mpsc::channel(1);
@@ -159,13 +159,13 @@ fn watch(admin: Option<&Admin>, plan: &InForce) {
     let Some(admin) = admin else {
         return;
     };
-    let turnstile = Turnstile(Arc::clone(admin.ledger()));
+    let turnstile = Turnstile(Arc::clone(admin.metrics()));
     plan.door.gate().be_watched(Arc::new(turnstile));
     for agent in plan.roster.all() {
         // Its figures are there before its first client, whose failure would else be no increase.
-        let _ = admin.ledger().agent(agent.called());
+        let _ = admin.metrics().agent(agent.called());
         if let Some(harbour) = &agent.harbour {
-            harbour.be_watched(admin.ledger());
+            harbour.be_watched(admin.metrics());
         }
     }
 }
@@ -234,7 +234,7 @@ impl Server {
             Err(code) => Err(code),
         };
         if let Some(admin) = &self.admin {
-            admin.ledger().reloaded(match &followed {
+            admin.metrics().config_reload(match &followed {
                 Ok(_) => Reloaded::Taken,
                 Err(_) => Reloaded::Refused,
             });

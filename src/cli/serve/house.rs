@@ -20,7 +20,7 @@ use crate::cli::exit;
 use crate::cli::seldom::Seldom;
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::reply::{self, Reason};
-use crate::observe::metrics::{Ledger, Rejection, Transport};
+use crate::observe::metrics::{Metrics, Rejection, Transport};
 use crate::proxy::{Received, Stop};
 use crate::transport::{Arrival, Link, PeerKind};
 
@@ -35,7 +35,7 @@ pub(super) struct House {
     seats: Seats,
     apologies: Semaphore,
     /// Where is counted, if anybody wants to know.
-    ledger: Option<Arc<Ledger>>,
+    metrics: Option<Arc<Metrics>>,
     arrivals: AtomicU64,
 }
 
@@ -56,14 +56,14 @@ struct Admitted<'s> {
 }
 
 impl House {
-    pub(super) fn new(stop: Stop, ledger: Option<Arc<Ledger>>) -> Self {
+    pub(super) fn new(stop: Stop, metrics: Option<Arc<Metrics>>) -> Self {
         Self {
             stop,
             conversations: TaskTracker::new(),
             refusals: Refusals::default(),
             seats: Seats::default(),
             apologies: Semaphore::new(APOLOGIES),
-            ledger,
+            metrics,
             arrivals: AtomicU64::new(0),
         }
     }
@@ -140,9 +140,9 @@ impl House {
         });
         let ground = own.as_deref().unwrap_or(&agent.ground);
         let account = self
-            .ledger
+            .metrics
             .as_ref()
-            .map(|ledger| Account::new(ledger, door, agent.called(), &agent.endpoint));
+            .map(|metrics| Account::new(metrics, door, agent.called(), &agent.endpoint));
         match conversation::reach(&agent.endpoint, &ground.agent, &self.stop).await {
             Ok(link) => {
                 // In a box, so that what was needed to come this far is not kept for as long as the
@@ -203,14 +203,14 @@ impl House {
 
     /// A listener could not take a client.
     pub(super) fn unaccepted(&self, door: Transport) {
-        if let Some(ledger) = &self.ledger {
-            ledger.unaccepted(door);
+        if let Some(metrics) = &self.metrics {
+            metrics.accept_failed(door);
         }
     }
 
     fn rejected(&self, door: Transport, why: Rejection) {
-        if let Some(ledger) = &self.ledger {
-            ledger.rejected(door, why);
+        if let Some(metrics) = &self.metrics {
+            metrics.rejected(door, why);
         }
     }
 

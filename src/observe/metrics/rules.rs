@@ -1,78 +1,66 @@
-//! How often each rule of each mapping table was at work.
+//! Counters of the rules of mapping tables, by dialect, rule or event, and side.
 //!
-//! The tables that are loaded bound the list. A conversation asks for a rule's number once and
-//! keeps it. Not here: what a rule does (see `dialect`).
+//! The tables that are loaded bound the number of series. A conversation registers the handle of a
+//! rule when it first meets it.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use metrics::Counter;
 
-use parking_lot::{Mutex, MutexGuard};
-
-use super::cells::Count;
+use super::labels::SIDES;
+use super::registry::Registry;
 use crate::conversation::Fired;
 use crate::jsonrpc::Side;
 
-/// The numbers of all rules that have worked, by dialect, rule or event, and side.
+/// The counters that one conversation uses. Searched, not hashed: there are some ten.
 #[derive(Debug, Default)]
-pub(super) struct Rules(Mutex<BTreeMap<Key, Arc<Count>>>);
-
-/// Dialect, rule or event, side.
-pub(super) type Key = (String, String, &'static str);
-
-/// The numbers that a conversation keeps.
-#[derive(Debug, Default)]
-pub(super) struct Known {
-    fired: Vec<(Side, Fired, Arc<Count>)>,
-    events: Vec<(Side, &'static str, String, Arc<Count>)>,
+pub(super) struct RuleCounters {
+    rules: Vec<(Side, Fired, Rule)>,
+    events: Vec<(Side, &'static str, String, Rule)>,
 }
 
-impl Rules {
-    fn of(&self, dialect: &str, what: &str, side: Side) -> Arc<Count> {
-        let side = super::words::SIDES[side as usize];
-        let key = (dialect.to_owned(), what.to_owned(), side);
-        Arc::clone(self.lock().entry(key).or_default())
-    }
+/// A counter, and what is not added to it yet.
+#[derive(Debug)]
+struct Rule(Counter, u64);
 
-    pub(super) fn read(&self) -> Vec<(Key, u64)> {
-        let all = self.lock();
-        all.iter()
-            .map(|(key, count)| (key.clone(), count.get()))
-            .collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Arc<Count>>> {
-        self.0.lock()
-    }
-}
-
-impl Known {
-    /// A rule was at work. Searched, not hashed: a conversation meets some ten.
-    pub(super) fn fired(&mut self, all: &Rules, side: Side, rule: &Fired) {
-        let known = self
-            .fired
-            .iter()
-            .find(|(at, one, _)| *at == side && one == rule);
-        match known {
-            Some((_, _, count)) => count.add(1),
-            None => {
-                let count = all.of(&rule.dialect, &rule.rule, side);
-                count.add(1);
-                self.fired.push((side, rule.clone(), count));
-            }
+impl RuleCounters {
+    /// A rule changed a message.
+    pub(super) fn fired(&mut self, registry: &Registry, side: Side, rule: &Fired) {
+        let same = |(at, known, _): &&mut (Side, Fired, Rule)| *at == side && known == rule;
+        if let Some((_, _, Rule(_, count))) = self.rules.iter_mut().find(same) {
+            *count += 1;
+            return;
         }
+        let labels = [&*rule.dialect, &*rule.rule, SIDES[side as usize]];
+        let counter = registry.handle("translations_total", &labels);
+        self.rules.push((side, rule.clone(), Rule(counter, 1)));
     }
 
     /// Something happened in a dialect.
-    pub(super) fn happened(&mut self, all: &Rules, side: Side, event: &'static str, dialect: &str) {
-        let same = |(at, name, spoken, _): &&(Side, &'static str, String, Arc<Count>)| {
-            *at == side && *name == event && spoken == dialect
-        };
-        match self.events.iter().find(same) {
-            Some((_, _, _, count)) => count.add(1),
-            None => {
-                let count = all.of(dialect, event, side);
-                count.add(1);
-                self.events.push((side, event, dialect.to_owned(), count));
+    pub(super) fn event(
+        &mut self,
+        registry: &Registry,
+        side: Side,
+        event: &'static str,
+        dialect: &str,
+    ) {
+        let known = self.events.iter_mut();
+        let mut same =
+            known.filter(|(at, name, of, _)| *at == side && *name == event && of == dialect);
+        if let Some((_, _, _, Rule(_, count))) = same.next() {
+            *count += 1;
+            return;
+        }
+        let labels = [dialect, event, SIDES[side as usize]];
+        let counter = registry.handle("dialect_events_total", &labels);
+        let rule = Rule(counter, 1);
+        self.events.push((side, event, dialect.to_owned(), rule));
+    }
+
+    pub(super) fn flush(&mut self) {
+        let rules = self.rules.iter_mut().map(|(_, _, rule)| rule);
+        let events = self.events.iter_mut().map(|(_, _, _, event)| event);
+        for Rule(counter, count) in rules.chain(events) {
+            if *count > 0 {
+                counter.increment(std::mem::take(count));
             }
         }
     }

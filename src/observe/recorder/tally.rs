@@ -9,13 +9,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::queue::Queue;
-use crate::observe::metrics::{Histogram, Reading};
+use crate::observe::metrics::Buckets;
 use crate::recording::redact::{Hits, Rule};
-
-/// Bounds of how long the system takes to take lines, in seconds.
-const WRITE: &[f64] = &[
-    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.,
-];
 
 /// The figures of all recordings of a process.
 #[derive(Debug)]
@@ -23,7 +18,7 @@ pub struct Tally {
     bytes: AtomicU64,
     events: AtomicU64,
     dropped: AtomicU64,
-    writes: Histogram,
+    writes: Buckets,
     kept_out: [AtomicU64; Rule::ALL.len()],
     queues: Mutex<Vec<Weak<Queue>>>,
 }
@@ -34,7 +29,7 @@ impl Default for Tally {
             bytes: AtomicU64::default(),
             events: AtomicU64::default(),
             dropped: AtomicU64::default(),
-            writes: Histogram::new(WRITE),
+            writes: Buckets::new("recording_write_seconds"),
             kept_out: Default::default(),
             queues: Mutex::default(),
         }
@@ -46,7 +41,7 @@ impl Tally {
     pub(super) fn wrote(&self, bytes: usize, events: u64, took: Duration) {
         self.bytes.fetch_add(bytes as u64, Relaxed);
         self.events.fetch_add(events, Relaxed);
-        self.writes.observe(took);
+        self.writes.record(took);
     }
 
     /// Something was seen and is not recorded.
@@ -104,7 +99,7 @@ impl Tally {
     }
 
     /// How long the system took to take lines.
-    pub(in crate::observe) fn writes(&self) -> Reading {
-        self.writes.read()
+    pub(in crate::observe) const fn writes(&self) -> &Buckets {
+        &self.writes
     }
 }

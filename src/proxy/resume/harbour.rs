@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::berth::Berth;
 use super::line::{self, Shared};
 use crate::jsonrpc::{Frame, Limits};
-use crate::observe::metrics::{Come, Ledger, Moored, Moorings};
+use crate::observe::metrics::{Come, DetachedSource, DetachedStats, Metrics};
 use crate::transport::{Link, Peer};
 
 /// All conversations of a listener whose clients may come back.
@@ -18,7 +18,7 @@ pub struct Harbour {
     pub(super) limits: Arc<Limits>,
     berths: Mutex<Vec<Weak<Mutex<Berth>>>>,
     /// Where is counted who comes, if anybody counts.
-    ledger: OnceLock<Arc<Ledger>>,
+    metrics: OnceLock<Arc<Metrics>>,
 }
 
 impl Harbour {
@@ -28,22 +28,22 @@ impl Harbour {
         Self {
             limits,
             berths: Mutex::default(),
-            ledger: OnceLock::new(),
+            metrics: OnceLock::new(),
         }
     }
 
-    /// Has those who come counted in `ledger`, and those who wait shown by it. The first one stays.
-    pub fn be_watched(self: &Arc<Self>, ledger: &Arc<Ledger>) {
-        if self.ledger.set(Arc::clone(ledger)).is_ok() {
-            let own: Weak<dyn Moorings> = Arc::downgrade(self) as _;
-            ledger.watch(own);
+    /// Has those who come counted in `metrics`, and those who wait shown by it. The first one stays.
+    pub fn be_watched(self: &Arc<Self>, metrics: &Arc<Metrics>) {
+        if self.metrics.set(Arc::clone(metrics)).is_ok() {
+            let own: Weak<dyn DetachedSource> = Arc::downgrade(self) as _;
+            metrics.add_detached(own);
         }
     }
 
     /// A client has come.
     pub(super) fn came(&self, how: Come) {
-        if let Some(ledger) = self.ledger.get() {
-            ledger.came(how);
+        if let Some(metrics) = self.metrics.get() {
+            metrics.attached(how);
         }
     }
 
@@ -90,18 +90,18 @@ impl Harbour {
     }
 }
 
-impl Moorings for Harbour {
-    fn moored(&self) -> Moored {
+impl DetachedSource for Harbour {
+    fn detached(&self) -> DetachedStats {
         let all = self.all();
-        let mut moored = Moored {
+        let mut detached = DetachedStats {
             room: all.len() * self.limits.kept_for_return,
-            ..Moored::default()
+            ..DetachedStats::default()
         };
         for berth in all {
             let (is_away, kept) = berth.lock().standing();
-            moored.away += usize::from(is_away);
-            moored.kept += kept;
+            detached.away += usize::from(is_away);
+            detached.kept += kept;
         }
-        moored
+        detached
     }
 }

@@ -1,12 +1,12 @@
-//! The words that stand in labels and are not a peer's: closed lists, all of them.
+//! The values of labels that do not depend on what peers send: closed lists.
 //!
-//! Not here: those that peers say (see `conversation::Method` and its like).
+//! Those of methods, stop reasons and the like are in `conversation`.
 
 use crate::conversation::Cause;
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{Fault, Kind};
 
-/// Makes a list of words.
+/// Makes an enum of label values.
 macro_rules! list {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal,)* }) => {
         $(#[$doc])*
@@ -16,10 +16,10 @@ macro_rules! list {
         }
 
         impl $name {
-            /// All of them, in the order of their numbers.
-            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+            /// The values of the label, in the order of the variants.
+            pub const NAMES: &[&str] = &[$($text,)*];
 
-            /// The word.
+            /// The value of the label.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -31,7 +31,7 @@ macro_rules! list {
 }
 
 list! {
-    /// How a peer is connected.
+    /// The transport of a connection.
     Transport {
         Stdio = "stdio",
         Process = "process",
@@ -59,7 +59,7 @@ list! {
 }
 
 list! {
-    /// What became of a recording.
+    /// The outcome of a recording.
     Recorded {
         Begun = "begun",
         Finished = "finished",
@@ -68,7 +68,7 @@ list! {
 }
 
 list! {
-    /// What somebody who came stood on.
+    /// The kind of credentials of a client.
     Proof {
         Nothing = "none",
         User = "peercred",
@@ -78,7 +78,7 @@ list! {
 }
 
 list! {
-    /// What became of it.
+    /// The outcome of an authentication.
     Judged {
         Admitted = "ok",
         Refused = "refused",
@@ -86,7 +86,7 @@ list! {
 }
 
 list! {
-    /// What became of a configuration file that was to be read again.
+    /// The outcome of reading the configuration file again.
     Reloaded {
         Taken = "ok",
         Refused = "error",
@@ -94,7 +94,7 @@ list! {
 }
 
 list! {
-    /// How a client that may come back has come.
+    /// Whether a client that may reconnect began a conversation or resumed one.
     Come {
         New = "new",
         Resumed = "resumed",
@@ -102,7 +102,7 @@ list! {
 }
 
 list! {
-    /// Why the admin listener did not answer.
+    /// Why the admin listener refused a request.
     Unwanted {
         Page = "page",
         Recordings = "recordings",
@@ -110,7 +110,7 @@ list! {
 }
 
 list! {
-    /// What the border between two machines did to a message.
+    /// What the policy between two machines did to a message.
     Decision {
         Denied = "denied",
         Adjusted = "adjusted",
@@ -118,7 +118,7 @@ list! {
 }
 
 list! {
-    /// Why somebody was turned away at the door.
+    /// Why a client was rejected.
     Rejection {
         Auth = "auth",
         Origin = "origin",
@@ -135,7 +135,7 @@ list! {
 }
 
 impl Transport {
-    /// That of an endpoint with this scheme.
+    /// The transport of an endpoint with this scheme.
     #[must_use]
     pub fn of_scheme(scheme: &str) -> Self {
         match scheme {
@@ -154,7 +154,7 @@ impl Transport {
 }
 
 impl Rejection {
-    /// That of a client which is told `reason`.
+    /// The value for a client that is rejected with `reason`.
     #[must_use]
     pub const fn of(reason: &Reason) -> Self {
         match reason.code {
@@ -167,7 +167,7 @@ impl Rejection {
 }
 
 impl Closing {
-    /// That of a conversation.
+    /// The value for a conversation that ended for this cause.
     #[must_use]
     pub const fn of(cause: &Cause) -> Self {
         match cause {
@@ -181,28 +181,31 @@ impl Closing {
     }
 }
 
-pub(super) const SIDES: [&str; 2] = ["client", "agent"];
+pub(super) const SIDES: &[&str] = &["client", "agent"];
 
-/// Where messages go, by who says them.
-pub(super) const DIRECTIONS: [&str; 2] = ["to_agent", "to_client"];
+/// The direction of messages, by the side that sends them.
+pub(super) const DIRECTIONS: &[&str] = &["to_agent", "to_client"];
 
-/// How a link to a client stands.
-pub(super) const LINKS: [&str; 3] = ["attached", "detached", "draining"];
+/// States of links to clients.
+pub(super) const LINKS: &[&str] = &["attached", "detached", "draining"];
 
-/// Received, and sent.
-pub(super) const FLOWS: [&str; 2] = ["received", "sent"];
+/// Whether bytes were received or sent.
+pub(super) const FLOWS: &[&str] = &["received", "sent"];
 
-/// What became of spans, as `traces::Tally` has it.
-pub(super) const SPANS: [&str; 3] = ["exported", "failed", "dropped"];
+/// Outcomes of spans, as `traces::Tally` has them.
+pub(super) const SPANS: &[&str] = &["exported", "failed", "dropped"];
 
-/// Whether rules of a dialect were at work.
-pub(super) const TRANSLATED: [&str; 2] = ["no", "yes"];
+/// Whether rules of a dialect were applied.
+pub(super) const TRANSLATED: &[&str] = &["no", "yes"];
 
-pub(super) const KINDS: [&str; 3] = ["request", "notification", "response"];
+pub(super) const KINDS: &[&str] = &["request", "notification", "response"];
 
-pub(super) const OUTCOMES: [&str; 4] = ["ok", "error", "cancelled", "proxy_error"];
+/// The index of requests in [`KINDS`].
+pub(super) const REQUEST: usize = 0;
 
-/// How a request ended.
+pub(super) const OUTCOMES: &[&str] = &["ok", "error", "cancelled", "proxy_error"];
+
+/// How a request ended, in the order of [`OUTCOMES`].
 #[derive(Clone, Copy)]
 pub(super) enum Outcome {
     Ok,
@@ -211,14 +214,25 @@ pub(super) enum Outcome {
     ProxyError,
 }
 
-/// Codes of errors that are told apart: JSON-RPC's, ACP's, ours. 0 stands for none.
-pub(super) const CODES: [i64; 18] = [
-    0, -32700, -32600, -32601, -32602, -32603, -32800, -32000, -32002, -32050, -32051, -32052,
-    -32053, -32054, -32055, -32056, -32057, -32058,
+/// Error codes that have a value of their own: JSON-RPC's, ACP's, ours. The first stands for none,
+/// the last for all others.
+pub(super) const CODES: &[&str] = &[
+    "", "-32700", "-32600", "-32601", "-32602", "-32603", "-32800", "-32000", "-32002", "-32050",
+    "-32051", "-32052", "-32053", "-32054", "-32055", "-32056", "-32057", "-32058", "other",
 ];
 
-/// What is wrong with messages that are refused.
-pub(super) const FAULTS: [&str; 6] = [
+/// The index of a code in [`CODES`]; 0 stands for none.
+pub(super) fn code(code: i64) -> usize {
+    const NUMBERS: [i64; CODES.len() - 1] = [
+        0, -32700, -32600, -32601, -32602, -32603, -32800, -32000, -32002, -32050, -32051, -32052,
+        -32053, -32054, -32055, -32056, -32057, -32058,
+    ];
+    let known = NUMBERS.iter().position(|known| *known == code);
+    known.unwrap_or(NUMBERS.len())
+}
+
+/// Faults of messages that are refused.
+pub(super) const FAULTS: &[&str] = &[
     "malformed",
     "duplicate_member",
     "not_a_message",
@@ -227,50 +241,46 @@ pub(super) const FAULTS: [&str; 6] = [
     "reused_id",
 ];
 
-/// The bounds that messages and peers run into.
-pub(super) const BOUNDS: [&str; 3] = ["nesting", "message_bytes", "in_flight"];
+pub(super) const BATCH: usize = 4;
+pub(super) const REUSED_ID: usize = 5;
 
-/// Where a fault is counted: among those of spelling, or of bounds.
-pub(super) enum Wrong {
-    Fault(usize),
-    Bound(usize),
-}
+/// Limits on messages and peers.
+pub(super) const LIMITS: &[&str] = &["nesting", "message_bytes", "in_flight"];
 
-impl Wrong {
-    pub(super) const BATCH: usize = 4;
-    pub(super) const REUSED: usize = 5;
-    pub(super) const IN_FLIGHT: usize = 2;
+pub(super) const IN_FLIGHT: usize = 2;
 
-    pub(super) const fn of(fault: &Fault) -> Self {
-        match fault {
-            Fault::Malformed { .. } => Self::Fault(0),
-            Fault::Duplicate { .. } => Self::Fault(1),
-            Fault::NotAMessage { .. } => Self::Fault(2),
-            Fault::BadHeader { .. } => Self::Fault(3),
-            Fault::TooDeep { .. } => Self::Bound(0),
-            Fault::TooLong { .. } => Self::Bound(1),
-        }
+/// The index of a fault in [`FAULTS`], or the index of a limit in [`LIMITS`].
+pub(super) const fn fault(fault: &Fault) -> Result<usize, usize> {
+    match fault {
+        Fault::Malformed { .. } => Ok(0),
+        Fault::Duplicate { .. } => Ok(1),
+        Fault::NotAMessage { .. } => Ok(2),
+        Fault::BadHeader { .. } => Ok(3),
+        Fault::TooDeep { .. } => Err(0),
+        Fault::TooLong { .. } => Err(1),
     }
 }
 
+/// The index of a kind in [`KINDS`].
 pub(super) const fn kind(kind: Kind) -> usize {
     match kind {
-        Kind::Request => 0,
+        Kind::Request => REQUEST,
         Kind::Notification => 1,
         Kind::Result | Kind::Error => 2,
     }
 }
 
-/// The place of a code; the last one, past all of them, for those that are not told apart.
-pub(super) fn code(code: i64) -> usize {
-    let known = CODES.iter().position(|known| *known == code);
-    known.unwrap_or(CODES.len())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-pub(super) fn code_name(place: usize) -> String {
-    match CODES.get(place) {
-        Some(0) => String::new(),
-        Some(code) => code.to_string(),
-        None => "other".to_owned(),
+    #[test]
+    fn each_code_has_its_own_name() {
+        assert_eq!(CODES[code(0)], "");
+        assert_eq!(CODES[code(-1)], "other");
+        for name in &CODES[1..CODES.len() - 1] {
+            let number: i64 = name.parse().expect("it is a number");
+            assert_eq!(&CODES[code(number)], name);
+        }
     }
 }

@@ -1,0 +1,426 @@
+//! The observer that counts one conversation.
+//!
+//! It counts in plain integers and hands them to [`Metrics`] after each batch of messages, before
+//! they are written to the other side, and after each turn of the loop.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use smallvec::SmallVec;
+
+use super::agent::{AgentMetrics, How};
+use super::buckets::{Samples, nanos, size_bucket};
+use super::labels::{self, Closing, Decision, Outcome};
+use super::registry::Pending;
+use super::rules::RuleCounters;
+use super::shared::Metrics;
+use super::stats::{Live, State};
+use super::tokens::TokenUsage;
+use crate::conversation::{Gist, Method, Note, Said, Session, StopReason, Verdict};
+use crate::jsonrpc::{Frame, Kind, Side};
+use crate::observe::{Fact, Sight, Tap};
+
+/// Counts one conversation. Dropping it counts the end.
+#[derive(Debug)]
+pub struct ConversationMetrics {
+    metrics: Arc<Metrics>,
+    agent: Arc<AgentMetrics>,
+    live: Arc<Live>,
+    number: u64,
+    state: State,
+    counts: Counts,
+    rules: RuleCounters,
+    turns: SmallVec<[Turn; 2]>,
+    tokens: TokenUsage,
+    /// Rules were applied since processing time was last counted.
+    translated: bool,
+    /// The agent has answered `initialize`.
+    ready: bool,
+    /// The agent was sent SIGKILL.
+    killed: bool,
+    /// When a message was last received.
+    last: Instant,
+    closing: Closing,
+}
+
+/// What is not handed over yet.
+#[derive(Debug, Default)]
+struct Counts {
+    any: bool,
+    messages: Pending,
+    requests: Pending,
+    notes: Pending,
+    tool_calls: Pending,
+    tool_results: Pending,
+    /// Received from each side and sent to it.
+    bytes: [[u64; 2]; 2],
+    /// By sender and kind.
+    sizes: [[Samples; 3]; 2],
+    /// By sender, and whether rules were applied.
+    processing: [[Samples; 2]; 2],
+    gaps: Samples,
+    /// Samples that the exporter keeps.
+    samples: u64,
+}
+
+/// An open turn.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    session: Session,
+    /// When it was requested, or its last update was received.
+    since: Instant,
+    /// An update was received.
+    begun: bool,
+}
+
+impl ConversationMetrics {
+    pub(super) fn new(metrics: Arc<Metrics>, live: Arc<Live>, number: u64) -> Self {
+        Self {
+            last: live.parties.since,
+            agent: Arc::clone(&live.parties.agent),
+            metrics,
+            live,
+            number,
+            state: State::default(),
+            counts: Counts::default(),
+            rules: RuleCounters::default(),
+            turns: SmallVec::new(),
+            tokens: TokenUsage::default(),
+            translated: false,
+            ready: false,
+            killed: false,
+            closing: Closing::Stopped,
+        }
+    }
+
+    /// Hands over what was counted.
+    fn flush(&mut self) {
+        let counts = &mut self.counts;
+        if !std::mem::take(&mut counts.any) {
+            return;
+        }
+        let metrics = &*self.metrics;
+        counts.messages.flush(&metrics.messages);
+        counts.requests.flush(&metrics.requests);
+        counts.notes.flush(&metrics.notes);
+        counts.tool_calls.flush(&self.agent.tool_calls);
+        counts.tool_results.flush(&self.agent.tool_results);
+        let transports = self.live.parties.transports;
+        for (side, (flows, transport)) in counts.bytes.iter_mut().zip(transports).enumerate() {
+            for (flow, bytes) in flows.iter_mut().enumerate() {
+                if *bytes > 0 {
+                    let counter = metrics.bytes.at([side, transport as usize, flow]);
+                    counter.increment(std::mem::take(bytes));
+                }
+            }
+        }
+        let sizes = counts.sizes.iter_mut().flatten();
+        let processing = counts.processing.iter_mut().flatten();
+        let all = metrics.sizes.iter().zip(sizes);
+        let all = all.chain(metrics.processing.iter().zip(processing));
+        for (buckets, samples) in all.chain([(&self.agent.gaps, &mut counts.gaps)]) {
+            buckets.take(samples);
+        }
+        self.rules.flush();
+        if counts.samples > 0 {
+            let samples = std::mem::take(&mut counts.samples);
+            metrics.registry.recorded(samples);
+        }
+        self.live.publish(&self.state);
+    }
+
+    fn passed(&mut self, gist: &Gist) {
+        let (from, kind) = (gist.from as usize, labels::kind(gist.kind));
+        let method = gist.topic.method;
+        let place = [from, kind, method as usize];
+        self.counts.messages.add(&self.metrics.messages, place);
+        self.counts.sizes[from][kind].add(size_bucket(gist.bytes), 1, gist.bytes as u64);
+        self.last = gist.at;
+        match gist.kind {
+            Kind::Notification => {
+                if method == Method::SessionUpdate && gist.from == Side::Agent {
+                    self.updated(gist);
+                }
+            }
+            Kind::Request => {
+                self.state.in_flight[from][method as usize] += 1;
+                // The series is there from the first request, also when no scrape meets it open.
+                let _ = self.metrics.in_flight.at([from, method as usize]);
+                if method == Method::SessionPrompt && gist.from == Side::Client {
+                    self.state.turns += 1;
+                    self.turns.push(Turn {
+                        session: gist.topic.session,
+                        since: gist.at,
+                        begun: false,
+                    });
+                }
+            }
+            Kind::Result | Kind::Error => self.answered(gist),
+        }
+        if gist.from == Side::Agent {
+            self.reported(gist.said);
+        }
+    }
+
+    /// An update was received, which may belong to a turn.
+    fn updated(&mut self, gist: &Gist) {
+        for turn in &mut self.turns {
+            if turn.session != gist.topic.session {
+                continue;
+            }
+            let waited = gist.at.saturating_duration_since(turn.since);
+            if turn.begun {
+                let bucket = self.agent.gaps.bucket(waited);
+                self.counts.gaps.add(bucket, 1, nanos(waited));
+            } else {
+                self.agent.first_update.at([]).record(waited);
+                self.counts.samples += 1;
+            }
+            turn.begun = true;
+            turn.since = gist.at;
+        }
+    }
+
+    fn answered(&mut self, gist: &Gist) {
+        let asker = gist.from.other();
+        let method = gist.topic.method;
+        let (outcome, code) = match gist.said {
+            Said::Failed(-32800) => (Outcome::Cancelled, -32800),
+            Said::Failed(code) => (Outcome::Error, code),
+            Said::TurnEnded(StopReason::Cancelled, _) | Said::Decided(Verdict::Cancelled) => {
+                (Outcome::Cancelled, 0)
+            }
+            _ => (Outcome::Ok, 0),
+        };
+        self.settle(asker, method, gist.topic.session, outcome, code);
+        let waited = gist.waited.unwrap_or_default();
+        if gist.waited.is_some() {
+            let place = [asker as usize, method as usize, outcome as usize];
+            self.metrics.durations.at(place).record(waited);
+            self.counts.samples += 1;
+        }
+        let agent = &self.agent;
+        let done = gist.kind == Kind::Result;
+        match method {
+            Method::SessionPrompt => {
+                let (reason, tokens) = match gist.said {
+                    Said::TurnEnded(reason, tokens) => (reason, tokens),
+                    _ => (StopReason::Other, None),
+                };
+                if let Some(tokens) = tokens {
+                    agent.tokens_used(&self.tokens.report(gist.topic.session, tokens));
+                }
+                agent.turns.at([reason as usize]).record(waited);
+                self.counts.samples += 1;
+            }
+            Method::SessionRequestPermission => {
+                let verdict = match gist.said {
+                    Said::Decided(verdict) => verdict,
+                    _ => Verdict::Other,
+                };
+                self.metrics
+                    .permissions
+                    .at([verdict as usize])
+                    .record(waited);
+                self.counts.samples += 1;
+            }
+            Method::Initialize if done && asker == Side::Client && !self.ready => {
+                self.ready = true;
+                let took = gist.at.saturating_duration_since(self.live.parties.since);
+                agent.start.at([]).record(took);
+            }
+            Method::SessionNew if done => self.session_opened(How::New),
+            Method::SessionLoad if done => self.session_opened(How::Load),
+            Method::SessionResume if done => self.session_opened(How::Resume),
+            Method::SessionClose if done => {
+                self.state.sessions = self.state.sessions.saturating_sub(1);
+            }
+            _ => {}
+        }
+    }
+
+    fn session_opened(&mut self, how: How) {
+        self.state.sessions += 1;
+        self.agent.session_opened(how);
+    }
+
+    /// A request was answered, by its peer or by the relay.
+    fn settle(
+        &mut self,
+        asker: Side,
+        method: Method,
+        session: Session,
+        outcome: Outcome,
+        code: i64,
+    ) {
+        let (from, at) = (asker as usize, method as usize);
+        let place = [from, at, outcome as usize, labels::code(code)];
+        self.counts.requests.add(&self.metrics.requests, place);
+        let open = &mut self.state.in_flight[from][at];
+        *open = open.saturating_sub(1);
+        if method != Method::SessionPrompt || asker != Side::Client {
+            return;
+        }
+        self.state.turns = self.state.turns.saturating_sub(1);
+        // An answer of the relay does not name the session.
+        let at = self.turns.iter().position(|turn| turn.session == session);
+        if let Some(at) = at.or_else(|| self.turns.len().checked_sub(1)) {
+            self.turns.swap_remove(at);
+        }
+    }
+
+    /// What the agent reports in a message.
+    fn reported(&mut self, said: Said) {
+        let status = match said {
+            Said::ToolCalled(kind, status) => {
+                let calls = &self.agent.tool_calls;
+                self.counts.tool_calls.add(calls, [kind as usize]);
+                status
+            }
+            Said::ToolBecame(status) => Some(status),
+            #[expect(clippy::cast_precision_loss, reason = "it is a ratio")]
+            Said::ContextUsed(used, size) if size > 0 => {
+                self.state.context = Some(used as f64 / size as f64);
+                None
+            }
+            _ => None,
+        };
+        if let Some(result) = status.and_then(AgentMetrics::result) {
+            let results = &self.agent.tool_results;
+            self.counts.tool_results.add(results, [result]);
+        }
+    }
+
+    fn note(&mut self, note: &Note) {
+        if let Note::Answered {
+            to, method, code, ..
+        } = note
+        {
+            let code = i64::from(*code);
+            let place = [*to as usize, labels::code(code)];
+            self.metrics.synthesised.at(place).increment(1);
+            let method = Method::called(method.as_bytes());
+            let outcome = Outcome::ProxyError;
+            self.settle(*to, method, Session::default(), outcome, code);
+        }
+        let Self {
+            metrics,
+            agent,
+            rules,
+            ..
+        } = self;
+        self.state.notes += 1;
+        self.counts.notes.add(&metrics.notes, [note.index()]);
+        let fault = |from: &Side, at| metrics.faults.at([*from as usize, at]).increment(1);
+        let limit = |from: &Side, at| metrics.limits.at([*from as usize, at]).increment(1);
+        match note {
+            Note::Stray { .. } => agent.noise.at([]).increment(1),
+            Note::Refused { from, flaw } => match labels::fault(&flaw.fault) {
+                Ok(at) => fault(from, at),
+                Err(at) => limit(from, at),
+            },
+            Note::Batch { from } => fault(from, labels::BATCH),
+            Note::ReusedId { from, .. } => fault(from, labels::REUSED_ID),
+            Note::Overloaded { from } => limit(from, labels::IN_FLIGHT),
+            Note::UnknownAnswer { from, .. } => {
+                metrics.orphans.at([*from as usize]).increment(1);
+            }
+            Note::Undeliverable { to } => {
+                let from = to.other() as usize;
+                metrics.undeliverable.at([from]).increment(1);
+            }
+            Note::Stopping { signal } => self.killed |= *signal == "SIGKILL",
+            Note::AgentExited { exit } => agent.exited(*exit, self.killed),
+            Note::Translated {
+                side, rules: fired, ..
+            } => {
+                self.translated = true;
+                for rule in fired {
+                    rules.fired(&metrics.registry, *side, rule);
+                }
+            }
+            Note::Dialect {
+                side,
+                what,
+                dialect,
+                ..
+            } => rules.event(&metrics.registry, *side, what.name(), dialect),
+            Note::Denied { method, .. } => metrics.policy(method, Decision::Denied),
+            Note::Adjusted { method, .. } => metrics.policy(method, Decision::Adjusted),
+            _ => {}
+        }
+    }
+
+    fn received(&mut self, from: Side, frame: &Frame) {
+        let (from, bytes) = (from as usize, frame.len() as u64);
+        self.state.messages[from] += 1;
+        self.state.bytes[from] += bytes;
+        self.counts.bytes[from][0] += bytes;
+        self.counts.any = true;
+    }
+}
+
+impl Tap for ConversationMetrics {
+    fn see(&mut self, sight: &Sight<'_>) {
+        match sight {
+            Sight::Heard(from, frame) => self.received(*from, frame),
+            Sight::Said(to, frame) => {
+                self.counts.bytes[*to as usize][1] += frame.len() as u64;
+                self.counts.any = true;
+            }
+            Sight::Note(note) => {
+                self.note(note);
+                self.counts.any = true;
+            }
+            Sight::Opened(_) | Sight::Settled(_) => {}
+        }
+    }
+
+    fn wants_facts(&self) -> bool {
+        true
+    }
+
+    fn learn(&mut self, fact: &Fact<'_>) {
+        match fact {
+            Fact::Passed(gist) => {
+                self.passed(gist);
+                self.counts.any = true;
+            }
+            Fact::Paused(side, took) => self.metrics.paused(*side, *took),
+            Fact::Worked {
+                from,
+                messages,
+                took,
+            } => {
+                let translated = usize::from(std::mem::take(&mut self.translated));
+                let mean = *took / u32::try_from(*messages).unwrap_or(u32::MAX).max(1);
+                let bucket = self.metrics.processing[0].bucket(mean);
+                let samples = &mut self.counts.processing[*from as usize][translated];
+                samples.add(bucket, *messages, nanos(*took));
+                self.counts.any = true;
+                self.flush();
+            }
+            Fact::Waits(bytes) => {
+                self.counts.any |= self.state.queued != *bytes;
+                self.state.queued = *bytes;
+            }
+            Fact::Over(cause, now) => {
+                self.closing = Closing::of(cause);
+                self.last = *now;
+            }
+        }
+    }
+
+    fn rest(&mut self) {
+        self.flush();
+    }
+}
+
+impl Drop for ConversationMetrics {
+    fn drop(&mut self) {
+        self.flush();
+        let lasted = self.last.saturating_duration_since(self.live.parties.since);
+        self.metrics
+            .ended(self.number, &self.live.parties, lasted, self.closing);
+    }
+}
