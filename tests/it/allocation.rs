@@ -14,7 +14,7 @@ use acp_relay::conversation::{Choice, Speech};
 use acp_relay::dialect::Library;
 use acp_relay::jsonrpc::Side;
 use acp_relay::observe::Taps;
-use acp_relay::observe::metrics::{Ledger, Parties, Transport};
+use acp_relay::observe::metrics::{Metrics, Parties, Transport};
 use acp_relay::proxy::{self, End, Stop};
 use acp_relay::transport::{Link, Peer, PeerKind, stream};
 use allocation_counter::measure;
@@ -84,11 +84,11 @@ fn auto() -> Speech {
 
 /// With the metrics of a serving relay.
 fn counted() -> Taps {
-    let ledger = Arc::new(Ledger::new("test", Instant::now()));
-    Taps::default().with(ledger.begin(Parties {
+    let metrics = Arc::new(Metrics::new("test", Instant::now()));
+    Taps::default().with(metrics.begin(Parties {
         client: "test".to_owned(),
         transports: [Transport::Tcp, Transport::Process],
-        agent: ledger.agent("test"),
+        agent: metrics.agent("test"),
         since: Instant::now(),
         room: 1 << 20,
     }))

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::RwLock;
 use tokio::net::TcpListener;
@@ -22,9 +22,6 @@ use crate::cli::viewer::{Door, Viewer};
 use crate::cli::{cli, exit, stderr};
 use crate::observe::metrics::Metrics;
 use crate::transport::{Endpoint, SocketFile, Workers, bind_unix};
-
-/// Time between two upkeeps of the metrics.
-const UPKEEP: Duration = Duration::from_secs(5);
 
 /// A running admin listener. Dropped, it ends.
 pub(in crate::cli) struct Admin {
@@ -98,7 +95,6 @@ impl Admin {
         });
         let end = CancellationToken::new();
         tokio::spawn(drain(Arc::clone(&shared), end.clone()));
-        tokio::spawn(upkeep(Arc::clone(&shared.metrics), end.clone()));
         tokio::spawn(http::serve(socket, Arc::clone(&shared), end.clone()));
         let sign = Sign::put_up(&place);
         let sign = sign
@@ -168,14 +164,6 @@ async fn drain(shared: Arc<Shared>, end: CancellationToken) {
     tokio::select! {
         () = shared.asked.cancelled() => shared.metrics.drain(Instant::now()),
         () = end.cancelled() => {}
-    }
-}
-
-/// Frees what the exporter of the metrics keeps, also when nobody scrapes.
-async fn upkeep(metrics: Arc<Metrics>, end: CancellationToken) {
-    let mut pace = tokio::time::interval(UPKEEP);
-    while end.run_until_cancelled(pace.tick()).await.is_some() {
-        metrics.upkeep();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use metrics::{Counter, Histogram};
+use metrics::Counter;
 
 use super::buckets::Buckets;
 use super::registry::{Family, Registry};
@@ -44,10 +44,10 @@ pub struct AgentMetrics {
     pub(super) tool_calls: Family<Counter, 1>,
     pub(super) tool_results: Family<Counter, 1>,
     tokens: Family<Counter, 1>,
-    pub(super) start: Family<Histogram, 0>,
-    pub(super) first_update: Family<Histogram, 0>,
-    pub(super) turns: Family<Histogram, 1>,
-    pub(super) gaps: Buckets,
+    pub(super) start: Family<Buckets, 0>,
+    pub(super) first_update: Family<Buckets, 0>,
+    pub(super) turns: Family<Buckets, 1>,
+    pub(super) gaps: Family<Buckets, 0>,
 }
 
 impl AgentMetrics {
@@ -69,7 +69,7 @@ impl AgentMetrics {
             start: histogram("agent_start_seconds"),
             first_update: histogram("time_to_first_update_seconds"),
             turns: Family::of_agent(registry, turns, name, [StopReason::NAMES]),
-            gaps: Buckets::new("update_gap_seconds"),
+            gaps: histogram("update_gap_seconds"),
         }
     }
 

@@ -1,4 +1,7 @@
-//! Upper bounds of all histograms, and histograms that are counted by bucket.
+//! Histograms, which are counted by bucket, and the upper bounds of their buckets.
+//!
+//! A histogram of the `metrics` crate takes one sample at a time, and the exporter keeps each of them
+//! until its upkeep. That allocates on the message path.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -9,8 +12,8 @@ use metrics_exporter_prometheus::formatting::write_metric_line;
 use super::catalogue::{Metric, PREFIX};
 use super::registry::key;
 
-/// Buckets that a counted histogram has at most.
-const MOST: usize = 15;
+/// Buckets that a histogram has at most.
+const MOST: usize = 17;
 
 /// The upper bounds of the buckets, in the metric's unit.
 const BOUNDS: &[(&str, &[f64])] = &[
@@ -115,13 +118,27 @@ impl Samples {
         self.sum = self.sum.saturating_add(sum);
         self.any = true;
     }
+
+    /// Moves them to a series, if there are any.
+    pub(super) fn flush<'a>(&mut self, to: impl FnOnce() -> &'a Buckets) {
+        if !std::mem::take(&mut self.any) {
+            return;
+        }
+        let to = to();
+        for (all, count) in to.counts.iter().zip(&mut self.counts) {
+            if *count > 0 {
+                all.fetch_add(std::mem::take(count), Relaxed);
+            }
+        }
+        to.sum.fetch_add(std::mem::take(&mut self.sum), Relaxed);
+    }
 }
 
-/// One series of a histogram that is counted by bucket. Takes the same memory however many samples
-/// there are.
+/// One series of a histogram. Takes the same memory however many samples there are.
 #[derive(Debug)]
 pub(in crate::observe) struct Buckets {
-    metric: &'static Metric,
+    name: &'static str,
+    labels: LabelSet,
     bounds: &'static [f64],
     /// One more than there are bounds; not cumulative.
     counts: [AtomicU64; MOST],
@@ -130,17 +147,21 @@ pub(in crate::observe) struct Buckets {
 }
 
 impl Buckets {
-    /// An empty series of the histogram with this name, without its prefix.
-    pub(in crate::observe) fn new(name: &str) -> Self {
-        let metric = Metric::named(name);
+    pub(super) fn new(metric: &'static Metric, labels: &[&str]) -> Self {
         let bounds = bounds(metric);
-        assert!((1..MOST).contains(&bounds.len()), "{name}");
+        debug_assert!((1..MOST).contains(&bounds.len()), "{}", metric.name);
         Self {
-            metric,
+            name: metric.name,
+            labels: LabelSet::from_key_and_global(&key(metric, labels), &Default::default()),
             bounds,
             counts: Default::default(),
             sum: AtomicU64::new(0),
         }
+    }
+
+    /// A series without labels; `name` is without its prefix.
+    pub(in crate::observe) fn single(name: &str) -> Self {
+        Self::new(Metric::named(name), &[])
     }
 
     /// The bucket of a duration.
@@ -155,45 +176,30 @@ impl Buckets {
         self.sum.fetch_add(nanos(took), Relaxed);
     }
 
-    /// Moves samples here.
-    pub(super) fn take(&self, samples: &mut Samples) {
-        if !std::mem::take(&mut samples.any) {
-            return;
-        }
-        for (own, count) in self.counts.iter().zip(&mut samples.counts) {
-            if *count > 0 {
-                own.fetch_add(std::mem::take(count), Relaxed);
-            }
-        }
-        self.sum
-            .fetch_add(std::mem::take(&mut samples.sum), Relaxed);
-    }
-
     /// Appends the series to a page, if it has any samples.
     #[expect(clippy::cast_precision_loss, reason = "a sum past 2^53 is petabytes")]
-    pub(super) fn write(&self, page: &mut String, labels: &[&str]) {
+    pub(super) fn write(&self, page: &mut String) {
         let counts: Vec<u64> = self.counts.iter().map(|one| one.load(Relaxed)).collect();
         let count: u64 = counts.iter().sum();
         if count == 0 {
             return;
         }
-        let name = self.metric.name;
-        let labels = LabelSet::from_key_and_global(&key(self.metric, labels), &Default::default());
+        let (name, labels) = (self.name, &self.labels);
         let mut below = 0;
         for (bound, count) in self.bounds.iter().zip(&counts) {
             below += count;
             let le = Some(("le", *bound));
-            write_metric_line(page, name, Some("bucket"), &labels, le, below, None);
+            write_metric_line(page, name, Some("bucket"), labels, le, below, None);
         }
         let le = Some(("le", "+Inf"));
-        write_metric_line(page, name, Some("bucket"), &labels, le, count, None);
+        write_metric_line(page, name, Some("bucket"), labels, le, count, None);
         let sum = self.sum.load(Relaxed);
         let sum = match name.ends_with("_seconds") {
             true => Duration::from_nanos(sum).as_secs_f64(),
             false => sum as f64,
         };
-        write_metric_line::<&str, _>(page, name, Some("sum"), &labels, None, sum, None);
-        write_metric_line::<&str, _>(page, name, Some("count"), &labels, None, count, None);
+        write_metric_line::<&str, _>(page, name, Some("sum"), labels, None, sum, None);
+        write_metric_line::<&str, _>(page, name, Some("count"), labels, None, count, None);
     }
 }
 

@@ -59,8 +59,6 @@ struct Counts {
     /// By sender, and whether rules were applied.
     processing: [[Samples; 2]; 2],
     gaps: Samples,
-    /// Samples that the exporter keeps.
-    samples: u64,
 }
 
 /// An open turn.
@@ -114,18 +112,18 @@ impl ConversationMetrics {
                 }
             }
         }
-        let sizes = counts.sizes.iter_mut().flatten();
-        let processing = counts.processing.iter_mut().flatten();
-        let all = metrics.sizes.iter().zip(sizes);
-        let all = all.chain(metrics.processing.iter().zip(processing));
-        for (buckets, samples) in all.chain([(&self.agent.gaps, &mut counts.gaps)]) {
-            buckets.take(samples);
+        for (from, kinds) in counts.sizes.iter_mut().enumerate() {
+            for (kind, sizes) in kinds.iter_mut().enumerate() {
+                sizes.flush(|| metrics.sizes.at([from, kind]));
+            }
         }
+        for (from, both) in counts.processing.iter_mut().enumerate() {
+            for (translated, took) in both.iter_mut().enumerate() {
+                took.flush(|| metrics.processing.at([from, translated]));
+            }
+        }
+        counts.gaps.flush(|| self.agent.gaps.at([]));
         self.rules.flush();
-        if counts.samples > 0 {
-            let samples = std::mem::take(&mut counts.samples);
-            metrics.registry.recorded(samples);
-        }
         self.live.publish(&self.state);
     }
 
@@ -170,11 +168,10 @@ impl ConversationMetrics {
             }
             let waited = gist.at.saturating_duration_since(turn.since);
             if turn.begun {
-                let bucket = self.agent.gaps.bucket(waited);
+                let bucket = self.agent.gaps.at([]).bucket(waited);
                 self.counts.gaps.add(bucket, 1, nanos(waited));
             } else {
                 self.agent.first_update.at([]).record(waited);
-                self.counts.samples += 1;
             }
             turn.begun = true;
             turn.since = gist.at;
@@ -197,7 +194,6 @@ impl ConversationMetrics {
         if gist.waited.is_some() {
             let place = [asker as usize, method as usize, outcome as usize];
             self.metrics.durations.at(place).record(waited);
-            self.counts.samples += 1;
         }
         let agent = &self.agent;
         let done = gist.kind == Kind::Result;
@@ -211,7 +207,6 @@ impl ConversationMetrics {
                     agent.tokens_used(&self.tokens.report(gist.topic.session, tokens));
                 }
                 agent.turns.at([reason as usize]).record(waited);
-                self.counts.samples += 1;
             }
             Method::SessionRequestPermission => {
                 let verdict = match gist.said {
@@ -222,7 +217,6 @@ impl ConversationMetrics {
                     .permissions
                     .at([verdict as usize])
                     .record(waited);
-                self.counts.samples += 1;
             }
             Method::Initialize if done && asker == Side::Client && !self.ready => {
                 self.ready = true;
@@ -371,6 +365,10 @@ impl Tap for ConversationMetrics {
             Sight::Note(note) => {
                 self.note(note);
                 self.counts.any = true;
+                // These come with messages that are passed on; all others are rare.
+                if !matches!(note, Note::Translated { .. } | Note::Dialect { .. }) {
+                    self.flush();
+                }
             }
             Sight::Opened(_) | Sight::Settled(_) => {}
         }
@@ -392,11 +390,12 @@ impl Tap for ConversationMetrics {
                 messages,
                 took,
             } => {
-                let translated = usize::from(std::mem::take(&mut self.translated));
+                let translated = std::mem::take(&mut self.translated);
+                let place = [*from as usize, usize::from(translated)];
                 let mean = *took / u32::try_from(*messages).unwrap_or(u32::MAX).max(1);
-                let bucket = self.metrics.processing[0].bucket(mean);
-                let samples = &mut self.counts.processing[*from as usize][translated];
-                samples.add(bucket, *messages, nanos(*took));
+                let bucket = self.metrics.processing.at(place).bucket(mean);
+                let [from, translated] = place;
+                self.counts.processing[from][translated].add(bucket, *messages, nanos(*took));
                 self.counts.any = true;
                 self.flush();
             }

@@ -1,19 +1,13 @@
-//! The recorder of the `metrics` crate, and families of handles that are registered with it.
+//! The recorder of the `metrics` crate, and families of series whose handles are registered once.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder as _};
-use metrics_exporter_prometheus::{
-    Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
-};
+use metrics::{Counter, Gauge, Key, Label, Level, Metadata, Recorder as _};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use smallvec::SmallVec;
 
-use super::buckets::bounds;
+use super::buckets::Buckets;
 use super::catalogue::{CATALOGUE, Metric, Type};
-
-/// Samples that the exporter keeps at most before its upkeep sorts them into buckets; 24 bytes each.
-const KEPT_SAMPLES: u64 = 1 << 16;
 
 const METADATA: Metadata<'static> = Metadata::new("acp_relay", Level::INFO, None);
 
@@ -22,40 +16,31 @@ const METADATA: Metadata<'static> = Metadata::new("acp_relay", Level::INFO, None
 pub(super) struct Registry {
     recorder: PrometheusRecorder,
     exporter: PrometheusHandle,
-    samples: AtomicU64,
 }
 
 impl Registry {
-    /// A recorder that has the descriptions and the buckets of all metrics in the catalogue.
+    /// A recorder that has the descriptions of all metrics in the catalogue.
     pub(super) fn new() -> Self {
-        let mut builder = PrometheusBuilder::new();
-        for metric in CATALOGUE {
-            if metric.kind == Type::Histogram {
-                let name = Matcher::Full(metric.name.to_owned());
-                let with = builder.set_buckets_for_metric(name, bounds(metric));
-                builder = with.expect("every histogram has bounds");
-            }
-        }
-        let recorder = builder.build_recorder();
+        let recorder = PrometheusBuilder::new().build_recorder();
         for metric in CATALOGUE {
             let (name, help) = (metric.name.into(), metric.meaning.into());
             match metric.kind {
                 Type::Counter => recorder.describe_counter(name, None, help),
                 Type::Gauge => recorder.describe_gauge(name, None, help),
-                Type::Histogram => recorder.describe_histogram(name, None, help),
+                // The text of these is written here, with their descriptions.
+                Type::Histogram => {}
             }
         }
         Self {
             exporter: recorder.handle(),
             recorder,
-            samples: AtomicU64::new(0),
         }
     }
 
     /// The handle of one series; `name` is without the prefix. The same labels lead to the same
-    /// series.
+    /// counter or gauge.
     pub(super) fn handle<H: Handle>(&self, name: &str, labels: &[&str]) -> H {
-        H::register(&self.recorder, &key(Metric::named(name), labels))
+        H::register(&self.recorder, Metric::named(name), labels)
     }
 
     /// Sets a gauge.
@@ -75,19 +60,6 @@ impl Registry {
         self.handle::<Counter>(name, labels).absolute(value);
     }
 
-    /// So many samples were recorded. Runs the upkeep when too many are kept.
-    pub(super) fn recorded(&self, samples: u64) {
-        let before = self.samples.fetch_add(samples, Relaxed);
-        if before / KEPT_SAMPLES != before.wrapping_add(samples) / KEPT_SAMPLES {
-            self.upkeep();
-        }
-    }
-
-    /// Sorts the samples that the exporter keeps into their buckets.
-    pub(super) fn upkeep(&self) {
-        self.exporter.run_upkeep();
-    }
-
     pub(super) fn render(&self) -> String {
         self.exporter.render()
     }
@@ -101,30 +73,30 @@ pub(super) fn key(metric: &Metric, labels: &[&str]) -> Key {
     Key::from_parts(metric.name, labels.collect::<Vec<_>>())
 }
 
-/// A handle of the `metrics` crate.
+/// The handle of a series.
 pub(super) trait Handle {
     const KIND: Type;
-    fn register(recorder: &PrometheusRecorder, key: &Key) -> Self;
+    fn register(recorder: &PrometheusRecorder, metric: &'static Metric, labels: &[&str]) -> Self;
 }
 
 impl Handle for Counter {
     const KIND: Type = Type::Counter;
-    fn register(recorder: &PrometheusRecorder, key: &Key) -> Self {
-        recorder.register_counter(key, &METADATA)
+    fn register(recorder: &PrometheusRecorder, metric: &'static Metric, labels: &[&str]) -> Self {
+        recorder.register_counter(&key(metric, labels), &METADATA)
     }
 }
 
 impl Handle for Gauge {
     const KIND: Type = Type::Gauge;
-    fn register(recorder: &PrometheusRecorder, key: &Key) -> Self {
-        recorder.register_gauge(key, &METADATA)
+    fn register(recorder: &PrometheusRecorder, metric: &'static Metric, labels: &[&str]) -> Self {
+        recorder.register_gauge(&key(metric, labels), &METADATA)
     }
 }
 
-impl Handle for Histogram {
+impl Handle for Buckets {
     const KIND: Type = Type::Histogram;
-    fn register(recorder: &PrometheusRecorder, key: &Key) -> Self {
-        recorder.register_histogram(key, &METADATA)
+    fn register(_: &PrometheusRecorder, metric: &'static Metric, labels: &[&str]) -> Self {
+        Self::new(metric, labels)
     }
 }
 

@@ -1,7 +1,7 @@
-//! A scrape: sets the gauges, renders the exporter's text and appends what the exporter cannot hold.
+//! A scrape: sets the gauges, renders the exporter's text and appends what the exporter does not hold.
 //!
-//! Those are histograms that are counted by bucket, counters of seconds (its counters are whole
-//! numbers), and the context ratio, whose series ends with the conversations that report it.
+//! Those are histograms, counters of seconds (its counters are whole numbers), and the context ratio,
+//! whose series ends with the conversations that report it.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
@@ -13,10 +13,11 @@ use metrics_exporter_prometheus::formatting::{
 };
 
 use super::agent::AgentMetrics;
+use super::buckets::Buckets;
 use super::catalogue::Metric;
-use super::labels::{DIRECTIONS, KINDS, LINKS, SIDES, SPANS, TRANSLATED};
+use super::labels::{DIRECTIONS, LINKS, SIDES, SPANS};
 use super::process::Process;
-use super::registry::key;
+use super::registry::{Family, key};
 use super::shared::Metrics;
 use super::sources::{DetachedStats, LOST, RuntimeStats};
 use super::stats::Live;
@@ -45,24 +46,23 @@ impl Metrics {
         }
 
         let mut page = Page(self.registry.render());
-        page.histogram("message_bytes", |page| {
-            for (at, sizes) in self.sizes.iter().enumerate() {
-                let labels = [DIRECTIONS[at / KINDS.len()], KINDS[at % KINDS.len()]];
-                sizes.write(page, &labels);
-            }
-        });
-        page.histogram("processing_duration_seconds", |page| {
-            for (at, took) in self.processing.iter().enumerate() {
-                took.write(page, &[DIRECTIONS[at / 2], TRANSLATED[at % 2]]);
-            }
-        });
-        page.histogram("update_gap_seconds", |page| {
-            for agent in &agents {
-                agent.gaps.write(page, &[agent.name()]);
-            }
-        });
-        page.histogram("recording_write_seconds", |page| {
-            self.recorder.writes().write(page, &[]);
+        page.histograms("message_bytes", [&self.sizes]);
+        page.histograms("processing_duration_seconds", [&self.processing]);
+        page.histograms("request_duration_seconds", [&self.durations]);
+        page.histograms("permission_wait_seconds", [&self.permissions]);
+        page.histograms("connection_duration_seconds", [&self.lasted]);
+        let agents = agents.iter();
+        page.histograms("agent_start_seconds", agents.clone().map(|one| &one.start));
+        page.histograms(
+            "turn_duration_seconds",
+            agents.clone().map(|one| &one.turns),
+        );
+        page.histograms("update_gap_seconds", agents.clone().map(|one| &one.gaps));
+        let first = agents.clone().map(|one| &one.first_update);
+        page.histograms("time_to_first_update_seconds", first);
+        let writes = self.recorder.writes();
+        page.family(Metric::named("recording_write_seconds"), |page| {
+            writes.write(page)
         });
         let paused = self.paused.iter();
         let paused = paused.map(|nanos| Duration::from_nanos(nanos.load(Relaxed)).as_secs_f64());
@@ -75,11 +75,9 @@ impl Metrics {
             .map(|one| (one.name, one.busy.as_secs_f64()));
         page.numbers("tokio_busy_seconds_total", busy);
         page.number("process_cpu_seconds_total", process.cpu);
-        let ratios = agents
-            .iter()
-            .filter_map(|agent| Some((agent.name(), context(agent, &live)?)));
+        let ratios = agents.filter_map(|agent| Some((agent.name(), context(agent, &live)?)));
         page.numbers("context_used_ratio", ratios);
-        page.0
+        page.sorted()
     }
 
     fn relay(&self, now: Instant) {
@@ -236,6 +234,26 @@ fn number(count: usize) -> u32 {
 struct Page(String);
 
 impl Page {
+    /// The families in the order of their names, and the series of counters and gauges as well: the
+    /// exporter has no order of its own.
+    fn sorted(&self) -> String {
+        let families = self.0.split_terminator("\n\n").map(|family| {
+            let mut lines: Vec<&str> = family.lines().collect();
+            if !lines.iter().any(|line| line.ends_with(" histogram")) {
+                lines.sort_unstable();
+            }
+            lines
+        });
+        let mut families: Vec<_> = families.collect();
+        families.sort_unstable();
+        let mut page = String::with_capacity(self.0.len());
+        for line in families.iter().flatten() {
+            page += line;
+            page.push('\n');
+        }
+        page
+    }
+
     /// Appends a family; one without samples is left out.
     fn family(&mut self, metric: &Metric, write: impl FnOnce(&mut String)) {
         let mut samples = String::new();
@@ -250,8 +268,17 @@ impl Page {
         self.0.push('\n');
     }
 
-    fn histogram(&mut self, name: &str, write: impl FnOnce(&mut String)) {
-        self.family(Metric::named(name), write);
+    /// Appends a histogram, which may have a part for each agent.
+    fn histograms<'a, const N: usize>(
+        &mut self,
+        name: &str,
+        parts: impl IntoIterator<Item = &'a Family<Buckets, N>>,
+    ) {
+        self.family(Metric::named(name), |page| {
+            for (_, buckets) in parts.into_iter().flat_map(Family::used) {
+                buckets.write(page);
+            }
+        });
     }
 
     /// Appends a family with one label.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use metrics::{Counter, Gauge, Histogram};
+use metrics::{Counter, Gauge};
 use parking_lot::Mutex;
 
 use super::agent::AgentMetrics;
@@ -33,7 +33,7 @@ pub struct Metrics {
     connections: Family<Counter, 2>,
     pub(super) connections_open: Family<Gauge, 2>,
     closed: Family<Counter, 3>,
-    lasted: Family<Histogram, 1>,
+    pub(super) lasted: Family<Buckets, 1>,
     rejected: Family<Counter, 2>,
     accept_errors: Family<Counter, 1>,
     admin_refused: Family<Counter, 1>,
@@ -44,9 +44,9 @@ pub struct Metrics {
     pub(super) messages: Family<Counter, 3>,
     pub(super) bytes: Family<Counter, 3>,
     pub(super) requests: Family<Counter, 4>,
-    pub(super) durations: Family<Histogram, 3>,
+    pub(super) durations: Family<Buckets, 3>,
     pub(super) in_flight: Family<Gauge, 2>,
-    pub(super) permissions: Family<Histogram, 1>,
+    pub(super) permissions: Family<Buckets, 1>,
     pub(super) faults: Family<Counter, 2>,
     pub(super) limits: Family<Counter, 2>,
     pub(super) synthesised: Family<Counter, 2>,
@@ -57,10 +57,8 @@ pub struct Metrics {
     /// In nanoseconds, by side.
     pub(super) paused: [AtomicU64; 2],
     recordings: Family<Counter, 1>,
-    /// By sender and kind.
-    pub(super) sizes: Vec<Buckets>,
-    /// By sender, and whether rules were applied.
-    pub(super) processing: Vec<Buckets>,
+    pub(super) sizes: Family<Buckets, 2>,
+    pub(super) processing: Family<Buckets, 2>,
     pub(super) recorder: Arc<Tally>,
     pub(super) spans: OnceLock<Arc<traces::Tally>>,
     pub(super) program: OnceLock<Arc<dyn GaugeSource>>,
@@ -94,8 +92,8 @@ impl Metrics {
         let counters = |name, values| Family::<Counter, 2>::new(&registry, name, values);
         let counters3 = |name, values| Family::<Counter, 3>::new(&registry, name, values);
         let gauges = |name, values| Family::<Gauge, 2>::new(&registry, name, values);
-        let histogram = |name, values| Family::<Histogram, 1>::new(&registry, name, [values]);
-        let buckets = |name, count| (0..count).map(|_| Buckets::new(name)).collect();
+        let histogram = |name, values| Family::<Buckets, 1>::new(&registry, name, [values]);
+        let histograms = |name, values| Family::<Buckets, 2>::new(&registry, name, values);
         let (transports, methods) = (Transport::NAMES, Method::NAMES);
         registry.gauge("build_info", &[version], 1_u64);
         registry.gauge_f64("process_start_time_seconds", &[], unix_time());
@@ -140,11 +138,8 @@ impl Metrics {
             pauses: counter("pauses_total", SIDES),
             paused: Default::default(),
             recordings: counter("recordings_total", Recorded::NAMES),
-            sizes: buckets("message_bytes", DIRECTIONS.len() * KINDS.len()),
-            processing: buckets(
-                "processing_duration_seconds",
-                DIRECTIONS.len() * TRANSLATED.len(),
-            ),
+            sizes: histograms("message_bytes", [DIRECTIONS, KINDS]),
+            processing: histograms("processing_duration_seconds", [DIRECTIONS, TRANSLATED]),
             recorder: Arc::default(),
             spans: OnceLock::new(),
             program: OnceLock::new(),
@@ -190,7 +185,6 @@ impl Metrics {
         }
         let transport = parties.transports[0] as usize;
         self.lasted.at([transport]).record(lasted);
-        self.registry.recorded(1);
         self.live.lock().remove(&number);
     }
 
@@ -292,11 +286,6 @@ impl Metrics {
     #[must_use]
     pub fn conversations(&self) -> u64 {
         self.next.load(Relaxed) - 1
-    }
-
-    /// Frees what the exporter keeps between scrapes. To be called every few seconds.
-    pub fn upkeep(&self) {
-        self.registry.upkeep();
     }
 }
 

@@ -29,7 +29,7 @@ impl Default for Tally {
             bytes: AtomicU64::default(),
             events: AtomicU64::default(),
             dropped: AtomicU64::default(),
-            writes: Buckets::new("recording_write_seconds"),
+            writes: Buckets::single("recording_write_seconds"),
             kept_out: Default::default(),
             queues: Mutex::default(),
         }

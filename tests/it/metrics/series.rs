@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use acp_relay::conversation::{Cause, Core, Fired, Happened, Manners, Note, Outbox, Speech};
 use acp_relay::jsonrpc::{Frame, Limits, Side};
 use acp_relay::observe::metrics::{
-    CATALOGUE, Come, Instrument, Ledger, Parties, Pulse, Reloaded, Surroundings, Transport, Type,
-    Unwanted,
+    CATALOGUE, Come, ConversationMetrics, GaugeSource, Metrics, Parties, Reloaded, RuntimeStats,
+    Transport, Type, Unwanted,
 };
 use acp_relay::observe::traces::Outlet;
 use acp_relay::observe::{Fact, Sight, Tap as _};
@@ -63,7 +63,12 @@ fn a_live_scrape_and_the_list_of_metrics_say_the_same() {
         .iter()
         .map(|metric| metric.name.to_owned())
         .collect();
-    assert_eq!(listed, scrape.types.keys().cloned().collect());
+    let unlisted: Vec<_> = scrape
+        .types
+        .keys()
+        .filter(|name| !listed.contains(*name))
+        .collect();
+    assert!(unlisted.is_empty(), "{unlisted:?} are not in the catalogue");
     let mut shown = scrape.families();
     // The context of a conversation that is over is nobody's.
     shown.extend(during.families());
@@ -191,17 +196,17 @@ fn no_counter_has_a_gauge_for_a_namesake() {
 pub(super) struct Counted {
     core: Core,
     out: Outbox,
-    instrument: Instrument,
-    pub(super) ledger: Arc<Ledger>,
+    observer: ConversationMetrics,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 impl Counted {
     pub(super) fn new() -> Self {
-        let ledger = Arc::new(Ledger::new("test", Instant::now()));
-        let instrument = ledger.begin(Parties {
+        let metrics = Arc::new(Metrics::new("test", Instant::now()));
+        let observer = metrics.begin(Parties {
             client: "test".to_owned(),
             transports: [Transport::Tcp, Transport::Process],
-            agent: ledger.agent("test"),
+            agent: metrics.agent("test"),
             since: Instant::now(),
             room: 1 << 20,
         });
@@ -215,8 +220,8 @@ impl Counted {
         Self {
             core: Core::new(limits, manners, Speech::canonical()),
             out,
-            instrument,
-            ledger,
+            observer,
+            metrics,
         }
     }
 
@@ -228,16 +233,17 @@ impl Counted {
         self.core
             .handle_frame(from, Frame::from(text), now, &mut self.out);
         while let Some(gist) = self.out.pop_gist() {
-            self.instrument.learn(&Fact::Passed(&gist));
+            self.observer.learn(&Fact::Passed(&gist));
         }
         while let Some(note) = self.out.pop_note() {
-            self.instrument.see(&Sight::Note(&note));
+            self.observer.see(&Sight::Note(&note));
         }
         while self.out.pop(from.other()).is_some() {}
+        self.observer.rest();
     }
 
     fn series(&self) -> usize {
-        self.ledger
+        self.metrics
             .scrape(Instant::now())
             .lines()
             .filter(|line| !line.starts_with('#'))
@@ -283,12 +289,12 @@ fn ten_thousand_methods_of_a_peer_are_no_series() {
 #[derive(Debug)]
 struct Noisy;
 
-impl Surroundings for Noisy {
-    fn runtimes(&self) -> Vec<Pulse> {
-        vec![Pulse {
+impl GaugeSource for Noisy {
+    fn runtimes(&self) -> Vec<RuntimeStats> {
+        vec![RuntimeStats {
             name: "main",
             tasks: 5,
-            ..Pulse::default()
+            ..RuntimeStats::default()
         }]
     }
 
@@ -305,8 +311,8 @@ fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
         r#"{"jsonrpc":"2.0","method":"session/cancel"}"#.to_owned(),
     );
     let Counted {
-        mut instrument,
-        ledger,
+        mut observer,
+        metrics,
         ..
     } = counted;
     let rules = vec![Fired {
@@ -334,20 +340,20 @@ fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
             why: String::new(),
         },
     ] {
-        instrument.see(&Sight::Note(&note));
+        observer.see(&Sight::Note(&note));
     }
-    instrument.learn(&Fact::Paused(Side::Agent, Duration::from_millis(1500)));
-    instrument.learn(&Fact::Over(&Cause::AgentLeft, Instant::now()));
-    drop(instrument);
-    ledger.reloaded(Reloaded::Refused);
+    observer.learn(&Fact::Paused(Side::Agent, Duration::from_millis(1500)));
+    observer.learn(&Fact::Over(&Cause::AgentLeft, Instant::now()));
+    drop(observer);
+    metrics.config_reload(Reloaded::Refused);
     let (outlet, _spans) = Outlet::new(1);
     outlet.tally().sent(3, false);
-    ledger.count_spans(outlet.tally());
-    ledger.unaccepted(Transport::Tcp);
-    ledger.unwanted(Unwanted::Page);
-    ledger.came(Come::Resumed);
-    ledger.surround(Arc::new(Noisy));
-    let scrape = Scrape::read(&ledger.scrape(Instant::now()));
+    metrics.set_spans(outlet.tally());
+    metrics.accept_failed(Transport::Tcp);
+    metrics.admin_refused(Unwanted::Page);
+    metrics.attached(Come::Resumed);
+    metrics.set_program(Arc::new(Noisy));
+    let scrape = Scrape::read(&metrics.scrape(Instant::now()));
     for name in RARE {
         assert!(scrape.families().contains(name), "{name}");
     }
