@@ -90,6 +90,7 @@ fn play(core: &mut Core, out: &mut Outbox, observer: &mut ConversationMetrics, m
     }
 }
 
+#[expect(clippy::print_stdout, reason = "this is what it is run for")]
 fn main() {
     let metrics = Arc::new(Metrics::new("bench", Instant::now()));
     let mut observer = metrics.begin(Parties {

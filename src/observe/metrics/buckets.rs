@@ -15,84 +15,28 @@ use super::registry::key;
 /// Buckets that a histogram has at most.
 const MOST: usize = 17;
 
-/// The upper bounds of the buckets, in the metric's unit.
+/// The upper bounds of the buckets, in the metric's unit. Those of sizes are powers of four.
+#[rustfmt::skip]
 const BOUNDS: &[(&str, &[f64])] = &[
-    (
-        "connection_duration_seconds",
-        &[1., 10., 60., 300., 900., 3600., 14_400., 43_200., 86_400.],
-    ),
-    // 256 B to 64 MiB, each four times the last.
-    (
-        "message_bytes",
-        &[
-            256.,
-            1024.,
-            4096.,
-            16_384.,
-            65_536.,
-            262_144.,
-            1_048_576.,
-            4_194_304.,
-            16_777_216.,
-            67_108_864.,
-        ],
-    ),
-    (
-        "request_duration_seconds",
-        &[
-            0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1., 2.5, 5., 10., 60., 600.,
-            3600.,
-        ],
-    ),
-    (
-        "turn_duration_seconds",
-        &[
-            0.5, 1., 2.5, 5., 10., 30., 60., 120., 300., 600., 1800., 3600., 7200.,
-        ],
-    ),
-    (
-        "processing_duration_seconds",
-        &[
-            0.000_001,
-            0.000_002_5,
-            0.000_005,
-            0.000_01,
-            0.000_025,
-            0.000_05,
-            0.000_1,
-            0.000_25,
-            0.001,
-            0.005,
-            0.025,
-            0.1,
-        ],
-    ),
-    (
-        "time_to_first_update_seconds",
-        &[0.05, 0.1, 0.25, 0.5, 1., 2.5, 5., 10., 30., 60., 120.],
-    ),
-    (
-        "update_gap_seconds",
-        &[
-            0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1., 2.5, 5., 10., 30., 60., 120., 300.,
-        ],
-    ),
-    (
-        "permission_wait_seconds",
-        &[
-            0.1, 0.5, 1., 2.5, 5., 10., 30., 60., 300., 600., 1800., 3600.,
-        ],
-    ),
-    (
-        "agent_start_seconds",
-        &[0.01, 0.05, 0.1, 0.25, 0.5, 1., 2.5, 5., 10., 30., 60.],
-    ),
-    (
-        "recording_write_seconds",
-        &[
-            0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.,
-        ],
-    ),
+    ("connection_duration_seconds",
+        &[1., 10., 60., 300., 900., 3600., 14_400., 43_200., 86_400.]),
+    ("message_bytes", &[256., 1024., 4096., 16_384., 65_536., 262_144., 1_048_576., 4_194_304.,
+        16_777_216., 67_108_864.]),
+    ("request_duration_seconds", &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.,
+        2.5, 5., 10., 60., 600., 3600.]),
+    ("turn_duration_seconds",
+        &[0.5, 1., 2.5, 5., 10., 30., 60., 120., 300., 600., 1800., 3600., 7200.]),
+    ("processing_duration_seconds", &[0.000_001, 0.000_002_5, 0.000_005, 0.000_01, 0.000_025,
+        0.000_05, 0.000_1, 0.000_25, 0.001, 0.005, 0.025, 0.1]),
+    ("time_to_first_update_seconds",
+        &[0.05, 0.1, 0.25, 0.5, 1., 2.5, 5., 10., 30., 60., 120.]),
+    ("update_gap_seconds",
+        &[0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1., 2.5, 5., 10., 30., 60., 120., 300.]),
+    ("permission_wait_seconds",
+        &[0.1, 0.5, 1., 2.5, 5., 10., 30., 60., 300., 600., 1800., 3600.]),
+    ("agent_start_seconds", &[0.01, 0.05, 0.1, 0.25, 0.5, 1., 2.5, 5., 10., 30., 60.]),
+    ("recording_write_seconds",
+        &[0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.]),
 ];
 
 /// The bounds of a histogram of the catalogue; empty for other metrics.
@@ -137,7 +81,7 @@ impl Samples {
 /// One series of a histogram. Takes the same memory however many samples there are.
 #[derive(Debug)]
 pub(in crate::observe) struct Buckets {
-    name: &'static str,
+    pub(super) name: &'static str,
     labels: LabelSet,
     bounds: &'static [f64],
     /// One more than there are bounds; not cumulative.

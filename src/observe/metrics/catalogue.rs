@@ -1,9 +1,7 @@
 //! The catalogue of all metrics: name, type, labels and meaning of each.
 //!
-//! The documentation is made from it, and a test compares it with a live scrape. The values of labels
+//! A test makes the documentation from it and compares it with a live scrape. The values of labels
 //! are in `labels` and in `conversation::Method` and its like, the buckets of histograms in `buckets`.
-
-use std::fmt::Write as _;
 
 /// What the names of the relay's own metrics begin with.
 pub const PREFIX: &str = "acp_relay_";
@@ -31,19 +29,6 @@ pub enum Type {
     /// How often something was how large.
     Histogram,
 }
-
-/// The end of the documentation's page.
-const NOT_HERE: &str = "
-## What is not here
-
-- *Members and methods that nobody knows*: `acp_relay_dialect_events_total` with `event=\"unknown_member\"` or `\"unknown_method\"` counts them, by dialect and side.
-- *What `check` and `inspect lint` find*: they look at a conversation afterwards. The schema is not on the message path, so there is nothing to count while it goes on.
-- *Panics*: a built relay ends with the first one, so `process_start_time_seconds` is another, and agents end with it.
-- *Waiting for the disk* (fsync): recordings are handed to the system and no more; `acp_relay_recording_write_seconds` is how long that takes.
-- *Links that were refused*: a client that asks for a session that is not kept for it gets an agent of its own, and is a `new` one.
-- *Frames sent again, gaps, round trips*: between two relays there is no protocol of ours that would have them.
-- *How long tokio's tasks are polled*: tokio measures that only in builds with `tokio_unstable`.
-";
 
 macro_rules! catalogue {
     ($($kind:ident $name:literal [$($label:literal)*] $meaning:literal)*) => {
@@ -133,7 +118,8 @@ catalogue! {
 
 impl Type {
     /// Its name in the text format.
-    pub(super) const fn name(self) -> &'static str {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Counter => "counter",
             Self::Gauge => "gauge",
@@ -149,35 +135,5 @@ impl Metric {
             .iter()
             .find(|metric| metric.name.strip_prefix(PREFIX).unwrap_or(metric.name) == name)
             .expect("every metric is in the catalogue")
-    }
-
-    /// The page of the documentation that lists all metrics.
-    #[must_use]
-    pub fn page() -> String {
-        let mut page = String::from(
-            "# Metrics\n\nMade from `src/observe/metrics/catalogue.rs`; a test holds the two together.\n\n\
-             Counters with one label besides `agent` are there from the start, at 0; those that combine labels\n\
-             appear with their first event, so an alert on the first has to look for a new series as well.\n\
-             The format is Prometheus' text format 0.0.4.\n\n\
-             | name | type | labels | meaning |\n|---|---|---|---|\n",
-        );
-        for metric in CATALOGUE {
-            let labels: Vec<_> = metric
-                .labels
-                .iter()
-                .map(|label| format!("`{label}`"))
-                .collect();
-            let kind = metric.kind.name();
-            // Writing to a string does not fail.
-            let _ = writeln!(
-                page,
-                "| `{}` | {kind} | {} | {} |",
-                metric.name,
-                labels.join(", "),
-                metric.meaning
-            );
-        }
-        page.push_str(NOT_HERE);
-        page
     }
 }

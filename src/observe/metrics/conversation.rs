@@ -98,31 +98,31 @@ impl ConversationMetrics {
             return;
         }
         let metrics = &*self.metrics;
-        counts.messages.flush(&metrics.messages);
-        counts.requests.flush(&metrics.requests);
-        counts.notes.flush(&metrics.notes);
-        counts.tool_calls.flush(&self.agent.tool_calls);
-        counts.tool_results.flush(&self.agent.tool_results);
+        counts.messages.flush(&metrics.series.messages);
+        counts.requests.flush(&metrics.series.requests);
+        counts.notes.flush(&metrics.series.notes);
+        counts.tool_calls.flush(&self.agent.series.tool_calls);
+        counts.tool_results.flush(&self.agent.series.tool_results);
         let transports = self.live.parties.transports;
         for (side, (flows, transport)) in counts.bytes.iter_mut().zip(transports).enumerate() {
             for (flow, bytes) in flows.iter_mut().enumerate() {
                 if *bytes > 0 {
-                    let counter = metrics.bytes.at([side, transport as usize, flow]);
+                    let counter = metrics.series.bytes.at([side, transport as usize, flow]);
                     counter.increment(std::mem::take(bytes));
                 }
             }
         }
         for (from, kinds) in counts.sizes.iter_mut().enumerate() {
             for (kind, sizes) in kinds.iter_mut().enumerate() {
-                sizes.flush(|| metrics.sizes.at([from, kind]));
+                sizes.flush(|| metrics.series.sizes.at([from, kind]));
             }
         }
         for (from, both) in counts.processing.iter_mut().enumerate() {
             for (translated, took) in both.iter_mut().enumerate() {
-                took.flush(|| metrics.processing.at([from, translated]));
+                took.flush(|| metrics.series.processing.at([from, translated]));
             }
         }
-        counts.gaps.flush(|| self.agent.gaps.at([]));
+        counts.gaps.flush(|| self.agent.series.gaps.at([]));
         self.rules.flush();
         self.live.publish(&self.state);
     }
@@ -131,7 +131,9 @@ impl ConversationMetrics {
         let (from, kind) = (gist.from as usize, labels::kind(gist.kind));
         let method = gist.topic.method;
         let place = [from, kind, method as usize];
-        self.counts.messages.add(&self.metrics.messages, place);
+        self.counts
+            .messages
+            .add(&self.metrics.series.messages, place);
         self.counts.sizes[from][kind].add(size_bucket(gist.bytes), 1, gist.bytes as u64);
         self.last = gist.at;
         match gist.kind {
@@ -143,7 +145,7 @@ impl ConversationMetrics {
             Kind::Request => {
                 self.state.in_flight[from][method as usize] += 1;
                 // The series is there from the first request, also when no scrape meets it open.
-                let _ = self.metrics.in_flight.at([from, method as usize]);
+                let _ = self.metrics.series.in_flight.at([from, method as usize]);
                 if method == Method::SessionPrompt && gist.from == Side::Client {
                     self.state.turns += 1;
                     self.turns.push(Turn {
@@ -168,10 +170,10 @@ impl ConversationMetrics {
             }
             let waited = gist.at.saturating_duration_since(turn.since);
             if turn.begun {
-                let bucket = self.agent.gaps.at([]).bucket(waited);
+                let bucket = self.agent.series.gaps.at([]).bucket(waited);
                 self.counts.gaps.add(bucket, 1, nanos(waited));
             } else {
-                self.agent.first_update.at([]).record(waited);
+                self.agent.series.first_update.at([]).record(waited);
             }
             turn.begun = true;
             turn.since = gist.at;
@@ -193,7 +195,7 @@ impl ConversationMetrics {
         let waited = gist.waited.unwrap_or_default();
         if gist.waited.is_some() {
             let place = [asker as usize, method as usize, outcome as usize];
-            self.metrics.durations.at(place).record(waited);
+            self.metrics.series.durations.at(place).record(waited);
         }
         let agent = &self.agent;
         let done = gist.kind == Kind::Result;
@@ -206,7 +208,7 @@ impl ConversationMetrics {
                 if let Some(tokens) = tokens {
                     agent.tokens_used(&self.tokens.report(gist.topic.session, tokens));
                 }
-                agent.turns.at([reason as usize]).record(waited);
+                agent.series.turns.at([reason as usize]).record(waited);
             }
             Method::SessionRequestPermission => {
                 let verdict = match gist.said {
@@ -214,6 +216,7 @@ impl ConversationMetrics {
                     _ => Verdict::Other,
                 };
                 self.metrics
+                    .series
                     .permissions
                     .at([verdict as usize])
                     .record(waited);
@@ -221,7 +224,7 @@ impl ConversationMetrics {
             Method::Initialize if done && asker == Side::Client && !self.ready => {
                 self.ready = true;
                 let took = gist.at.saturating_duration_since(self.live.parties.since);
-                agent.start.at([]).record(took);
+                agent.series.start.at([]).record(took);
             }
             Method::SessionNew if done => self.session_opened(How::New),
             Method::SessionLoad if done => self.session_opened(How::Load),
@@ -249,7 +252,9 @@ impl ConversationMetrics {
     ) {
         let (from, at) = (asker as usize, method as usize);
         let place = [from, at, outcome as usize, labels::code(code)];
-        self.counts.requests.add(&self.metrics.requests, place);
+        self.counts
+            .requests
+            .add(&self.metrics.series.requests, place);
         let open = &mut self.state.in_flight[from][at];
         *open = open.saturating_sub(1);
         if method != Method::SessionPrompt || asker != Side::Client {
@@ -267,7 +272,7 @@ impl ConversationMetrics {
     fn reported(&mut self, said: Said) {
         let status = match said {
             Said::ToolCalled(kind, status) => {
-                let calls = &self.agent.tool_calls;
+                let calls = &self.agent.series.tool_calls;
                 self.counts.tool_calls.add(calls, [kind as usize]);
                 status
             }
@@ -280,7 +285,7 @@ impl ConversationMetrics {
             _ => None,
         };
         if let Some(result) = status.and_then(AgentMetrics::result) {
-            let results = &self.agent.tool_results;
+            let results = &self.agent.series.tool_results;
             self.counts.tool_results.add(results, [result]);
         }
     }
@@ -292,7 +297,7 @@ impl ConversationMetrics {
         {
             let code = i64::from(*code);
             let place = [*to as usize, labels::code(code)];
-            self.metrics.synthesised.at(place).increment(1);
+            self.metrics.series.synthesised.at(place).increment(1);
             let method = Method::called(method.as_bytes());
             let outcome = Outcome::ProxyError;
             self.settle(*to, method, Session::default(), outcome, code);
@@ -304,11 +309,11 @@ impl ConversationMetrics {
             ..
         } = self;
         self.state.notes += 1;
-        self.counts.notes.add(&metrics.notes, [note.index()]);
-        let fault = |from: &Side, at| metrics.faults.at([*from as usize, at]).increment(1);
-        let limit = |from: &Side, at| metrics.limits.at([*from as usize, at]).increment(1);
+        self.counts.notes.add(&metrics.series.notes, [note.index()]);
+        let fault = |from: &Side, at| metrics.series.faults.at([*from as usize, at]).increment(1);
+        let limit = |from: &Side, at| metrics.series.limits.at([*from as usize, at]).increment(1);
         match note {
-            Note::Stray { .. } => agent.noise.at([]).increment(1),
+            Note::Stray { .. } => agent.series.noise.at([]).increment(1),
             Note::Refused { from, flaw } => match labels::fault(&flaw.fault) {
                 Ok(at) => fault(from, at),
                 Err(at) => limit(from, at),
@@ -317,11 +322,11 @@ impl ConversationMetrics {
             Note::ReusedId { from, .. } => fault(from, labels::REUSED_ID),
             Note::Overloaded { from } => limit(from, labels::IN_FLIGHT),
             Note::UnknownAnswer { from, .. } => {
-                metrics.orphans.at([*from as usize]).increment(1);
+                metrics.series.orphans.at([*from as usize]).increment(1);
             }
             Note::Undeliverable { to } => {
                 let from = to.other() as usize;
-                metrics.undeliverable.at([from]).increment(1);
+                metrics.series.undeliverable.at([from]).increment(1);
             }
             Note::Stopping { signal } => self.killed |= *signal == "SIGKILL",
             Note::AgentExited { exit } => agent.exited(*exit, self.killed),
@@ -393,7 +398,7 @@ impl Tap for ConversationMetrics {
                 let translated = std::mem::take(&mut self.translated);
                 let place = [*from as usize, usize::from(translated)];
                 let mean = *took / u32::try_from(*messages).unwrap_or(u32::MAX).max(1);
-                let bucket = self.metrics.processing.at(place).bucket(mean);
+                let bucket = self.metrics.series.processing.at(place).bucket(mean);
                 let [from, translated] = place;
                 self.counts.processing[from][translated].add(bucket, *messages, nanos(*took));
                 self.counts.any = true;

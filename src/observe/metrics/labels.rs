@@ -2,7 +2,7 @@
 //!
 //! Those of methods, stop reasons and the like are in `conversation`.
 
-use crate::conversation::Cause;
+use crate::conversation::{Cause, TokenKind};
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{Fault, Kind};
 
@@ -213,6 +213,23 @@ pub(super) enum Outcome {
     Cancelled,
     ProxyError,
 }
+
+/// How sessions are opened.
+pub(super) const HOW: &[&str] = &["new", "load", "resume"];
+
+pub(super) const EXITS: &[&str] = &["clean", "error", "signal", "killed"];
+
+pub(super) const STARTS: &[&str] = &["ok", "failed"];
+
+pub(super) const RESULTS: &[&str] = &["completed", "failed"];
+
+pub(super) const TOKENS: &[&str] = &[
+    TokenKind::Input.name(),
+    TokenKind::Output.name(),
+    TokenKind::Thought.name(),
+    TokenKind::CachedRead.name(),
+    TokenKind::CachedWrite.name(),
+];
 
 /// Error codes that have a value of their own: JSON-RPC's, ACP's, ours. The first stands for none,
 /// the last for all others.

@@ -31,6 +31,7 @@ mod process;
 mod registry;
 mod rules;
 mod scrape;
+mod series;
 mod shared;
 mod sources;
 mod stats;

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use metrics::{Counter, Gauge, Key, Label, Level, Metadata, Recorder as _};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::buckets::Buckets;
@@ -16,6 +17,8 @@ const METADATA: Metadata<'static> = Metadata::new("acp_relay", Level::INFO, None
 pub(super) struct Registry {
     recorder: PrometheusRecorder,
     exporter: PrometheusHandle,
+    /// The histograms, in the order in which they were registered.
+    histograms: Mutex<Vec<Arc<Buckets>>>,
 }
 
 impl Registry {
@@ -34,13 +37,14 @@ impl Registry {
         Self {
             exporter: recorder.handle(),
             recorder,
+            histograms: Mutex::default(),
         }
     }
 
     /// The handle of one series; `name` is without the prefix. The same labels lead to the same
     /// counter or gauge.
     pub(super) fn handle<H: Handle>(&self, name: &str, labels: &[&str]) -> H {
-        H::register(&self.recorder, Metric::named(name), labels)
+        H::register(self, Metric::named(name), labels)
     }
 
     /// Sets a gauge.
@@ -60,6 +64,14 @@ impl Registry {
         self.handle::<Counter>(name, labels).absolute(value);
     }
 
+    /// The histograms of one metric.
+    pub(super) fn histograms(&self, metric: &Metric) -> Vec<Arc<Buckets>> {
+        let all = self.histograms.lock();
+        let own = all.iter().filter(|one| one.name == metric.name);
+        own.map(Arc::clone).collect()
+    }
+
+    /// The counters and gauges, in Prometheus' text format.
     pub(super) fn render(&self) -> String {
         self.exporter.render()
     }
@@ -76,27 +88,33 @@ pub(super) fn key(metric: &Metric, labels: &[&str]) -> Key {
 /// The handle of a series.
 pub(super) trait Handle {
     const KIND: Type;
-    fn register(recorder: &PrometheusRecorder, metric: &'static Metric, labels: &[&str]) -> Self;
+    fn register(registry: &Registry, metric: &'static Metric, labels: &[&str]) -> Self;
 }
 
 impl Handle for Counter {
     const KIND: Type = Type::Counter;
-    fn register(recorder: &PrometheusRecorder, metric: &'static Metric, labels: &[&str]) -> Self {
-        recorder.register_counter(&key(metric, labels), &METADATA)
+    fn register(registry: &Registry, metric: &'static Metric, labels: &[&str]) -> Self {
+        registry
+            .recorder
+            .register_counter(&key(metric, labels), &METADATA)
     }
 }
 
 impl Handle for Gauge {
     const KIND: Type = Type::Gauge;
-    fn register(recorder: &PrometheusRecorder, metric: &'static Metric, labels: &[&str]) -> Self {
-        recorder.register_gauge(&key(metric, labels), &METADATA)
+    fn register(registry: &Registry, metric: &'static Metric, labels: &[&str]) -> Self {
+        registry
+            .recorder
+            .register_gauge(&key(metric, labels), &METADATA)
     }
 }
 
-impl Handle for Buckets {
+impl Handle for Arc<Buckets> {
     const KIND: Type = Type::Histogram;
-    fn register(_: &PrometheusRecorder, metric: &'static Metric, labels: &[&str]) -> Self {
-        Self::new(metric, labels)
+    fn register(registry: &Registry, metric: &'static Metric, labels: &[&str]) -> Self {
+        let buckets = Self::new(Buckets::new(metric, labels));
+        registry.histograms.lock().push(Self::clone(&buckets));
+        buckets
     }
 }
 
@@ -117,34 +135,18 @@ pub(super) struct Family<H, const N: usize> {
 }
 
 impl<H: Handle, const N: usize> Family<H, N> {
+    /// `agent` is the first label, where there is one.
     pub(super) fn new(
         registry: &Arc<Registry>,
         name: &'static str,
-        values: [&'static [&'static str]; N],
-    ) -> Self {
-        Self::with(registry, name, None, values)
-    }
-
-    pub(super) fn of_agent(
-        registry: &Arc<Registry>,
-        name: &'static str,
-        agent: &str,
-        values: [&'static [&'static str]; N],
-    ) -> Self {
-        Self::with(registry, name, Some(agent.to_owned()), values)
-    }
-
-    fn with(
-        registry: &Arc<Registry>,
-        name: &'static str,
-        agent: Option<String>,
+        agent: Option<&str>,
         values: [&'static [&'static str]; N],
     ) -> Self {
         let size = values.iter().map(|values| values.len()).product();
         let family = Self {
             registry: Arc::clone(registry),
             name,
-            agent,
+            agent: agent.map(str::to_owned),
             values,
             handles: (0..size).map(|_| OnceLock::new()).collect(),
         };

@@ -13,11 +13,10 @@ use metrics_exporter_prometheus::formatting::{
 };
 
 use super::agent::AgentMetrics;
-use super::buckets::Buckets;
-use super::catalogue::Metric;
+use super::catalogue::{CATALOGUE, Metric, Type};
 use super::labels::{DIRECTIONS, LINKS, SIDES, SPANS};
 use super::process::Process;
-use super::registry::{Family, key};
+use super::registry::key;
 use super::shared::Metrics;
 use super::sources::{DetachedStats, LOST, RuntimeStats};
 use super::stats::Live;
@@ -46,24 +45,14 @@ impl Metrics {
         }
 
         let mut page = Page(self.registry.render());
-        page.histograms("message_bytes", [&self.sizes]);
-        page.histograms("processing_duration_seconds", [&self.processing]);
-        page.histograms("request_duration_seconds", [&self.durations]);
-        page.histograms("permission_wait_seconds", [&self.permissions]);
-        page.histograms("connection_duration_seconds", [&self.lasted]);
-        let agents = agents.iter();
-        page.histograms("agent_start_seconds", agents.clone().map(|one| &one.start));
-        page.histograms(
-            "turn_duration_seconds",
-            agents.clone().map(|one| &one.turns),
-        );
-        page.histograms("update_gap_seconds", agents.clone().map(|one| &one.gaps));
-        let first = agents.clone().map(|one| &one.first_update);
-        page.histograms("time_to_first_update_seconds", first);
+        for metric in CATALOGUE.iter().filter(|one| one.kind == Type::Histogram) {
+            let series = self.registry.histograms(metric);
+            let write = |page: &mut String| series.iter().for_each(|one| one.write(page));
+            page.family(metric, write);
+        }
         let writes = self.recorder.writes();
-        page.family(Metric::named("recording_write_seconds"), |page| {
-            writes.write(page)
-        });
+        let metric = Metric::named("recording_write_seconds");
+        page.family(metric, |page| writes.write(page));
         let paused = self.paused.iter();
         let paused = paused.map(|nanos| Duration::from_nanos(nanos.load(Relaxed)).as_secs_f64());
         page.numbers(
@@ -75,7 +64,9 @@ impl Metrics {
             .map(|one| (one.name, one.busy.as_secs_f64()));
         page.numbers("tokio_busy_seconds_total", busy);
         page.number("process_cpu_seconds_total", process.cpu);
-        let ratios = agents.filter_map(|agent| Some((agent.name(), context(agent, &live)?)));
+        let ratios = agents
+            .iter()
+            .filter_map(|agent| Some((agent.name(), context(agent, &live)?)));
         page.numbers("context_used_ratio", ratios);
         page.sorted()
     }
@@ -139,15 +130,15 @@ impl Metrics {
     }
 
     fn conversations_open(&self, live: &[Arc<Live>]) {
-        for (index, gauge) in self.connections_open.used() {
+        for (index, gauge) in self.series.connections_open.used() {
             let of = |one: &&Arc<Live>| {
                 let transports = one.parties.transports.into_iter().enumerate();
                 let mut places = transports.map(|(side, transport)| [side, transport as usize]);
-                places.any(|place| self.connections_open.index(place) == index)
+                places.any(|place| self.series.connections_open.index(place) == index)
             };
             gauge.set(number(live.iter().filter(of).count()));
         }
-        for (index, gauge) in self.in_flight.used() {
+        for (index, gauge) in self.series.in_flight.used() {
             let (side, method) = (index / Method::ALL.len(), index % Method::ALL.len());
             let open = live.iter().map(|one| one.state().in_flight[side][method]);
             gauge.set(open.sum::<u32>());
@@ -266,19 +257,6 @@ impl Page {
         write_type_line(&mut self.0, metric.name, None, None, kind);
         self.0 += &samples;
         self.0.push('\n');
-    }
-
-    /// Appends a histogram, which may have a part for each agent.
-    fn histograms<'a, const N: usize>(
-        &mut self,
-        name: &str,
-        parts: impl IntoIterator<Item = &'a Family<Buckets, N>>,
-    ) {
-        self.family(Metric::named(name), |page| {
-            for (_, buckets) in parts.into_iter().flat_map(Family::used) {
-                buckets.write(page);
-            }
-        });
     }
 
     /// Appends a family with one label.

@@ -202,7 +202,10 @@ pub(super) struct Counted {
 
 impl Counted {
     pub(super) fn new() -> Self {
-        let metrics = Arc::new(Metrics::new("test", Instant::now()));
+        Self::of(&Arc::new(Metrics::new("test", Instant::now())))
+    }
+
+    fn of(metrics: &Arc<Metrics>) -> Self {
         let observer = metrics.begin(Parties {
             client: "test".to_owned(),
             transports: [Transport::Tcp, Transport::Process],
@@ -221,7 +224,7 @@ impl Counted {
             core: Core::new(limits, manners, Speech::canonical()),
             out,
             observer,
-            metrics,
+            metrics: Arc::clone(metrics),
         }
     }
 
@@ -391,4 +394,91 @@ fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
         ),
         1.
     );
+}
+
+#[test]
+fn gauges_of_conversations_are_right_when_one_ends() {
+    let metrics = Arc::new(Metrics::new("test", Instant::now()));
+    let [first, second] = [(); 2].map(|()| {
+        let mut counted = Counted::of(&metrics);
+        let ask = |id, method| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"sessionId":"s"}}}}"#
+            )
+        };
+        counted.say(Side::Client, ask(1, "session/new"));
+        counted.say(
+            Side::Agent,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#.to_owned(),
+        );
+        counted.say(Side::Client, ask(2, "session/prompt"));
+        counted.say(Side::Agent, ask(3, "fs/read_text_file"));
+        let usage = r#"{"sessionUpdate":"usage_update","used":1,"size":4}"#;
+        counted.say(
+            Side::Agent,
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{usage}}}}}"#
+            ),
+        );
+        counted.observer.learn(&Fact::Waits([30, 12]));
+        counted.observer.rest();
+        counted
+    });
+    let gauges = |metrics: &Metrics| {
+        let scrape = Scrape::read(&metrics.scrape(Instant::now()));
+        let of = |name: &str, labels: &[(&str, &str)]| {
+            scrape.value(&format!("acp_relay_{name}"), labels)
+        };
+        let to_agent = [("dir", "to_agent"), ("where", "outbox")];
+        [
+            of("connections_open", &[("side", "client")]),
+            of("agents", &[]),
+            of("turns", &[]),
+            of("sessions_open", &[]),
+            of("requests_in_flight", &[("method", "session/prompt")]),
+            of("requests_in_flight", &[("method", "fs/read_text_file")]),
+            of("requests_in_flight", &[("method", "session/new")]),
+            of("buffer_bytes", &to_agent) / 12.,
+            of("buffer_limit_bytes", &to_agent) / f64::from(1 << 20),
+            of("context_used_ratio", &[]) * 4.,
+        ]
+    };
+    // The context ratio is that of the fullest.
+    assert_eq!(gauges(&metrics), [2., 2., 2., 2., 2., 2., 0., 2., 2., 1.]);
+    assert_eq!(metrics.open(Instant::now()).len(), 2);
+    drop(first);
+    assert_eq!(gauges(&metrics), [1., 1., 1., 1., 1., 1., 0., 1., 1., 1.]);
+    let open = metrics.open(Instant::now());
+    assert_eq!((open[0].number, open[0].turns), (2, 1));
+    assert_eq!((open[0].sessions, open[0].in_flight), (1, [1, 1]));
+    drop(second);
+    assert_eq!(gauges(&metrics).map(f64::abs), [0.; 10]);
+    assert!(metrics.open(Instant::now()).is_empty());
+    assert_eq!(metrics.conversations(), 2);
+    let page = metrics.scrape(Instant::now());
+    assert!(!page.contains("context_used_ratio"), "{page}");
+}
+
+#[test]
+fn pages_are_in_order_and_no_two_registries_share_a_figure() {
+    let mut counted = Counted::new();
+    let other = Counted::new();
+    let note = r#"{"jsonrpc":"2.0","method":"session/cancel"}"#;
+    counted.say(Side::Client, note.to_owned());
+    let page = counted.metrics.scrape(Instant::now());
+    let names = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    assert!(names.is_sorted(), "{page}");
+    for histogram in page
+        .split("# HELP ")
+        .filter(|one| one.contains(" histogram\n"))
+    {
+        let counts = histogram.lines().filter(|line| line.contains("_bucket{"));
+        let counts = counts.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
+        assert!(counts.is_sorted(), "{histogram}");
+    }
+    let messages = |of: &Counted| {
+        let scrape = Scrape::read(&of.metrics.scrape(Instant::now()));
+        scrape.value("acp_relay_messages_total", &[])
+    };
+    assert_eq!((messages(&counted), messages(&other).abs()), (1., 0.));
 }
