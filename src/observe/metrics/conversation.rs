@@ -97,32 +97,32 @@ impl ConversationMetrics {
         if !std::mem::take(&mut counts.any) {
             return;
         }
-        let metrics = &*self.metrics;
-        counts.messages.flush(&metrics.series.messages);
-        counts.requests.flush(&metrics.series.requests);
-        counts.notes.flush(&metrics.series.notes);
-        counts.tool_calls.flush(&self.agent.series.tool_calls);
-        counts.tool_results.flush(&self.agent.series.tool_results);
+        let (series, agent) = (&self.metrics.series, &self.agent.series);
+        counts.messages.flush(&series.messages);
+        counts.requests.flush(&series.requests);
+        counts.notes.flush(&series.notes);
+        counts.tool_calls.flush(&agent.tool_calls);
+        counts.tool_results.flush(&agent.tool_results);
         let transports = self.live.parties.transports;
         for (side, (flows, transport)) in counts.bytes.iter_mut().zip(transports).enumerate() {
             for (flow, bytes) in flows.iter_mut().enumerate() {
                 if *bytes > 0 {
-                    let counter = metrics.series.bytes.at([side, transport as usize, flow]);
+                    let counter = series.bytes.at([side, transport as usize, flow]);
                     counter.increment(std::mem::take(bytes));
                 }
             }
         }
         for (from, kinds) in counts.sizes.iter_mut().enumerate() {
             for (kind, sizes) in kinds.iter_mut().enumerate() {
-                sizes.flush(|| metrics.series.sizes.at([from, kind]));
+                sizes.flush(|| series.sizes.at([from, kind]));
             }
         }
         for (from, both) in counts.processing.iter_mut().enumerate() {
             for (translated, took) in both.iter_mut().enumerate() {
-                took.flush(|| metrics.series.processing.at([from, translated]));
+                took.flush(|| series.processing.at([from, translated]));
             }
         }
-        counts.gaps.flush(|| self.agent.series.gaps.at([]));
+        counts.gaps.flush(|| agent.gaps.at([]));
         self.rules.flush();
         self.live.publish(&self.state);
     }
@@ -131,9 +131,8 @@ impl ConversationMetrics {
         let (from, kind) = (gist.from as usize, labels::kind(gist.kind));
         let method = gist.topic.method;
         let place = [from, kind, method as usize];
-        self.counts
-            .messages
-            .add(&self.metrics.series.messages, place);
+        let series = &self.metrics.series;
+        self.counts.messages.add(&series.messages, place);
         self.counts.sizes[from][kind].add(size_bucket(gist.bytes), 1, gist.bytes as u64);
         self.last = gist.at;
         match gist.kind {
@@ -145,7 +144,7 @@ impl ConversationMetrics {
             Kind::Request => {
                 self.state.in_flight[from][method as usize] += 1;
                 // The series is there from the first request, also when no scrape meets it open.
-                let _ = self.metrics.series.in_flight.at([from, method as usize]);
+                let _ = series.in_flight.at([from, method as usize]);
                 if method == Method::SessionPrompt && gist.from == Side::Client {
                     self.state.turns += 1;
                     self.turns.push(Turn {
@@ -335,7 +334,8 @@ impl ConversationMetrics {
             } => {
                 self.translated = true;
                 for rule in fired {
-                    rules.fired(&metrics.registry, *side, rule);
+                    let names = [&*rule.dialect, &*rule.rule];
+                    rules.add(&metrics.registry, "translations_total", names, *side);
                 }
             }
             Note::Dialect {
@@ -343,7 +343,10 @@ impl ConversationMetrics {
                 what,
                 dialect,
                 ..
-            } => rules.event(&metrics.registry, *side, what.name(), dialect),
+            } => {
+                let names = [dialect, what.name()];
+                rules.add(&metrics.registry, "dialect_events_total", names, *side);
+            }
             Note::Denied { method, .. } => metrics.policy(method, Decision::Denied),
             Note::Adjusted { method, .. } => metrics.policy(method, Decision::Adjusted),
             _ => {}

@@ -7,61 +7,53 @@ use metrics::Counter;
 
 use super::labels::SIDES;
 use super::registry::Registry;
-use crate::conversation::Fired;
 use crate::jsonrpc::Side;
 
 /// The counters that one conversation uses. Searched, not hashed: there are some ten.
 #[derive(Debug, Default)]
-pub(super) struct RuleCounters {
-    rules: Vec<(Side, Fired, Rule)>,
-    events: Vec<(Side, &'static str, String, Rule)>,
+pub(super) struct RuleCounters(Vec<RuleCounter>);
+
+#[derive(Debug)]
+struct RuleCounter {
+    metric: &'static str,
+    dialect: String,
+    /// The rule or the event.
+    what: String,
+    side: Side,
+    counter: Counter,
+    /// What is not added to the counter yet.
+    count: u64,
 }
 
-/// A counter, and what is not added to it yet.
-#[derive(Debug)]
-struct Rule(Counter, u64);
-
 impl RuleCounters {
-    /// A rule changed a message.
-    pub(super) fn fired(&mut self, registry: &Registry, side: Side, rule: &Fired) {
-        let same = |(at, known, _): &&mut (Side, Fired, Rule)| *at == side && known == rule;
-        if let Some((_, _, Rule(_, count))) = self.rules.iter_mut().find(same) {
-            *count += 1;
-            return;
-        }
-        let labels = [&*rule.dialect, &*rule.rule, SIDES[side as usize]];
-        let counter = registry.handle("translations_total", &labels);
-        self.rules.push((side, rule.clone(), Rule(counter, 1)));
-    }
-
-    /// Something happened in a dialect.
-    pub(super) fn event(
+    /// Counts a rule or an event of a dialect under `metric`.
+    pub(super) fn add(
         &mut self,
         registry: &Registry,
+        metric: &'static str,
+        [dialect, what]: [&str; 2],
         side: Side,
-        event: &'static str,
-        dialect: &str,
     ) {
-        let known = self.events.iter_mut();
-        let mut same =
-            known.filter(|(at, name, of, _)| *at == side && *name == event && of == dialect);
-        if let Some((_, _, _, Rule(_, count))) = same.next() {
-            *count += 1;
+        let same = |one: &&mut RuleCounter| {
+            one.side == side && one.metric == metric && one.what == what && one.dialect == dialect
+        };
+        if let Some(known) = self.0.iter_mut().find(same) {
+            known.count += 1;
             return;
         }
-        let labels = [dialect, event, SIDES[side as usize]];
-        let counter = registry.handle("dialect_events_total", &labels);
-        let rule = Rule(counter, 1);
-        self.events.push((side, event, dialect.to_owned(), rule));
+        self.0.push(RuleCounter {
+            metric,
+            dialect: dialect.to_owned(),
+            what: what.to_owned(),
+            side,
+            counter: registry.handle(metric, &[dialect, what, SIDES[side as usize]]),
+            count: 1,
+        });
     }
 
     pub(super) fn flush(&mut self) {
-        let rules = self.rules.iter_mut().map(|(_, _, rule)| rule);
-        let events = self.events.iter_mut().map(|(_, _, _, event)| event);
-        for Rule(counter, count) in rules.chain(events) {
-            if *count > 0 {
-                counter.increment(std::mem::take(count));
-            }
+        for one in self.0.iter_mut().filter(|one| one.count > 0) {
+            one.counter.increment(std::mem::take(&mut one.count));
         }
     }
 }
