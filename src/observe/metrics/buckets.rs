@@ -10,7 +10,6 @@ use metrics_exporter_prometheus::LabelSet;
 use metrics_exporter_prometheus::formatting::write_metric_line;
 
 use super::catalogue::{Metric, PREFIX};
-use super::registry::key;
 
 /// Buckets that a histogram has at most.
 const MOST: usize = 17;
@@ -96,7 +95,7 @@ impl Buckets {
         debug_assert!((1..MOST).contains(&bounds.len()), "{}", metric.name);
         Self {
             name: metric.name,
-            labels: LabelSet::from_key_and_global(&key(metric, labels), &Default::default()),
+            labels: LabelSet::from_key_and_global(&metric.key(labels), &Default::default()),
             bounds,
             counts: Default::default(),
             sum: AtomicU64::new(0),

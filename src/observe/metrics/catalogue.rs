@@ -3,6 +3,8 @@
 //! A test makes the documentation from it and compares it with a live scrape. The values of labels
 //! are in `labels` and in `conversation::Method` and its like, the buckets of histograms in `buckets`.
 
+use metrics::{Key, Label};
+
 /// What the names of the relay's own metrics begin with.
 pub const PREFIX: &str = "acp_relay_";
 
@@ -135,5 +137,13 @@ impl Metric {
             .iter()
             .find(|metric| metric.name.strip_prefix(PREFIX).unwrap_or(metric.name) == name)
             .expect("every metric is in the catalogue")
+    }
+
+    /// The identity of a series, with these values of the labels.
+    pub(super) fn key(&self, labels: &[&str]) -> Key {
+        debug_assert_eq!(self.labels.len(), labels.len(), "{}", self.name);
+        let labels = self.labels.iter().zip(labels);
+        let labels = labels.map(|(name, value)| Label::new(*name, (*value).to_owned()));
+        Key::from_parts(self.name, labels.collect::<Vec<_>>())
     }
 }

@@ -4,6 +4,7 @@
 //! they are written to the other side, and after each turn of the loop.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use smallvec::SmallVec;
@@ -14,7 +15,7 @@ use super::labels::{self, Closing, Decision, Outcome};
 use super::registry::Pending;
 use super::rules::RuleCounters;
 use super::shared::Metrics;
-use super::stats::{Live, State};
+use super::stats::{Live, Parties, State};
 use super::tokens::TokenUsage;
 use crate::conversation::{
     Content, MessageSummary, Method, Note, PermissionOutcome, SessionHash, StopReason,
@@ -73,8 +74,25 @@ struct Turn {
     begun: bool,
 }
 
+impl Metrics {
+    /// A conversation begins. The observer counts it until it is dropped.
+    #[must_use]
+    pub fn begin(self: &Arc<Self>, parties: Parties) -> ConversationMetrics {
+        let number = self.next.fetch_add(1, Relaxed);
+        for (side, transport) in parties.transports.into_iter().enumerate() {
+            let place = [side, transport as usize];
+            self.series.connections.at(place).increment(1);
+            // The series stays when the connection does not.
+            let _ = self.series.connections_open.at(place);
+        }
+        let live = Arc::new(Live::new(parties));
+        self.live.lock().insert(number, Arc::clone(&live));
+        ConversationMetrics::new(Arc::clone(self), live, number)
+    }
+}
+
 impl ConversationMetrics {
-    pub(super) fn new(metrics: Arc<Metrics>, live: Arc<Live>, number: u64) -> Self {
+    fn new(metrics: Arc<Metrics>, live: Arc<Live>, number: u64) -> Self {
         Self {
             last: live.parties.since,
             agent: Arc::clone(&live.parties.agent),

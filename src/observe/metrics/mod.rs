@@ -44,6 +44,6 @@ pub use conversation::ConversationMetrics;
 pub use labels::{
     Closing, Come, Decision, Judged, Proof, Recorded, Rejection, Reloaded, Transport, Unwanted,
 };
-pub use shared::{Metrics, Parties};
+pub use shared::Metrics;
 pub use sources::{DetachedSource, DetachedStats, GaugeSource, RuntimeStats};
-pub use stats::ConversationStats;
+pub use stats::{ConversationStats, Parties};

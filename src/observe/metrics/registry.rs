@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use metrics::{Counter, Gauge, Key, Label, Level, Metadata, Recorder as _};
+use metrics::{Counter, Gauge, Level, Metadata, Recorder as _};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -77,14 +77,6 @@ impl Registry {
     }
 }
 
-/// The identity of a series.
-pub(super) fn key(metric: &Metric, labels: &[&str]) -> Key {
-    debug_assert_eq!(metric.labels.len(), labels.len(), "{}", metric.name);
-    let labels = metric.labels.iter().zip(labels);
-    let labels = labels.map(|(name, value)| Label::new(*name, (*value).to_owned()));
-    Key::from_parts(metric.name, labels.collect::<Vec<_>>())
-}
-
 /// The handle of a series.
 pub(super) trait Handle {
     const KIND: Type;
@@ -96,7 +88,7 @@ impl Handle for Counter {
     fn register(registry: &Registry, metric: &'static Metric, labels: &[&str]) -> Self {
         registry
             .recorder
-            .register_counter(&key(metric, labels), &METADATA)
+            .register_counter(&metric.key(labels), &METADATA)
     }
 }
 
@@ -105,7 +97,7 @@ impl Handle for Gauge {
     fn register(registry: &Registry, metric: &'static Metric, labels: &[&str]) -> Self {
         registry
             .recorder
-            .register_gauge(&key(metric, labels), &METADATA)
+            .register_gauge(&metric.key(labels), &METADATA)
     }
 }
 

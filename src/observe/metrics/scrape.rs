@@ -16,7 +16,6 @@ use super::agent::AgentMetrics;
 use super::catalogue::{CATALOGUE, Metric, Type};
 use super::labels::{DIRECTIONS, LINKS, SIDES, SPANS};
 use super::process::Process;
-use super::registry::key;
 use super::shared::Metrics;
 use super::sources::{DetachedStats, LOST, RuntimeStats};
 use super::stats::Live;
@@ -277,6 +276,6 @@ impl Page {
 }
 
 fn line(page: &mut String, metric: &Metric, labels: &[&str], value: f64) {
-    let labels = LabelSet::from_key_and_global(&key(metric, labels), &Default::default());
+    let labels = LabelSet::from_key_and_global(&metric.key(labels), &Default::default());
     write_metric_line::<&str, _>(page, metric.name, None, &labels, None, value, None);
 }

@@ -9,14 +9,13 @@ use parking_lot::Mutex;
 
 use super::agent::AgentMetrics;
 use super::buckets::nanos;
-use super::conversation::ConversationMetrics;
 use super::labels::{
     Closing, Come, Decision, Judged, Proof, Recorded, Rejection, Reloaded, Transport, Unwanted,
 };
 use super::registry::Registry;
 use super::series::ProcessSeries;
 use super::sources::{DetachedSource, GaugeSource};
-use super::stats::{ConversationStats, Live};
+use super::stats::{ConversationStats, Live, Parties};
 use crate::conversation::Method;
 use crate::jsonrpc::Side;
 use crate::observe::recorder::RecorderStats;
@@ -38,22 +37,7 @@ pub struct Metrics {
     pub(super) detached: Mutex<Vec<Weak<dyn DetachedSource>>>,
     pub(super) agents: Mutex<BTreeMap<String, Arc<AgentMetrics>>>,
     pub(super) live: Mutex<BTreeMap<u64, Arc<Live>>>,
-    next: AtomicU64,
-}
-
-/// The parties of a conversation.
-#[derive(Clone, Debug)]
-pub struct Parties {
-    /// The client, as in the log.
-    pub client: String,
-    /// The transports of the client and of the agent.
-    pub transports: [Transport; 2],
-    /// The agent.
-    pub agent: Arc<AgentMetrics>,
-    /// When the relay began to start the agent or to connect to it.
-    pub since: Instant,
-    /// Bytes that may be queued for either side.
-    pub room: usize,
+    pub(super) next: AtomicU64,
 }
 
 impl Metrics {
@@ -90,21 +74,6 @@ impl Metrics {
         let agent = Arc::new(AgentMetrics::new(&self.registry, name));
         agents.insert(name.to_owned(), Arc::clone(&agent));
         agent
-    }
-
-    /// A conversation begins. The observer counts it until it is dropped.
-    #[must_use]
-    pub fn begin(self: &Arc<Self>, parties: Parties) -> ConversationMetrics {
-        let number = self.next.fetch_add(1, Relaxed);
-        for (side, transport) in parties.transports.into_iter().enumerate() {
-            let place = [side, transport as usize];
-            self.series.connections.at(place).increment(1);
-            // The series stays when the connection does not.
-            let _ = self.series.connections_open.at(place);
-        }
-        let live = Arc::new(Live::new(parties));
-        self.live.lock().insert(number, Arc::clone(&live));
-        ConversationMetrics::new(Arc::clone(self), live, number)
     }
 
     pub(super) fn ended(&self, number: u64, parties: &Parties, lasted: Duration, how: Closing) {

@@ -1,11 +1,28 @@
 //! The state of an open conversation, which its observer publishes and others read.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::shared::Parties;
+use super::agent::AgentMetrics;
+use super::labels::Transport;
 use crate::conversation::Method;
+
+/// The parties of a conversation.
+#[derive(Clone, Debug)]
+pub struct Parties {
+    /// The client, as in the log.
+    pub client: String,
+    /// The transports of the client and of the agent.
+    pub transports: [Transport; 2],
+    /// The agent.
+    pub agent: Arc<AgentMetrics>,
+    /// When the relay began to start the agent or to connect to it.
+    pub since: Instant,
+    /// Bytes that may be queued for either side.
+    pub room: usize,
+}
 
 /// What there is to see of an open conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
