@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use tokio::runtime::Builder;
 
-use super::admin::{Admin, AdminAddress, ConversationMetrics};
+use super::admin::{Admin, AdminAddress, PendingMetrics};
 use super::agent_connect::DefaultPermission;
 use super::common::{Common, RelayContext};
 use super::conversation::{self, reject_quickly, run_conversation};
@@ -83,9 +83,9 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
         Ok(admin) => admin,
         Err(code) => return Ok(code),
     };
-    let metrics = admin.as_ref().map(|admin| {
-        ConversationMetrics::new(admin.ledger(), Transport::Stdio, ONLY_AGENT, &agent)
-    });
+    let metrics = admin
+        .as_ref()
+        .map(|admin| PendingMetrics::new(admin.metrics(), Transport::Stdio, ONLY_AGENT, &agent));
     let reached = conversation::connect_agent(&agent, &context.agent, stop).await;
     let client = registry::connect(&Endpoint::Stdio, &context.client).await?;
     match reached {
@@ -124,7 +124,7 @@ async fn open_admin(
     let admin = Admin::start(address, context.stop.requested.clone(), recordings).await?;
     admin.set_workers(Workers::default());
     if let Some(traces) = &context.traces {
-        admin.ledger().count_spans(traces.tally());
+        admin.metrics().set_spans(traces.tally());
     }
     // `connect` has no other listeners.
     admin.ready(Vec::new());

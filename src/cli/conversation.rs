@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::admin::ConversationMetrics;
+use super::admin::PendingMetrics;
 use super::common::RelayContext;
 use super::record::ActiveRecording;
 use super::stderr_capture::StderrCapture;
@@ -68,16 +68,16 @@ pub(super) async fn run_conversation(
     mut agent: Link,
     policy: Option<Box<MessagePolicy>>,
     context: &RelayContext,
-    metrics: Option<ConversationMetrics>,
+    metrics: Option<PendingMetrics>,
 ) -> End {
     let limits = &context.limits;
     let stop = &context.stop;
     let mut observers = Observers::default().with(NoteLogger::default());
-    let recordings = metrics.as_ref().map(ConversationMetrics::recordings);
-    let name = metrics.as_ref().map(ConversationMetrics::agent);
+    let recordings = metrics.as_ref().map(PendingMetrics::recordings);
+    let name = metrics.as_ref().map(PendingMetrics::agent);
     let recorded = |how| {
-        if let Some(ledger) = &recordings {
-            ledger.recorded(how);
+        if let Some(metrics) = &recordings {
+            metrics.recording(how);
         }
     };
     if let Some(metrics) = metrics {
@@ -86,7 +86,7 @@ pub(super) async fn run_conversation(
     let (mut observers, trace) = add_tracer(observers, context, &client.peer, name);
     let (mut recording, mut unrecorded) = (None, None);
     if let Some(recorders) = &context.recorders {
-        let tally = recordings.as_ref().map(|ledger| ledger.tape());
+        let tally = recordings.as_ref().map(|metrics| metrics.recorder());
         let tally = tally.unwrap_or_default();
         match recorders.begin(&mut client, &mut agent, &context.dialects, stop, tally) {
             Ok((recorder, begun)) => {

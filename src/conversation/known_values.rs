@@ -17,6 +17,9 @@ macro_rules! words {
             /// All of them, in the order of their numbers.
             pub const ALL: &[Self] = &[$(Self::$variant,)* Self::Other];
 
+            /// Their names, in the same order.
+            pub const NAMES: &[&str] = &[$($text,)* "other"];
+
             /// The value, as peers spell it; `other` for those that are not in the list.
             #[must_use]
             pub const fn name(self) -> &'static str {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use acp_relay::conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
 use acp_relay::jsonrpc::{Frame, Limits, Side};
-use acp_relay::observe::metrics::{Ledger, Parties, Transport};
+use acp_relay::observe::metrics::{Metrics, Parties, Transport};
 use acp_relay::observe::{Event, Observer as _, Stat};
 use criterion::Criterion;
 
@@ -46,40 +46,47 @@ fn drain(out: &mut Outbox) {
     while out.pop_note().is_some() {}
 }
 
-/// What counting adds: the same with nobody counting, and with the instrument of a conversation.
+/// What counting adds: without an observer, with messages of which 64 are read in a turn of the loop,
+/// and with a turn for each message.
 pub(super) fn counting(c: &mut Criterion) {
     let mut group = c.benchmark_group("metrics");
     let now = Instant::now();
     let sample = samples::chunk(240);
-    for counted in [false, true] {
+    for (name, turn) in [("off", 0), ("on", 64), ("on, one a turn", 1)] {
         let (mut core, mut out) = conversation(&DialectChoice::Canonical, 0);
-        let ledger = Arc::new(Ledger::new("bench", now));
-        let mut instrument = ledger.begin(Parties {
+        let metrics = Arc::new(Metrics::new("bench", now));
+        let mut observer = metrics.begin(Parties {
             client: "bench".to_owned(),
             transports: [Transport::Tcp; 2],
-            agent: ledger.agent("bench"),
+            agent: metrics.agent("bench"),
             since: now,
             room: 1 << 20,
         });
+        let counted = turn > 0;
         if counted {
             out.want_summaries();
         }
-        let name = if counted { "on" } else { "off" };
+        let mut messages = 0;
         group.bench_function(format!("{name}, update of 240 B"), |b| {
             b.iter(|| {
                 let frame = black_box(sample.frame.clone());
                 if counted {
-                    instrument.on_event(&Event::Received(Side::Agent, &frame));
+                    observer.on_event(&Event::Received(Side::Agent, &frame));
                 }
                 core.handle_frame(Side::Agent, frame, now, &mut out);
                 while let Some(gist) = out.pop_summary() {
-                    instrument.on_stat(&Stat::Forwarded(&gist));
+                    observer.on_stat(&Stat::Forwarded(&gist));
                 }
                 while let Some(frame) = out.pop(Side::Client) {
                     if counted {
-                        instrument.on_event(&Event::Sent(Side::Client, &frame));
+                        observer.on_event(&Event::Sent(Side::Client, &frame));
                     }
                     black_box(frame);
+                }
+                messages += 1;
+                if counted && messages == turn {
+                    observer.flush();
+                    messages = 0;
                 }
             });
         });

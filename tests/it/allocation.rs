@@ -14,7 +14,7 @@ use acp_relay::conversation::{DialectChoice, DialectOptions};
 use acp_relay::dialect::Library;
 use acp_relay::jsonrpc::Side;
 use acp_relay::observe::Observers;
-use acp_relay::observe::metrics::{Ledger, Parties, Transport};
+use acp_relay::observe::metrics::{Metrics, Parties, Transport};
 use acp_relay::proxy::{self, End, StopSignals};
 use acp_relay::transport::{Link, Peer, PeerKind, stream};
 use allocation_counter::measure;
@@ -84,11 +84,11 @@ fn auto() -> DialectOptions {
 
 /// With the metrics of a serving relay.
 fn counted() -> Observers {
-    let ledger = Arc::new(Ledger::new("test", Instant::now()));
-    Observers::default().with(ledger.begin(Parties {
+    let metrics = Arc::new(Metrics::new("test", Instant::now()));
+    Observers::default().with(metrics.begin(Parties {
         client: "test".to_owned(),
         transports: [Transport::Tcp, Transport::Process],
-        agent: ledger.agent("test"),
+        agent: metrics.agent("test"),
         since: Instant::now(),
         room: 1 << 20,
     }))

@@ -128,7 +128,7 @@ const RESTRICTED: [(&str, &[&str], &str); 10] = [
 ];
 
 /// Files that still import each other. The number may only fall; the aim is none.
-const IN_CYCLES: usize = 36;
+const IN_CYCLES: usize = 34;
 
 struct Source {
     /// Relative to `src/`.

@@ -58,7 +58,7 @@ ALARMS = {
     "AcpRelayFileNotTaken": {"config_reload_total{outcome=\"error\"}": ONCE},
     "AcpRelayRecordingDrops": {"recording_dropped_total": ONCE},
     "AcpRelayTracesLost": {"trace_spans_total{outcome=\"failed\"}": MANY},
-    "AcpRelayRestarts": {"start_time_seconds": "1+0x10 10+10x50"},
+    "AcpRelayRestarts": {"process_start_time_seconds": "1+0x10 10+10x50"},
     "AcpRelayCannotAccept": {"accept_errors_total{transport=\"ws\"}": ONCE},
     "AcpRelayBuffersFull": {
         "buffer_bytes{dir=\"to_client\",where=\"outbox\"}": "1+0x10 99+0x50",
@@ -89,9 +89,11 @@ def unit_tests(folder, alarms):
     """promtool's tests of the alerts: one in which all is well, and one for each."""
     def test(series, firing, at):
         everywhere = {"build_info{version=\"1\"}": "1+0x60", **series}
-        lines = [{"series": "acp_relay_" + re.sub(r"\}$", ",instance=\"i\"}", name)
-                  if "{" in name else "acp_relay_%s{instance=\"i\"}" % name, "values": values}
-                 for name, values in everywhere.items()]
+        def full(name):
+            name = name if name.startswith("process_") else "acp_relay_" + name
+            return re.sub(r"\}$", ",instance=\"i\"}", name) if "{" in name else name + "{instance=\"i\"}"
+
+        lines = [{"series": full(name), "values": values} for name, values in everywhere.items()]
         expected = [{"labels": "{alertname=\"%s\"}" % name, "value": 1} for name in firing]
         return {"interval": "1m", "input_series": lines, "promql_expr_test": [
             # A series may fire with several values of its labels.

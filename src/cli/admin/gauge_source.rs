@@ -3,7 +3,7 @@
 use tokio::runtime::{Handle, RuntimeMetrics};
 
 use crate::cli::stderr;
-use crate::observe::metrics::{Pulse, Surroundings};
+use crate::observe::metrics::{GaugeSource, RuntimeStats};
 use crate::transport::Workers;
 
 /// This program.
@@ -24,13 +24,13 @@ impl ProcessGauges {
     }
 }
 
-impl Surroundings for ProcessGauges {
-    fn runtimes(&self) -> Vec<Pulse> {
+impl GaugeSource for ProcessGauges {
+    fn runtimes(&self) -> Vec<RuntimeStats> {
         let clients = self.workers.runtimes();
         let clients = clients.iter().map(|runtime| pulse(&runtime.metrics()));
-        let mut all = Pulse {
+        let mut all = RuntimeStats {
             name: "clients",
-            ..Pulse::default()
+            ..RuntimeStats::default()
         };
         for one in clients {
             all.workers += one.workers;
@@ -38,7 +38,7 @@ impl Surroundings for ProcessGauges {
             all.queued += one.queued;
             all.busy += one.busy;
         }
-        let main = Pulse {
+        let main = RuntimeStats {
             name: "main",
             ..pulse(&self.main.metrics())
         };
@@ -50,9 +50,9 @@ impl Surroundings for ProcessGauges {
     }
 }
 
-fn pulse(runtime: &RuntimeMetrics) -> Pulse {
+fn pulse(runtime: &RuntimeMetrics) -> RuntimeStats {
     let workers = runtime.num_workers();
-    Pulse {
+    RuntimeStats {
         name: "",
         workers,
         tasks: runtime.num_alive_tasks(),

@@ -2,7 +2,7 @@
 //!
 //! Off by default (`serve --admin`), and only on this machine. `address` is where it listens,
 //! `address_file` how the user's other commands find it, `server` checks requests, `routes` answers
-//! them from the `shared` state and `report` is `/status`. `conversation_metrics` counts
+//! them from the `shared` state and `report` is `/status`. `pending_metrics` counts
 //! conversations, `gauge_source` reads the metrics of the program itself, and `client` queries a
 //! listener. `observe::metrics` has the metrics.
 //!
@@ -16,8 +16,7 @@
 mod address;
 mod address_file;
 mod client;
-mod conversation_metrics;
-mod exposition;
+mod pending_metrics;
 mod gauge_source;
 mod report;
 mod routes;
@@ -26,5 +25,5 @@ mod shared;
 
 pub(super) use address::AdminAddress;
 pub(super) use client::{AdminReply, fetch, find};
-pub(super) use conversation_metrics::{AuthCounter, ConversationMetrics};
+pub(super) use pending_metrics::{AuthCounter, PendingMetrics};
 pub(super) use server::Admin;

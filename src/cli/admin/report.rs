@@ -5,25 +5,25 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::shared::Shared;
-use crate::observe::metrics::Glimpse;
+use crate::observe::metrics::ConversationStats;
 
 /// The state of the relay.
 pub(super) fn status(shared: &Shared) -> Value {
     let now = Instant::now();
-    let ledger = &shared.ledger;
-    let connections: Vec<_> = ledger.glimpses(now).iter().map(conversation).collect();
+    let metrics = &shared.metrics;
+    let connections: Vec<_> = metrics.open(now).iter().map(conversation).collect();
     json!({
         "version": env!("VERSION"),
         "pid": std::process::id(),
-        "uptime_seconds": ledger.age(now).as_secs_f64(),
+        "uptime_seconds": metrics.age(now).as_secs_f64(),
         "state": shared.state(),
         "listeners": shared.listeners().unwrap_or_default(),
-        "connections_total": ledger.conversations(),
+        "connections_total": metrics.conversations(),
         "connections": connections,
     })
 }
 
-fn conversation(one: &Glimpse) -> Value {
+fn conversation(one: &ConversationStats) -> Value {
     let pair = |[client, agent]: [u64; 2]| json!({"client": client, "agent": agent});
     json!({
         "number": one.number,

@@ -6,21 +6,20 @@ use std::time::Instant;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, X_CONTENT_TYPE_OPTIONS,
-};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower_http::set_header::SetResponseHeaderLayer;
 
-use super::exposition::TextFormat;
 use super::report;
 use super::shared::Shared;
 use crate::cli::http::is_admitted;
 use crate::cli::viewer;
 use crate::observe::metrics::Unwanted;
 
+/// Prometheus' text format.
+const TEXT_FORMAT: &str = "text/plain; version=0.0.4";
 const JSON: &str = "application/json";
 
 const INDEX: &str = "\
@@ -50,7 +49,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .with_state(Arc::clone(&shared));
     if let Some((door, viewer)) = &shared.viewer {
         let counted = Arc::clone(&shared);
-        let refused = move || counted.ledger.unwanted(Unwanted::Recordings);
+        let refused = move || counted.metrics.admin_refused(Unwanted::Recordings);
         routes = routes.merge(viewer::router("/recordings", viewer, door, refused));
     }
     routes.layer(middleware::from_fn_with_state(shared, admit))
@@ -60,20 +59,18 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
 async fn admit(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let origins = shared.origins.as_ref();
     if origins.is_some_and(|origins| !is_admitted(origins, request.headers())) {
-        shared.ledger.unwanted(Unwanted::Page);
+        shared.metrics.admin_refused(Unwanted::Page);
         return (StatusCode::FORBIDDEN, "this address is not ours\n").into_response();
     }
     next.run(request).await
 }
 
-async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> impl IntoResponse {
+async fn metrics(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
     let now = Instant::now();
     if shared.stop.is_cancelled() {
-        shared.ledger.drain(now);
+        shared.metrics.drain(now);
     }
-    let form = TextFormat::negotiate(&headers);
-    let page = form.render(shared.ledger.scrape(now));
-    ([(CONTENT_TYPE, form.media_type())], page)
+    ([(CONTENT_TYPE, TEXT_FORMAT)], shared.metrics.scrape(now))
 }
 
 async fn ready(State(shared): State<Arc<Shared>>) -> impl IntoResponse {

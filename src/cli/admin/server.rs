@@ -19,7 +19,7 @@ use super::shared::Shared;
 use crate::cli::http::{self, Socket, own_origin};
 use crate::cli::viewer::{Viewer, ViewerAccess};
 use crate::cli::{exit, stderr};
-use crate::observe::metrics::Ledger;
+use crate::observe::metrics::Metrics;
 use crate::transport::{Endpoint, SocketFile, Workers, bind_unix};
 
 /// A running admin listener. Drop ends it.
@@ -71,7 +71,7 @@ impl Admin {
             .as_ref()
             .map(|(gate, _)| format!("{place}/recordings{}", gate.path()));
         let shared = Arc::new(Shared {
-            ledger: Arc::new(Ledger::new(env!("VERSION"), Instant::now())),
+            metrics: Arc::new(Metrics::new(env!("VERSION"), Instant::now())),
             listeners: RwLock::default(),
             stop: asked,
             origins: port.map(own_origin),
@@ -112,14 +112,14 @@ impl Admin {
         Ok(admin)
     }
 
-    pub(in crate::cli) fn ledger(&self) -> &Arc<Ledger> {
-        &self.shared.ledger
+    pub(in crate::cli) fn metrics(&self) -> &Arc<Metrics> {
+        &self.shared.metrics
     }
 
     /// Adds the metrics of this program, with these workers.
     pub(in crate::cli) fn set_workers(&self, workers: Workers) {
         let program = ProcessGauges::new(workers);
-        self.shared.ledger.surround(Arc::new(program));
+        self.shared.metrics.set_program(Arc::new(program));
     }
 
     /// Sets the addresses of the open listeners.
@@ -131,7 +131,7 @@ impl Admin {
 /// Marks the start of draining in the metrics.
 async fn drain(shared: Arc<Shared>, end: CancellationToken) {
     tokio::select! {
-        () = shared.stop.cancelled() => shared.ledger.drain(Instant::now()),
+        () = shared.stop.cancelled() => shared.metrics.drain(Instant::now()),
         () = end.cancelled() => {}
     }
 }

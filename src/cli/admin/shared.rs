@@ -7,11 +7,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::origin::OriginPolicy as Origins;
 use crate::cli::viewer::{Viewer, ViewerAccess};
-use crate::observe::metrics::Ledger;
+use crate::observe::metrics::Metrics;
 
 /// The state of the relay, and what requests are checked with.
 pub(super) struct Shared {
-    pub(super) ledger: Arc<Ledger>,
+    pub(super) metrics: Arc<Metrics>,
     /// The addresses of the listeners, once they are open.
     pub(super) listeners: RwLock<Option<Vec<String>>>,
     /// Cancelled when the relay is stop to stop.

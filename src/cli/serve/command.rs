@@ -101,10 +101,10 @@ async fn serve(
     }
     let admin = args.admin.as_ref().or(file.admin.as_ref());
     let admin = open_admin(admin, &plan, &stop).await?;
-    let ledger = admin.as_ref().map(|admin| Arc::clone(admin.ledger()));
-    let server = Arc::new(Server::new(stop.clone(), ledger));
+    let metrics = admin.as_ref().map(|admin| Arc::clone(admin.metrics()));
+    let server = Arc::new(Server::new(stop.clone(), metrics));
     if let (Some(admin), Some(traces)) = (&admin, &traces) {
-        admin.ledger().count_spans(traces.tally());
+        admin.metrics().set_spans(traces.tally());
     }
     attach_metrics(admin.as_ref(), &plan.active);
     let (report, mut last) = mpsc::channel(1);
@@ -157,13 +157,13 @@ fn attach_metrics(admin: Option<&Admin>, plan: &ActivePlan) {
     let Some(admin) = admin else {
         return;
     };
-    let counter = AuthCounter(Arc::clone(admin.ledger()));
+    let counter = AuthCounter(Arc::clone(admin.metrics()));
     plan.admission.gate().set_events(Arc::new(counter));
     for agent in plan.agents.all() {
         // Its series exist before its first client, so that a first failure is an increase.
-        let _ = admin.ledger().agent(agent.display_name());
+        let _ = admin.metrics().agent(agent.display_name());
         if let Some(store) = &agent.detached {
-            store.set_metrics(admin.ledger());
+            store.set_metrics(admin.metrics());
         }
     }
 }
@@ -232,7 +232,7 @@ impl ServeLoop {
             Err(code) => Err(code),
         };
         if let Some(admin) = &self.admin {
-            admin.ledger().reloaded(match &followed {
+            admin.metrics().config_reload(match &followed {
                 Ok(_) => Reloaded::Taken,
                 Err(_) => Reloaded::Refused,
             });

@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::agent_pool::{Agent, ListenerState};
 use super::connection_limit::{ConnectionLimit, ConnectionSlot};
-use crate::cli::admin::ConversationMetrics;
+use crate::cli::admin::PendingMetrics;
 use crate::cli::admission::Permit;
 use crate::cli::common::RelayContext;
 use crate::cli::conversation::{self, reject, run_conversation};
@@ -18,7 +18,7 @@ use crate::cli::exit;
 use crate::cli::throttle::Throttle;
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::reply::{self, Reason};
-use crate::observe::metrics::{Ledger, Rejection, Transport};
+use crate::observe::metrics::{Metrics, Rejection, Transport};
 use crate::proxy::{Attached, StopSignals};
 use crate::transport::{IncomingLink, Link, PeerKind};
 
@@ -33,7 +33,7 @@ pub(super) struct Server {
     clients: ConnectionLimit,
     rejecting: Semaphore,
     /// Counts clients, if metrics are collected.
-    ledger: Option<Arc<Ledger>>,
+    metrics: Option<Arc<Metrics>>,
     count: AtomicU64,
 }
 
@@ -54,14 +54,14 @@ struct Admitted<'s> {
 }
 
 impl Server {
-    pub(super) fn new(stop: StopSignals, ledger: Option<Arc<Ledger>>) -> Self {
+    pub(super) fn new(stop: StopSignals, metrics: Option<Arc<Metrics>>) -> Self {
         Self {
             stop,
             conversations: TaskTracker::new(),
             warnings: Warnings::default(),
             clients: ConnectionLimit::default(),
             rejecting: Semaphore::new(MAX_REJECTING),
-            ledger,
+            metrics,
             count: AtomicU64::new(0),
         }
     }
@@ -140,8 +140,8 @@ impl Server {
             })
         });
         let context = own.as_deref().unwrap_or(&agent.context);
-        let metrics = self.ledger.as_ref().map(|ledger| {
-            ConversationMetrics::new(ledger, transport, agent.display_name(), &agent.endpoint)
+        let metrics = self.metrics.as_ref().map(|metrics| {
+            PendingMetrics::new(metrics, transport, agent.display_name(), &agent.endpoint)
         });
         match conversation::connect_agent(&agent.endpoint, &context.agent, &self.stop).await {
             Ok(link) => {
@@ -203,14 +203,14 @@ impl Server {
 
     /// Counts a client that a listener could not accept.
     pub(super) fn count_accept_error(&self, transport: Transport) {
-        if let Some(ledger) = &self.ledger {
-            ledger.unaccepted(transport);
+        if let Some(metrics) = &self.metrics {
+            metrics.accept_failed(transport);
         }
     }
 
     fn count_rejection(&self, transport: Transport, why: Rejection) {
-        if let Some(ledger) = &self.ledger {
-            ledger.rejected(transport, why);
+        if let Some(metrics) = &self.metrics {
+            metrics.rejected(transport, why);
         }
     }
 

@@ -1,11 +1,11 @@
-//! Every metric there is: its name, its type, its labels, and what it means.
+//! The catalogue of all metrics: name, type, labels and meaning of each.
 //!
-//! The documentation is made from this list, and a test holds it against what a run shows, both
-//! ways. Not here: the values of labels (see `words`, `conversation::Method` and its like).
+//! A test makes the documentation from it and compares it with a live scrape. The values of labels
+//! are in `labels` and in `conversation::Method` and its like, the buckets of histograms in `buckets`.
 
-use std::fmt::Write as _;
+use metrics::{Key, Label};
 
-/// What all names begin with.
+/// What the names of the relay's own metrics begin with.
 pub const PREFIX: &str = "acp_relay_";
 
 /// A metric, or rather a family of series.
@@ -21,7 +21,7 @@ pub struct Metric {
     pub meaning: &'static str,
 }
 
-/// What a metric is.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// It only grows.
@@ -31,19 +31,6 @@ pub enum Type {
     /// How often something was how large.
     Histogram,
 }
-
-/// What somebody may look for in vain, for the end of the documentation's page.
-const NOT_HERE: &str = "
-## What is not here
-
-- *Members and methods that nobody knows*: `acp_relay_dialect_events_total` with `event=\"unknown_member\"` or `\"unknown_method\"` counts them, by dialect and side.
-- *What `check` and `inspect lint` find*: they look at a conversation afterwards. The schema is not on the message path, so there is nothing to count while it goes on.
-- *Panics*: a built relay ends with the first one, so `acp_relay_start_time_seconds` is another, and agents end with it.
-- *Waiting for the disk* (fsync): recordings are handed to the system and no more; `acp_relay_recording_write_seconds` is how long that takes.
-- *Links that were refused*: a client that asks for a session that is not kept for it gets an agent of its own, and is a `new` one.
-- *Frames sent again, gaps, round trips*: between two relays there is no protocol of ours that would have them.
-- *How long tokio's tasks are polled*: tokio measures that only in builds with `tokio_unstable`.
-";
 
 macro_rules! catalogue {
     ($($kind:ident $name:literal [$($label:literal)*] $meaning:literal)*) => {
@@ -59,7 +46,6 @@ macro_rules! catalogue {
 
 catalogue! {
     Gauge "acp_relay_build_info" ["version"] "1; which build this is."
-    Gauge "acp_relay_start_time_seconds" [] "When the relay was started, in seconds since 1970."
     Gauge "acp_relay_draining" [] "1 once the relay was asked to end, 0 before."
     Gauge "acp_relay_drain_duration_seconds" [] "For how long it has been ending; 0 before."
     Gauge "acp_relay_connections_open" ["side" "transport"] "Connections that carry a conversation now."
@@ -120,15 +106,28 @@ catalogue! {
     Counter "acp_relay_redactions_total" ["rule"] "What was kept out of recordings, and why: its place, a pointer of the user, its shape, that it is text."
     Counter "acp_relay_trace_spans_total" ["outcome"] "Spans that a collector took (exported) or did not (failed), and those that were left out because too many waited (dropped)."
     Counter "acp_relay_log_lines_lost_total" ["reason"] "Lines that are missing in the log: there were too many (flood), or nobody read them in time (unread)."
-    Gauge "acp_relay_process_resident_memory_bytes" [] "Memory that the relay occupies; its agents not included. Linux only."
-    Counter "acp_relay_process_cpu_seconds_total" [] "Time that the relay has computed."
-    Gauge "acp_relay_process_open_fds" [] "Files and sockets that the relay has open. Linux only."
-    Gauge "acp_relay_process_max_fds" [] "How many it may have."
-    Gauge "acp_relay_process_threads" [] "Its threads. Linux only."
+    Gauge "process_start_time_seconds" [] "When the relay was started, in seconds since 1970."
+    Gauge "process_resident_memory_bytes" [] "Memory that the relay occupies; its agents not included. Linux only."
+    Counter "process_cpu_seconds_total" [] "Time that the relay has computed."
+    Gauge "process_open_fds" [] "Files and sockets that the relay has open. Linux only."
+    Gauge "process_max_fds" [] "How many it may have."
+    Gauge "process_threads" [] "Its threads. Linux only."
     Gauge "acp_relay_tokio_workers" ["runtime"] "Threads that run tasks: the main one, and those for clients."
     Gauge "acp_relay_tokio_alive_tasks" ["runtime"] "Tasks that have begun and not ended."
     Gauge "acp_relay_tokio_global_queue_depth" ["runtime"] "Tasks that were handed to them and not taken up."
     Counter "acp_relay_tokio_busy_seconds_total" ["runtime"] "Time for which they have worked."
+}
+
+impl Type {
+    /// Its name in the text format.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
 }
 
 impl Metric {
@@ -136,40 +135,15 @@ impl Metric {
     pub(super) fn named(name: &str) -> &'static Self {
         CATALOGUE
             .iter()
-            .find(|metric| metric.name.strip_prefix(PREFIX) == Some(name))
+            .find(|metric| metric.name.strip_prefix(PREFIX).unwrap_or(metric.name) == name)
             .expect("every metric is in the catalogue")
     }
 
-    /// The page of the documentation that lists all metrics.
-    #[must_use]
-    pub fn page() -> String {
-        let mut page = String::from(
-            "# Metrics\n\nMade from `src/observe/metrics/catalogue.rs`; a test holds the two together.\n\n\
-             Counters with one label besides `agent` are there from the start, at 0; those that combine words\n\
-             appear with their first event, so an alert on the first has to look for a new series as well.\n\n\
-             | name | type | labels | meaning |\n|---|---|---|---|\n",
-        );
-        for metric in CATALOGUE {
-            let labels: Vec<_> = metric
-                .labels
-                .iter()
-                .map(|label| format!("`{label}`"))
-                .collect();
-            let kind = match metric.kind {
-                Type::Counter => "counter",
-                Type::Gauge => "gauge",
-                Type::Histogram => "histogram",
-            };
-            // Writing to a string does not fail.
-            let _ = writeln!(
-                page,
-                "| `{}` | {kind} | {} | {} |",
-                metric.name,
-                labels.join(", "),
-                metric.meaning
-            );
-        }
-        page.push_str(NOT_HERE);
-        page
+    /// The identity of a series, with these values of the labels.
+    pub(super) fn key(&self, labels: &[&str]) -> Key {
+        debug_assert_eq!(self.labels.len(), labels.len(), "{}", self.name);
+        let labels = self.labels.iter().zip(labels);
+        let labels = labels.map(|(name, value)| Label::new(*name, (*value).to_owned()));
+        Key::from_parts(self.name, labels.collect::<Vec<_>>())
     }
 }

@@ -1,15 +1,15 @@
-//! What the operating system says of this process.
+//! What the operating system says of this process, without the agents' processes.
 //!
-//! Not here: agents, which are processes of their own.
+//! The `metrics-process` crate would add ten crates and count CPU time in whole seconds.
 
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Memory, files and threads. What cannot be found out is missing.
+/// Memory, CPU time, files and threads; `None` where the system does not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Process {
     pub(super) resident: Option<u64>,
-    pub(super) cpu: Option<f64>,
+    pub(super) cpu: f64,
     pub(super) open_files: Option<u64>,
     pub(super) max_files: Option<u64>,
     pub(super) threads: Option<u64>,
@@ -31,7 +31,7 @@ impl Process {
         let cpu = cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9;
         Self {
             resident: field("VmRSS:").map(|kibibytes| kibibytes << 10),
-            cpu: Some(cpu),
+            cpu,
             // The one with which they are counted is among them.
             open_files: files.ok().map(|count| count.saturating_sub(1) as u64),
             max_files: getrlimit(Resource::Nofile).current,

@@ -1,79 +1,59 @@
-//! How often each rule of each mapping table was at work.
+//! Counters of the rules of mapping tables, by dialect, rule or event, and side.
 //!
-//! The tables that are loaded bound the list. A conversation asks for a rule's number once and
-//! keeps it. Not here: what a rule does (see `dialect`).
+//! The tables that are loaded bound the number of series. A conversation registers the handle of a
+//! rule when it first meets it.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use metrics::Counter;
 
-use parking_lot::{Mutex, MutexGuard};
-
-use super::cells::Count;
-use crate::conversation::FiredRule;
+use super::labels::SIDES;
+use super::registry::Registry;
 use crate::jsonrpc::Side;
 
-/// The numbers of all rules that have worked, by dialect, rule or event, and side.
+/// The counters that one conversation uses. Searched, not hashed: there are some ten.
 #[derive(Debug, Default)]
-pub(super) struct Rules(Mutex<BTreeMap<Key, Arc<Count>>>);
+pub(super) struct RuleCounters(Vec<RuleCounter>);
 
-/// Dialect, rule or event, side.
-pub(super) type Key = (String, String, &'static str);
-
-/// The numbers that a conversation keeps.
-#[derive(Debug, Default)]
-pub(super) struct Known {
-    fired: Vec<(Side, FiredRule, Arc<Count>)>,
-    events: Vec<(Side, &'static str, String, Arc<Count>)>,
+#[derive(Debug)]
+struct RuleCounter {
+    metric: &'static str,
+    dialect: String,
+    /// The rule or the event.
+    what: String,
+    side: Side,
+    counter: Counter,
+    /// What is not added to the counter yet.
+    count: u64,
 }
 
-impl Rules {
-    fn of(&self, dialect: &str, what: &str, side: Side) -> Arc<Count> {
-        let side = super::words::SIDES[side as usize];
-        let key = (dialect.to_owned(), what.to_owned(), side);
-        Arc::clone(self.lock().entry(key).or_default())
-    }
-
-    pub(super) fn read(&self) -> Vec<(Key, u64)> {
-        let all = self.lock();
-        all.iter()
-            .map(|(key, count)| (key.clone(), count.get()))
-            .collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Arc<Count>>> {
-        self.0.lock()
-    }
-}
-
-impl Known {
-    /// A rule was at work. Searched, not hashed: a conversation meets some ten.
-    pub(super) fn fired(&mut self, all: &Rules, side: Side, rule: &FiredRule) {
-        let known = self
-            .fired
-            .iter()
-            .find(|(at, one, _)| *at == side && one == rule);
-        match known {
-            Some((_, _, count)) => count.add(1),
-            None => {
-                let count = all.of(&rule.dialect, &rule.rule, side);
-                count.add(1);
-                self.fired.push((side, rule.clone(), count));
-            }
-        }
-    }
-
-    /// Something happened in a dialect.
-    pub(super) fn happened(&mut self, all: &Rules, side: Side, event: &'static str, dialect: &str) {
-        let same = |(at, name, spoken, _): &&(Side, &'static str, String, Arc<Count>)| {
-            *at == side && *name == event && spoken == dialect
+impl RuleCounters {
+    /// Counts a rule or an event of a dialect under `metric`.
+    pub(super) fn add(
+        &mut self,
+        registry: &Registry,
+        metric: &'static str,
+        [dialect, what]: [&str; 2],
+        side: Side,
+    ) {
+        let same = |one: &&mut RuleCounter| {
+            one.side == side && one.metric == metric && one.what == what && one.dialect == dialect
         };
-        match self.events.iter().find(same) {
-            Some((_, _, _, count)) => count.add(1),
-            None => {
-                let count = all.of(dialect, event, side);
-                count.add(1);
-                self.events.push((side, event, dialect.to_owned(), count));
-            }
+        if let Some(known) = self.0.iter_mut().find(same) {
+            known.count += 1;
+            return;
+        }
+        self.0.push(RuleCounter {
+            metric,
+            dialect: dialect.to_owned(),
+            what: what.to_owned(),
+            side,
+            counter: registry.handle(metric, &[dialect, what, SIDES[side as usize]]),
+            count: 1,
+        });
+    }
+
+    pub(super) fn flush(&mut self) {
+        for one in self.0.iter_mut().filter(|one| one.count > 0) {
+            one.counter.increment(std::mem::take(&mut one.count));
         }
     }
 }

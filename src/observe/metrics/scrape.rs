@@ -1,366 +1,281 @@
-//! The ledger, as Prometheus reads it.
+//! A scrape: sets the gauges, renders the exporter's text and appends what the exporter does not hold.
 //!
-//! Not here: who asks (see `cli::admin`), the figures of each agent (see `per_agent`), and what the
-//! relay tells of itself (see `own`).
+//! Those are histograms, counters of seconds (its counters are whole numbers), and the context ratio,
+//! whose series ends with the conversations that report it.
 
-use std::fmt::Error;
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, text};
-use prometheus_client::registry::Registry;
-
-use super::cells::{Count, Reading, Table};
-use super::figures::{Figures, SIZES};
-use super::ledger::{Ledger, duration_at};
-use super::series::Sheet;
-use super::words::{
-    BOUNDS, CODES, Closing, DIRECTIONS, Decision, FAULTS, FLOWS, Judged, KINDS, OUTCOMES, Proof,
-    Rejection, SIDES, TRANSLATED, Transport, code_name,
+use metrics_exporter_prometheus::LabelSet;
+use metrics_exporter_prometheus::formatting::{
+    write_help_line, write_metric_line, write_type_line,
 };
-use crate::conversation::{DialectEvent, Method, Note, PermissionOutcome};
 
-pub(super) type Written = Result<(), Error>;
+use super::agent::AgentMetrics;
+use super::catalogue::{CATALOGUE, Metric, Type};
+use super::labels::{DIRECTIONS, LINKS, SIDES, SPANS};
+use super::process::Process;
+use super::shared::Metrics;
+use super::sources::{DetachedStats, LOST, RuntimeStats};
+use super::stats::Live;
+use crate::conversation::Method;
+use crate::jsonrpc::Side;
+use crate::observe::recorder::PruneReason;
 
-/// The place of requests among the kinds.
-const REQUEST: usize = 0;
+impl Metrics {
+    /// All metrics, in Prometheus' text format 0.0.4.
+    #[must_use]
+    pub fn scrape(&self, now: Instant) -> String {
+        // Before conversations are looked at: its sources have locks of their own.
+        let detached = self.detached();
+        let runtimes = self.program();
+        let process = Process::read();
+        let live: Vec<Arc<Live>> = self.live.lock().values().map(Arc::clone).collect();
+        let agents: Vec<_> = self.agents.lock().values().map(Arc::clone).collect();
+        self.relay(now);
+        self.recordings();
+        self.process(&process);
+        self.conversations_open(&live);
+        self.buffers(&live, &detached);
+        self.links(live.len(), &detached);
+        for agent in &agents {
+            self.agent_gauges(agent, &live);
+        }
 
-/// One scrape.
-#[derive(Debug)]
-struct Page {
-    ledger: Arc<Ledger>,
-    now: Instant,
+        let mut page = Page(self.registry.render());
+        for metric in CATALOGUE.iter().filter(|one| one.kind == Type::Histogram) {
+            let series = self.registry.histograms(metric);
+            let write = |page: &mut String| series.iter().for_each(|one| one.write(page));
+            page.family(metric, write);
+        }
+        let writes = self.recorder.writes();
+        let metric = Metric::named("recording_write_seconds");
+        page.family(metric, |page| writes.write(page));
+        let paused = self.paused.iter();
+        let paused = paused.map(|nanos| Duration::from_nanos(nanos.load(Relaxed)).as_secs_f64());
+        page.numbers(
+            "producer_paused_seconds_total",
+            SIDES.iter().copied().zip(paused),
+        );
+        let busy = runtimes
+            .iter()
+            .map(|one| (one.name, one.busy.as_secs_f64()));
+        page.numbers("tokio_busy_seconds_total", busy);
+        page.number("process_cpu_seconds_total", process.cpu);
+        let ratios = agents
+            .iter()
+            .filter_map(|agent| Some((agent.name(), context(agent, &live)?)));
+        page.numbers("context_used_ratio", ratios);
+        page.sorted()
+    }
+
+    fn relay(&self, now: Instant) {
+        let registry = &self.registry;
+        let since = self.draining.get();
+        registry.gauge("draining", &[], u64::from(since.is_some()));
+        let lasts = since.map(|since| now.saturating_duration_since(*since));
+        let lasts = lasts.unwrap_or_default().as_secs_f64();
+        registry.gauge_f64("drain_duration_seconds", &[], lasts);
+        let spans = self.spans.get().map_or([0; 3], |spans| spans.read());
+        for (outcome, count) in SPANS.iter().zip(spans) {
+            registry.total("trace_spans_total", &[outcome], count);
+        }
+        let program = self.program.get();
+        let lost = program.map_or([0; 2], |program| program.lost_lines());
+        for (why, count) in LOST.iter().zip(lost) {
+            registry.total("log_lines_lost_total", &[why], count);
+        }
+    }
+
+    fn recordings(&self) {
+        let (registry, recorder) = (&self.registry, &self.recorder);
+        registry.total("recording_bytes_total", &[], recorder.bytes());
+        registry.total("recording_events_total", &[], recorder.events());
+        registry.total("recording_dropped_total", &[], recorder.dropped());
+        for why in PruneReason::ALL {
+            registry.total("recordings_pruned_total", &[why.name()], why.count());
+        }
+        for (rule, count) in recorder.redactions() {
+            registry.total("redactions_total", &[rule], count);
+        }
+    }
+
+    /// The program's runtimes.
+    fn program(&self) -> Vec<RuntimeStats> {
+        let program = self.program.get();
+        let runtimes = program.map_or_else(Vec::new, |program| program.runtimes());
+        for one in &runtimes {
+            let name = [one.name];
+            self.registry.gauge("tokio_workers", &name, one.workers);
+            self.registry.gauge("tokio_alive_tasks", &name, one.tasks);
+            self.registry
+                .gauge("tokio_global_queue_depth", &name, one.queued);
+        }
+        runtimes
+    }
+
+    fn process(&self, process: &Process) {
+        for (name, value) in [
+            ("process_resident_memory_bytes", process.resident),
+            ("process_open_fds", process.open_files),
+            ("process_max_fds", process.max_files),
+            ("process_threads", process.threads),
+        ] {
+            if let Some(value) = value {
+                self.registry.gauge(name, &[], value);
+            }
+        }
+    }
+
+    fn conversations_open(&self, live: &[Arc<Live>]) {
+        for (index, gauge) in self.series.connections_open.used() {
+            let of = |one: &&Arc<Live>| {
+                let transports = one.parties.transports.into_iter().enumerate();
+                let mut places = transports.map(|(side, transport)| [side, transport as usize]);
+                places.any(|place| self.series.connections_open.index(place) == index)
+            };
+            gauge.set(number(live.iter().filter(of).count()));
+        }
+        for (index, gauge) in self.series.in_flight.used() {
+            let (side, method) = (index / Method::ALL.len(), index % Method::ALL.len());
+            let open = live.iter().map(|one| one.state().in_flight[side][method]);
+            gauge.set(open.sum::<u32>());
+        }
+    }
+
+    /// Links to clients, of which so many carry a conversation.
+    fn links(&self, live: usize, detached: &DetachedStats) {
+        let away = detached.away.min(live);
+        let counts = match self.draining.get() {
+            None => [live - away, away, 0],
+            Some(_) => [0, 0, live],
+        };
+        for (state, count) in LINKS.iter().zip(counts) {
+            self.registry.gauge("links", &[state], count);
+        }
+    }
+
+    /// Bytes that are queued in the relay, and their limits.
+    fn buffers(&self, live: &[Arc<Live>], detached: &DetachedStats) {
+        let (waiting, waiting_room) = self.recorder.waiting();
+        let room: usize = live.iter().map(|one| one.parties.room).sum();
+        let queued = |to: Side| -> usize {
+            let queued = live.iter().map(|one| one.state().queued[to as usize]);
+            queued.sum()
+        };
+        let [to_agent, to_client] = [DIRECTIONS[0], DIRECTIONS[1]];
+        for (labels, bytes, room) in [
+            ([to_agent, "outbox"], queued(Side::Agent), room),
+            ([to_client, "outbox"], queued(Side::Client), room),
+            ([to_client, "return"], detached.kept, detached.room),
+            (["to_file", "recorder"], waiting, waiting_room),
+        ] {
+            self.registry.gauge("buffer_bytes", &labels, bytes);
+            self.registry.gauge("buffer_limit_bytes", &labels, room);
+        }
+    }
+
+    fn agent_gauges(&self, agent: &Arc<AgentMetrics>, live: &[Arc<Live>]) {
+        let own = || of_agent(agent, live);
+        let labels = [agent.name()];
+        let turns: u64 = own().map(|one| one.state().turns).sum();
+        let sessions: u64 = own().map(|one| one.state().sessions).sum();
+        self.registry.gauge("agents", &labels, own().count());
+        self.registry.gauge("turns", &labels, turns);
+        self.registry.gauge("sessions_open", &labels, sessions);
+    }
+
+    /// The sum of all stores of conversations whose clients may reconnect.
+    fn detached(&self) -> DetachedStats {
+        let all = self.detached.lock();
+        let sources: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
+        drop(all);
+        let mut sum = DetachedStats::default();
+        for source in sources {
+            let one = source.detached();
+            sum.away += one.away;
+            sum.kept += one.kept;
+            sum.room += one.room;
+        }
+        sum
+    }
 }
 
-impl Ledger {
-    /// All metrics, in OpenMetrics' text form.
-    #[must_use]
-    pub fn scrape(self: &Arc<Self>, now: Instant) -> String {
-        let mut page = String::with_capacity(32 << 10);
-        let mut registry = Registry::with_prefix("acp_relay");
-        registry.register_collector(Box::new(Page {
-            ledger: Arc::clone(self),
-            now,
-        }));
-        text::encode(&mut page, &registry).expect("a string takes all that is written to it");
+fn of_agent<'a>(
+    agent: &'a Arc<AgentMetrics>,
+    live: &'a [Arc<Live>],
+) -> impl Iterator<Item = &'a Arc<Live>> {
+    live.iter()
+        .filter(|one| Arc::ptr_eq(&one.parties.agent, agent))
+}
+
+/// The context ratio of the agent's fullest conversation.
+fn context(agent: &Arc<AgentMetrics>, live: &[Arc<Live>]) -> Option<f64> {
+    let ratios = of_agent(agent, live).filter_map(|one| one.state().context);
+    ratios.reduce(f64::max)
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// The text that is sent.
+struct Page(String);
+
+impl Page {
+    /// The families in the order of their names, and the series of counters and gauges as well: the
+    /// exporter has no order of its own.
+    fn sorted(&self) -> String {
+        let families = self.0.split_terminator("\n\n").map(|family| {
+            let mut lines: Vec<&str> = family.lines().collect();
+            if !lines.iter().any(|line| line.ends_with(" histogram")) {
+                lines.sort_unstable();
+            }
+            lines
+        });
+        let mut families: Vec<_> = families.collect();
+        families.sort_unstable();
+        let mut page = String::with_capacity(self.0.len());
+        for line in families.iter().flatten() {
+            page += line;
+            page.push('\n');
+        }
         page
     }
 
-    fn connections(&self, sheet: &mut Sheet<'_>, live: &[&Figures]) -> Written {
-        let ends = || {
-            let transports = Transport::ALL.iter();
-            transports.flat_map(|transport| [0, 1].map(|side| (side, *transport)))
-        };
-        sheet.family("connections_open", |family| {
-            ends().try_for_each(|(side, transport)| {
-                if self.connections.at([side, transport as usize]).get() == 0 {
-                    return Ok(());
-                }
-                let those = live.iter().filter(|one| one.transports[side] == transport);
-                family.count(&[SIDES[side], transport.name()], those.count() as u64)
-            })
-        })?;
-        sheet.family("connections_total", |family| {
-            ends().try_for_each(|(side, transport)| {
-                let count = self.connections.at([side, transport as usize]).get();
-                family.count(&[SIDES[side], transport.name()], count)
-            })
-        })?;
-        sheet.family("connections_closed_total", |family| {
-            ends().try_for_each(|(side, transport)| {
-                Closing::ALL.iter().try_for_each(|how| {
-                    let place = [side, transport as usize, *how as usize];
-                    let labels = [SIDES[side], transport.name(), how.name()];
-                    family.count(&labels, self.closed.at(place).get())
-                })
-            })
-        })?;
-        sheet.family("connection_duration_seconds", |family| {
-            Transport::ALL
-                .iter()
-                .zip(&self.lasted)
-                .try_for_each(|(transport, lasted)| {
-                    family.histogram(&[transport.name()], &lasted.read())
-                })
-        })?;
-        sheet.family("connections_rejected_total", |family| {
-            Transport::ALL.iter().try_for_each(|transport| {
-                Rejection::ALL.iter().try_for_each(|why| {
-                    let count = self.rejected.at([*transport as usize, *why as usize]).get();
-                    family.count(&[transport.name(), why.name()], count)
-                })
-            })
-        })?;
-        sheet.family("accept_errors_total", |family| {
-            Transport::ALL.iter().try_for_each(|transport| {
-                let count = self.unaccepted.at([*transport as usize]).get();
-                family.count(&[transport.name()], count)
-            })
-        })?;
-        sheet.family("auth_attempts_total", |family| {
-            table(
-                &self.attempts,
-                &names(Proof::ALL, Proof::name),
-                &names(Judged::ALL, Judged::name),
-                |labels, count| family.count(labels, count),
-            )
-        })?;
-        sheet.family("policy_decisions_total", |family| {
-            table(
-                &self.decisions,
-                &names(Method::ALL, Method::name),
-                &names(Decision::ALL, Decision::name),
-                |labels, count| family.count(labels, count),
-            )
-        })?;
-        sheet.family("bytes_total", |family| {
-            ends().try_for_each(|(side, transport)| {
-                each_index(FLOWS, |flow, name| {
-                    let past = self.past.bytes.at([side, transport as usize, flow]).get();
-                    let those = live.iter().filter(|one| one.transports[side] == transport);
-                    let now: u64 = those.map(|one| one.bytes[side][flow].get()).sum();
-                    family.count(&[SIDES[side], transport.name(), name], past + now)
-                })
-            })
-        })
-    }
-
-    fn messages(&self, sheet: &mut Sheet<'_>, live: &[&Figures]) -> Written {
-        let past = &self.past.passed;
-        sheet.family("messages_total", |family| {
-            each_index(DIRECTIONS, |from, dir| {
-                each_index(KINDS, |kind, kind_name| {
-                    Method::ALL.iter().try_for_each(|method| {
-                        let place = [from, kind, *method as usize];
-                        let now = live.iter().map(|one| one.passed.messages.at(place).get());
-                        let count = past.messages.at(place).get() + now.sum::<u64>();
-                        family.count(&[dir, kind_name, method.name()], count)
-                    })
-                })
-            })
-        })?;
-        sheet.family("message_bytes", |family| {
-            each_index(DIRECTIONS, |from, dir| {
-                each_index(KINDS, |kind, name| {
-                    let count = |bucket| {
-                        let place = [from, kind, bucket];
-                        let now = live.iter().map(|one| one.passed.sizes.at(place).get());
-                        past.sizes.at(place).get() + now.sum::<u64>()
-                    };
-                    let now = live
-                        .iter()
-                        .map(|one| one.passed.bytes.at([from, kind]).get());
-                    let sum = past.bytes.at([from, kind]).get() + now.sum::<u64>();
-                    #[expect(
-                        clippy::cast_precision_loss,
-                        reason = "bounds are powers of two; a sum past 2^53 is petabytes"
-                    )]
-                    let reading = Reading {
-                        sum: sum as f64,
-                        buckets: (0..=SIZES.len())
-                            .map(|at| {
-                                let bound =
-                                    SIZES.get(at).map_or(f64::INFINITY, |size| *size as f64);
-                                (bound, count(at))
-                            })
-                            .collect(),
-                    };
-                    family.histogram(&[dir, name], &reading)
-                })
-            })
-        })
-    }
-
-    fn requests(&self, sheet: &mut Sheet<'_>, live: &[&Figures]) -> Written {
-        sheet.family("requests_total", |family| {
-            each_index(DIRECTIONS, |from, dir| {
-                Method::ALL.iter().try_for_each(|method| {
-                    each_index(OUTCOMES, |outcome, name| {
-                        (0..=CODES.len()).try_for_each(|code| {
-                            let place = [from, *method as usize, outcome, code];
-                            let count = self.requests.at(place).get();
-                            family.count(&[dir, method.name(), name, &code_name(code)], count)
-                        })
-                    })
-                })
-            })
-        })?;
-        sheet.family("request_duration_seconds", |family| {
-            each_index(DIRECTIONS, |from, dir| {
-                Method::ALL.iter().try_for_each(|method| {
-                    each_index(OUTCOMES, |outcome, name| {
-                        let took = &self.durations[duration_at(from, *method as usize, outcome)];
-                        family.histogram(&[dir, method.name(), name], &took.read())
-                    })
-                })
-            })
-        })?;
-        sheet.family("processing_duration_seconds", |family| {
-            each_index(DIRECTIONS, |from, dir| {
-                each_index(TRANSLATED, |translated, word| {
-                    let past = self.past.passed.pace.of(from, translated);
-                    let now = live.iter().map(|one| one.passed.pace.of(from, translated));
-                    let all = now.fold(past, Reading::plus);
-                    family.histogram(&[dir, word], &all)
-                })
-            })
-        })?;
-        sheet.family("requests_in_flight", |family| {
-            each_index(DIRECTIONS, |from, dir| {
-                Method::ALL.iter().try_for_each(|method| {
-                    let place = [from, *method as usize];
-                    let open = live.iter().map(|one| one.in_flight.at(place).get()).sum();
-                    let asked = [from, REQUEST, *method as usize];
-                    let asked = self.past.passed.messages.at(asked).get() > 0
-                        || live
-                            .iter()
-                            .any(|one| one.passed.messages.at(asked).get() > 0);
-                    match asked {
-                        true => family.count(&[dir, method.name()], open),
-                        false => Ok(()),
-                    }
-                })
-            })
-        })?;
-        sheet.family("permission_wait_seconds", |family| {
-            PermissionOutcome::ALL
-                .iter()
-                .zip(&self.permissions)
-                .try_for_each(|(verdict, waited)| {
-                    family.histogram(&[verdict.name()], &waited.read())
-                })
-        })
-    }
-
-    fn faults(&self, sheet: &mut Sheet<'_>) -> Written {
-        sheet.family("parse_errors_total", |family| {
-            table(&self.faults, &SIDES, &FAULTS, |labels, count| {
-                family.count(labels, count)
-            })
-        })?;
-        sheet.family("limit_hits_total", |family| {
-            table(&self.bounds, &SIDES, &BOUNDS, |labels, count| {
-                family.count(labels, count)
-            })
-        })?;
-        sheet.family("synthesised_errors_total", |family| {
-            each_index(SIDES, |side, name| {
-                (0..=CODES.len()).try_for_each(|code| {
-                    let count = self.synthesised.at([side, code]).get();
-                    family.count(&[name, &code_name(code)], count)
-                })
-            })
-        })?;
-        sheet.family("orphan_responses_total", |family| {
-            each(&self.orphans, DIRECTIONS, |dir, count| {
-                family.count(&[dir], count)
-            })
-        })?;
-        sheet.family("undeliverable_messages_total", |family| {
-            each(&self.undeliverable, DIRECTIONS, |dir, count| {
-                family.count(&[dir], count)
-            })
-        })?;
-        sheet.family("notes_total", |family| {
-            each_index(Note::NAMES, |at, name| {
-                family.count(&[name], self.notes.at([at]).get())
-            })
-        })?;
-        sheet.family("producer_paused_seconds_total", |family| {
-            each(&self.paused, SIDES, |side, nanos| match nanos {
-                0 => Ok(()),
-                nanos => family.number(
-                    &[side],
-                    std::time::Duration::from_nanos(nanos).as_secs_f64(),
-                ),
-            })
-        })?;
-        sheet.family("pauses_total", |family| {
-            each(&self.pauses, SIDES, |side, count| {
-                family.count(&[side], count)
-            })
-        })
-    }
-
-    fn translations(&self, sheet: &mut Sheet<'_>) -> Written {
-        let (events, rules): (Vec<_>, Vec<_>) = self
-            .rules
-            .read()
-            .into_iter()
-            .partition(|((_, what, _), _)| DialectEvent::ALL.iter().any(|one| one.name() == what));
-        for (name, those) in [
-            ("translations_total", rules),
-            ("dialect_events_total", events),
-        ] {
-            sheet.family(name, |family| {
-                those.iter().try_for_each(|((dialect, what, side), count)| {
-                    family.count(&[dialect, what, side], *count)
-                })
-            })?;
+    /// Appends a family; one without samples is left out.
+    fn family(&mut self, metric: &Metric, write: impl FnOnce(&mut String)) {
+        let mut samples = String::new();
+        write(&mut samples);
+        if samples.is_empty() {
+            return;
         }
-        Ok(())
+        let kind = metric.kind.name();
+        write_help_line(&mut self.0, metric.name, None, None, metric.meaning);
+        write_type_line(&mut self.0, metric.name, None, None, kind);
+        self.0 += &samples;
+        self.0.push('\n');
+    }
+
+    /// Appends a family with one label.
+    fn numbers<'a>(&mut self, name: &str, series: impl Iterator<Item = (&'a str, f64)>) {
+        let metric = Metric::named(name);
+        self.family(metric, |page| {
+            for (label, value) in series {
+                line(page, metric, &[label], value);
+            }
+        });
+    }
+
+    /// Appends a family without labels.
+    fn number(&mut self, name: &str, value: f64) {
+        let metric = Metric::named(name);
+        self.family(metric, |page| line(page, metric, &[], value));
     }
 }
 
-impl Collector for Page {
-    fn encode(&self, encoder: DescriptorEncoder<'_>) -> Written {
-        let sheet = &mut Sheet(encoder);
-        let ledger = &self.ledger;
-        // Before conversations are held: these ask others.
-        let moored = ledger.moored();
-        ledger.relay(sheet, self.now)?;
-        ledger.recordings(sheet)?;
-        ledger.program(sheet)?;
-        let live = ledger.live();
-        let live: Vec<&Figures> = live.values().map(|figures| &**figures).collect();
-        ledger.connections(sheet, &live)?;
-        ledger.links(sheet, live.len(), &moored)?;
-        ledger.buffers(sheet, &live, &moored)?;
-        ledger.messages(sheet, &live)?;
-        ledger.requests(sheet, &live)?;
-        ledger.per_agent(sheet, &live)?;
-        ledger.faults(sheet)?;
-        ledger.translations(sheet)?;
-        Ledger::process(sheet)
-    }
-}
-
-fn each<const N: usize>(
-    counts: &[Count; N],
-    names: [&'static str; N],
-    mut write: impl FnMut(&'static str, u64) -> Written,
-) -> Written {
-    names
-        .into_iter()
-        .zip(counts)
-        .try_for_each(|(name, count)| write(name, count.get()))
-}
-
-fn each_index<const N: usize>(
-    names: [&'static str; N],
-    mut write: impl FnMut(usize, &'static str) -> Written,
-) -> Written {
-    names
-        .into_iter()
-        .enumerate()
-        .try_for_each(|(at, name)| write(at, name))
-}
-
-fn table(
-    counts: &Table<Count, 2>,
-    rows: &[&str],
-    columns: &[&str],
-    mut write: impl FnMut(&[&str], u64) -> Written,
-) -> Written {
-    for (row, row_name) in rows.iter().enumerate() {
-        for (column, name) in columns.iter().enumerate() {
-            write(&[row_name, name], counts.at([row, column]).get())?;
-        }
-    }
-    Ok(())
-}
-
-fn names<W: Copy>(words: &[W], name: fn(W) -> &'static str) -> Vec<&'static str> {
-    words.iter().map(|word| name(*word)).collect()
+fn line(page: &mut String, metric: &Metric, labels: &[&str], value: f64) {
+    let labels = LabelSet::from_key_and_global(&metric.key(labels), &Default::default());
+    write_metric_line::<&str, _>(page, metric.name, None, &labels, None, value, None);
 }

@@ -1,102 +1,89 @@
-//! Writes families of series as the catalogue describes them.
-//!
-//! Not here: which there are (see `catalogue`), and where their values come from (see `scrape`).
+//! The families of series whose labels have closed lists of values.
 
-use std::fmt::Error;
+use std::sync::Arc;
 
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
+use metrics::{Counter, Gauge};
 
-use super::catalogue::{Metric, PREFIX, Type};
-use super::cells::Reading;
+use super::buckets;
+use super::labels::{
+    CODES, Closing, Come, DIRECTIONS, Decision, EXITS, FAULTS, FLOWS, HOW, Judged, KINDS, LIMITS,
+    OUTCOMES, Proof, RESULTS, Recorded, Rejection, Reloaded, SIDES, STARTS, TOKENS, TRANSLATED,
+    Transport, Unwanted,
+};
+use super::registry::{Family, Registry};
+use crate::conversation::{Method, Note, PermissionOutcome, StopReason, ToolKind};
 
-/// Where metrics are written.
-pub(super) struct Sheet<'a>(pub(super) DescriptorEncoder<'a>);
+type Buckets = Arc<buckets::Buckets>;
 
-/// One family, being written.
-pub(super) struct Family<'a> {
-    metric: &'static Metric,
-    encoder: MetricEncoder<'a>,
+/// Declares a struct of families, each with its handle, its name and the values of its labels.
+macro_rules! families {
+    ($(#[$doc:meta])* $name:ident {
+        $($field:ident: $handle:ident $metric:literal [$($values:expr),*];)*
+    }) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(super) struct $name {
+            $(pub(super) $field: Family<$handle, { <[&str]>::len(&[$(stringify!($values)),*]) }>,)*
+        }
+
+        impl $name {
+            /// The name of the agent comes before the other labels, where there is one.
+            pub(super) fn new(registry: &Arc<Registry>, agent: Option<&str>) -> Self {
+                Self {
+                    $($field: Family::new(registry, $metric, agent, [$($values),*]),)*
+                }
+            }
+        }
+    };
 }
 
-/// The labels of a series, in the order of the catalogue.
-pub(super) type Labels<'a> = &'a [&'a str];
-
-impl Sheet<'_> {
-    /// Writes a family of the catalogue; `name` is without its prefix.
-    pub(super) fn family(
-        &mut self,
-        name: &str,
-        write: impl FnOnce(&mut Family<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let metric = Metric::named(name);
-        let kind = match metric.kind {
-            Type::Counter => MetricType::Counter,
-            Type::Gauge => MetricType::Gauge,
-            Type::Histogram => MetricType::Histogram,
-        };
-        // The encoder puts these back.
-        let name = metric.name.strip_suffix("_total").unwrap_or(metric.name);
-        let name = name.strip_prefix(PREFIX).unwrap_or(name);
-        let encoder = self.0.encode_descriptor(name, metric.meaning, None, kind)?;
-        write(&mut Family { metric, encoder })
-    }
-
-    /// Writes a single number, if it is known.
-    pub(super) fn one(&mut self, name: &str, value: Option<f64>) -> Result<(), Error> {
-        self.family(name, |family| {
-            value.map_or(Ok(()), |value| family.number(&[], value))
-        })
+families! {
+    /// Those of the process.
+    ProcessSeries {
+        connections: Counter "connections_total" [SIDES, Transport::NAMES];
+        connections_open: Gauge "connections_open" [SIDES, Transport::NAMES];
+        closed: Counter "connections_closed_total" [SIDES, Transport::NAMES, Closing::NAMES];
+        lasted: Buckets "connection_duration_seconds" [Transport::NAMES];
+        rejected: Counter "connections_rejected_total" [Transport::NAMES, Rejection::NAMES];
+        accept_errors: Counter "accept_errors_total" [Transport::NAMES];
+        admin_refused: Counter "admin_refused_total" [Unwanted::NAMES];
+        attached: Counter "link_attach_total" [Come::NAMES];
+        attempts: Counter "auth_attempts_total" [Proof::NAMES, Judged::NAMES];
+        reloads: Counter "config_reload_total" [Reloaded::NAMES];
+        policy: Counter "policy_decisions_total" [Method::NAMES, Decision::NAMES];
+        messages: Counter "messages_total" [DIRECTIONS, KINDS, Method::NAMES];
+        sizes: Buckets "message_bytes" [DIRECTIONS, KINDS];
+        bytes: Counter "bytes_total" [SIDES, Transport::NAMES, FLOWS];
+        requests: Counter "requests_total" [DIRECTIONS, Method::NAMES, OUTCOMES, CODES];
+        durations: Buckets "request_duration_seconds" [DIRECTIONS, Method::NAMES, OUTCOMES];
+        in_flight: Gauge "requests_in_flight" [DIRECTIONS, Method::NAMES];
+        processing: Buckets "processing_duration_seconds" [DIRECTIONS, TRANSLATED];
+        permissions: Buckets "permission_wait_seconds" [PermissionOutcome::NAMES];
+        faults: Counter "parse_errors_total" [SIDES, FAULTS];
+        limits: Counter "limit_hits_total" [SIDES, LIMITS];
+        synthesised: Counter "synthesised_errors_total" [SIDES, CODES];
+        orphans: Counter "orphan_responses_total" [DIRECTIONS];
+        undeliverable: Counter "undeliverable_messages_total" [DIRECTIONS];
+        notes: Counter "notes_total" [&Note::NAMES];
+        pauses: Counter "pauses_total" [SIDES];
+        recordings: Counter "recordings_total" [Recorded::NAMES];
     }
 }
 
-impl Family<'_> {
-    /// A counter or a gauge of whole numbers. Counters that never counted are left out where words
-    /// are combined, for most combinations never occur. The others are there from the start: what
-    /// appears with its first event has not increased, as Prometheus sees it, and no alert tells of
-    /// it (<https://prometheus.io/docs/practices/instrumentation/#avoid-missing-metrics>).
-    pub(super) fn count(&mut self, labels: Labels<'_>, value: u64) -> Result<(), Error> {
-        let words = self.metric.labels.iter().filter(|label| **label != "agent");
-        if value == 0 && words.count() > 1 && self.metric.kind == Type::Counter {
-            return Ok(());
-        }
-        self.value(labels, |encoder, counter| match counter {
-            true => encoder.encode_counter::<NoLabelSet, u64, f64>(&value, None),
-            false => encoder.encode_gauge(&value),
-        })
-    }
-
-    /// A counter or a gauge.
-    pub(super) fn number(&mut self, labels: Labels<'_>, value: f64) -> Result<(), Error> {
-        self.value(labels, |encoder, counter| match counter {
-            true => encoder.encode_counter::<NoLabelSet, f64, f64>(&value, None),
-            false => encoder.encode_gauge(&value),
-        })
-    }
-
-    /// A histogram, if anything was observed.
-    pub(super) fn histogram(&mut self, labels: Labels<'_>, value: &Reading) -> Result<(), Error> {
-        let count = value.count();
-        if count == 0 {
-            return Ok(());
-        }
-        self.value(labels, |encoder, _| {
-            encoder.encode_histogram::<NoLabelSet>(value.sum, count, &value.buckets, None)
-        })
-    }
-
-    fn value(
-        &mut self,
-        labels: Labels<'_>,
-        write: impl FnOnce(&mut MetricEncoder<'_>, bool) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let names = self.metric.labels;
-        debug_assert_eq!(names.len(), labels.len(), "{}", self.metric.name);
-        let counter = self.metric.kind == Type::Counter;
-        if labels.is_empty() {
-            return write(&mut self.encoder, counter);
-        }
-        let labels: Vec<_> = names.iter().copied().zip(labels.iter().copied()).collect();
-        write(&mut self.encoder.encode_family(&labels)?, counter)
+families! {
+    /// Those of an agent.
+    AgentSeries {
+        starts: Counter "agent_spawns_total" [STARTS];
+        exits: Counter "agent_exits_total" [EXITS];
+        stderr: Counter "agent_stderr_bytes_total" [];
+        noise: Counter "agent_stdout_noise_lines_total" [];
+        sessions: Counter "sessions_total" [HOW];
+        tool_calls: Counter "tool_calls_total" [ToolKind::NAMES];
+        tool_results: Counter "tool_call_results_total" [RESULTS];
+        tokens: Counter "tokens_total" [TOKENS];
+        start: Buckets "agent_start_seconds" [];
+        first_update: Buckets "time_to_first_update_seconds" [];
+        turns: Buckets "turn_duration_seconds" [StopReason::NAMES];
+        gaps: Buckets "update_gap_seconds" [];
     }
 }

@@ -7,13 +7,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::queue::Queue;
-use crate::observe::metrics::{Histogram, Reading};
+use crate::observe::metrics::Buckets;
 use crate::recording::redact::{HitKind, Hits};
-
-/// Bounds of the histogram of write times, in seconds.
-const WRITE: &[f64] = &[
-    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.,
-];
 
 /// The statistics of all recordings of a process.
 #[derive(Debug)]
@@ -21,7 +16,7 @@ pub struct RecorderStats {
     bytes: AtomicU64,
     events: AtomicU64,
     dropped: AtomicU64,
-    writes: Histogram,
+    writes: Buckets,
     redactions: [AtomicU64; HitKind::ALL.len()],
     queues: Mutex<Vec<Weak<Queue>>>,
 }
@@ -32,7 +27,7 @@ impl Default for RecorderStats {
             bytes: AtomicU64::default(),
             events: AtomicU64::default(),
             dropped: AtomicU64::default(),
-            writes: Histogram::new(WRITE),
+            writes: Buckets::single("recording_write_seconds"),
             redactions: Default::default(),
             queues: Mutex::default(),
         }
@@ -44,7 +39,7 @@ impl RecorderStats {
     pub(super) fn add_written(&self, bytes: usize, events: u64, took: Duration) {
         self.bytes.fetch_add(bytes as u64, Relaxed);
         self.events.fetch_add(events, Relaxed);
-        self.writes.observe(took);
+        self.writes.record(took);
     }
 
     /// Counts an event that is not recorded.
@@ -102,7 +97,7 @@ impl RecorderStats {
     }
 
     /// The times that writing lines took.
-    pub(in crate::observe) fn writes(&self) -> Reading {
-        self.writes.read()
+    pub(in crate::observe) const fn writes(&self) -> &Buckets {
+        &self.writes
     }
 }

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::detached::DetachedConversation;
 use super::link::{self, Shared};
 use crate::jsonrpc::{Frame, Limits};
-use crate::observe::metrics::{Come, Ledger, Moored, Moorings};
+use crate::observe::metrics::{Come, DetachedSource, DetachedStats, Metrics};
 use crate::transport::{Link, Peer};
 
 /// All conversations of a listener whose clients may reconnect.
@@ -16,7 +16,7 @@ pub struct ConversationStore {
     pub(super) limits: Arc<Limits>,
     conversations: Mutex<Vec<Weak<Mutex<DetachedConversation>>>>,
     /// Counts connecting clients, if metrics are on.
-    ledger: OnceLock<Arc<Ledger>>,
+    metrics: OnceLock<Arc<Metrics>>,
 }
 
 impl ConversationStore {
@@ -26,22 +26,22 @@ impl ConversationStore {
         Self {
             limits,
             conversations: Mutex::default(),
-            ledger: OnceLock::new(),
+            metrics: OnceLock::new(),
         }
     }
 
     /// Sets the metrics for connecting and disconnected clients. The first one stays.
-    pub fn set_metrics(self: &Arc<Self>, ledger: &Arc<Ledger>) {
-        if self.ledger.set(Arc::clone(ledger)).is_ok() {
-            let own: Weak<dyn Moorings> = Arc::downgrade(self) as _;
-            ledger.watch(own);
+    pub fn set_metrics(self: &Arc<Self>, metrics: &Arc<Metrics>) {
+        if self.metrics.set(Arc::clone(metrics)).is_ok() {
+            let own: Weak<dyn DetachedSource> = Arc::downgrade(self) as _;
+            metrics.add_detached(own);
         }
     }
 
     /// Counts a client that has connected.
     pub(super) fn count(&self, how: Come) {
-        if let Some(ledger) = self.ledger.get() {
-            ledger.came(how);
+        if let Some(metrics) = self.metrics.get() {
+            metrics.attached(how);
         }
     }
 
@@ -97,18 +97,18 @@ impl ConversationStore {
     }
 }
 
-impl Moorings for ConversationStore {
-    fn moored(&self) -> Moored {
+impl DetachedSource for ConversationStore {
+    fn detached(&self) -> DetachedStats {
         let all = self.all();
-        let mut moored = Moored {
+        let mut detached = DetachedStats {
             room: all.len() * self.limits.reconnect_bytes,
-            ..Moored::default()
+            ..DetachedStats::default()
         };
         for conversation in all {
             let (is_away, bytes) = conversation.lock().status();
-            moored.away += usize::from(is_away);
-            moored.kept += bytes;
+            detached.away += usize::from(is_away);
+            detached.kept += bytes;
         }
-        moored
+        detached
     }
 }

@@ -63,8 +63,7 @@ async fn counted(options: &[&str], folder: &str, calls: &[Value]) -> (Vec<Value>
         answered += usize::from(message["method"] == "_answered");
         heard.push(message);
     }
-    let headers = [("Host", admin), ("Accept", "application/openmetrics-text")];
-    let answer = Relay::ask_at(admin, "GET", "/metrics", &headers);
+    let answer = Relay::ask_at(admin, "GET", "/metrics", &[("Host", admin)]);
     (heard, Scrape::read(&answer.body))
 }
 

@@ -10,8 +10,8 @@ use acp_relay::conversation::{
 };
 use acp_relay::jsonrpc::{Frame, Limits, Side};
 use acp_relay::observe::metrics::{
-    CATALOGUE, Come, Instrument, Ledger, Parties, Pulse, Reloaded, Surroundings, Transport, Type,
-    Unwanted,
+    CATALOGUE, Come, ConversationMetrics, GaugeSource, Metrics, Parties, Reloaded, RuntimeStats,
+    Transport, Type, Unwanted,
 };
 use acp_relay::observe::traces::SpanSender;
 use acp_relay::observe::{Event, Observer as _, Stat};
@@ -65,7 +65,12 @@ fn a_live_scrape_and_the_list_of_metrics_say_the_same() {
         .iter()
         .map(|metric| metric.name.to_owned())
         .collect();
-    assert_eq!(listed, scrape.types.keys().cloned().collect());
+    let unlisted: Vec<_> = scrape
+        .types
+        .keys()
+        .filter(|name| !listed.contains(*name))
+        .collect();
+    assert!(unlisted.is_empty(), "{unlisted:?} are not in the catalogue");
     let mut shown = scrape.families();
     // The context of a conversation that is over is nobody's.
     shown.extend(during.families());
@@ -193,17 +198,20 @@ fn no_counter_has_a_gauge_for_a_namesake() {
 pub(super) struct Counted {
     core: Conversation,
     out: Outbox,
-    instrument: Instrument,
-    pub(super) ledger: Arc<Ledger>,
+    observer: ConversationMetrics,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 impl Counted {
     pub(super) fn new() -> Self {
-        let ledger = Arc::new(Ledger::new("test", Instant::now()));
-        let instrument = ledger.begin(Parties {
+        Self::of(&Arc::new(Metrics::new("test", Instant::now())))
+    }
+
+    fn of(metrics: &Arc<Metrics>) -> Self {
+        let observer = metrics.begin(Parties {
             client: "test".to_owned(),
             transports: [Transport::Tcp, Transport::Process],
-            agent: ledger.agent("test"),
+            agent: metrics.agent("test"),
             since: Instant::now(),
             room: 1 << 20,
         });
@@ -217,8 +225,8 @@ impl Counted {
         Self {
             core: Conversation::new(limits, manners, DialectOptions::canonical()),
             out,
-            instrument,
-            ledger,
+            observer,
+            metrics: Arc::clone(metrics),
         }
     }
 
@@ -230,16 +238,17 @@ impl Counted {
         self.core
             .handle_frame(from, Frame::from(text), now, &mut self.out);
         while let Some(gist) = self.out.pop_summary() {
-            self.instrument.on_stat(&Stat::Forwarded(&gist));
+            self.observer.on_stat(&Stat::Forwarded(&gist));
         }
         while let Some(note) = self.out.pop_note() {
-            self.instrument.on_event(&Event::Note(&note));
+            self.observer.on_event(&Event::Note(&note));
         }
         while self.out.pop(from.other()).is_some() {}
+        self.observer.flush();
     }
 
     fn series(&self) -> usize {
-        self.ledger
+        self.metrics
             .scrape(Instant::now())
             .lines()
             .filter(|line| !line.starts_with('#'))
@@ -285,12 +294,12 @@ fn ten_thousand_methods_of_a_peer_are_no_series() {
 #[derive(Debug)]
 struct Noisy;
 
-impl Surroundings for Noisy {
-    fn runtimes(&self) -> Vec<Pulse> {
-        vec![Pulse {
+impl GaugeSource for Noisy {
+    fn runtimes(&self) -> Vec<RuntimeStats> {
+        vec![RuntimeStats {
             name: "main",
             tasks: 5,
-            ..Pulse::default()
+            ..RuntimeStats::default()
         }]
     }
 
@@ -307,8 +316,8 @@ fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
         r#"{"jsonrpc":"2.0","method":"session/cancel"}"#.to_owned(),
     );
     let Counted {
-        mut instrument,
-        ledger,
+        mut observer,
+        metrics,
         ..
     } = counted;
     let rules = vec![FiredRule {
@@ -336,20 +345,20 @@ fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
             why: String::new(),
         },
     ] {
-        instrument.on_event(&Event::Note(&note));
+        observer.on_event(&Event::Note(&note));
     }
-    instrument.on_stat(&Stat::Paused(Side::Agent, Duration::from_millis(1500)));
-    instrument.on_stat(&Stat::Ended(&Cause::AgentLeft, Instant::now()));
-    drop(instrument);
-    ledger.reloaded(Reloaded::Refused);
+    observer.on_stat(&Stat::Paused(Side::Agent, Duration::from_millis(1500)));
+    observer.on_stat(&Stat::Ended(&Cause::AgentLeft, Instant::now()));
+    drop(observer);
+    metrics.config_reload(Reloaded::Refused);
     let (outlet, _spans) = SpanSender::new(1);
     outlet.stats().add_export(3, false);
-    ledger.count_spans(outlet.stats());
-    ledger.unaccepted(Transport::Tcp);
-    ledger.unwanted(Unwanted::Page);
-    ledger.came(Come::Resumed);
-    ledger.surround(Arc::new(Noisy));
-    let scrape = Scrape::read(&ledger.scrape(Instant::now()));
+    metrics.set_spans(outlet.stats());
+    metrics.accept_failed(Transport::Tcp);
+    metrics.admin_refused(Unwanted::Page);
+    metrics.attached(Come::Resumed);
+    metrics.set_program(Arc::new(Noisy));
+    let scrape = Scrape::read(&metrics.scrape(Instant::now()));
     for name in RARE {
         assert!(scrape.families().contains(name), "{name}");
     }
@@ -387,4 +396,91 @@ fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
         ),
         1.
     );
+}
+
+#[test]
+fn gauges_of_conversations_are_right_when_one_ends() {
+    let metrics = Arc::new(Metrics::new("test", Instant::now()));
+    let [first, second] = [(); 2].map(|()| {
+        let mut counted = Counted::of(&metrics);
+        let ask = |id, method| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"sessionId":"s"}}}}"#
+            )
+        };
+        counted.say(Side::Client, ask(1, "session/new"));
+        counted.say(
+            Side::Agent,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#.to_owned(),
+        );
+        counted.say(Side::Client, ask(2, "session/prompt"));
+        counted.say(Side::Agent, ask(3, "fs/read_text_file"));
+        let usage = r#"{"sessionUpdate":"usage_update","used":1,"size":4}"#;
+        counted.say(
+            Side::Agent,
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{usage}}}}}"#
+            ),
+        );
+        counted.observer.on_stat(&Stat::Queued([30, 12]));
+        counted.observer.flush();
+        counted
+    });
+    let gauges = |metrics: &Metrics| {
+        let scrape = Scrape::read(&metrics.scrape(Instant::now()));
+        let of = |name: &str, labels: &[(&str, &str)]| {
+            scrape.value(&format!("acp_relay_{name}"), labels)
+        };
+        let to_agent = [("dir", "to_agent"), ("where", "outbox")];
+        [
+            of("connections_open", &[("side", "client")]),
+            of("agents", &[]),
+            of("turns", &[]),
+            of("sessions_open", &[]),
+            of("requests_in_flight", &[("method", "session/prompt")]),
+            of("requests_in_flight", &[("method", "fs/read_text_file")]),
+            of("requests_in_flight", &[("method", "session/new")]),
+            of("buffer_bytes", &to_agent) / 12.,
+            of("buffer_limit_bytes", &to_agent) / f64::from(1 << 20),
+            of("context_used_ratio", &[]) * 4.,
+        ]
+    };
+    // The context ratio is that of the fullest.
+    assert_eq!(gauges(&metrics), [2., 2., 2., 2., 2., 2., 0., 2., 2., 1.]);
+    assert_eq!(metrics.open(Instant::now()).len(), 2);
+    drop(first);
+    assert_eq!(gauges(&metrics), [1., 1., 1., 1., 1., 1., 0., 1., 1., 1.]);
+    let open = metrics.open(Instant::now());
+    assert_eq!((open[0].number, open[0].turns), (2, 1));
+    assert_eq!((open[0].sessions, open[0].in_flight), (1, [1, 1]));
+    drop(second);
+    assert_eq!(gauges(&metrics).map(f64::abs), [0.; 10]);
+    assert!(metrics.open(Instant::now()).is_empty());
+    assert_eq!(metrics.conversations(), 2);
+    let page = metrics.scrape(Instant::now());
+    assert!(!page.contains("context_used_ratio"), "{page}");
+}
+
+#[test]
+fn pages_are_in_order_and_no_two_registries_share_a_figure() {
+    let mut counted = Counted::new();
+    let other = Counted::new();
+    let note = r#"{"jsonrpc":"2.0","method":"session/cancel"}"#;
+    counted.say(Side::Client, note.to_owned());
+    let page = counted.metrics.scrape(Instant::now());
+    let names = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    assert!(names.is_sorted(), "{page}");
+    for histogram in page
+        .split("# HELP ")
+        .filter(|one| one.contains(" histogram\n"))
+    {
+        let counts = histogram.lines().filter(|line| line.contains("_bucket{"));
+        let counts = counts.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
+        assert!(counts.is_sorted(), "{histogram}");
+    }
+    let messages = |of: &Counted| {
+        let scrape = Scrape::read(&of.metrics.scrape(Instant::now()));
+        scrape.value("acp_relay_messages_total", &[])
+    };
+    assert_eq!((messages(&counted), messages(&other).abs()), (1., 0.));
 }

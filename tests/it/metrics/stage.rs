@@ -242,11 +242,7 @@ impl Relay {
     }
 
     pub(crate) fn scrape(&self) -> Scrape {
-        let headers = [
-            ("Host", &*self.admin),
-            ("Accept", "application/openmetrics-text"),
-        ];
-        Scrape::read(&self.ask("GET", "/metrics", &headers).body)
+        Scrape::read(&self.get("/metrics").body)
     }
 
     /// Scrapes until a sample is there, for what happens after an answer.
@@ -376,14 +372,9 @@ impl Scrape {
         for line in text.lines() {
             if let Some(family) = line.strip_prefix("# TYPE ") {
                 let (name, kind) = family.split_once(' ').unwrap();
-                let name = if kind == "counter" {
-                    format!("{name}_total")
-                } else {
-                    name.to_owned()
-                };
-                let twice = scrape.types.insert(name, kind.to_owned());
+                let twice = scrape.types.insert(name.to_owned(), kind.to_owned());
                 assert!(twice.is_none(), "{line} stands twice");
-            } else if !line.starts_with('#') {
+            } else if !line.is_empty() && !line.starts_with('#') {
                 let (series, value) = line.rsplit_once(' ').unwrap();
                 let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
                 let labels = labels.strip_suffix('}').unwrap();

@@ -34,7 +34,7 @@ fn play(counted: &mut Counted, capture: &str) {
 }
 
 fn tokens(counted: &Counted) -> [f64; 2] {
-    let scrape = Scrape::read(&counted.ledger.scrape(Instant::now()));
+    let scrape = Scrape::read(&counted.metrics.scrape(Instant::now()));
     ["input", "output"].map(|kind| scrape.value("acp_relay_tokens_total", &[("type", kind)]))
 }
 
@@ -51,7 +51,7 @@ fn totals_and_single_turns_come_to_what_was_spent() {
 fn the_context_of_a_real_agent_is_as_full_as_it_said_last() {
     let mut counted = Counted::new();
     play(&mut counted, "copilot-1.0.102");
-    let scrape = Scrape::read(&counted.ledger.scrape(Instant::now()));
+    let scrape = Scrape::read(&counted.metrics.scrape(Instant::now()));
     let ratio = scrape.value("acp_relay_context_used_ratio", &[("agent", "test")]);
     assert!(ratio > 0.01 && ratio < 1., "{ratio}");
 }
@@ -105,7 +105,7 @@ fn sessions_are_counted_apart_and_nonsense_not_at_all() {
         );
         counted.say(Side::Agent, update);
     }
-    let scrape = Scrape::read(&counted.ledger.scrape(Instant::now()));
+    let scrape = Scrape::read(&counted.metrics.scrape(Instant::now()));
     assert!(!scrape.samples.contains_key("acp_relay_context_used_ratio"));
 }
 
@@ -147,13 +147,13 @@ fn a_gap_is_between_two_updates_of_one_turn() {
     tell(Side::Client, "session/update", "a", 700, 0);
     tell(Side::Agent, "session/update", "a", 2500, 0);
     tell(Side::Agent, "session/update", "a", 2600, 0);
-    let scrape = Scrape::read(&counted.ledger.scrape(Instant::now()));
+    let scrape = Scrape::read(&counted.metrics.scrape(Instant::now()));
     let of = |part: &str| scrape.value(&format!("acp_relay_update_gap_seconds_{part}"), &[]);
     assert_eq!(of("count"), 2.);
     assert!((of("sum") - 2.1).abs() < 1e-6, "{}", of("sum"));
     // They stay when the conversation is over.
-    let ledger = Arc::clone(&counted.ledger);
+    let metrics = Arc::clone(&counted.metrics);
     drop(counted);
-    let scrape = Scrape::read(&ledger.scrape(Instant::now()));
+    let scrape = Scrape::read(&metrics.scrape(Instant::now()));
     assert_eq!(scrape.value("acp_relay_update_gap_seconds_count", &[]), 2.);
 }

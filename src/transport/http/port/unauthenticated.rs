@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets_are_limited_per_network_and_in_total() {
+    fn sockets_are_limited_per_network_and_overall() {
         let limits = Limits {
             unauthenticated_sockets: 2,
             http_sockets: 8,

@@ -6,29 +6,29 @@ use std::time::Instant;
 
 use crate::auth::{self, AuthEvents, RejectReason};
 use crate::observe::metrics::{
-    AgentFigures, Instrument, Judged, Ledger, Parties, Proof, Rejection, Transport,
+    AgentMetrics, ConversationMetrics, Judged, Metrics, Parties, Proof, Rejection, Transport,
 };
 use crate::transport::{
     Endpoint, Exit, Link, LinkGuard, PresenceCallback, StderrCallback, StopStep,
 };
 
 /// The metrics of a conversation that has not begun yet.
-pub(in crate::cli) struct ConversationMetrics {
-    ledger: Arc<Ledger>,
+pub(in crate::cli) struct PendingMetrics {
+    metrics: Arc<Metrics>,
     transports: [Transport; 2],
-    agent: Arc<AgentFigures>,
+    agent: Arc<AgentMetrics>,
     since: Instant,
 }
 
 /// The agent's hold; counts what the agent writes to stderr.
 struct CountedHold {
     hold: Box<dyn LinkGuard>,
-    agent: Arc<AgentFigures>,
+    agent: Arc<AgentMetrics>,
 }
 
 /// Counts the results of authentication.
 #[derive(Debug)]
-pub(in crate::cli) struct AuthCounter(pub(in crate::cli) Arc<Ledger>);
+pub(in crate::cli) struct AuthCounter(pub(in crate::cli) Arc<Metrics>);
 
 impl AuthEvents for AuthCounter {
     fn authenticated(&self, proof: auth::CredentialKind, admitted: bool) {
@@ -43,7 +43,7 @@ impl AuthEvents for AuthCounter {
         } else {
             Judged::Refused
         };
-        self.0.judged(proof, how);
+        self.0.auth_attempt(proof, how);
     }
 
     fn rejected(&self, scheme: &str, why: RejectReason) {
@@ -63,19 +63,19 @@ impl AuthEvents for AuthCounter {
     }
 }
 
-impl ConversationMetrics {
+impl PendingMetrics {
     /// For a client of a listener of this transport and the agent at `to`, under its configured
     /// name.
     pub(in crate::cli) fn new(
-        ledger: &Arc<Ledger>,
+        metrics: &Arc<Metrics>,
         transport: Transport,
         name: &str,
         to: &Endpoint,
     ) -> Self {
         Self {
-            ledger: Arc::clone(ledger),
+            metrics: Arc::clone(metrics),
             transports: [transport, Transport::of_scheme(to.scheme())],
-            agent: ledger.agent(name),
+            agent: metrics.agent(name),
             since: Instant::now(),
         }
     }
@@ -86,19 +86,25 @@ impl ConversationMetrics {
     }
 
     /// Counts the results of recordings.
-    pub(in crate::cli) fn recordings(&self) -> Arc<Ledger> {
-        Arc::clone(&self.ledger)
+    pub(in crate::cli) fn recordings(&self) -> Arc<Metrics> {
+        Arc::clone(&self.metrics)
     }
 
     /// Counts a failure to reach the agent.
     pub(in crate::cli) fn fail(self) {
         self.agent.started(false);
-        self.ledger.rejected(self.transports[0], Rejection::NoAgent);
+        self.metrics
+            .rejected(self.transports[0], Rejection::NoAgent);
     }
 
     /// Begins the conversation. The agent's stderr is counted from now on. `room` is how many bytes
     /// may wait for either side.
-    pub(in crate::cli) fn begin(self, client: &Link, agent: &mut Link, room: usize) -> Instrument {
+    pub(in crate::cli) fn begin(
+        self,
+        client: &Link,
+        agent: &mut Link,
+        room: usize,
+    ) -> ConversationMetrics {
         self.agent.started(true);
         let hold = std::mem::replace(&mut agent.guard, Box::new(()));
         let mut hold = CountedHold {
@@ -107,7 +113,7 @@ impl ConversationMetrics {
         };
         hold.capture_stderr(Box::new(|_| ()));
         agent.guard = Box::new(hold);
-        self.ledger.begin(Parties {
+        self.metrics.begin(Parties {
             client: client.peer.name.clone(),
             transports: self.transports,
             agent: self.agent,
@@ -129,7 +135,7 @@ impl LinkGuard for CountedHold {
     fn capture_stderr(&mut self, callback: StderrCallback) {
         let agent = Arc::clone(&self.agent);
         self.hold.capture_stderr(Box::new(move |bytes| {
-            agent.complained(bytes.len());
+            agent.stderr(bytes.len());
             callback(bytes);
         }));
     }

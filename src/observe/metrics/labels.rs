@@ -1,0 +1,303 @@
+//! The values of labels that do not depend on what peers send: closed lists.
+//!
+//! Those of methods, stop reasons and the like are in `conversation`.
+
+use crate::conversation::{Cause, TokenKind};
+use crate::jsonrpc::reply::{self, Reason};
+use crate::jsonrpc::{FrameFault, Kind};
+
+/// Makes an enum of label values.
+macro_rules! list {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $(#[doc = concat!("`", $text, "`")] $variant,)*
+        }
+
+        impl $name {
+            /// The values of the label, in the order of the variants.
+            pub const NAMES: &[&str] = &[$($text,)*];
+
+            /// The value of the label.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
+        }
+    };
+}
+
+list! {
+    /// The transport of a connection.
+    Transport {
+        Stdio = "stdio",
+        Process = "process",
+        Tcp = "tcp",
+        Unix = "unix",
+        WebSocket = "ws",
+        Http = "http",
+        Elephant = "elephant",
+        AgentConnect = "agent_connect",
+        Replay = "replay",
+        Other = "other",
+    }
+}
+
+list! {
+    /// What ended a connection.
+    Closing {
+        ClientLeft = "client_left",
+        AgentExited = "agent_exited",
+        AgentLeft = "agent_left",
+        Stopped = "stopped",
+        Unrecorded = "unrecorded",
+        Expelled = "expelled",
+    }
+}
+
+list! {
+    /// The outcome of a recording.
+    Recorded {
+        Begun = "begun",
+        Finished = "finished",
+        Failed = "failed",
+    }
+}
+
+list! {
+    /// The kind of credentials of a client.
+    Proof {
+        Nothing = "none",
+        User = "peercred",
+        Token = "token",
+        Certificate = "mtls",
+    }
+}
+
+list! {
+    /// The outcome of an authentication.
+    Judged {
+        Admitted = "ok",
+        Refused = "refused",
+    }
+}
+
+list! {
+    /// The outcome of reading the configuration file again.
+    Reloaded {
+        Taken = "ok",
+        Refused = "error",
+    }
+}
+
+list! {
+    /// Whether a client that may reconnect began a conversation or resumed one.
+    Come {
+        New = "new",
+        Resumed = "resumed",
+    }
+}
+
+list! {
+    /// PruneReason the admin listener refused a request.
+    Unwanted {
+        Page = "page",
+        Recordings = "recordings",
+    }
+}
+
+list! {
+    /// What the policy between two machines did to a message.
+    Decision {
+        Denied = "denied",
+        Adjusted = "adjusted",
+    }
+}
+
+list! {
+    /// PruneReason a client was rejected.
+    Rejection {
+        Auth = "auth",
+        Origin = "origin",
+        Host = "host",
+        Tls = "tls",
+        Limit = "limit",
+        Timeout = "timeout",
+        Draining = "draining",
+        Policy = "policy",
+        Unknown = "unknown",
+        Handshake = "handshake",
+        NoAgent = "no_agent",
+    }
+}
+
+impl Transport {
+    /// The transport of an endpoint with this scheme.
+    #[must_use]
+    pub fn of_scheme(scheme: &str) -> Self {
+        match scheme {
+            "stdio" => Self::Stdio,
+            "exec" => Self::Process,
+            "tcp" => Self::Tcp,
+            "unix" => Self::Unix,
+            "ws" | "wss" => Self::WebSocket,
+            "http" | "https" => Self::Http,
+            "elephant+http" | "elephant+https" => Self::Elephant,
+            "agent-connect+http" | "agent-connect+https" => Self::AgentConnect,
+            "replay" => Self::Replay,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Rejection {
+    /// The value for a client that is rejected with `reason`.
+    #[must_use]
+    pub const fn of(reason: &Reason) -> Self {
+        match reason.code {
+            reply::OVERLOADED => Self::Limit,
+            reply::DRAINING => Self::Draining,
+            reply::TIMEOUT => Self::Timeout,
+            _ => Self::Policy,
+        }
+    }
+}
+
+impl Closing {
+    /// The value for a conversation that ended for this cause.
+    #[must_use]
+    pub const fn of(cause: &Cause) -> Self {
+        match cause {
+            Cause::ClientLeft => Self::ClientLeft,
+            Cause::AgentExited => Self::AgentExited,
+            Cause::AgentLeft => Self::AgentLeft,
+            Cause::Stopped => Self::Stopped,
+            Cause::Unrecorded => Self::Unrecorded,
+            Cause::Violation(_) => Self::Expelled,
+        }
+    }
+}
+
+pub(super) const SIDES: &[&str] = &["client", "agent"];
+
+/// The direction of messages, by the side that sends them.
+pub(super) const DIRECTIONS: &[&str] = &["to_agent", "to_client"];
+
+/// States of links to clients.
+pub(super) const LINKS: &[&str] = &["attached", "detached", "draining"];
+
+/// Whether bytes were received or sent.
+pub(super) const FLOWS: &[&str] = &["received", "sent"];
+
+/// Outcomes of spans, as `traces::ExportStats` has them.
+pub(super) const SPANS: &[&str] = &["exported", "failed", "dropped"];
+
+/// Whether rules of a dialect were applied.
+pub(super) const TRANSLATED: &[&str] = &["no", "yes"];
+
+pub(super) const KINDS: &[&str] = &["request", "notification", "response"];
+
+/// The index of requests in [`KINDS`].
+pub(super) const REQUEST: usize = 0;
+
+pub(super) const OUTCOMES: &[&str] = &["ok", "error", "cancelled", "proxy_error"];
+
+/// How a request ended, in the order of [`OUTCOMES`].
+#[derive(Clone, Copy)]
+pub(super) enum Outcome {
+    Ok,
+    Error,
+    Cancelled,
+    ProxyError,
+}
+
+/// How sessions are opened.
+pub(super) const HOW: &[&str] = &["new", "load", "resume"];
+
+pub(super) const EXITS: &[&str] = &["clean", "error", "signal", "killed"];
+
+pub(super) const STARTS: &[&str] = &["ok", "failed"];
+
+pub(super) const RESULTS: &[&str] = &["completed", "failed"];
+
+pub(super) const TOKENS: &[&str] = &[
+    TokenKind::Input.name(),
+    TokenKind::Output.name(),
+    TokenKind::Thought.name(),
+    TokenKind::CachedRead.name(),
+    TokenKind::CachedWrite.name(),
+];
+
+/// Error codes that have a value of their own: JSON-RPC's, ACP's, ours. The first stands for none,
+/// the last for all others.
+pub(super) const CODES: &[&str] = &[
+    "", "-32700", "-32600", "-32601", "-32602", "-32603", "-32800", "-32000", "-32002", "-32050",
+    "-32051", "-32052", "-32053", "-32054", "-32055", "-32056", "-32057", "-32058", "other",
+];
+
+/// The index of a code in [`CODES`]; 0 stands for none.
+pub(super) fn code(code: i64) -> usize {
+    const NUMBERS: [i64; CODES.len() - 1] = [
+        0, -32700, -32600, -32601, -32602, -32603, -32800, -32000, -32002, -32050, -32051, -32052,
+        -32053, -32054, -32055, -32056, -32057, -32058,
+    ];
+    let known = NUMBERS.iter().position(|known| *known == code);
+    known.unwrap_or(NUMBERS.len())
+}
+
+/// Faults of messages that are refused.
+pub(super) const FAULTS: &[&str] = &[
+    "malformed",
+    "duplicate_member",
+    "not_a_message",
+    "bad_header",
+    "batch",
+    "reused_id",
+];
+
+pub(super) const BATCH: usize = 4;
+pub(super) const REUSED_ID: usize = 5;
+
+/// Limits on messages and peers.
+pub(super) const LIMITS: &[&str] = &["nesting", "message_bytes", "in_flight"];
+
+pub(super) const IN_FLIGHT: usize = 2;
+
+/// The index of a fault in [`FAULTS`], or the index of a limit in [`LIMITS`].
+pub(super) const fn fault(fault: &FrameFault) -> Result<usize, usize> {
+    match fault {
+        FrameFault::Malformed { .. } => Ok(0),
+        FrameFault::Duplicate { .. } => Ok(1),
+        FrameFault::NotAMessage { .. } => Ok(2),
+        FrameFault::BadHeader { .. } => Ok(3),
+        FrameFault::TooDeep { .. } => Err(0),
+        FrameFault::TooLong { .. } => Err(1),
+    }
+}
+
+/// The index of a kind in [`KINDS`].
+pub(super) const fn kind(kind: Kind) -> usize {
+    match kind {
+        Kind::Request => REQUEST,
+        Kind::Notification => 1,
+        Kind::Result | Kind::Error => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_code_has_its_own_name() {
+        assert_eq!(CODES[code(0)], "");
+        assert_eq!(CODES[code(-1)], "other");
+        for name in &CODES[1..CODES.len() - 1] {
+            let number: i64 = name.parse().expect("it is a number");
+            assert_eq!(&CODES[code(number)], name);
+        }
+    }
+}

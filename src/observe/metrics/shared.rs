@@ -1,0 +1,200 @@
+//! The metrics of the process: handles that all conversations share, and the open conversations.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+
+use super::agent::AgentMetrics;
+use super::buckets::nanos;
+use super::labels::{
+    Closing, Come, Decision, Judged, Proof, Recorded, Rejection, Reloaded, Transport, Unwanted,
+};
+use super::registry::Registry;
+use super::series::ProcessSeries;
+use super::sources::{DetachedSource, GaugeSource};
+use super::stats::{ConversationStats, Live, Parties};
+use crate::conversation::Method;
+use crate::jsonrpc::Side;
+use crate::observe::recorder::RecorderStats;
+use crate::observe::traces;
+
+/// The metrics of the process.
+#[derive(Debug)]
+pub struct Metrics {
+    pub(super) registry: Arc<Registry>,
+    began: Instant,
+    /// When the process was asked to end.
+    pub(super) draining: OnceLock<Instant>,
+    pub(super) series: ProcessSeries,
+    /// In nanoseconds, by side.
+    pub(super) paused: [AtomicU64; 2],
+    pub(super) recorder: Arc<RecorderStats>,
+    pub(super) spans: OnceLock<Arc<traces::ExportStats>>,
+    pub(super) program: OnceLock<Arc<dyn GaugeSource>>,
+    pub(super) detached: Mutex<Vec<Weak<dyn DetachedSource>>>,
+    pub(super) agents: Mutex<BTreeMap<String, Arc<AgentMetrics>>>,
+    pub(super) live: Mutex<BTreeMap<u64, Arc<Live>>>,
+    pub(super) next: AtomicU64,
+}
+
+impl Metrics {
+    /// The metrics of a process that has just started; `version` names the build.
+    #[must_use]
+    pub fn new(version: &str, now: Instant) -> Self {
+        let registry = Arc::new(Registry::new());
+        registry.gauge("build_info", &[version], 1_u64);
+        registry.gauge_f64("process_start_time_seconds", &[], unix_time());
+        registry.gauge(RELOADED, &[], 0_u64);
+        Self {
+            began: now,
+            draining: OnceLock::new(),
+            series: ProcessSeries::new(&registry, None),
+            paused: Default::default(),
+            recorder: Arc::default(),
+            spans: OnceLock::new(),
+            program: OnceLock::new(),
+            detached: Mutex::default(),
+            agents: Mutex::default(),
+            live: Mutex::default(),
+            next: AtomicU64::new(1),
+            registry,
+        }
+    }
+
+    /// The metrics of the agent of that name in the configuration. Not for names that peers choose.
+    #[must_use]
+    pub fn agent(&self, name: &str) -> Arc<AgentMetrics> {
+        let mut agents = self.agents.lock();
+        if let Some(agent) = agents.get(name) {
+            return Arc::clone(agent);
+        }
+        let agent = Arc::new(AgentMetrics::new(&self.registry, name));
+        agents.insert(name.to_owned(), Arc::clone(&agent));
+        agent
+    }
+
+    pub(super) fn ended(&self, number: u64, parties: &Parties, lasted: Duration, how: Closing) {
+        for (side, transport) in parties.transports.into_iter().enumerate() {
+            let place = [side, transport as usize, how as usize];
+            self.series.closed.at(place).increment(1);
+        }
+        let transport = parties.transports[0] as usize;
+        self.series.lasted.at([transport]).record(lasted);
+        self.live.lock().remove(&number);
+    }
+
+    /// A client was rejected before it had a conversation.
+    pub fn rejected(&self, transport: Transport, why: Rejection) {
+        let place = [transport as usize, why as usize];
+        self.series.rejected.at(place).increment(1);
+    }
+
+    /// A listener could not accept a client.
+    pub fn accept_failed(&self, transport: Transport) {
+        self.series
+            .accept_errors
+            .at([transport as usize])
+            .increment(1);
+    }
+
+    /// The admin listener refused a request.
+    pub fn admin_refused(&self, why: Unwanted) {
+        self.series.admin_refused.at([why as usize]).increment(1);
+    }
+
+    /// A client was attached that may reconnect.
+    pub fn attached(&self, how: Come) {
+        self.series.attached.at([how as usize]).increment(1);
+    }
+
+    /// A client was authenticated or refused.
+    pub fn auth_attempt(&self, proof: Proof, how: Judged) {
+        self.series
+            .attempts
+            .at([proof as usize, how as usize])
+            .increment(1);
+    }
+
+    /// The configuration file was to be read again.
+    pub fn config_reload(&self, how: Reloaded) {
+        self.series.reloads.at([how as usize]).increment(1);
+        if how == Reloaded::Taken {
+            self.registry.gauge_f64(RELOADED, &[], unix_time().floor());
+        }
+    }
+
+    /// A recording was begun, or is over.
+    pub fn recording(&self, how: Recorded) {
+        self.series.recordings.at([how as usize]).increment(1);
+    }
+
+    pub(super) fn policy(&self, method: &str, what: Decision) {
+        let method = Method::named(method.as_bytes());
+        let place = [method as usize, what as usize];
+        self.series.policy.at(place).increment(1);
+    }
+
+    pub(super) fn paused(&self, side: Side, took: Duration) {
+        self.paused[side as usize].fetch_add(nanos(took), Relaxed);
+        self.series.pauses.at([side as usize]).increment(1);
+    }
+
+    /// Reads this store at each scrape, for as long as it exists.
+    pub fn add_detached(&self, source: Weak<dyn DetachedSource>) {
+        let mut all = self.detached.lock();
+        all.retain(|source| source.strong_count() > 0);
+        all.push(source);
+    }
+
+    /// Reads the program's own values at each scrape. Only the first call counts.
+    pub fn set_program(&self, program: Arc<dyn GaugeSource>) {
+        let _ = self.program.set(program);
+    }
+
+    /// Reads what became of spans at each scrape. Only the first call counts.
+    pub fn set_spans(&self, spans: Arc<traces::ExportStats>) {
+        let _ = self.spans.set(spans);
+    }
+
+    /// Where recorders count what they write.
+    #[must_use]
+    pub fn recorder(&self) -> Arc<RecorderStats> {
+        Arc::clone(&self.recorder)
+    }
+
+    /// The process was asked to end. Only the first call counts.
+    pub fn drain(&self, now: Instant) {
+        let _ = self.draining.set(now);
+    }
+
+    /// How long the process has been running.
+    #[must_use]
+    pub fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.began)
+    }
+
+    /// The open conversations, oldest first.
+    #[must_use]
+    pub fn open(&self, now: Instant) -> Vec<ConversationStats> {
+        let live = self.live.lock();
+        let stats = live.iter().map(|(number, one)| one.stats(*number, now));
+        stats.collect()
+    }
+
+    /// How many conversations there have been.
+    #[must_use]
+    pub fn conversations(&self) -> u64 {
+        self.next.load(Relaxed) - 1
+    }
+}
+
+const RELOADED: &str = "config_last_reload_success_timestamp_seconds";
+
+/// Seconds since 1970.
+fn unix_time() -> f64 {
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH);
+    unix.map_or(0., |unix| unix.as_secs_f64())
+}

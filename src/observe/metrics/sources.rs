@@ -1,0 +1,48 @@
+//! Values that are read from other parts of the program at each scrape.
+
+use std::fmt;
+use std::time::Duration;
+
+/// The program: its runtimes and its log.
+pub trait GaugeSource: Send + Sync + fmt::Debug {
+    /// The runtimes, each with a name of its own.
+    fn runtimes(&self) -> Vec<RuntimeStats>;
+    /// Lines that are missing in the log: by its rate limit, and because stderr was not read in
+    /// time.
+    fn lost_lines(&self) -> [u64; 2];
+}
+
+/// The state of a runtime, or of several with one name.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RuntimeStats {
+    /// Its name, a label value.
+    pub name: &'static str,
+    /// Worker threads.
+    pub workers: usize,
+    /// Tasks that are alive.
+    pub tasks: usize,
+    /// Tasks in the global queue.
+    pub queued: usize,
+    /// Busy time of all workers.
+    pub busy: Duration,
+}
+
+/// A store of conversations whose clients may reconnect.
+pub trait DetachedSource: Send + Sync + fmt::Debug {
+    /// Its present state.
+    fn detached(&self) -> DetachedStats;
+}
+
+/// Statistics of the conversations whose clients may reconnect.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DetachedStats {
+    /// Conversations whose client is disconnected.
+    pub away: usize,
+    /// Bytes kept for clients, disconnected or not.
+    pub kept: usize,
+    /// The limit of those bytes.
+    pub room: usize,
+}
+
+/// Label values of [`GaugeSource::lost_lines`].
+pub(super) const LOST: &[&str] = &["flood", "unread"];
