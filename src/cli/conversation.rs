@@ -14,7 +14,7 @@ use super::{exit, log_redaction};
 use crate::conversation::{Cause, Note};
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::reply::{self, ErrorSource, Reason};
-use crate::observe::metrics::Recorded;
+use crate::observe::metrics::RecordingResult;
 use crate::observe::{NoteLogger, Observers, RuleCount, Stat};
 use crate::policy::MessagePolicy;
 use crate::proxy::{self, End, StopSignals};
@@ -90,17 +90,17 @@ pub(super) async fn run_conversation(
         let tally = tally.unwrap_or_default();
         match recorders.begin(&mut client, &mut agent, &context.dialects, stop, tally) {
             Ok((recorder, begun)) => {
-                recorded(Recorded::Begun);
+                recorded(RecordingResult::Begun);
                 observers = observers.with(recorder);
                 recording = Some(begun);
             }
             Err(what) if recorders.is_strict() => {
-                recorded(Recorded::Failed);
+                recorded(RecordingResult::Failed);
                 // Boxed, because it is rarely needed and would enlarge every conversation's task.
                 return Box::pin(reject_unrecorded(client, what, observers, context)).await;
             }
             Err(what) => {
-                recorded(Recorded::Failed);
+                recorded(RecordingResult::Failed);
                 tracing::error!("not recorded: {what}");
                 unrecorded = Some(Note::Unrecorded { why: what });
             }
@@ -134,8 +134,8 @@ pub(super) async fn run_conversation(
     if let Some(recording) = recording {
         unrecorded = recording.end().await;
         recorded(match unrecorded {
-            None => Recorded::Finished,
-            Some(_) => Recorded::Failed,
+            None => RecordingResult::Finished,
+            Some(_) => RecordingResult::Failed,
         });
     }
     if let Some(note) = &unrecorded {

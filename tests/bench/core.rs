@@ -74,8 +74,8 @@ pub(super) fn counting(c: &mut Criterion) {
                     observer.on_event(&Event::Received(Side::Agent, &frame));
                 }
                 core.handle_frame(Side::Agent, frame, now, &mut out);
-                while let Some(gist) = out.pop_summary() {
-                    observer.on_stat(&Stat::Forwarded(&gist));
+                while let Some(summary) = out.pop_summary() {
+                    observer.on_stat(&Stat::Forwarded(&summary));
                 }
                 while let Some(frame) = out.pop(Side::Client) {
                     if counted {

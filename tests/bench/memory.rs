@@ -69,8 +69,8 @@ fn play(
         let frame = Frame::from(*text);
         observer.on_event(&Event::Received(*side, &frame));
         core.handle_frame(*side, frame, now, out);
-        while let Some(gist) = out.pop_summary() {
-            observer.on_stat(&Stat::Forwarded(&gist));
+        while let Some(summary) = out.pop_summary() {
+            observer.on_stat(&Stat::Forwarded(&summary));
         }
         while let Some(note) = out.pop_note() {
             observer.on_event(&Event::Note(&note));

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use crate::auth::{self, AuthEvents, RejectReason};
 use crate::observe::metrics::{
-    AgentMetrics, ConversationMetrics, Judged, Metrics, Parties, Proof, Rejection, Transport,
+    AgentMetrics, AuthOutcome, ConversationMetrics, CredentialLabel, Metrics, Parties, Rejection,
+    Transport,
 };
 use crate::transport::{
     Endpoint, Exit, Link, LinkGuard, PresenceCallback, StderrCallback, StopStep,
@@ -33,15 +34,15 @@ pub(in crate::cli) struct AuthCounter(pub(in crate::cli) Arc<Metrics>);
 impl AuthEvents for AuthCounter {
     fn authenticated(&self, proof: auth::CredentialKind, admitted: bool) {
         let proof = match proof {
-            auth::CredentialKind::Nothing => Proof::Nothing,
-            auth::CredentialKind::User => Proof::User,
-            auth::CredentialKind::Token => Proof::Token,
-            auth::CredentialKind::Certificate => Proof::Certificate,
+            auth::CredentialKind::Nothing => CredentialLabel::Nothing,
+            auth::CredentialKind::User => CredentialLabel::User,
+            auth::CredentialKind::Token => CredentialLabel::Token,
+            auth::CredentialKind::Certificate => CredentialLabel::Certificate,
         };
         let how = if admitted {
-            Judged::Admitted
+            AuthOutcome::Admitted
         } else {
-            Judged::Refused
+            AuthOutcome::Refused
         };
         self.0.auth_attempt(proof, how);
     }

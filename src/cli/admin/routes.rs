@@ -16,7 +16,7 @@ use super::report;
 use super::shared::Shared;
 use crate::cli::http::is_admitted;
 use crate::cli::viewer;
-use crate::observe::metrics::Unwanted;
+use crate::observe::metrics::AdminRefusal;
 
 /// Prometheus' text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4";
@@ -49,7 +49,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .with_state(Arc::clone(&shared));
     if let Some((door, viewer)) = &shared.viewer {
         let counted = Arc::clone(&shared);
-        let refused = move || counted.metrics.admin_refused(Unwanted::Recordings);
+        let refused = move || counted.metrics.admin_refused(AdminRefusal::Recordings);
         routes = routes.merge(viewer::router("/recordings", viewer, door, refused));
     }
     routes.layer(middleware::from_fn_with_state(shared, admit))
@@ -59,7 +59,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
 async fn admit(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let origins = shared.origins.as_ref();
     if origins.is_some_and(|origins| !is_admitted(origins, request.headers())) {
-        shared.metrics.admin_refused(Unwanted::Page);
+        shared.metrics.admin_refused(AdminRefusal::Page);
         return (StatusCode::FORBIDDEN, "this address is not ours\n").into_response();
     }
     next.run(request).await

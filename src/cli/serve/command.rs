@@ -18,7 +18,7 @@ use crate::cli::record::RecorderFactory;
 use crate::cli::telemetry::{self, LogArgs};
 use crate::cli::traces::Traces;
 use crate::cli::{exit, runtime, shutdown, stderr};
-use crate::observe::metrics::Reloaded;
+use crate::observe::metrics::ReloadOutcome;
 use crate::proxy::StopSignals;
 use crate::transport::Inherited;
 
@@ -233,8 +233,8 @@ impl ServeLoop {
         };
         if let Some(admin) = &self.admin {
             admin.metrics().config_reload(match &followed {
-                Ok(_) => Reloaded::Taken,
-                Err(_) => Reloaded::Refused,
+                Ok(_) => ReloadOutcome::Taken,
+                Err(_) => ReloadOutcome::Refused,
             });
         }
         self.update_admin();

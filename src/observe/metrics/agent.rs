@@ -9,7 +9,7 @@ use crate::jsonrpc::Exit;
 
 /// How a session was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum SessionStart {
     /// `session/new`.
     New,
     /// `session/load`.
@@ -59,7 +59,7 @@ impl AgentMetrics {
         self.series.exits.at([how]).increment(1);
     }
 
-    pub(super) fn session_opened(&self, how: How) {
+    pub(super) fn session_opened(&self, how: SessionStart) {
         self.series.sessions.at([how as usize]).increment(1);
     }
 

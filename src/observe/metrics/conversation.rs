@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use super::agent::{AgentMetrics, How};
+use super::agent::{AgentMetrics, SessionStart};
 use super::buckets::{Samples, nanos, size_bucket};
-use super::labels::{self, Closing, Decision, Outcome};
+use super::labels::{self, Closing, Outcome, PolicyEffect};
 use super::registry::Pending;
 use super::rules::RuleCounters;
 use super::shared::Metrics;
@@ -246,9 +246,9 @@ impl ConversationMetrics {
                     .saturating_duration_since(self.live.parties.since);
                 agent.series.start.at([]).record(took);
             }
-            Method::SessionNew if done => self.session_opened(How::New),
-            Method::SessionLoad if done => self.session_opened(How::Load),
-            Method::SessionResume if done => self.session_opened(How::Resume),
+            Method::SessionNew if done => self.session_opened(SessionStart::New),
+            Method::SessionLoad if done => self.session_opened(SessionStart::Load),
+            Method::SessionResume if done => self.session_opened(SessionStart::Resume),
             Method::SessionClose if done => {
                 self.state.sessions = self.state.sessions.saturating_sub(1);
             }
@@ -256,7 +256,7 @@ impl ConversationMetrics {
         }
     }
 
-    fn session_opened(&mut self, how: How) {
+    fn session_opened(&mut self, how: SessionStart) {
         self.state.sessions += 1;
         self.agent.session_opened(how);
     }
@@ -368,8 +368,8 @@ impl ConversationMetrics {
                 let names = [dialect, what.name()];
                 rules.add(&metrics.registry, "dialect_events_total", names, *side);
             }
-            Note::Denied { method, .. } => metrics.policy(method, Decision::Denied),
-            Note::Adjusted { method, .. } => metrics.policy(method, Decision::Adjusted),
+            Note::Denied { method, .. } => metrics.policy(method, PolicyEffect::Denied),
+            Note::Adjusted { method, .. } => metrics.policy(method, PolicyEffect::Adjusted),
             _ => {}
         }
     }

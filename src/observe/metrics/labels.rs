@@ -60,7 +60,7 @@ list! {
 
 list! {
     /// The outcome of a recording.
-    Recorded {
+    RecordingResult {
         Begun = "begun",
         Finished = "finished",
         Failed = "failed",
@@ -69,7 +69,7 @@ list! {
 
 list! {
     /// The kind of credentials of a client.
-    Proof {
+    CredentialLabel {
         Nothing = "none",
         User = "peercred",
         Token = "token",
@@ -79,7 +79,7 @@ list! {
 
 list! {
     /// The outcome of an authentication.
-    Judged {
+    AuthOutcome {
         Admitted = "ok",
         Refused = "refused",
     }
@@ -87,7 +87,7 @@ list! {
 
 list! {
     /// The outcome of reading the configuration file again.
-    Reloaded {
+    ReloadOutcome {
         Taken = "ok",
         Refused = "error",
     }
@@ -95,7 +95,7 @@ list! {
 
 list! {
     /// Whether a client that may reconnect began a conversation or resumed one.
-    Come {
+    AttachKind {
         New = "new",
         Resumed = "resumed",
     }
@@ -103,7 +103,7 @@ list! {
 
 list! {
     /// PruneReason the admin listener refused a request.
-    Unwanted {
+    AdminRefusal {
         Page = "page",
         Recordings = "recordings",
     }
@@ -111,7 +111,7 @@ list! {
 
 list! {
     /// What the policy between two machines did to a message.
-    Decision {
+    PolicyEffect {
         Denied = "denied",
         Adjusted = "adjusted",
     }

@@ -37,12 +37,13 @@ mod sources;
 mod stats;
 mod tokens;
 
-pub use agent::{AgentMetrics, How};
+pub use agent::{AgentMetrics, SessionStart};
 pub(in crate::observe) use buckets::Buckets;
 pub use catalogue::{CATALOGUE, Metric, PREFIX, Type};
 pub use conversation::ConversationMetrics;
 pub use labels::{
-    Closing, Come, Decision, Judged, Proof, Recorded, Rejection, Reloaded, Transport, Unwanted,
+    AdminRefusal, AttachKind, AuthOutcome, Closing, CredentialLabel, PolicyEffect, RecordingResult,
+    Rejection, ReloadOutcome, Transport,
 };
 pub use shared::Metrics;
 pub use sources::{DetachedSource, DetachedStats, GaugeSource, RuntimeStats};

@@ -6,9 +6,9 @@ use metrics::{Counter, Gauge};
 
 use super::buckets;
 use super::labels::{
-    CODES, Closing, Come, DIRECTIONS, Decision, EXITS, FAULTS, FLOWS, HOW, Judged, KINDS, LIMITS,
-    OUTCOMES, Proof, RESULTS, Recorded, Rejection, Reloaded, SIDES, STARTS, TOKENS, TRANSLATED,
-    Transport, Unwanted,
+    AdminRefusal, AttachKind, AuthOutcome, CODES, Closing, CredentialLabel, DIRECTIONS, EXITS,
+    FAULTS, FLOWS, HOW, KINDS, LIMITS, OUTCOMES, PolicyEffect, RESULTS, RecordingResult, Rejection,
+    ReloadOutcome, SIDES, STARTS, TOKENS, TRANSLATED, Transport,
 };
 use super::registry::{Family, Registry};
 use crate::conversation::{Method, Note, PermissionOutcome, StopReason, ToolKind};
@@ -46,11 +46,11 @@ families! {
         lasted: Buckets "connection_duration_seconds" [Transport::NAMES];
         rejected: Counter "connections_rejected_total" [Transport::NAMES, Rejection::NAMES];
         accept_errors: Counter "accept_errors_total" [Transport::NAMES];
-        admin_refused: Counter "admin_refused_total" [Unwanted::NAMES];
-        attached: Counter "link_attach_total" [Come::NAMES];
-        attempts: Counter "auth_attempts_total" [Proof::NAMES, Judged::NAMES];
-        reloads: Counter "config_reload_total" [Reloaded::NAMES];
-        policy: Counter "policy_decisions_total" [Method::NAMES, Decision::NAMES];
+        admin_refused: Counter "admin_refused_total" [AdminRefusal::NAMES];
+        attached: Counter "link_attach_total" [AttachKind::NAMES];
+        attempts: Counter "auth_attempts_total" [CredentialLabel::NAMES, AuthOutcome::NAMES];
+        reloads: Counter "config_reload_total" [ReloadOutcome::NAMES];
+        policy: Counter "policy_decisions_total" [Method::NAMES, PolicyEffect::NAMES];
         messages: Counter "messages_total" [DIRECTIONS, KINDS, Method::NAMES];
         sizes: Buckets "message_bytes" [DIRECTIONS, KINDS];
         bytes: Counter "bytes_total" [SIDES, Transport::NAMES, FLOWS];
@@ -66,7 +66,7 @@ families! {
         undeliverable: Counter "undeliverable_messages_total" [DIRECTIONS];
         notes: Counter "notes_total" [&Note::NAMES];
         pauses: Counter "pauses_total" [SIDES];
-        recordings: Counter "recordings_total" [Recorded::NAMES];
+        recordings: Counter "recordings_total" [RecordingResult::NAMES];
     }
 }
 

@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 use super::agent::AgentMetrics;
 use super::buckets::nanos;
 use super::labels::{
-    Closing, Come, Decision, Judged, Proof, Recorded, Rejection, Reloaded, Transport, Unwanted,
+    AdminRefusal, AttachKind, AuthOutcome, Closing, CredentialLabel, PolicyEffect, RecordingResult,
+    Rejection, ReloadOutcome, Transport,
 };
 use super::registry::Registry;
 use super::series::ProcessSeries;
@@ -101,17 +102,17 @@ impl Metrics {
     }
 
     /// The admin listener refused a request.
-    pub fn admin_refused(&self, why: Unwanted) {
+    pub fn admin_refused(&self, why: AdminRefusal) {
         self.series.admin_refused.at([why as usize]).increment(1);
     }
 
     /// A client was attached that may reconnect.
-    pub fn attached(&self, how: Come) {
+    pub fn attached(&self, how: AttachKind) {
         self.series.attached.at([how as usize]).increment(1);
     }
 
     /// A client was authenticated or refused.
-    pub fn auth_attempt(&self, proof: Proof, how: Judged) {
+    pub fn auth_attempt(&self, proof: CredentialLabel, how: AuthOutcome) {
         self.series
             .attempts
             .at([proof as usize, how as usize])
@@ -119,19 +120,19 @@ impl Metrics {
     }
 
     /// The configuration file was to be read again.
-    pub fn config_reload(&self, how: Reloaded) {
+    pub fn config_reload(&self, how: ReloadOutcome) {
         self.series.reloads.at([how as usize]).increment(1);
-        if how == Reloaded::Taken {
+        if how == ReloadOutcome::Taken {
             self.registry.gauge_f64(RELOADED, &[], unix_time().floor());
         }
     }
 
     /// A recording was begun, or is over.
-    pub fn recording(&self, how: Recorded) {
+    pub fn recording(&self, how: RecordingResult) {
         self.series.recordings.at([how as usize]).increment(1);
     }
 
-    pub(super) fn policy(&self, method: &str, what: Decision) {
+    pub(super) fn policy(&self, method: &str, what: PolicyEffect) {
         let method = Method::named(method.as_bytes());
         let place = [method as usize, what as usize];
         self.series.policy.at(place).increment(1);

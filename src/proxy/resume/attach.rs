@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use super::{ConversationStore, wrappers};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, named_session, reply, scan};
-use crate::observe::metrics::Come;
+use crate::observe::metrics::AttachKind;
 use crate::transport::{Link, LinkError};
 
 /// The result for a connecting client.
@@ -23,8 +23,8 @@ impl ConversationStore {
     pub async fn attach(&self, client: Link) -> Attached {
         let attached = self.identify(client).await;
         self.count(match attached {
-            Attached::New(_) => Come::New,
-            Attached::Resumed => Come::Resumed,
+            Attached::New(_) => AttachKind::New,
+            Attached::Resumed => AttachKind::Resumed,
         });
         attached
     }

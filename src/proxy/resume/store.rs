@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::detached::DetachedConversation;
 use super::link::{self, Shared};
 use crate::jsonrpc::{Frame, Limits};
-use crate::observe::metrics::{Come, DetachedSource, DetachedStats, Metrics};
+use crate::observe::metrics::{AttachKind, DetachedSource, DetachedStats, Metrics};
 use crate::transport::{Link, Peer};
 
 /// All conversations of a listener whose clients may reconnect.
@@ -39,7 +39,7 @@ impl ConversationStore {
     }
 
     /// Counts a client that has connected.
-    pub(super) fn count(&self, how: Come) {
+    pub(super) fn count(&self, how: AttachKind) {
         if let Some(metrics) = self.metrics.get() {
             metrics.attached(how);
         }

@@ -10,8 +10,8 @@ use acp_relay::conversation::{
 };
 use acp_relay::jsonrpc::{Frame, Limits, Side};
 use acp_relay::observe::metrics::{
-    CATALOGUE, Come, ConversationMetrics, GaugeSource, Metrics, Parties, Reloaded, RuntimeStats,
-    Transport, Type, Unwanted,
+    AdminRefusal, AttachKind, CATALOGUE, ConversationMetrics, GaugeSource, Metrics, Parties,
+    ReloadOutcome, RuntimeStats, Transport, Type,
 };
 use acp_relay::observe::traces::SpanSender;
 use acp_relay::observe::{Event, Observer as _, Stat};
@@ -237,8 +237,8 @@ impl Counted {
     pub(super) fn say_at(&mut self, from: Side, text: String, now: Instant) {
         self.core
             .handle_frame(from, Frame::from(text), now, &mut self.out);
-        while let Some(gist) = self.out.pop_summary() {
-            self.observer.on_stat(&Stat::Forwarded(&gist));
+        while let Some(summary) = self.out.pop_summary() {
+            self.observer.on_stat(&Stat::Forwarded(&summary));
         }
         while let Some(note) = self.out.pop_note() {
             self.observer.on_event(&Event::Note(&note));
@@ -350,13 +350,13 @@ fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
     observer.on_stat(&Stat::Paused(Side::Agent, Duration::from_millis(1500)));
     observer.on_stat(&Stat::Ended(&Cause::AgentLeft, Instant::now()));
     drop(observer);
-    metrics.config_reload(Reloaded::Refused);
+    metrics.config_reload(ReloadOutcome::Refused);
     let (outlet, _spans) = SpanSender::new(1);
     outlet.stats().add_export(3, false);
     metrics.set_spans(outlet.stats());
     metrics.accept_failed(Transport::Tcp);
-    metrics.admin_refused(Unwanted::Page);
-    metrics.attached(Come::Resumed);
+    metrics.admin_refused(AdminRefusal::Page);
+    metrics.attached(AttachKind::Resumed);
     metrics.set_program(Arc::new(Noisy));
     let scrape = Scrape::read(&metrics.scrape(Instant::now()));
     for name in RARE {
