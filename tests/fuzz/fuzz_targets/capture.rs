@@ -6,12 +6,12 @@
 use std::io::Cursor;
 
 use acp_relay::recording::capture::Lines;
-use acp_relay::recording::unfold;
+use acp_relay::recording::expand;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
 fuzz_target!(|text: &[u8]| {
-    let Ok(lines) = unfold(text) else { return };
+    let Ok(lines) = expand(text) else { return };
     for line in Lines::new(Cursor::new(&lines[..])) {
         line.expect("memory can be read");
     }

@@ -2,29 +2,29 @@
 
 #![no_main]
 
-use acp_relay::recording::filter::{Facts, Filter};
-use acp_relay::recording::{Event, What};
+use acp_relay::recording::filter::{DerivedFields, Filter};
+use acp_relay::recording::{EventKind, RecordedEvent};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    let event = Event {
+    let event = RecordedEvent {
         n: 1,
         t: 2,
         w: 3,
-        what: What::Mark("a mark".to_owned()),
+        kind: EventKind::Mark("a mark".to_owned()),
     };
     match text.parse::<Filter>() {
         Ok(filter) => {
-            let held = filter.matches(&event, Facts::default());
+            let matched = filter.matches(&event, DerivedFields::default());
             let again: Filter = filter.to_string().parse().expect("it was one");
-            assert_eq!(again.matches(&event, Facts::default()), held);
+            assert_eq!(again.matches(&event, DerivedFields::default()), matched);
             if let Ok(not) = format!("not ({text})").parse::<Filter>() {
-                assert!(not.matches(&event, Facts::default()) != held);
+                assert!(not.matches(&event, DerivedFields::default()) != matched);
             }
         }
-        Err(fault) => {
-            assert!(text.get(fault.at.clone()).is_some());
-            assert!(fault.to_string().contains('^'));
+        Err(error) => {
+            assert!(text.get(error.at.clone()).is_some());
+            assert!(error.to_string().contains('^'));
         }
     }
 });

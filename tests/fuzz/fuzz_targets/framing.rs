@@ -1,37 +1,37 @@
-//! Any stream in any chunks: the same things are cut out of it as when it comes at once.
+//! Any stream in any chunks: the same things are item out of it as when it comes at once.
 
 #![no_main]
 
-use acp_relay::jsonrpc::framing::{Cut, Cutter, Framing};
-use acp_relay::jsonrpc::{Flaw, Limits};
+use acp_relay::jsonrpc::framing::{Decoded, Decoder, Framing};
+use acp_relay::jsonrpc::{FrameError, Limits};
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 
-fn hear(
+fn decode(
     framing: Option<Framing>,
     max: usize,
     stream: &[u8],
     chunk: usize,
-) -> Vec<Result<Cut, Box<Flaw>>> {
-    let mut cutter = Cutter::new(framing, max, &Limits::default());
+) -> Vec<Result<Decoded, Box<FrameError>>> {
+    let mut decoder = Decoder::new(framing, max, &Limits::default());
     let mut buffer = BytesMut::new();
-    let mut heard = Vec::new();
+    let mut decoded = Vec::new();
     for chunk in stream.chunks(chunk) {
         buffer.extend_from_slice(chunk);
         loop {
-            match cutter.cut(&mut buffer) {
-                Ok(Some(cut)) => heard.push(Ok(cut)),
+            match decoder.decode(&mut buffer) {
+                Ok(Some(item)) => decoded.push(Ok(item)),
                 Ok(None) => break,
-                Err(flaw) => {
-                    heard.push(Err(flaw));
-                    return heard;
+                Err(error) => {
+                    decoded.push(Err(error));
+                    return decoded;
                 }
             }
         }
     }
-    heard.extend(cutter.finish(&mut buffer).map(Ok));
+    decoded.extend(decoder.finish(&mut buffer).map(Ok));
     assert!(buffer.is_empty());
-    heard
+    decoded
 }
 
 fuzz_target!(|input: &[u8]| {
@@ -44,13 +44,13 @@ fuzz_target!(|input: &[u8]| {
         _ => Some(Framing::ContentLength),
     };
     let max = usize::from(*max) * 8;
-    let whole = hear(framing, max, stream, stream.len().max(1));
+    let whole = decode(framing, max, stream, stream.len().max(1));
     assert_eq!(
-        hear(framing, max, stream, usize::from(*chunk).max(1)),
+        decode(framing, max, stream, usize::from(*chunk).max(1)),
         whole
     );
-    for cut in whole.into_iter().flatten() {
-        if let Cut::Frame(frame) = cut {
+    for item in whole.into_iter().flatten() {
+        if let Decoded::Frame(frame) = item {
             // A stray line among header blocks is bounded by the header block.
             assert!(frame.len() <= max.max(Limits::default().header_bytes));
         }

@@ -1,5 +1,5 @@
-//! Any body, posted to any route of a real listener, is answered with a status that is no fault of
-//! ours; and any body of Agent Connect is a run request or none.
+//! Any body, posted to any route of a real listener, is answered with a status other than 500; and any
+//! body of Agent Connect is a run request or an error.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use acp_relay::agent_connect::search;
 use acp_relay::agent_connect::run_request::RunRequest;
-use acp_relay::transport::{Endpoint, Setup, Web, registry};
+use acp_relay::transport::{Endpoint, HttpEndpoint, Setup, registry};
 use libfuzzer_sys::fuzz_target;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -28,7 +28,7 @@ fn relay() -> &'static (Runtime, SocketAddr) {
         let at: Endpoint = "http://127.0.0.1:0".parse().expect("it is an endpoint");
         let listen = async { registry::listen(&at, &Setup::default()).await };
         let mut listener = runtime.block_on(listen).expect("a port can be had");
-        let Endpoint::Web(Web { port, .. }) = listener.address() else {
+        let Endpoint::Http(HttpEndpoint { port, .. }) = listener.address() else {
             unreachable!("it listens for HTTP");
         };
         runtime.spawn(async move { while listener.accept().await.is_some() {} });
@@ -59,9 +59,9 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     if let Ok(value) = serde_json::from_slice::<serde_json::Value>(body) {
-        let _ = search::Agents::read(&value);
-        let _ = search::Threads::read(&value);
-        let _ = search::Runs::read(&value);
+        let _ = search::AgentSearch::read(&value);
+        let _ = search::ThreadSearch::read(&value);
+        let _ = search::RunSearch::read(&value);
         let _ = RunRequest::read(value);
     }
     let (runtime, at) = relay();

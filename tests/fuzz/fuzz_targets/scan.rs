@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use acp_relay::jsonrpc::{
-    Fault, Frame, Id, Kind, Limits, Scanner, Shape, is_json, reply, scan, scan_head,
+    FrameFault, Frame, Id, Kind, Limits, Scanner, Scanned, is_json, reply, scan, scan_head,
 };
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
@@ -27,12 +27,12 @@ fuzz_target!(|text: &[u8]| {
     let oracle = serde_json::from_slice::<&RawValue>(text).is_ok();
     let frame = Frame::new(text.to_vec());
     let shape = scan(&frame, &limits);
-    let deep = matches!(&shape, Shape::Bad(flaw) if matches!(flaw.fault, Fault::TooDeep { .. }));
+    let deep = matches!(&shape, Scanned::Invalid(error) if matches!(error.fault, FrameFault::TooDeep { .. }));
     if !deep {
         assert_eq!(is_json(text, &limits), oracle);
     }
     match shape {
-        Shape::One(envelope) => {
+        Scanned::Message(envelope) => {
             assert!(oracle);
             let valid = |text| serde_json::from_slice::<&RawValue>(text).is_ok();
             match envelope.id(&frame) {
@@ -49,11 +49,11 @@ fuzz_target!(|text: &[u8]| {
             let (id, _) = scan_head(text, &limits);
             assert_eq!(id, envelope.id(&frame).to_owned());
         }
-        Shape::Batch => assert!(oracle),
-        Shape::Bad(flaw) => {
-            let malformed = matches!(flaw.fault, Fault::Malformed { .. });
+        Scanned::Batch => assert!(oracle),
+        Scanned::Invalid(error) => {
+            let malformed = matches!(error.fault, FrameFault::Malformed { .. });
             assert!(deep || malformed != oracle);
-            assert!(matches!(scan(&reply::flaw(&flaw), &limits), Shape::One(_)));
+            assert!(matches!(scan(&reply::frame_error(&error), &limits), Scanned::Message(_)));
         }
     }
 });

@@ -3,12 +3,12 @@
 
 #![no_main]
 
-use acp_relay::transport::http::client::{Event, Sse};
+use acp_relay::transport::http::client::{SseEvent, SseReader};
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 
-fn read(max: usize, stream: &[u8], chunk: usize) -> (Vec<Event>, Vec<u8>) {
-    let mut sse = Sse::new(max);
+fn read(max: usize, stream: &[u8], chunk: usize) -> (Vec<SseEvent>, Vec<u8>) {
+    let mut sse = SseReader::new(max);
     let mut events = Vec::new();
     for chunk in stream.chunks(chunk) {
         sse.feed(Bytes::copy_from_slice(chunk));
@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
     let whole = read(max, stream, stream.len().max(1));
     assert_eq!(read(max, stream, usize::from(*chunk).max(1)), whole);
     for event in whole.0 {
-        let (Event::Whole(data) | Event::TooLong(data)) = event;
+        let (SseEvent::Whole(data) | SseEvent::TooLong(data)) = event;
         assert!(!data.is_empty() || max == 0);
         assert!(data.len() <= max);
     }

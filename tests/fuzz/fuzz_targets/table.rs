@@ -4,7 +4,7 @@
 #![no_main]
 
 use acp_relay::dialect::{Library, Translator};
-use acp_relay::jsonrpc::{Frame, Limits, Shape, Side, scan};
+use acp_relay::jsonrpc::{Frame, Limits, Scanned, Side, scan};
 use libfuzzer_sys::fuzz_target;
 
 /// Messages that tables are for.
@@ -34,12 +34,12 @@ fuzz_target!(|text: &str| {
         let mut relay = Translator::new(peer, program.clone());
         for message in MESSAGES {
             let frame = Frame::from(message);
-            let Shape::One(at) = scan(&frame, &Limits::default()) else {
+            let Scanned::Message(at) = scan(&frame, &Limits::default()) else {
                 unreachable!("the messages above are messages");
             };
             for outcome in [relay.read(&frame, &at), relay.write(&frame, &at)] {
-                for made in outcome.frames(&frame).iter().chain(&outcome.back) {
-                    assert!(matches!(scan(made, &Limits::default()), Shape::One(_)));
+                for made in outcome.frames(&frame).iter().chain(&outcome.replies) {
+                    assert!(matches!(scan(made, &Limits::default()), Scanned::Message(_)));
                 }
             }
         }

@@ -7,8 +7,8 @@
 
 use std::sync::LazyLock;
 
-use acp_relay::dialect::{Library, Pass, Translator};
-use acp_relay::jsonrpc::{Frame, Limits, Shape, Side, scan};
+use acp_relay::dialect::{Library, Forward, Translator};
+use acp_relay::jsonrpc::{Frame, Limits, Scanned, Side, scan};
 use libfuzzer_sys::fuzz_target;
 
 static LIBRARY: LazyLock<Library> =
@@ -32,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
             continue;
         };
         let frame = Frame::new(text.to_vec());
-        let Shape::One(at) = scan(&frame, &Limits::default()) else {
+        let Scanned::Message(at) = scan(&frame, &Limits::default()) else {
             continue;
         };
         let outcome = if way & 1 == 0 {
@@ -40,13 +40,13 @@ fuzz_target!(|bytes: &[u8]| {
         } else {
             relay.write(&frame, &at)
         };
-        if let Pass::Frames(frames) = &outcome.pass {
+        if let Forward::Frames(frames) = &outcome.forward {
             for made in frames {
-                assert!(matches!(scan(made, &Limits::default()), Shape::One(_)));
+                assert!(matches!(scan(made, &Limits::default()), Scanned::Message(_)));
             }
         }
-        for made in &outcome.back {
-            assert!(matches!(scan(made, &Limits::default()), Shape::One(_)));
+        for made in &outcome.replies {
+            assert!(matches!(scan(made, &Limits::default()), Scanned::Message(_)));
         }
     }
 });

@@ -1,19 +1,19 @@
-//! Whatever an agent asks for, nothing but what its session's folder holds gets past the border, and
-//! folders that are mapped out and in again have their own names.
+//! Whatever an agent sends, only files in its session's folder pass the policy, and mapped folders
+//! keep their names.
 
 #![no_main]
 
 use std::path::{Path, PathBuf};
 
-use acp_relay::policy::{Border, Crossing, Disk, Map, Rules};
-use acp_relay::jsonrpc::{Frame, Limits, Shape, Side, scan};
+use acp_relay::policy::{Decision, Disk, MessagePolicy, PathMap, PolicyRules};
+use acp_relay::jsonrpc::{Frame, Limits, Scanned, Side, scan};
 use libfuzzer_sys::fuzz_target;
 
 /// A disk on which everything is where its name says.
 #[derive(Debug)]
-struct Plain;
+struct FakeDisk;
 
-impl Disk for Plain {
+impl Disk for FakeDisk {
     fn resolve(&self, path: &Path) -> Option<PathBuf> {
         Some(path.to_owned())
     }
@@ -23,31 +23,31 @@ impl Disk for Plain {
     }
 }
 
-fn cross(border: &mut Border, from: Side, text: &str) -> Option<Crossing> {
+fn decide(policy: &mut MessagePolicy, from: Side, text: &str) -> Option<Decision> {
     let frame = Frame::from(text.to_owned());
     match scan(&frame, &Limits::default()) {
-        Shape::One(at) => Some(border.cross(from, &frame, &at, None)),
+        Scanned::Message(at) => Some(policy.decide(from, &frame, &at, None)),
         _ => None,
     }
 }
 
 fuzz_target!(|path: &str| {
-    let rules = Rules {
+    let rules = PolicyRules {
         guarded: true,
-        ..Rules::default()
+        ..PolicyRules::default()
     };
-    let map = Map::new(vec!["/here=/there".parse().expect("it is a pair")]);
-    let mut border = Border::new(rules, map, Box::new(Plain));
+    let map = PathMap::new(vec!["/here=/there".parse().expect("it is a pair")]);
+    let mut policy = MessagePolicy::new(rules, map, Box::new(FakeDisk));
     let load = r#"{"id":1,"method":"session/load","params":{"sessionId":"s","cwd":"/here"}}"#;
-    cross(&mut border, Side::Client, load);
+    decide(&mut policy, Side::Client, load);
     let path = serde_json::Value::from(path);
     let read = format!(
         r#"{{"id":2,"method":"fs/read_text_file","params":{{"sessionId":"s","path":{path}}}}}"#
     );
-    let seen = match cross(&mut border, Side::Agent, &read) {
-        None | Some(Crossing::Denied(_)) => return,
-        Some(Crossing::Same) => read,
-        Some(Crossing::Changed(frame, _)) => String::from_utf8_lossy(frame.as_bytes()).into_owned(),
+    let seen = match decide(&mut policy, Side::Agent, &read) {
+        None | Some(Decision::Denied(_)) => return,
+        Some(Decision::Unchanged) => read,
+        Some(Decision::Changed(frame, _)) => String::from_utf8_lossy(frame.as_bytes()).into_owned(),
     };
     let seen: serde_json::Value = serde_json::from_str(&seen).expect("it is JSON");
     let seen = seen["params"]["path"].as_str().expect("it is a path");
