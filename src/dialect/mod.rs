@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use acp_relay::dialect::{Forward, Library, Translator};
-//! use acp_relay::jsonrpc::{Frame, Limits, Shape, Side, scan};
+//! use acp_relay::jsonrpc::{Frame, Limits, Scanned, Side, scan};
 //!
 //! let library = Library::builtin().expect("the built-in tables have no faults");
 //! let program = library.program("elephant").expect("it is built in");
@@ -15,7 +15,7 @@
 //! let frame = Frame::from(
 //!     r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"1","title":"Send","kind":"channel"}}}"#,
 //! );
-//! let Shape::One(at) = scan(&frame, &Limits::default()) else { panic!("it is a message") };
+//! let Scanned::Message(at) = scan(&frame, &Limits::default()) else { panic!("it is a message") };
 //! let translation = agent.read(&frame, &at); // dialect → canonical; `write` is the way back
 //! let Forward::Frames(frames) = &translation.forward else { panic!("a rule has changed it") };
 //! assert!(String::from_utf8_lossy(frames[0].as_bytes()).contains(r#""kind":"other""#));
