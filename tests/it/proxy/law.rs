@@ -70,6 +70,8 @@ struct Outcome {
     plan: Plan,
     /// The agent ended or was ended, and not because the client had left.
     agent_was_ended: bool,
+    /// Nobody read for as long as the relay waits for a slow client once it was told to stop.
+    stalled: bool,
     end: End,
     seen: Vec<Seen>,
     players: [Player; 2],
@@ -180,6 +182,13 @@ async fn play(plan: &Plan, steps: Vec<Step>, leaver: Side) -> Outcome {
                 Step::Stop | Step::Exit(_) | Step::End(Side::Agent) | Step::Vanish(Side::Agent)
             )
         });
+    let stop = steps.iter().position(|step| matches!(step, Step::Stop));
+    let waits = steps.iter().skip(stop.unwrap_or(steps.len()));
+    let waits = waits.map(|step| match step {
+        Step::Wait(seconds) => u64::from(*seconds),
+        _ => 0,
+    });
+    let stalled = Duration::from_secs(waits.sum()) >= plan.limits.drain;
     for step in steps {
         match step {
             Step::Say(side, words) => players[side as usize].say(words, &mut serial).await,
@@ -216,6 +225,7 @@ async fn play(plan: &Plan, steps: Vec<Step>, leaver: Side) -> Outcome {
     Outcome {
         plan: plan.clone(),
         agent_was_ended,
+        stalled,
         end: bridge.end().await,
         seen: bridge.notebook.seen(),
         players,
@@ -336,7 +346,7 @@ impl Outcome {
         );
         let missing = owed.values().sum::<i64>();
         let left = match side {
-            Side::Client => player.ended && !self.plan.client_half_close,
+            Side::Client => self.stalled || player.ended && !self.plan.client_half_close,
             Side::Agent => self.agent_was_ended,
         };
         if left || player.mouth.is_none() {
