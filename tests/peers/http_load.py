@@ -83,11 +83,16 @@ async def burst(socket, size):
     reader, writer = socket
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"echo": "e" * size}}).encode()
     writer.write(frame(body))
-    first, second = await reader.readexactly(2)
-    length = second & 0x7F
-    if length >= 126:
-        length = int.from_bytes(await reader.readexactly(2 if length == 126 else 8), "big")
-    answer = json.loads(await reader.readexactly(length))
+    # A long message comes in fragments; the last one has the first bit.
+    text, is_last = b"", False
+    while not is_last:
+        first, second = await reader.readexactly(2)
+        is_last = bool(first & 0x80)
+        length = second & 0x7F
+        if length >= 126:
+            length = int.from_bytes(await reader.readexactly(2 if length == 126 else 8), "big")
+        text += await reader.readexactly(length)
+    answer = json.loads(text)
     assert len(answer["result"]["echo"]) == size
 
 
