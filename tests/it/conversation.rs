@@ -245,7 +245,7 @@ impl Stage {
                 && !self.closed[side as usize]
             {
                 self.closed[side as usize] = true;
-                said.push(format!("close {side} {}", farewell(why)));
+                said.push(format!("close {side} {}", close_text(why)));
             }
         }
         said
@@ -330,7 +330,7 @@ fn noted(note: &Note) -> String {
     }
 }
 
-fn farewell(why: CloseReason) -> &'static str {
+fn close_text(why: CloseReason) -> &'static str {
     match why {
         CloseReason::Done => "done",
         CloseReason::PeerFailed => "peer-failed",

@@ -423,10 +423,10 @@ fn a_keeper_is_sent_home_when_nothing_is_left_and_not_before() {
     relay.spawn(&notes, TREE);
     let tree = notes.wait_for(4);
     let keeper = relay.keeper();
-    relay.tell("farewell");
+    relay.tell("shut_down");
     assert_eq!(relay.keeper().pid, keeper.pid, "an agent is left");
     relay.tell("drop 0");
-    assert_eq!(relay.tell("farewell"), "true");
+    assert_eq!(relay.tell("shut_down"), "true");
     assert!(tree.iter().all(Proc::is_reaped), "{tree:?}");
     wait_until("the keeper is gone", || keeper.is_gone());
 

@@ -282,7 +282,7 @@ fn unix_time() -> u64 {
 impl fmt::Debug for RecordingWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Work")
-            .field("scribe", &self.encoder)
+            .field("encoder", &self.encoder)
             .field("segments", &self.segments)
             .finish_non_exhaustive()
     }

@@ -105,11 +105,11 @@ fn pair(name: &str, means: AuthMethod) -> (Link, Link) {
 #[test]
 fn only_who_began_a_conversation_may_come_back_to_it() {
     run(async {
-        let harbour = ConversationStore::new(Arc::new(Limits::default()));
+        let store = ConversationStore::new(Arc::new(Limits::default()));
         let new = r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{}}"#;
         let made = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#;
         let (relay, mut client) = pair("alice", AuthMethod::Token);
-        let mut conversation = harbour.add(relay);
+        let mut conversation = store.add(relay);
         for (asked, answered) in [(INITIALIZE, INITIALIZED), (new, made)] {
             say(&mut *client.tx, asked).await.unwrap();
             heard(&mut *conversation.rx).await;
@@ -126,7 +126,7 @@ fn only_who_began_a_conversation_may_come_back_to_it() {
             let (relay, mut client) = pair(name, means);
             say(&mut *client.tx, INITIALIZE).await.unwrap();
             say(&mut *client.tx, load).await.unwrap();
-            let received = harbour.attach(relay).await;
+            let received = store.attach(relay).await;
             assert_eq!(
                 matches!(received, Attached::Resumed),
                 back,

@@ -65,12 +65,11 @@ fn a_live_scrape_and_the_list_of_metrics_say_the_same() {
         .iter()
         .map(|metric| metric.name.to_owned())
         .collect();
-    let unlisted: Vec<_> = scrape
-        .types
-        .keys()
-        .filter(|name| !listed.contains(*name))
-        .collect();
-    assert!(unlisted.is_empty(), "{unlisted:?} are not in the catalogue");
+    for (name, kind) in scrape.types.iter().chain(&during.types) {
+        let metric = CATALOGUE.iter().find(|metric| metric.name == name);
+        let metric = metric.unwrap_or_else(|| panic!("{name} is not in the catalogue"));
+        assert_eq!(format!("{:?}", metric.kind).to_lowercase(), *kind, "{name}");
+    }
     let mut shown = scrape.families();
     // The context of a conversation that is over is nobody's.
     shown.extend(during.families());

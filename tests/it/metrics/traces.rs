@@ -62,8 +62,8 @@ impl Traced {
         let frame = Frame::from(text.to_owned());
         self.core
             .handle_frame(from, frame, Instant::now(), &mut self.out);
-        while let Some(gist) = self.out.pop_summary() {
-            self.tracer.on_stat(&Stat::Forwarded(&gist));
+        while let Some(summary) = self.out.pop_summary() {
+            self.tracer.on_stat(&Stat::Forwarded(&summary));
         }
         while let Some(note) = self.out.pop_note() {
             self.tracer.on_event(&Event::Note(&note));

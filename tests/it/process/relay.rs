@@ -123,7 +123,7 @@ fn role() {
                 let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
                 agent.hold.poll_exit(&mut cx).is_ready().to_string()
             }
-            "farewell" => shut_down(DEADLINE).to_string(),
+            "shut_down" => shut_down(DEADLINE).to_string(),
             "settle" => settle(DEADLINE).to_string(),
             "exit" => std::process::exit(0),
             _ => panic!("{line}"),

@@ -70,7 +70,8 @@ struct Outcome {
     plan: Plan,
     /// The agent ended or was ended, and not because the client had left.
     agent_was_ended: bool,
-    /// Nobody read for as long as the relay waits for a slow client once it was told to stop.
+    /// The schedule lasts longer than the relay waits for a slow client after it is told to stop, so
+    /// that the client may miss answers.
     stalled: bool,
     end: End,
     seen: Vec<Seen>,

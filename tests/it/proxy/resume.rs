@@ -22,10 +22,10 @@ use tokio::time::sleep;
 
 use crate::support::bridge::{Mouth, within};
 
-/// A harbour and what a test needs to bring clients and agents to it.
+/// A store of conversations, and what a test needs to connect clients and agents to it.
 struct Port {
     limits: Arc<Limits>,
-    harbour: Arc<ConversationStore>,
+    store: Arc<ConversationStore>,
 }
 
 /// A client that has been let in, and the agent's end if it got an agent of its own.
@@ -56,8 +56,8 @@ struct Begun {
 impl Port {
     fn new(limits: Limits) -> Self {
         let limits = Arc::new(limits);
-        let harbour = Arc::new(ConversationStore::new(Arc::clone(&limits)));
-        Self { limits, harbour }
+        let store = Arc::new(ConversationStore::new(Arc::clone(&limits)));
+        Self { limits, store }
     }
 
     /// A client connects, as it does over a WebSocket.
@@ -65,13 +65,13 @@ impl Port {
         let (client, mut near) = memory::pair(&self.limits);
         near.peer.half_close = false;
         near.rx = Box::new(Breaks(near.rx));
-        let harbour = Arc::clone(&self.harbour);
+        let store = Arc::clone(&self.store);
         let limits = Arc::clone(&self.limits);
         let reception = tokio::spawn(async move {
-            let Attached::New(link) = harbour.attach(near).await else {
+            let Attached::New(link) = store.attach(near).await else {
                 return None;
             };
-            let link = harbour.add(link);
+            let link = store.add(link);
             let (agent, near_agent) = memory::pair(&limits);
             let run = tokio::spawn(async move {
                 let (speech, taps) = (DialectOptions::canonical(), Observers::default());
@@ -163,7 +163,7 @@ fn permission(id: u32) -> String {
 }
 
 /// `user:…` and `agent:…` for updates, the method of other requests, `answer` for answers.
-fn gist(message: &Value) -> String {
+fn summary(message: &Value) -> String {
     let update = &message["params"]["update"];
     let text = update["content"]["text"].as_str().unwrap_or_default();
     match update["sessionUpdate"].as_str() {
@@ -177,7 +177,7 @@ fn gist(message: &Value) -> String {
 async fn gists(client: &mut Mouth, many: usize) -> Vec<String> {
     let mut all = Vec::new();
     for _ in 0..many {
-        all.push(gist(&client.hear_json().await));
+        all.push(summary(&client.hear_json().await));
     }
     all
 }
@@ -202,7 +202,7 @@ async fn a_client_that_comes_back_is_told_all_it_missed_and_goes_on() {
     assert_eq!(loaded["result"], json!({"modes": {"currentModeId": "ask"}}));
     let asked = client.hear_json().await;
     assert_eq!(
-        (&asked["id"], gist(&asked)),
+        (&asked["id"], summary(&asked)),
         (&json!(0), "session/request_permission".to_owned())
     );
 
@@ -379,9 +379,9 @@ async fn an_agent_that_is_alone_is_paused_and_loses_nothing() {
     let mut client = port.come_back("session/resume", 0).await;
     let mut heard = Vec::new();
     while heard.len() < taken + 1 {
-        heard.push(gist(&client.hear_json().await));
+        heard.push(summary(&client.hear_json().await));
     }
-    heard.retain(|gist| gist != "answer");
+    heard.retain(|summary| summary != "answer");
     let all: Vec<String> = (0..taken).map(|n| format!("agent:{n:0100}")).collect();
     assert_eq!(heard, all);
 }

@@ -166,7 +166,7 @@ fn a_conversation_that_is_over_says_so_on_each_stream() {
             let prompt = r#"{"id":1,"method":"session/prompt","params":{"sessionId":"a"}}"#;
             assert_eq!(site.caller.post(&[name], prompt).await.status, 202);
             heard(&mut *link.rx).await;
-            // Somebody takes it over, which is no farewell.
+            // Another stream takes it over; the server did not close it.
             let mut first = site.caller.events(&[name]).await;
             let opening = first.next().await.unwrap();
             let back = ("last-event-id", &*opening.id);

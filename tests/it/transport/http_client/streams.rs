@@ -184,15 +184,15 @@ fn a_server_that_says_farewell_is_heard_out_and_not_asked_again() {
         run(async {
             let (mut server, mut link, events) = begun().await;
             let session = prompted(&mut server, &mut link, 1, "s1").await;
-            let farewell = format!(": acp-relay close {words}\n\n");
-            let piece = format!("retry: 1\nid: 1\ndata: {}\n\n{farewell}", update(1));
+            let close_comment = format!(": acp-relay close {words}\n\n");
+            let piece = format!("retry: 1\nid: 1\ndata: {}\n\n{close_comment}", update(1));
             events.piece(piece).await;
             assert_eq!(heard(&mut *link.rx).await, Frame::from(update(1)));
             // The last words of a session come on another socket.
             let done = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
             session.say(done).await;
             assert_eq!(heard(&mut *link.rx).await, Frame::from(done));
-            session.piece(farewell).await;
+            session.piece(close_comment).await;
             drop(session);
             let end = next(&mut *link.rx).await;
             match wrong {

@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use super::{farewell, open, text};
+use super::{close_frame, open, text};
 use crate::support::link::{close, heard, next, run, say, setup};
 
 #[test]
@@ -29,7 +29,7 @@ fn the_close_code_says_why() {
             let leaving = close(&mut *server.tx, why);
             let hearing = async {
                 assert_eq!(client.next().await.unwrap().unwrap(), text("{}"));
-                let frame = farewell(&mut client).await;
+                let frame = close_frame(&mut client).await;
                 assert!(client.next().await.is_none());
                 frame
             };
@@ -53,7 +53,7 @@ fn a_peer_that_closes_is_answered() {
         client.close(Some(frame)).await.unwrap();
         assert_eq!(heard(&mut *server.rx).await, Frame::from("{}"));
         assert!(next(&mut *server.rx).await.is_none());
-        assert_eq!(farewell(&mut client).await.code, CloseCode::Away);
+        assert_eq!(close_frame(&mut client).await.code, CloseCode::Away);
         // There is nobody to write to, and nothing to wait for.
         say(&mut *server.tx, "{}").await.unwrap_err();
         close(&mut *server.tx, CloseReason::Done).await.unwrap();

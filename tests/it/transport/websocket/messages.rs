@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame as Part;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 
-use super::{farewell, open, text};
+use super::{close_frame, open, text};
 use crate::support::link::{close, flush, heard, next, run, say, setup};
 
 #[test]
@@ -56,7 +56,7 @@ fn binary_messages_are_passed_over_until_there_are_ten() {
         let fault = next(&mut *server.rx).await.unwrap().unwrap_err();
         assert!(matches!(fault, LinkError::Protocol { .. }), "{fault}");
         assert!(next(&mut *server.rx).await.is_none());
-        assert_eq!(farewell(&mut client).await.code, CloseCode::Unsupported);
+        assert_eq!(close_frame(&mut client).await.code, CloseCode::Unsupported);
     });
 }
 
@@ -112,7 +112,7 @@ fn what_breaks_the_protocol_is_told_its_code() {
                 // It has not noticed yet and goes on; a reset would cost it our close frame.
                 let more = vec![0; 8 << 20];
                 client.get_mut().write_all(&more).await.unwrap();
-                assert_eq!(farewell(&mut client).await.code, code);
+                assert_eq!(close_frame(&mut client).await.code, code);
                 drop(client);
             };
             tokio::join!(leaving, hearing);

@@ -39,7 +39,7 @@ pub(super) async fn open(setup: &Setup) -> (Client, Link) {
 }
 
 /// The close frame our end sends, after which it hangs up.
-pub(super) async fn farewell(client: &mut Client) -> CloseFrame {
+pub(super) async fn close_frame(client: &mut Client) -> CloseFrame {
     loop {
         match client.next().await {
             Some(Ok(Message::Close(Some(frame)))) => return frame,
