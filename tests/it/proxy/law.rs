@@ -347,15 +347,15 @@ impl Outcome {
         );
         let missing = owed.values().sum::<i64>();
         let left = match side {
-            Side::Client => self.stalled || player.ended && !self.plan.client_half_close,
+            Side::Client => player.ended && !self.plan.client_half_close,
             Side::Agent => self.agent_was_ended,
         };
         if left || player.mouth.is_none() {
             return;
         }
         let excused = match side {
-            Side::Client => 0,
-            Side::Agent => self.end.counts.note("undeliverable"),
+            Side::Client if !self.stalled => 0,
+            _ => self.end.counts.note("undeliverable"),
         };
         assert!(missing as u64 <= excused, "answers are missing: {owed:?}");
     }
