@@ -63,16 +63,21 @@ impl<'a> Tokens<'a> {
         Some(start..self.at)
     }
 
+    /// The string that begins here. JSON has no line break in a string, so a line break means that
+    /// the text was cut off inside it.
     fn string(&mut self) -> Option<Range<usize>> {
         let start = self.at;
         let mut at = self.at + 1;
         loop {
-            at += memchr::memchr2(b'"', b'\\', self.text.get(at..)?)?;
-            if self.text[at] == b'"' {
-                self.at = at + 1;
-                return Some(start..self.at);
+            at += memchr::memchr3(b'"', b'\\', b'\n', self.text.get(at..)?)?;
+            match self.text[at] {
+                b'"' => {
+                    self.at = at + 1;
+                    return Some(start..self.at);
+                }
+                b'\n' => return None,
+                _ => at += 2,
             }
-            at += 2;
         }
     }
 }
@@ -160,7 +165,16 @@ mod tests {
 
     #[test]
     fn invalid_json_ends_the_tokens() {
-        for text in [&b"{\"a"[..], b"}", b"[1", b"\"\\", b",", b"{\"a\":", b""] {
+        for text in [
+            &b"{\"a"[..],
+            b"}",
+            b"[1",
+            b"\"\\",
+            b"[\"a\n\"",
+            b",",
+            b"{\"a\":",
+            b"",
+        ] {
             assert!(Tokens::new(text).count() < 4, "{text:?}");
             assert_eq!(members(text).count(), 0);
         }

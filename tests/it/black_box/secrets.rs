@@ -39,8 +39,10 @@ struct Case {
 fn cases() -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/secrets");
     let mut cases = Vec::new();
-    for file in fs::read_dir(folder).unwrap() {
-        let path = file.unwrap().path();
+    let files = fs::read_dir(folder).unwrap();
+    let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+    files.sort();
+    for path in files {
         let kind = path.file_stem().unwrap().to_string_lossy().into_owned();
         for line in fs::read_to_string(&path).unwrap().lines() {
             let row: Value = serde_json::from_str(line).unwrap();
@@ -134,7 +136,7 @@ fn update(session: &str, update: &Value) -> Value {
 }
 
 /// Has all of it said on one connection; what is recorded, and what the relay wrote to stderr.
-async fn said(
+async fn reported(
     name: &str,
     stderr: &[String],
     lines: &[String],
@@ -148,8 +150,8 @@ async fn said(
     fs::write(folder.join("stderr"), quoted.concat()).unwrap();
     fs::write(folder.join("said"), lines.join("\n") + "\n").unwrap();
     let mut program = connect(&folder);
-    let say = json!({"jsonrpc": "2.0", "id": 1, "method": "say", "params": {"file": "said"}});
-    for message in [&say].into_iter().chain(asked) {
+    let send = json!({"jsonrpc": "2.0", "id": 1, "method": "say", "params": {"file": "said"}});
+    for message in [&send].into_iter().chain(asked) {
         program.write(&(message.to_string() + "\n")).await;
         while program.json().await["result"]["done"] != true {}
     }
@@ -164,7 +166,7 @@ async fn said(
 }
 
 #[tokio::test]
-async fn no_secret_of_a_vector_stands_in_a_recording_whichever_way_it_was_said() {
+async fn no_secret_of_a_vector_stands_in_a_recording_whichever_way_it_was_reported() {
     let (mut lines, mut asked, mut stderr) = (Vec::new(), Vec::new(), Vec::new());
     let cases = cases();
     for (at, case) in cases.iter().enumerate() {
@@ -205,7 +207,7 @@ async fn no_secret_of_a_vector_stands_in_a_recording_whichever_way_it_was_said()
             "params": {"sessionId": session, "prompt": [whole]}}),
         );
     }
-    let (recorded, complaints) = said("vectors", &stderr, &lines, &asked).await;
+    let (recorded, complaints) = reported("vectors", &stderr, &lines, &asked).await;
     assert!(recorded.contains("redacted:"), "nothing was recorded");
     let left: Vec<String> = cases
         .iter()
@@ -221,11 +223,11 @@ async fn no_secret_of_a_vector_stands_in_a_recording_whichever_way_it_was_said()
         })
         .collect();
     assert!(left.is_empty(), "{} left:\n{}", left.len(), left.join("\n"));
-    let told = cases
+    let stated = cases
         .iter()
         .flat_map(|case| &case.secrets)
         .filter(|secret| secret.len() > 6);
-    for secret in told {
+    for secret in stated {
         assert!(
             !complaints.contains(secret.as_str())
                 || stderr.iter().any(|line| line.contains(secret.as_str()))
@@ -263,8 +265,8 @@ async fn what_is_answered_to_a_form_for_a_secret_is_not_recorded_and_the_rest_is
             {"mode": "form", "sessionId": "s", "message": message, "requestedSchema": schema}});
         fs::write(folder.join("said"), form.to_string() + "\n").unwrap();
         let mut program = connect(&folder);
-        let say = json!({"jsonrpc": "2.0", "id": 1, "method": "say", "params": {"file": "said"}});
-        program.write(&(say.to_string() + "\n")).await;
+        let send = json!({"jsonrpc": "2.0", "id": 1, "method": "say", "params": {"file": "said"}});
+        program.write(&(send.to_string() + "\n")).await;
         while program.json().await["result"]["done"] != true {}
         let answer = json!({"jsonrpc": "2.0", "id": 7, "result": {"action": "accept",
             "content": {"value": "correct horse", "otp": "correct horse", "n": "an ordinary answer", "kind": "a"}}});

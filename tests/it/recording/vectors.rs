@@ -87,3 +87,17 @@ fn judge(redactor: &Redactor, row: &Value) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[test]
+fn a_line_that_is_cut_off_in_a_string_does_not_hide_what_the_next_one_holds() {
+    let redactor = Redactor::new(Mode::Default, Vec::new(), [7; 32]);
+    let lines = r#"{"a":[{"na
+{"x":[{"name":"API_TOKEN","value":"letmein"}],"stays":1}"#;
+    let clean = redactor.text(lines.as_bytes()).expect("a secret is found");
+    let clean = String::from_utf8(clean).unwrap();
+    assert!(!clean.contains("letmein"), "{clean}");
+    assert!(
+        clean.contains(r#""name":"API_TOKEN""#) && clean.contains(r#""stays":1"#),
+        "{clean}"
+    );
+}
