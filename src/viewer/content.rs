@@ -1,0 +1,115 @@
+//! What has been read of a recording so far: its index, its files, and the progress of reading.
+
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+
+use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::watch;
+
+use super::index::{Index, Item};
+use crate::recording::lint::Finding;
+use crate::recording::{SegmentReader, SegmentSource};
+
+/// Bytes that are read at a time when a whole recording is searched.
+const BLOCK: u64 = 1 << 20;
+
+/// The content of one recording.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    index: Mutex<Index>,
+    /// The segments so far, for random access.
+    pub(super) files: Mutex<Vec<SegmentReader<SegmentSource>>>,
+    pub(super) progress: watch::Sender<Progress>,
+}
+
+/// How far a recording has been read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Progress {
+    /// Incremented with every change.
+    pub(super) revision: u64,
+    /// Bytes that were read.
+    pub(super) bytes: u64,
+    /// Bytes in total.
+    pub(super) total: u64,
+    /// It has been read to its end, and no process writes it.
+    pub(super) complete: bool,
+    /// Why reading stopped.
+    pub(super) error: Option<String>,
+}
+
+/// Some consecutive items of a segment, and their bytes.
+pub(super) struct Block {
+    pub(super) items: Vec<Item>,
+    bytes: Bytes,
+}
+
+impl Content {
+    pub(super) fn index(&self) -> MutexGuard<'_, Index> {
+        self.index.lock()
+    }
+
+    /// Adds findings of the linter among the first `checked` items, and those that hold if there
+    /// are no more items; wakes waiting requests.
+    pub(super) fn add_findings(
+        &self,
+        found: &[Finding],
+        provisional: Vec<Finding>,
+        checked: usize,
+    ) {
+        let mut index = self.index();
+        index.set_findings(found, provisional, checked);
+        self.progress.send_modify(|progress| progress.revision += 1);
+    }
+
+    /// Some items from the `from`th on; `None` if there are no more.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub(super) fn block(&self, from: usize) -> io::Result<Option<Block>> {
+        let items: Vec<Item> = {
+            let index = self.index();
+            let rest = index.items.get(from..).unwrap_or_default();
+            let Some(first) = rest.first() else {
+                return Ok(None);
+            };
+            let in_block = |item: &&Item| {
+                item.segment == first.segment
+                    && item.at + u64::from(item.length) - first.at <= BLOCK
+            };
+            let count = rest.iter().take_while(in_block).count().max(1);
+            rest[..count].to_vec()
+        };
+        let bytes = self.span(&items[0], &items[items.len() - 1])?;
+        Ok(Some(Block { items, bytes }))
+    }
+
+    /// The bytes from the beginning of `first` to the end of `last`, of the same segment.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub(super) fn span(&self, first: &Item, last: &Item) -> io::Result<Bytes> {
+        let mut files = self.files.lock();
+        let file = files
+            .get_mut(usize::from(first.segment))
+            .ok_or(io::ErrorKind::NotFound)?
+            .source();
+        file.seek(SeekFrom::Start(first.at))?;
+        let length = last.at + u64::from(last.length) - first.at;
+        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0).min(64 << 20));
+        file.take(length).read_to_end(&mut bytes)?;
+        Ok(bytes.into())
+    }
+}
+
+impl Block {
+    /// The items with their lines.
+    pub(super) fn lines(&self) -> impl Iterator<Item = (&Item, Bytes)> {
+        let begin = self.items[0].at;
+        self.items.iter().map(move |item| {
+            let start = usize::try_from(item.at - begin).unwrap_or(usize::MAX);
+            let end = start.saturating_add(item.length as usize);
+            let end = end.min(self.bytes.len());
+            (item, self.bytes.slice(start.min(end)..end))
+        })
+    }
+}

@@ -1,0 +1,382 @@
+//! The position of every event of a recording, and what the page needs to know without reading it.
+//!
+//! Lines are added one by one, without their bodies: about 60 bytes per event. A translated message
+//! is recorded when it is written; it is listed after the message that it was made of, as its
+//! receiver got it.
+
+use super::findings::Findings;
+use crate::jsonrpc::{Kind, Side};
+use crate::recording::lint::Finding;
+use crate::recording::{Entry, EventKind, Exchanges, Header, Message, Parsed, RecordedEvent, View};
+
+/// Maximum distance in items at which a translated message is listed after its original.
+const MAX_DISTANCE: usize = 10_000;
+
+/// All lines read so far, in order.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    /// The header of each segment, with the segment's number.
+    pub(super) headers: Vec<(u16, Header)>,
+    pub(super) items: Vec<Item>,
+    /// The keys of all items, in order.
+    pub(super) order: Vec<u64>,
+    /// The keys of the items shown while runs of chunks are folded: without later chunks of a run,
+    /// and without the notes that frames were forwarded.
+    pub(super) folded: Vec<u64>,
+    pub(super) turns: Vec<Turn>,
+    pub(super) damaged: u64,
+    pub(super) errors: u64,
+    /// The recording has an end.
+    pub(super) ended: bool,
+    /// Its last line says that it continues in another file.
+    pub(super) rotated: bool,
+    pub(super) findings: Findings,
+    /// Items that changed after they were added, in the order of the changes.
+    pub(super) revised: Vec<u32>,
+    pub(super) exchanges: Exchanges,
+    /// Runs of chunks that may continue.
+    open: Vec<OpenRun>,
+}
+
+/// One line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Item {
+    /// The offset in its segment.
+    pub(super) at: u64,
+    /// The event's number; for a damaged line, that of the event before it.
+    pub(super) n: u64,
+    /// Microseconds since the recording began.
+    pub(super) t: u64,
+    pub(super) length: u32,
+    /// The number of chunks it represents while runs are folded; 0 if it is folded away.
+    pub(super) run: u32,
+    pub(super) segment: u16,
+    /// The item after which it is listed: for a translated message, its original; for any other
+    /// item, itself.
+    pub(super) place: u32,
+    pub(super) class: Class,
+    /// It was forwarded unchanged.
+    pub(super) forwarded: bool,
+}
+
+/// The kinds of lines that the timeline distinguishes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// Received from the client, or sent to the agent.
+    ToAgent,
+    /// Received from the agent, or sent to the client.
+    ToClient,
+    /// An error response.
+    Error,
+    /// A note that frames were forwarded.
+    Forwarded,
+    /// Any other event.
+    Other,
+    /// A damaged line.
+    Broken,
+}
+
+/// A prompt and its answer.
+#[derive(Clone, Debug)]
+pub(super) struct Turn {
+    pub(super) item: usize,
+    pub(super) n: u64,
+    pub(super) t: u64,
+    pub(super) session: Option<String>,
+    pub(super) end: Option<TurnEnd>,
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TurnEnd {
+    pub(super) item: usize,
+    pub(super) n: u64,
+    pub(super) t: u64,
+    pub(super) failed: bool,
+}
+
+#[derive(Debug)]
+struct OpenRun {
+    hop: Side,
+    to: Side,
+    kind: Vec<u8>,
+    session: Option<String>,
+    head: usize,
+    /// The place of its last chunk.
+    last: usize,
+}
+
+impl Item {
+    /// The sort key of this item, which has the index `at`.
+    pub(super) fn key(&self, at: usize) -> u64 {
+        u64::from(self.place) << 32 | u64::from(to_u32(at))
+    }
+}
+
+impl Index {
+    /// Adds a line of a segment.
+    pub(super) fn add(&mut self, segment: u16, entry: &Entry) {
+        let last = self.items.last().map_or((0, 0), |item| (item.n, item.t));
+        let (n, t, class) = match &entry.parsed {
+            Parsed::Header(header) => {
+                if self.headers.last().is_none_or(|(last, _)| *last < segment) {
+                    self.headers.push((segment, (**header).clone()));
+                }
+                return;
+            }
+            Parsed::Event(event) => (event.n, event.t.max(last.1), class(&event.kind)),
+            Parsed::Invalid(_) => (last.0, last.1, Class::Broken),
+        };
+        self.errors += u64::from(class == Class::Error);
+        self.damaged += u64::from(class == Class::Broken);
+        let at = self.items.len();
+        self.items.push(Item {
+            at: entry.at,
+            n,
+            t,
+            length: u32::try_from(entry.line.len()).unwrap_or(u32::MAX),
+            run: 1,
+            segment,
+            place: to_u32(self.place(at, entry)),
+            class,
+            forwarded: false,
+        });
+        let key = self.key(at);
+        insert_key(&mut self.order, key);
+        if let Parsed::Event(event) = &entry.parsed {
+            self.update(at, event);
+        }
+        if class != Class::Forwarded && self.items[at].run > 0 {
+            insert_key(&mut self.folded, key);
+        }
+    }
+
+    /// The place of a translated message's original; for any other line, its own.
+    fn place(&self, at: usize, entry: &Entry) -> usize {
+        let Parsed::Event(event) = &entry.parsed else {
+            return at;
+        };
+        let of = match &event.kind {
+            EventKind::Message(message) if !message.is_received() => message.source,
+            _ => None,
+        };
+        let origin = of.map(|of| (of, self.item_of(of)));
+        let is_valid = |(of, origin): &(u64, usize)| {
+            *origin < at && at - origin < MAX_DISTANCE && self.items[*origin].n == *of
+        };
+        origin.filter(is_valid).map_or(at, |(_, origin)| origin)
+    }
+
+    /// The key of an item; past the end, one greater than all.
+    pub(super) fn key(&self, at: usize) -> u64 {
+        self.items.get(at).map_or(u64::MAX, |item| item.key(at))
+    }
+
+    /// The header of the first segment.
+    pub(super) fn header(&self) -> Option<&Header> {
+        self.headers.first().map(|(_, header)| header)
+    }
+
+    /// The first item with number `n` or a later one.
+    pub(super) fn item_of(&self, n: u64) -> usize {
+        self.items.partition_point(|item| item.n < n)
+    }
+
+    /// The number of items in each of `count` equal parts of the time: to the agent, to the client,
+    /// errors, others.
+    pub(super) fn buckets(&self, count: usize) -> [Vec<u32>; 4] {
+        let mut buckets = [(); 4].map(|()| vec![0; count]);
+        let whole = self.length() + 1;
+        for item in &self.items {
+            let bucket = match item.class {
+                Class::ToAgent => 0,
+                Class::ToClient => 1,
+                Class::Error => 2,
+                Class::Other | Class::Broken => 3,
+                Class::Forwarded => continue,
+            };
+            let place = u128::from(item.t) * count as u128 / u128::from(whole);
+            // It is less than `count`, because no item is later than the last.
+            buckets[bucket][usize::try_from(place).unwrap_or(0)] += 1;
+        }
+        buckets
+    }
+
+    /// Microseconds from the beginning to the last event.
+    pub(super) fn length(&self) -> u64 {
+        self.items.last().map_or(0, |item| item.t)
+    }
+
+    /// Adds findings among the first `checked` items, and those that hold if there are no more items
+    /// (`provisional`), which replace the previous ones.
+    pub(super) fn set_findings(
+        &mut self,
+        found: &[Finding],
+        provisional: Vec<Finding>,
+        checked: usize,
+    ) {
+        self.findings.checked = checked;
+        for finding in std::mem::take(&mut self.findings.provisional) {
+            self.findings.remove(&finding);
+            self.revise(finding.n);
+        }
+        for finding in found.iter().chain(&provisional) {
+            if self.findings.add(finding) {
+                self.revise(finding.n);
+            }
+        }
+        self.findings.provisional = provisional;
+    }
+
+    fn revise(&mut self, n: u64) {
+        let at = self.item_of(n);
+        self.revised.push(u32::try_from(at).unwrap_or(u32::MAX));
+    }
+
+    fn update(&mut self, at: usize, event: &RecordedEvent) {
+        self.ended = matches!(event.kind, EventKind::End { rotated: false, .. });
+        self.rotated = matches!(event.kind, EventKind::End { rotated: true, .. });
+        match &event.kind {
+            EventKind::Passed(forwarded) => {
+                let from = self.item_of(forwarded.first);
+                let class = match forwarded.to {
+                    Side::Agent => Class::ToAgent,
+                    Side::Client => Class::ToClient,
+                };
+                for item in &mut self.items[from..at] {
+                    let is_error = item.class == Class::Error;
+                    if item.n <= forwarded.last && (item.class == class || is_error) {
+                        item.forwarded = true;
+                    }
+                }
+            }
+            EventKind::Message(message) => {
+                self.track_run(at, message);
+                self.track_turn(at, event, message);
+            }
+            _ => self.open.clear(),
+        }
+    }
+
+    fn track_run(&mut self, at: usize, message: &Message) {
+        let edge = (message.edge, message.to);
+        let Some(kind) = chunk_kind(message) else {
+            self.open.retain(|run| (run.hop, run.to) != edge);
+            return;
+        };
+        let (class, place) = (self.items[at].class, self.items[at].place as usize);
+        // A message that was forwarded unchanged between two translated chunks interrupts the run.
+        let interrupts = |run: &OpenRun| {
+            let is_original = |n: usize| self.items[n].place as usize == n;
+            let mut between = run.last + 1..place;
+            place < at && between.any(|n| self.items[n].class == class && is_original(n))
+        };
+        let known = self.open.iter().position(|run| {
+            (run.hop, run.to) == edge
+                && run.kind == kind
+                && run.session == message.session
+                && !interrupts(run)
+        });
+        match known {
+            Some(run) => {
+                let run = &mut self.open[run];
+                run.last = place;
+                self.items[run.head].run += 1;
+                self.items[at].run = 0;
+            }
+            None => {
+                self.open.retain(|run| (run.hop, run.to) != edge);
+                self.open.push(OpenRun {
+                    hop: message.edge,
+                    to: message.to,
+                    kind: kind.to_owned(),
+                    session: message.session.clone(),
+                    head: at,
+                    last: place,
+                });
+            }
+        }
+    }
+
+    fn track_turn(&mut self, at: usize, event: &RecordedEvent, message: &Message) {
+        if self.exchanges.add(event).is_none() {
+            return;
+        }
+        // The exchange in the client's view; a translated prompt has another one with the agent.
+        let at_client = View::At(Side::Client);
+        let Some(exchange) = self.exchanges.exchange_in(at_client, event.n) else {
+            return;
+        };
+        let (request_n, prompt) = (exchange.n, exchange.method == "session/prompt");
+        if message.kind.is_some_and(Kind::is_answer) {
+            let request = self.items.partition_point(|item| item.n < request_n);
+            self.revised.push(to_u32(request));
+            let open = self.turns.iter_mut().rev().find(|turn| turn.n == request_n);
+            let translated = !message.is_received() && message.source.is_some();
+            if let Some(turn) = open.filter(|turn| prompt && (turn.end.is_none() || translated)) {
+                turn.end = Some(TurnEnd {
+                    item: at,
+                    n: event.n,
+                    t: event.t,
+                    failed: message.kind == Some(Kind::Error),
+                });
+            }
+        } else if prompt && message.edge == Side::Client && message.is_received() {
+            self.turns.push(Turn {
+                item: at,
+                n: event.n,
+                t: event.t,
+                session: message.session.clone(),
+                end: None,
+            });
+        }
+    }
+}
+
+fn class(what: &EventKind) -> Class {
+    match what {
+        EventKind::Message(message) if message.kind == Some(Kind::Error) => Class::Error,
+        EventKind::Message(message) => match message.to {
+            Side::Agent => Class::ToAgent,
+            Side::Client => Class::ToClient,
+        },
+        EventKind::Passed(_) => Class::Forwarded,
+        _ => Class::Other,
+    }
+}
+
+/// The kind of a chunk's update; `None` for other messages.
+///
+/// The name cannot occur within a string, where its quotes would be escaped.
+fn chunk_kind(message: &Message) -> Option<&[u8]> {
+    const NAME: &[u8] = b"\"sessionUpdate\"";
+    if message.method.as_deref() != Some("session/update") {
+        return None;
+    }
+    let body = message.body.bytes()?;
+    let at = memchr::memmem::find(body, NAME)?;
+    let rest = body[at + NAME.len()..].trim_ascii_start();
+    let rest = rest.strip_prefix(b":")?.trim_ascii_start();
+    let rest = rest.strip_prefix(b"\"")?;
+    let kind = &rest[..memchr::memchr(b'"', rest)?];
+    kind.ends_with(b"_chunk").then_some(kind)
+}
+
+/// Inserts a key into a sorted list, at or near its end.
+pub(super) fn insert_key(list: &mut Vec<u64>, key: u64) {
+    let at = list.partition_point(|known| *known < key);
+    list.insert(at, key);
+}
+
+/// The item of a key.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the lower half is the item"
+)]
+pub(super) const fn item_at(key: u64) -> usize {
+    key as u32 as usize
+}
+
+fn to_u32(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}

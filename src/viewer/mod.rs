@@ -1,0 +1,43 @@
+//! The viewer: recordings in a browser.
+//!
+//! One page, embedded in the program, and a small server that sends it windows of a recording:
+//! [`mod@index`] knows the position of every event and its [`mod@findings`], [`mod@content`] is
+//! what has been read of a recording, [`mod@reader_thread`] follows it while it grows,
+//! [`mod@lint`] lints, [`mod@search`] filters, [`mod@open_recording`] holds them together,
+//! and [`mod@rows`] encodes the rows for the page. [`mod@routes`] answers requests, [`mod@access`]
+//! admits them. The page is in `page/`, without a build step.
+//!
+//! # Why
+//!
+//! **The page starts nothing.** A replay runs a program of the user's choice. If a page could start
+//! it, everything that can make the browser send requests (an extension, an injected script) could
+//! run programs; so the page shows the command line, and the user runs it. For the same reason an
+//! address is valid for one run: one in a browser's history is worthless later.
+//!
+//! **The page has its own filter, linter and decompressor**, for files that are dropped onto it
+//! where no program runs. Compiling the program's would take WebAssembly, a second build target and
+//! a policy that lets pages compile code. The same vectors test the page and the program.
+//!
+//! **No server checks files that are dropped onto the page.** The viewer that served the page has
+//! the schema. But the page promises that dropped files are sent nowhere; an address on loopback may
+//! be a tunnel to another machine, which a page cannot detect; and a viewer on an admin port would
+//! process input of any client, where now it only reads. So the page names the command that checks
+//! everything.
+
+mod access;
+mod content;
+mod findings;
+mod index;
+mod library;
+mod lint;
+mod open_recording;
+mod page;
+mod query;
+mod reader_thread;
+mod routes;
+mod rows;
+mod search;
+
+pub use access::ViewerAccess;
+pub use page::single_file;
+pub use routes::{RuleLookup, Viewer, router};

@@ -1,0 +1,120 @@
+//! The page: its files as the server sends them, or as one file.
+//!
+//! It is plain HTML, CSS and JavaScript, without a build step and without requests to other
+//! servers. As one file it has no server, and shows recordings that are dropped onto it.
+
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+
+use crate::acp;
+use crate::jsonrpc::Side;
+use crate::recording::lint::RULES;
+
+/// The content security policy of the page.
+pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// The page's HTML; it names the two other parts, and has a placeholder for [`embedded`] data.
+const HTML: &str = include_str!("page/index.html");
+
+/// The page's style.
+pub(super) const STYLE: &str = concat!(
+    include_str!("page/base.css"),
+    include_str!("page/views.css")
+);
+
+/// The page's script; later parts depend on earlier ones.
+pub(super) const SCRIPT: &str = concat!(
+    "\"use strict\";\n",
+    include_str!("page/text.js"),
+    include_str!("page/keep.js"),
+    include_str!("page/json.js"),
+    include_str!("page/facts.js"),
+    include_str!("page/filter.js"),
+    include_str!("page/lint.js"),
+    include_str!("page/zstd.js"),
+    include_str!("page/server.js"),
+    include_str!("page/content.js"),
+    include_str!("page/file.js"),
+    include_str!("page/list.js"),
+    include_str!("page/sequence.js"),
+    include_str!("page/turns.js"),
+    include_str!("page/findings.js"),
+    include_str!("page/timeline.js"),
+    include_str!("page/detail.js"),
+    include_str!("page/dialogs.js"),
+    include_str!("page/hints.js"),
+    include_str!("page/main.js"),
+    include_str!("page/keys.js"),
+    include_str!("page/open.js"),
+);
+
+/// The page, for a browser that is connected to a viewer.
+pub(super) fn html() -> String {
+    HTML.replace("{}</script>", &format!("{}</script>", embedded()))
+}
+
+/// The program's rules and methods, for the page's own linter of dropped files. It is data, which a
+/// browser does not run.
+fn embedded() -> Value {
+    let rules = RULES.iter().map(
+        |rule| json!({"id": rule.id, "severity": rule.severity.name(), "message": rule.description}),
+    );
+    let methods = acp::methods().map(|(name, side)| json!([name, side.map(Side::name)]));
+    json!({"rules": rules.collect::<Vec<_>>(), "methods": methods.collect::<Vec<_>>()})
+}
+
+/// The page in one file. Its policy allows the two parts by their digests, and no server.
+pub fn single_file() -> String {
+    let hash = |text: &str| data_encoding::BASE64.encode(digest(&SHA256, text.as_bytes()).as_ref());
+    let policy = format!(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src \
+         'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'\">",
+        hash(SCRIPT),
+        hash(STYLE),
+    );
+    let style = format!("{policy}\n<style>{STYLE}</style>");
+    html()
+        .replace("<link rel=\"stylesheet\" href=\"page.css\">", &style)
+        .replace(
+            "<script src=\"page.js\" defer></script>",
+            // A deferred script cannot be inline; this one is at the end of the body.
+            "",
+        )
+        .replace("</body>", &format!("<script>{SCRIPT}</script>\n</body>"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The parts share one scope, in which a second definition would replace the first silently.
+    #[test]
+    fn declarations_are_unique() {
+        let mut names = std::collections::HashSet::new();
+        for line in SCRIPT.lines() {
+            let line = line.strip_prefix("async ").unwrap_or(line);
+            let declared = ["function* ", "function ", "const ", "let ", "class "];
+            let Some(rest) = declared.iter().find_map(|word| line.strip_prefix(word)) else {
+                continue;
+            };
+            let name = rest.split(['(', ' ', ';']).next().unwrap_or_default();
+            assert!(names.insert(name), "{name} is there twice");
+        }
+        assert!(names.len() > 100, "{}", names.len());
+    }
+
+    #[test]
+    fn the_page_is_small_and_self_contained() {
+        let whole = single_file();
+        assert!(whole.len() < 300 << 10, "{} bytes", whole.len());
+        for word in ["http://", "https://", "innerHTML", "eval(", "//# source"] {
+            assert!(!whole.contains(word), "the page has {word}");
+        }
+        assert!(!whole.contains("page.css") && !whole.contains("page.js"));
+        assert!(whole.contains("\"id\":\"unanswered\"") && whole.contains("session/prompt"));
+        for part in [SCRIPT, STYLE] {
+            assert!(!part.contains("</"), "a part would end its element");
+        }
+    }
+}

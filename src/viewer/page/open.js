@@ -1,0 +1,130 @@
+// The available recordings: those of the viewer's server, or local files, which are sent nowhere.
+
+/** Milliseconds between two requests for new recordings. */
+const POLL_INTERVAL = 4000;
+
+/** The recordings to choose from; each has a name, bytes, perhaps an agent, and can be opened. */
+const offered = [];
+
+/** Adds recordings to the choice; the newest stands first. */
+function offer(more) {
+  const choice = $("recordings");
+  for (const one of more) {
+    const words = [one.name, size(one.bytes), text(one.agent)].filter(Boolean).join(" · ");
+    choice.prepend(new Option(words.replace(UNSEEN_ALL, "·"), String(offered.push(one) - 1)));
+  }
+  choice.hidden = offered.length < 2;
+}
+
+function choose(place) {
+  $("welcome")?.remove();
+  $("newer").hidden = true;
+  $("recordings").value = String(place);
+  return look(offered[place].open());
+}
+
+/** Shows the recording before or after the current one. */
+function neighbour(by) {
+  const place = Number($("recordings").value) + by;
+  return place in offered ? (view.source.live ? choose : read)(place) : undefined;
+}
+
+/** Shows files. */
+async function showFiles(files) {
+  const held = droppedOf(files);
+  if (!held.length) return;
+  offered.length = 0;
+  $("recordings").replaceChildren();
+  offer(held.map((one) => ({ ...one, open: () => new Dropped(one) })));
+  await read(0);
+}
+
+/** Reads a file, and shows it while it is read. */
+async function read(place) {
+  await choose(place);
+  const { source } = view;
+  try {
+    await source.read(async () => view.source === source && showAll(await source.state()).catch(showError));
+  } catch (error) {
+    if (error instanceof NoRecording && view.source === source) return noRecording(source.files[0].name);
+    showError(error instanceof Damaged ? new Error(`${source.name} cannot be unpacked: ${error.message}`) : error);
+  }
+}
+
+/** The page without a recording. */
+function welcome(title, words, ...more) {
+  $("welcome")?.remove();
+  const box = el("div", "", el("h2", "", title), el("p", "", words), ...more);
+  box.id = "welcome";
+  $("left").append(box);
+}
+
+/** Reports that a file is not a recording, and shows how to convert it. */
+function noRecording(name) {
+  const command = `acp-relay inspect import ${fileOf(name)} ${fileOf(name.replace(/\.\w+$/, "").replace(/^-/, "") || "recording")}.acpr`;
+  view.source.close();
+  for (const id of ["about", "count", "state"]) $(id).replaceChildren();
+  welcome("This is not a recording", "This converts a capture, a trace or a HAR file:", el("div", "command", el("code", "", command), copyButton("copy", () => command, `Copy: ${command}`)), button("tool", "choose another file", () => $("pick").click()));
+}
+
+/** Adds the new recordings of the server. Returns their number. */
+async function served() {
+  const all = await Server.recordings();
+  const before = offered.length;
+  offer(all.slice(before).map((one, at) => ({ ...one, open: () => new Server(before + at, one.name) })));
+  return offered.length - before;
+}
+
+/** Reports new recordings. */
+async function pollRecordings() {
+  for (;;) {
+    await pause(POLL_INTERVAL);
+    if (document.hidden || !view.source?.live) continue;
+    // A server that does not answer is reported by `follows`.
+    const more = await served().catch(() => 0);
+    if (more) $("newer").textContent = `${Number($("newer").textContent.split(" ")[0]) + more} new`;
+    $("newer").hidden &&= !more;
+  }
+}
+
+async function start() {
+  if (!location.protocol.startsWith("http")) {
+    return welcome("Drop a recording here", "An .acpr or .acpr.zst file, or all segments of a recording. It is read by this page only and sent nowhere.", button("tool", "or choose a file", () => $("pick").click()));
+  }
+  while (!(await served())) {
+    if (!$("welcome")) welcome("No recording yet", "The first recording is shown as soon as it begins.");
+    await pause(RETRY_INTERVAL);
+  }
+  pollRecordings();
+  addEventListener("hashchange", () => addressed().catch(showError));
+  await addressed();
+}
+
+/** Shows the recording that the address names, or the newest. */
+async function addressed() {
+  const there = new URLSearchParams(location.hash.slice(1));
+  const named = offered.findIndex((one) => one.name === there.get("recording"));
+  const place = named < 0 ? offered.length - 1 : named;
+  const looking = view.source?.name === offered[place].name ? null : choose(place);
+  // For another recording, only the view and the filter hold.
+  if (named < 0) there.delete("n");
+  arrive(there).catch(showError);
+  await looking;
+}
+
+timeOfDay(ofDay);
+if (["dark", "light"].includes(setting("theme"))) document.documentElement.dataset.theme = setting("theme");
+let depth = 0;
+addEventListener("dragenter", () => ($("drop").hidden = ++depth === 0));
+addEventListener("dragleave", () => ($("drop").hidden = --depth <= 0));
+addEventListener("dragover", (event) => event.preventDefault());
+addEventListener("drop", (event) => {
+  event.preventDefault();
+  depth = 0;
+  $("drop").hidden = true;
+  showFiles(event.dataTransfer.files).catch(showError);
+});
+$("pick").addEventListener("change", () => showFiles($("pick").files).catch(showError));
+$("recordings").addEventListener("change", () => (view.source?.live ? choose : read)(Number($("recordings").value)).catch(showError));
+$("newer").addEventListener("click", () => choose(offered.length - 1).catch(showError));
+start().catch(showError);

@@ -1,0 +1,62 @@
+// A recording on the viewer's server: the page requests windows of it and waits for changes.
+// A source has `state(after)`, `rows(query)`, `turns(from)`, `findings(id, from,
+// count)`, `event(i)`, `rule(id)`.
+
+class Server {
+  live = true;
+
+  constructor(place, name) {
+    this.name = name;
+    this.base = `api/${place}/`;
+    this.closing = new AbortController();
+  }
+
+  static async recordings() {
+    return await (await request("api/recordings")).json();
+  }
+
+  async state(after) {
+    const known = after === undefined ? "" : `?after=${after}`;
+    return await (await request(this.base + "state" + known, { signal: this.closing.signal })).json();
+  }
+
+  async rows(query) {
+    const filled = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
+    const parameters = new URLSearchParams(filled);
+    const rows = await (await request(`${this.base}rows?${parameters}`, { signal: this.closing.signal })).json();
+    return rows;
+  }
+
+  async turns(from) {
+    return await (await request(`${this.base}turns?from=${from}`)).json();
+  }
+
+  /** The findings of a rule: `count` from the one at `from`. */
+  async findings(id, from, count) {
+    return await (await request(`${this.base}findings?${new URLSearchParams({ id, from, count })}`)).json();
+  }
+
+  /** The line of an event; of a long one its beginning, unless `whole` is set. */
+  async event(i, whole) {
+    const headers = whole ? {} : { range: `bytes=0-${(512 << 10) - 1}` };
+    const answer = await request(`${this.base}event?i=${i}`, { headers });
+    const place = answer.headers.get("content-range");
+    const length = place ? Number(place.split("/")[1]) : undefined;
+    const line = await answer.text();
+    return { line, whole: length === undefined || length <= 512 << 10, length: length ?? line.length };
+  }
+
+  async rule(id) {
+    return await (await request(`api/rule?id=${encodeURIComponent(id)}`)).json();
+  }
+
+  close() {
+    this.closing.abort();
+  }
+}
+
+async function request(address, options) {
+  const answer = await fetch(address, options);
+  if (!answer.ok) throw Object.assign(new Error(await answer.text()), { status: answer.status });
+  return answer;
+}

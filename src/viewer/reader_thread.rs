@@ -1,0 +1,110 @@
+//! The thread that reads and lints a recording.
+//!
+//! It reads from the beginning to the end, then lints, and polls for more. What has been read is
+//! available at any time, so the first events of a large recording can be shown at once.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::Path;
+use std::sync::Weak;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::content::{Content, Progress};
+use super::lint::Lint;
+use crate::recording::{Entry, Recording, Tail, open};
+
+/// Time between two polls at the end of a recording.
+const POLL_INTERVAL: Duration = Duration::from_millis(150);
+
+/// A recording younger than this is assumed to be written.
+const MIN_AGE: Duration = Duration::from_secs(2);
+
+/// Lines that are added under one lock of the index, so that requests get a turn.
+const BATCH: usize = 2_000;
+
+/// Reads and lints until the recording is closed.
+pub(super) fn read(content: &Weak<Content>, recording: Recording) {
+    if let Err(error) = follow(content, recording)
+        && let Some(content) = content.upgrade()
+    {
+        content.progress.send_modify(|progress| {
+            progress.revision += 1;
+            progress.error = Some(error.to_string());
+        });
+    }
+}
+
+fn follow(content: &Weak<Content>, recording: Recording) -> io::Result<()> {
+    let mut tail = Tail::open(recording)?;
+    let mut lint = Lint::default();
+    loop {
+        let mut lines = Vec::new();
+        while lines.len() < BATCH
+            && let Some(entry) = tail.next_entry()?
+        {
+            let segment = u16::try_from(tail.segment()).unwrap_or(u16::MAX);
+            lines.push((segment, entry));
+        }
+        let Some(content) = content.upgrade() else {
+            return Ok(());
+        };
+        add(&content, &mut tail, &lines)?;
+        // Reading goes first, until all has been read.
+        let linted = lines.len() < BATCH && lint.step(&content)?;
+        drop(content);
+        if lines.is_empty() && !linted {
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+}
+
+/// Adds lines, and wakes waiting requests if anything has changed.
+fn add(content: &Content, tail: &mut Tail, lines: &[(u16, Entry)]) -> io::Result<()> {
+    let mut files = content.files.lock();
+    while files.len() <= tail.segment() {
+        let file = open(tail.path(files.len()))?;
+        files.push(file);
+    }
+    drop(files);
+    let (bytes, total) = tail.progress()?;
+    let total = total.max(bytes);
+    let mut index = content.index();
+    for (segment, entry) in lines {
+        index.add(*segment, entry);
+    }
+    let began = index.header().map_or(0, |header| header.began);
+    // The index stays locked, so that it and the progress are of the same moment.
+    content.progress.send_if_modified(|progress| {
+        // If it is complete, this is checked again only after it has grown.
+        let complete = lines.len() < BATCH
+            && (lines.is_empty() && progress.complete
+                || tail.has_ended()
+                || !is_written(tail.path(tail.segment()), began));
+        let known = (progress.bytes, progress.total, progress.complete);
+        let changed = !lines.is_empty() || (bytes, total, complete) != known;
+        *progress = Progress {
+            revision: progress.revision + u64::from(changed),
+            bytes,
+            total,
+            complete,
+            error: None,
+        };
+        changed
+    });
+    Ok(())
+}
+
+/// Whether a process writes the segment at `path`: the writer has it locked.
+fn is_written(path: &Path, began: u64) -> bool {
+    // The writer may not have locked a new file yet, and must find it unlocked.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let age = now
+        .map_or(0, |now| now.as_micros())
+        .checked_sub(began.into());
+    if age.is_some_and(|age| age < MIN_AGE.as_micros()) {
+        return true;
+    }
+    let file = File::open(path);
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}

@@ -1,0 +1,315 @@
+//! The HTTP routes of the viewer's page.
+//!
+//! Everything is read, nothing is written. With `after` (the revision that the page
+//! has), `state` waits for a newer one, so that the page follows a recording that grows.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::http::StatusCode;
+use axum::http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap,
+    HeaderName, HeaderValue, RANGE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::request::Parts;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::task::spawn_blocking;
+use tower_http::set_header::SetResponseHeaderLayer;
+
+use super::access::ViewerAccess;
+use super::library::RecordingLibrary;
+use super::open_recording::OpenRecording;
+use super::query::Query;
+use super::{page, rows};
+use crate::recording::filter::{Filter, FilterError};
+
+/// How long a page that waits for news is kept waiting.
+const LONG_POLL: Duration = Duration::from_secs(20);
+
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// What a rule of a dialect table is for, by `dialect/rule`, as JSON.
+pub type RuleLookup = fn(&str) -> Value;
+
+/// The recordings, and the rules that may be named in them.
+#[derive(Clone, Debug)]
+pub struct Viewer {
+    library: Arc<RecordingLibrary>,
+    rules: RuleLookup,
+}
+
+/// Headers of every answer.
+const HEADERS: [(HeaderName, &str); 6] = [
+    (CONTENT_SECURITY_POLICY, page::POLICY),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (REFERRER_POLICY, "no-referrer"),
+    (CACHE_CONTROL, "no-store"),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
+];
+
+/// Why there is no answer.
+struct ErrorResponse(StatusCode, String);
+
+/// The recording that a request's path names.
+struct Opened(Arc<OpenRecording>);
+
+/// An answer, or why there is none.
+type Answer = Result<Response, ErrorResponse>;
+
+impl Viewer {
+    /// The recording that the file at `path` belongs to, or those in the folder there, also those
+    /// that come later and those that are being written.
+    ///
+    /// # Errors
+    /// When there is nothing that can be read.
+    pub fn of(path: &Path, rules: RuleLookup) -> io::Result<Self> {
+        let library = Arc::new(RecordingLibrary::of(path)?);
+        Ok(Self { library, rules })
+    }
+}
+
+impl FromRequestParts<Viewer> for Opened {
+    type Rejection = ErrorResponse;
+
+    async fn from_request_parts(parts: &mut Parts, viewer: &Viewer) -> Result<Self, ErrorResponse> {
+        let path = RawPathParams::from_request_parts(parts, viewer).await;
+        let path = path.map_err(|_| not_found())?;
+        let number = path_part(&path, "recording").parse();
+        let number = number.map_err(|_| not_found())?;
+        let library = Arc::clone(&viewer.library);
+        blocking(move || library.get(number)).await.map(Self)
+    }
+}
+
+impl IntoResponse for ErrorResponse {
+    fn into_response(self) -> Response {
+        let Self(status, why) = self;
+        (status, why).into_response()
+    }
+}
+
+/// The viewer's routes below `at` and the token of `access`. `refused` is called for each
+/// request that is refused.
+pub fn router(
+    at: &str,
+    viewer: &Viewer,
+    access: &ViewerAccess,
+    refused: impl Fn() + Clone + Send + Sync + 'static,
+) -> Router {
+    let file = |kind, text: &'static str| get(move || async move { respond(kind, text) });
+    let html = || async { respond("text/html; charset=utf-8", page::html()) };
+    let access = access.clone();
+    let admit = move |path: RawPathParams, request: Request, next: Next| {
+        let admitted = access.admit(path_part(&path, "token"), request.headers());
+        let refused = refused.clone();
+        async move {
+            match admitted {
+                Ok(()) => next.run(request).await,
+                Err(status) => {
+                    refused();
+                    (status, "this address is not ours\n").into_response()
+                }
+            }
+        }
+    };
+    let below = |path: &str| format!("{at}/{{token}}/{path}");
+    let mut routes = Router::new()
+        .route(&below(""), get(html))
+        .route(
+            &below("page.css"),
+            file("text/css; charset=utf-8", page::STYLE),
+        )
+        .route(
+            &below("page.js"),
+            file("text/javascript; charset=utf-8", page::SCRIPT),
+        )
+        .route(&below("api/recordings"), get(recordings))
+        .route(&below("api/rule"), get(rule))
+        .route(&below("api/{recording}/state"), get(state))
+        .route(&below("api/{recording}/rows"), get(rows))
+        .route(&below("api/{recording}/findings"), get(findings))
+        .route(&below("api/{recording}/turns"), get(turns))
+        .route(&below("api/{recording}/event"), get(event))
+        .route(&below("{*rest}"), get(no_page))
+        // Without a token or the slash behind it; these are refused.
+        .route(&format!("{at}/"), get(no_page))
+        .route(&format!("{at}/{{token}}"), get(no_page))
+        .with_state(viewer.clone())
+        .layer(middleware::from_fn(admit));
+    for (name, value) in HEADERS {
+        let value = HeaderValue::from_static(value);
+        routes = routes.layer(SetResponseHeaderLayer::overriding(name, value));
+    }
+    routes
+}
+
+async fn no_page() -> ErrorResponse {
+    not_found()
+}
+
+fn path_part<'p>(path: &'p RawPathParams, name: &str) -> &'p str {
+    let part = path.iter().find(|(known, _)| *known == name);
+    part.map_or("", |(_, part)| part)
+}
+
+async fn recordings(State(viewer): State<Viewer>) -> Answer {
+    json(move || Ok(viewer.library.list()?.to_string())).await
+}
+
+async fn rows(Opened(recording): Opened, query: Query) -> Answer {
+    let filter = filter(&query)?;
+    json(move || rows::rows(&recording, &query, filter.as_ref())).await
+}
+
+async fn findings(Opened(recording): Opened, query: Query) -> Answer {
+    json(move || Ok(rows::findings(&recording, &query).to_string())).await
+}
+
+async fn turns(Opened(recording): Opened, query: Query) -> Answer {
+    json(move || Ok(rows::turns(&recording, &query).to_string())).await
+}
+
+async fn event(Opened(recording): Opened, query: Query, headers: HeaderMap) -> Answer {
+    let at: usize = query.number("i").ok_or_else(not_found)?;
+    let line = blocking(move || {
+        let item = recording.content.index().items.get(at).copied();
+        let item = item.ok_or(io::ErrorKind::NotFound)?;
+        recording.content.span(&item, &item)
+    });
+    range_response(line.await?, headers.get(RANGE))
+}
+
+/// The state of a recording, once it is newer than the page's.
+async fn state(Opened(recording): Opened, query: Query) -> Answer {
+    if let Some(known) = query.number::<u64>("after") {
+        let mut progress = recording.content.progress.subscribe();
+        let change = progress.wait_for(|now| now.revision != known);
+        // Without a change the page gets the same state, and asks again.
+        let _ = tokio::time::timeout(LONG_POLL, change).await;
+    }
+    json(move || Ok(rows::state(&recording).to_string())).await
+}
+
+/// What a rule of the tables built in is for.
+async fn rule(State(viewer): State<Viewer>, query: Query) -> Response {
+    respond(JSON, (viewer.rules)(query.text("id")).to_string())
+}
+
+/// The filter of a request, if it has one.
+fn filter(query: &Query) -> Result<Option<Filter>, ErrorResponse> {
+    match query.text("q").trim() {
+        "" => Ok(None),
+        text => {
+            let filter = text.parse::<Filter>();
+            let refused =
+                |fault: FilterError| ErrorResponse(StatusCode::BAD_REQUEST, fault.to_string());
+            Ok(Some(filter.map_err(refused)?))
+        }
+    }
+}
+
+/// All of `bytes`, or the one range of them that is asked for (RFC 9110, 14).
+fn range_response(bytes: Bytes, range: Option<&HeaderValue>) -> Answer {
+    let length = bytes.len();
+    let requested = range
+        .and_then(|range| range.to_str().ok()?.strip_prefix("bytes="))
+        .filter(|ranges| !ranges.contains(','));
+    let mut answer = match requested {
+        None => respond(TEXT, bytes),
+        Some(requested) => {
+            let (from, to) = byte_range(requested, length).ok_or_else(|| {
+                let why = format!("there are {length} bytes");
+                ErrorResponse(StatusCode::RANGE_NOT_SATISFIABLE, why)
+            })?;
+            let mut answer = respond(TEXT, bytes.slice(from..to));
+            *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
+            let place = format!("bytes {from}-{}/{length}", to - 1);
+            let place = HeaderValue::from_str(&place).expect("digits are a header");
+            answer.headers_mut().insert(CONTENT_RANGE, place);
+            answer
+        }
+    };
+    let bytes = HeaderValue::from_static("bytes");
+    answer.headers_mut().insert(ACCEPT_RANGES, bytes);
+    Ok(answer)
+}
+
+fn byte_range(requested: &str, length: usize) -> Option<(usize, usize)> {
+    let (first, last) = requested.split_once('-')?;
+    let (from, to) = match (first, last) {
+        ("", count) => (length.saturating_sub(count.parse().ok()?), length),
+        (first, "") => (first.parse().ok()?, length),
+        (first, last) => {
+            let last: usize = last.parse().ok()?;
+            (first.parse().ok()?, last.saturating_add(1).min(length))
+        }
+    };
+    (from < to).then_some((from, to))
+}
+
+/// Runs `work`, which reads files, on a thread for blocking calls.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, ErrorResponse> {
+    let done = spawn_blocking(work).await.map_err(io::Error::other);
+    done.and_then(|done| done).map_err(|error| {
+        let status = if error.kind() == io::ErrorKind::NotFound {
+            StatusCode::NOT_FOUND
+        } else {
+            StatusCode::INTERNAL_SERVER_ERROR
+        };
+        ErrorResponse(status, format!("this cannot be read: {error}"))
+    })
+}
+
+/// The JSON text that `work` returns, which reads files.
+async fn json(work: impl FnOnce() -> io::Result<String> + Send + 'static) -> Answer {
+    Ok(respond(JSON, blocking(work).await?))
+}
+
+fn not_found() -> ErrorResponse {
+    ErrorResponse(StatusCode::NOT_FOUND, "there is nothing here".to_owned())
+}
+
+fn respond(kind: &'static str, body: impl Into<axum::body::Body>) -> Response {
+    ([(CONTENT_TYPE, kind)], body.into()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_follow_the_rfc() {
+        for (requested, found) in [
+            ("0-0", Some((0, 1))),
+            ("2-", Some((2, 10))),
+            ("-3", Some((7, 10))),
+            ("-99", Some((0, 10))),
+            ("5-99", Some((5, 10))),
+            ("10-", None),
+            ("-0", None),
+            ("4-3", None),
+            ("x-3", None),
+            ("3", None),
+        ] {
+            assert_eq!(byte_range(requested, 10), found, "{requested}");
+        }
+    }
+}
