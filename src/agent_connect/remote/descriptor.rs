@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 /// The API generation of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Generation {
+pub(super) enum Generation {
     /// The paths of the OpenAPI document 0.2.3.
     New,
     /// The paths of the documents before it, and of the prose specification.
@@ -16,20 +16,20 @@ pub enum Generation {
 
 /// An agent of a server.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Descriptor {
+pub(super) struct Descriptor {
     /// Its `agent_id`.
-    pub id: String,
+    pub(super) id: String,
     /// The API generation of its server.
-    pub generation: Generation,
+    pub(super) generation: Generation,
     /// The server did not describe the agent: it requires a key.
-    pub needs_key: bool,
+    pub(super) needs_key: bool,
     document: Value,
 }
 
 impl Descriptor {
     /// The agent that a document describes.
     #[must_use]
-    pub const fn new(id: String, generation: Generation, document: Value) -> Self {
+    pub(super) const fn new(id: String, generation: Generation, document: Value) -> Self {
         Self {
             id,
             generation,
@@ -40,7 +40,7 @@ impl Descriptor {
 
     /// An agent without a description.
     #[must_use]
-    pub const fn unknown(id: String, needs_key: bool) -> Self {
+    pub(super) const fn unknown(id: String, needs_key: bool) -> Self {
         Self {
             id,
             generation: Generation::New,
@@ -51,7 +51,7 @@ impl Descriptor {
 
     /// The answer to `initialize`.
     #[must_use]
-    pub fn initialize_result(&self) -> Value {
+    pub(super) fn initialize_result(&self) -> Value {
         let mut capabilities = json!({
             "loadSession": self.has_threads(),
             "promptCapabilities": {
@@ -86,7 +86,7 @@ impl Descriptor {
 
     /// Whether its runs can share a thread. Assumed for an agent without a description.
     #[must_use]
-    pub fn has_threads(&self) -> bool {
+    pub(super) fn has_threads(&self) -> bool {
         match self.capability("/threads") {
             _ if self.generation == Generation::LangGraph => true,
             None => self.document.is_null(),
@@ -98,7 +98,7 @@ impl Descriptor {
     ///
     /// An agent whose custom updates are ACP's own needs no values in addition.
     #[must_use]
-    pub fn stream_mode(&self) -> Option<Value> {
+    pub(super) fn stream_mode(&self) -> Option<Value> {
         if self.generation == Generation::Old {
             return None;
         }
@@ -121,7 +121,7 @@ impl Descriptor {
 
     /// The schema of what resumes a run after an interrupt of this type.
     #[must_use]
-    pub fn resume_schema(&self, interrupt: &str) -> Option<&Value> {
+    pub(super) fn resume_schema(&self, interrupt: &str) -> Option<&Value> {
         let mut known = self.spec("/interrupts")?.as_array()?.iter();
         known
             .find(|one| {
@@ -133,7 +133,7 @@ impl Descriptor {
 
     /// The body of a run on this agent, with one more member.
     #[must_use]
-    pub fn run_body(&self, name: &str, value: &Value) -> Value {
+    pub(super) fn run_body(&self, name: &str, value: &Value) -> Value {
         let id_name = match self.generation {
             Generation::LangGraph => "assistant_id",
             Generation::New | Generation::Old => "agent_id",
@@ -143,7 +143,7 @@ impl Descriptor {
 
     /// The schema of its input.
     #[must_use]
-    pub fn input_schema(&self) -> Option<&Value> {
+    pub(super) fn input_schema(&self) -> Option<&Value> {
         self.spec("/input")
     }
 
@@ -151,7 +151,7 @@ impl Descriptor {
     /// working directory and MCP servers, they are set as in ACP; for other agents the working
     /// directory is only recorded.
     #[must_use]
-    pub fn thread_metadata(&self, params: &Value) -> Map<String, Value> {
+    pub(super) fn thread_metadata(&self, params: &Value) -> Map<String, Value> {
         let mut metadata = Map::new();
         let mut copy = |name: &str, given: &str| {
             if let Some(value) = params.get(given) {
@@ -170,13 +170,13 @@ impl Descriptor {
 
     /// Whether its configuration has this member.
     #[must_use]
-    pub fn configures(&self, name: &str) -> bool {
+    pub(super) fn configures(&self, name: &str) -> bool {
         self.spec(&format!("/config/properties/{name}")).is_some()
     }
 
     /// Whether its input accepts content blocks of that type.
     #[must_use]
-    pub fn accepts_block(&self, block: &str) -> bool {
+    pub(super) fn accepts_block(&self, block: &str) -> bool {
         self.input_schema()
             .is_some_and(|schema| allows(schema, block))
     }

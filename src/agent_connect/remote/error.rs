@@ -7,31 +7,31 @@ const MAX_CHARS: usize = 1000;
 
 /// An error for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RemoteError {
+pub(super) struct RemoteError {
     /// A JSON-RPC error code.
-    pub code: i32,
+    pub(super) code: i32,
     /// What happened.
-    pub message: String,
+    pub(super) message: String,
     /// The HTTP status behind it.
-    pub status: Option<u16>,
+    pub(super) status: Option<u16>,
 }
 
 impl RemoteError {
     /// The client's request is invalid: -32602.
     #[must_use]
-    pub fn invalid(message: impl Into<String>) -> Self {
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::new(-32602, message)
     }
 
     /// An unexpected error: -32603.
     #[must_use]
-    pub fn internal(message: impl Into<String>) -> Self {
+    pub(super) fn internal(message: impl Into<String>) -> Self {
         Self::new(-32603, message)
     }
 
     /// An error with this code.
     #[must_use]
-    pub fn new(code: i32, message: impl Into<String>) -> Self {
+    pub(super) fn new(code: i32, message: impl Into<String>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -42,7 +42,7 @@ impl RemoteError {
     /// An HTTP error response. The body is a JSON string in the OpenAPI document, and an object
     /// with `detail` in the reference server.
     #[must_use]
-    pub fn from_http(status: u16, body: &[u8]) -> Self {
+    pub(super) fn from_http(status: u16, body: &[u8]) -> Self {
         let code = match status {
             401 | 403 => -32000,
             404 => -32002,
@@ -75,7 +75,7 @@ impl RemoteError {
 
     /// A failed run.
     #[must_use]
-    pub fn from_run(errcode: Option<i64>, description: Option<&str>) -> Self {
+    pub(super) fn from_run(errcode: Option<i64>, description: Option<&str>) -> Self {
         // Codes of other protocols mean nothing in JSON-RPC.
         let code = errcode
             .and_then(|code| i32::try_from(code).ok())
@@ -88,7 +88,7 @@ impl RemoteError {
 
     /// The `error` member of a response.
     #[must_use]
-    pub fn to_json(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         let mut error = json!({ "code": self.code, "message": self.message });
         // -32002 is used for 404 alone.
         if let Some(status) = self.status.filter(|status| *status != 404) {

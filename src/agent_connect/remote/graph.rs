@@ -8,11 +8,11 @@ use super::run_event::{Interrupt, RemoteOutcome, RunEvent, messages, text};
 
 /// The requested stream modes: text chunks, the state after each step, and output of the graph's
 /// own code.
-pub const STREAM_MODES: [&str; 3] = ["messages-tuple", "values", "custom"];
+pub(super) const STREAM_MODES: [&str; 3] = ["messages-tuple", "values", "custom"];
 
 /// Reads an event by its name, which begins with its mode, and its data.
 #[must_use]
-pub fn event(name: &str, data: &Value) -> RunEvent {
+pub(super) fn event(name: &str, data: &Value) -> RunEvent {
     // A subgraph sends `messages|SUBGRAPH`.
     let name = name.split('|').next().unwrap_or_default();
     match name {
@@ -42,7 +42,7 @@ pub fn event(name: &str, data: &Value) -> RunEvent {
 
 /// The outcome of a run by the state of its thread.
 #[must_use]
-pub fn outcome(state: &Value) -> RemoteOutcome {
+pub(super) fn outcome(state: &Value) -> RemoteOutcome {
     let tasks = state.get("tasks").and_then(Value::as_array);
     for task in tasks.into_iter().flatten() {
         if let Some(message) = text(task, "error") {
@@ -95,74 +95,56 @@ fn error(data: &Value) -> RemoteError {
 mod tests {
     use serde_json::json;
 
+    use super::super::run_event::{self, stop_reason};
     use super::*;
 
-    #[test]
-    fn each_mode_has_its_own_events() {
-        let chunk = json!({ "type": "AIMessageChunk", "id": "m", "content": "He" });
-        let whole = json!({ "type": "ai", "id": "m", "content": "Hello" });
-        let values = json!({ "messages": [whole] });
-        for (name, data, expected) in [
-            ("metadata", json!({ "run_id": "r" }), RunEvent::Ignored),
-            (
-                "messages",
-                json!([chunk, {}]),
-                RunEvent::Chunk(chunk.clone()),
-            ),
-            (
-                "messages|sub",
-                json!([whole, {}]),
-                RunEvent::NewMessages(vec![whole.clone()]),
-            ),
-            (
-                "messages/partial",
-                json!([whole]),
-                RunEvent::NewMessages(vec![whole.clone()]),
-            ),
-            (
-                "updates",
-                json!({ "node": values, "other": null }),
-                RunEvent::NewMessages(vec![whole.clone()]),
-            ),
-            (
-                "updates",
-                json!({ "__interrupt__": [{ "value": 1 }] }),
-                RunEvent::NewMessages(Vec::new()),
-            ),
-            (
-                "values",
-                values.clone(),
-                RunEvent::Messages(vec![whole.clone()]),
-            ),
-            ("", values.clone(), RunEvent::Messages(vec![whole.clone()])),
-            (
-                "custom",
-                json!({ "step": 1 }),
-                RunEvent::Custom(json!({ "step": 1 })),
-            ),
-            ("debug", json!({ "messages": [whole] }), RunEvent::Ignored),
-        ] {
-            assert_eq!(event(name, &data), expected, "{name} {data}");
-        }
-        let error = json!({ "error": "ValueError", "message": "no" });
-        for name in ["error", "values"] {
-            assert!(
-                matches!(
-                    event(name, &error),
-                    RunEvent::Outcome(RemoteOutcome::Failed(_))
-                ),
-                "{name}"
-            );
+    const CASES: &str = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/vectors/agent_connect/events.jsonl"
+    );
+
+    fn shown(event: RunEvent) -> Value {
+        match event {
+            RunEvent::Messages(messages) => json!({ "messages": messages }),
+            RunEvent::NewMessages(messages) => json!({ "new": messages }),
+            RunEvent::Chunk(message) => json!({ "chunk": message }),
+            RunEvent::Update(update) => json!({ "update": update }),
+            RunEvent::Custom(custom) => json!({ "custom": custom }),
+            RunEvent::Outcome(RemoteOutcome::Result { values, messages }) => {
+                json!({ "result": [values, messages] })
+            }
+            RunEvent::Outcome(RemoteOutcome::Interrupt(one)) => {
+                json!({ "interrupt": [one.name, one.payload, one.wrapped] })
+            }
+            RunEvent::Outcome(RemoteOutcome::Failed(error)) => {
+                json!({ "failed": [error.code, error.message] })
+            }
+            RunEvent::Ignored => Value::Null,
         }
     }
 
+    /// A case has the event of a LangGraph server by its name, the state of such a server's thread,
+    /// the data of another server's event, or its outcome.
     #[test]
-    fn outcome_is_read_from_the_thread_state() {
-        let state = json!({ "values": { "messages": [1] }, "tasks": [{ "interrupts": [{ "value": "Sure?" }] }] });
-        assert!(matches!(outcome(&state), RemoteOutcome::Interrupt(one) if one.payload == "Sure?"));
-        let state = json!({ "values": { "messages": [1] }, "tasks": [] });
-        assert!(
-            matches!(outcome(&state), RemoteOutcome::Result { messages, .. } if messages == [json!(1)])
-        );
+    fn events_and_outcomes_are_read_in_every_api_version() {
+        let cases = std::fs::read_to_string(CASES).expect("the vectors");
+        for case in cases.lines() {
+            let case: Value = serde_json::from_str(case).expect("a case");
+            let read = if let Some(name) = text(&case, "graph") {
+                event(name, &case["data"])
+            } else if let Some(state) = case.get("state") {
+                RunEvent::Outcome(outcome(state))
+            } else if let Some(answer) = case.get("outcome") {
+                run_event::outcome(answer).map_or(RunEvent::Ignored, RunEvent::Outcome)
+            } else {
+                run_event::parse_event(&case["data"])
+            };
+            let read = shown(read);
+            assert_eq!(read, case["event"], "{case}");
+            if let Some(stop) = text(&case, "stop") {
+                let values = read["result"][0].as_object().expect("values");
+                assert_eq!(stop_reason(values), stop, "{case}");
+            }
+        }
     }
 }

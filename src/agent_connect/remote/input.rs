@@ -9,7 +9,7 @@ use super::error::RemoteError;
 ///
 /// # Errors
 /// When the agent requires an object of its own and the prompt's text is not a JSON object.
-pub fn input(
+pub(super) fn input(
     schema: Option<&Value>,
     prompt: &[Value],
     history: &[Value],
@@ -59,13 +59,13 @@ pub fn input(
 
 /// A message of a thread.
 #[must_use]
-pub fn message(role: &str, text: &str) -> Value {
+pub(super) fn message(role: &str, text: &str) -> Value {
     json!({ "role": role, "content": text })
 }
 
 /// The text of a prompt. Links and embedded texts are written out; other blocks are not offered.
 #[must_use]
-pub fn prompt_text(prompt: &[Value]) -> String {
+pub(super) fn prompt_text(prompt: &[Value]) -> String {
     let block_text = |block: &Value| {
         let of = |pointer: &str| block.pointer(pointer).and_then(Value::as_str);
         match of("/type") {

@@ -1,11 +1,13 @@
-//! A remote Agent Connect server, mapped to an ACP agent.
+//! The Agent Connect client: a link to an ACP agent in this process, which forwards to a REST
+//! server.
 //!
-//! [`descriptor`] is what its agent can do, [`input`] maps a prompt to its input; [`run_event`]
-//! reads its events and outputs ([`graph`] those of LangGraph), [`options`] are the session options
-//! that a client can set, [`sent_content`] finds what of a snapshot the client has not received
-//! yet, [`question`] maps an interrupt to a request to the client, by its [`payload`], and
-//! [`error`] holds the errors. No I/O: HTTP and the timing are in
-//! `transport::agent_connect::remote`.
+//! `connect` opens the link. `dispatch` handles the client's messages to the `agent`: a `session` is one of the `threads`, a prompt is a `turn`, and the paths of its
+//! run are in `run`. `find_agent` finds the agent's `descriptor`, which says what it can do, and
+//! `server` sends the HTTP requests. `input` maps a prompt to the agent's input; `run_event` reads
+//! its events and outputs (`graph` those of LangGraph), `options` are the session options that a
+//! client can set, `sent_content` finds what of a snapshot the client has not received yet,
+//! `question` maps an interrupt to a request to the client, by its `payload`, and `error` holds the
+//! errors.
 //!
 //! # Decisions
 //!
@@ -16,13 +18,32 @@
 //! **Messages are identified by their ids, or by their position.** A snapshot may hold the whole
 //! thread or this run alone; the messages after the last human message belong to this run, and a
 //! message with an id that was known before the run does not.
+//!
+//! **Every request is a task of its own**, because a turn lasts as long as the agent works and must
+//! not block another session, or its own cancellation. The tasks send through one bounded queue, so
+//! a client that reads slowly slows the streams down.
+//!
+//! **No run is started twice.** A request is repeated if its server was too busy to process it
+//! (429, 503), and another path is tried if the server does not have the first (404, 405, 501).
+//! After any other error the run may have started.
 
-pub mod descriptor;
-pub mod error;
-pub mod graph;
-pub mod input;
-pub mod options;
-pub mod payload;
-pub mod question;
-pub mod run_event;
-pub mod sent_content;
+mod agent;
+mod connect;
+mod descriptor;
+mod dispatch;
+mod error;
+mod find_agent;
+mod graph;
+mod input;
+mod options;
+mod payload;
+mod question;
+mod run;
+mod run_event;
+mod sent_content;
+mod server;
+mod session;
+mod threads;
+mod turn;
+
+pub(super) use connect::{check, connect};

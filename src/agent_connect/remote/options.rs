@@ -1,8 +1,7 @@
 //! Session options: each member of an agent's configuration that has an enumeration of values is an
 //! option, and is sent with each run once the client has set it.
 //!
-//! Configuration of other types is given in the client's `_meta` (see
-//! `transport::agent_connect::remote`).
+//! Configuration of other types is given in the client's `_meta`.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +11,7 @@ impl Descriptor {
     /// The options of a session in which these values were set. An option that was not set shows
     /// its schema's default, or its first value.
     #[must_use]
-    pub fn options(&self, chosen: &Map<String, Value>) -> Vec<Value> {
+    pub(super) fn options(&self, chosen: &Map<String, Value>) -> Vec<Value> {
         let option = |(id, schema): (&String, &Value)| {
             let values = values(schema)?;
             let now = chosen.get(id).or_else(|| schema.get("default"));
@@ -47,7 +46,7 @@ impl Descriptor {
     /// The value sent to the agent for an option that a client sets to `value`; `None` when there
     /// is no such option or value.
     #[must_use]
-    pub fn choice(&self, id: &str, value: &Value) -> Option<Value> {
+    pub(super) fn choice(&self, id: &str, value: &Value) -> Option<Value> {
         let wanted = value.as_str()?;
         let values = values(self.config()?.get(id)?)?;
         values.into_iter().find(|value| value_text(value) == wanted)

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use super::payload::{approval, flat_schema, message, typed_answer};
 use super::run_event::Interrupt;
-use crate::agent_connect::interrupt::{ELICITATION, PERMISSION};
-use crate::agent_connect::run_request::Permissions;
+use crate::agent_connect::api::interrupt::{ELICITATION, FORM_MEMBERS, PERMISSION, option_of};
+use crate::agent_connect::api::permissions::Permissions;
 
 /// A form's field for an answer that no form can show: JSON.
 const JSON: &str = "json";
 /// How an interrupt is handled.
 #[derive(Clone, Debug, PartialEq)]
-pub enum InterruptAction {
+pub(super) enum InterruptAction {
     /// The client is asked.
     Ask(Box<ClientQuestion>),
     /// The client cannot be asked: this text is sent, and the next prompt is the answer.
@@ -27,13 +27,13 @@ pub enum InterruptAction {
 
 /// A question to the client.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ClientQuestion {
+pub(super) struct ClientQuestion {
     /// The method of the request.
-    pub method: &'static str,
+    pub(super) method: &'static str,
     /// Its parameters.
-    pub params: Value,
+    pub(super) params: Value,
     /// The tool call that represents the interrupt, if the client must receive one.
-    pub tool_call: Option<Value>,
+    pub(super) tool_call: Option<Value>,
     kind: Kind,
 }
 
@@ -53,7 +53,7 @@ enum Kind {
 
 /// The meaning of a client's answer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum InterruptAnswer {
+pub(super) enum InterruptAnswer {
     /// The run is resumed with this payload.
     Resume(Value),
     /// There is no answer, so the run is cancelled.
@@ -63,7 +63,7 @@ pub enum InterruptAnswer {
 /// How an interrupt of a run in a session is handled. `schema` is that of the resume payload;
 /// `forms`: whether the client supports forms.
 #[must_use]
-pub fn interrupt_action(
+pub(super) fn interrupt_action(
     session: &str,
     run: &str,
     interrupt: &Interrupt,
@@ -118,7 +118,7 @@ impl ClientQuestion {
     /// The meaning of the client's result. `None` is an error or a lost client: then `rule`
     /// decides.
     #[must_use]
-    pub fn answer(&self, result: Option<&Value>, rule: Permissions) -> InterruptAnswer {
+    pub(super) fn answer(&self, result: Option<&Value>, rule: Permissions) -> InterruptAnswer {
         let text = |pointer: &str| result.and_then(|result| result.pointer(pointer)?.as_str());
         let chosen = match result {
             Some(_) => text("/outcome/optionId").map(str::to_owned),
@@ -155,19 +155,16 @@ impl ClientQuestion {
 
     /// Whether an answer approves the tool call.
     #[must_use]
-    pub fn approves(&self, answer: &InterruptAnswer) -> bool {
+    pub(super) fn approves(&self, answer: &InterruptAnswer) -> bool {
         matches!((&self.kind, answer), (Kind::Approval(yes, _), InterruptAnswer::Resume(with)) if yes == with)
     }
 
     fn by_rule(&self, rule: Permissions) -> Option<String> {
-        let kind = if rule == Permissions::Allow {
-            "allow_once"
-        } else {
-            "reject_once"
+        let kind = match rule {
+            Permissions::Allow => "allow_once",
+            Permissions::Interrupt | Permissions::Reject => "reject_once",
         };
-        let mut options = self.params.get("options")?.as_array()?.iter();
-        let option = options.find(|one| one.get("kind").is_some_and(|of| of == kind))?;
-        Some(option.get("optionId")?.as_str()?.to_owned())
+        option_of(&self.params, &[kind])
     }
 }
 
@@ -187,14 +184,7 @@ fn permission(session: &str, payload: &Value) -> ClientQuestion {
 
 fn elicitation(session: &str, payload: &Value) -> ClientQuestion {
     let mut params = json!({ "sessionId": session });
-    for (from, to) in [
-        ("message", "message"),
-        ("mode", "mode"),
-        ("requested_schema", "requestedSchema"),
-        ("url", "url"),
-        ("elicitation_id", "elicitationId"),
-        ("tool_call_id", "toolCallId"),
-    ] {
+    for (to, from) in FORM_MEMBERS {
         if let Some(value) = payload.get(from) {
             params[to] = value.clone();
         }
@@ -250,125 +240,58 @@ fn with_id(id: &Value, mut payload: Value) -> Value {
 mod tests {
     use super::*;
 
-    fn interrupt(name: &str, payload: Value) -> Interrupt {
-        Interrupt {
-            name: name.to_owned(),
-            payload,
-            wrapped: false,
+    const CASES: &str = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/vectors/agent_connect/questions.jsonl"
+    );
+
+    /// A case has an interrupt, what becomes of it, and the client's answers to it with what each
+    /// means; an answer without a result is an error.
+    #[test]
+    fn interrupts_are_handled_as_the_vectors_say() {
+        let cases = std::fs::read_to_string(CASES).expect("the vectors");
+        for case in cases.lines() {
+            let case: Value = serde_json::from_str(case).expect("a case");
+            let interrupt = Interrupt {
+                name: case["interrupt"].as_str().expect("a name").to_owned(),
+                payload: case["payload"].clone(),
+                wrapped: false,
+            };
+            let forms = case["forms"] != false;
+            let question = match interrupt_action("s", "r", &interrupt, case.get("schema"), forms) {
+                InterruptAction::Ask(question) => question,
+                InterruptAction::Inform(text) => {
+                    assert_eq!(case["inform"], text, "{case}");
+                    continue;
+                }
+                InterruptAction::Resume(payload) => {
+                    assert_eq!(case["resume"], payload, "{case}");
+                    continue;
+                }
+            };
+            if let Some(params) = case.get("params") {
+                assert_eq!(*params, question.params, "{case}");
+            }
+            for (pointer, value) in case["at"].as_object().into_iter().flatten() {
+                assert_eq!(question.params.pointer(pointer), Some(value), "{case}");
+            }
+            for given in case["answers"].as_array().expect("answers") {
+                let rule = match given["rule"] == "allow" {
+                    true => Permissions::Allow,
+                    false => Permissions::Reject,
+                };
+                let answer = question.answer(given.get("result"), rule);
+                let approves = given["approves"] == true;
+                assert_eq!(question.approves(&answer), approves, "{case}");
+                let expected = match given["stop"] == true {
+                    true => InterruptAnswer::Stop,
+                    false => InterruptAnswer::Resume(given["resume"].clone()),
+                };
+                assert_eq!(answer, expected, "{case}");
+            }
         }
-    }
-
-    fn question(name: &str, payload: Value, schema: Option<&Value>) -> ClientQuestion {
-        match interrupt_action("s", "r", &interrupt(name, payload), schema, true) {
-            InterruptAction::Ask(question) => *question,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn permission_of_a_relay_is_restored() {
-        let options = json!([{ "optionId": "y", "kind": "allow_once" }, { "optionId": "n", "kind": "reject_once" }]);
-        let payload =
-            json!({ "request_id": 5, "tool_call": { "toolCallId": "t" }, "options": options });
-        let asked = question(PERMISSION, payload, None);
-        assert_eq!(
-            asked.params,
-            json!({ "sessionId": "s", "toolCall": { "toolCallId": "t" }, "options": options })
-        );
-        let yes = json!({ "outcome": { "outcome": "selected", "optionId": "y" } });
-        let resumes = |with| InterruptAnswer::Resume(with);
-        assert_eq!(
-            asked.answer(Some(&yes), Permissions::Reject),
-            resumes(json!({ "option_id": "y", "request_id": 5 }))
-        );
-        let no = json!({ "outcome": { "outcome": "cancelled" } });
-        assert_eq!(
-            asked.answer(Some(&no), Permissions::Allow),
-            resumes(json!({ "cancelled": true, "request_id": 5 }))
-        );
-        assert_eq!(
-            asked.answer(None, Permissions::Reject),
-            resumes(json!({ "option_id": "n", "request_id": 5 }))
-        );
-        assert_eq!(
-            asked.answer(None, Permissions::Allow),
-            resumes(json!({ "option_id": "y", "request_id": 5 }))
-        );
-    }
-
-    #[test]
-    fn one_boolean_is_a_permission() {
-        let schema = json!({ "properties": { "approved": { "type": "boolean" }, "reason": { "type": "string" } }, "required": ["approved"] });
-        let asked = question(
-            "mail_send_approval",
-            json!({ "subject": "Hi", "body": "Dear Bob," }),
-            Some(&schema),
-        );
-        assert_eq!(
-            asked.params["toolCall"]["content"][0]["content"]["text"],
-            "subject: Hi\nbody: Dear Bob,"
-        );
-        let yes = json!({ "outcome": { "outcome": "selected", "optionId": "approve" } });
-        let answer = asked.answer(Some(&yes), Permissions::Reject);
-        assert_eq!(answer, InterruptAnswer::Resume(json!({ "approved": true })));
-        assert!(asked.approves(&answer));
-        assert_eq!(
-            asked.answer(None, Permissions::Reject),
-            InterruptAnswer::Resume(json!({ "approved": false }))
-        );
-        let review = json!({ "action_requests": [{ "name": "rm" }, { "name": "ls" }] });
-        let asked = question("interrupt", review, None);
-        let both = json!({ "decisions": [{ "type": "approve" }, { "type": "approve" }] });
-        assert_eq!(
-            asked.answer(Some(&yes), Permissions::Reject),
-            InterruptAnswer::Resume(both)
-        );
-        let words = json!({ "enum": ["no", "yes"] });
-        let asked = question("go", json!("Go on?"), Some(&words));
-        assert_eq!(
-            asked.answer(Some(&yes), Permissions::Reject),
-            InterruptAnswer::Resume(json!("yes"))
-        );
-    }
-
-    #[test]
-    fn schema_becomes_a_form() {
-        let schema = json!({ "type": "object", "properties": { "day": { "type": "string" }, "people": { "type": "integer" } }, "required": ["day"] });
-        let asked = question(
-            "need_details",
-            json!({ "question": "Which day?" }),
-            Some(&schema),
-        );
-        assert_eq!(asked.params["requestedSchema"], schema);
-        assert_eq!(asked.params["message"], "Which day?");
-        let filled = json!({ "action": "accept", "content": { "day": "Monday" } });
-        assert_eq!(
-            asked.answer(Some(&filled), Permissions::Reject),
-            InterruptAnswer::Resume(json!({ "day": "Monday" }))
-        );
-        assert_eq!(
-            asked.answer(Some(&json!({ "action": "decline" })), Permissions::Reject),
-            InterruptAnswer::Stop
-        );
-        let deep = json!({ "properties": { "a": { "type": "object" } }, "required": ["a"] });
-        let asked = question("deep", json!({}), Some(&deep));
-        let filled = json!({ "action": "accept", "content": { "json": "{\"a\":{}}" } });
-        assert_eq!(
-            asked.answer(Some(&filled), Permissions::Reject),
-            InterruptAnswer::Resume(json!({ "a": {} }))
-        );
-        let action = interrupt_action(
-            "s",
-            "r",
-            &interrupt("deep", json!({ "question": "What?" })),
-            Some(&deep),
-            false,
-        );
-        assert_eq!(action, InterruptAction::Inform("What?".to_owned()));
         let one = json!({ "properties": { "day": { "type": "string" } } });
-        assert_eq!(
-            typed_answer("Monday", Some(&one)),
-            json!({ "day": "Monday" })
-        );
+        let monday = json!({ "day": "Monday" });
+        assert_eq!(typed_answer("Monday", Some(&one)), monday);
     }
 }

@@ -6,7 +6,7 @@ use super::error::RemoteError;
 
 /// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum RemoteOutcome {
+pub(super) enum RemoteOutcome {
     /// It has ended.
     Result {
         /// Its values.
@@ -22,19 +22,19 @@ pub enum RemoteOutcome {
 
 /// An interrupt of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Interrupt {
+pub(super) struct Interrupt {
     /// Its type.
-    pub name: String,
+    pub(super) name: String,
     /// The payload.
-    pub payload: Value,
+    pub(super) payload: Value,
     /// The server uses `interrupt_type` and `interrupt_payload`, and expects the answer in that
     /// form.
-    pub wrapped: bool,
+    pub(super) wrapped: bool,
 }
 
 /// One event of a stream.
 #[derive(Clone, Debug, PartialEq)]
-pub enum RunEvent {
+pub(super) enum RunEvent {
     /// All messages so far.
     Messages(Vec<Value>),
     /// Messages, without those before them.
@@ -53,7 +53,7 @@ pub enum RunEvent {
 
 /// Reads the data of an event.
 #[must_use]
-pub fn parse_event(data: &Value) -> RunEvent {
+pub(super) fn parse_event(data: &Value) -> RunEvent {
     let ended = matches!(text(data, "status"), Some("success" | "error" | "timeout"));
     match text(data, "type") {
         Some("values" | "result") if ended => {
@@ -75,7 +75,7 @@ pub fn parse_event(data: &Value) -> RunEvent {
 /// The outcome of a run by the response of `/wait`, which is `{run, output}`, or of `/output`,
 /// which is the output alone; `None` when the run has no outcome yet.
 #[must_use]
-pub fn outcome(answer: &Value) -> Option<RemoteOutcome> {
+pub(super) fn outcome(answer: &Value) -> Option<RemoteOutcome> {
     let output = answer.get("output").filter(|output| output.is_object());
     let output = output.unwrap_or(answer);
     let status = answer.pointer("/run/status").and_then(Value::as_str);
@@ -111,7 +111,7 @@ pub fn outcome(answer: &Value) -> Option<RemoteOutcome> {
 
 /// The messages in an output, an event or a thread: at its top, or in its values.
 #[must_use]
-pub fn messages(of: &Value) -> Vec<Value> {
+pub(super) fn messages(of: &Value) -> Vec<Value> {
     let places = ["/messages", "/values/messages", "/result/messages"];
     let found = places
         .iter()
@@ -129,7 +129,7 @@ pub fn messages(of: &Value) -> Vec<Value> {
 
 /// ACP's stop reason of a run that has ended: the one in its values, or `end_turn`.
 #[must_use]
-pub fn stop_reason(values: &Map<String, Value>) -> &str {
+pub(super) fn stop_reason(values: &Map<String, Value>) -> &str {
     let known = [
         "end_turn",
         "max_tokens",
@@ -145,7 +145,7 @@ pub fn stop_reason(values: &Map<String, Value>) -> &str {
 
 /// Values that are not represented by messages, as JSON.
 #[must_use]
-pub fn structured(values: &Map<String, Value>) -> Option<String> {
+pub(super) fn structured(values: &Map<String, Value>) -> Option<String> {
     let mut rest = values.clone();
     for known in ["stopReason", "messages", "message", "toolCalls", "plan"] {
         rest.remove(known);
@@ -177,65 +177,4 @@ fn interrupt(output: &Value) -> Interrupt {
 
 pub(super) fn text<'a>(of: &'a Value, name: &str) -> Option<&'a str> {
     of.get(name)?.as_str()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn outcome_is_read_in_every_api_version() {
-        let new = json!({ "run": { "status": "success" }, "output": { "type": "result", "values": { "stopReason": "refusal" }, "messages": [1] } });
-        let Some(RemoteOutcome::Result { values, messages }) = outcome(&new) else {
-            panic!("no result");
-        };
-        assert_eq!(
-            (stop_reason(&values), messages),
-            ("refusal", vec![json!(1)])
-        );
-        let old = json!({ "type": "result", "run_id": "r", "status": "success", "result": { "message": "Hi" } });
-        assert!(
-            matches!(outcome(&old), Some(RemoteOutcome::Result { messages, .. }) if messages[0]["content"] == "Hi")
-        );
-        let error = json!({ "type": "error", "errcode": -32000, "description": "log in" });
-        assert_eq!(
-            outcome(&error),
-            Some(RemoteOutcome::Failed(RemoteError::new(-32000, "log in")))
-        );
-        let timeout = json!({ "run": { "status": "timeout" }, "output": null });
-        assert!(matches!(outcome(&timeout), Some(RemoteOutcome::Failed(_))));
-        assert_eq!(
-            outcome(&json!({ "run": { "status": "pending" }, "output": null })),
-            None
-        );
-    }
-
-    #[test]
-    fn both_spellings_of_an_interrupt_are_read() {
-        let new = json!({ "type": "interrupt", "interrupt": { "approval": { "a": 1 } } });
-        let old = json!({ "type": "interrupt", "interrupt_type": "approval", "interrupt_payload": { "a": 1 } });
-        for (shape, wrapped) in [(new, false), (old, true)] {
-            let expected = Interrupt {
-                name: "approval".to_owned(),
-                payload: json!({ "a": 1 }),
-                wrapped,
-            };
-            assert_eq!(outcome(&shape), Some(RemoteOutcome::Interrupt(expected)));
-        }
-    }
-
-    #[test]
-    fn stream_with_outcome_needs_no_state_request() {
-        let last = json!({ "type": "values", "status": "success", "values": {}, "messages": [] });
-        assert!(matches!(
-            parse_event(&last),
-            RunEvent::Outcome(RemoteOutcome::Result { .. })
-        ));
-        let more = json!({ "type": "values", "status": "pending", "values": { "messages": [2] } });
-        assert_eq!(parse_event(&more), RunEvent::Messages(vec![json!(2)]));
-        let update = json!({ "type": "custom", "update": { "sessionUpdate": "plan" } });
-        assert!(matches!(parse_event(&update), RunEvent::Update(_)));
-    }
 }

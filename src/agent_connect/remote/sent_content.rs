@@ -7,11 +7,11 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::agent_connect::run_request::text_block;
+use crate::agent_connect::api::run_request::text_block;
 
 /// The content that a client has received in a run.
 #[derive(Clone, Debug, Default)]
-pub struct SentContent {
+pub(super) struct SentContent {
     /// Ids of messages that are older than the run.
     old_ids: HashSet<String>,
     /// The content sent of each message, by its id or its position.
@@ -23,7 +23,7 @@ pub struct SentContent {
 impl SentContent {
     /// The state at the start of a run, on a thread that holds messages with these ids.
     #[must_use]
-    pub const fn new(old_ids: HashSet<String>) -> Self {
+    pub(super) const fn new(old_ids: HashSet<String>) -> Self {
         Self {
             old_ids,
             messages: Vec::new(),
@@ -32,7 +32,7 @@ impl SentContent {
     }
 
     /// Records an update that was forwarded unchanged.
-    pub fn record_update(&mut self, update: &Value) {
+    pub(super) fn record_update(&mut self, update: &Value) {
         if update
             .get("sessionUpdate")
             .is_some_and(|kind| kind == "agent_message_chunk")
@@ -43,7 +43,7 @@ impl SentContent {
     }
 
     /// Content blocks for what is new in these messages; they count as sent.
-    pub fn take_new(&mut self, messages: &[Value]) -> Vec<Value> {
+    pub(super) fn take_new(&mut self, messages: &[Value]) -> Vec<Value> {
         let messages = self.run_messages(messages);
         if !self.updates.is_empty() {
             let mut all = Vec::new();
@@ -66,7 +66,7 @@ impl SentContent {
     }
 
     /// The block that a chunk adds to its message; `None` if it adds nothing or names no message.
-    pub fn add_chunk(&mut self, message: &Value) -> Option<Value> {
+    pub(super) fn add_chunk(&mut self, message: &Value) -> Option<Value> {
         let id = id(message).filter(|id| is_agent(message) && !self.old_ids.contains(*id))?;
         let block = content(message).into_iter().next()?;
         match self.messages.iter_mut().find(|(known, _)| known == id) {
@@ -77,7 +77,7 @@ impl SentContent {
     }
 
     /// Content blocks for what is new in messages of this run, without the messages before them.
-    pub fn add_messages(&mut self, messages: &[Value]) -> Vec<Value> {
+    pub(super) fn add_messages(&mut self, messages: &[Value]) -> Vec<Value> {
         let named = messages.iter().filter(|message| id(message).is_some());
         let named: Vec<Value> = named.cloned().collect();
         self.take_new(&named)
@@ -85,7 +85,7 @@ impl SentContent {
 
     /// Whether nothing was sent.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.messages.iter().all(|(_, blocks)| blocks.is_empty()) && self.updates.is_empty()
     }
 
@@ -105,7 +105,7 @@ impl SentContent {
 }
 
 /// The updates that replay the messages of a thread.
-pub fn replay_updates(messages: &[Value]) -> impl Iterator<Item = Value> {
+pub(super) fn replay_updates(messages: &[Value]) -> impl Iterator<Item = Value> {
     messages.iter().flat_map(|message| {
         let kind = if is_human(message) {
             Some("user_message_chunk")
@@ -119,21 +119,21 @@ pub fn replay_updates(messages: &[Value]) -> impl Iterator<Item = Value> {
 }
 
 /// The ids of messages, where they have one.
-pub fn message_ids(messages: &[Value]) -> HashSet<String> {
+pub(super) fn message_ids(messages: &[Value]) -> HashSet<String> {
     let ids = messages.iter().filter_map(|message| id(message));
     ids.map(str::to_owned).collect()
 }
 
 /// The agent's messages, as one text.
 #[must_use]
-pub fn answer_text(messages: &[Value]) -> String {
+pub(super) fn answer_text(messages: &[Value]) -> String {
     let start = messages.iter().rposition(is_human).map_or(0, |at| at + 1);
     let blocks: Vec<Value> = messages[start..]
         .iter()
         .filter(|message| is_agent(message))
         .flat_map(content)
         .collect();
-    crate::agent_connect::run_request::text_of(&blocks)
+    crate::agent_connect::api::run_request::text_of(&blocks)
 }
 
 /// What `now` adds to `sent`; `sent` becomes `now`.

@@ -1,0 +1,504 @@
+//! The body of requests that start a run.
+//!
+//! Three generations of bodies are read. The published OpenAPI document (0.2.3) has `input`,
+//! `config.configurable` and `webhook`; the one before it has `thread_id` in the body; the prose
+//! specification before that has `message` at the top and `callback`.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::api_error::ApiError;
+use super::body::{read, read_as, read_members, whole};
+use super::session::SessionConfig;
+
+/// Longest delay of a run, in seconds: a week.
+pub(super) const MAX_DELAY: u64 = 7 * 86_400;
+
+/// Highest recursion limit of a run. ACP has none, so the value is only checked.
+pub(super) const MAX_RECURSION: u64 = 2_147_483_647;
+
+/// Longest URL of a webhook, in bytes.
+pub(super) const MAX_WEBHOOK_LEN: usize = 2048;
+
+/// A request to start a run.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RunRequest {
+    /// The agent; optional when there is only one.
+    #[serde(rename = "agent_id")]
+    pub agent: Option<Uuid>,
+    /// The thread to run on, when the body names it.
+    #[serde(rename = "thread_id")]
+    pub thread: Option<Uuid>,
+    /// The URL that is called when its status changes.
+    pub webhook: Option<String>,
+    /// What is streamed.
+    #[serde(rename = "stream_mode")]
+    pub stream_modes: StreamModes,
+    /// What happens when the stream that started it disconnects.
+    pub on_disconnect: OnDisconnect,
+    /// What happens when the thread is busy.
+    #[serde(rename = "multitask_strategy")]
+    pub strategy: Strategy,
+    /// Delay before it starts, in seconds.
+    #[serde(rename = "after_seconds", deserialize_with = "whole")]
+    pub delay: u64,
+    /// What happens to the thread that was created for this run alone.
+    pub on_completion: OnCompletion,
+    /// What happens when its thread does not exist.
+    pub if_not_exists: IfNotExists,
+    metadata: Map<String, Value>,
+    config: Map<String, Value>,
+    callback: Option<Callback>,
+    /// The input for the agent.
+    #[serde(skip)]
+    pub input: Input,
+    /// How its session is created, if one is needed.
+    #[serde(skip)]
+    pub setup: SessionConfig,
+    /// `_meta` that is sent to the agent with the prompt.
+    #[serde(skip)]
+    pub meta: Option<Value>,
+    /// The body, unchanged.
+    #[serde(skip)]
+    pub creation: Value,
+}
+
+/// `config`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RunConfig {
+    #[serde(deserialize_with = "strings")]
+    tags: Vec<String>,
+    #[serde(deserialize_with = "whole")]
+    recursion_limit: u64,
+    configurable: Map<String, Value>,
+}
+
+/// The input of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Input {
+    /// The prompt, in ACP's content blocks.
+    pub prompt: Vec<Value>,
+    /// Earlier messages that the client sent along, for an agent that has not received them.
+    pub history: Option<String>,
+    /// The client's message, as stored in the thread.
+    pub message: Value,
+    /// The input was `message`, as in the prose specification; the answer uses the same form.
+    pub is_message: bool,
+}
+
+/// `input`, in any of its forms.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct InputMembers {
+    messages: Option<Vec<Value>>,
+    prompt: Option<Vec<Value>>,
+    message: Option<String>,
+}
+
+/// One of `messages`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Message {
+    role: Option<String>,
+    content: Option<Content>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "must be a string or an array of blocks")]
+enum Content {
+    Text(String),
+    Blocks(Vec<Value>),
+}
+
+/// `callback` of the prose specification: a URL, or `{"POST": URL}`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "must name where to POST")]
+enum Callback {
+    Url(String),
+    Post {
+        #[serde(rename = "POST", alias = "url")]
+        url: String,
+    },
+}
+
+/// What is streamed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "ModeNames")]
+pub struct StreamModes {
+    /// The whole values, repeatedly.
+    pub values: bool,
+    /// Each update of the agent.
+    pub custom: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "must be values, custom or both")]
+enum ModeNames {
+    One(ModeName),
+    Several(Vec<ModeName>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ModeName {
+    Values,
+    Custom,
+}
+
+/// What happens to a run when the stream that started it disconnects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnDisconnect {
+    /// It is cancelled.
+    #[default]
+    Cancel,
+    /// It continues.
+    Continue,
+}
+
+/// What happens when the thread is busy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Strategy {
+    /// The request is rejected with 409.
+    #[default]
+    Reject,
+    /// Not possible.
+    Rollback,
+    /// The current run is cancelled.
+    Interrupt,
+    /// The run is queued.
+    Enqueue,
+}
+
+/// What happens to the thread that was created for a run alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnCompletion {
+    /// It is not stored.
+    #[default]
+    Delete,
+    /// It is stored.
+    Keep,
+}
+
+/// What happens when the thread of a run does not exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IfNotExists {
+    /// The request is rejected with 404.
+    #[default]
+    Reject,
+    /// It is created.
+    Create,
+}
+
+impl RunRequest {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// 422, when a member is invalid.
+    pub fn read(body: Value) -> Result<Self, ApiError> {
+        let mut request: Self = read(&body)?;
+        let config: RunConfig = read_members(&request.config)?;
+        for (name, given, max) in [
+            ("recursion_limit", config.recursion_limit, MAX_RECURSION),
+            ("after_seconds", request.delay, MAX_DELAY),
+        ] {
+            if given > max {
+                let what = format!("\"{name}\" must be {max} or less");
+                return Err(ApiError::invalid(what));
+            }
+        }
+        if request.strategy == Strategy::Rollback {
+            return Err(ApiError::invalid(
+                "multitask_strategy rollback is not possible: what an agent has done to files \
+                 cannot be undone",
+            ));
+        }
+        let called_back = request.callback.take().map(|callback| match callback {
+            Callback::Url(url) | Callback::Post { url } => url,
+        });
+        request.webhook = request.webhook.or(called_back);
+        let fits = |url: &String| (1..=MAX_WEBHOOK_LEN).contains(&url.len());
+        if !request.webhook.iter().all(fits) {
+            let what = format!("\"webhook\" must be an address of 1 to {MAX_WEBHOOK_LEN} bytes");
+            return Err(ApiError::invalid(what));
+        }
+        request.input = Input::read(&body)?;
+        request.setup = SessionConfig::read(&config.configurable)?;
+        request.meta = meta(&request.metadata, &config.tags);
+        request.creation = body;
+        Ok(request)
+    }
+
+    /// Whether its thread is stored although it was created for this run alone. In the prose
+    /// specification a run creates the thread that the next one names.
+    #[must_use]
+    pub fn keeps_thread(&self) -> bool {
+        self.on_completion == OnCompletion::Keep || self.input.is_message
+    }
+}
+
+impl TryFrom<ModeNames> for StreamModes {
+    type Error = &'static str;
+
+    fn try_from(names: ModeNames) -> Result<Self, Self::Error> {
+        let names = match names {
+            ModeNames::One(name) => vec![name],
+            ModeNames::Several(names) => names,
+        };
+        if names.is_empty() {
+            return Err("must be values, custom or both");
+        }
+        Ok(Self {
+            values: names.contains(&ModeName::Values),
+            custom: names.contains(&ModeName::Custom),
+        })
+    }
+}
+
+impl Default for StreamModes {
+    fn default() -> Self {
+        Self {
+            values: true,
+            custom: false,
+        }
+    }
+}
+
+impl Input {
+    fn read(body: &Value) -> Result<Self, ApiError> {
+        let members = match body.get("input").filter(|input| !input.is_null()) {
+            Some(Value::String(text)) => {
+                return Ok(Self {
+                    is_message: false,
+                    ..Self::message(text)?
+                });
+            }
+            Some(Value::Object(members)) => read_members(members)?,
+            Some(_) => InputMembers::default(),
+            None => InputMembers {
+                message: read::<InputMembers>(&json!({ "message": body["message"] }))?.message,
+                ..InputMembers::default()
+            },
+        };
+        if let Some(messages) = members.messages {
+            Self::messages(&messages)
+        } else if let Some(prompt) = members.prompt {
+            let prompt = blocks(&prompt)?;
+            Ok(Self {
+                message: json!({ "role": "human", "content": prompt }),
+                prompt,
+                ..Self::default()
+            })
+        } else if let Some(message) = members.message {
+            Self::message(&message)
+        } else {
+            Err(ApiError::invalid(
+                "\"input\" must hold \"messages\" with one of role human, \"prompt\" with content \
+                 blocks, or \"message\"",
+            ))
+        }
+    }
+
+    fn message(text: &str) -> Result<Self, ApiError> {
+        if text.is_empty() {
+            return Err(ApiError::invalid("the message is empty"));
+        }
+        Ok(Self {
+            prompt: vec![text_block(text)],
+            history: None,
+            message: json!({ "role": "human", "content": text }),
+            is_message: true,
+        })
+    }
+
+    fn messages(messages: &[Value]) -> Result<Self, ApiError> {
+        let read = messages.iter().map(|message| {
+            let given: Message = read_as("every one of \"messages\"", message)?;
+            let content = match given.content {
+                Some(Content::Text(text)) => vec![text_block(&text)],
+                Some(Content::Blocks(list)) => blocks(&list)?,
+                None => {
+                    let what = "\"content\" of a message must be a string or an array of blocks";
+                    return Err(ApiError::invalid(what));
+                }
+            };
+            let role = given.role;
+            let role = role.ok_or_else(|| ApiError::invalid("a message needs a \"role\""))?;
+            Ok((role, content))
+        });
+        let mut read: Vec<(String, Vec<Value>)> = read.collect::<Result<_, ApiError>>()?;
+        let last = read
+            .iter()
+            .rposition(|(role, _)| matches!(role.as_str(), "human" | "user"));
+        let last =
+            last.ok_or_else(|| ApiError::invalid("none of \"messages\" has the role human"))?;
+        let (_, prompt) = read.swap_remove(last);
+        let earlier: Vec<String> = read[..last]
+            .iter()
+            .map(|(role, content)| format!("{role}: {}", text_of(content)))
+            .collect();
+        Ok(Self {
+            prompt,
+            history: (!earlier.is_empty()).then(|| earlier.join("\n\n")),
+            message: messages[last].clone(),
+            is_message: false,
+        })
+    }
+}
+
+fn strings<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let strings = Value::deserialize(from)
+        .and_then(|given| serde_json::from_value(given).map_err(D::Error::custom));
+    strings.map_err(|_| D::Error::custom("must be an array of strings"))
+}
+
+/// The text of content blocks, one below the other.
+#[must_use]
+pub fn text_of(content: &[Value]) -> String {
+    let texts = content
+        .iter()
+        .filter_map(|block| block.get("text")?.as_str());
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// ACP's content block for a text.
+#[must_use]
+pub fn text_block(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+/// The content blocks of a message. `metadata` of a text block belongs to Agent Connect and is
+/// dropped; all other blocks are passed to the agent unchanged.
+fn blocks(list: &[Value]) -> Result<Vec<Value>, ApiError> {
+    if list.is_empty() {
+        return Err(ApiError::invalid("a message must not be empty"));
+    }
+    let block = |block: &Value| {
+        let text = block.get("text").and_then(Value::as_str);
+        match (block.get("type").and_then(Value::as_str), text) {
+            (Some("text"), Some(text)) => Ok(text_block(text)),
+            (Some("text"), None) => Err(ApiError::invalid("a text block needs its \"text\"")),
+            (Some(_), _) => Ok(block.clone()),
+            (None, _) => Err(ApiError::invalid(
+                "a content block must be an object with a \"type\"",
+            )),
+        }
+    };
+    list.iter().map(block).collect()
+}
+
+fn meta(metadata: &Map<String, Value>, tags: &[String]) -> Option<Value> {
+    let mut meta = Map::new();
+    if !metadata.is_empty() {
+        meta.insert("metadata".to_owned(), json!(metadata));
+    }
+    if !tags.is_empty() {
+        meta.insert("tags".to_owned(), json!(tags));
+    }
+    (!meta.is_empty()).then(|| json!({ "agentConnect": meta }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: Value) -> RunRequest {
+        RunRequest::read(body).expect("a good body")
+    }
+
+    #[test]
+    fn only_the_last_message_is_the_prompt() {
+        let request = read(json!({ "input": { "messages": [
+            { "role": "human", "content": "I am John" }, { "role": "ai", "content": "Hello" },
+            { "role": "user", "content": [{ "type": "text", "text": "And I?", "metadata": {} }] },
+        ] } }));
+        assert_eq!(
+            request.input.prompt,
+            [json!({ "type": "text", "text": "And I?" })]
+        );
+        assert_eq!(
+            request.input.history.as_deref(),
+            Some("human: I am John\n\nai: Hello")
+        );
+    }
+
+    #[test]
+    fn request_format_of_the_specification_text_is_read() {
+        let request = read(json!({ "message": "Hi", "callback": { "POST": "https://x/y" } }));
+        assert_eq!(
+            request.input.prompt,
+            [json!({ "type": "text", "text": "Hi" })]
+        );
+        assert_eq!(request.webhook.as_deref(), Some("https://x/y"));
+        assert!(request.keeps_thread());
+    }
+
+    #[test]
+    fn invalid_bodies_are_rejected() {
+        let good = json!({ "messages": [{ "role": "human", "content": "hi" }] });
+        for bad in [
+            json!([]),
+            json!({}),
+            json!({ "input": 7 }),
+            json!({ "input": {} }),
+            json!({ "input": { "messages": [] } }),
+            json!({ "input": { "messages": [{ "role": "ai", "content": "hi" }] } }),
+            json!({ "input": { "messages": [{ "role": "human" }] } }),
+            json!({ "input": { "prompt": [{ "text": "hi" }] } }),
+            json!({ "input": good, "multitask_strategy": "rollback" }),
+            json!({ "input": good, "stream_mode": "events" }),
+            json!({ "input": good, "after_seconds": -1 }),
+            json!({ "input": good, "agent_id": "x" }),
+            json!({ "input": good, "config": [] }),
+            json!({ "input": good, "stream_mode": [] }),
+            json!({ "input": good, "callback": { "GET": "https://x/y" } }),
+            json!({ "input": good, "metadata": "x" }),
+            json!({ "input": good, "config": { "configurable": { "cwd": "relative" } } }),
+            json!({ "input": good, "config": { "configurable": { "permissions": "ask" } } }),
+        ] {
+            let fault = RunRequest::read(bad.clone()).expect_err(&bad.to_string());
+            assert_eq!(fault.status, 422, "{bad}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_member_and_what_is_expected() {
+        let good = json!([{ "role": "human", "content": "hi" }]);
+        for (more, expected) in [
+            (json!({ "agent_id": 7 }), "\"agent_id\" must be a"),
+            (
+                json!({ "after_seconds": "x" }),
+                "\"after_seconds\" must be a whole number, 0 or more",
+            ),
+            (
+                json!({ "config": { "tags": [1] } }),
+                "\"tags\" must be an array of strings",
+            ),
+            (
+                json!({ "config": { "configurable": { "cwd": "x" } } }),
+                "\"cwd\" must be an absolute path",
+            ),
+            (
+                json!({ "on_disconnect": "x" }),
+                "\"on_disconnect\" must be one of cancel, continue",
+            ),
+        ] {
+            let mut body = json!({ "input": { "messages": good } });
+            body.as_object_mut()
+                .expect("an object")
+                .extend(more.as_object().cloned().unwrap_or_default());
+            let fault = RunRequest::read(body).expect_err(expected);
+            assert!(fault.message.contains(expected), "{}", fault.message);
+        }
+        // Null counts as absent, and 1.0 as whole.
+        let body = json!({ "input": { "messages": good }, "agent_id": null, "after_seconds": 1.0 });
+        assert_eq!(read(body).delay, 1);
+    }
+}

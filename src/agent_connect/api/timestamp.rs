@@ -1,0 +1,51 @@
+//! Points in time, as stored and as shown.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use time::OffsetDateTime;
+
+/// Microseconds since 1970 in UTC; displayed as RFC 3339.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timestamp(pub i64);
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = i128::from(self.0) * 1000;
+        // Only a damaged store holds years beyond the range of RFC 3339.
+        let Ok(at) = OffsetDateTime::from_unix_timestamp_nanos(nanos) else {
+            return write!(f, "@{}", self.0.div_euclid(1_000_000));
+        };
+        let (year, month, day) = at.to_calendar_date();
+        let month = u8::from(month);
+        let (hour, minute, second, micros) = at.to_hms_micro();
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z"
+        )
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timestamp_is_shown_as_rfc_3339() {
+        for (micros, shown) in [
+            (0, "1970-01-01T00:00:00.000000Z"),
+            (951_782_400_000_001, "2000-02-29T00:00:00.000001Z"),
+            (1_767_607_200_000_000, "2026-01-05T10:00:00.000000Z"),
+            (-1_000_000, "1969-12-31T23:59:59.000000Z"),
+        ] {
+            assert_eq!(Timestamp(micros).to_string(), shown);
+        }
+        assert_eq!(Timestamp(i64::MAX).to_string(), "@9223372036854");
+    }
+}

@@ -1,0 +1,162 @@
+//! The agent: its sessions, and the requests to the client. `dispatch` answers the client's.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex as Turnstile, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::descriptor::Descriptor;
+use super::error::RemoteError;
+use super::find_agent::find_agent;
+use super::server::RemoteServer;
+use super::session::RemoteSession;
+use crate::agent_connect::api::messages;
+use crate::agent_connect::api::permissions::Permissions;
+use crate::jsonrpc::{Frame, reply};
+
+/// A remote agent and its sessions with one client.
+pub(super) struct RemoteAgent {
+    pub(super) server: RemoteServer,
+    /// Its id or its name, from the URL.
+    name: String,
+    /// The answer to permission requests that the client does not answer.
+    pub(super) default_permission: Permissions,
+    tx: mpsc::Sender<Frame>,
+    /// Cancelled when the client no longer reads.
+    pub(super) closed: CancellationToken,
+    known: Turnstile<Option<Arc<Descriptor>>>,
+    state: Mutex<State>,
+    next_id: AtomicU64,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    /// The client supports forms.
+    pub(super) forms: bool,
+    /// The client has closed its stream.
+    pub(super) input_closed: bool,
+    pub(super) tasks: usize,
+    sessions: HashMap<String, Arc<RemoteSession>>,
+    /// Requests that wait for the client's answers.
+    pub(super) pending: HashMap<u64, oneshot::Sender<Option<Value>>>,
+}
+
+impl RemoteAgent {
+    pub(super) fn new(
+        server: RemoteServer,
+        name: String,
+        default_permission: Permissions,
+        tx: mpsc::Sender<Frame>,
+    ) -> Self {
+        Self {
+            server,
+            name,
+            default_permission,
+            tx,
+            closed: CancellationToken::new(),
+            known: Turnstile::new(None),
+            state: Mutex::default(),
+            next_id: AtomicU64::new(0),
+        }
+    }
+
+    /// The agent's descriptor; requested until it is found.
+    pub(super) async fn descriptor(&self) -> Result<Arc<Descriptor>, RemoteError> {
+        let mut known = self.known.lock().await;
+        if let Some(found) = known.as_ref().filter(|known| !known.needs_key) {
+            return Ok(Arc::clone(found));
+        }
+        let found = Arc::new(find_agent(&self.server, &self.name).await?);
+        *known = Some(Arc::clone(&found));
+        Ok(found)
+    }
+
+    /// Whether the client supports forms.
+    pub(super) fn has_forms(&self) -> bool {
+        self.state().forms
+    }
+
+    /// Sends an update of a session.
+    pub(super) async fn update(&self, session: &str, update: &Value) {
+        let params = json!({ "sessionId": session, "update": update });
+        self.send(messages::notification("session/update", &params))
+            .await;
+    }
+
+    /// Sends a request to the client; `None` when it answers with an error, or not at all.
+    pub(super) async fn request(&self, method: &str, params: &Value) -> Option<Value> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (tx, rx) = oneshot::channel();
+        {
+            let mut state = self.state();
+            if state.input_closed {
+                return None;
+            }
+            state.pending.insert(id, tx);
+        }
+        let guard = PendingGuard { agent: self, id };
+        self.send(messages::request(id, method, params)).await;
+        let answer = rx.await.ok().flatten();
+        drop(guard);
+        answer
+    }
+
+    /// The session of this id. One that was not opened on this link is left to the server to check.
+    pub(super) fn session(
+        &self,
+        id: &str,
+        is_thread: bool,
+    ) -> Result<Arc<RemoteSession>, RemoteError> {
+        let max = self.server.limits().agent_connect_sessions;
+        let mut state = self.state();
+        if let Some(known) = state.sessions.get(id) {
+            return Ok(Arc::clone(known));
+        }
+        if state.sessions.len() >= max {
+            let what = format!("more than {max} sessions on one connection");
+            return Err(RemoteError::new(reply::OVERLOADED, what));
+        }
+        let session = Arc::new(RemoteSession {
+            id: id.to_owned(),
+            is_thread,
+            state: Mutex::default(),
+        });
+        state.sessions.insert(id.to_owned(), Arc::clone(&session));
+        Ok(session)
+    }
+
+    /// The session of this id, if there is one.
+    pub(super) fn find_session(&self, id: &str) -> Option<Arc<RemoteSession>> {
+        self.state().sessions.get(id).cloned()
+    }
+
+    /// Removes a session.
+    pub(super) fn remove_session(&self, id: &str) {
+        self.state().sessions.remove(id);
+    }
+
+    pub(super) async fn send(&self, frame: Frame) {
+        // If the receiver is dropped, this task is about to end.
+        let _ = self.tx.send(frame).await;
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+}
+
+/// Removes a pending request when its caller is dropped.
+struct PendingGuard<'a> {
+    agent: &'a RemoteAgent,
+    id: u64,
+}
+
+impl Drop for PendingGuard<'_> {
+    fn drop(&mut self) {
+        self.agent.state().pending.remove(&self.id);
+    }
+}

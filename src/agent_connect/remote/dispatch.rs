@@ -1,0 +1,143 @@
+//! Receives the client's messages and answers each request in a task of its own.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::agent::RemoteAgent;
+use super::error::RemoteError;
+use super::{threads, turn};
+use crate::agent_connect::local_link::LocalPeer;
+use crate::jsonrpc::{Frame, Id, IdBuf, Kind, Scanned, reply, scan};
+
+/// The agent lives as long as the link or one of its tasks; then its stream ends.
+impl LocalPeer for Arc<RemoteAgent> {
+    fn receive(&self, frame: &Frame) {
+        let Scanned::Message(at) = scan(frame, &self.server.limits()) else {
+            return;
+        };
+        let body = at
+            .body(frame)
+            .and_then(|body| serde_json::from_slice(body).ok());
+        let body: Value = body.unwrap_or_default();
+        match at.kind {
+            Kind::Notification => self.receive_notification(&at.method(frame), &body),
+            Kind::Result => self.receive_response(at.id(frame), Some(body)),
+            Kind::Error => self.receive_response(at.id(frame), None),
+            Kind::Request => {
+                let (id, method) = (at.id(frame).to_owned(), at.method(frame).into_owned());
+                self.spawn_request(id, method, body);
+            }
+        }
+    }
+
+    /// Open requests to the client get no answers.
+    fn close_input(&self) {
+        let mut state = self.state();
+        state.input_closed = true;
+        state.pending.clear();
+    }
+
+    fn when_unread(&self) -> Box<dyn FnOnce() + Send> {
+        let closed = self.closed.clone();
+        Box::new(move || closed.cancel())
+    }
+}
+
+impl RemoteAgent {
+    fn receive_notification(&self, method: &str, params: &Value) {
+        if method != "session/cancel" {
+            return;
+        }
+        let id = params.get("sessionId").and_then(Value::as_str);
+        if let Some(session) = id.and_then(|id| self.find_session(id))
+            && let Some(turn) = &session.state().turn
+        {
+            turn.cancel();
+        }
+    }
+
+    fn receive_response(&self, id: Id<'_>, result: Option<Value>) {
+        let id = std::str::from_utf8(id.json())
+            .ok()
+            .and_then(|id| id.parse().ok());
+        let waiting = id.and_then(|id: u64| self.state().pending.remove(&id));
+        if let Some(waiting) = waiting {
+            // The caller may have been cancelled.
+            let _ = waiting.send(result);
+        }
+    }
+
+    fn spawn_request(self: &Arc<Self>, id: IdBuf, method: String, params: Value) {
+        let max = self.server.limits().agent_connect_runs;
+        let fits = {
+            let mut state = self.state();
+            state.tasks += 1;
+            state.tasks <= max
+        };
+        // The turn is registered before the next message is handled, so that its cancellation finds
+        // it.
+        let is_turn = method == "session/prompt";
+        let pending = (fits && is_turn)
+            .then(|| turn::register(self, &params))
+            .flatten();
+        let agent = Arc::clone(self);
+        tokio::spawn(async move {
+            let closed = agent.closed.clone();
+            let serving = async {
+                if !fits {
+                    let what = format!("more than {max} requests at once");
+                    return Err(RemoteError::new(reply::OVERLOADED, what));
+                }
+                agent.serve(&method, &params, pending).await
+            };
+            // A turn is not dropped, because its run has to be cancelled.
+            let served = if is_turn {
+                Some(serving.await)
+            } else {
+                closed.run_until_cancelled_owned(serving).await
+            };
+            if let Some(served) = served {
+                let id = id.as_id();
+                let (member, body) = match served {
+                    Ok(result) => ("result", result),
+                    Err(failure) => ("error", failure.to_json()),
+                };
+                let body = body.to_string();
+                agent.send(reply::answer(id, member, body.as_bytes())).await;
+            }
+            agent.state().tasks -= 1;
+        });
+    }
+
+    async fn serve(
+        self: &Arc<Self>,
+        method: &str,
+        params: &Value,
+        pending: Option<turn::PendingTurn>,
+    ) -> Result<Value, RemoteError> {
+        match method {
+            "initialize" => {
+                let form = params.pointer("/clientCapabilities/elicitation/form");
+                self.state().forms = form.is_some_and(|form| !form.is_null());
+                Ok(self.descriptor().await?.initialize_result())
+            }
+            "authenticate" => {
+                if self.descriptor().await?.needs_key {
+                    return Err(threads::key_required());
+                }
+                Ok(json!({}))
+            }
+            "session/new" => threads::new(self, params).await,
+            "session/load" => threads::load(self, params).await,
+            "session/list" => threads::list(self, params).await,
+            "session/delete" => threads::delete(self, params).await,
+            "session/set_config_option" => threads::set_option(self, params).await,
+            "session/prompt" => Box::pin(turn::prompt(self, params, pending)).await,
+            _ => {
+                let what = format!("an agent behind Agent Connect has no {method}");
+                Err(RemoteError::new(-32601, what))
+            }
+        }
+    }
+}

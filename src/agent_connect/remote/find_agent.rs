@@ -1,0 +1,100 @@
+//! Finds an agent on a server: its id, its descriptor, and the server's API generation.
+
+use serde_json::{Value, json};
+
+use super::descriptor::{Descriptor, Generation};
+use super::error::RemoteError;
+use super::server::{RemoteServer, segment};
+use crate::agent_connect::api::ids;
+
+/// Finds an agent by its id or its name.
+pub(super) async fn find_agent(
+    server: &RemoteServer,
+    agent: &str,
+) -> Result<Descriptor, RemoteError> {
+    let (mut no_agents, is_id) = (false, ids::parse(agent).is_some());
+    let id = match ids::parse(agent) {
+        Some(_) => agent.to_owned(),
+        None => {
+            let wanted = json!({ "name": agent });
+            let found = server.post("/agents/search", &wanted).await?;
+            match found.status {
+                401 | 403 => return Ok(Descriptor::unknown(agent.to_owned(), true)),
+                // A server without a search may know the agent by that name, or reports an error
+                // later.
+                _ if found.is_absent() => {
+                    no_agents = true;
+                    agent.to_owned()
+                }
+                _ => id_of(&found.json()?, agent),
+            }
+        }
+    };
+    if no_agents && let Some(graph) = assistant(server, &id, is_id).await? {
+        return Ok(graph);
+    }
+    let place = segment(&id);
+    for (path, generation) in [
+        (format!("/agents/{place}/descriptor"), Generation::New),
+        (format!("/agents/{place}/manifest"), Generation::Old),
+        (format!("/agents/agent/{place}/manifest"), Generation::Old),
+    ] {
+        let response = server.get(&path).await?;
+        match response.status {
+            401 | 403 => return Ok(Descriptor::unknown(id, true)),
+            _ if response.is_absent() => {}
+            _ => return Ok(Descriptor::new(id, generation, response.json()?)),
+        }
+    }
+    if is_id && let Some(graph) = assistant(server, &id, is_id).await? {
+        return Ok(graph);
+    }
+    tracing::warn!(%agent, "the server does not describe this agent");
+    Ok(Descriptor::unknown(id, false))
+}
+
+/// The assistant of that id, or of the graph of that name, if the server has LangGraph's paths.
+async fn assistant(
+    server: &RemoteServer,
+    agent: &str,
+    is_id: bool,
+) -> Result<Option<Descriptor>, RemoteError> {
+    let response = if is_id {
+        let path = format!("/assistants/{}", segment(agent));
+        server.get(&path).await?
+    } else {
+        let wanted = json!({ "graph_id": agent, "limit": 1 });
+        let path = "/assistants/search";
+        server.post(path, &wanted).await?
+    };
+    if matches!(response.status, 401 | 403) {
+        return Ok(Some(Descriptor::unknown(agent.to_owned(), true)));
+    }
+    if !response.is_success() {
+        return Ok(None);
+    }
+    let found = match response.json()? {
+        Value::Array(all) => all.into_iter().next(),
+        one => Some(one),
+    };
+    let id = found
+        .as_ref()
+        .and_then(|one| one.get("assistant_id")?.as_str());
+    let id = id.map(str::to_owned);
+    Ok(id
+        .zip(found)
+        .map(|(id, document)| Descriptor::new(id, Generation::LangGraph, document)))
+}
+
+/// The id of the agent of that name; the name itself if the server lists no such agent.
+fn id_of(found: &Value, agent: &str) -> String {
+    let of_name = |entry: &&Value| {
+        entry.get("agent_id").is_some_and(Value::is_string)
+            && entry
+                .pointer("/metadata/ref/name")
+                .is_none_or(|name| name == agent)
+    };
+    let entry = found.as_array().and_then(|all| all.iter().find(of_name));
+    let id = entry.and_then(|entry| entry.get("agent_id")?.as_str());
+    id.unwrap_or(agent).to_owned()
+}

@@ -1,0 +1,170 @@
+//! A request of the API: its sender, and what its path, its query and its body hold.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use bytes::Bytes;
+use hyper::http::request::Parts;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::agents::{AgentRef, Requester};
+use super::hub::RunAt;
+use super::permit::AccessPermit;
+use super::service::Api;
+use crate::agent_connect::api::api_error::ApiError;
+use crate::agent_connect::api::ids;
+
+/// How long a client may have a response wait, in seconds.
+const MAX_BLOCK: f64 = 600.0;
+
+/// A request.
+pub(super) struct Call {
+    pub(super) api: Arc<Api>,
+    pub(super) requester: Arc<Requester>,
+    agent: Option<AgentRef>,
+    thread: Option<Uuid>,
+    run: Option<Uuid>,
+    query: Vec<(String, String)>,
+    body: Bytes,
+    /// The last event that its sender has received.
+    pub(super) last_event: Option<String>,
+}
+
+/// What was received before the route of a request was found.
+#[derive(Clone)]
+pub(super) struct Received {
+    pub(super) requester: Arc<Requester>,
+    pub(super) body: Bytes,
+}
+
+impl FromRequestParts<Arc<Api>> for Call {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, ApiError> {
+        let params = RawPathParams::from_request_parts(parts, api).await;
+        let params = params.map_err(|_| ApiError::not_found("the path is not UTF-8"))?;
+        let param = |wanted: &str| params.iter().find(|(name, _)| *name == wanted);
+        let id = |name: &str, what: &'static str| {
+            let id = param(name).map(|(_, text)| ids::parse(text));
+            id.map(|id| id.ok_or_else(|| ApiError::not_found(what)))
+                .transpose()
+        };
+        let received = parts.extensions.remove::<Received>();
+        let Received { requester, body } =
+            received.ok_or_else(|| ApiError::unavailable("the request was not received"))?;
+        let query = parts.uri.query().unwrap_or_default();
+        let last_event = parts.headers.get("last-event-id");
+        Ok(Self {
+            api: api.clone(),
+            requester,
+            agent: param("agent_id").map(|(_, text)| AgentRef::read(text)),
+            thread: id("thread_id", "there is no such thread")?,
+            run: id("run_id", "there is no such run")?,
+            query: form_urlencoded::parse(query.as_bytes())
+                .into_owned()
+                .collect(),
+            body,
+            last_event: last_event.and_then(|id| Some(id.to_str().ok()?.to_owned())),
+        })
+    }
+}
+
+impl Call {
+    /// The owner name of its sender.
+    pub(super) fn owner(&self) -> &Arc<str> {
+        &self.requester.owner
+    }
+
+    /// The agent of its path.
+    pub(super) fn agent(&self) -> Result<&AgentRef, ApiError> {
+        let agent = self.agent.as_ref();
+        agent.ok_or_else(|| ApiError::not_found("there is no such agent"))
+    }
+
+    /// The thread of its path, if it names one.
+    pub(super) const fn thread_if_named(&self) -> Option<Uuid> {
+        self.thread
+    }
+
+    /// The thread of its path.
+    pub(super) fn thread(&self) -> Result<Uuid, ApiError> {
+        self.thread
+            .ok_or_else(|| ApiError::not_found("there is no such thread"))
+    }
+
+    /// The run of its path.
+    pub(super) fn run(&self) -> Result<RunAt, ApiError> {
+        let id = self.run;
+        Ok(RunAt {
+            owner: self.owner().clone(),
+            thread: self.thread,
+            id: id.ok_or_else(|| ApiError::not_found("there is no such run"))?,
+        })
+    }
+
+    /// The body; an empty one is an empty object.
+    pub(super) fn json(&self) -> Result<Value, ApiError> {
+        if self.body.is_empty() {
+            return Ok(json!({}));
+        }
+        let wrong = |error| ApiError::invalid(format!("the body is not JSON: {error}"));
+        serde_json::from_slice(&self.body).map_err(wrong)
+    }
+
+    /// A parameter of the query.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        let found = self.query.iter().find(|(one, _)| one == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// A parameter of the query, which must be what `wanted` says.
+    pub(super) fn parsed<T: FromStr>(
+        &self,
+        name: &str,
+        wanted: &str,
+    ) -> Result<Option<T>, ApiError> {
+        let parsed = self.text(name).map(str::parse).transpose();
+        parsed.map_err(|_| ApiError::wrong_type(name, wanted))
+    }
+
+    /// A parameter of the query that is a whole number.
+    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
+        self.parsed(name, "a whole number, 0 or more")
+    }
+
+    /// How long to wait: `block_timeout` in seconds, in the query or, as in the prose
+    /// specification, in the body; `default` if not given.
+    pub(super) fn max_wait(&self, default: Option<Duration>) -> Result<Option<Duration>, ApiError> {
+        let (name, wanted) = ("block_timeout", "a number of seconds, 0 or more");
+        let mut given: Option<f64> = self.parsed(name, wanted)?;
+        if given.is_none() {
+            let body = self.json()?;
+            let value = body.get(name).filter(|value| !value.is_null());
+            // Another type is no number of seconds either.
+            given = value.map(|value| value.as_f64().unwrap_or(-1.0));
+        }
+        match given {
+            None => Ok(default),
+            Some(given) if given.is_finite() && given >= 0.0 => {
+                Ok(Some(Duration::from_secs_f64(given.min(MAX_BLOCK))))
+            }
+            Some(_) => Err(ApiError::wrong_type(name, wanted)),
+        }
+    }
+
+    /// The access of its sender.
+    pub(super) fn permit(&self) -> AccessPermit {
+        AccessPermit::new(&self.api.port, &self.requester)
+    }
+
+    /// Refuses to start anything while the relay shuts down.
+    pub(super) fn check_not_draining(&self) -> Result<(), ApiError> {
+        match self.api.port.setup.draining.is_cancelled() {
+            true => Err(ApiError::unavailable("the relay is shutting down")),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Starts, resumes, cancels and deletes runs.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::active_run::ActiveRun;
+use super::agent_connection::AgentConnection;
+use super::agents::{AgentRef, Requester};
+use super::hub::{Hub, RunAt, now};
+use super::perform::perform;
+use super::threads::new_thread;
+use crate::agent_connect::api::api_error::ApiError;
+use crate::agent_connect::api::messages;
+use crate::agent_connect::api::record::{RunRecord, ThreadRecord};
+use crate::agent_connect::api::run_request::{IfNotExists, RunRequest};
+use crate::agent_connect::api::session::SessionConfig;
+use crate::agent_connect::store;
+
+/// Starts the run that `body` requests, on the thread of the path if there is one. In a task of its
+/// own: a client that disconnects must not leave a half-started run.
+pub(super) async fn start(
+    hub: &Arc<Hub>,
+    requester: &Arc<Requester>,
+    thread: Option<Uuid>,
+    body: Value,
+) -> Result<(RunRecord, Arc<ActiveRun>), ApiError> {
+    let (hub, asker) = (hub.clone(), requester.clone());
+    let started = tokio::spawn(async move { start_run(&hub, &asker, thread, body).await });
+    let broken = |_| ApiError::unavailable("the run could not be started");
+    started.await.map_err(broken)?
+}
+
+async fn start_run(
+    hub: &Arc<Hub>,
+    requester: &Requester,
+    path: Option<Uuid>,
+    body: Value,
+) -> Result<(RunRecord, Arc<ActiveRun>), ApiError> {
+    let owner = &requester.owner;
+    let request = RunRequest::read(body)?;
+    if let Some(webhook) = &request.webhook {
+        hub.webhooks.check(webhook)?;
+    }
+    let (thread, line) = match path.or(request.thread) {
+        Some(id) => {
+            let thread = find_or_create_thread(hub, owner, id, &request).await?;
+            let line = connection_for(hub, requester, &request, &thread).await?;
+            (Some(id), line)
+        }
+        None => {
+            let thread = new_thread(
+                Uuid::new_v4(),
+                serde_json::Map::new(),
+                hub.stored_setup(&request.setup),
+            );
+            let line = connection_for(hub, requester, &request, &thread).await?;
+            if request.keeps_thread() && !hub.add_thread(owner, &thread).await? {
+                return Err(ApiError::unavailable("too many threads are stored already"));
+            }
+            (request.keeps_thread().then_some(thread.id), line)
+        }
+    };
+    let live = ActiveRun::new(
+        Uuid::new_v4(),
+        (line.id().await?, line),
+        (owner.clone(), thread),
+        now(),
+        request,
+        hub.limits.http_replay,
+    );
+    let active = thread.map(|id| hub.active_thread(owner, id)).transpose()?;
+    if let Some(active) = &active {
+        active.add_run(&live)?;
+    }
+    let started = async {
+        hub.add_run(&live)?;
+        let run = live.snapshot(live.created).0;
+        let (stored, webhook) = (run.clone(), live.request.webhook.clone());
+        let max = hub.limits.agent_connect_kept_runs;
+        let insert =
+            move |db: &_, owner: &_| store::insert_run(db, &stored, owner, webhook.as_deref(), max);
+        hub.store.run_for(owner, insert).await?;
+        Ok(run)
+    };
+    match started.await {
+        Ok(run) => {
+            tokio::spawn(perform(hub.clone(), live.clone(), active));
+            Ok((run, live))
+        }
+        Err(fault) => {
+            if let Some(active) = &active {
+                active.remove_run(live.id);
+            }
+            hub.remove_run(&live);
+            Err(fault)
+        }
+    }
+}
+
+/// The connection to the agent of a run: the one it names, or its thread's. A thread with messages
+/// stays with its agent.
+async fn connection_for(
+    hub: &Hub,
+    requester: &Requester,
+    request: &RunRequest,
+    thread: &ThreadRecord,
+) -> Result<Arc<AgentConnection>, ApiError> {
+    let Some(id) = request.agent else {
+        return hub.agent_of(requester, thread).await;
+    };
+    let line = hub.agents.find(requester, &AgentRef::Id(id)).await?;
+    if thread.agent.is_some_and(|of| of != id)
+        && !hub
+            .read_turns(&requester.owner, thread.id)
+            .await?
+            .is_empty()
+    {
+        return Err(ApiError::invalid("the thread belongs to another agent"));
+    }
+    Ok(line)
+}
+
+/// Reads the thread, or creates it if the request allows that. Once the thread has a session, its
+/// setup is fixed; before, the run's setup is used.
+async fn find_or_create_thread(
+    hub: &Hub,
+    owner: &Arc<str>,
+    id: Uuid,
+    request: &RunRequest,
+) -> Result<ThreadRecord, ApiError> {
+    let has_setup = request.setup.cwd.is_some() || !request.setup.mcp_servers.is_empty();
+    match hub.thread(owner, id).await {
+        Ok(mut thread) if thread.session.is_none() && has_setup => {
+            let own = SessionConfig::from_metadata(&thread.metadata)?;
+            let merged = SessionConfig {
+                cwd: request.setup.cwd.clone().or(own.cwd),
+                mcp_servers: if request.setup.mcp_servers.is_empty() {
+                    own.mcp_servers
+                } else {
+                    request.setup.mcp_servers.clone()
+                },
+                ..SessionConfig::default()
+            };
+            thread.setup = hub.stored_setup(&merged);
+            let stored = thread.clone();
+            let update = move |db: &_, owner: &_| store::update_thread(db, owner, &stored);
+            hub.store.run_for(owner, update).await?;
+            Ok(thread)
+        }
+        Err(fault) if fault.status == 404 && request.if_not_exists == IfNotExists::Create => {
+            let thread = new_thread(id, serde_json::Map::new(), hub.stored_setup(&request.setup));
+            match hub.add_thread(owner, &thread).await? {
+                true => Ok(thread),
+                // Another request has created it meanwhile, or there are too many.
+                false => hub.thread(owner, id).await,
+            }
+        }
+        known => known,
+    }
+}
+
+/// Answers the open interrupt of a run.
+pub(super) async fn resume(hub: &Hub, at: &RunAt, body: &Value) -> Result<RunRecord, ApiError> {
+    let run = hub.run(at).await?;
+    if !body.is_object() {
+        return Err(ApiError::invalid("the body must be a JSON object"));
+    }
+    let Some(live) = hub.active_run(at.id) else {
+        let what = format!("the run has ended, with status {}", run.status.name());
+        return Err(ApiError::conflict(what));
+    };
+    let (request, answer) = live.resume(body)?;
+    // Stored before the agent continues: its next updates are newer.
+    let run = hub.store_run(&live).await?;
+    if let Some(dial) = live.link() {
+        live.conn.send(dial, messages::result(&request, &answer));
+    }
+    Ok(run)
+}
+
+/// Cancels a run; it may take a while to end.
+pub(super) async fn cancel(hub: &Hub, at: &RunAt) -> Result<Arc<ActiveRun>, ApiError> {
+    let run = hub.run(at).await?;
+    let Some(live) = hub.active_run(at.id).filter(|_| !run.status.is_final()) else {
+        return Err(ApiError::conflict("the run has already ended"));
+    };
+    live.cancel.cancel();
+    Ok(live)
+}
+
+/// Deletes a run; one that has not ended is cancelled first.
+pub(super) async fn delete(hub: &Hub, at: &RunAt) -> Result<(), ApiError> {
+    hub.run(at).await?;
+    if let Some(live) = hub.active_run(at.id) {
+        live.cancel.cancel();
+        wait_ended(hub, &live).await;
+    }
+    let id = at.id;
+    hub.store.run(move |db| store::delete_run(db, id)).await
+}
+
+/// Waits until a run has ended.
+pub(super) async fn wait_ended(hub: &Hub, live: &ActiveRun) {
+    loop {
+        let mut stored = live.stored.subscribe();
+        let ended = live.snapshot(now()).0.status.is_final();
+        if ended || hub.active_run(live.id).is_none() {
+            return;
+        }
+        let _ = stored.changed().await;
+    }
+}
