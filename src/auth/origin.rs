@@ -8,6 +8,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
+
 /// Which origins and hosts a listener accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginPolicy {
@@ -46,6 +48,28 @@ pub enum Refusal {
 }
 
 impl OriginPolicy {
+    /// For a listener at this port of loopback that only its own pages may ask.
+    #[must_use]
+    pub fn own_pages(port: u16) -> Self {
+        Self {
+            origins: vec![format!("http://127.0.0.1:{port}")],
+            hosts: Vec::new(),
+            names: HostNames::Loopback {
+                port,
+                default_port: 80,
+            },
+        }
+    }
+
+    /// Whether a request with these headers comes from an admitted page or from a program.
+    #[must_use]
+    pub fn admits(&self, headers: &HeaderMap) -> bool {
+        let all = |name| headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
+        let sites = headers.get_all("sec-fetch-site").into_iter();
+        let sites = sites.map(HeaderValue::as_bytes);
+        self.check(all(ORIGIN), all(HOST), sites).is_ok()
+    }
+
     /// Checks the values of all `Origin`, `Host` and `Sec-Fetch-Site` headers of a request.
     ///
     /// # Errors

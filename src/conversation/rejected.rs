@@ -83,7 +83,7 @@ impl Conversation {
         });
         self.printed.add(line.as_bytes());
         self.strays += 1;
-        if self.strays >= self.limits.strays {
+        if self.strays >= self.limits.invalid_messages {
             let reason =
                 "printed too many lines that are not JSON (is it started in its ACP mode?)";
             self.close_for_violation(Side::Agent, reason.to_owned(), now, out);

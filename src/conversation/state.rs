@@ -357,7 +357,7 @@ impl Conversation {
                 id: id.to_owned(),
             });
             self.unmatched[from as usize] += 1;
-            if self.unmatched[from as usize] >= self.limits.strays {
+            if self.unmatched[from as usize] >= self.limits.invalid_messages {
                 let reason = "sent too many answers that match no open request".to_owned();
                 self.close_for_violation(from, reason, now, out);
             }

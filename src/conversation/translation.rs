@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::state::Conversation;
 use super::{Note, Outbox};
 use crate::dialect::{self, DialectEvent, Forward, Translation};
-use crate::jsonrpc::{Envelope, Frame, FrameFault, Kind, Limits, Scanned, Side, scan};
+use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Side, scan};
 
 impl Conversation {
     /// Takes a message of a side that does not use canonical ACP.
@@ -38,7 +38,7 @@ impl Conversation {
         }
         match outcome.forward {
             Forward::Unchanged => self.handle_message(from, frame, at, now, out),
-            Forward::Frames(frames) => self.handle_all(from, frames, outcome.envelope, now, out),
+            Forward::Frames(frames) => self.handle_all(from, frames, now, out),
         }
     }
 
@@ -95,41 +95,19 @@ impl Conversation {
     /// Takes the answers that translators have given in place of a side.
     pub(super) fn handle_returned(&mut self, now: Instant, out: &mut Outbox) {
         while let Some((from, frame)) = self.returned.pop_front() {
-            self.handle_all(from, vec![frame], None, now, out);
+            self.handle_all(from, vec![frame], now, out);
         }
     }
 
-    /// Takes the output of a translator. `known` is the envelope, when there is one message and the
-    /// translator knows it.
-    fn handle_all(
-        &mut self,
-        from: Side,
-        frames: Vec<Frame>,
-        known: Option<Envelope>,
-        now: Instant,
-        out: &mut Outbox,
-    ) {
-        let known = known.filter(|_| frames.len() == 1);
+    /// Takes the output of a translator.
+    fn handle_all(&mut self, from: Side, frames: Vec<Frame>, now: Instant, out: &mut Outbox) {
         for frame in frames {
-            let at = match known {
-                Some(at) => {
-                    debug_assert!(matches_scan(&frame, &at, &self.limits), "{frame:?} {at:?}");
-                    at
-                }
-                None => match scan(&frame, &self.limits) {
-                    Scanned::Message(at) => at,
-                    // What a rule adds may be one level too deep.
-                    Scanned::Invalid(error) => {
-                        self.handle_frame_error(from, error, now, out);
-                        continue;
-                    }
-                    Scanned::Batch => {
-                        debug_assert!(false, "a rule made a batch: {frame:?}");
-                        continue;
-                    }
-                },
-            };
-            self.handle_message(from, frame, &at, now, out);
+            match scan(&frame, &self.limits) {
+                Scanned::Message(at) => self.handle_message(from, frame, &at, now, out),
+                // What a rule adds may be one level too deep.
+                Scanned::Invalid(error) => self.handle_frame_error(from, error, now, out),
+                Scanned::Batch => debug_assert!(false, "a rule made a batch: {frame:?}"),
+            }
         }
     }
 
@@ -173,14 +151,4 @@ impl Conversation {
 fn is_known(frame: &Frame, at: &Envelope) -> bool {
     // Methods are hardly ever spelled with escapes.
     dialect::is_known_raw(at.raw_method(frame)) || dialect::is_known(&at.method(frame))
-}
-
-/// Whether `scan` finds the same.
-fn matches_scan(frame: &Frame, at: &Envelope, limits: &Limits) -> bool {
-    match scan(frame, limits) {
-        Scanned::Message(found) => found == *at,
-        Scanned::Batch => false,
-        // What a rule adds may be one level too deep.
-        Scanned::Invalid(error) => matches!(error.fault, FrameFault::TooDeep { .. }),
-    }
 }

@@ -38,7 +38,7 @@ pub enum Endpoint {
     /// A URL of HTTP or a WebSocket: `ws://HOST[:PORT][/PATH]`, `http://…` and others.
     Http(HttpEndpoint),
     /// `replay:FILE`.
-    Replay(ReplayAddress),
+    Replay(ReplayAddress<Self>),
     /// A pair of links in this process, for tests.
     Memory(String),
 }

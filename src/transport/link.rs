@@ -44,7 +44,7 @@ pub struct Peer {
 
 impl Peer {
     /// A program of which only the address is known.
-    pub(super) const fn remote(name: String, half_close: bool) -> Self {
+    pub(crate) const fn remote(name: String, half_close: bool) -> Self {
         Self {
             name,
             half_close,

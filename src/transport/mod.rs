@@ -8,16 +8,14 @@
 //! - [`stream`] frames byte streams: `stdio`, `tcp`, `unix`, and the pipes of [`process`], which
 //!   `pipe` widens under load. `admission` authenticates their clients, and `owner` finds the user
 //!   of a local TCP socket.
-//! - [`http`] and [`websocket`] are network protocols; `tls`, `certificate` and `pin` are TLS,
-//!   `request_headers` the configured headers, `closing` the close codes, and `one_shot` sends a
-//!   single request.
-//! - `agent_connect` and [`replay`] are clients and agents in this process; [`memory`] is for
-//!   tests.
+//! - [`http`] and [`websocket`] are network protocols, which share the HTTP client in
+//!   [`http::client`]; `tls`, `certificate` and `pin` are TLS, `request_headers` the configured
+//!   headers, `closing` the close codes.
+//! - [`replay`] is a client or an agent in this process; [`memory`] is for tests.
 //! - `workers` are the threads that serve clients, `inherited` the sockets passed by the service
 //!   manager, and `clock` reads the time.
 
 mod admission;
-mod agent_connect;
 mod certificate;
 mod clock;
 mod closing;
@@ -26,7 +24,6 @@ pub mod http;
 mod inherited;
 mod link;
 pub mod memory;
-mod one_shot;
 mod open;
 mod open_error;
 pub mod owner;
@@ -45,15 +42,14 @@ pub mod websocket;
 mod workers;
 
 pub use crate::jsonrpc::{CloseReason, Exit};
-pub use agent_connect::{AgentConnectConfig, ServedAgent};
 pub use clock::current_time;
 pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError, HttpEndpoint, HttpProtocol};
+pub use http::client::{HttpClient, NoResponse};
 pub use inherited::Inherited;
 pub use link::{
     FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, PeerKind, Presence, PresenceCallback,
     StderrCallback, StopStep,
 };
-pub use one_shot::one_shot;
 pub use open::{
     AcceptFuture, BoxFuture, ConnectFuture, HttpOptions, IncomingLink, ListenFuture, Listener,
     OpenError, OpenErrorKind, Setup, Tls, Transport,

@@ -10,9 +10,10 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use hyper::http::Extensions;
 use tokio_util::sync::CancellationToken;
 
-use super::{AgentConnectConfig, Endpoint, Inherited, Launch, Link, RequestHeaders};
+use super::{Endpoint, Inherited, Launch, Link, RequestHeaders};
 use super::{Pin as Fingerprint, Worker, Workers};
 use crate::auth::{Gate, LocalKey};
 use crate::jsonrpc::Limits;
@@ -28,7 +29,7 @@ pub type ListenFuture<'a> = BoxFuture<'a, Result<Box<dyn Listener>, OpenError>>;
 pub type AcceptFuture<'a> = BoxFuture<'a, Option<io::Result<IncomingLink>>>;
 
 /// A transport: a way to carry frames.
-pub trait Transport: Send + Sync {
+pub trait Transport: fmt::Debug + Send + Sync {
     /// The endpoint schemes it serves, without `:`.
     fn schemes(&self) -> &'static [&'static str];
     /// Checks `to` as far as possible before it is needed.
@@ -80,6 +81,8 @@ pub struct Setup {
     pub framing: Option<Framing>,
     /// Authenticates clients.
     pub gate: Gate,
+    /// Whether only public addresses are connected over TCP, for URLs from other machines.
+    pub public_only: bool,
     /// Certificates and keys.
     pub tls: Tls,
     /// The key with which an HTTP listener proves to programs of its own user that it is on their
@@ -89,8 +92,10 @@ pub struct Setup {
     pub http: HttpOptions,
     /// The headers of every HTTP request to a remote agent's server.
     pub request_headers: RequestHeaders,
-    /// The configuration of the Agent Connect server.
-    pub agent_connect: AgentConnectConfig,
+    /// Transports of modules above this one.
+    pub added: &'static [&'static dyn Transport],
+    /// The settings of those transports, by type.
+    pub extensions: Extensions,
     /// How an agent is started.
     pub launch: Launch,
     /// Sockets inherited from the service manager.
@@ -137,7 +142,7 @@ pub struct Tls {
 }
 
 /// Why an endpoint could not be opened: what happened, where, and what to do.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub struct OpenError {
     /// The kind of failure, for the exit code.
     pub kind: OpenErrorKind,

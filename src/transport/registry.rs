@@ -2,7 +2,6 @@
 //!
 //! A new transport needs a line in [`all`]; the conformance suite tests every listed transport.
 
-use super::agent_connect::AgentConnectTransport;
 use super::http::Http;
 use super::memory::MemoryTransport;
 use super::process::Exec;
@@ -17,26 +16,15 @@ use super::{Endpoint, HttpEndpoint, Link, Listener, OpenError, OpenErrorKind, Se
 #[must_use]
 pub fn all() -> &'static [&'static dyn Transport] {
     static STDIO: Stdio = Stdio::new();
+    static REPLAY: ReplayTransport = ReplayTransport {
+        check,
+        connect: |to, setup| Box::pin(connect(to, setup)),
+    };
     static MEMORY: MemoryTransport = MemoryTransport::new();
     static ALL: &[&dyn Transport] = &[
-        &STDIO,
-        &Exec,
-        &Tcp,
-        &Unix,
-        &WebSocket,
-        &Http,
-        &AgentConnectTransport,
-        &ReplayTransport,
-        &MEMORY,
+        &STDIO, &Exec, &Tcp, &Unix, &WebSocket, &Http, &REPLAY, &MEMORY,
     ];
     ALL
-}
-
-/// The transport that serves `scheme`, given without `:`.
-#[must_use]
-pub fn lookup(scheme: &str) -> Option<&'static dyn Transport> {
-    let mut all = all().iter().copied();
-    all.find(|transport| transport.schemes().contains(&scheme))
 }
 
 /// Checks `to` as far as possible before it is needed.
@@ -44,7 +32,7 @@ pub fn lookup(scheme: &str) -> Option<&'static dyn Transport> {
 /// # Errors
 /// When connecting could not succeed.
 pub fn check(to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
-    transport_for(to)?.check(to, setup)
+    transport_for(to, setup)?.check(to, setup)
 }
 
 /// Whether nothing listens at `at`, as far as that shows without binding it; socket files are not
@@ -67,7 +55,7 @@ pub fn is_free(at: &Endpoint) -> Result<bool, OpenError> {
 /// # Errors
 /// When the peer cannot be reached; the error says why and what to do.
 pub async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
-    transport_for(to)?.connect(to, setup).await
+    transport_for(to, setup)?.connect(to, setup).await
 }
 
 /// Binds `at` and waits for peers.
@@ -75,12 +63,16 @@ pub async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
 /// # Errors
 /// When it cannot be bound; the error says why and what to do.
 pub async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Listener>, OpenError> {
-    transport_for(at)?.listen(at, setup).await
+    transport_for(at, setup)?.listen(at, setup).await
 }
 
-fn transport_for(endpoint: &Endpoint) -> Result<&'static dyn Transport, OpenError> {
-    lookup(endpoint.scheme()).ok_or_else(|| {
-        let what = format!("\"{}:\" is not supported", endpoint.scheme());
+fn transport_for(endpoint: &Endpoint, setup: &Setup) -> Result<&'static dyn Transport, OpenError> {
+    let scheme = endpoint.scheme();
+    let added = setup.added.iter().copied();
+    let serves = |transport: &&dyn Transport| transport.schemes().contains(&scheme);
+    let found = all().iter().copied().chain(added).find(serves);
+    found.ok_or_else(|| {
+        let what = format!("\"{scheme}:\" is not supported");
         OpenError::new(OpenErrorKind::Usage, endpoint, what)
     })
 }

@@ -24,9 +24,10 @@ use tokio::time::timeout;
 
 use super::{
     AcceptFuture, ConnectFuture, Endpoint, IncomingLink, Link, ListenFuture, Listener, OpenError,
-    Setup, Transport,
+    OpenErrorKind, Setup, Transport,
 };
 use super::{admission, open_error, owner, stream};
+use crate::auth::address::is_public;
 use crate::auth::{Credentials, Gate, Reachability};
 use crate::jsonrpc::Limits;
 
@@ -133,15 +134,19 @@ pub(super) async fn dial(
 ) -> Result<TcpStream, OpenError> {
     if port == 0 {
         let what = "port 0 is for listening; nothing can be reached at it";
-        return Err(OpenError::new(super::OpenErrorKind::Usage, to, what));
+        return Err(OpenError::new(OpenErrorKind::Usage, to, what));
     }
     let within = setup.limits.handshake;
     timeout(within, async {
         let addresses: Vec<SocketAddr> = resolve(to, host, port).await?;
+        if setup.public_only && !addresses.iter().all(|one| is_public(one.ip())) {
+            let what = "its name resolves to an address of a private network";
+            return Err(OpenError::new(OpenErrorKind::Forbidden, to, what));
+        }
         let stream = TcpStream::connect(&addresses[..])
             .await
             .map_err(|source| open_error::not_connected(to, &source))?;
-        set_options(&stream, setup.limits.silence);
+        set_options(&stream, setup.limits.tcp_user_timeout);
         Ok(stream)
     })
     .await
@@ -198,7 +203,7 @@ pub(super) async fn accept(
     loop {
         match socket.accept().await {
             Ok((stream, address)) => {
-                set_options(&stream, limits.silence);
+                set_options(&stream, limits.tcp_user_timeout);
                 return Ok((stream, address));
             }
             Err(fault) if is_gone(&fault) => {}
@@ -236,25 +241,25 @@ async fn resolve(endpoint: &Endpoint, host: &str, port: u16) -> Result<Vec<Socke
 }
 
 /// Sets the socket options. A system without an option is used without it.
-fn set_options(stream: &TcpStream, silence: Duration) {
+fn set_options(stream: &TcpStream, timeout: Duration) {
     // The first probe after half of the time, then five more.
     let keepalive = TcpKeepalive::new()
-        .with_time((silence / 2).max(MIN_KEEPALIVE))
-        .with_interval((silence / 10).max(MIN_KEEPALIVE))
+        .with_time((timeout / 2).max(MIN_KEEPALIVE))
+        .with_interval((timeout / 10).max(MIN_KEEPALIVE))
         .with_retries(5);
     let socket = SockRef::from(stream);
     let set = stream
         .set_nodelay(true)
         .and_then(|()| socket.set_tcp_keepalive(&keepalive))
-        .and_then(|()| set_user_timeout(&socket, silence));
+        .and_then(|()| set_user_timeout(&socket, timeout));
     if let Err(fault) = set {
         tracing::debug!(%fault, "a socket option could not be set");
     }
 }
 
 #[cfg(target_os = "linux")]
-fn set_user_timeout(socket: &SockRef<'_>, silence: Duration) -> io::Result<()> {
-    socket.set_tcp_user_timeout(Some(silence.max(MIN_KEEPALIVE)))
+fn set_user_timeout(socket: &SockRef<'_>, timeout: Duration) -> io::Result<()> {
+    socket.set_tcp_user_timeout(Some(timeout.max(MIN_KEEPALIVE)))
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -136,19 +136,14 @@ pub(super) async fn handshake(
     stream: TcpStream,
     within: Duration,
 ) -> Result<TlsStream<TcpStream>, OpenError> {
-    let name = name(to, host)?;
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+        let what = format!("{host:?} cannot be the name of a TLS server");
+        OpenError::new(OpenErrorKind::Usage, to, what)
+    })?;
     timeout(within, connector.connect(name, stream))
         .await
         .map_err(|_| open_error::timed_out(to, "TLS", within))?
         .map_err(|fault| open_error::not_encrypted(to, &fault))
-}
-
-/// A host as the name of a TLS server.
-pub(super) fn name(to: &Endpoint, host: &str) -> Result<ServerName<'static>, OpenError> {
-    ServerName::try_from(host.to_owned()).map_err(|_| {
-        let what = format!("{host:?} cannot be the name of a TLS server");
-        OpenError::new(OpenErrorKind::Usage, to, what)
-    })
 }
 
 fn provider() -> Arc<CryptoProvider> {

@@ -68,12 +68,7 @@ impl Transport for Unix {
             let Endpoint::Unix(path) = to else {
                 return Err(OpenError::wrong_scheme(to));
             };
-            address(to, path)?;
-            let within = setup.limits.handshake;
-            let stream = timeout(within, UnixStream::connect(path))
-                .await
-                .map_err(|_| open_error::timed_out(to, "connecting", within))?
-                .map_err(|source| open_error::not_connected(to, &source))?;
+            let stream = dial(to, path, setup).await?;
             let peer = stream.peer_cred().map(|peer| peer.uid());
             let mut link = link(stream, to.to_string(), setup);
             if peer.is_ok_and(|user| user == geteuid().as_raw()) {
@@ -105,6 +100,20 @@ impl Transport for Unix {
             }) as Box<dyn Listener>)
         })
     }
+}
+
+/// Connects a socket.
+pub(super) async fn dial(
+    to: &Endpoint,
+    path: &Path,
+    setup: &Setup,
+) -> Result<UnixStream, OpenError> {
+    address(to, path)?;
+    let within = setup.limits.handshake;
+    timeout(within, UnixStream::connect(path))
+        .await
+        .map_err(|_| open_error::timed_out(to, "connecting", within))?
+        .map_err(|source| open_error::not_connected(to, &source))
 }
 
 /// Listens on a socket file that is private to its owner from its first moment, and replaces a

@@ -111,7 +111,7 @@ impl Workers {
 
 impl Worker {
     /// The worker of this thread; outside of workers, the current runtime.
-    pub(super) fn current() -> Self {
+    pub(crate) fn current() -> Self {
         let worker = CURRENT.with(|current| current.get().cloned());
         worker.unwrap_or_else(|| Self {
             runtime: Handle::current(),

@@ -1,4 +1,5 @@
-//! Serves ACP on an HTTP listener, and Agent Connect on the same port where that is configured.
+//! Serves ACP on an HTTP listener, and beside it the service of a module above this one where one is
+//! configured.
 //!
 //! # Why
 //!
@@ -7,9 +8,10 @@
 
 use std::sync::Arc;
 
-use super::port::{EitherHandler, bind};
+use super::port::bind;
+use super::port::service::{BothServices, ServeBeside};
 use super::server;
-use crate::transport::{Endpoint, Listener, OpenError, Setup, agent_connect};
+use crate::transport::{Endpoint, Listener, OpenError, Setup};
 
 /// Binds an HTTP endpoint and serves ACP there.
 pub(in crate::transport) async fn listen(
@@ -17,20 +19,11 @@ pub(in crate::transport) async fn listen(
     setup: &Setup,
 ) -> Result<Box<dyn Listener>, OpenError> {
     let bound = bind(at, setup).await?;
-    let Some(path) = &setup.agent_connect.path else {
-        let main = server::serve(&bound.port);
-        return Ok(bound.serve(main));
-    };
-    let other = agent_connect::serve(&bound.port, path)?;
+    let beside = setup.extensions.get::<ServeBeside>();
+    let other = beside.map(|beside| beside.0(&bound.port)).transpose()?;
     let main = server::serve(&bound.port);
-    let is_for_other =
-        |main: &server::AcpService, other: &agent_connect::RestService, path: &str| {
-            !main.serves(path) && other.serves(path)
-        };
-    let both = EitherHandler {
-        main,
-        other,
-        is_for_other,
+    let Some(other) = other.flatten() else {
+        return Ok(bound.serve_with(main));
     };
-    Ok(bound.serve(Arc::new(both)))
+    Ok(bound.serve_with(Arc::new(BothServices { main, other })))
 }

@@ -1,15 +1,20 @@
 //! ACP over HTTP: Streamable HTTP in both roles, and the WebSocket upgrades on the same port.
 //!
-//! `port` is a port that serves HTTP, `server` answers ACP there and `listen` combines both;
-//! `client` is the client side; `names` are the headers both use, and `content` the content types.
+//! `accept` is the accept loop and the HTTP server of every listener; `port` is a port that serves
+//! HTTP to clients, `server` answers ACP there and `listen` combines both; `client` is the HTTP
+//! client, and `link` a link to an agent's server over it; `names` are the headers that link and
+//! server use, and `content` the content types.
 
+mod accept;
 pub mod client;
-pub(super) mod content;
+pub(crate) mod content;
+mod link;
 mod listen;
 mod names;
-pub(super) mod port;
+pub(crate) mod port;
 mod server;
 mod transport;
 
+pub use accept::{accept_sockets, http_server};
 pub(super) use listen::listen;
 pub(super) use transport::Http;

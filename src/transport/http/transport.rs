@@ -1,6 +1,6 @@
 //! The transport behind `http://`, `https://` and elephant.ai's routes.
 
-use super::{client, listen};
+use super::{link, listen};
 use crate::transport::{ConnectFuture, Endpoint, ListenFuture, Setup, Transport};
 
 /// The transport behind `http://`, `https://`, `elephant+http://` and `elephant+https://`.
@@ -13,7 +13,7 @@ impl Transport for Http {
     }
 
     fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> ConnectFuture<'a> {
-        Box::pin(client::connect(to, setup))
+        Box::pin(link::connect(to, setup))
     }
 
     fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> ListenFuture<'a> {

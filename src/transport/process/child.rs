@@ -70,7 +70,7 @@ pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Chil
         let stdin = ChildStdin::from_std(stdin.expect("stdin was asked for"))?;
         let stdout = ChildStdout::from_std(stdout.expect("stdout was asked for"))?;
         let stderr = ChildStderr::from_std(stderr.expect("stderr was asked for"))?;
-        let stderr = Stderr::read(stderr, pid, limits.stderr_kept)?;
+        let stderr = Stderr::read(stderr, pid, limits.stderr_bytes)?;
         Ok((stdin, stdout, stderr))
     };
     let (stdin, stdout, stderr) = match pipes() {

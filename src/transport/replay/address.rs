@@ -2,16 +2,15 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
-use super::super::Endpoint;
-use crate::recording::replay::{
-    Edge, InjectedFault, ReplayRules, Speed, Unmatched, parse_duration,
-};
+use crate::jsonrpc::{Side, parse_duration};
+use crate::recording::replay::{InjectedFault, ReplayRules, Speed, Unmatched};
 
-/// A recording to be played.
+/// A recording to be played; `E` is the type of endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReplayAddress {
+pub struct ReplayAddress<E> {
     /// The recording, or a capture.
     pub path: PathBuf,
     /// How it is played, without the faults.
@@ -19,27 +18,45 @@ pub struct ReplayAddress {
     /// The file with the faults.
     pub fault: Option<PathBuf>,
     /// The side whose form of the messages is played, where a dialect was translated.
-    pub edge: Edge,
+    pub edge: Side,
     /// The live agent that answers requests that were not recorded.
-    pub forward: Option<Box<Endpoint>>,
+    pub forward: Option<Box<E>>,
 }
 
 /// The options that may follow the path.
 const OPTIONS: &str = "match=strict|shape|order, speed=1|10|max, max-idle=2s, \
                         unmatched=error|nearest, fault=FILE, edge=client|agent, forward=ENDPOINT";
 
-impl ReplayAddress {
+impl<E> ReplayAddress<E> {
     /// A recording, played with the default options.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
             rules: ReplayRules::default(),
             fault: None,
-            edge: Edge::Client,
+            edge: Side::Client,
             forward: None,
         }
     }
 
+    /// The rules, with the faults of the file.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is invalid.
+    pub(super) fn rules(&self) -> Result<ReplayRules, String> {
+        let mut rules = self.rules.clone();
+        if let Some(path) = &self.fault {
+            let text = std::fs::read_to_string(path);
+            let read = text
+                .map_err(|error| error.to_string())
+                .and_then(|text| InjectedFault::parse_all(&text));
+            rules.faults = read.map_err(|fault| format!("{}: {fault}", path.display()))?;
+        }
+        Ok(rules)
+    }
+}
+
+impl<E: FromStr<Err: fmt::Display>> ReplayAddress<E> {
     /// Parses the text after `replay:`.
     ///
     /// # Errors
@@ -83,33 +100,17 @@ impl ReplayAddress {
             "fault" => self.fault = Some(PathBuf::from(value)),
             "edge" => self.edge = value.parse()?,
             "forward" => {
-                let read: Result<Endpoint, _> = value.parse();
-                self.forward = Some(Box::new(read.map_err(|error| error.to_string())?));
+                let read = value.parse::<E>().map_err(|error| error.to_string());
+                self.forward = Some(Box::new(read?));
                 self.rules.unmatched = Unmatched::Forward;
             }
             _ => return Err(format!("{name:?} is not an option; expected {OPTIONS}")),
         }
         Ok(())
     }
-
-    /// The rules, with the faults of the file.
-    ///
-    /// # Errors
-    /// When the file cannot be read or is invalid.
-    pub(super) fn rules(&self) -> Result<ReplayRules, String> {
-        let mut rules = self.rules.clone();
-        if let Some(path) = &self.fault {
-            let text = std::fs::read_to_string(path);
-            let read = text
-                .map_err(|error| error.to_string())
-                .and_then(|text| InjectedFault::parse_all(&text));
-            rules.faults = read.map_err(|fault| format!("{}: {fault}", path.display()))?;
-        }
-        Ok(rules)
-    }
 }
 
-impl fmt::Display for ReplayAddress {
+impl<E: fmt::Display> fmt::Display for ReplayAddress<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let default = ReplayRules::default();
         let rules = &self.rules;
@@ -129,7 +130,7 @@ impl fmt::Display for ReplayAddress {
         if let Some(path) = &self.fault {
             options.push(format!("fault={}", path.display()));
         }
-        if self.edge == Edge::Agent {
+        if self.edge == Side::Agent {
             options.push("edge=agent".to_owned());
         }
         if let Some(forward) = &self.forward {

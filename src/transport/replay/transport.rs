@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use super::super::{
     ConnectFuture, Endpoint, ListenFuture, OpenError, OpenErrorKind, PeerKind, Setup, Transport,
-    registry,
 };
 use super::{ReplayAddress, link};
-use crate::recording::replay::{Actor, Edge, ReplayRules, Script, Unmatched};
+use crate::jsonrpc::Side;
+use crate::recording::replay::{Actor, ReplayRules, Script, Unmatched};
 
-/// Plays recordings.
+/// Plays recordings. The live agent of a recording is opened as any other endpoint.
 #[derive(Debug)]
-pub(in crate::transport) struct ReplayTransport;
+pub(in crate::transport) struct ReplayTransport {
+    pub(in crate::transport) check: fn(&Endpoint, &Setup) -> Result<(), OpenError>,
+    pub(in crate::transport) connect: for<'a> fn(&'a Endpoint, &'a Setup) -> ConnectFuture<'a>,
+}
 
 impl Transport for ReplayTransport {
     fn schemes(&self) -> &'static [&'static str] {
@@ -22,7 +25,7 @@ impl Transport for ReplayTransport {
         let address = address(to)?;
         read(to, address)?;
         match &address.forward {
-            Some(forward) => registry::check(forward, setup),
+            Some(forward) => (self.check)(forward, setup),
             None => Ok(()),
         }
     }
@@ -32,15 +35,15 @@ impl Transport for ReplayTransport {
             let address = address(to)?;
             let (script, rules) = read(to, address)?;
             let live = match &address.forward {
-                Some(forward) => Some(registry::connect(forward, setup).await?),
+                Some(forward) => Some((self.connect)(forward, setup).await?),
                 None => None,
             };
             let actor = Actor::new(Arc::new(script), rules);
             let kind = match address.edge {
-                Edge::Client => PeerKind::Replayed,
+                Side::Client => PeerKind::Replayed,
                 // A relay stood between that form of the messages and the client, and does so
                 // again.
-                Edge::Agent => PeerKind::Remote,
+                Side::Agent => PeerKind::Remote,
             };
             Ok(link::open(to.to_string(), kind, actor, live))
         })
@@ -57,14 +60,17 @@ impl Transport for ReplayTransport {
     }
 }
 
-fn address(endpoint: &Endpoint) -> Result<&ReplayAddress, OpenError> {
+fn address(endpoint: &Endpoint) -> Result<&ReplayAddress<Endpoint>, OpenError> {
     match endpoint {
         Endpoint::Replay(address) => Ok(address),
         other => Err(OpenError::wrong_scheme(other)),
     }
 }
 
-fn read(to: &Endpoint, address: &ReplayAddress) -> Result<(Script, ReplayRules), OpenError> {
+fn read(
+    to: &Endpoint,
+    address: &ReplayAddress<Endpoint>,
+) -> Result<(Script, ReplayRules), OpenError> {
     let unread = |what: String| OpenError::new(OpenErrorKind::NoInput, to, what);
     let script =
         Script::open(&address.path, address.edge).map_err(|error| unread(error.to_string()))?;

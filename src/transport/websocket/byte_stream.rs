@@ -1,8 +1,8 @@
 //! The byte stream under a `WebSocketStream`. It follows the lengths in the heads of incoming
 //! frames, reads ahead, and records what was written.
 //!
-//! It delays and changes nothing. `connection` asks it whether the library above holds part of a
-//! message, and whether one of the library's buffers may have grown.
+//! It delays and changes nothing. `connection` asks it whether the library above has anything to
+//! return, whether it holds part of a message, and whether one of its buffers may have grown.
 
 use std::future::Future as _;
 use std::io::{self, Cursor};
@@ -15,10 +15,11 @@ use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::OpCode;
 
 /// The size of the library's read buffer, which it allocates at once and fills with zeros for each
-/// read, even one that finds nothing.
-pub(super) const READ_BUFFER: usize = 8 << 10;
-/// The most that is read at once while a peer sends faster than the read buffer is emptied.
-const AHEAD: usize = 64 << 10;
+/// read, even one that finds nothing. An idle connection keeps it.
+pub(super) const READ_BUFFER: usize = 2 << 10;
+/// What is read at once, and the most while a peer sends faster than that is consumed.
+const AHEAD: usize = 4 << 10;
+const MOST_AHEAD: usize = 64 << 10;
 
 /// A frame's head takes at most so many bytes (RFC 6455, 5.2).
 const HEAD: usize = 14;
@@ -37,8 +38,14 @@ pub(super) struct ByteStream<S> {
     message: Option<u64>,
     /// A frame was announced that makes its message longer than `max`; it is not read.
     pub(super) is_too_long: bool,
+    /// What was read and not given to the library yet.
     ahead: BytesMut,
-    reads_ahead: bool,
+    read_size: usize,
+    /// The end of the stream, or the fault, that comes after it.
+    end: Option<io::Result<()>>,
+    /// The library was given so many frames and has not returned them; more when it returned
+    /// several as one message.
+    pub(super) unreturned: usize,
     /// Bytes received since they were last counted.
     pub(super) received: usize,
     /// Something has passed since this was last cleared.
@@ -61,7 +68,9 @@ impl<S> ByteStream<S> {
             message: None,
             is_too_long: false,
             ahead: BytesMut::new(),
-            reads_ahead: false,
+            read_size: AHEAD,
+            end: None,
+            unreturned: 0,
             received: 0,
             is_active: false,
             has_grown: false,
@@ -88,6 +97,7 @@ impl<S> ByteStream<S> {
                     .len()
                     .min(usize::try_from(self.payload).unwrap_or(usize::MAX));
                 self.payload -= count as u64;
+                self.unreturned += usize::from(self.payload == 0);
                 at += count;
                 continue;
             }
@@ -102,7 +112,10 @@ impl<S> ByteStream<S> {
                     self.begin_frame(&header, length);
                 }
                 // The library comes to it as well.
-                Err(_) => self.payload = u64::MAX,
+                Err(_) => {
+                    self.payload = u64::MAX;
+                    self.unreturned += 1;
+                }
             }
         }
         self.received += at;
@@ -119,6 +132,37 @@ impl<S> ByteStream<S> {
             self.is_too_long = length > self.max;
             self.message = (!header.is_final).then_some(length);
         }
+        self.unreturned += usize::from(length == 0 || self.is_too_long);
+    }
+
+    /// Whether the library has nothing to return or to send before it is given more. It is not asked
+    /// then, which would cost more than all else that a wake-up does.
+    pub(super) const fn is_all_returned(&self) -> bool {
+        self.unreturned == 0 && !self.is_blocked
+    }
+}
+
+impl<S: AsyncRead + Unpin> ByteStream<S> {
+    /// Reads unless something is there for the library; ready when something is.
+    pub(super) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.ahead.is_empty() || self.end.is_some() || self.is_too_long {
+            return Poll::Ready(());
+        }
+        self.ahead.reserve(self.read_size);
+        // The future holds nothing between polls, so one for each poll loses nothing.
+        let read = pin!(self.io.read_buf(&mut self.ahead)).poll(cx);
+        match read {
+            Poll::Pending => {
+                self.ahead = BytesMut::new();
+                self.read_size = AHEAD;
+                return Poll::Pending;
+            }
+            Poll::Ready(Ok(0)) => self.end = Some(Ok(())),
+            Poll::Ready(Ok(count)) if count >= self.read_size => self.read_size = MOST_AHEAD,
+            Poll::Ready(Ok(_)) => {}
+            Poll::Ready(Err(error)) => self.end = Some(Err(error)),
+        }
+        Poll::Ready(())
     }
 }
 
@@ -132,25 +176,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for ByteStream<S> {
         if this.is_too_long {
             return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
         }
-        let before = buffer.filled().len();
-        if this.ahead.is_empty() {
-            // A long payload needs no second copy.
-            let read = if this.reads_ahead && this.payload < AHEAD as u64 {
-                this.ahead.reserve(AHEAD);
-                // The future holds nothing between polls, so one for each poll loses nothing.
-                let read = pin!(this.io.read_buf(&mut this.ahead)).poll(cx);
-                read.map_ok(drop)
-            } else {
-                let read = Pin::new(&mut this.io).poll_read(cx, buffer);
-                this.reads_ahead = buffer.remaining() == 0;
-                read
-            };
-            if read.is_pending() {
-                this.reads_ahead = false;
-                this.ahead = BytesMut::new();
-            }
-            ready!(read)?;
+        ready!(this.poll_fill(cx));
+        if let Some(end) = this.end.take() {
+            return Poll::Ready(end);
         }
+        let before = buffer.filled().len();
         let count = this.ahead.len().min(buffer.remaining());
         buffer.put_slice(&this.ahead[..count]);
         this.ahead.advance(count);

@@ -149,7 +149,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Next {
         while self.state == State::Open {
-            return Poll::Ready(match ready!(self.stream().poll_next_unpin(cx)) {
+            if self.io().is_all_returned() {
+                ready!(self.io().poll_fill(cx));
+            }
+            let Poll::Ready(received) = self.stream().poll_next_unpin(cx) else {
+                self.io().unreturned = 0;
+                return Poll::Pending;
+            };
+            return Poll::Ready(match received {
                 Some(Ok(Message::Text(text))) => Some(Ok((Data::Text, self.own(text.into())))),
                 Some(Ok(Message::Binary(bytes))) => Some(Ok((Data::Binary, self.own(bytes)))),
                 Some(Ok(Message::Close(close))) => self.closed_by(close.as_ref(), cx).map(Err),
@@ -164,6 +171,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Gives a small message memory of its own where it would hold much more of the read buffer
     /// while it waits for a slow reader.
     fn own(&mut self, message: Bytes) -> Bytes {
+        let returned = &mut self.io().unreturned;
+        *returned = returned.saturating_sub(1);
         let received = self.count_received();
         let is_small = message.len() < READ_BUFFER / 2;
         if is_small && (self.io().has_grown || 4 * message.len() < received) {

@@ -1,121 +1,93 @@
-//! The opening of a WebSocket (RFC 6455, section 4) as a client. tungstenite makes the request and
-//! the key; the answer is read here, because its bounds are ours, a refusal is reported with the
-//! server's own words, and `Connection` may be a list. No extension is offered.
+//! The opening of a WebSocket (RFC 6455, section 4) as a client, with the HTTP client. No extension
+//! is offered.
 
-use std::io;
-
-use bytes::BytesMut;
+use bytes::Bytes;
 use hyper::header::{
-    CONNECTION, HOST, HeaderMap, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
+    CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
+    SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio_tungstenite::tungstenite::handshake::client::{Request, generate_key, generate_request};
+use hyper::{Method, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use super::http::{Fields, Start, first_line, read_head};
-use crate::jsonrpc::Limits;
+use crate::transport::http::client::{HttpClient, HttpStream, NoResponse, Refusal};
+use crate::transport::http::content::lists;
+use crate::transport::{Endpoint, OpenError, OpenErrorKind, Setup, open_error};
 
-/// How much of a refusal's body is read for its first line, in bytes.
-const BODY: usize = 1 << 10;
-
-/// Why no WebSocket was opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum HandshakeError {
-    /// The socket failed.
-    #[error("{0}")]
-    Io(#[from] io::Error),
-    /// The peer speaks something else, or its HTTP is broken.
-    #[error("{0}")]
-    Http(&'static str),
-    /// The server refused.
-    #[error("{status}: {why}")]
-    Refused {
-        /// Its status, such as `404 Not Found`.
-        status: String,
-        /// The first line of its body, which may be empty.
-        why: String,
-    },
-}
-
-/// Opens a WebSocket over a connected stream, and returns what the server has sent behind its
-/// answer. `authority` is the host as the `Host` header has it, `target` the path and the query,
-/// `headers` what else is sent.
+/// Opens a WebSocket, and returns its stream and what the server has sent behind its answer.
 ///
 /// # Errors
-/// When the server refuses, or does not speak the protocol.
-pub async fn connect_stream<S>(
-    stream: &mut S,
-    authority: &str,
-    target: &str,
-    headers: &HeaderMap,
-    limits: &Limits,
-) -> Result<BytesMut, HandshakeError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let mut request = Request::builder()
-        .uri(target)
-        .header(HOST, authority)
-        .header(CONNECTION, "Upgrade")
-        .header(UPGRADE, "websocket")
-        .header(SEC_WEBSOCKET_VERSION, "13")
-        .header(SEC_WEBSOCKET_KEY, generate_key())
-        .body(())
-        .map_err(io::Error::other)?;
-    for (name, value) in headers {
-        request.headers_mut().append(name, value.clone());
+/// When the server cannot be reached, refuses, or does not speak the protocol.
+pub async fn open(to: &Endpoint, setup: &Setup) -> Result<(HttpStream, Bytes), OpenError> {
+    let Endpoint::Http(web) = to else {
+        return Err(OpenError::wrong_scheme(to));
+    };
+    let client = HttpClient::new(to, setup)?;
+    let key = generate_key();
+    let mut request = client.request(Method::GET, &web.path, "")?;
+    for (name, value) in [
+        (CONNECTION, "Upgrade"),
+        (UPGRADE, "websocket"),
+        (SEC_WEBSOCKET_VERSION, "13"),
+        (SEC_WEBSOCKET_KEY, &key),
+    ] {
+        let value = HeaderValue::from_str(value).map_err(|fault| not_spoken(to, fault))?;
+        request.headers_mut().insert(name, value);
     }
-    let (request, key) = generate_request(request).map_err(io::Error::other)?;
-    stream.write_all(&request).await?;
-    stream.flush().await?;
-    let mut buffer = BytesMut::new();
-    let Start { first, fields } = read_head(stream, &mut buffer, limits)
-        .await?
-        .map_err(HandshakeError::Http)?;
-    if !first.starts_with("101") {
-        let mut why = reason(stream, buffer, &fields).await;
-        if let Some(to) = fields.only("location").filter(|_| first.starts_with('3')) {
-            let to = first_line(to);
-            why = format!("it points to {to}; redirects are not followed, so name that address");
+    client.connect().await?;
+    let opening = async {
+        let response = client.send(request).await.map_err(|fault| match fault {
+            NoResponse::Unsent(fault) => fault,
+            NoResponse::Lost(why) => not_spoken(to, why),
+        })?;
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            return Err(refused(to, Refusal::read(response).await));
         }
-        return Err(HandshakeError::Refused { status: first, why });
-    }
-    let only = |name, value: &str| fields.only(name) == Some(value.as_bytes());
-    if !fields.lists("upgrade", "websocket") || !fields.lists("connection", "upgrade") {
-        return Err(HandshakeError::Http("its 101 upgrades to something else"));
-    }
-    if !only("sec-websocket-accept", &derive_accept_key(key.as_bytes())) {
-        return Err(HandshakeError::Http("its answer is not to our request"));
-    }
-    let unoffered = ["sec-websocket-extensions", "sec-websocket-protocol"];
-    if unoffered
-        .iter()
-        .any(|name| fields.all(name).next().is_some())
-    {
-        let what = "it chose an extension or a protocol that was not offered";
-        return Err(HandshakeError::Http(what));
-    }
-    Ok(buffer)
+        check(response.headers(), &key).map_err(|what| not_spoken(to, what))?;
+        let upgraded = hyper::upgrade::on(response).await;
+        let upgraded = upgraded.map_err(|fault| not_spoken(to, fault))?;
+        let parts = upgraded.downcast::<TokioIo<HttpStream>>();
+        let parts = parts.map_err(|_| not_spoken(to, "its connection is another one"))?;
+        Ok((parts.io.into_inner(), parts.read_buf))
+    };
+    let within = setup.limits.handshake;
+    let opened = timeout(within, opening).await;
+    opened.unwrap_or_else(|_| Err(open_error::timed_out(to, "the handshake", within)))
 }
 
-/// The first line of a refusal's body. It is only shown to a person, so
-/// that any fault here just ends it.
-async fn reason<S: AsyncRead + Unpin>(
-    stream: &mut S,
-    mut body: BytesMut,
-    fields: &Fields,
-) -> String {
-    let length = fields.only("content-length").and_then(|value| {
-        let digits = std::str::from_utf8(value).ok()?;
-        digits.parse::<usize>().ok()
-    });
-    let length = length.unwrap_or(0).min(BODY);
-    while body.len() < length {
-        match stream.read_buf(&mut body).await {
-            Ok(0) | Err(_) => break,
-            Ok(_) => {}
-        }
+/// What is wrong with an answer that accepts the WebSocket.
+fn check(fields: &HeaderMap, key: &str) -> Result<(), &'static str> {
+    if !lists(fields, &UPGRADE, b"websocket") || !lists(fields, &CONNECTION, b"upgrade") {
+        return Err("its 101 upgrades to something else");
     }
-    first_line(&body[..body.len().min(BODY)])
+    let accept = derive_accept_key(key.as_bytes());
+    let accepted: Vec<_> = fields.get_all(SEC_WEBSOCKET_ACCEPT).iter().collect();
+    if accepted != [accept.as_str()] {
+        return Err("its answer is not to our request");
+    }
+    let unoffered = [SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_PROTOCOL];
+    if unoffered.iter().any(|name| fields.contains_key(name)) {
+        return Err("it chose an extension or a protocol that was not offered");
+    }
+    Ok(())
+}
+
+fn refused(to: &Endpoint, refusal: Refusal) -> OpenError {
+    let (kind, remedy) = match refusal.status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            (OpenErrorKind::Forbidden, open_error::CHECK_TOKEN)
+        }
+        status if open_error::is_transient(status) => {
+            (OpenErrorKind::Unavailable, "Try again later")
+        }
+        _ => (OpenErrorKind::Protocol, "Check the path; /acp is usual"),
+    };
+    OpenError::new(kind, to, refusal.text).with_remedy(remedy)
+}
+
+fn not_spoken(to: &Endpoint, why: impl std::fmt::Display) -> OpenError {
+    let what = format!("it does not speak WebSocket ({why})");
+    OpenError::new(OpenErrorKind::Protocol, to, what).with_remedy("Check the port and the scheme")
 }

@@ -4,7 +4,7 @@
 //! **A peer that is not silent gets a pong (RFC 6455, 5.5.3).** Its ping may lie behind much that we
 //! have not received yet, or that we do not read because the other side is slow, and a peer like us
 //! would take us for lost. For the same reason our own time counts only while we read, and while
-//! the socket takes what we send: a socket that is full is judged by TCP (`Limits::silence`).
+//! the socket takes what we send: a socket that is full is judged by TCP (`Limits::tcp_user_timeout`).
 
 use std::future::Future as _;
 use std::io;

@@ -2,8 +2,8 @@
 //!
 //! tokio-tungstenite speaks the protocol; `connection` adds what it leaves to its user, over a
 //! `byte_stream` that follows its frames. `link` makes the halves of a link, `liveness` decides when
-//! a silent peer gets a ping and when it is lost. `handshake` and `http` open a connection as a
-//! client; connections to a listener come through `http::server`.
+//! a silent peer gets a ping and when it is lost. `handshake` opens a connection as a client;
+//! connections to a listener come through `http::server`.
 //!
 //! # Why
 //! **No extension is negotiated.** Compression across messages of different trust leaks them, and
@@ -15,12 +15,11 @@
 mod byte_stream;
 mod connection;
 mod handshake;
-mod http;
 mod link;
 mod liveness;
 mod transport;
 
-pub use handshake::{HandshakeError, connect_stream};
+pub use handshake::open;
 pub use link::{Half, halves};
 pub use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 pub use tokio_tungstenite::tungstenite::protocol::Role;

@@ -150,11 +150,8 @@ fn time_until(date: &str) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn jar(set: &[&str]) -> String {
-        jar_at("agents.example.com", true, set)
-    }
-
-    fn jar_at(host: &str, tls: bool, set: &[&str]) -> String {
+    /// The `Cookie` header a second after these `Set-Cookie` headers.
+    fn jar(host: &str, tls: bool, set: &[&str]) -> String {
         let mut jar = CookieJar::new(host, tls, "/acp");
         let now = Instant::now();
         for one in set {
@@ -169,54 +166,43 @@ mod tests {
     }
 
     #[test]
-    fn latest_cookie_value_is_sent() {
-        assert_eq!(
-            jar(&["a=1; HttpOnly", "b=2", "a=3; SameSite=Lax"]),
-            "b=2; a=3"
-        );
-        assert_eq!(jar(&[" a = x=y ;Path=/"]), "a=x=y");
-        assert_eq!(jar(&["=1", "nothing", "; a=1"]), "");
-    }
-
-    #[test]
-    fn cookies_are_separated_by_path() {
-        assert_eq!(jar(&["a=1; Path=/acp"]), "a=1");
-        assert_eq!(jar(&["a=1; Path=/acp/deeper", "b=1; Path=/ac"]), "");
-        assert_eq!(jar(&["a=1; Path=/acp", "a=2; path=/"]), "a=1; a=2");
-    }
-
-    #[test]
-    fn expired_cookies_are_removed() {
-        assert_eq!(jar(&["a=1", "a=; Max-Age=0"]), "");
-        assert_eq!(
-            jar(&["a=1", "a=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]),
-            ""
-        );
-        assert_eq!(
-            jar(&["a=1", "a=1; Expires=Thu, 01-Jan-1970 00:00:00 GMT"]),
-            ""
-        );
-        assert_eq!(jar(&["a=1; Max-Age=1"]), "");
-        assert_eq!(
-            jar(&["a=1; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]),
-            "a=1"
-        );
-    }
-
-    #[test]
-    fn foreign_cookies_are_not_stored() {
-        assert_eq!(jar(&["a=1; Domain=example.com"]), "a=1");
-        assert_eq!(jar(&["a=1; Domain=.Example.com"]), "a=1");
-        assert_eq!(jar(&["a=1; Domain=com", "b=1; Domain=ample.com"]), "");
-        assert_eq!(jar_at("10.0.0.1", true, &["a=1; Domain=0.0.1"]), "");
-        assert_eq!(jar_at("agents.example.com", false, &["a=1; Secure"]), "");
+    fn valid_cookies_are_returned() {
+        const PAST: &str = "a=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT";
+        const PAST_WITH_DASHES: &str = "a=1; Expires=Thu, 01-Jan-1970 00:00:00 GMT";
+        const MAX_AGE_FIRST: &str = "a=1; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:00 GMT";
+        let cases: [(&[&str], &str); 15] = [
+            // The latest value is sent.
+            (&["a=1; HttpOnly", "b=2", "a=3; SameSite=Lax"], "b=2; a=3"),
+            (&[" a = x=y ;Path=/"], "a=x=y"),
+            (&["=1", "nothing", "; a=1"], ""),
+            // Paths separate cookies.
+            (&["a=1; Path=/acp"], "a=1"),
+            (&["a=1; Path=/acp/deeper", "b=1; Path=/ac"], ""),
+            (&["a=1; Path=/acp", "a=2; path=/"], "a=1; a=2"),
+            // Expired cookies are removed.
+            (&["a=1", "a=; Max-Age=0"], ""),
+            (&["a=1", PAST], ""),
+            (&["a=1", PAST_WITH_DASHES], ""),
+            (&["a=1; Max-Age=1"], ""),
+            (&[MAX_AGE_FIRST], "a=1"),
+            // Cookies of other servers are not stored.
+            (&["a=1; Domain=example.com"], "a=1"),
+            (&["a=1; Domain=.Example.com"], "a=1"),
+            (&["a=1; Domain=com"], ""),
+            (&["b=1; Domain=ample.com"], ""),
+        ];
+        for (set, sent) in cases {
+            assert_eq!(jar("agents.example.com", true, set), sent, "{set:?}");
+        }
+        assert_eq!(jar("10.0.0.1", true, &["a=1; Domain=0.0.1"]), "");
+        assert_eq!(jar("agents.example.com", false, &["a=1; Secure"]), "");
     }
 
     #[test]
     fn number_of_cookies_is_limited() {
         let set: Vec<String> = (0..MAX_COOKIES + 2).map(|n| format!("c{n}=1")).collect();
         let set: Vec<&str> = set.iter().map(String::as_str).collect();
-        let header = jar(&set);
+        let header = jar("agents.example.com", true, &set);
         assert_eq!(header.split("; ").count(), MAX_COOKIES);
         assert!(header.starts_with("c2=1; "), "{header}");
     }

@@ -1,109 +1,31 @@
-//! Responses to requests: their bodies, and the headers they have in common.
+//! Responses to requests: texts, and streams of events.
 
 use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 
+use axum::body::Body;
+use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use hyper::body::{Body, Frame as Part, SizeHint};
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
-use hyper::{Response, StatusCode};
-
-/// A response to a request.
-pub(in crate::transport) type Answer<E> = Response<Content<E>>;
-
-/// The body of a response.
-#[derive(Debug)]
-pub(in crate::transport) enum Content<E> {
-    /// No body.
-    Nothing,
-    /// A text.
-    Text(Bytes),
-    /// A body produced over time.
-    Stream(E),
-}
-
-/// A body that is produced over time.
-pub(in crate::transport) trait BodyStream: Send + Unpin {
-    /// The next part; `None` at the end.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>>;
-    /// Whether it is known in advance that it is empty.
-    fn is_empty(&self) -> bool {
-        false
-    }
-}
+use futures_util::{Stream, StreamExt as _};
+use hyper::StatusCode;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
 
 /// A response without a body.
-pub(in crate::transport) fn empty<E>(status: StatusCode) -> Answer<E> {
-    response(status, Content::Nothing)
+pub(crate) fn empty(status: StatusCode) -> Response {
+    status.into_response()
 }
 
 /// A text of this content type.
-pub(in crate::transport) fn text<E>(
-    status: StatusCode,
-    kind: &'static str,
-    text: impl Into<Bytes>,
-) -> Answer<E> {
-    let mut answer = response(status, Content::Text(text.into()));
-    let kind = HeaderValue::from_static(kind);
-    answer.headers_mut().insert(CONTENT_TYPE, kind);
-    answer
+pub(crate) fn text(status: StatusCode, kind: &'static str, text: impl Into<Body>) -> Response {
+    (status, [(CONTENT_TYPE, kind)], text.into()).into_response()
 }
 
 /// A stream of events. The headers ask intermediaries not to buffer it.
-pub(in crate::transport) fn events<E>(events: E) -> Answer<E> {
-    let mut answer = response(StatusCode::OK, Content::Stream(events));
+pub(crate) fn events(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
     let fields = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-cache, no-transform"),
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    for (name, value) in fields {
-        let value = HeaderValue::from_static(value);
-        answer.headers_mut().insert(name, value);
-    }
-    answer
-}
-
-pub(in crate::transport) fn response<E>(status: StatusCode, content: Content<E>) -> Answer<E> {
-    let mut answer = Response::new(content);
-    *answer.status_mut() = status;
-    answer
-}
-
-impl<E: BodyStream> Body for Content<E> {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Part<Bytes>, Infallible>>> {
-        let part = |bytes| Ok(Part::data(bytes));
-        match &mut *self {
-            Self::Nothing => Poll::Ready(None),
-            Self::Text(text) => {
-                let text = std::mem::take(text);
-                Poll::Ready((!text.is_empty()).then(|| part(text)))
-            }
-            Self::Stream(stream) => Poll::Ready(ready!(stream.poll(cx)).map(part)),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Nothing => true,
-            Self::Text(text) => text.is_empty(),
-            Self::Stream(stream) => stream.is_empty(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Nothing => SizeHint::with_exact(0),
-            Self::Text(text) => SizeHint::with_exact(text.len() as u64),
-            Self::Stream(stream) if stream.is_empty() => SizeHint::with_exact(0),
-            Self::Stream(_) => SizeHint::default(),
-        }
-    }
+    let body = Body::from_stream(events.map(Ok::<_, Infallible>));
+    (fields, body).into_response()
 }

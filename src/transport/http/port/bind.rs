@@ -9,8 +9,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::body::BodyMemory;
-use super::listen::{self, Handler};
+use super::listen;
 use super::rules::Rules;
+use super::service::HttpService;
 use super::shared::Port;
 use crate::auth::origin::HostNames;
 use crate::transport::{AcceptFuture, Endpoint, IncomingLink, Listener, OpenError};
@@ -19,23 +20,23 @@ use crate::transport::{HttpEndpoint, Setup, tcp};
 /// Clients that may wait to be accepted.
 const BACKLOG: usize = 64;
 
-/// A port that is bound but has no handler yet.
-pub(in crate::transport) struct Bound {
-    pub(in crate::transport) port: Arc<Port>,
+/// A port that is bound but has no service yet.
+pub(crate) struct Bound {
+    pub(crate) port: Arc<Port>,
     socket: TcpListener,
     arrivals: mpsc::Receiver<IncomingLink>,
 }
 
-/// A port with its handler.
-struct HttpListener<S> {
+/// A port with its service.
+struct HttpListener {
     port: Arc<Port>,
-    handler: Arc<S>,
+    service: Arc<dyn HttpService>,
     arrivals: mpsc::Receiver<IncomingLink>,
     faults: mpsc::Receiver<io::Error>,
 }
 
 /// Binds an HTTP endpoint.
-pub(in crate::transport) async fn bind(at: &Endpoint, setup: &Setup) -> Result<Bound, OpenError> {
+pub(crate) async fn bind(at: &Endpoint, setup: &Setup) -> Result<Bound, OpenError> {
     let Endpoint::Http(web) = at else {
         return Err(OpenError::wrong_scheme(at));
     };
@@ -72,20 +73,20 @@ pub(in crate::transport) async fn bind(at: &Endpoint, setup: &Setup) -> Result<B
 }
 
 impl Bound {
-    /// Serves requests with `handler`.
-    pub(in crate::transport) fn serve<S: Handler>(self, handler: Arc<S>) -> Box<dyn Listener> {
+    /// Has `service` answer the requests.
+    pub(crate) fn serve_with(self, service: Arc<dyn HttpService>) -> Box<dyn Listener> {
         let (fault_sender, faults) = mpsc::channel(1);
-        listen::start(&self.port, self.socket, &handler, fault_sender);
+        listen::start(&self.port, self.socket, &service, fault_sender);
         Box::new(HttpListener {
             port: self.port,
-            handler,
+            service,
             arrivals: self.arrivals,
             faults,
         })
     }
 }
 
-impl<S: Handler> Listener for HttpListener<S> {
+impl Listener for HttpListener {
     fn accept(&mut self) -> AcceptFuture<'_> {
         Box::pin(async move {
             tokio::select! {
@@ -103,13 +104,13 @@ impl<S: Handler> Listener for HttpListener<S> {
         let port = &self.port;
         let rules = Rules::of(&self.address(), &port.at, port.names, setup)?;
         *port.rules.write() = Arc::new(rules);
-        self.handler.renew(setup);
+        self.service.renew(setup);
         Ok(())
     }
 }
 
 /// Stops accepting clients.
-impl<S> Drop for HttpListener<S> {
+impl Drop for HttpListener {
     fn drop(&mut self) {
         self.port.closing.cancel();
     }

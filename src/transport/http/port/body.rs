@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::StatusCode;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
@@ -21,17 +21,17 @@ const SMALL: usize = 64 << 10;
 
 /// The memory that the bodies of all requests share until their messages are queued.
 #[derive(Debug)]
-pub(in crate::transport) struct BodyMemory {
+pub(crate) struct BodyMemory {
     bytes: Arc<Semaphore>,
     /// Only small bodies may use this part, so that large ones do not block all others.
     reserve: usize,
 }
 
 /// A body's part of the memory.
-pub(in crate::transport) type Share = OwnedSemaphorePermit;
+pub(crate) type Share = OwnedSemaphorePermit;
 
 impl BodyMemory {
-    pub(in crate::transport) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         // One message of any permitted size always fits.
         let bytes = limits.http_bodies.max(2 * limits.frame_from_network);
         Self {
@@ -52,8 +52,8 @@ impl BodyMemory {
 }
 
 /// Reads a body to its end. The share is returned when it is dropped.
-pub(in crate::transport) async fn read(
-    mut body: Incoming,
+pub(crate) async fn read(
+    mut body: impl Body<Data = Bytes> + Unpin,
     memory: &BodyMemory,
     limits: &Limits,
 ) -> Result<(Bytes, Option<Share>), Refusal> {

@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
@@ -13,7 +12,7 @@ use crate::transport::tcp;
 
 /// A client's socket.
 #[derive(Debug)]
-pub(in crate::transport) struct Caller {
+pub(crate) struct Caller {
     /// Its address, for logs.
     pub(in crate::transport) from: Arc<str>,
     pub(in crate::transport) address: IpAddr,
@@ -26,15 +25,13 @@ pub(in crate::transport) struct Caller {
     pub(in crate::transport) certificate: Option<Certificate>,
     /// It counts as unauthenticated until its credentials were accepted.
     pub(in crate::transport) unauthenticated: Mutex<Option<UnauthenticatedSocket>>,
-    /// Requests so far.
-    requests: AtomicU32,
 }
 
 /// A client whose credentials were accepted.
 #[derive(Clone, Debug)]
-pub(in crate::transport) struct AuthenticatedClient {
+pub(crate) struct AuthenticatedClient {
     pub(in crate::transport) from: Arc<str>,
-    pub(in crate::transport) principal: Arc<Principal>,
+    pub(crate) principal: Arc<Principal>,
     /// The agent that it asks for by name.
     pub(in crate::transport) wanted_agent: Option<Arc<str>>,
 }
@@ -65,7 +62,6 @@ impl Caller {
             user,
             certificate: None,
             unauthenticated: Mutex::new(slot),
-            requests: AtomicU32::new(0),
         })
     }
 
@@ -73,11 +69,6 @@ impl Caller {
     pub(in crate::transport) fn is_unauthenticated(&self) -> bool {
         let slot = &self.unauthenticated;
         slot.lock().is_some()
-    }
-
-    /// Counts a request; its number, from 0.
-    pub(in crate::transport::http) fn next_request(&self) -> u32 {
-        self.requests.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Its credentials were accepted.

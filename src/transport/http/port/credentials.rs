@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use data_encoding::BASE64URL_NOPAD;
 use hyper::header::{
-    AUTHORIZATION, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL, VIA,
+    AUTHORIZATION, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+    SEC_WEBSOCKET_PROTOCOL, VIA, WWW_AUTHENTICATE,
 };
 use hyper::{Request, StatusCode};
 
@@ -43,6 +44,9 @@ const QUERY_NAMES: [&str; 8] = [
     "key",
 ];
 
+/// The challenge where there is no token.
+const NO_TOKEN: &str = "Bearer realm=\"acp-relay\"";
+
 /// The challenge for an invalid token.
 const INVALID_TOKEN: &str = "Bearer realm=\"acp-relay\", error=\"invalid_token\"";
 
@@ -70,7 +74,7 @@ pub(in crate::transport) fn authenticate<B>(
     let verdict = gate.authenticate(&credentials, clock::current_time());
     let not_needed = gate.requires_user(credentials.reachability) && gate.is_user(credentials.user);
     let principal = verdict.map_err(|denial| match denial {
-        Denial::Wrong if not_needed => Refusal::unauthorized(INVALID_TOKEN, NOT_NEEDED),
+        Denial::Wrong if not_needed => unauthorized(INVALID_TOKEN, NOT_NEEDED),
         denial => refusal(denial, request),
     })?;
     caller.set_authenticated();
@@ -144,29 +148,31 @@ fn token_in_query<B>(request: &Request<B>) -> bool {
 }
 
 fn refusal<B>(denial: Denial, request: &Request<B>) -> Refusal {
-    const PLAIN: &str = "Bearer realm=\"acp-relay\"";
     match denial {
-        Denial::TooOften(wait) => Refusal::too_often(wait),
-        Denial::Wrong => Refusal::unauthorized(INVALID_TOKEN, "this token is invalid or expired"),
-        Denial::Missing if token_in_query(request) => Refusal::unauthorized(
-            PLAIN,
+        Denial::TooOften(wait) => {
+            let why = "too many wrong tokens have come from this address; try again later";
+            // Rounded up to whole seconds.
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            let refusal = Refusal::fatal(StatusCode::TOO_MANY_REQUESTS, why);
+            refusal.with_field(RETRY_AFTER, seconds.to_string())
+        }
+        Denial::Wrong => unauthorized(INVALID_TOKEN, "this token is invalid or expired"),
+        Denial::Missing if token_in_query(request) => unauthorized(
+            NO_TOKEN,
             "a token in the address is not accepted, because addresses are logged; send it as \
              \"Authorization: Bearer TOKEN\"",
         ),
-        Denial::Missing => Refusal::unauthorized(
-            PLAIN,
+        Denial::Missing => unauthorized(
+            NO_TOKEN,
             "a token is needed: \"Authorization: Bearer TOKEN\", or from a page the WebSocket \
              subprotocol acp.bearer.BASE64URL; `acp-relay token show` prints it",
         ),
     }
 }
 
-impl Refusal {
-    /// The sender is not authenticated.
-    fn unauthorized(challenge: &'static str, why: &'static str) -> Self {
-        let refusal = Self::fatal(StatusCode::UNAUTHORIZED, why);
-        refusal.with_challenge(challenge)
-    }
+/// The sender is not authenticated; the challenge names the credentials needed.
+fn unauthorized(challenge: &'static str, why: &'static str) -> Refusal {
+    Refusal::fatal(StatusCode::UNAUTHORIZED, why).with_field(WWW_AUTHENTICATE, challenge)
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! Checks a request, has it answered or refused, and lets the requesting page read the response.
 
+use axum::response::Response;
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, HeaderValue, UPGRADE};
+use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, UPGRADE};
 use hyper::{Request, StatusCode, Version};
 use tokio::task::yield_now;
 
-use super::answer::{self, Answer, Content};
+use super::answer;
 use super::caller::{AuthenticatedClient, Caller};
 use super::credentials::authenticate;
+use super::origin_check::admit;
 use super::refusal::{Refusal, Why};
 use super::shared::Port;
 use crate::auth::{CHALLENGE, PROOF};
@@ -15,16 +17,16 @@ use crate::transport::{OpenError, OpenErrorKind};
 
 /// Has `serve` answer a request if the sender may send it; `refuse` turns a refusal into a
 /// response. `methods` are those that are served, for preflight requests.
-pub(in crate::transport) async fn handle<E, F>(
+pub(crate) async fn handle<F>(
     port: &Port,
     request: Request<Incoming>,
     caller: &Caller,
     methods: &'static str,
-    refuse: fn(Refusal) -> Answer<E>,
+    refuse: fn(Refusal) -> Response,
     serve: impl FnOnce(Request<Incoming>, AuthenticatedClient) -> F,
-) -> Answer<E>
+) -> Response
 where
-    F: Future<Output = Result<Answer<E>, Refusal>>,
+    F: Future<Output = Result<Response, Refusal>>,
 {
     let is_h1 = request.version() <= Version::HTTP_11;
     if is_h1 {
@@ -43,7 +45,7 @@ where
         answer
     };
     let rules = port.rules();
-    let origin = match rules.origin_check.admit(&request) {
+    let origin = match admit(&rules.origins, &request) {
         Ok(origin) => origin,
         Err(refusal) => return refused(refusal),
     };
@@ -54,13 +56,18 @@ where
     }
     // A browser sends a preflight request before it sends a token.
     let mut answer = match origin.preflight(&request, methods) {
-        Some(answer) => answer.map(|()| Content::Nothing),
+        Some(answer) => answer,
         // The sender is authenticated before a byte of the body is read.
         None => match authenticate(&rules.gate, &request, caller) {
             Ok(client) => serve(request, client).await.unwrap_or_else(refused),
             Err(refusal) => refused(refusal),
         },
     };
+    let status = answer.status();
+    if status == StatusCode::NO_CONTENT || status.is_informational() {
+        // A router gives a length to every empty body; these have none (RFC 9110, 8.6).
+        answer.headers_mut().remove(CONTENT_LENGTH);
+    }
     origin.expose(answer.headers_mut());
     answer
 }

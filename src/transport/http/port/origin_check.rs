@@ -2,12 +2,13 @@
 //!
 //! Done before anything else, whatever the method. The rules are in `auth::origin`.
 
+use axum::response::{IntoResponse as _, Response};
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HOST,
     HeaderMap, HeaderName, HeaderValue, ORIGIN, UPGRADE, VARY,
 };
-use hyper::{Method, Request, Response, StatusCode, Version};
+use hyper::{Method, Request, StatusCode, Version};
 
 use super::refusal::Refusal;
 use crate::auth::RejectReason;
@@ -16,55 +17,43 @@ use crate::auth::origin::{self, OriginPolicy};
 /// The header by which a browser reports the relation between the page and the target.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Checks the Host and Origin of requests.
-#[derive(Debug)]
-pub(in crate::transport) struct OriginCheck {
-    pub(in crate::transport) rules: OriginPolicy,
-}
-
 /// The web page that sent a request, when there is one.
 #[derive(Debug)]
 pub(in crate::transport) struct Page(Option<HeaderValue>);
 
-impl OriginCheck {
-    /// Admits a request, or returns why not.
-    pub(in crate::transport) fn admit<B>(&self, request: &Request<B>) -> Result<Page, Refusal> {
-        let fields = request.headers();
-        let all = |name: HeaderName| fields.get_all(name).into_iter().map(HeaderValue::as_bytes);
-        // HTTP/2 names the host in `:authority`, and so may a proxy's request line.
-        let authority = request.uri().authority().map(|one| one.as_str().as_bytes());
-        let hosts = match authority {
-            Some(authority) => {
-                let mut hosts = vec![authority];
-                hosts.extend(all(HOST).filter(|host| *host != authority));
-                hosts
-            }
-            None => all(HOST).collect(),
-        };
-        let admitted = self.rules.check(all(ORIGIN), hosts, all(FETCH_SITE));
-        let refused = |status, why: String, turned| {
-            let mut refusal = Refusal::fatal(status, why);
-            refusal.count_as = Some(turned);
-            Err(refusal)
-        };
-        match (admitted, host_error(request)) {
-            (Err(page @ (origin::Refusal::Origin | origin::Refusal::Site)), _) => refused(
-                StatusCode::FORBIDDEN,
-                page.to_string(),
-                RejectReason::Origin,
-            ),
-            (_, Some(why)) => refused(StatusCode::BAD_REQUEST, why.to_owned(), RejectReason::Host),
-            // A client may send the request elsewhere (RFC 9110, 15.5.20), but not a handshake.
-            (Err(host), None) if wants_upgrade(fields, b"websocket") => {
-                refused(StatusCode::FORBIDDEN, host.to_string(), RejectReason::Host)
-            }
-            (Err(host), None) => refused(
-                StatusCode::MISDIRECTED_REQUEST,
-                host.to_string(),
-                RejectReason::Host,
-            ),
-            (Ok(()), None) => Ok(Page(fields.get(ORIGIN).cloned())),
+/// Admits a request, or returns why not.
+pub(super) fn admit<B>(policy: &OriginPolicy, request: &Request<B>) -> Result<Page, Refusal> {
+    let fields = request.headers();
+    let all = |name: HeaderName| fields.get_all(name).into_iter().map(HeaderValue::as_bytes);
+    // HTTP/2 names the host in `:authority`, and so may a proxy's request line.
+    let authority = request.uri().authority().map(|one| one.as_str().as_bytes());
+    let hosts = match authority {
+        Some(authority) => {
+            let mut hosts = vec![authority];
+            hosts.extend(all(HOST).filter(|host| *host != authority));
+            hosts
         }
+        None => all(HOST).collect(),
+    };
+    let admitted = policy.check(all(ORIGIN), hosts, all(FETCH_SITE));
+    let refused = |status, why: String, turned| Err(Refusal::fatal(status, why).counted_as(turned));
+    match (admitted, host_error(request)) {
+        (Err(page @ (origin::Refusal::Origin | origin::Refusal::Site)), _) => refused(
+            StatusCode::FORBIDDEN,
+            page.to_string(),
+            RejectReason::Origin,
+        ),
+        (_, Some(why)) => refused(StatusCode::BAD_REQUEST, why.to_owned(), RejectReason::Host),
+        // A client may send the request elsewhere (RFC 9110, 15.5.20), but not a handshake.
+        (Err(host), None) if wants_upgrade(fields, b"websocket") => {
+            refused(StatusCode::FORBIDDEN, host.to_string(), RejectReason::Host)
+        }
+        (Err(host), None) => refused(
+            StatusCode::MISDIRECTED_REQUEST,
+            host.to_string(),
+            RejectReason::Host,
+        ),
+        (Ok(()), None) => Ok(Page(fields.get(ORIGIN).cloned())),
     }
 }
 
@@ -82,9 +71,14 @@ fn host_error<B>(request: &Request<B>) -> Option<&'static str> {
 
 /// Whether a request asks for an upgrade to that protocol (RFC 9110, 7.8).
 pub(in crate::transport) fn wants_upgrade(fields: &HeaderMap, protocol: &[u8]) -> bool {
-    let values = fields.get_all(UPGRADE).iter();
-    let mut all = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    all.any(|one| one.trim_ascii().eq_ignore_ascii_case(protocol))
+    lists(fields, &UPGRADE, protocol)
+}
+
+/// Whether `token` is among the comma-separated values of the headers of that name.
+pub(in crate::transport) fn lists(fields: &HeaderMap, name: &HeaderName, token: &[u8]) -> bool {
+    let values = fields.get_all(name).iter();
+    let mut tokens = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    tokens.any(|one| one.trim_ascii().eq_ignore_ascii_case(token))
 }
 
 impl Page {
@@ -93,7 +87,7 @@ impl Page {
         &self,
         request: &Request<B>,
         methods: &'static str,
-    ) -> Option<Response<()>> {
+    ) -> Option<Response> {
         let is_preflight = request.method() == Method::OPTIONS
             && request
                 .headers()
@@ -101,23 +95,16 @@ impl Page {
         if self.0.is_none() || !is_preflight {
             return None;
         }
-        let mut answer = Response::new(());
-        *answer.status_mut() = StatusCode::NO_CONTENT;
-        let fields = answer.headers_mut();
         let allowed = "accept, authorization, content-type, last-event-id, acp-connection-id, \
                        acp-session-id, acp-protocol-version";
-        for (name, value) in [
+        let private_network = HeaderName::from_static("access-control-allow-private-network");
+        let fields = [
             (ACCESS_CONTROL_ALLOW_METHODS, methods),
             (ACCESS_CONTROL_ALLOW_HEADERS, allowed),
             (ACCESS_CONTROL_MAX_AGE, "600"),
-            (
-                HeaderName::from_static("access-control-allow-private-network"),
-                "true",
-            ),
-        ] {
-            fields.insert(name, HeaderValue::from_static(value));
-        }
-        Some(answer)
+            (private_network, "true"),
+        ];
+        Some((StatusCode::NO_CONTENT, fields).into_response())
     }
 
     /// Lets the page read a response.

@@ -1,34 +1,35 @@
 //! Refusals: a status, and a short body with what was expected.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
+use axum::Extension;
+use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
 use hyper::header::{
     ALLOW, CONNECTION, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, SEC_WEBSOCKET_VERSION,
-    UPGRADE, WWW_AUTHENTICATE,
+    UPGRADE,
 };
 
-use super::answer::{self, Answer};
+use super::answer;
 use crate::auth::RejectReason;
 use crate::jsonrpc::Frame;
 
 /// Why a request is refused.
-#[derive(Debug)]
-pub(in crate::transport) struct Refusal {
-    pub(in crate::transport) status: StatusCode,
-    pub(in crate::transport) why: Why,
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) why: Why,
     /// A header with what to do instead.
-    pub(in crate::transport) field: Option<(HeaderName, Cow<'static, str>)>,
+    pub(crate) field: Option<(HeaderName, Cow<'static, str>)>,
     /// Whether the socket is closed after it.
-    pub(in crate::transport) hang_up: bool,
+    pub(crate) hang_up: bool,
     /// The reason it is counted under; `None` when it is not counted.
-    pub(in crate::transport) count_as: Option<RejectReason>,
+    pub(crate) count_as: Option<RejectReason>,
 }
 
 /// The body of a refusal.
-#[derive(Debug)]
-pub(in crate::transport) enum Why {
+#[derive(Clone, Debug)]
+pub(crate) enum Why {
     /// For a person.
     Text(Cow<'static, str>),
     /// A JSON-RPC error.
@@ -36,81 +37,67 @@ pub(in crate::transport) enum Why {
 }
 
 impl Refusal {
-    pub(in crate::transport) fn new(status: StatusCode, why: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            status,
-            why: Why::Text(why.into()),
-            field: None,
-            hang_up: false,
-            count_as: counted(status),
-        }
+    pub(crate) fn new(status: StatusCode, why: impl Into<Cow<'static, str>>) -> Self {
+        Self::with(status, Why::Text(why.into()))
     }
 
     /// A refusal with a JSON-RPC error as its body.
-    pub(in crate::transport) fn error(status: StatusCode, error: Frame) -> Self {
-        Self {
-            status,
-            why: Why::Error(error),
-            field: None,
-            hang_up: false,
-            count_as: counted(status),
-        }
+    pub(crate) fn error(status: StatusCode, error: Frame) -> Self {
+        Self::with(status, Why::Error(error))
     }
 
-    pub(in crate::transport) fn bad_request(why: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn bad_request(why: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, why)
     }
 
     /// A refusal after which the socket is closed.
-    pub(in crate::transport) fn fatal(
-        status: StatusCode,
-        why: impl Into<Cow<'static, str>>,
-    ) -> Self {
-        let mut refusal = Self::new(status, why);
-        refusal.hang_up = true;
-        refusal
+    pub(crate) fn fatal(status: StatusCode, why: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            hang_up: true,
+            ..Self::new(status, why)
+        }
     }
 
     /// Only this method is for this path.
-    pub(in crate::transport) fn method(allowed: &'static str) -> Self {
+    pub(crate) fn method(allowed: &'static str) -> Self {
         let why = format!("this path takes {allowed}");
-        let mut refusal = Self::new(StatusCode::METHOD_NOT_ALLOWED, why);
-        refusal.field = Some((ALLOW, Cow::Borrowed(allowed)));
-        refusal
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, why).with_field(ALLOW, allowed)
     }
 
     /// The same request may succeed in a moment.
-    pub(in crate::transport) fn unavailable(why: impl Into<Cow<'static, str>>) -> Self {
-        let mut refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, why);
-        refusal.field = Some((RETRY_AFTER, Cow::Borrowed("1")));
-        refusal
+    pub(crate) fn unavailable(why: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, why).with_field(RETRY_AFTER, "1")
     }
 
     /// The relay is shutting down.
-    pub(in crate::transport) fn closing() -> Self {
-        let mut refusal = Self::unavailable("the relay is shutting down");
-        refusal.count_as = Some(RejectReason::Draining);
-        refusal
+    pub(crate) fn closing() -> Self {
+        Self::unavailable("the relay is shutting down").counted_as(RejectReason::Draining)
     }
 
-    /// Too many wrong tokens came from the address.
-    pub(super) fn too_often(wait: Duration) -> Self {
-        let why = "too many wrong tokens have come from this address; try again later";
-        let mut refusal = Self::fatal(StatusCode::TOO_MANY_REQUESTS, why);
-        // Rounded up to whole seconds.
-        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-        refusal.field = Some((RETRY_AFTER, Cow::Owned(seconds.to_string())));
-        refusal
+    /// Adds a header.
+    pub(crate) fn with_field(self, name: HeaderName, value: impl Into<Cow<'static, str>>) -> Self {
+        let field = Some((name, value.into()));
+        Self { field, ..self }
     }
 
-    /// Adds the challenge that names the credentials needed.
-    pub(super) fn with_challenge(mut self, challenge: &'static str) -> Self {
-        self.field = Some((WWW_AUTHENTICATE, Cow::Borrowed(challenge)));
-        self
+    /// Counts it under another reason than that of its status.
+    pub(crate) fn counted_as(self, reason: RejectReason) -> Self {
+        let count_as = Some(reason);
+        Self { count_as, ..self }
+    }
+
+    fn with(status: StatusCode, why: Why) -> Self {
+        Self {
+            status,
+            why,
+            field: None,
+            hang_up: false,
+            count_as: counted(status),
+        }
     }
 
     /// The response: a text for a person, or the error.
-    pub(in crate::transport) fn into_answer<E>(self) -> Answer<E> {
+    pub(crate) fn into_answer(self) -> Response {
         let mut fields = HeaderMap::new();
         self.write_fields(&mut fields);
         let mut answer = match self.why {
@@ -126,7 +113,7 @@ impl Refusal {
     }
 
     /// Writes its headers, in HTTP/1.1 form.
-    pub(in crate::transport) fn write_fields(&self, fields: &mut HeaderMap) {
+    pub(crate) fn write_fields(&self, fields: &mut HeaderMap) {
         if let Some((name, value)) = &self.field {
             if *name == UPGRADE {
                 let version = HeaderValue::from_static("13");
@@ -139,6 +126,13 @@ impl Refusal {
         if self.hang_up {
             fields.insert(CONNECTION, HeaderValue::from_static("close"));
         }
+    }
+}
+
+/// A response that carries the refusal from a route to the port, which reports and writes it.
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.status, Extension(self)).into_response()
     }
 }
 

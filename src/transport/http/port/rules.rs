@@ -5,7 +5,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::origin_check::OriginCheck;
 use crate::auth::origin::{HostNames, OriginPolicy};
 use crate::auth::{Gate, ONLY_AGENT};
 use crate::transport::certificate::Certificates;
@@ -15,11 +14,11 @@ use crate::transport::{Endpoint, HttpEndpoint, HttpOptions, HttpProtocol, OpenEr
 pub(in crate::transport) const AGENTS: &str = "/agents/";
 
 /// The rules of a listener.
-pub(in crate::transport) struct Rules {
-    pub(in crate::transport) origin_check: OriginCheck,
-    pub(in crate::transport) gate: Gate,
+pub(crate) struct Rules {
+    pub(super) origins: OriginPolicy,
+    pub(crate) gate: Gate,
     pub(in crate::transport) certificates: Option<Certificates>,
-    pub(in crate::transport) front: HttpOptions,
+    pub(crate) front: HttpOptions,
 }
 
 /// An agent that a client asks for.
@@ -50,13 +49,13 @@ impl Rules {
             .tls
             .then(|| Certificates::read(at, &setup.tls, protocols));
         let front = setup.http.clone();
-        let policy = OriginPolicy {
+        let origins = OriginPolicy {
             origins: front.origins.clone(),
             hosts: front.hosts.clone(),
             names,
         };
         Ok(Self {
-            origin_check: OriginCheck { rules: policy },
+            origins,
             gate: setup.gate.clone(),
             certificates: certificates.transpose()?,
             front,

@@ -17,18 +17,18 @@ use crate::transport::{HttpEndpoint, IncomingLink, Link, OpenError, Setup, Worke
 
 /// What all handlers of a port share.
 #[derive(Debug)]
-pub(in crate::transport) struct Port {
+pub(crate) struct Port {
     /// Its address, with the real port number.
-    pub(in crate::transport) at: HttpEndpoint,
+    pub(crate) at: HttpEndpoint,
     pub(super) names: HostNames,
     pub(super) rules: RwLock<Arc<Rules>>,
-    pub(in crate::transport) limits: Arc<Limits>,
-    pub(in crate::transport) bodies: BodyMemory,
-    pub(in crate::transport) setup: Setup,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) bodies: BodyMemory,
+    pub(crate) setup: Setup,
     /// New clients, on their way to the accept loop.
-    pub(in crate::transport) arrivals: mpsc::Sender<IncomingLink>,
+    pub(crate) arrivals: mpsc::Sender<IncomingLink>,
     /// Cancelled when no more clients are accepted.
-    pub(in crate::transport) closing: CancellationToken,
+    pub(crate) closing: CancellationToken,
     /// Cancelled when nothing that began here is still running.
     pub(in crate::transport) done: CancellationToken,
 }
@@ -43,7 +43,7 @@ impl Port {
     }
 
     /// The current rules.
-    pub(in crate::transport) fn rules(&self) -> Arc<Rules> {
+    pub(crate) fn rules(&self) -> Arc<Rules> {
         let rules = self.rules.read();
         Arc::clone(&rules)
     }
@@ -75,7 +75,7 @@ impl Port {
     }
 
     /// Counts a rejected request.
-    pub(in crate::transport) fn count(&self, why: RejectReason) {
+    pub(crate) fn count(&self, why: RejectReason) {
         self.rules().gate.rejected(self.at.scheme(), why);
     }
 

@@ -1,5 +1,5 @@
 //! A socket under HTTP, in clear or with TLS, that fails when the peer reads nothing for
-//! `Limits::http_stall`. A WebSocket takes the stream out and checks that by itself.
+//! `Limits::http_write_timeout`. A WebSocket takes the stream out and checks that by itself.
 
 use std::io;
 use std::pin::Pin;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::auth::address_group;
 use crate::jsonrpc::Limits;
@@ -17,13 +17,7 @@ pub(in crate::transport) struct UnauthenticatedSockets {
     max_per_address: usize,
     /// In total, so that other clients still find a socket.
     max: usize,
-    counts: Mutex<Counts>,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    total: usize,
-    by_address: HashMap<IpAddr, usize>,
+    counts: Mutex<HashMap<IpAddr, usize>>,
 }
 
 /// One of them, until it is dropped.
@@ -48,36 +42,25 @@ impl UnauthenticatedSockets {
         address: IpAddr,
     ) -> Option<UnauthenticatedSocket> {
         let address = address_group(address);
-        let mut counts = self.counts();
-        if counts.total >= self.max {
+        let mut counts = self.counts.lock();
+        let total: usize = counts.values().sum();
+        let count = counts.get(&address).copied().unwrap_or(0);
+        if total >= self.max || count >= self.max_per_address {
             return None;
         }
-        let count = counts.by_address.entry(address).or_default();
-        if *count >= self.max_per_address {
-            return None;
-        }
-        *count += 1;
-        counts.total += 1;
-        drop(counts);
+        counts.insert(address, count + 1);
         let sockets = self.clone();
         Some(UnauthenticatedSocket { sockets, address })
-    }
-
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock()
     }
 }
 
 impl Drop for UnauthenticatedSocket {
     fn drop(&mut self) {
-        let mut counts = self.sockets.counts();
-        counts.total -= 1;
-        if let Some(count) = counts.by_address.get_mut(&self.address) {
+        let mut counts = self.sockets.counts.lock();
+        if let Some(count) = counts.get_mut(&self.address) {
             *count -= 1;
-            if *count == 0 {
-                counts.by_address.remove(&self.address);
-            }
         }
+        counts.retain(|_, count| *count > 0);
     }
 }
 

@@ -1,57 +1,50 @@
-//! Responses to ACP requests, beyond those of `port::answer`.
+//! The response to an accepted message.
 
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use axum::body::Body;
+use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use hyper::StatusCode;
+use hyper::body::{Frame, SizeHint};
 
-use super::events::EventStream;
-use super::inbound::Release;
-use crate::transport::http::names;
-use crate::transport::http::port::answer::{self, BodyStream, Content};
+use super::inbound::{Accepted, Release};
 
-pub(super) use crate::transport::http::port::answer::{empty, text};
-
-/// A response to a request.
-pub(super) type Answer = answer::Answer<ResponseStream>;
-
-/// A response body that is not a text.
-#[derive(Debug)]
-pub(in crate::transport::http) struct ResponseStream(Inner);
-
-#[derive(Debug)]
-enum Inner {
-    /// Empty; the accepted message is delivered once hyper has written the response.
-    Accepted(#[expect(dead_code, reason = "it acts when it is dropped")] Release),
-    /// Events, until the stream ends.
-    Events(Box<EventStream>),
+/// An empty body. The accepted message is delivered when it is dropped, once hyper has written the
+/// response.
+struct DeliveringBody {
+    _release: Release,
 }
 
 /// The response to an accepted message.
-pub(super) fn accepted(status: StatusCode, release: Release) -> Answer {
-    answer::response(
-        status,
-        Content::Stream(ResponseStream(Inner::Accepted(release))),
-    )
-}
-
-/// A stream of events.
-pub(super) fn events(events: EventStream) -> Answer {
-    let interval = names::millis(events.interval());
-    let mut answer = answer::events(ResponseStream(Inner::Events(Box::new(events))));
-    answer.headers_mut().insert(names::KEEPALIVE, interval);
-    answer
-}
-
-impl BodyStream for ResponseStream {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        match &mut self.0 {
-            Inner::Accepted(_) => Poll::Ready(None),
-            Inner::Events(events) => events.poll(cx),
+pub(super) fn accepted(status: StatusCode, accepted: Accepted) -> Response {
+    match accepted {
+        Accepted::New(release) => {
+            let body = DeliveringBody { _release: release };
+            (status, Body::new(body)).into_response()
         }
+        Accepted::Repeated => status.into_response(),
+    }
+}
+
+impl hyper::body::Body for DeliveringBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(None)
     }
 
-    fn is_empty(&self) -> bool {
-        matches!(self.0, Inner::Accepted(_))
+    fn is_end_stream(&self) -> bool {
+        true
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(0)
     }
 }

@@ -10,13 +10,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::Instant;
 
 use super::repeats::Repeats;
 use super::routing::Routing;
 use super::streams::{Delivery, Lease, Opening, StreamError, Streams};
-use super::turns::Turns;
 use crate::auth::Principal;
 use crate::jsonrpc::{CloseReason, Frame, IdBuf, Limits};
 use crate::transport::Worker;
@@ -46,6 +45,8 @@ pub(super) struct Connection {
     state: Mutex<State>,
     /// Notified when there is room for another message of the client.
     pub(super) has_room: Notify,
+    /// The order of its messages (see `turn`).
+    pub(super) turns: Arc<Semaphore>,
 }
 
 /// The shared state.
@@ -55,7 +56,6 @@ pub(super) struct State {
     pub(super) streams: Streams,
     pub(super) routing: Routing,
     pub(super) repeated: Repeats,
-    pub(super) turns: Turns,
     /// The request that waits for the answer to `initialize`, and its id.
     pub(super) initial: Option<(IdBuf, oneshot::Sender<Frame>)>,
     /// The relay's task, waiting for the streams to be read.
@@ -122,7 +122,6 @@ impl Connection {
                 streams: Streams::new(max_kept, now),
                 routing: Routing::new(limits.clone()),
                 repeated: Repeats::default(),
-                turns: Turns::default(),
                 initial: None,
                 sender: None,
                 blocked_since: None,
@@ -132,6 +131,7 @@ impl Connection {
                 ended: false,
             }),
             has_room: Notify::new(),
+            turns: Arc::new(Semaphore::new(1)),
         })
     }
 
@@ -253,7 +253,7 @@ impl Connection {
             .idle_since
             .is_some_and(|at| now - at >= limits.http_grace);
         let taken_at = state.streams.taken_at;
-        let is_stuck = |at: Instant| now - at.max(taken_at) >= limits.http_stall;
+        let is_stuck = |at: Instant| now - at.max(taken_at) >= limits.http_write_timeout;
         if is_idle {
             state.depart(Departure::Lost("it sent no request for too long"));
         } else if state.blocked_since.is_some_and(is_stuck) {

@@ -18,7 +18,7 @@ use crate::jsonrpc::Limits;
 pub(super) struct Connections {
     live: Mutex<HashMap<Key, Arc<Connection>>>,
     /// Notified when one was removed.
-    pub(super) removed: Notify,
+    removed: Notify,
 }
 
 /// The key of a connection.
@@ -35,10 +35,7 @@ enum Key {
 /// # Errors
 /// When the system has no random numbers.
 pub(super) fn new_id() -> Result<String, &'static str> {
-    let mut bits = [0; 16];
-    let filled = SystemRandom::new().fill(&mut bits);
-    filled.map_err(|_| "the system has no random numbers")?;
-    Ok(HEXLOWER.encode(&bits))
+    Ok(HEXLOWER.encode(&random::<16>()?))
 }
 
 impl Connections {
@@ -51,7 +48,7 @@ impl Connections {
         owner: &Arc<Principal>,
         limits: &Arc<Limits>,
     ) -> Result<Arc<Connection>, &'static str> {
-        let (id, epoch) = (new_id()?, new_epoch()?);
+        let (id, epoch) = (new_id()?, u32::from_be_bytes(random()?));
         let connection = Connection::new(id, owner, StreamMode::Official, epoch, limits);
         self.live().insert(Key::of(&connection), connection.clone());
         Ok(connection)
@@ -102,8 +99,15 @@ impl Connections {
         self.removed.notify_waiters();
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.live().is_empty()
+    /// Waits until there are none.
+    pub(super) async fn ended(&self) {
+        loop {
+            let removed = self.removed.notified();
+            if self.live().is_empty() {
+                return;
+            }
+            removed.await;
+        }
     }
 
     /// Applies the time limits.
@@ -134,9 +138,9 @@ impl Key {
     }
 }
 
-fn new_epoch() -> Result<u32, &'static str> {
-    let mut bits = [0; 4];
+fn random<const BYTES: usize>() -> Result<[u8; BYTES], &'static str> {
+    let mut bits = [0; BYTES];
     let filled = SystemRandom::new().fill(&mut bits);
     filled.map_err(|_| "the system has no random numbers")?;
-    Ok(u32::from_be_bytes(bits))
+    Ok(bits)
 }

@@ -8,91 +8,80 @@
 
 use std::sync::Arc;
 
-use hyper::body::Incoming;
-use hyper::{Method, Request, StatusCode};
+use axum::extract::{FromRequestParts, Request, State};
+use axum::response::Response;
+use hyper::StatusCode;
+use hyper::http::request::Parts;
 
-use super::answer::{self, Answer};
+use super::answer;
 use super::connection::Connection;
-use super::elephant_route::Route;
 use super::events::EventStream;
-use super::inbound::Accepted;
-use super::post::{check_type, parse};
+use super::post::{check_type, read_message};
 use super::refusal::Refusal;
 use super::service::AcpService;
 use super::streams::Opening;
-use crate::jsonrpc::{Frame, Kind, member_text};
-use crate::transport::http::port::body;
+use crate::jsonrpc::{Kind, member_text};
 use crate::transport::http::port::caller::AuthenticatedClient;
 
 /// Longest name of a client, in bytes.
 const MAX_CLIENT_ID: usize = 256;
 
-/// Answers a request to one of the routes.
-pub(super) async fn answer(
-    service: &Arc<AcpService>,
-    route: Route,
-    request: Request<Incoming>,
-    sender: &AuthenticatedClient,
-) -> Result<Answer, Refusal> {
-    let client = client_id(request.uri().query().unwrap_or_default());
-    match (route, request.method()) {
-        (Route::Rpc, &Method::POST) => rpc(service, client, request, sender).await,
-        (Route::Sse, &Method::GET) => sse(service, client, sender).await,
-        (Route::Rpc, _) => Err(Refusal::method("POST")),
-        (Route::Sse, _) => Err(Refusal::method("GET")),
-    }
-}
+/// The name that a client gives itself.
+pub(super) struct ClientId(String);
 
-async fn rpc(
-    service: &Arc<AcpService>,
-    client: Option<String>,
-    request: Request<Incoming>,
-    sender: &AuthenticatedClient,
-) -> Result<Answer, Refusal> {
-    let client = client.ok_or_else(no_client_id)?;
+/// Answers `POST …/rpc`.
+pub(super) async fn rpc(
+    State(service): State<Arc<AcpService>>,
+    sender: AuthenticatedClient,
+    ClientId(client): ClientId,
+    request: Request,
+) -> Result<Response, Refusal> {
     check_type(request.headers())?;
-    let (body, _share) = body::read(
-        request.into_body(),
-        &service.port.bodies,
-        &service.port.limits,
-    )
-    .await?;
-    let (frame, envelope) = parse(Frame::new(body), service)?;
+    let (frame, envelope, _share) = read_message(&service, request.into_body()).await?;
     if member_text(frame.as_bytes(), "jsonrpc").as_deref() != Some("2.0") {
         return Err(Refusal::bad_request("\"jsonrpc\" must be \"2.0\""));
     }
-    let connection = connection_of(service, &client, sender).await?;
+    let connection = connection_of(&service, &client, &sender).await?;
     let _serving = connection.begin_request();
     let status = match envelope.kind {
         Kind::Request | Kind::Notification => StatusCode::ACCEPTED,
         Kind::Result | Kind::Error => StatusCode::NO_CONTENT,
     };
-    Ok(
-        match connection
-            .accept(frame, &envelope, None, None, None)
-            .await?
-        {
-            Accepted::New(release) => answer::accepted(status, release),
-            Accepted::Repeated => answer::empty(status),
-        },
-    )
+    let accepted = connection.accept(frame, &envelope, None, None, None);
+    Ok(answer::accepted(status, accepted.await?))
 }
 
-async fn sse(
-    service: &Arc<AcpService>,
-    client: Option<String>,
-    sender: &AuthenticatedClient,
-) -> Result<Answer, Refusal> {
-    let client = client.ok_or_else(no_client_id)?;
-    let connection = connection_of(service, &client, sender).await?;
+/// Answers `GET …/sse`.
+pub(super) async fn sse(
+    State(service): State<Arc<AcpService>>,
+    sender: AuthenticatedClient,
+    ClientId(client): ClientId,
+) -> Result<Response, Refusal> {
+    let connection = connection_of(&service, &client, &sender).await?;
     let lease = connection.open(None, Opening::Takeover);
     let lease = lease.ok_or_else(Refusal::unknown_connection)??;
-    Ok(answer::events(EventStream::new(connection, lease)))
+    Ok(EventStream::new(connection, lease).into_response())
+}
+
+impl<S: Sync> FromRequestParts<S> for ClientId {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refusal> {
+        let query = parts.uri.query().unwrap_or_default();
+        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        let named = pairs.find(|(name, _)| *name == "client_id");
+        match named {
+            Some((_, id)) if !id.is_empty() && id.len() <= MAX_CLIENT_ID => Ok(Self(id.to_owned())),
+            _ => Err(Refusal::bad_request(
+                "client_id is missing from the query, or is longer than 256 bytes",
+            )),
+        }
+    }
 }
 
 /// The connection of a client, which its first request opens.
 async fn connection_of(
-    service: &Arc<AcpService>,
+    service: &AcpService,
     client: &str,
     sender: &AuthenticatedClient,
 ) -> Result<Arc<Connection>, Refusal> {
@@ -104,14 +93,4 @@ async fn connection_of(
         service.announce(&connection, sender).await?;
     }
     Ok(connection)
-}
-
-fn client_id(query: &str) -> Option<String> {
-    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let (_, value) = pairs.find(|(name, _)| *name == "client_id")?;
-    (!value.is_empty() && value.len() <= MAX_CLIENT_ID).then(|| value.to_owned())
-}
-
-fn no_client_id() -> Refusal {
-    Refusal::bad_request("client_id is missing from the query, or is longer than 256 bytes")
 }

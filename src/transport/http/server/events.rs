@@ -6,12 +6,15 @@
 //! comment, which official clients ignore and acp-relay's client reads (see `http::names`): it need
 //! not reconnect.
 
+use std::fmt::Write as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::response::Response;
 use bytes::{Bytes, BytesMut};
+use futures_util::stream::poll_fn;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::connection::{Connection, StreamMode};
@@ -20,6 +23,7 @@ use crate::jsonrpc::Frame;
 use crate::jsonrpc::framing::Framing;
 use crate::transport::closing;
 use crate::transport::http::names;
+use crate::transport::http::port::answer;
 
 /// Bytes of small messages that are written at once. With the last of them it is mostly less than a
 /// frame of HTTP/2, 16 KiB.
@@ -85,12 +89,15 @@ impl EventStream {
         }
     }
 
-    /// The longest time between two keep-alives.
-    pub(super) const fn interval(&self) -> Duration {
-        self.interval
+    /// The response with this stream.
+    pub(super) fn into_response(mut self) -> Response {
+        let interval = names::millis(self.interval);
+        let mut answer = answer::events(poll_fn(move |cx| self.poll(cx)));
+        answer.headers_mut().insert(names::KEEPALIVE, interval);
+        answer
     }
 
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         for rest in &mut self.large {
             if let Some(bytes) = rest.take() {
                 return Poll::Ready(Some(bytes));
@@ -190,21 +197,10 @@ fn encode(
     !is_large
 }
 
-/// Writes the line of an event's id. By hand, because there is one for every message.
-fn encode_id(prefix: &str, mut number: u64, out: &mut BytesMut) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(prefix.as_bytes());
-    out.extend_from_slice(&digits[at..]);
-    out.extend_from_slice(b"\n");
+/// Writes the line of an event's id.
+fn encode_id(prefix: &str, number: u64, out: &mut BytesMut) {
+    // Memory grows as needed.
+    let _ = writeln!(out, "{prefix}{number}");
 }
 
 impl Drop for EventStream {

@@ -9,9 +9,9 @@ use tokio::time::{Instant, timeout};
 
 use super::connection::{Connection, Inbound, State};
 use super::repeats::id_of_post;
-use super::routing::{Pending, SessionError, pending_of, session_of};
+use super::routing::{pending_of, session_of};
 use super::turn::Turn;
-use crate::jsonrpc::{Envelope, Frame, Id, IdBuf, Kind, Limits, Role};
+use crate::jsonrpc::{Envelope, Frame, Id, Kind, Limits, Role};
 
 /// The result of accepting a message.
 #[derive(Debug)]
@@ -33,8 +33,16 @@ pub(super) enum InboundError {
     Stalled,
     /// Its id is that of another request which awaits its answer.
     Reused,
-    /// Its session is not right.
-    Misrouted(SessionError),
+    /// Its session is not right, and why.
+    Misrouted(&'static str),
+}
+
+/// The result of recording a message.
+enum Record {
+    New,
+    Repeated,
+    /// There is no room for it in the queue at present.
+    NoRoom,
 }
 
 /// A message with reserved room in the queue.
@@ -46,21 +54,6 @@ pub(super) struct Release {
     _turn: Option<Turn>,
 }
 
-/// The kind of a message, for the records.
-enum Entry {
-    Request(IdBuf, Pending),
-    Answer(IdBuf, u64),
-    /// With the id derived from the name of its POST, if it has one.
-    Notification(Option<(IdBuf, u64)>),
-}
-
-/// A message that may be accepted.
-struct Checked {
-    entry: Entry,
-    /// The session that it names.
-    session: Option<String>,
-}
-
 impl Connection {
     /// Accepts a message when it is its turn and there is room for it. `session` and `post` are the
     /// names of its session and its POST from the headers.
@@ -70,12 +63,11 @@ impl Connection {
         envelope: &Envelope,
         session: Option<&str>,
         post: Option<&str>,
-        turn: Option<Turn>,
+        mut turn: Option<Turn>,
     ) -> Result<Accepted, InboundError> {
-        if let Some(turn) = &turn {
+        if let Some(turn) = &mut turn {
             turn.wait().await;
         }
-        let mut turn = turn;
         let accepted = async {
             loop {
                 let room = self.has_room.notified();
@@ -89,7 +81,7 @@ impl Connection {
                 room.await;
             }
         };
-        let result = timeout(self.limits.http_stall, accepted).await;
+        let result = timeout(self.limits.http_write_timeout, accepted).await;
         result.unwrap_or(Err(InboundError::Stalled))
     }
 
@@ -101,7 +93,6 @@ impl Connection {
         headers: (Option<&str>, Option<&str>),
         turn: &mut Option<Turn>,
     ) -> Result<Option<Accepted>, InboundError> {
-        let now = Instant::now();
         let mut state = self.state();
         // An accepted request must be answered, so none is accepted after the end.
         if state.is_gone() {
@@ -110,18 +101,17 @@ impl Connection {
         if state.closing.is_some() {
             return Err(InboundError::Closing);
         }
-        let Some(checked) = state.check(frame, envelope, headers, now)? else {
-            return Ok(Some(Accepted::Repeated));
-        };
-        if !state.inbound.reserve(frame.len(), &self.limits) {
-            return Ok(None);
-        }
-        state.record(checked, now);
-        Ok(Some(Accepted::New(Release {
-            connection: self.clone(),
-            frame: Some(frame.clone()),
-            _turn: turn.take(),
-        })))
+        Ok(
+            match state.record(frame, envelope, headers, &self.limits)? {
+                Record::NoRoom => None,
+                Record::Repeated => Some(Accepted::Repeated),
+                Record::New => Some(Accepted::New(Release {
+                    connection: self.clone(),
+                    frame: Some(frame.clone()),
+                    _turn: turn.take(),
+                })),
+            },
+        )
     }
 
     /// Delivers a message without checks: the first one.
@@ -139,46 +129,57 @@ impl Connection {
 }
 
 impl State {
-    /// Checks a message; `None` when it was accepted before.
-    fn check(
-        &self,
+    /// Checks a message and records it. `headers` name its session and its POST.
+    fn record(
+        &mut self,
         frame: &Frame,
         envelope: &Envelope,
         (header, post): (Option<&str>, Option<&str>),
-        now: Instant,
-    ) -> Result<Option<Checked>, InboundError> {
+        limits: &Limits,
+    ) -> Result<Record, InboundError> {
+        let now = Instant::now();
         let id = envelope.id(frame).to_owned();
-        let has_no_id = matches!(id.as_id(), Id::Absent | Id::Null);
-        let mut named_session = None;
-        let entry = match envelope.kind {
+        let has_id = !matches!(id.as_id(), Id::Absent | Id::Null);
+        match envelope.kind {
             Kind::Request | Kind::Notification => {
                 let session =
                     session_of(frame, envelope, header).map_err(InboundError::Misrouted)?;
-                named_session = session.as_deref().map(str::to_owned);
-                if envelope.kind == Kind::Notification || has_no_id {
-                    let post_id = post.and_then(id_of_post);
-                    let post_id = post_id.map(|id| (id, self.repeated.hash(frame)));
-                    let is_known = |(id, hash)| self.repeated.contains(Role::Call, id, hash, now);
-                    if post_id
-                        .as_ref()
-                        .is_some_and(|(id, hash)| is_known((id, *hash)))
-                    {
-                        return Ok(None);
-                    }
-                    Entry::Notification(post_id)
+                let is_request = envelope.kind == Kind::Request && has_id;
+                // A message without an id is remembered by the name of its POST.
+                let key = if is_request {
+                    Some(id)
                 } else {
-                    let hash = self.repeated.hash(frame);
-                    match self.routing.pending(&id) {
-                        Some(open) if open.hash == hash => return Ok(None),
-                        Some(_) => return Err(InboundError::Reused),
-                        None if self.repeated.contains(Role::Call, &id, hash, now) => {
-                            return Ok(None);
+                    post.and_then(id_of_post)
+                };
+                let key = key.map(|id| (id, self.repeated.hash(frame)));
+                if let Some((id, hash)) = &key {
+                    match self.routing.pending(id) {
+                        Some(open) if open.hash != *hash => return Err(InboundError::Reused),
+                        Some(_) => return Ok(Record::Repeated),
+                        None if self.repeated.contains(Role::Call, id, *hash, now) => {
+                            return Ok(Record::Repeated);
                         }
                         None => {}
                     }
+                }
+                if !self.inbound.reserve(frame.len(), limits) {
+                    return Ok(Record::NoRoom);
+                }
+                if let Some(session) = &session {
+                    self.streams.mark_known(session);
+                }
+                let Some((id, hash)) = key else {
+                    return Ok(Record::New);
+                };
+                self.repeated.remember(Role::Call, id.clone(), hash, now);
+                if is_request {
                     let pushed = self.streams.pushed();
                     let pending = pending_of(frame, envelope, session.as_deref(), pushed, hash);
-                    Entry::Request(id, pending)
+                    let enters = pending.enters.is_some();
+                    let remembered = self.routing.remember(id, pending);
+                    if let Some(session) = session.filter(|_| enters && remembered) {
+                        self.streams.enter(&session);
+                    }
                 }
             }
             Kind::Result | Kind::Error => {
@@ -186,45 +187,18 @@ impl State {
                 let awaited = awaited.map_err(InboundError::Misrouted)?;
                 let hash = self.repeated.hash(frame);
                 if !awaited && self.repeated.contains(Role::Answer, &id, hash, now) {
-                    return Ok(None);
+                    return Ok(Record::Repeated);
                 }
-                if has_no_id {
-                    Entry::Notification(None)
-                } else {
-                    Entry::Answer(id, hash)
+                if !self.inbound.reserve(frame.len(), limits) {
+                    return Ok(Record::NoRoom);
+                }
+                if has_id {
+                    self.routing.answered(&id);
+                    self.repeated.remember(Role::Answer, id, hash, now);
                 }
             }
-        };
-        Ok(Some(Checked {
-            entry,
-            session: named_session,
-        }))
-    }
-
-    /// Records an accepted message.
-    fn record(&mut self, checked: Checked, now: Instant) {
-        if let Some(session) = checked.session {
-            self.streams.mark_known(&session);
         }
-        match checked.entry {
-            Entry::Request(id, pending) => {
-                let call = Role::Call;
-                self.repeated.remember(call, id.clone(), pending.hash, now);
-                let entering = pending.session.clone().filter(|_| pending.enters.is_some());
-                let remembered = self.routing.remember(id, pending);
-                if let Some(session) = entering.filter(|_| remembered) {
-                    self.streams.enter(&session);
-                }
-            }
-            Entry::Answer(id, hash) => {
-                self.routing.answered(&id);
-                self.repeated.remember(Role::Answer, id, hash, now);
-            }
-            Entry::Notification(Some((id, hash))) => {
-                self.repeated.remember(Role::Call, id, hash, now);
-            }
-            Entry::Notification(None) => {}
-        }
+        Ok(Record::New)
     }
 }
 

@@ -1,62 +1,28 @@
-//! Starts serving ACP at a port: the service that answers requests, and a task that applies the
-//! time limits of connections.
+//! Starts serving ACP at a port: the handler of its requests, and a task that applies the time
+//! limits of connections.
 
-use std::convert::Infallible;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::Request;
-use hyper::body::Incoming;
-use tokio::net::TcpStream;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::answer::{Answer, ResponseStream};
+use super::routes::AcpHandler;
 use super::service::AcpService;
-use super::{routes, worker_choice};
-use crate::transport::http::port::caller::Caller;
-use crate::transport::http::port::{Handler, Port};
-use crate::transport::{Worker, Workers};
+use crate::transport::http::port::{HttpService, Port};
 
-/// Serves ACP at a port until the port is done, and returns the service.
-pub(in crate::transport::http) fn serve(port: &Arc<Port>) -> Arc<AcpService> {
+/// Serves ACP at a port until the port is done, and returns the service that answers its requests.
+pub(in crate::transport::http) fn serve(port: &Arc<Port>) -> Arc<dyn HttpService> {
     let service = Arc::new(AcpService::new(port));
     tokio::spawn(expire(service.clone()));
-    service
-}
-
-impl Handler for AcpService {
-    type Stream = ResponseStream;
-
-    fn answer(
-        self: Arc<Self>,
-        request: Request<Incoming>,
-        caller: Arc<Caller>,
-    ) -> impl Future<Output = Result<Answer, Infallible>> + Send + 'static {
-        routes::answer(self, request, caller)
-    }
-
-    async fn pick_worker(&self, stream: &TcpStream, workers: &Workers) -> Worker {
-        worker_choice::choose_worker(stream, &self.connections, workers).await
-    }
-
-    async fn ended(&self) {
-        loop {
-            let removed = self.connections.removed.notified();
-            if self.connections.is_empty() {
-                return;
-            }
-            removed.await;
-        }
-    }
+    Arc::new(AcpHandler::new(service))
 }
 
 /// Applies the time limits of connections periodically.
 async fn expire(service: Arc<AcpService>) {
     let limits = &service.port.limits;
     let shortest = limits
-        .http_unopened
-        .min(limits.http_stall)
+        .http_stream_open
+        .min(limits.http_write_timeout)
         .min(limits.http_grace);
     let period = (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
     let mut ticks = interval(period);

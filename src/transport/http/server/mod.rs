@@ -2,8 +2,8 @@
 //! port.
 //!
 //! `listen` serves the port with a `service`, which all requests share, and `worker_choice` finds
-//! the worker of a socket. `routes` passes a request to `post`, `get`, `upgrade` or `elephant`,
-//! which respond with an `answer` or a `refusal`. A `connection` is the state of a client's
+//! the worker of a socket. `routes` are the router and what goes before it; their handlers, `post`,
+//! `get`, `upgrade` and `elephant`, give a response (`answer`, `events`) or a `refusal`. A `connection` is the state of a client's
 //! requests, kept in `connections`: `inbound` accepts its messages, once each (`repeats`) and in
 //! their order (`turn`), `routing` finds the `stream` for a message of the agent, one of the
 //! connection's `streams`, `events` writes it, and `link` is the link of a connection.
@@ -14,8 +14,8 @@
 //! while.** There is one agent behind a connection and it cannot be paused for one session alone.
 //! Queued messages have a bound for the whole connection, at which the agent is paused. The
 //! messages of a session whose stream is not opened go to the connection's stream after
-//! `Limits::http_unopened`: clients accept any message there, and those that know only that stream
-//! (the RFD's first form) are served so. If nothing is read for `Limits::http_stall` the client is
+//! `Limits::http_stream_open`: clients accept any message there, and those that know only that stream
+//! (the RFD's first form) are served so. If nothing is read for `Limits::http_write_timeout` the client is
 //! lost.
 //!
 //! **Messages of a session that the client does not know yet go to the connection's stream**,
@@ -37,7 +37,6 @@ mod answer;
 mod connection;
 mod connections;
 mod elephant;
-mod elephant_route;
 mod events;
 mod get;
 mod inbound;
@@ -52,9 +51,7 @@ mod service;
 mod stream;
 mod streams;
 mod turn;
-mod turns;
 mod upgrade;
 mod worker_choice;
 
 pub(in crate::transport::http) use listen::serve;
-pub(in crate::transport::http) use service::AcpService;

@@ -2,100 +2,78 @@
 
 use std::sync::Arc;
 
-use hyper::body::Incoming;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, SET_COOKIE};
-use hyper::{Request, StatusCode};
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use hyper::StatusCode;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, SET_COOKIE};
 
-use super::answer::{self, Answer};
+use super::answer;
 use super::connection::{Connection, Departure};
-use super::inbound::Accepted;
 use super::refusal::Refusal;
-use super::service::AcpService;
+use super::service::{AcpService, single};
 use super::turn::Turn;
 use crate::jsonrpc::reply;
 use crate::jsonrpc::{Envelope, Frame, Id, Kind, Scanned, scan};
 use crate::transport::http::names;
-use crate::transport::http::port::body;
+use crate::transport::http::port::answer::text;
+use crate::transport::http::port::body::{self, Share};
 use crate::transport::http::port::caller::AuthenticatedClient;
+
+const JSON: &str = "application/json";
 
 /// A connection that is not open yet: it ends with the request that opens it.
 struct PendingConnection(Option<Arc<Connection>>);
 
 /// Answers a POST.
-pub(super) async fn post(
-    service: &Arc<AcpService>,
-    request: Request<Incoming>,
-    turn: Option<Turn>,
-    client: &AuthenticatedClient,
-) -> Result<Answer, Refusal> {
-    let fields = request.headers();
+pub(super) async fn receive(
+    State(service): State<Arc<AcpService>>,
+    client: AuthenticatedClient,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (mut parts, body) = request.into_parts();
+    let turn = parts.extensions.remove::<Arc<Turn>>();
+    let turn = turn.and_then(Arc::into_inner);
+    let fields = &parts.headers;
     check_type(fields)?;
-    let connection = single(fields, &names::CONNECTION)?.map(str::to_owned);
-    let session = single(fields, &names::SESSION)?.map(str::to_owned);
-    let name = single(fields, &names::IDEMPOTENCY_KEY)?.map(str::to_owned);
+    let session = single(fields, &names::SESSION)?;
+    let name = single(fields, &names::IDEMPOTENCY_KEY)?;
     // A client without a valid connection is refused before its body is read.
-    let connection = match connection {
-        Some(id) => Some(
-            service
-                .connections
-                .get(&id, &client.principal)
-                .ok_or_else(Refusal::unknown_connection)?,
-        ),
-        None => None,
-    };
+    let connection = service.connection(fields, &client)?;
     let serving = connection.as_ref().map(Connection::begin_request);
-    let (body, share) = body::read(
-        request.into_body(),
-        &service.port.bodies,
-        &service.port.limits,
-    )
-    .await?;
-    let (frame, envelope) = parse(Frame::new(body), service)?;
+    let (frame, envelope, share) = read_message(&service, body).await?;
     let first = envelope.kind == Kind::Request && envelope.method(&frame) == "initialize";
     match connection {
         Some(_) if first => Err(Refusal::bad_request(
             "initialize opens a connection; it is not for one that is open",
         )),
         Some(connection) => {
-            let (session, name) = (session.as_deref(), name.as_deref());
             let accepted = connection.accept(frame, &envelope, session, name, turn);
             let accepted = accepted.await?;
             drop((serving, share));
-            Ok(match accepted {
-                Accepted::New(release) => answer::accepted(StatusCode::ACCEPTED, release),
-                Accepted::Repeated => answer::empty(StatusCode::ACCEPTED),
-            })
+            Ok(answer::accepted(StatusCode::ACCEPTED, accepted))
         }
-        None if first => initialize(service, frame, &envelope, client).await,
+        None if first => initialize(&service, frame, &envelope, &client).await,
         None => Err(Refusal::bad_request(
             "Acp-Connection-Id is missing; it comes with the answer to initialize",
         )),
     }
 }
 
-/// Parses the one message of a body.
-pub(super) fn parse(frame: Frame, service: &AcpService) -> Result<(Frame, Envelope), Refusal> {
+/// Reads the one message of a body. Its share of the memory for bodies is returned when it is
+/// dropped.
+pub(super) async fn read_message(
+    service: &AcpService,
+    body: Body,
+) -> Result<(Frame, Envelope, Option<Share>), Refusal> {
+    let port = &service.port;
+    let (body, share) = body::read(body, &port.bodies, &port.limits).await?;
     let error = |error| Refusal::error(StatusCode::BAD_REQUEST, error);
-    match scan(&frame, &service.port.limits) {
-        Scanned::Message(envelope) => Ok((frame, envelope)),
+    let frame = Frame::new(body);
+    match scan(&frame, &port.limits) {
+        Scanned::Message(envelope) => Ok((frame, envelope, share)),
         Scanned::Batch => Err(error(reply::batch())),
         Scanned::Invalid(invalid) => Err(error(reply::frame_error(&invalid))),
-    }
-}
-
-/// The only header of that name, as text; an empty one counts as none.
-pub(super) fn single<'a>(
-    fields: &'a HeaderMap,
-    name: &HeaderName,
-) -> Result<Option<&'a str>, Refusal> {
-    let mut all = fields.get_all(name).iter();
-    let Some(value) = all.next() else {
-        return Ok(None);
-    };
-    match value.to_str() {
-        Ok(text) if all.next().is_none() => Ok(Some(text).filter(|text| !text.is_empty())),
-        Ok(_) => Err(Refusal::bad_request(format!("{name} is given twice"))),
-        Err(_) => Err(Refusal::bad_request(format!("{name} is not plain ASCII"))),
     }
 }
 
@@ -104,7 +82,7 @@ pub(super) fn check_type(fields: &HeaderMap) -> Result<(), Refusal> {
     let refusal = |why: &'static str| Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
     let given = single(fields, &CONTENT_TYPE)?;
     let media_type = given.and_then(|value| value.split(';').next());
-    if !media_type.is_some_and(|name| name.trim().eq_ignore_ascii_case("application/json")) {
+    if !media_type.is_some_and(|name| name.trim().eq_ignore_ascii_case(JSON)) {
         return Err(refusal("Content-Type must be application/json"));
     }
     match single(fields, &CONTENT_ENCODING)? {
@@ -116,11 +94,11 @@ pub(super) fn check_type(fields: &HeaderMap) -> Result<(), Refusal> {
 }
 
 async fn initialize(
-    service: &Arc<AcpService>,
+    service: &AcpService,
     frame: Frame,
     envelope: &Envelope,
     client: &AuthenticatedClient,
-) -> Result<Answer, Refusal> {
+) -> Result<Response, Refusal> {
     if envelope.id(&frame) == Id::Null {
         return Err(Refusal::bad_request("initialize must have an id"));
     }
@@ -147,7 +125,7 @@ async fn initialize(
             ..
         })
     );
-    let mut answer = answer::text(StatusCode::OK, "application/json", answer.into_bytes());
+    let mut answer = text(StatusCode::OK, JSON, answer.into_bytes());
     let fields = answer.headers_mut();
     // Sent even when the agent refused: clients without the id stop there and do not read the
     // error.

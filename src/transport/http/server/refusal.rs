@@ -1,12 +1,9 @@
 //! Refusals of the ACP server.
 
-use std::borrow::Cow;
-
 use hyper::StatusCode;
 use hyper::header::UPGRADE;
 
 use super::inbound::InboundError;
-use super::routing::SessionError;
 use super::streams::StreamError;
 use crate::auth::RejectReason;
 use crate::jsonrpc::Id;
@@ -20,16 +17,16 @@ pub(super) const METHODS: &str = "GET, POST, DELETE";
 impl Refusal {
     /// Only WebSockets are served.
     pub(super) fn upgrade(why: &'static str) -> Self {
-        let mut refusal = Self::fatal(StatusCode::UPGRADE_REQUIRED, why);
-        refusal.field = Some((UPGRADE, Cow::Borrowed("websocket")));
-        refusal
+        Self::fatal(StatusCode::UPGRADE_REQUIRED, why).with_field(UPGRADE, "websocket")
+    }
+
+    pub(super) fn no_connection() -> Self {
+        Self::bad_request("Acp-Connection-Id is missing")
     }
 
     pub(super) fn unknown_connection() -> Self {
         let why = "Acp-Connection-Id names no open connection; start with initialize";
-        let mut refusal = Self::new(StatusCode::NOT_FOUND, why);
-        refusal.count_as = Some(RejectReason::Unknown);
-        refusal
+        Self::new(StatusCode::NOT_FOUND, why).counted_as(RejectReason::Unknown)
     }
 
     /// A stream cannot be resumed without a gap.
@@ -53,16 +50,7 @@ impl From<InboundError> for Refusal {
                 StatusCode::CONFLICT,
                 "another request with this id still awaits its answer",
             ),
-            InboundError::Misrouted(why) => Self::bad_request(match why {
-                SessionError::NoSession => {
-                    "this method needs a session: Acp-Session-Id and params.sessionId"
-                }
-                SessionError::Mismatch => "Acp-Session-Id and params.sessionId differ",
-                SessionError::OtherSession => {
-                    "Acp-Session-Id is not the session of the request that this answers"
-                }
-                SessionError::TooLong => "the session id is longer than 1024 bytes",
-            }),
+            InboundError::Misrouted(why) => Self::bad_request(why),
         }
     }
 }
@@ -76,9 +64,7 @@ impl From<StreamError> for Refusal {
             ),
             StreamError::TooManyUnknown => {
                 let why = "too many streams are open for sessions that are not known";
-                let mut refusal = Self::new(StatusCode::NOT_FOUND, why);
-                refusal.count_as = Some(RejectReason::Limit);
-                refusal
+                Self::new(StatusCode::NOT_FOUND, why).counted_as(RejectReason::Limit)
             }
             StreamError::NotKept => Self::forgotten(),
         }

@@ -1,156 +1,165 @@
-//! Routes a request by method and path.
+//! The routes of ACP at a port.
 
-use std::convert::Infallible;
-use std::future::Future;
 use std::sync::Arc;
 
+use axum::Router;
+use axum::extract::{FromRequestParts, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodRouter, any, get, post};
 use hyper::body::Incoming;
-use hyper::header::UPGRADE;
-use hyper::{Method, Request, StatusCode, Version};
-use tokio::task::yield_now;
+use hyper::header::HeaderMap;
+use hyper::http::request::Parts;
+use hyper::{Method, Request, StatusCode};
+use tower_service::Service as _;
 
-use super::answer::{self, Answer};
 use super::connection::Departure;
-use super::elephant_route::Route;
-use super::get::get;
-use super::post::{post, single};
+use super::elephant;
+use super::get::open_stream;
+use super::post::receive;
 use super::refusal::{METHODS, Refusal};
 use super::service::AcpService;
 use super::turn::Turn;
-use super::{elephant, upgrade};
+use super::upgrade::upgrade;
+use super::worker_choice::connection_id;
 use crate::transport::http::names;
 use crate::transport::http::port::caller::{AuthenticatedClient, Caller};
-use crate::transport::http::port::handle;
 use crate::transport::http::port::origin_check::wants_upgrade;
+use crate::transport::http::port::rules::AGENTS;
+use crate::transport::http::port::{HttpService, handle};
+use crate::transport::{BoxFuture, HttpProtocol, Worker};
 
-/// Requests of one socket after which others have a turn.
-const MAX_IN_A_ROW: u32 = 8;
-
-/// Answers one request of a client.
-pub(super) fn answer(
+/// Answers the ACP requests of a port.
+pub(super) struct AcpHandler {
     service: Arc<AcpService>,
-    request: Request<Incoming>,
-    caller: Arc<Caller>,
-) -> impl Future<Output = Result<Answer, Infallible>> + Send {
-    // hyper calls this in the order of the heads, and polls each response in a task of its own.
-    let turn = turn(&service, &request);
-    serve(service, request, turn, caller)
+    routes: Router,
+    /// The routes for requests that ask for a WebSocket, whatever their method.
+    websockets: Router,
 }
 
-/// The turn of a message that belongs to a connection.
-fn turn(service: &AcpService, request: &Request<Incoming>) -> Option<Turn> {
-    if request.method() != Method::POST || !service.is_endpoint(request.uri().path()) {
-        return None;
+impl AcpHandler {
+    pub(super) fn new(service: Arc<AcpService>) -> Self {
+        let refused = |_: AuthenticatedClient| async { Refusal::method(METHODS) };
+        let methods = get(open_stream).post(receive).delete(close);
+        let websockets = router(&service, any(upgrade));
+        let routes = match service.port.at.protocol {
+            HttpProtocol::WebSocket => websockets.clone(),
+            _ => router(&service, methods.head(refused).fallback(refused)),
+        };
+        Self {
+            service,
+            routes,
+            websockets,
+        }
     }
-    let id = request.headers().get(names::CONNECTION)?.to_str().ok()?;
-    service.connections.find(id).map(Turn::after_all)
-}
 
-async fn serve(
-    service: Arc<AcpService>,
-    request: Request<Incoming>,
-    turn: Option<Turn>,
-    caller: Arc<Caller>,
-) -> Result<Answer, Infallible> {
-    if request.version() <= Version::HTTP_11
-        && caller.next_request() % MAX_IN_A_ROW == MAX_IN_A_ROW - 1
-    {
-        // hyper answers all requests of one socket that are there already, while the sockets of
-        // other clients wait. Checking those takes a system call.
-        yield_now().await;
+    /// The turn of a message that belongs to a connection.
+    fn turn(&self, request: &Request<Incoming>) -> Option<Turn> {
+        let id = request.headers().get(names::CONNECTION)?.to_str().ok()?;
+        let is_message = request.method() == Method::POST;
+        let connection = self.service.connections.find(id).filter(|_| is_message)?;
+        Some(Turn::after_all(&connection))
     }
-    let (port, methods) = (&service.port, METHODS);
-    let answered = handle(
-        port,
-        request,
-        &caller,
-        methods,
-        Refusal::into_answer,
-        |request, client| route(&service, request, turn, client),
-    );
-    Ok(answered.await)
-}
 
-async fn route(
-    service: &Arc<AcpService>,
-    request: Request<Incoming>,
-    turn: Option<Turn>,
-    mut client: AuthenticatedClient,
-) -> Result<Answer, Refusal> {
-    let path = request.uri().path();
-    let route = path.strip_prefix(&*service.port.at.path);
-    let route = route.filter(|_| service.has_elephant());
-    let route = route.and_then(Route::of);
-    let is_served = service.has_http() || service.only_websockets();
-    let rules = service.port.rules();
-    let agent = match route {
-        Some(_) => rules.requested_agent(&service.port.at.path, &service.port.at.path),
-        None => rules
-            .requested_agent(&service.port.at.path, path)
-            .filter(|_| is_served),
-    };
-    let Some(agent) = agent else {
-        let why = format!("only {} served here", service.served_paths());
-        return Err(Refusal::fatal(StatusCode::NOT_FOUND, why));
-    };
-    if !client.principal.may_use(agent.name()) {
-        let why = format!("the {} may not use this agent", client.principal);
-        return Err(Refusal::fatal(StatusCode::FORBIDDEN, why));
-    }
-    client.wanted_agent = agent.wanted_agent();
-    let client = &client;
-    if let Some(route) = route {
-        return elephant::answer(service, route, request, client).await;
-    }
-    let protocol = protocol(&request);
-    if protocol == Protocol::WebSocket || service.only_websockets() {
-        return upgrade::upgrade(service, request, client);
-    }
-    if protocol == Protocol::Other && request.method() == Method::GET {
-        let why = "this endpoint upgrades to WebSocket and to nothing else";
-        return Err(Refusal::upgrade(why));
-    }
-    match *request.method() {
-        Method::POST => post(service, request, turn, client).await,
-        Method::GET => get(service, &request, client),
-        Method::DELETE => delete(service, &request, client),
-        _ => Err(Refusal::method(METHODS)),
+    async fn route(
+        &self,
+        mut request: Request<Incoming>,
+        client: AuthenticatedClient,
+    ) -> Result<Response, Refusal> {
+        let mut router = match wants_upgrade(request.headers(), b"websocket") {
+            true => self.websockets.clone(),
+            false => self.routes.clone(),
+        };
+        request.extensions_mut().insert(client);
+        let Ok(mut response) = router.call(request).await;
+        match response.extensions_mut().remove::<Refusal>() {
+            Some(refusal) => Err(refusal),
+            None => Ok(response),
+        }
     }
 }
 
-/// The protocol that a request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Protocol {
-    /// HTTP, or the obsolete upgrade to HTTP/2.
-    Http,
-    WebSocket,
-    Other,
+impl HttpService for AcpHandler {
+    fn serves(&self, path: &str) -> bool {
+        let rules = self.service.port.rules();
+        self.service.requested_agent(&rules, path).is_some()
+    }
+
+    fn answer(
+        self: Arc<Self>,
+        mut request: Request<Incoming>,
+        caller: Arc<Caller>,
+    ) -> BoxFuture<'static, Response> {
+        // hyper calls this in the order of the heads, and polls each response in a task of its own.
+        // A layer or a handler of the router would only be called there.
+        if let Some(turn) = self.turn(&request) {
+            request.extensions_mut().insert(Arc::new(turn));
+        }
+        Box::pin(async move {
+            let route = |request, client| self.route(request, client);
+            let refuse = Refusal::into_answer;
+            handle(&self.service.port, request, &caller, METHODS, refuse, route).await
+        })
+    }
+
+    fn worker_for(&self, head: &[u8]) -> Option<Worker> {
+        // The owner is not checked yet: the sender learns nothing, and is only served there.
+        let connection = self.service.connections.find(connection_id(head)?)?;
+        Some(connection.worker.clone())
+    }
+
+    fn ended(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.service.connections.ended())
+    }
 }
 
-fn protocol<B>(request: &Request<B>) -> Protocol {
-    let lists = |protocol| wants_upgrade(request.headers(), protocol);
-    if lists(b"websocket") {
-        Protocol::WebSocket
-    } else if lists(b"h2c") || !request.headers().contains_key(UPGRADE) {
-        Protocol::Http
-    } else {
-        Protocol::Other
+/// A client that may use the agent at the request's path.
+impl FromRequestParts<Arc<AcpService>> for AuthenticatedClient {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        service: &Arc<AcpService>,
+    ) -> Result<Self, Refusal> {
+        let rules = service.port.rules();
+        let agent = service.requested_agent(&rules, parts.uri.path());
+        let agent = agent.ok_or_else(|| service.not_found())?;
+        let client = parts.extensions.remove::<Self>();
+        let mut client = client.expect("the port has authenticated the client");
+        if !client.principal.may_use(agent.name()) {
+            let why = format!("the {} may not use this agent", client.principal);
+            return Err(Refusal::fatal(StatusCode::FORBIDDEN, why));
+        }
+        client.wanted_agent = agent.wanted_agent();
+        Ok(client)
     }
+}
+
+/// The routes of a listener whose own endpoint, and those of its agents, are `endpoint`.
+fn router(service: &Arc<AcpService>, endpoint: MethodRouter<Arc<AcpService>>) -> Router {
+    let only = |method| move |_: AuthenticatedClient| async move { Refusal::method(method) };
+    let rpc = post(elephant::rpc).fallback(only("POST"));
+    let sse = get(elephant::sse).head(only("GET")).fallback(only("GET"));
+    // The path is a literal, without parameters.
+    let path = service.port.at.path.replace('{', "{{").replace('}', "}}");
+    Router::new()
+        .without_v07_checks()
+        .route(&path, endpoint.clone())
+        .route(&format!("{AGENTS}{{agent}}{path}"), endpoint)
+        .route(&format!("{path}/rpc"), rpc)
+        .route(&format!("{path}/sse"), sse)
+        .fallback(|State(service): State<Arc<AcpService>>| async move { service.not_found() })
+        .with_state(service.clone())
 }
 
 /// Ends a connection.
-fn delete(
-    service: &AcpService,
-    request: &Request<Incoming>,
-    client: &AuthenticatedClient,
-) -> Result<Answer, Refusal> {
-    let id = single(request.headers(), &names::CONNECTION)?;
-    let id = id.ok_or_else(|| Refusal::bad_request("Acp-Connection-Id is missing"))?;
-    let connection = service
-        .connections
-        .get(id, &client.principal)
-        .ok_or_else(Refusal::unknown_connection)?;
+async fn close(
+    State(service): State<Arc<AcpService>>,
+    client: AuthenticatedClient,
+    fields: HeaderMap,
+) -> Result<Response, Refusal> {
+    let connection = service.connection(&fields, &client)?;
+    let connection = connection.ok_or_else(Refusal::no_connection)?;
     connection.depart(Departure::Closed);
     service.connections.remove(&connection);
-    Ok(answer::empty(StatusCode::ACCEPTED))
+    Ok(StatusCode::ACCEPTED.into_response())
 }

@@ -71,19 +71,6 @@ pub(super) struct Target<'a> {
     pub(super) entered: Option<u64>,
 }
 
-/// What is wrong with the session of a client's message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SessionError {
-    /// It has to name one.
-    NoSession,
-    /// Header and message name different ones.
-    Mismatch,
-    /// An answer's header names another one than the request did.
-    OtherSession,
-    /// The name is too long.
-    TooLong,
-}
-
 impl Routing {
     /// No open requests; `limits` bound the number of those of each side.
     pub(super) fn new(limits: Arc<Limits>) -> Self {
@@ -178,13 +165,13 @@ impl Routing {
         &self,
         id: &IdBuf,
         header: Option<&str>,
-    ) -> Result<bool, SessionError> {
+    ) -> Result<bool, &'static str> {
         match (self.agent_requests.get(id), header) {
             (None, _) => Ok(false),
             // The official Rust client names no session with its answers.
             (Some(_), None) => Ok(true),
             (Some(Some(session)), Some(header)) if **session != *header => {
-                Err(SessionError::OtherSession)
+                Err("Acp-Session-Id is not the session of the request that this answers")
             }
             (Some(_), Some(_)) => Ok(true),
         }
@@ -203,17 +190,23 @@ pub(super) fn session_of<'a>(
     frame: &'a Frame,
     envelope: &Envelope,
     header: Option<&'a str>,
-) -> Result<Option<Cow<'a, str>>, SessionError> {
+) -> Result<Option<Cow<'a, str>>, &'static str> {
     let named_session = session_in(envelope, frame);
     let session = match (named_session, header) {
-        (Some(named), Some(header)) if named != header => return Err(SessionError::Mismatch),
+        (Some(named), Some(header)) if named != header => {
+            return Err("Acp-Session-Id and params.sessionId differ");
+        }
         (Some(named), _) => Some(named),
         (None, header) => header.map(Cow::Borrowed),
     };
     let method = envelope.method(frame);
     match &session {
-        None if NEEDS_SESSION.contains(&&*method) => Err(SessionError::NoSession),
-        Some(session) if session.len() > SESSION_ID => Err(SessionError::TooLong),
+        None if NEEDS_SESSION.contains(&&*method) => {
+            Err("this method needs a session: Acp-Session-Id and params.sessionId")
+        }
+        Some(session) if session.len() > SESSION_ID => {
+            Err("the session id is longer than 1024 bytes")
+        }
         _ => Ok(session),
     }
 }

@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use hyper::header::HeaderValue;
+use hyper::StatusCode;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::connection::Connection;
 use super::connections::Connections;
-use super::elephant_route::Route;
 use super::link::link;
 use super::refusal::Refusal;
 use crate::transport::HttpProtocol;
+use crate::transport::http::names;
 use crate::transport::http::port::Port;
 use crate::transport::http::port::caller::AuthenticatedClient;
-use crate::transport::http::port::rules::AGENTS;
+use crate::transport::http::port::rules::{AGENTS, RequestedAgent, Rules};
 
 /// The ACP service of a listener.
 #[derive(Debug)]
-pub(in crate::transport::http) struct AcpService {
+pub(super) struct AcpService {
     pub(super) port: Arc<Port>,
     pub(super) connections: Arc<Connections>,
 }
@@ -30,49 +31,54 @@ impl AcpService {
         }
     }
 
-    /// Whether anything is served at `path`.
-    pub(in crate::transport::http) fn serves(&self, path: &str) -> bool {
-        let below = path.strip_prefix(&*self.port.at.path);
-        let elephant = below.filter(|_| self.has_elephant());
-        self.is_endpoint(path) || elephant.and_then(Route::of).is_some()
+    /// The agent that is asked for at `path`, when that is the official endpoint, one for a named
+    /// agent, or one of elephant.ai's routes, and is served.
+    pub(super) fn requested_agent<'a>(
+        &self,
+        rules: &'a Rules,
+        path: &str,
+    ) -> Option<RequestedAgent<'a>> {
+        let own = &*self.port.at.path;
+        let (has_official, has_elephant) = match self.port.at.protocol {
+            HttpProtocol::Elephant => (false, true),
+            HttpProtocol::StreamableHttp => (true, !rules.front.no_elephant),
+            HttpProtocol::WebSocket => (true, false),
+            HttpProtocol::AgentConnect => (false, false),
+        };
+        match path.strip_prefix(own) {
+            Some("/rpc" | "/sse") if has_elephant => rules.requested_agent(own, own),
+            _ if has_official => rules.requested_agent(own, path),
+            _ => None,
+        }
     }
 
-    /// Whether the official endpoint, or one for a named agent, is at `path`.
-    pub(super) fn is_endpoint(&self, path: &str) -> bool {
-        self.port
-            .rules()
-            .requested_agent(&self.port.at.path, path)
-            .is_some()
+    /// The connection that a request names, if it names one.
+    ///
+    /// # Errors
+    /// It is not open, or not the client's.
+    pub(super) fn connection(
+        &self,
+        fields: &HeaderMap,
+        client: &AuthenticatedClient,
+    ) -> Result<Option<Arc<Connection>>, Refusal> {
+        let Some(id) = single(fields, &names::CONNECTION)? else {
+            return Ok(None);
+        };
+        let found = self.connections.get(id, &client.principal);
+        found.map(Some).ok_or_else(Refusal::unknown_connection)
     }
 
-    /// Whether the official endpoint accepts messages, not only WebSockets.
-    pub(super) fn has_http(&self) -> bool {
-        self.port.at.protocol == HttpProtocol::StreamableHttp
-    }
-
-    /// Whether only WebSockets are served.
-    pub(super) fn only_websockets(&self) -> bool {
-        self.port.at.protocol == HttpProtocol::WebSocket
-    }
-
-    /// The paths that are served, with their verb, for a person.
-    pub(super) fn served_paths(&self) -> String {
-        let path = &self.port.at.path;
-        match self.port.at.protocol {
+    /// Nothing is served at the path of a request.
+    pub(super) fn not_found(&self) -> Refusal {
+        let (path, rules) = (&self.port.at.path, self.port.rules());
+        let served = match self.port.at.protocol {
             HttpProtocol::Elephant => format!("{path}/rpc and {path}/sse are"),
-            _ if self.port.rules().front.agents.is_empty() => format!("{path} is"),
-            _ if self.port.rules().front.names_only => format!("{AGENTS}NAME{path} is"),
+            _ if rules.front.agents.is_empty() => format!("{path} is"),
+            _ if rules.front.names_only => format!("{AGENTS}NAME{path} is"),
             _ => format!("{path} and {AGENTS}NAME{path} are"),
-        }
-    }
-
-    /// Whether elephant.ai's routes are served.
-    pub(super) fn has_elephant(&self) -> bool {
-        match self.port.at.protocol {
-            HttpProtocol::Elephant => true,
-            HttpProtocol::StreamableHttp => !self.port.rules().front.no_elephant,
-            HttpProtocol::WebSocket | HttpProtocol::AgentConnect => false,
-        }
+        };
+        let why = format!("only {served} served here");
+        Refusal::fatal(StatusCode::NOT_FOUND, why)
     }
 
     /// Passes the link of a new HTTP connection to the accept loop.
@@ -97,5 +103,21 @@ impl AcpService {
         };
         let cookie = format!("{pair}; Path={path}; HttpOnly; SameSite=Lax{secure}");
         HeaderValue::from_str(&cookie).ok()
+    }
+}
+
+/// The only header of that name, as text; an empty one counts as none.
+pub(super) fn single<'a>(
+    fields: &'a HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'a str>, Refusal> {
+    let mut all = fields.get_all(name).iter();
+    let Some(value) = all.next() else {
+        return Ok(None);
+    };
+    match value.to_str() {
+        Ok(text) if all.next().is_none() => Ok(Some(text).filter(|text| !text.is_empty())),
+        Ok(_) => Err(Refusal::bad_request(format!("{name} is given twice"))),
+        Err(_) => Err(Refusal::bad_request(format!("{name} is not plain ASCII"))),
     }
 }

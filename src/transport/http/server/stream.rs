@@ -107,6 +107,13 @@ impl Stream {
         }
     }
 
+    /// Whether the holder of this lease has it open.
+    pub(super) fn is_held_by(&self, lease: u64) -> bool {
+        self.receiver
+            .as_ref()
+            .is_some_and(|receiver| receiver.lease == lease)
+    }
+
     /// Wakes the receiver, which is about to change or has something to take.
     pub(super) fn wake(&mut self) {
         if let Some(waker) = self.receiver.as_mut().and_then(|one| one.waker.take()) {

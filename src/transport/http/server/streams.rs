@@ -27,8 +27,6 @@ const MAX_STREAMS: usize = 1024;
 pub(super) struct Streams {
     all: BTreeMap<u32, Stream>,
     by_session: HashMap<Arc<str>, u32>,
-    /// The stream of the session that was named last: an agent that streams names it again.
-    last: u32,
     next_number: u32,
     next_lease: u64,
     next_order: u64,
@@ -89,7 +87,6 @@ impl Streams {
         Self {
             all: BTreeMap::from([(CONNECTION, Stream::new(None))]),
             by_session: HashMap::new(),
-            last: CONNECTION,
             next_number: 1,
             next_lease: 1,
             next_order: 0,
@@ -120,10 +117,7 @@ impl Streams {
 
     /// Marks a session as known.
     pub(super) fn mark_known(&mut self, session: &str) {
-        let number = self.find_or_make(session);
-        if let Some(stream) = self.all.get_mut(&number) {
-            stream.known = true;
-        }
+        self.stream_of(session).known = true;
     }
 
     /// How many messages were ever put on streams.
@@ -135,10 +129,8 @@ impl Streams {
     /// its messages go on the connection's until the request is answered, even if the client opens
     /// the other meanwhile: two streams have no order.
     pub(super) fn enter(&mut self, session: &str) {
-        let number = self.find_or_make(session);
-        if let Some(stream) = self.all.get_mut(&number) {
-            stream.entering |= !stream.opened && stream.waiting.is_empty();
-        }
+        let stream = self.stream_of(session);
+        stream.entering |= !stream.opened && stream.waiting.is_empty();
     }
 
     /// The stream for the answer to a request to enter a session, which came after `since`
@@ -240,15 +232,12 @@ impl Streams {
         now: Instant,
         mut give: impl FnMut(usize, u64, &Frame) -> bool,
     ) -> Poll<Delivery> {
-        let Some(stream) = self.all.get_mut(&lease.stream) else {
+        let stream = self.all.get_mut(&lease.stream);
+        let Some(stream) = stream.filter(|stream| stream.is_held_by(lease.number)) else {
             return Poll::Ready(Delivery::End);
         };
-        let Some(receiver) = stream.receiver.as_mut() else {
-            return Poll::Ready(Delivery::End);
-        };
-        if receiver.lease != lease.number {
-            return Poll::Ready(Delivery::End);
-        }
+        let receiver = stream.receiver.as_mut();
+        let receiver = receiver.expect("a stream that is held has a receiver");
         receiver.last_taken = now;
         if stream.waiting.is_empty() {
             if self.ended {
@@ -279,17 +268,15 @@ impl Streams {
     /// The number of the last message sent to the current holder of `lease`, or its predecessor.
     pub(super) fn last_sent(&self, lease: Lease) -> Option<u64> {
         let stream = self.all.get(&lease.stream)?;
-        let holds = stream.receiver.as_ref()?.lease == lease.number;
+        let holds = stream.is_held_by(lease.number);
         holds.then(|| stream.next_number - 1)
     }
 
     /// The holder of `lease` was dropped.
     pub(super) fn release(&mut self, lease: Lease, now: Instant) {
-        let Some(stream) = self.all.get_mut(&lease.stream) else {
-            return;
-        };
-        let holds = |receiver: &Receiver| receiver.lease == lease.number;
-        if stream.receiver.as_ref().is_some_and(holds) {
+        if let Some(stream) = self.all.get_mut(&lease.stream)
+            && stream.is_held_by(lease.number)
+        {
             stream.receiver = None;
             stream.update_unread(now);
         }
@@ -300,7 +287,8 @@ impl Streams {
     pub(super) fn expire(&mut self, limits: &Limits, now: Instant) -> bool {
         let mut stalled = false;
         for stream in self.all.values_mut() {
-            let is_stuck = |receiver: &Receiver| now - receiver.last_taken >= limits.http_stall;
+            let is_stuck =
+                |receiver: &Receiver| now - receiver.last_taken >= limits.http_write_timeout;
             if !stream.waiting.is_empty() && stream.receiver.as_ref().is_some_and(is_stuck) {
                 stream.wake();
                 stream.receiver = None;
@@ -337,7 +325,7 @@ impl Streams {
             let limit = if stream.opened {
                 limits.http_grace
             } else {
-                limits.http_unopened
+                limits.http_stream_open
             };
             if stream.session.is_some() && stream.unread_since.is_some_and(|at| now - at >= limit) {
                 moved.extend(stream.waiting.drain(..));
@@ -369,17 +357,18 @@ impl Streams {
 
     /// The stream of a session, if there is one.
     fn find(&self, session: &str) -> Option<u32> {
-        let last = self.all.get(&self.last)?;
-        if last.session.as_deref() == Some(session) {
-            return Some(self.last);
-        }
         self.by_session.get(session).copied()
     }
 
     /// The stream of a session, made if there is none.
+    fn stream_of(&mut self, session: &str) -> &mut Stream {
+        let number = self.find_or_make(session);
+        self.all.entry(number).or_default()
+    }
+
+    /// Its number.
     fn find_or_make(&mut self, session: &str) -> u32 {
         if let Some(number) = self.find(session) {
-            self.last = number;
             return number;
         }
         if self.all.len() >= MAX_STREAMS {
@@ -408,9 +397,6 @@ impl Streams {
         self.waiting -= stream.waiting_bytes();
         if let Some(session) = stream.session {
             self.by_session.remove(&session);
-        }
-        if self.last == number {
-            self.last = CONNECTION;
         }
     }
 }

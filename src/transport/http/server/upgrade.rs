@@ -6,34 +6,35 @@
 
 use std::sync::Arc;
 
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse as _, Response};
 use data_encoding::BASE64;
-use hyper::body::Incoming;
 use hyper::header::{
-    CONNECTION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
-    SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, SET_COOKIE, UPGRADE,
+    CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
+    SEC_WEBSOCKET_VERSION, SET_COOKIE, UPGRADE,
 };
 use hyper::upgrade::OnUpgrade;
-use hyper::{Method, Request, StatusCode, Version};
+use hyper::{Method, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto::upgrade::downcast;
 use tokio_util::either::Either;
 
-use super::answer::{self, Answer};
 use super::connections::new_id;
 use super::refusal::Refusal;
-use super::service::AcpService;
+use super::service::{AcpService, single};
 use crate::transport::http::names;
 use crate::transport::http::port::caller::AuthenticatedClient;
 use crate::transport::http::port::credentials::subprotocol;
+use crate::transport::http::port::origin_check::{lists, wants_upgrade};
 use crate::transport::http::port::socket::Socket;
 use crate::transport::websocket::{Role, derive_accept_key, link};
 
 /// Opens a WebSocket, or returns why not.
-pub(super) fn upgrade(
-    service: &Arc<AcpService>,
-    mut request: Request<Incoming>,
-    client: &AuthenticatedClient,
-) -> Result<Answer, Refusal> {
+pub(super) async fn upgrade(
+    State(service): State<Arc<AcpService>>,
+    client: AuthenticatedClient,
+    mut request: Request,
+) -> Result<Response, Refusal> {
     let accept = check(&request)?;
     if service.port.is_closed() {
         return Err(Refusal::closing());
@@ -41,45 +42,43 @@ pub(super) fn upgrade(
     let failed = |why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why);
     let id = new_id().map_err(failed)?;
     let upgraded = hyper::upgrade::on(&mut request);
-    tokio::spawn(take_over(service.clone(), upgraded, client.clone()));
-    let mut answer = answer::empty(StatusCode::SWITCHING_PROTOCOLS);
+    let switch = [
+        (CONNECTION, "Upgrade"),
+        (UPGRADE, "websocket"),
+        (SEC_WEBSOCKET_ACCEPT, &accept),
+        (names::CONNECTION, &id),
+    ];
+    let mut answer = (StatusCode::SWITCHING_PROTOCOLS, switch).into_response();
     let fields = answer.headers_mut();
     let protocol = subprotocol(request.headers()).map(HeaderValue::from_str);
     if let Some(Ok(protocol)) = protocol {
         fields.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
     }
-    fields.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
-    let texts = [(SEC_WEBSOCKET_ACCEPT, accept), (names::CONNECTION, id)];
-    for (name, text) in texts {
-        let value = HeaderValue::from_str(&text);
-        fields.insert(
-            name,
-            value.expect("Base64 and hexadecimal digits are plain text"),
-        );
-    }
     if let Some(cookie) = service.cookie() {
         fields.insert(SET_COOKIE, cookie);
     }
+    tokio::spawn(take_over(service, upgraded, client));
     Ok(answer)
 }
 
 /// The answer to a client's key, or the refusal.
-fn check<B>(request: &Request<B>) -> Result<String, Refusal> {
+fn check(request: &Request) -> Result<String, Refusal> {
     let fields = request.headers();
-    if request.version() > Version::HTTP_11 || !lists(fields, &UPGRADE, "websocket") {
+    if request.version() > Version::HTTP_11 || !wants_upgrade(fields, b"websocket") {
         let why = "this is a WebSocket endpoint; the request has to upgrade to it";
         return Err(Refusal::upgrade(why));
     }
-    if single(fields, &SEC_WEBSOCKET_VERSION) != Some(b"13") {
+    let only = |name| single(fields, &name).ok().flatten();
+    if only(SEC_WEBSOCKET_VERSION) != Some("13") {
         let why = "only version 13 of the WebSocket protocol is supported here";
         return Err(Refusal::upgrade(why));
     }
-    if request.method() != Method::GET || !lists(fields, &CONNECTION, "upgrade") {
+    if request.method() != Method::GET || !lists(fields, &CONNECTION, b"upgrade") {
         let why = "a WebSocket is opened with GET and \"Connection: Upgrade\"";
         return Err(Refusal::fatal(StatusCode::BAD_REQUEST, why));
     }
-    match single(fields, &SEC_WEBSOCKET_KEY) {
+    let key = only(SEC_WEBSOCKET_KEY).map(str::as_bytes);
+    match key {
         Some(key) if BASE64.decode(key).is_ok_and(|nonce| nonce.len() == 16) => {
             Ok(derive_accept_key(key))
         }
@@ -109,17 +108,4 @@ async fn take_over(service: Arc<AcpService>, upgraded: OnUpgrade, client: Authen
     link.peer.wanted_agent = client.wanted_agent;
     // A failure needs no handling: the socket is closed with the link.
     let _ = service.port.announce(&client.from, link).await;
-}
-
-fn single<'a>(fields: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
-    let mut all = fields.get_all(name).iter();
-    let value = all.next()?;
-    all.next().is_none().then(|| value.as_bytes())
-}
-
-/// Whether `token` is among the comma-separated values of the headers of that name.
-fn lists(fields: &HeaderMap, name: &HeaderName, token: &str) -> bool {
-    let values = fields.get_all(name).iter();
-    let mut tokens = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    tokens.any(|one| one.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
 }

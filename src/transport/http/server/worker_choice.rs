@@ -1,4 +1,4 @@
-//! Chooses the worker that serves a socket.
+//! Finds the connection whose worker serves a socket.
 //!
 //! The sockets of one ACP connection over HTTP share its state, and each message crosses from one
 //! to another. So a socket whose first request names a connection goes to the worker that has it,
@@ -6,34 +6,14 @@
 //! by TLS, goes to the least loaded worker.
 
 use httparse::{EMPTY_HEADER, Request};
-use tokio::net::TcpStream;
 
-use super::connections::Connections;
 use crate::transport::http::names;
-use crate::transport::{Worker, Workers};
 
-/// How many of a socket's first bytes are searched. Heads are shorter than this.
-const HEAD_BYTES: usize = 2 << 10;
 /// Most fields of a head that are parsed.
 const MAX_FIELDS: usize = 32;
 
-/// Waits for a socket's first bytes, which are only peeked at, and finds its worker.
-///
-/// Errors are ignored: they occur again when the socket is served.
-pub(super) async fn choose_worker(
-    stream: &TcpStream,
-    connections: &Connections,
-    workers: &Workers,
-) -> Worker {
-    let mut head = [0; HEAD_BYTES];
-    let length = stream.peek(&mut head).await.unwrap_or(0);
-    // The owner is not checked yet: the sender learns nothing, and is only served there.
-    let found = connection_id(&head[..length]).and_then(|id| connections.find(id));
-    found.map_or_else(|| workers.pick(), |connection| connection.worker.clone())
-}
-
 /// The connection that the head of a request names, as far as the head has arrived.
-fn connection_id(head: &[u8]) -> Option<&str> {
+pub(super) fn connection_id(head: &[u8]) -> Option<&str> {
     let mut fields = [EMPTY_HEADER; MAX_FIELDS];
     let mut request = Request::new(&mut fields);
     // A truncated head yields the fields before the cut.

@@ -7,14 +7,14 @@
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use tokio::time::timeout;
 
-use crate::jsonrpc::Frame;
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
+use crate::jsonrpc::{Frame, printable};
 use crate::transport::open_error;
 
 /// How much of a refusal's body is read, in bytes.
@@ -26,19 +26,19 @@ const MAX_TEXT: usize = 300;
 
 /// A refusal.
 #[derive(Debug)]
-pub(super) struct Refusal {
-    pub(super) status: StatusCode,
+pub(in crate::transport) struct Refusal {
+    pub(in crate::transport) status: StatusCode,
     /// The refusal in words: `its server answered 404 Not Found: unknown connection`.
-    pub(super) text: String,
+    pub(in crate::transport) text: String,
     /// The body, which may be a JSON-RPC error.
-    pub(super) body: Frame,
+    pub(in crate::transport) body: Frame,
     /// The server's `Retry-After`.
-    pub(super) retry_after: Option<Duration>,
+    pub(in crate::transport) retry_after: Option<Duration>,
 }
 
 impl Refusal {
     /// Reads the refusal from a response.
-    pub(super) async fn read(answer: Response<Incoming>) -> Self {
+    pub(in crate::transport) async fn read(answer: Response<Incoming>) -> Self {
         let (head, body) = answer.into_parts();
         let body = read_start(body).await;
         let mut text = format!("its server answered {}", head.status);
@@ -50,13 +50,13 @@ impl Refusal {
             let to = String::from_utf8_lossy(to.as_bytes());
             text.push_str(&format!(
                 ", which points to {}; redirects are not followed, so name that address",
-                printable(&to)
+                shown(&to)
             ));
         } else {
             let why = String::from_utf8_lossy(&body);
             let why = why.lines().map(str::trim).find(|line| !line.is_empty());
             if let Some(why) = why {
-                text.push_str(&format!(": {}", printable(why)));
+                text.push_str(&format!(": {}", shown(why)));
             }
         }
         Self {
@@ -67,18 +67,23 @@ impl Refusal {
         }
     }
 
+    /// Whether the server rejects the credentials.
+    pub(in crate::transport) fn is_forbidden(&self) -> bool {
+        matches!(self.status.as_u16(), 401 | 403)
+    }
+
     /// Whether nothing on this link can succeed any more.
-    pub(super) fn is_fatal(&self) -> bool {
+    pub(in crate::transport) fn is_fatal(&self) -> bool {
         matches!(self.status.as_u16(), 401 | 403 | 404 | 410)
     }
 
     /// Whether the server is busy and has not processed the request.
-    pub(super) fn is_busy(&self) -> bool {
+    pub(in crate::transport) fn is_busy(&self) -> bool {
         matches!(self.status.as_u16(), 429 | 503)
     }
 
     /// The error for the client whose request was refused.
-    pub(super) fn reason(&self) -> Reason {
+    pub(in crate::transport) fn reason(&self) -> Reason {
         let (code, delivered) = match self.status.as_u16() {
             413 => (reply::TOO_LARGE, Delivered::No),
             429 | 503 => (reply::OVERLOADED, Delivered::No),
@@ -90,16 +95,21 @@ impl Refusal {
     }
 
     /// The same, for a refusal that ends the link.
-    pub(super) fn final_reason(&self) -> Reason {
+    pub(in crate::transport) fn final_reason(&self) -> Reason {
         self.reason_with(reply::PEER_LOST, Delivered::No)
     }
 
+    /// The refusal in words, and what to do about it.
+    pub(in crate::transport) fn with_remedy(&self) -> String {
+        if self.is_forbidden() {
+            format!("{}. {}", self.text, open_error::CHECK_TOKEN)
+        } else {
+            self.text.clone()
+        }
+    }
+
     fn reason_with(&self, code: i32, delivered: Delivered) -> Reason {
-        let hint = match self.status.as_u16() {
-            401 | 403 => format!(". {}", open_error::CHECK_TOKEN),
-            _ => String::new(),
-        };
-        let what = format!("the agent did not get it: {}{hint}", self.text);
+        let what = format!("the agent did not get it: {}", self.with_remedy());
         Reason {
             source: ErrorSource::Agent,
             delivered,
@@ -111,25 +121,18 @@ impl Refusal {
 }
 
 /// All of a body, or an error when it is longer than `max` bytes.
-pub(in crate::transport) async fn read_body(
-    mut body: Incoming,
-    max: usize,
-) -> Result<Bytes, String> {
-    let mut read = BytesMut::new();
-    while let Some(part) = body.frame().await {
-        let part = part.map_err(|fault| format!("its answer broke off ({fault})"))?;
-        if let Ok(data) = part.into_data() {
-            read.extend_from_slice(&data);
+pub(crate) async fn read_body(body: Incoming, max: usize) -> Result<Bytes, String> {
+    match Limited::new(body, max).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(fault) if fault.is::<LengthLimitError>() => {
+            Err(format!("its answer is longer than {max} bytes"))
         }
-        if read.len() > max {
-            return Err(format!("its answer is longer than {max} bytes"));
-        }
+        Err(fault) => Err(format!("its answer broke off ({fault})")),
     }
-    Ok(read.freeze())
 }
 
 /// Drains a response whose body means nothing, so that its connection can be used again.
-pub(super) async fn discard(answer: Response<Incoming>) {
+pub(in crate::transport) async fn discard(answer: Response<Incoming>) {
     if !answer.body().is_end_stream() {
         read_start(answer.into_body()).await;
     }
@@ -153,8 +156,8 @@ async fn read_start(mut body: Incoming) -> Bytes {
     read.freeze()
 }
 
-/// Seconds or a date (RFC 9110, 10.2.3).
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+/// How long a busy server asks to wait: seconds or a date (RFC 9110, 10.2.3).
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = value.parse() {
         return Some(Duration::from_secs(seconds));
@@ -164,9 +167,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// Text of another machine, short and without control characters, for errors and logs.
-fn printable(text: &str) -> String {
-    let shown = text.chars().take(MAX_TEXT);
-    shown
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
+fn shown(text: &str) -> String {
+    let shown: String = text.chars().take(MAX_TEXT).collect();
+    printable(shown.as_bytes())
 }

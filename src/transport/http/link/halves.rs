@@ -96,7 +96,7 @@ async fn run(shared: Arc<Shared>, lanes: Arc<Lanes>, ended: CancellationToken) {
     shared.ended.cancel();
     lanes.requests.end();
     lanes.answers.end();
-    shared.delete_connection().await;
+    shared.leave().await;
     shared.received.end();
 }
 

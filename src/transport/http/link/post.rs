@@ -12,20 +12,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::http::response::Parts;
-use hyper::{Method, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::answer::{self, Refusal};
-use super::http_client::NoResponse;
 use super::queue::Queue;
-use super::sessions::{self, Session};
+use super::sessions::Session;
 use super::shared::{Api, Shared, wait_open};
 use super::stream;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
 use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Scanned, scan};
+use crate::transport::http::client::{NoResponse, Refusal, discard, read_body};
 use crate::transport::http::content::{self, is_type};
 use crate::transport::http::names::{self, CONNECTION};
 use crate::transport::open_error;
@@ -155,14 +154,13 @@ impl Shared {
             self.end_refused(what);
             return ControlFlow::Break(());
         }
-        let max = self.client.limits.frame_from_network;
-        let body = match timeout(STATUS, answer::read_body(body, max)).await {
-            Ok(Ok(body)) => Frame::new(body),
-            Ok(Err(why)) => {
-                self.end_lost("reading the answer to \"initialize\"", why);
+        let body = match self.read_answer(body).await {
+            Ok(body) => body,
+            Err(Failure::NoAnswer(fault)) => {
+                self.end_lost("reading the answer to \"initialize\"", fault.cause());
                 return ControlFlow::Break(());
             }
-            Err(_) => return self.give_up(message, Failure::Timeout),
+            Err(failure) => return self.give_up(message, failure),
         };
         let Some(at) = self.answer_to(&id, &body) else {
             self.end_refused("its answer to \"initialize\" is not a JSON-RPC answer");
@@ -175,9 +173,20 @@ impl Shared {
             );
             return ControlFlow::Break(());
         }
-        let length = body.len();
-        let queued = self.received.push(Ok(Decoded::Frame(body)), length).await;
-        if let (Api::Streamable { connection: known }, Some(connection)) = (&self.api, connection) {
+        let flow = self.deliver(body).await;
+        if let (
+            Api::Streamable {
+                connection: known, ..
+            },
+            Some(connection),
+        ) = (&self.api, connection)
+        {
+            if at.kind == Kind::Error {
+                // The client may try again, with another version of the protocol; that opens
+                // another connection, as over a WebSocket.
+                self.delete_connection(connection).await;
+                return flow;
+            }
             // Only this lane opens the connection, so these are set once.
             let _ = known.set(connection);
             if let Some(grace) = names::time(&head.headers, &names::GRACE) {
@@ -187,11 +196,7 @@ impl Shared {
             stream::spawn(self, None, ready);
             wait_open(is_ready).await;
         }
-        if queued {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(())
-        }
+        flow
     }
 
     /// Posts one message of an open connection.
@@ -246,7 +251,7 @@ impl Shared {
         let answers_here =
             answer.status() != StatusCode::ACCEPTED && matches!(self.api, Api::Streamable { .. });
         let Some(id) = message.request_id().filter(|_| answers_here) else {
-            answer::discard(answer).await;
+            discard(answer).await;
             return ControlFlow::Continue(());
         };
         if is_type(answer.headers(), "text/event-stream") {
@@ -258,33 +263,30 @@ impl Shared {
             return self.refuse(message, &reason);
         }
         if !is_type(answer.headers(), "application/json") {
-            answer::discard(answer).await;
+            discard(answer).await;
             return ControlFlow::Continue(());
         }
-        let max = self.client.limits.frame_from_network;
-        let failure = match timeout(STATUS, answer::read_body(answer.into_body(), max)).await {
-            Ok(Ok(body)) => {
-                let body = Frame::new(body);
-                let Some(at) = self.answer_to(&id, &body) else {
-                    return ControlFlow::Continue(());
-                };
-                self.sessions().answered(&id);
-                let new = sessions::session_of(&body, &at).filter(|_| at.kind == Kind::Result);
-                if let Some(session) = new
-                    && self.open_stream(&session).is_none()
-                {
-                    tracing::warn!(to = %self.to, "too many sessions for one connection");
-                }
-                let length = body.len();
-                return match self.received.push(Ok(Decoded::Frame(body)), length).await {
-                    true => ControlFlow::Continue(()),
-                    false => ControlFlow::Break(()),
-                };
-            }
-            Ok(Err(why)) => Failure::NoAnswer(NoResponse::Lost(why)),
-            Err(_) => Failure::Timeout,
+        let body = match self.read_answer(answer.into_body()).await {
+            Ok(body) => body,
+            Err(failure) => return self.give_up(message, failure),
         };
-        self.give_up(message, failure)
+        match self.answer_to(&id, &body) {
+            Some(at) => {
+                self.note_answer(&body, &at);
+                self.deliver(body).await
+            }
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    /// The body of a response that may hold an answer.
+    async fn read_answer(&self, body: Incoming) -> Result<Frame, Failure> {
+        let max = self.client.limits.frame_from_network;
+        match timeout(STATUS, read_body(body, max)).await {
+            Ok(Ok(body)) => Ok(Frame::new(body)),
+            Ok(Err(why)) => Err(Failure::NoAnswer(NoResponse::Lost(why))),
+            Err(_) => Err(Failure::Timeout),
+        }
     }
 
     /// Posts until the server has accepted it, or until another try would be harmful or useless. A
@@ -297,7 +299,9 @@ impl Shared {
         let (mut pause, mut tried, mut lost_since) = (PAUSE, 0, None);
         let number = self.next_post.fetch_add(1, Ordering::Relaxed);
         loop {
-            let mut headers = self.headers(session);
+            let body = message.frame.clone().into_bytes();
+            let mut request = self.request(Method::POST, session, body);
+            let headers = request.headers_mut();
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
             if self.may_repeat_posts() {
@@ -305,7 +309,7 @@ impl Shared {
             }
             let path = self.client.pool_token();
             let sent = tokio::select! {
-                sent = self.send(headers, message.frame.clone().into_bytes()) => sent,
+                sent = self.send(request) => sent,
                 () = path.cancelled(), if self.may_repeat_posts() => {
                     Err(Failure::NoAnswer(NoResponse::Lost("its streams are silent".to_owned())))
                 }
@@ -338,8 +342,8 @@ impl Shared {
         }
     }
 
-    async fn send(&self, headers: HeaderMap, body: Bytes) -> Result<Response<Incoming>, Failure> {
-        match timeout(STATUS, self.client.request(Method::POST, headers, body)).await {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Incoming>, Failure> {
+        match timeout(STATUS, self.client.send(request)).await {
             Ok(Ok(answer)) if answer.status().is_success() => Ok(answer),
             Ok(Ok(answer)) => Err(Failure::Refused(Refusal::read(answer).await)),
             Ok(Err(silence)) => Err(Failure::NoAnswer(silence)),
@@ -357,7 +361,7 @@ impl Shared {
                     self.sessions().answered(id);
                     self.fail(id, &refusal.final_reason());
                 }
-                self.rejected(refusal);
+                self.rejected(&refusal);
                 return ControlFlow::Break(());
             }
             Failure::Refused(refusal) => {
@@ -375,7 +379,7 @@ impl Shared {
             Failure::NoAnswer(error) => {
                 let reason = Reason::new(reply::PEER_LOST, error.to_string());
                 match error {
-                    NoResponse::Unsent(_) | NoResponse::Refused(_) => reason.retryable(),
+                    NoResponse::Unsent(_) => reason.retryable(),
                     NoResponse::Lost(_) => reason.delivered(Delivered::Unknown),
                 }
             }

@@ -2,27 +2,27 @@
 //! of the link.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::Method;
-use hyper::header::{HeaderMap, HeaderValue};
+use hyper::header::HeaderValue;
+use hyper::{Method, Request, Uri};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::answer::{self, Refusal};
-use super::http_client::HttpClient;
 use super::queue::Queue;
 use super::sessions::{self, Session, Sessions};
-use crate::jsonrpc::IdBuf;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::reply::{self, Reason};
+use crate::jsonrpc::{Frame, IdBuf};
+use crate::transport::http::client::{HttpClient, Refusal, discard};
 use crate::transport::http::names::{CONNECTION, SESSION};
-use crate::transport::{Endpoint, LinkError, open_error};
+use crate::transport::{Endpoint, LinkError};
 
 /// How long a message waits for the stream on which its answer will come. Some servers send the
 /// head of a stream only with its first event.
@@ -58,11 +58,12 @@ pub(super) struct Shared {
 pub(super) enum Api {
     /// ACP's Streamable HTTP.
     Streamable {
+        url: Uri,
         /// The server's id of the connection, once it is open.
         connection: OnceLock<HeaderValue>,
     },
-    /// elephant.ai's; the client's name is in the address, and all sessions share one stream.
-    Elephant,
+    /// elephant.ai's; the client's name is in the addresses, and all sessions share one stream.
+    Elephant { posts: Uri, streams: Uri },
 }
 
 impl Shared {
@@ -112,23 +113,45 @@ impl Shared {
     /// Whether messages may be sent: over Streamable HTTP, whether `initialize` was answered.
     pub(super) fn is_open(&self) -> bool {
         match &self.api {
-            Api::Streamable { connection } => connection.get().is_some(),
-            Api::Elephant => true,
+            Api::Streamable { connection, .. } => connection.get().is_some(),
+            Api::Elephant { .. } => true,
         }
     }
 
-    /// The headers that name the connection and the session of a request.
-    pub(super) fn headers(&self, session: Option<&Session>) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        if let Api::Streamable { connection } = &self.api {
-            if let Some(connection) = connection.get() {
-                headers.insert(CONNECTION, connection.clone());
+    /// A request that names the connection, once it is open, and the session.
+    pub(super) fn request(
+        &self,
+        method: Method,
+        session: Option<&Session>,
+        body: Bytes,
+    ) -> Request<Bytes> {
+        let mut request = Request::new(body);
+        let url = match &self.api {
+            Api::Streamable { url, connection } => {
+                let headers = request.headers_mut();
+                if let Some(connection) = connection.get() {
+                    headers.insert(CONNECTION, connection.clone());
+                }
+                if let Some(session) = session.and_then(sessions::header) {
+                    headers.insert(SESSION, session);
+                }
+                url
             }
-            if let Some(session) = session.and_then(sessions::header) {
-                headers.insert(SESSION, session);
-            }
+            Api::Elephant { streams, .. } if method == Method::GET => streams,
+            Api::Elephant { posts, .. } => posts,
+        };
+        request.uri_mut().clone_from(url);
+        *request.method_mut() = method;
+        request
+    }
+
+    /// Passes a message of the agent on, and breaks when the link has ended.
+    pub(super) async fn deliver(&self, frame: Frame) -> ControlFlow<()> {
+        let length = frame.len();
+        match self.received.push(Ok(Decoded::Frame(frame)), length).await {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
         }
-        headers
     }
 
     /// Sends an error to the client for a request that failed here.
@@ -156,11 +179,11 @@ impl Shared {
     }
 
     /// Ends the link for a refusal after which nothing can succeed.
-    pub(super) fn rejected(&self, refusal: Refusal) {
-        let text = refusal.text;
-        self.end_with(match refusal.status.as_u16() {
-            401 | 403 => LinkError::Forbidden(format!("{text}. {}", open_error::CHECK_TOKEN)),
-            _ => LinkError::Refused(text),
+    pub(super) fn rejected(&self, refusal: &Refusal) {
+        let text = refusal.with_remedy();
+        self.end_with(match refusal.is_forbidden() {
+            true => LinkError::Forbidden(text),
+            false => LinkError::Refused(text),
         });
     }
 
@@ -199,20 +222,22 @@ impl Shared {
         }
     }
 
-    /// Deletes the connection at the server, so that it releases the agent.
-    pub(super) async fn delete_connection(&self) {
-        let Api::Streamable { connection } = &self.api else {
-            return;
-        };
-        if connection.get().is_none() {
-            return;
+    /// Deletes the open connection, if there is one.
+    pub(super) async fn leave(&self) {
+        if let Api::Streamable { connection, .. } = &self.api
+            && let Some(connection) = connection.get()
+        {
+            self.delete_connection(connection.clone()).await;
         }
-        let request = self
-            .client
-            .request(Method::DELETE, self.headers(None), Bytes::new());
-        match timeout(LEAVE_TIMEOUT, request).await {
+    }
+
+    /// Deletes a connection at the server, so that it releases the agent.
+    pub(super) async fn delete_connection(&self, connection: HeaderValue) {
+        let mut request = self.request(Method::DELETE, None, Bytes::new());
+        request.headers_mut().insert(CONNECTION, connection);
+        match timeout(LEAVE_TIMEOUT, self.client.send(request)).await {
             Ok(Ok(answer)) if answer.status().is_success() => {
-                answer::discard(answer).await;
+                discard(answer).await;
             }
             Ok(Ok(answer)) => tracing::debug!(status = %answer.status(), "the DELETE was refused"),
             Ok(Err(silence)) => tracing::debug!(%silence, "the DELETE could not be sent"),

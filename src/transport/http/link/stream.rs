@@ -11,7 +11,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::Method;
-use hyper::Response;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CACHE_CONTROL, HeaderName, HeaderValue};
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -19,17 +18,15 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::answer::Refusal;
-use super::http_client::NoResponse;
 use super::sessions::{self, Session};
 use super::shared::{Api, Shared};
-use super::sse::{SseEvent, SseReader};
 use crate::jsonrpc::framing::{Decoded, too_long};
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
-use crate::jsonrpc::{Frame, Kind, Scanned, Scanner};
+use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Scanner};
+use crate::transport::http::client::{Refusal, SseEvent, SseReader};
 use crate::transport::http::content::{self, is_type};
 use crate::transport::http::names::{self, CLOSE};
-use crate::transport::{LinkError, closing};
+use crate::transport::{LinkError, closing, open_error};
 
 /// Streams of sessions that may be open at a time. Over HTTP/1.1 each is a connection.
 const MAX_STREAMS: usize = 256;
@@ -78,19 +75,16 @@ enum End {
     LinkEnded,
 }
 
-/// The result of opening a stream.
-pub(super) enum Opened {
-    Open(Incoming),
-    /// The server has no such stream.
-    Absent(Refusal),
-    /// Nothing on this link can succeed any more.
-    Failed(String),
-    /// The server rejects the credentials.
-    Forbidden(Refusal),
+/// Why a stream could not be opened.
+pub(super) enum NotOpened {
+    /// The server has refused it.
+    Refused(Refusal),
+    /// The server is no server of streams.
+    NoStream(String),
     /// It may succeed later.
-    Later(String, Option<Duration>),
+    Later(String),
     /// Nothing listens there.
-    Refused(String),
+    NotListening(String),
 }
 
 impl Shared {
@@ -99,7 +93,7 @@ impl Shared {
         self: &Arc<Self>,
         session: &Session,
     ) -> Option<watch::Receiver<bool>> {
-        if matches!(self.api, Api::Elephant) || sessions::header(session).is_none() {
+        if matches!(self.api, Api::Elephant { .. }) || sessions::header(session).is_none() {
             return Some(watch::channel(true).1);
         }
         let mut sessions = self.sessions();
@@ -113,6 +107,17 @@ impl Shared {
         sessions.streams.insert(Arc::clone(session), opened.clone());
         spawn(self, Some(Arc::clone(session)), ready);
         Some(opened)
+    }
+
+    /// Records an answer of the agent, which may name a new session.
+    pub(super) fn note_answer(self: &Arc<Self>, frame: &Frame, at: &Envelope) {
+        self.sessions().answered(&at.id(frame).to_owned());
+        let new = sessions::session_of(frame, at).filter(|_| at.kind == Kind::Result);
+        if let Some(session) = new
+            && self.open_stream(&session).is_none()
+        {
+            tracing::warn!(to = %self.to, "too many sessions for one connection");
+        }
     }
 }
 
@@ -212,30 +217,34 @@ impl Stream {
         let give_up = Instant::now() + GIVE_UP.max(grace);
         let (mut pause, mut refused_since) = (PAUSE, None);
         loop {
-            let (why, retry_after) = match self.open().await {
-                Opened::Open(body) => return Ok(body),
-                Opened::Absent(refusal) => {
-                    let words = refusal.text;
-                    tracing::debug!(to = %self.shared.to, words, "there is no such stream");
-                    self.remove_stream();
-                    return Err(words);
+            let fault = match self.open().await {
+                Ok(body) => return Ok(body),
+                Err(fault) => fault,
+            };
+            refused_since = match fault {
+                NotOpened::NotListening(_) => refused_since.or_else(|| Some(Instant::now())),
+                _ => None,
+            };
+            let (why, retry_after) = match fault {
+                NotOpened::Refused(refusal) if open_error::is_transient(refusal.status) => {
+                    (refusal.text, refusal.retry_after)
                 }
-                Opened::Forbidden(refusal) => {
-                    let text = refusal.text.clone();
-                    self.shared.rejected(refusal);
-                    return Err(text);
+                NotOpened::Later(why) | NotOpened::NotListening(why) => (why, None),
+                NotOpened::Refused(refusal) => {
+                    // Older servers have one stream for all, and each refuses another in its own
+                    // way.
+                    if self.session.is_none() || refusal.is_forbidden() {
+                        self.shared.rejected(&refusal);
+                    } else {
+                        let why = &refusal.text;
+                        tracing::debug!(to = %self.shared.to, why, "there is no such stream");
+                        self.remove_stream();
+                    }
+                    return Err(refusal.text);
                 }
-                Opened::Failed(why) => {
+                NotOpened::NoStream(why) => {
                     self.shared.end_refused(why.clone());
                     return Err(why);
-                }
-                Opened::Later(why, retry_after) => {
-                    refused_since = None;
-                    (why, retry_after)
-                }
-                Opened::Refused(why) => {
-                    refused_since.get_or_insert_with(Instant::now);
-                    (why, None)
                 }
             };
             let until = refused_since.map_or(give_up, |since| give_up.min(since + grace));
@@ -251,10 +260,11 @@ impl Stream {
     }
 
     /// Requests the stream once.
-    pub(super) async fn open(&mut self) -> Opened {
+    pub(super) async fn open(&mut self) -> Result<Incoming, NotOpened> {
         let shared = &self.shared;
         self.pool_token = shared.client.pool_token();
-        let mut headers = shared.headers(self.session.as_ref());
+        let mut request = shared.request(Method::GET, self.session.as_ref(), Bytes::new());
+        let headers = request.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         let last = self.events.last_id();
@@ -268,35 +278,38 @@ impl Stream {
         if again && last.is_empty() && shared.may_repeat_posts() {
             headers.insert(names::IDEMPOTENCY_KEY, HeaderValue::from_static("stream"));
         }
-        let request = shared.client.request(Method::GET, headers, Bytes::new());
         let answer = tokio::select! {
-            answer = timeout(HEAD_TIMEOUT, request) => answer,
+            answer = timeout(HEAD_TIMEOUT, shared.client.send(request)) => answer,
             () = self.pool_token.cancelled() => {
-                return Opened::Later("its connections are silent".to_owned(), None);
+                return Err(NotOpened::Later("its connections are silent".to_owned()));
             }
         };
         let answer = match answer {
             Ok(Ok(answer)) => answer,
-            Ok(Err(failure @ NoResponse::Refused(_))) => {
-                return Opened::Refused(failure.to_string());
+            Ok(Err(failure)) if failure.is_refused() => {
+                return Err(NotOpened::NotListening(failure.to_string()));
             }
-            Ok(Err(failure)) => return Opened::Later(failure.to_string(), None),
-            Err(_) => return Opened::Later(format!("no answer within {HEAD_TIMEOUT:?}"), None),
+            Ok(Err(failure)) => return Err(NotOpened::Later(failure.to_string())),
+            Err(_) => {
+                return Err(NotOpened::Later(format!(
+                    "no answer within {HEAD_TIMEOUT:?}"
+                )));
+            }
         };
-        if answer.status().is_success() {
-            if let Some(keepalive) = names::time(answer.headers(), &names::KEEPALIVE) {
-                *shared.keepalive.lock() = Some(keepalive);
-            }
-            return accepted(answer);
+        let (status, headers) = (answer.status(), answer.headers());
+        if !status.is_success() {
+            return Err(NotOpened::Refused(Refusal::read(answer).await));
         }
-        let refusal = Refusal::read(answer).await;
-        match refusal.status.as_u16() {
-            401 | 403 => Opened::Forbidden(refusal),
-            408 | 429 | 500 | 502..=504 => Opened::Later(refusal.text, refusal.retry_after),
-            // Older servers have one stream for all, and each refuses another in its own way.
-            _ if self.session.is_some() => Opened::Absent(refusal),
-            _ => Opened::Failed(refusal.text),
+        if let Some(keepalive) = names::time(headers, &names::KEEPALIVE) {
+            *shared.keepalive.lock() = Some(keepalive);
         }
+        if is_type(headers, "text/event-stream") {
+            return Ok(answer.into_body());
+        }
+        let kind = content::content_type(headers);
+        Err(NotOpened::NoStream(format!(
+            "its server answered {status} and {kind} instead of a stream of events"
+        )))
     }
 
     /// Reads until the stream's end.
@@ -384,15 +397,7 @@ impl Stream {
             Kind::Request => shared
                 .sessions()
                 .remember(frame, &at, self.session.as_ref()),
-            Kind::Result | Kind::Error => {
-                shared.sessions().answered(&at.id(frame).to_owned());
-                let new = sessions::session_of(frame, &at).filter(|_| at.kind == Kind::Result);
-                if let Some(session) = new
-                    && shared.open_stream(&session).is_none()
-                {
-                    tracing::warn!(to = %shared.to, "too many sessions for one connection");
-                }
-            }
+            Kind::Result | Kind::Error => shared.note_answer(frame, &at),
         }
     }
 
@@ -449,14 +454,4 @@ fn close_comment(comment: &[u8]) -> Option<(u16, &[u8])> {
     let (code, why) = text.split_at(text.iter().position(|&byte| byte == b' ')?);
     let code = std::str::from_utf8(code).ok()?.parse().ok()?;
     Some((code, why.trim_ascii()))
-}
-
-fn accepted(answer: Response<Incoming>) -> Opened {
-    if is_type(answer.headers(), "text/event-stream") {
-        return Opened::Open(answer.into_body());
-    }
-    let (status, kind) = (answer.status(), content::content_type(answer.headers()));
-    Opened::Failed(format!(
-        "its server answered {status} and {kind} instead of a stream of events"
-    ))
 }
