@@ -33,36 +33,32 @@ pub enum IdAt {
     String(Span),
 }
 
-/// The first bytes of a message, when other messages read by the same scanner begin with the same
-/// bytes.
-///
-/// Everything in them, the method and some of the members, is the same in all of these messages.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Prefix {
-    /// A number that no other prefix has; 0 when there is no prefix, or the method is not in it.
-    pub number: u64,
-    /// Its length, in bytes.
-    pub bytes: u32,
-    /// How many members of the index have their names in it.
-    pub members: u8,
-}
-
 impl Kind {
+    /// The word for it in recordings and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Notification => "notification",
+            Self::Result => "result",
+            Self::Error => "error",
+        }
+    }
+
+    /// The kind with that name.
+    #[must_use]
+    pub fn from_name(name: &[u8]) -> Option<Self> {
+        [Self::Request, Self::Notification, Self::Result, Self::Error]
+            .into_iter()
+            .find(|kind| kind.name().as_bytes() == name)
+    }
+
     /// Whether it has `result` or `error`.
     #[must_use]
     pub const fn is_answer(self) -> bool {
         matches!(self, Self::Result | Self::Error)
     }
 }
-
-/// All are equal, so that comparing envelopes ignores their prefixes.
-impl PartialEq for Prefix {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Prefix {}
 
 /// Where the parts of one message are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +77,6 @@ pub struct Envelope {
     pub jsonrpc: bool,
     /// Whether there are members that JSON-RPC does not define.
     pub unknown_members: bool,
-    /// The prefix it shares with other messages.
-    pub prefix: Prefix,
 }
 
 impl Envelope {
@@ -128,28 +122,6 @@ impl Envelope {
             ]
             .concat(),
         )
-    }
-
-    /// Whether all indexed members have their names in the message's prefix.
-    pub(crate) fn ends_in_prefix(&self) -> bool {
-        let index = self.index.as_ref();
-        self.prefix.number != 0 && index.is_some_and(|index| index.count() == self.prefix.members)
-    }
-
-    /// The envelope for a text in which the value at `place` is `len` bytes long.
-    pub(crate) fn resized(&self, place: Span, len: u32) -> Self {
-        let moved = |span: Span| span.resized(place, len);
-        Self {
-            id: match self.id {
-                IdAt::Number(span) => IdAt::Number(moved(span)),
-                IdAt::String(span) => IdAt::String(moved(span)),
-                none => none,
-            },
-            method: self.method.map(moved),
-            body: self.body.map(moved),
-            index: self.index.map(|index| index.resized(place, len)),
-            ..*self
-        }
     }
 
     /// The value of `params`, `result` or `error`, as spelled.

@@ -5,7 +5,7 @@
 
 use super::member_index::MemberIndex;
 use super::names::Member;
-use super::{Envelope, FrameFault, IdAt, Kind, Limits, Prefix, Role, Span};
+use super::{Envelope, FrameFault, IdAt, Kind, Limits, Role, Span};
 
 /// Why a message without any content is invalid.
 const NEITHER: &str = "it has neither method, result nor error";
@@ -155,13 +155,7 @@ impl FieldSet {
 
     /// The envelope of that message.
     #[inline(always)]
-    pub(super) fn envelope(
-        &self,
-        kind: Kind,
-        body: Option<Span>,
-        index: &MemberIndex,
-        prefix: Prefix,
-    ) -> Envelope {
+    pub(super) fn envelope(&self, kind: Kind, body: Option<Span>, index: &MemberIndex) -> Envelope {
         let start = body.map(|body| body.start as usize);
         Envelope {
             kind,
@@ -175,7 +169,6 @@ impl FieldSet {
             },
             jsonrpc: self.has(Member::Jsonrpc),
             unknown_members: self.unknown,
-            prefix,
         }
     }
 }

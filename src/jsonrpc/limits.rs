@@ -1,182 +1,303 @@
-//! Every bound on what peers send, keep open and take time for, each with its effect.
+//! Every bound on what peers send, keep open and take time for, each with its effect: name, kind,
+//! default, range and meaning are declared here, and only here.
 //!
 //! Values that only we choose, such as the size of a buffer, are constants where they are used.
 
+use std::ops::RangeInclusive;
+use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The bounds of one relay process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Longest message from a process we started, in bytes. Beyond it: discarded to its end in
-    /// constant memory, error −32056, the link closed after [`Limits::oversized_messages`].
-    pub frame_from_child: usize,
-    /// Longest message from the network, in bytes. Beyond it: as above; over a WebSocket closed
-    /// with 1009.
-    pub frame_from_network: usize,
-    /// Deepest nesting of arrays and objects. Beyond it: error −32600, the message skipped.
-    ///
-    /// No code on a message's path recurses into it, so this costs no stack. Readers with a lower
-    /// limit, such as serde_json's 128, reject it themselves.
-    pub nesting: usize,
-    /// Longest id, in bytes as spelled. Beyond it: error −32600, the message skipped.
-    pub id: usize,
-    /// Longest method name, in bytes. Beyond it: error −32600, the message skipped.
-    pub method: usize,
-    /// Largest header block of a `Content-Length` message, in bytes. Beyond it: the link is closed.
-    pub header_bytes: usize,
-    /// Most fields in such a header block. Beyond it: the link is closed.
-    pub header_fields: usize,
-    /// Messages that may wait for one side. At it: the other side is not read.
-    pub queue_frames: usize,
-    /// Bytes that may wait for one side; one message of any permitted size always fits.
-    /// At it: the other side is not read.
-    pub queue_bytes: usize,
-    /// Requests of one side that may await their answer. Beyond it: error −32053.
-    pub in_flight: usize,
-    /// Over-long messages of one link. At it: the link is closed.
-    pub oversized_messages: usize,
-    /// Consecutive lines from an agent that are not JSON. At it: the agent is stopped, error
-    /// −32051. Also, answers of one side that match no request. At it: that side is treated so, or
-    /// its link closed.
-    pub strays: usize,
-    /// Client connections served at a time. Beyond it: error −32053 to the first request, and
-    /// closed.
-    pub connections: usize,
-    /// Time a new connection has for TLS and the WebSocket handshake. After it: closed.
-    pub handshake: Duration,
-    /// Time the other end of a socket may confirm nothing of what it is sent, or have no room for
-    /// it. After it: the connection counts as lost.
-    pub silence: Duration,
-    /// Sockets of one address that have not authenticated. Beyond it: closed.
-    pub unauthenticated_sockets: usize,
-    /// Wrong tokens of one address a minute. Beyond it: 429 for wrong ones.
-    pub failures: usize,
-    /// Client connections, and so agents, of one principal at a time, except the relay's own user.
-    /// Beyond it: error −32053 to the first request, and closed.
-    pub per_principal: usize,
-    /// Agents started for one principal a minute, except the relay's own user. Beyond it: as above.
-    pub spawns: usize,
-    /// Time between two looks whether what let a client in is still good. When it is not: closed
-    /// with 4401.
-    pub recheck: Duration,
-    /// Messages of one client a second, with five seconds' worth at once. Beyond it: read later.
-    pub client_messages: usize,
-    /// Bytes of one client a second, with a second's worth at once. Beyond it: read later.
-    pub client_bytes: usize,
-    /// Sockets of one HTTP listener at a time, WebSockets apart. At it: new ones wait.
-    pub http_sockets: usize,
-    /// Requests at a time on one HTTP/2 socket, open streams included. Beyond it: refused.
-    pub http_requests: usize,
-    /// Streams an HTTP client may hold open for unknown sessions. Beyond it: 404.
-    pub http_unknown_sessions: usize,
-    /// Bytes that may wait to be sent on an HTTP client's streams. At it: the agent is not read.
-    pub http_waiting: usize,
-    /// Bytes that an HTTP client's streams keep, to send them again after a reconnect. Beyond it:
-    /// the oldest are dropped, and requests for them are answered with 410.
-    pub http_replay: usize,
-    /// Bytes of all request bodies that one HTTP listener is receiving; twice the longest message
-    /// always fits. Beyond it: 503; large ones at three quarters of it.
-    pub http_bodies: usize,
-    /// Time an HTTP request's body may take, besides a second for each KiB. After it: 408.
-    pub http_body: Duration,
-    /// Time between two keep-alives on an idle HTTP stream. Also the time a WebSocket peer may send
-    /// nothing before it gets a ping, and again before it counts as lost.
-    pub http_keepalive: Duration,
-    /// Time a session's messages wait for a stream of their own before they are sent on the
-    /// connection's.
-    pub http_unopened: Duration,
-    /// Time without progress: an HTTP socket or stream that takes nothing is closed after it;
-    /// requests for an agent that takes nothing are answered with 503 after it.
-    pub http_stall: Duration,
-    /// Time an HTTP client may have neither a stream open nor a request running. After it: it
-    /// counts as gone, and its agent is stopped.
-    pub http_grace: Duration,
-    /// Runs of an Agent Connect listener that are not over, waiting ones included. Beyond it: 503.
-    pub agent_connect_runs: usize,
-    /// Threads of such a listener that are in use, with open sessions. Beyond it: the least
-    /// recently used one is dropped, or 503 when all of them are busy.
-    pub agent_connect_sessions: usize,
-    /// Threads such a listener keeps. Beyond it: 503.
-    pub agent_connect_threads: usize,
-    /// Runs such a listener keeps. Beyond it: the oldest finished ones are dropped.
-    pub agent_connect_kept: usize,
-    /// Time such a run may take, waiting included. After it: cancelled, its status timeout.
-    pub agent_connect_run: Duration,
-    /// Time its agent has to answer `initialize`. After it: 503.
-    pub agent_connect_start: Duration,
-    /// Time each step of stopping an agent takes: stdin closed, then SIGTERM, then SIGKILL; at most
-    /// a second once [`Limits::drain`] is over.
-    pub stop_grace: Duration,
-    /// Time running turns may take to end once the relay is asked to stop.
-    pub drain: Duration,
-    /// Time listeners stay open once the relay is asked to stop, so that load balancers see it
-    /// refuse: 503, or error −32054 to the first request.
-    pub drain_min: Duration,
-    /// Time for what is still in transit at the end: in the pipes of an exited agent that other
-    /// processes hold open, and from a network client that has not seen our end of stream yet.
-    pub close_grace: Duration,
-    /// Time an idle agent is kept for a client whose connection broke. After it: stopped.
-    pub reconnect_grace: Duration,
-    /// Time a working agent is kept for such a client. After it: stopped.
-    pub reconnect_turn: Duration,
-    /// Bytes of a conversation that are kept for a client that may reconnect. Beyond it: what the
-    /// client has seen is dropped, and an agent without a connected client is not read.
-    pub reconnect_bytes: usize,
-    /// Bytes of an agent's stderr that are kept; older text is dropped.
-    pub stderr_kept: usize,
+/// A number of things.
+pub type Count = usize;
+/// A number of bytes.
+pub type Size = usize;
+/// A length of time.
+pub type Time = Duration;
+
+/// Offsets in a message are stored in 32 bits.
+const MESSAGE: RangeInclusive<u64> = 1024..=(2 << 30);
+const ANY: RangeInclusive<u64> = 1..=(1 << 30);
+/// In milliseconds.
+const DAY: RangeInclusive<u64> = 0..=86_400_000;
+/// The range of TCP keepalive, in milliseconds.
+const KEEPALIVE: RangeInclusive<u64> = 1000..=86_400_000;
+
+/// The declaration of a limit.
+#[derive(Debug)]
+pub struct Limit {
+    /// Its name on the command line and in the configuration file.
+    pub name: String,
+    /// What is limited, and what happens at the limit.
+    pub about: &'static str,
+    /// The values allowed; of times, in milliseconds.
+    pub range: RangeInclusive<u64>,
+    /// Whether it applies before an agent is chosen, so that it cannot be set for one agent.
+    pub is_of_listeners: bool,
+    field: Field,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            frame_from_child: 64 << 20,
-            frame_from_network: 16 << 20,
-            nesting: 1024,
-            id: 256,
-            method: 1024,
-            header_bytes: 32 << 10,
-            header_fields: 64,
-            queue_frames: 1024,
-            queue_bytes: 256 << 10,
-            in_flight: 1 << 14,
-            oversized_messages: 3,
-            strays: 100,
-            connections: 1024,
-            handshake: Duration::from_secs(10),
-            silence: Duration::from_secs(25),
-            unauthenticated_sockets: 16,
-            failures: 5,
-            per_principal: 64,
-            spawns: 10,
-            recheck: Duration::from_secs(60),
-            client_messages: 1 << 30,
-            client_bytes: 1 << 30,
-            http_sockets: 8192,
-            http_requests: 128,
-            http_unknown_sessions: 64,
-            http_waiting: 4 << 20,
-            http_replay: 4 << 20,
-            http_bodies: 256 << 20,
-            http_body: Duration::from_secs(10),
-            http_keepalive: Duration::from_secs(10),
-            http_unopened: Duration::from_secs(5),
-            http_stall: Duration::from_secs(30),
-            http_grace: Duration::from_secs(30),
-            agent_connect_runs: 4096,
-            agent_connect_sessions: 4096,
-            agent_connect_threads: 100_000,
-            agent_connect_kept: 100_000,
-            agent_connect_run: Duration::from_secs(86_400),
-            agent_connect_start: Duration::from_secs(60),
-            stop_grace: Duration::from_secs(5),
-            drain: Duration::from_secs(25),
-            // A relay for one editor need not wait for load balancers.
-            drain_min: Duration::ZERO,
-            close_grace: Duration::from_millis(500),
-            reconnect_grace: Duration::from_secs(600),
-            reconnect_turn: Duration::from_secs(86_400),
-            reconnect_bytes: 8 << 20,
-            stderr_kept: 64 << 10,
+/// The field of a limit, and the form of its value.
+#[derive(Clone, Copy, Debug)]
+enum Field {
+    Count(fn(&mut Limits) -> &mut usize),
+    Size(fn(&mut Limits) -> &mut usize),
+    Time(fn(&mut Limits) -> &mut Duration),
+}
+
+/// Makes the struct, its default, and the list of declarations.
+macro_rules! limits {
+    ($($(#[doc = $about:literal])+
+        $name:ident: $kind:ident = $default:expr, in $range:expr $(, of $scope:ident)?;)+) => {
+        /// The bounds of one relay process.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct Limits {
+            $($(#[doc = $about])+ pub $name: $kind,)+
+        }
+
+        impl Default for Limits {
+            fn default() -> Self {
+                Self { $($name: $default,)+ }
+            }
+        }
+
+        /// The declarations of all limits.
+        pub static LIMITS: LazyLock<Vec<Limit>> = LazyLock::new(|| vec![$(Limit {
+            name: stringify!($name).replace('_', "-"),
+            about: concat!($($about),+).trim_ascii(),
+            range: $range,
+            is_of_listeners: !stringify!($($scope)?).is_empty(),
+            field: Field::$kind(|limits| &mut limits.$name),
+        },)+]);
+    };
+}
+
+limits! {
+    /// longest message of an agent we started, or of the client on stdio; beyond it: discarded, error
+    /// -32056, the link closed after `oversized-messages`
+    frame_from_child: Size = 64 << 20, in MESSAGE;
+    /// longest message from the network; as above, but over a WebSocket: closed with 1009
+    frame_from_network: Size = 16 << 20, in MESSAGE, of listeners;
+    /// over-long messages of one link; at it: the link is closed
+    oversized_messages: Count = 3, in ANY;
+    // No code on a message's path recurses into it, so this costs no stack. Readers with a lower
+    // limit, such as serde_json's 128, reject it themselves. The scanner keeps its place in 1024
+    // bits.
+    /// deepest nesting; beyond it: error -32600
+    nesting: Count = 1024, in 8..=1024;
+    /// longest id; beyond it: error -32600
+    id: Size = 256, in 16..=(64 << 10);
+    /// longest method name; beyond it: error -32600
+    method: Size = 1024, in 16..=(64 << 10);
+    /// largest Content-Length header block; beyond it: the link is closed
+    header_bytes: Size = 32 << 10, in 64..=(1 << 20), of listeners;
+    /// most fields in such a block; beyond it: the link is closed
+    header_fields: Count = 64, in 1..=1024, of listeners;
+    /// messages that may wait for a side; at it: the other side is not read
+    queue_frames: Count = 1024, in ANY;
+    /// bytes that may wait for a side; at it: the other side is not read
+    queue_bytes: Size = 256 << 10, in ANY;
+    /// open requests of one side; beyond it: error -32053
+    in_flight: Count = 1 << 14, in ANY;
+    /// consecutive lines that are not JSON, and responses that match no request; at it: the agent is
+    /// stopped, a client's link closed
+    invalid_messages: Count = 100, in ANY;
+    /// clients at a time; beyond it: error -32053 to the first request, and closed
+    connections: Count = 1024, in ANY;
+    /// for connecting, TLS and the WebSocket handshake; after it: closed
+    handshake: Time = Duration::from_secs(10), in DAY, of listeners;
+    /// for the machine at the other end of a socket to confirm what it was sent, or to accept more;
+    /// after it: the connection is lost
+    tcp_user_timeout: Time = Duration::from_secs(25), in KEEPALIVE;
+    /// sockets of one address (of IPv6: one /64) that are not authenticated yet; beyond it, and
+    /// beyond half of http-sockets for all addresses: closed
+    unauthenticated_sockets: Count = 16, in ANY;
+    /// wrong tokens of one address a minute; beyond it: 429 for wrong ones
+    failures: Count = 5, in ANY;
+    /// clients of one principal at a time, except the relay's own user; beyond it: error -32053 to
+    /// the first request, and closed
+    per_principal: Count = 64, in ANY;
+    /// agents started for one principal a minute, except for the relay's own user; beyond it: as
+    /// above
+    agent_starts: Count = 10, in ANY;
+    /// between two checks whether a client's credentials are still valid; when they are not: closed
+    /// with 4401
+    credential_check: Time = Duration::from_secs(60), in 10..=86_400_000;
+    /// messages of one client a second, with five seconds' worth at once; beyond it: reading is
+    /// delayed
+    client_messages: Count = 1 << 30, in ANY;
+    /// bytes of one client a second, with a second's worth at once; beyond it: as above
+    client_bytes: Size = 1 << 30, in ANY;
+    /// sockets of one HTTP listener, WebSockets apart; at it: new ones wait
+    http_sockets: Count = 8192, in ANY, of listeners;
+    /// requests and streams on one HTTP/2 socket; beyond it: refused
+    http_requests: Count = 128, in ANY, of listeners;
+    /// streams of one client for sessions that no message has named; beyond it: 404
+    http_unknown_sessions: Count = 64, in ANY, of listeners;
+    /// bytes that wait on an HTTP client's streams; at it: the agent is not read
+    http_waiting: Size = 4 << 20, in ANY, of listeners;
+    /// bytes kept for HTTP clients that reconnect; beyond it: 410 for the oldest
+    http_replay: Size = 4 << 20, in ANY, of listeners;
+    /// bytes of messages in transit to one HTTP listener; beyond it: 503, for large ones at three
+    /// quarters of it
+    http_bodies: Size = 256 << 20, in ANY, of listeners;
+    /// for an HTTP request's body, plus a second for each KiB; after it: 408
+    http_body: Time = Duration::from_secs(10), in DAY, of listeners;
+    /// between two keepalive comments on a silent HTTP stream: 10 s after one is missing, the stream
+    /// is lost and is opened again; for a WebSocket peer to send anything before it gets a ping, and
+    /// again for it to answer: then the connection is lost
+    http_keepalive: Time = Duration::from_secs(10), in DAY, of listeners;
+    /// for a session's stream to be opened; after it: the connection's stream carries it
+    http_stream_open: Time = Duration::from_secs(5), in DAY, of listeners;
+    /// for an HTTP socket or stream that accepts nothing; after it: closed; for an agent that accepts
+    /// nothing; after it: 503
+    http_write_timeout: Time = Duration::from_secs(30), in DAY, of listeners;
+    /// for an HTTP client with no stream open and no request running; after it: it is gone, and its
+    /// agent is stopped; for a server at whose port nothing listens; after it: it is lost
+    http_grace: Time = Duration::from_secs(30), in DAY, of listeners;
+    /// unfinished runs of an Agent Connect listener; beyond it: 503
+    agent_connect_runs: Count = 4096, in ANY;
+    /// threads of such a listener in use; beyond it: the least recently used one is released
+    agent_connect_sessions: Count = 4096, in ANY;
+    /// threads it keeps; beyond it: 503
+    agent_connect_threads: Count = 100_000, in ANY;
+    /// runs it keeps; beyond it: the oldest finished ones are deleted
+    agent_connect_kept_runs: Count = 100_000, in ANY;
+    /// for such a run; after it: cancelled, its status timeout
+    agent_connect_run: Time = Duration::from_secs(86_400), in DAY;
+    /// for the agent's answer to initialize there; after it: 503
+    agent_connect_start: Time = Duration::from_secs(60), in DAY;
+    /// for each step of stopping an agent: stdin closed, SIGTERM, SIGKILL; at most 1 s once `drain`
+    /// is over
+    stop_grace: Time = Duration::from_secs(5), in DAY;
+    /// for running turns to end once the relay is asked to stop
+    drain: Time = Duration::from_secs(25), in DAY;
+    // A relay for one editor need not wait for load balancers.
+    /// for listeners to stay open once the relay is asked to stop, so that balancers see that it
+    /// refuses: 503, or error -32054 to the first request
+    drain_min: Time = Duration::ZERO, in DAY, of listeners;
+    /// for remaining data at the end: the output of an agent that has exited, when other processes
+    /// hold its pipes open; a network client's last messages
+    close_grace: Time = Duration::from_millis(500), in DAY;
+    /// for a client to reconnect to an idle agent (--on-disconnect detach); after it: the agent is
+    /// stopped
+    reconnect_grace: Time = Duration::from_secs(600), in DAY;
+    /// for a client to reconnect to an agent in a turn; as above
+    reconnect_turn: Time = Duration::from_secs(86_400), in DAY;
+    /// bytes of a conversation kept for a client that may reconnect; beyond it: what the client has
+    /// received is deleted, and an agent without a client is not read
+    reconnect_bytes: Size = 8 << 20, in ANY;
+    /// bytes kept of an agent's stderr; older text is deleted
+    stderr_bytes: Size = 64 << 10, in 256..=(64 << 20);
+}
+
+impl Limit {
+    /// The declaration of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        LIMITS.iter().find(|limit| limit.name == name)
+    }
+
+    /// Its value in `limits`; of times, in milliseconds.
+    #[must_use]
+    pub fn get(&self, limits: &Limits) -> u64 {
+        let mut limits = limits.clone();
+        match self.field {
+            Field::Count(field) | Field::Size(field) => *field(&mut limits) as u64,
+            Field::Time(field) => u64::try_from(field(&mut limits).as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Sets its value in `limits`; of times, in milliseconds.
+    pub fn set(&self, limits: &mut Limits, value: u64) {
+        match self.field {
+            Field::Count(field) | Field::Size(field) => {
+                *field(limits) = usize::try_from(value).unwrap_or(usize::MAX);
+            }
+            Field::Time(field) => *field(limits) = Duration::from_millis(value),
+        }
+    }
+
+    /// Reads a value of its kind: a number, a size or a time.
+    ///
+    /// # Errors
+    /// The form of its values, or their range.
+    pub fn read(&self, text: &str) -> Result<u64, String> {
+        let (value, form) = match self.field {
+            Field::Count(_) => (text.parse().ok(), "a number, such as 100"),
+            Field::Size(_) => (size(text), "a number of bytes, such as 1024 or 16MiB"),
+            Field::Time(_) => {
+                let form = "seconds, such as 5 or 5s, or milliseconds, such as 500ms";
+                (milliseconds(text), form)
+            }
+        };
+        let value = value.ok_or_else(|| format!("`{}` takes {form}", self.name))?;
+        if !self.range.contains(&value) {
+            let (least, most) = (self.text(*self.range.start()), self.text(*self.range.end()));
+            return Err(format!(
+                "`{}` must be between {least} and {most}",
+                self.name
+            ));
+        }
+        Ok(value)
+    }
+
+    /// A value of its kind as text.
+    #[must_use]
+    pub fn text(&self, value: u64) -> String {
+        match self.field {
+            Field::Count(_) => value.to_string(),
+            Field::Size(_) => [(30, "GiB"), (20, "MiB"), (10, "KiB")]
+                .into_iter()
+                .find(|(bits, _)| value >= 1 << bits && value.is_multiple_of(1 << bits))
+                .map_or_else(
+                    || value.to_string(),
+                    |(bits, unit)| format!("{}{unit}", value >> bits),
+                ),
+            Field::Time(_) if value.is_multiple_of(1000) => format!("{}s", value / 1000),
+            Field::Time(_) => format!("{value}ms"),
+        }
+    }
+}
+
+/// Reads a number of bytes, with or without a unit.
+#[must_use]
+pub fn size(text: &str) -> Option<u64> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let factor: u64 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+fn milliseconds(text: &str) -> Option<u64> {
+    if let Some(number) = text.strip_suffix("ms") {
+        return number.parse().ok();
+    }
+    let seconds: f64 = text.strip_suffix('s').unwrap_or(text).parse().ok()?;
+    (seconds.is_finite() && (0.0..=86_400.0).contains(&seconds))
+        .then(|| Duration::from_secs_f64(seconds).as_millis() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_is_in_range_and_survives_as_text() {
+        for limit in LIMITS.iter() {
+            let mut limits = Limits::default();
+            let default = limit.get(&limits);
+            for value in [default, *limit.range.start(), *limit.range.end()] {
+                assert_eq!(limit.read(&limit.text(value)), Ok(value), "{limit:?}");
+                limit.set(&mut limits, value);
+                assert_eq!(limit.get(&limits), value, "{limit:?}");
+            }
         }
     }
 }

@@ -7,7 +7,6 @@
 use super::Span;
 use super::json::{Checkpoint, Visitor};
 use super::key::Key;
-use super::span::resized;
 
 /// Most members that are indexed. A tool call with all members that ACP defines has 13.
 const SLOTS: usize = 16;
@@ -70,12 +69,6 @@ pub(super) struct IndexCheckpoint {
 }
 
 impl MemberIndex {
-    /// How many members are indexed, those of nested objects included.
-    #[must_use]
-    pub const fn count(&self) -> u8 {
-        self.count
-    }
-
     /// The members of the body, in their order.
     pub fn members(&self) -> impl DoubleEndedIterator<Item = IndexedMember> + '_ {
         (0..usize::from(self.count))
@@ -129,21 +122,6 @@ impl MemberIndex {
         (first..last).map(|at| self.get(at))
     }
 
-    /// The member whose name comes last.
-    pub(crate) fn last(&self) -> Option<IndexedMember> {
-        let at = usize::from(self.count).checked_sub(1)?;
-        Some(self.get(at))
-    }
-
-    /// The index for a text in which the value at `place` is `len` bytes long.
-    pub(super) fn resized(mut self, place: Span, len: u32) -> Self {
-        for mark in &mut self.slots[..usize::from(self.count)] {
-            mark.name = resized(mark.name, place, len);
-            mark.value = mark.value.resized(place, len);
-        }
-        self
-    }
-
     fn get(&self, at: usize) -> IndexedMember {
         let Slot { name, value } = self.slots[at];
         IndexedMember {
@@ -151,44 +129,6 @@ impl MemberIndex {
             name,
             value,
         }
-    }
-}
-
-impl MemberIndex {
-    /// Adds a member while its message is written: where its name and its value begin. `None` when
-    /// there is no free slot.
-    pub(crate) fn push(&mut self, name: usize, value: usize, inner: bool) -> Option<usize> {
-        let at = usize::from(self.count);
-        let mark = self.slots.get_mut(at)?;
-        let place = Span::new(name, value);
-        mark.name = place.start;
-        mark.value.start = place.end;
-        self.nested |= u16::from(inner) << at;
-        self.count += 1;
-        Some(at)
-    }
-
-    /// Sets the end of the value of the member in slot `at`.
-    pub(crate) fn set_end(&mut self, at: usize, end: usize) {
-        self.slots[at].value.end = Span::new(end, end).end;
-    }
-
-    /// Adds the members that `other` has of a member, whose text was moved from offset `from` to
-    /// `to`; `false` when there are not enough free slots.
-    pub(crate) fn copy_members(
-        &mut self,
-        other: &Self,
-        member: SlotId,
-        from: usize,
-        to: usize,
-    ) -> bool {
-        let moved = |place: u32| place as usize - from + to;
-        other
-            .members_of(member)
-            .all(|IndexedMember { name, value, .. }| {
-                let at = self.push(moved(name), moved(value.start), true);
-                at.map(|at| self.set_end(at, moved(value.end))).is_some()
-            })
     }
 }
 

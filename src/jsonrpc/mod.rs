@@ -9,9 +9,11 @@
 //! - `frame_error` says what can be wrong with a text, [`reply`] makes every message of our own,
 //!   `close_reason` and `exit` say how links and processes end, and `limits` are all bounds.
 //! - [`framing`] cuts messages out of a byte stream and writes them into one.
-//! - `member` finds one member of an object, and `printable` makes untrusted text safe to show.
+//! - `member` finds one member of an object, `printable` makes untrusted text safe to show, and
+//!   `duration` reads durations.
 
 mod close_reason;
+mod duration;
 mod envelope;
 mod exit;
 mod field_set;
@@ -22,7 +24,7 @@ mod id;
 mod json;
 mod key;
 mod levels;
-mod limits;
+pub mod limits;
 mod member;
 mod member_index;
 mod names;
@@ -36,8 +38,9 @@ mod span;
 mod string_scan;
 
 pub use close_reason::CloseReason;
+pub use duration::parse_duration;
 pub(crate) use envelope::unescaped;
-pub use envelope::{Envelope, IdAt, Kind, Prefix};
+pub use envelope::{Envelope, IdAt, Kind};
 pub use exit::Exit;
 pub use frame::Frame;
 pub use frame_error::{FrameError, FrameFault, Role};

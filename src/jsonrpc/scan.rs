@@ -8,7 +8,7 @@ use super::json::Reader;
 use super::member_index::{IndexCheckpoint, Indexer, MemberIndex};
 use super::names::Member;
 use super::read_error::ReadError;
-use super::{Envelope, Frame, FrameError, FrameFault, IdBuf, Kind, Limits, Prefix, Role, Span};
+use super::{Envelope, Frame, FrameError, FrameFault, IdBuf, Kind, Limits, Role, Span};
 
 /// What a frame is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +32,6 @@ pub(super) struct ResumePoint {
     member: Member,
     start: usize,
     checkpoint: IndexCheckpoint,
-    /// Identifies the prefix.
-    number: u64,
 }
 
 /// What is recorded about bodies.
@@ -93,10 +91,7 @@ pub(super) fn scan_resumable(
 pub(super) fn scan_resumed(text: &[u8], limits: &Limits, from: &mut ResumePoint) -> Scanned {
     let mut fields = from.fields;
     match read_resumed(text, &mut fields, limits, from) {
-        Some((kind, body)) => {
-            let prefix = from.prefix();
-            Scanned::Message(fields.envelope(kind, body, &from.index, prefix))
-        }
+        Some((kind, body)) => Scanned::Message(fields.envelope(kind, body, &from.index)),
         // Reading from the beginning finds the fault.
         None => scan_text(text, limits),
     }
@@ -107,7 +102,7 @@ fn scan_with(text: &[u8], limits: &Limits, state: &mut BodyScan<'_>) -> Scanned 
     let mut fields = FieldSet::default();
     let (fault, at) = match read(text, &mut fields, limits, state) {
         Ok(Found::Message(kind, body)) => {
-            return Scanned::Message(fields.envelope(kind, body, state.index, Prefix::default()));
+            return Scanned::Message(fields.envelope(kind, body, state.index));
         }
         Ok(Found::Batch) => return Scanned::Batch,
         Err(error) => error,
@@ -230,22 +225,6 @@ impl ResumePoint {
     pub(super) const fn prefix_len(&self) -> usize {
         self.checkpoint.point.at
     }
-
-    pub(super) const fn with_number(self, number: u64) -> Self {
-        Self { number, ..self }
-    }
-
-    /// The public description of it.
-    fn prefix(&self) -> Prefix {
-        if self.fields.method.is_none() {
-            return Prefix::default();
-        }
-        Prefix {
-            number: self.number,
-            bytes: Span::new(self.prefix_len(), self.prefix_len()).start,
-            members: self.checkpoint.count,
-        }
-    }
 }
 
 /// Reading, member by member.
@@ -349,7 +328,6 @@ impl FieldSet {
                 member,
                 start,
                 checkpoint,
-                number: 0,
             });
         Ok(())
     }

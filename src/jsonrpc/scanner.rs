@@ -34,8 +34,6 @@ pub struct Scanner {
     scanned: u32,
     /// Messages in a row that were stored without use.
     misses: u8,
-    /// How many prefixes were found.
-    prefixes: u64,
     last: Option<Box<LastMessage>>,
 }
 
@@ -57,7 +55,6 @@ impl Scanner {
             limits,
             scanned: 0,
             misses: 0,
-            prefixes: 0,
             last: None,
         }
     }
@@ -97,10 +94,7 @@ impl Scanner {
         let alike = memory.common_len(text);
         let reach = if alike < MIN_SHARED { 0 } else { alike };
         let (shape, begun) = scan_resumable(text, &self.limits, reach);
-        self.prefixes += 1;
-        let number = self.prefixes;
-        let reusable = begun.filter(|begun| begun.prefix_len() >= MIN_SHARED);
-        memory.resume = reusable.map(|begun| begun.with_number(number));
+        memory.resume = begun.filter(|begun| begun.prefix_len() >= MIN_SHARED);
         self.misses = match memory.resume {
             Some(_) => 0,
             None => self.misses.saturating_add(1),

@@ -4,9 +4,13 @@
 //! connection and whichever way a message travels.
 
 use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
 
 /// One of the two sides of a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Side {
     /// The editor's side.
     Client,
@@ -31,6 +35,17 @@ impl Side {
             Self::Client => "client",
             Self::Agent => "agent",
         }
+    }
+}
+
+impl FromStr for Side {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut sides = [Self::Client, Self::Agent].into_iter();
+        sides
+            .find(|side| side.name() == text)
+            .ok_or_else(|| format!("{text:?} is not known; expected client, agent"))
     }
 }
 

@@ -19,19 +19,6 @@ impl Span {
         }
     }
 
-    /// How many bytes it covers.
-    pub(crate) const fn len(self) -> u32 {
-        self.end - self.start
-    }
-
-    /// The span for a text in which the value at `place` is `len` bytes long.
-    pub(super) const fn resized(self, place: Self, len: u32) -> Self {
-        Self {
-            start: resized(self.start, place, len),
-            end: resized(self.end, place, len),
-        }
-    }
-
     /// The bytes it covers.
     ///
     /// # Panics
@@ -39,15 +26,5 @@ impl Span {
     #[must_use]
     pub fn of(self, text: &[u8]) -> &[u8] {
         &text[self.start as usize..self.end as usize]
-    }
-}
-
-/// Where the byte `at` moves to when the value at `place` becomes `len` bytes long. It must not be
-/// inside of it.
-pub(super) const fn resized(at: u32, place: Span, len: u32) -> u32 {
-    if at < place.end {
-        at
-    } else {
-        at - place.end + place.start + len
     }
 }
