@@ -5,7 +5,7 @@
 //! Everything else keeps its bytes.
 
 use super::message::{self, Message};
-use super::method_name::MethodName;
+use super::methods::method_of;
 use super::text;
 use super::tree::Node;
 use crate::jsonrpc::{Envelope, Frame};
@@ -79,7 +79,7 @@ impl<'a> MessageBody<'a> {
     /// The message with this body. For an answer, the method of its request is used.
     #[must_use]
     pub fn into_frame(self, frame: &Frame, at: &Envelope) -> Frame {
-        let mut message = Message::parse(frame, at, MethodName::of(frame, at));
+        let mut message = Message::parse(frame, at, method_of(frame, at));
         message.body = self.0;
         message.frame(at.jsonrpc)
     }

@@ -1,4 +1,4 @@
-//! The closed list of conversions that a row may name with `as`, each with its inverse.
+//! The conversions that a row may name with `as`, each with its inverse.
 //!
 //! A conversion takes a value and makes another one, or leaves it unchanged when it does not apply.
 //! `mappings/README.md` documents each for authors of tables; the examples of the tables and the
@@ -7,54 +7,10 @@
 use std::borrow::Cow;
 
 use super::guess;
-use super::table::Way;
+use super::table::{Converter, Way};
 use super::text::{self, JsonType};
 use super::tree::Node;
 use crate::jsonrpc::{Limits, is_json};
-
-/// A conversion by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Converter {
-    /// A string that holds a JSON object or array ↔ that value. Other strings stay strings.
-    JsonText,
-    /// A string ↔ the same string; written, every other value becomes its JSON text.
-    PlainText,
-    /// A string ↔ a text content block.
-    TextBlock,
-    /// A string ↔ a list with one text as tool content.
-    ToolText,
-    /// A text content block ↔ a list with one text as tool content.
-    ToolTextBlock,
-    /// A value ↔ a list of it alone.
-    Singleton,
-    /// A list of one value ↔ that value.
-    OnlyElement,
-    /// `{"k": v}` ↔ `[{"name": "k", …}]`, for objects and, with `value`, for other values. `null`
-    /// is not read.
-    NamedList,
-    /// A list of names ↔ an object whose members are all `true`.
-    Flags,
-    /// A list of content types ↔ the booleans of canonical prompt capabilities.
-    PromptTypes,
-    /// Five booleans, one a method ↔ one boolean that is true when all are.
-    TerminalMethods,
-    /// An integer ↔ its digits in a string.
-    NumberText,
-    /// An absolute path ↔ a `file` URI.
-    FileUri,
-    /// A protocol version in any spelling of version 1 → the integer 1.
-    ProtocolVersion,
-    /// A value ↔ a list of it alone; written, the last of several. `null` is not read.
-    LastElement,
-    /// An array, or nothing else: a value that is no array is put into one.
-    List,
-    /// A URI → the name taken from its path.
-    Basename,
-    /// Base64 data → the media type recognised by its first bytes.
-    MediaType,
-    /// The name of a tool → the canonical kind of tool.
-    ToolKind,
-}
 
 /// The members of a terminal capability, in dialects that list them separately.
 const TERMINAL: [&str; 5] = ["create", "output", "waitForExit", "kill", "release"];
@@ -63,59 +19,6 @@ const TERMINAL: [&str; 5] = ["create", "output", "waitForExit", "kill", "release
 const PROMPT: [&str; 3] = ["image", "audio", "embeddedContext"];
 
 impl Converter {
-    /// The names in tables.
-    pub const ALL: [(&'static str, Self); 19] = [
-        ("json_text", Self::JsonText),
-        ("plain_text", Self::PlainText),
-        ("text_block", Self::TextBlock),
-        ("tool_text", Self::ToolText),
-        ("tool_text_block", Self::ToolTextBlock),
-        ("singleton", Self::Singleton),
-        ("only_element", Self::OnlyElement),
-        ("named_list", Self::NamedList),
-        ("flags", Self::Flags),
-        ("prompt_types", Self::PromptTypes),
-        ("any_flag", Self::TerminalMethods),
-        ("number_text", Self::NumberText),
-        ("file_uri", Self::FileUri),
-        ("protocol_version", Self::ProtocolVersion),
-        ("last_element", Self::LastElement),
-        ("list", Self::List),
-        ("basename", Self::Basename),
-        ("media_type", Self::MediaType),
-        ("tool_kind", Self::ToolKind),
-    ];
-
-    /// The name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        let found = Self::ALL.iter().find(|(_, known)| *known == self);
-        found.map_or("", |(name, _)| name)
-    }
-
-    /// Whether the conversion back gives the same value again, for every value that it applies to.
-    #[must_use]
-    pub const fn has_inverse(self) -> bool {
-        !matches!(
-            self,
-            Self::JsonText
-                | Self::PlainText
-                | Self::NamedList
-                | Self::FileUri
-                | Self::Flags
-                | Self::PromptTypes
-                | Self::TerminalMethods
-                | Self::ToolText
-                | Self::ToolTextBlock
-                | Self::ProtocolVersion
-                | Self::List
-                | Self::LastElement
-                | Self::Basename
-                | Self::MediaType
-                | Self::ToolKind
-        )
-    }
-
     /// Converts a value; `Err` returns one to which the conversion does not apply, unchanged.
     pub(super) fn convert(self, way: Way, mut value: Node<'_>) -> Result<Node<'_>, Node<'_>> {
         let made = match (self, way) {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::guard::holds;
-use super::pointer::JsonPointer;
+use super::pointer::{JsonPointer, own_pointer};
 use super::program::Program;
 use super::table::{Clue, Selector, Table};
 use super::tree::Node;
@@ -124,7 +124,7 @@ fn version_fits(clue: &Clue, body: &Node<'_>) -> bool {
     };
     let own = ["/agentInfo/version", "/clientInfo/version"]
         .iter()
-        .find_map(|at| body.text_at(&JsonPointer::parse(at).expect("a pointer of ours parses")));
+        .find_map(|at| body.text_at(&own_pointer(at)));
     let Some(own) = own else { return false };
     bound.split(',').all(|bound| {
         let bound = bound.trim();

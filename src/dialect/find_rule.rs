@@ -2,12 +2,13 @@
 //!
 //! `step` applies it; `prefilter` skips most messages without a rule before.
 
-use super::guard::GuardCache;
+use super::guard::{first_case, holds};
 use super::message::Message;
-use super::method_name::MethodName;
+use super::methods::MethodName;
 use super::pending::PendingRequest;
 use super::program::Layer;
 use super::table::{Case, Rule, Way};
+use super::tree::Node;
 use crate::jsonrpc::Side;
 
 /// The result of the search in a table.
@@ -34,15 +35,14 @@ pub(super) fn find_rule<'a>(
         (true, true) => &pair[1..],
         (true, false) => &pair,
     };
-    let mut cache = GuardCache::new(&message.body);
     let mut choice = FoundRule::Nothing;
     for name in names {
         let rules = layer.rules(way, from, message.kind, name);
         for rule in rules.filter(|rule| !answers || fits_pair(rule, pair)) {
-            if !cache.meets(rule.base.before(way)) {
+            if !holds(&message.body, rule.base.before(way)) {
                 continue;
             }
-            match find_case(rule, way, &mut cache) {
+            match find_case(rule, way, &message.body) {
                 None => choice = FoundRule::Unmatched(rule),
                 Some(case) => return FoundRule::Rule(rule, case),
             }
@@ -53,13 +53,8 @@ pub(super) fn find_rule<'a>(
 
 /// The case of a rule that applies to a message: `Some(None)` where the rule has no cases, `None`
 /// where none of its cases applies.
-pub(super) fn find_case<'t, 'a: 't>(
-    rule: &'a Rule,
-    way: Way,
-    cache: &mut GuardCache<'t, '_>,
-) -> Option<Option<&'a Case>> {
-    let works = |case: &&'a Case| case.applies(way) && cache.meets(case.before(way));
-    match rule.cases.iter().find(works) {
+pub(super) fn find_case<'a>(rule: &'a Rule, way: Way, body: &Node<'_>) -> Option<Option<&'a Case>> {
+    match first_case(&rule.cases, way, body) {
         None if !rule.cases.is_empty() => None,
         case => Some(case),
     }

@@ -1,51 +1,16 @@
 //! Tests whether the expectations of a guard hold.
 //!
-//! The rules for one method, and the cases of one rule, test the same few places repeatedly, so the
-//! value found at a place is cached for the guards that follow. `rewrite` builds what guards state,
-//! and `prefilter` excludes most messages before.
+//! `rewrite` builds what guards state, and `prefilter` excludes most messages before.
 
-use smallvec::SmallVec;
-
-use super::pointer::JsonPointer;
-use super::table::{Expect, Guard, Literal};
+use super::table::{Case, Expect, Guard, Literal, Loss, Way};
 use super::text;
-use super::tree::Node;
-use super::value_ref::ValueRef;
+use super::tree::{Node, ValueRef};
 
-/// The number of cached places; for further ones each guard looks up the value itself.
-const CACHED: usize = 8;
-
-/// A value that several guards are tested against.
-#[derive(Debug)]
-pub(super) struct GuardCache<'t, 'a> {
-    scope: &'t Node<'a>,
-    found: SmallVec<[(&'t JsonPointer, Option<ValueRef<'t, 'a>>); CACHED]>,
-}
-
-impl<'t, 'a> GuardCache<'t, 'a> {
-    pub(super) fn new(scope: &'t Node<'a>) -> Self {
-        Self {
-            scope,
-            found: SmallVec::new(),
-        }
-    }
-
-    /// Whether all expectations hold.
-    pub(super) fn meets(&mut self, guard: &'t Guard) -> bool {
-        let mut all = guard.iter();
-        all.all(|(place, expect)| is_met(self.find(place), expect))
-    }
-
-    fn find(&mut self, place: &'t JsonPointer) -> Option<ValueRef<'t, 'a>> {
-        let known = self.found.iter().find(|(known, _)| *known == place);
-        if let Some((_, found)) = known {
-            return *found;
-        }
-        let found = self.scope.get(place);
-        if self.found.len() < CACHED {
-            self.found.push((place, found));
-        }
-        found
+impl Loss {
+    /// Whether a canonical message with these params, this result or this error loses it.
+    #[must_use]
+    pub fn concerns(&self, body: &[u8]) -> bool {
+        holds(&Node::raw(body), &self.when)
     }
 }
 
@@ -53,6 +18,12 @@ impl<'t, 'a> GuardCache<'t, 'a> {
 pub(super) fn holds(scope: &Node<'_>, guard: &Guard) -> bool {
     let mut all = guard.iter();
     all.all(|(place, expect)| is_met(scope.get(place), expect))
+}
+
+/// The first case that applies to a value in that way.
+pub(super) fn first_case<'c>(cases: &'c [Case], way: Way, scope: &Node<'_>) -> Option<&'c Case> {
+    let mut all = cases.iter();
+    all.find(|case| case.applies(way) && holds(scope, case.before(way)))
 }
 
 fn is_met(found: Option<ValueRef<'_, '_>>, expect: &Expect) -> bool {

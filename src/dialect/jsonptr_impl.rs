@@ -3,8 +3,7 @@
 use jsonptr::{Pointer, PointerBuf};
 
 use super::pointer::JsonPointer;
-use super::tree::Node;
-use super::value_ref::ValueRef;
+use super::tree::{Node, ValueRef};
 
 /// An assignment met a scalar on its path; nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,14 +5,14 @@
 //! contains its names and the clues to its dialect. So the program parses some kilobytes at start,
 //! not half a megabyte.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
 use super::program::{Program, StackEntry};
-use super::table::{Table, TableFault, TableFaults, nearest};
-use super::vectors::{Vector, VectorResult};
+use super::table::{Table, TableFaults, nearest};
 
 /// A file in `mappings/`: its name, its header and its text.
 type File = (&'static str, &'static str, &'static str);
@@ -23,19 +23,23 @@ const BUILTIN: &[File] = &include!(concat!(env!("OUT_DIR"), "/mappings.rs"));
 /// All known tables.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
-    entries: Vec<Entry>,
+    sources: Vec<Source>,
     /// All complete tables, once they are requested.
     tables: OnceLock<Vec<Arc<Table>>>,
     /// The programs that were requested, so that each is compiled once.
     programs: Arc<Mutex<HashMap<String, Arc<Program>>>>,
 }
 
-/// One table.
+/// One table, with its file.
 #[derive(Clone, Debug)]
-struct Entry {
+pub struct Source {
+    /// The file, as the user named it.
+    pub file: Cow<'static, str>,
+    /// The text of the file.
+    pub text: Cow<'static, str>,
+    /// Whether it is built in.
+    pub builtin: bool,
     header: Arc<Table>,
-    /// The file with the complete table; `None` where the header is all of it.
-    file: Option<&'static File>,
     full: OnceLock<Arc<Table>>,
 }
 
@@ -70,9 +74,15 @@ impl Library {
         let mut library = Self::default();
         let mut faults = TableFaults::default();
         for file in BUILTIN {
-            let (name, cover, _) = file;
+            let (name, cover, text) = *file;
             match Table::read(name, cover) {
-                Ok(cover) => library.put(cover, Some(file)),
+                Ok(header) => library.put(Source {
+                    file: format!("mappings/{name}").into(),
+                    text: text.into(),
+                    builtin: true,
+                    header: Arc::new(header),
+                    full: OnceLock::new(),
+                }),
                 Err(found) => faults.0.extend(found.0),
             }
         }
@@ -88,49 +98,57 @@ impl Library {
     /// # Errors
     /// All faults of the file.
     pub fn add(&mut self, file: &str, text: &str) -> Result<Arc<Table>, TableFaults> {
-        self.put(Table::read(file, text)?, None);
-        let last = self.entries.last().expect("a table was put last");
-        Ok(Arc::clone(last.table()))
+        let table = Arc::new(Table::read(file, text)?);
+        self.put(Source {
+            file: file.to_owned().into(),
+            text: text.to_owned().into(),
+            builtin: false,
+            header: Arc::clone(&table),
+            full: Arc::clone(&table).into(),
+        });
+        Ok(table)
     }
 
-    fn put(&mut self, header: Table, file: Option<&'static File>) {
-        self.entries
-            .retain(|known| known.header.name != header.name);
-        self.entries.push(Entry {
-            header: Arc::new(header),
-            file,
-            full: OnceLock::new(),
-        });
+    fn put(&mut self, source: Source) {
+        self.sources
+            .retain(|known| known.header.name != source.header.name);
+        self.sources.push(source);
         self.tables = OnceLock::new();
         self.programs = Arc::default();
+    }
+
+    /// All tables with their files.
+    #[must_use]
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
     }
 
     /// All tables, in the order of their files.
     #[must_use]
     pub fn tables(&self) -> &[Arc<Table>] {
-        let whole = |entry: &Entry| Arc::clone(entry.table());
+        let whole = |source: &Source| Arc::clone(source.table());
         self.tables
-            .get_or_init(|| self.entries.iter().map(whole).collect())
+            .get_or_init(|| self.sources.iter().map(whole).collect())
     }
 
     /// The headers of all tables: their names and clues, without their rules.
     pub fn headers(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.entries.iter().map(|entry| &entry.header)
+        self.sources.iter().map(|source| &source.header)
     }
 
-    /// A table by its name or an alias.
+    /// A table by its name or an alias, with its file.
     ///
     /// # Errors
     /// When there is none.
-    pub fn table(&self, name: &str) -> Result<&Arc<Table>, DialectError> {
-        let own = |entry: &&Entry| entry.header.name == name;
-        let alias = |entry: &&Entry| entry.header.aliases.iter().any(|alias| alias == name);
+    pub fn source(&self, name: &str) -> Result<&Source, DialectError> {
+        let own = |source: &&Source| source.header.name == name;
+        let alias = |source: &&Source| source.header.aliases.iter().any(|alias| alias == name);
         let found = self
-            .entries
+            .sources
             .iter()
             .find(own)
-            .or_else(|| self.entries.iter().find(alias));
-        found.map(Entry::table).ok_or_else(|| {
+            .or_else(|| self.sources.iter().find(alias));
+        found.ok_or_else(|| {
             let names = || self.headers().map(|cover| cover.name.as_str());
             let aliases = self.headers().flat_map(|cover| &cover.aliases);
             let all: Vec<&str> = names()
@@ -143,6 +161,14 @@ impl Library {
                 known: names().collect::<Vec<_>>().join(", "),
             }
         })
+    }
+
+    /// A table by its name or an alias.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn table(&self, name: &str) -> Result<&Arc<Table>, DialectError> {
+        self.source(name).map(Source::table)
     }
 
     /// A dialect, with the tables it builds on. `canonical` is the empty one.
@@ -203,54 +229,19 @@ impl Library {
         Ok(stack)
     }
 
-    /// Runs the examples of a table in the ways they state.
-    ///
-    /// # Errors
-    /// One fault per example that does not hold.
-    pub fn check_examples(&self, file: &str, text: &str, table: &Table) -> Result<(), TableFaults> {
-        let mut faults = TableFaults::default();
-        for rule in &table.rules {
-            for example in &rule.examples {
-                let failed = match Vector::of_example(table, rule, example) {
-                    Ok(vector) => vector.run(self),
-                    Err(what) => vec![VectorResult::failed(&rule.id, what)],
-                };
-                for report in failed.into_iter().filter(|report| report.fault.is_some()) {
-                    faults.0.push(TableFault {
-                        file: file.to_owned(),
-                        line: super::table::line_of(text, &example.at),
-                        rule: Some(rule.id.to_string()),
-                        pointer: example.at.clone(),
-                        what: format!(
-                            "the example does not hold {}: {}",
-                            report.way,
-                            report.fault.unwrap_or_default()
-                        ),
-                        remedy: "correct the rule or the example".to_owned(),
-                    });
-                }
-            }
-        }
-        if faults.0.is_empty() {
-            Ok(())
-        } else {
-            Err(faults)
-        }
-    }
-
     /// The built-in tables: the names of their files, and their text.
     pub fn builtin_files() -> impl Iterator<Item = (&'static str, &'static str)> {
         BUILTIN.iter().map(|(name, _, text)| (*name, *text))
     }
 }
 
-impl Entry {
-    fn table(&self) -> &Arc<Table> {
-        self.full.get_or_init(|| match self.file {
-            Some((name, _, text)) => {
-                Arc::new(Table::read(name, text).expect("the tables carried have no faults"))
-            }
-            None => Arc::clone(&self.header),
+impl Source {
+    /// The table. One that is built in is parsed when it is requested first.
+    #[must_use]
+    pub fn table(&self) -> &Arc<Table> {
+        self.full.get_or_init(|| {
+            let table = Table::read(&self.file, &self.text);
+            Arc::new(table.expect("the built-in tables have no faults"))
         })
     }
 }

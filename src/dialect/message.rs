@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::method_name::MethodName;
-use super::rewrite_cache::LazyValue;
+use super::methods::{MethodName, method_name};
+use super::pointer::own_pointer;
 use super::text;
-use super::tree::Node;
-use super::value_ref::{IndexedObject, ValueRef};
-use crate::jsonrpc::{Envelope, Frame, Id, IdAt, IdBuf, Kind, MemberIndex, Prefix, Span};
+use super::tree::{IndexedObject, Node, ValueRef};
+use crate::jsonrpc::{Envelope, Frame, Id, IdBuf, Kind};
 
 /// A member that JSON-RPC does not define: its raw name and value.
 type Extra<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
@@ -26,31 +25,16 @@ pub(super) struct Message<'a> {
     pub(super) changed: bool,
     /// An estimate of its size in bytes.
     size: usize,
-    /// A value in the message whose reading is noted.
-    lazy: Option<&'a LazyValue<'a>>,
 }
 
 impl<'a> Message<'a> {
     /// Parses a frame. For an answer, `method` is that of its request.
     pub(super) fn parse(frame: &'a Frame, at: &'a Envelope, method: MethodName) -> Self {
-        Self::with_lazy(frame, at, method, None)
-    }
-
-    /// The same, with a lazy value.
-    pub(super) fn with_lazy(
-        frame: &'a Frame,
-        at: &'a Envelope,
-        method: MethodName,
-        lazy: Option<&'a LazyValue<'a>>,
-    ) -> Self {
         Self {
             kind: at.kind,
             id: at.id(frame).to_owned(),
             method,
-            body: match body(frame, at) {
-                Node::Indexed(sketch) => Node::Indexed(sketch.with_lazy(lazy)),
-                body => body,
-            },
+            body: body(frame, at),
             extras: if at.unknown_members {
                 extras(frame)
             } else {
@@ -58,7 +42,6 @@ impl<'a> Message<'a> {
             },
             changed: false,
             size: frame.len(),
-            lazy,
         }
     }
 
@@ -67,18 +50,48 @@ impl<'a> Message<'a> {
         Self {
             kind,
             id,
-            method: method.into(),
+            method: method_name(method),
             body,
             extras: Vec::new(),
             changed: true,
             size: 0,
-            lazy: None,
         }
     }
 
     /// Divides the estimated size: the message is split into `count` messages.
     pub(super) fn divide_size(&mut self, count: usize) {
         self.size /= count.max(1);
+    }
+
+    /// The value at a pointer that is written in this source.
+    pub(super) fn get(&self, at: &str) -> Option<ValueRef<'_, 'a>> {
+        self.body.get(&own_pointer(at))
+    }
+
+    /// The text of the string there.
+    pub(super) fn text_at(&self, at: &str) -> Option<String> {
+        self.body.text_at(&own_pointer(at))
+    }
+
+    /// The elements of the array there, to change them.
+    pub(super) fn items(&mut self, at: &str) -> Option<&mut Vec<Node<'a>>> {
+        self.body.get_mut(own_pointer(at).names())?.items()
+    }
+
+    /// Puts a value there; nothing happens where a scalar blocks the pointer.
+    pub(super) fn set(&mut self, at: &str, value: Node<'a>) {
+        self.changed |= self.body.put(own_pointer(at).names(), value).is_ok();
+    }
+
+    /// Removes the value there.
+    pub(super) fn take(&mut self, at: &str) -> Option<Node<'a>> {
+        self.body.take(own_pointer(at).names())
+    }
+
+    /// A `session/update` that the bridge makes.
+    pub(super) fn update(session: Node<'a>, update: Node<'a>) -> Self {
+        let body = Node::object(vec![("sessionId", session), ("update", update)]);
+        Self::new(Kind::Notification, IdBuf::Absent, "session/update", body)
     }
 
     /// The session it names.
@@ -89,53 +102,28 @@ impl<'a> Message<'a> {
 
     /// Writes it as a frame.
     pub(super) fn frame(&self, jsonrpc: bool) -> Frame {
-        self.frame_and_envelope(jsonrpc).0
-    }
-
-    /// Writes it, with the envelope of the frame if the body is an opened object, so that the frame
-    /// need not be scanned.
-    pub(super) fn frame_and_envelope(&self, jsonrpc: bool) -> (Frame, Option<Envelope>) {
-        if let Some(lazy) = self.lazy {
-            lazy.begin_write();
-        }
         let mut out = Vec::with_capacity(self.size + 128);
-        let (mut id, mut method, mut index) = (IdAt::Absent, None, MemberIndex::default());
         out.push(b'{');
         if jsonrpc {
             out.extend_from_slice(b"\"jsonrpc\":\"2.0\",");
         }
-        match self.kind {
-            Kind::Notification => {}
-            _ => {
-                out.extend_from_slice(b"\"id\":");
-                let span = write(&mut out, |out| {
-                    out.extend_from_slice(self.id.as_id().json())
-                });
-                id = match self.id {
-                    IdBuf::Absent | IdBuf::Null => IdAt::Null,
-                    IdBuf::Number(_) => IdAt::Number(span),
-                    IdBuf::String(_) => IdAt::String(span),
-                };
-                out.push(b',');
-            }
+        if self.kind != Kind::Notification {
+            out.extend_from_slice(b"\"id\":");
+            out.extend_from_slice(self.id.as_id().json());
+            out.push(b',');
         }
         let name: &[u8] = match self.kind {
             Kind::Request | Kind::Notification => {
-                out.extend_from_slice(b"\"method\":\"");
-                method = Some(write(&mut out, |out| self.method.write(out)));
-                out.push(b'"');
+                out.extend_from_slice(b"\"method\":");
+                out.extend(text::quote(&self.method));
                 b",\"params\":"
             }
             Kind::Result => b"\"result\":",
             Kind::Error => b"\"error\":",
         };
-        let answers = self.kind.is_answer();
-        let (mut body, mut whole) = (None, false);
-        if answers || !matches!(self.body, Node::Absent) {
+        if self.kind.is_answer() || !matches!(self.body, Node::Absent) {
             out.extend_from_slice(name);
-            body = Some(write(&mut out, |out| {
-                whole = self.body.write_body(out, &mut index);
-            }));
+            self.body.write(&mut out);
         }
         for (name, value) in &self.extras {
             out.extend_from_slice(b",\"");
@@ -144,37 +132,8 @@ impl<'a> Message<'a> {
             out.extend_from_slice(value);
         }
         out.push(b'}');
-        // Errors have no member index, and an envelope requires that a session is named at most
-        // once.
-        let short = u32::try_from(out.len()).is_ok();
-        let known = short && whole && self.kind != Kind::Error && count_sessions(&index, &out) <= 1;
-        let at = known.then_some(Envelope {
-            kind: self.kind,
-            id,
-            method,
-            body,
-            index: Some(index),
-            jsonrpc,
-            unknown_members: !self.extras.is_empty(),
-            prefix: Prefix::default(),
-        });
-        (Frame::from(out), at)
+        Frame::from(out)
     }
-}
-
-/// The position of what `part` writes.
-fn write(out: &mut Vec<u8>, part: impl FnOnce(&mut Vec<u8>)) -> Span {
-    let start = out.len();
-    part(out);
-    Span::new(start, out.len())
-}
-
-/// How often a body names its session.
-fn count_sessions(index: &MemberIndex, text: &[u8]) -> usize {
-    let named = index.members();
-    named
-        .filter(|member| member.has_name("sessionId", text))
-        .count()
 }
 
 /// The value of `params`, `result` or `error`.

@@ -3,6 +3,26 @@
 //! It is a separate list because the schema (see `acp`) is never read while messages are forwarded;
 //! a test compares the two.
 
+use std::borrow::Cow;
+
+use crate::jsonrpc::{Envelope, Frame};
+
+/// A method's name that outlives its message; a name of the protocol needs no allocation.
+pub type MethodName = Cow<'static, str>;
+
+/// The name of a method.
+pub(super) fn method_name(text: &str) -> MethodName {
+    let known = canonical(text.as_bytes()).map(Cow::Borrowed);
+    known.unwrap_or_else(|| Cow::Owned(text.to_owned()))
+}
+
+/// The method of a message.
+pub(super) fn method_of(frame: &Frame, at: &Envelope) -> MethodName {
+    // Methods with escapes are rare.
+    let known = canonical(at.raw_method(frame)).map(Cow::Borrowed);
+    known.unwrap_or_else(|| method_name(&at.method(frame)))
+}
+
 /// Whether the stable v1 protocol has this method, or leaves the name to extensions.
 #[must_use]
 pub fn is_known(method: &str) -> bool {
@@ -20,7 +40,7 @@ pub(crate) fn is_canonical(method: &str) -> bool {
 }
 
 /// The name of that canonical method.
-pub(super) fn canonical(method: &[u8]) -> Option<&'static str> {
+fn canonical(method: &[u8]) -> Option<&'static str> {
     let mut all = CANONICAL.iter();
     all.find(|name| name.as_bytes() == method).copied()
 }

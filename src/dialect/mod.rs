@@ -26,21 +26,21 @@
 //! sent back to the sender, the rules that changed something, and notes to count. The checks of
 //! [`permission`] apply whatever a table says. The module has no clock and no I/O, and imports only
 //! `jsonrpc`.
+//!
+//! From the file to the bytes: [`table`] reads it into types, `validate` checks them, `program`
+//! compiles a stack of tables, `translate` passes a message through the stack, `step` applies one
+//! table with `find_rule`, `rewrite` and `action`, on the lazy `tree` of the message.
 
 mod action;
 mod body;
-mod by_method;
 mod convert;
 mod detect;
-mod emit;
 mod find_rule;
 mod guard;
 mod guess;
 mod jsonptr_impl;
 mod library;
-mod memory;
 mod message;
-mod method_name;
 mod methods;
 mod pending;
 pub mod permission;
@@ -48,35 +48,31 @@ mod permission_check;
 mod pointer;
 mod prefilter;
 mod program;
-mod required_fields;
+mod recent;
 mod rest;
 mod rewrite;
-mod rewrite_cache;
 mod sessions;
 mod step;
 pub mod table;
 mod text;
 mod track;
 mod translation;
+mod translate;
 mod translator;
 mod tree;
 mod untouched;
 mod validate;
-mod value_ref;
-mod values;
 mod vectors;
 
 pub use body::MessageBody;
-pub use convert::Converter;
 pub use detect::{DetectedDialect, Detector, speaker};
 pub use jsonptr_impl::BlockedPath;
-pub use library::{DialectError, Library};
-pub use method_name::MethodName;
-pub use methods::is_known;
+pub use library::{DialectError, Library, Source};
+pub use methods::{MethodName, is_known};
 pub(crate) use methods::{is_canonical, is_known_raw};
 pub use pointer::JsonPointer;
 pub use program::{FiredRule, Program, StackEntry};
-pub use table::{Table, TableFault, TableFaults, Way};
+pub use table::{Converter, Table, TableFault, TableFaults, Way};
 pub use text::JsonType;
 pub use translation::{DialectEvent, DialectNote, Forward, Translation};
 pub use translator::Translator;

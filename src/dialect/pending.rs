@@ -3,19 +3,13 @@
 //! An answer names no method, so the request is remembered, with its method in both columns.
 //! Bounded. The peer knows a request whose id was replaced only by the new id.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::message::Message;
-use super::method_name::MethodName;
+use super::methods::{MethodName, method_name};
 use super::permission::OfferedOptions;
-use super::pointer::JsonPointer;
-use super::translation::{DialectEvent, Forward, Translation};
-use super::translator::Translator;
-use super::tree::Node;
-use crate::jsonrpc::{Envelope, Frame, Id, IdBuf, Limits, Scanned, scan};
-
-/// Cancels a request, which it names in its params.
-const CANCEL_REQUEST: &str = "$/cancel_request";
+use super::text;
+use crate::jsonrpc::{Id, IdBuf};
 
 /// Maximum number of requests in flight that one side's translation follows.
 const MAX_OPEN: usize = 1 << 16;
@@ -65,10 +59,20 @@ impl PendingRequest {
     /// A request of which only the method is known.
     pub(super) fn of(dialect: &str, canonical: &str) -> Self {
         Self {
-            dialect: dialect.into(),
-            canonical: canonical.into(),
+            dialect: method_name(dialect),
+            canonical: method_name(canonical),
             ..Self::default()
         }
+    }
+
+    /// A param that is remembered of it.
+    pub(super) fn param(&self, name: &str) -> Option<&[u8]> {
+        text::member(self.params.as_deref()?, name)
+    }
+
+    /// The text of a param that is remembered of it.
+    pub(super) fn text_param(&self, name: &str) -> Option<String> {
+        self.param(name).and_then(text::string).map(Cow::into_owned)
     }
 
     /// Whether its answer is only subject to the rules.
@@ -121,46 +125,6 @@ impl PendingRequests {
         };
         let mut open = self.open.iter();
         open.find_map(|(own, pending)| known(pending).then_some(own))
-    }
-}
-
-impl Translator {
-    /// Replaces the id in a notification that names a request by the one the peer knows. If there
-    /// is none and the peer could not read the id, the notification is dropped.
-    pub(super) fn renumber_cancel(&mut self, frame: &Frame, at: &Envelope, out: &mut Translation) {
-        if at.method(frame) != CANCEL_REQUEST {
-            return;
-        }
-        let place = JsonPointer::parse("/requestId").expect("a pointer of ours parses");
-        let far = self.peer.other();
-        let mut frames = Vec::new();
-        for frame in out.frames(frame) {
-            let Scanned::Message(at) = scan(&frame, &Limits::default()) else {
-                continue;
-            };
-            let mut message = Message::parse(&frame, &at, CANCEL_REQUEST.into());
-            let named = message
-                .body
-                .get(&place)
-                .map(|look| look.json().into_owned());
-            let named = named.unwrap_or_default();
-            let own = match self.requests(far).replaced_id(Id::of_json(&named)) {
-                Some(own) => own.as_id().json().to_vec(),
-                None if is_int32(&named) => named,
-                None => {
-                    out.note(
-                        DialectEvent::Dropped,
-                        None,
-                        "it cancels a request that is not open",
-                    );
-                    continue;
-                }
-            };
-            // The params of a notification that names a request are an object.
-            let _ = message.body.put(place.names(), Node::owned(own));
-            frames.push(message.frame(true));
-        }
-        out.forward = Forward::Frames(frames);
     }
 }
 

@@ -31,11 +31,6 @@ impl JsonPointer {
         }
     }
 
-    /// The pointer to the whole value.
-    pub(super) fn root() -> Self {
-        Self::from(PointerBuf::new())
-    }
-
     /// The names on the path, unescaped.
     pub(super) fn names(&self) -> &[Box<str>] {
         &self.names
@@ -53,6 +48,11 @@ impl JsonPointer {
     pub(super) fn is_within(&self, other: &Self) -> bool {
         self.names.len() >= other.names.len() && self.overlaps(other)
     }
+}
+
+/// Parses a pointer that is written in this source.
+pub(super) fn own_pointer(text: &str) -> JsonPointer {
+    JsonPointer::parse(text).expect("a pointer of ours parses")
 }
 
 /// The names follow from the pointer.

@@ -1,234 +1,236 @@
-//! What a message must contain before a rule may apply to it: a cheap test that skips most
-//! messages.
+//! What a message must contain before a rule may apply to it: a test that skips most messages
+//! without an allocation.
 //!
 //! ACP distinguishes the variants of `session/update` by one member, and so do most rules: when all
-//! rules for a method require a string from a small set at the same place, one lookup of that place
-//! excludes all of them. Where they require values at several places, there is one lookup for each.
-//! A message that passes is tested for everything that a rule requires. Built once, when a program
-//! is compiled, from what `required_fields` finds in the rules.
-
-use smallvec::SmallVec;
+//! rules for a method require a string at the same place, one lookup of that place excludes all of
+//! them. Otherwise, and for messages that pass, the guards are tested. A rule that only changes
+//! values it finds, by a shape or by a list of values, also requires such a value, and one whose
+//! last case leaves the message unchanged requires the guard of another case. The test may pass
+//! more messages than are changed, never fewer.
 
 use super::guard::holds;
 use super::pointer::JsonPointer;
-use super::required_fields;
-use super::table::{Expect, Guard, NamedShape, Rule, Way};
+use super::table::{Case, Conversion, Each, Expect, Guard, Literal, NamedShape, Rest, Rule, Way};
 use super::text::{self, JsonType};
 use super::tree::Node;
-use super::value_ref::{ValueRef, may_be_index};
-use crate::jsonrpc::{Envelope, Frame};
 
-/// The test for the messages of one kind and method, or for the values at one place.
-#[derive(Clone, Debug)]
-pub(super) struct Prefilter {
-    /// The places that are tested first, and what is required there; every message passes when
-    /// `None`.
-    first: Option<Vec<RequiredField>>,
-    /// The fields that are required, one list for each alternative.
-    alternatives: Vec<Vec<Check>>,
-}
-
-/// A required field, and the index in `first` of its place, if it is one of those.
-#[derive(Clone, Debug)]
-struct Check {
-    field: RequiredField,
-    first: Option<usize>,
-}
-
-/// What is required at a place.
-pub(super) type RequiredField = (JsonPointer, Required);
-
-/// All fields that one rule requires; the most selective is first.
-pub(super) type RequiredFields = Vec<RequiredField>;
-
-/// What is required of a value.
-#[derive(Clone, Debug)]
-pub(super) enum Required {
-    /// One of these strings.
-    Strings(Vec<Box<[u8]>>),
-    /// A value that meets this guard, or no value where that meets it.
-    Meets(Guard),
-    /// A value that passes this prefilter.
-    Value(Prefilter),
-    /// An array with an element that passes this prefilter.
-    Elements(Prefilter),
-    /// Any value.
-    Any,
-}
-
-/// Maximum number of places that are tested first; a method that needs more always passes.
-const PLACES: usize = 4;
-
-/// Collects what is required.
+/// The test for the messages of one way, side, kind and method.
 #[derive(Debug, Default)]
-pub(super) struct PrefilterBuilder {
-    alternatives: Vec<RequiredFields>,
-    /// Whether every message is needed.
-    all: bool,
+pub(super) struct Prefilter {
+    /// The place at which all alternatives require a string, and these strings.
+    first: Option<(JsonPointer, Vec<Box<[u8]>>)>,
+    alternatives: Vec<Required>,
 }
 
-impl PrefilterBuilder {
-    /// Adds what a rule requires.
-    pub(super) fn add_rule(&mut self, rule: &Rule, shapes: &[NamedShape], way: Way) {
-        self.alternatives
-            .extend(required_fields::of_rule(rule, shapes, way));
-    }
+/// What a rule, or one of its cases, requires.
+#[derive(Debug)]
+struct Required {
+    guard: Guard,
+    shaped: Option<Shaped>,
+}
 
-    /// Adds messages that meet this guard.
-    pub(super) fn add(&mut self, guard: &Guard) {
-        self.alternatives.push(required_fields::of_guard(guard));
-    }
-
-    /// Adds all messages.
-    pub(super) fn add_all(&mut self) {
-        self.all = true;
-    }
-
-    /// The prefilter that passes whatever one of the alternatives needs.
-    pub(super) fn build(self) -> Prefilter {
-        let first = if self.all {
-            None
-        } else {
-            self.one_place().or_else(|| self.several_places())
-        };
-        let at = |place: &JsonPointer| {
-            let mut places = first.iter().flatten();
-            places.position(|(known, _)| known == place)
-        };
-        let check = |field: RequiredField| Check {
-            first: at(&field.0),
-            field,
-        };
-        let alternatives = self.alternatives.into_iter();
-        let alternatives = alternatives.map(|fields| fields.into_iter().map(check).collect());
-        Prefilter {
-            alternatives: alternatives.collect(),
-            first,
-        }
-    }
-
-    /// One place at which all alternatives require a string.
-    fn one_place(&self) -> Option<Vec<RequiredField>> {
-        let first = self.alternatives.first().into_iter().flatten();
-        first.into_iter().find_map(|(place, _)| {
-            let at = |fields: &RequiredFields| {
-                let strings = fields
-                    .iter()
-                    .find(|(own, wanted)| own == place && matches!(wanted, Required::Strings(_)));
-                strings.map(|(_, wanted)| wanted.clone())
-            };
-            let all: Option<Vec<Required>> = self.alternatives.iter().map(at).collect();
-            let either = all?.into_iter().reduce(Required::or)?;
-            Some(vec![(place.clone(), either)])
-        })
-    }
-
-    /// The most selective place of each alternative.
-    fn several_places(&self) -> Option<Vec<RequiredField>> {
-        let mut all: Vec<RequiredField> = Vec::new();
-        for fields in &self.alternatives {
-            let (place, required) = fields.first()?.clone();
-            if required.is_met(None) {
-                return None;
-            }
-            match all.iter().position(|(known, _)| *known == place) {
-                Some(at) => {
-                    let (place, known) = all.swap_remove(at);
-                    all.push((place, known.or(required)));
-                }
-                None => all.push((place, required)),
-            }
-        }
-        (all.len() <= PLACES).then_some(all)
-    }
+/// A value that a shape changes.
+#[derive(Debug)]
+struct Shaped {
+    at: JsonPointer,
+    /// Whether the shape is that of the elements.
+    each: bool,
+    /// The guards of the cases that change a value.
+    guards: Vec<Guard>,
 }
 
 impl Prefilter {
-    /// Whether no rule applies to a message, nor to any other with its prefix and no further
-    /// members, because of a value in the prefix.
-    pub(super) fn rejects_prefix(&self, frame: &Frame, at: &Envelope) -> bool {
-        let (Some([(place, required)]), Some(index)) = (self.first.as_deref(), &at.index) else {
-            return false;
-        };
-        let [outer, inner] = place.names() else {
-            return false;
-        };
-        if may_be_index(inner) {
-            return false;
-        }
-        let found = index.last_inner(outer, inner, frame.as_bytes());
-        let is_whole = found.is_none_or(|found| found.value.end <= at.prefix.bytes);
-        let found = found.map(|found| found.value.of(frame.as_bytes()));
-        is_whole && matches!(required, Required::Strings(_)) && !required.is_met(found)
+    /// Adds what a rule requires.
+    pub(super) fn add_rule(&mut self, rule: &Rule, shapes: &[NamedShape], way: Way) {
+        self.alternatives.extend(of_rule(rule, shapes, way));
+    }
+
+    /// Adds messages that meet this guard.
+    pub(super) fn add(&mut self, guard: Guard) {
+        let shaped = None;
+        self.alternatives.push(Required { guard, shaped });
+    }
+
+    /// Finds the place that is tested first, when everything has been added.
+    pub(super) fn finish(&mut self) {
+        let all = &self.alternatives;
+        let mut places = all.first().into_iter().flat_map(|one| &one.guard);
+        self.first = places.find_map(|(place, _)| {
+            let at = |one: &Required| {
+                let mut own = one.guard.iter().filter(|(own, _)| own == place);
+                own.find_map(|(_, expect)| strings(expect))
+            };
+            let strings: Option<Vec<_>> = all.iter().map(at).collect();
+            Some((place.clone(), strings?.concat()))
+        });
     }
 
     /// Whether a rule may apply to a message with this body.
-    pub(super) fn may_match(&self, body: ValueRef<'_, '_>) -> bool {
-        let Some(first) = &self.first else {
-            return true;
-        };
-        let look = |place: &JsonPointer| body.at(place).map(ValueRef::json);
-        // In most cases one place decides.
-        if let [(place, wanted)] = &first[..]
-            && !wanted.is_met(look(place).as_deref())
-        {
-            return false;
-        }
-        let found: SmallVec<[_; PLACES]> = first.iter().map(|(place, _)| look(place)).collect();
-        let mut all = first.iter().zip(&found);
-        if !all.any(|((_, wanted), found)| wanted.is_met(found.as_deref())) {
-            return false;
-        }
-        let is_met = |Check { field, first }: &Check| {
-            let (place, wanted) = field;
-            match first {
-                Some(at) => wanted.is_met(found[*at].as_deref()),
-                None => wanted.is_met(look(place).as_deref()),
+    pub(super) fn may_match(&self, body: &Node<'_>) -> bool {
+        if let Some((place, strings)) = &self.first {
+            let Some(found) = body.get(place) else {
+                return false;
+            };
+            let found = found.json();
+            let named = || strings.iter().any(|string| **string == *found);
+            // A string with escapes may equal one of them.
+            if found.first() != Some(&b'"') || !named() && !found.contains(&b'\\') {
+                return false;
             }
+        }
+        let is_met = |one: &Required| {
+            let shaped = one.shaped.as_ref();
+            holds(body, &one.guard) && shaped.is_none_or(|shaped| shaped.is_met(body))
         };
-        self.alternatives
-            .iter()
-            .any(|fields| fields.iter().all(is_met))
+        self.alternatives.iter().any(is_met)
     }
 }
 
-impl Required {
-    /// Combines two requirements: either suffices.
-    fn or(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Strings(mut one), Self::Strings(two)) => {
-                one.extend(two);
-                one.sort_unstable();
-                one.dedup();
-                Self::Strings(one)
-            }
-            _ => Self::Any,
-        }
-    }
-
-    /// Whether a value meets the requirement; `None` when there is no value.
-    pub(super) fn is_met(&self, found: Option<&[u8]>) -> bool {
-        let Some(found) = found else {
-            return matches!(self, Self::Meets(guard) if guard.iter().all(is_met_by_absence));
+impl Shaped {
+    fn is_met(&self, body: &Node<'_>) -> bool {
+        let Some(found) = body.get(&self.at) else {
+            return false;
         };
-        match self {
-            Self::Any => true,
-            Self::Strings(strings) => {
-                found.first() == Some(&b'"')
-                    && (strings.iter().any(|string| **string == *found)
-                        || memchr::memchr(b'\\', found).is_some())
-            }
-            Self::Meets(guard) => holds(&Node::raw(found), guard),
-            Self::Value(gate) => gate.may_match(ValueRef::Raw(found)),
-            Self::Elements(gate) => {
-                let mut items = text::items(found);
-                JsonType::of(found) != JsonType::Array
-                    || items.any(|item| gate.may_match(ValueRef::Raw(item)))
-            }
+        let changes = |value: &[u8]| {
+            let value = Node::raw(value);
+            self.guards.iter().any(|guard| holds(&value, guard))
+        };
+        let json = found.json();
+        match self.each {
+            false => changes(&json),
+            true => JsonType::of(&json) != JsonType::Array || text::items(&json).any(changes),
         }
     }
 }
 
-fn is_met_by_absence((_, expect): &(JsonPointer, Expect)) -> bool {
-    matches!(expect, Expect::Absent(true) | Expect::NotIn(_))
+/// What a rule requires, one alternative for each of its cases.
+fn of_rule(rule: &Rule, shapes: &[NamedShape], way: Way) -> Vec<Required> {
+    let base = rule.base.before(way);
+    let names = rule.on.what.names();
+    let keeps_method =
+        names.dialect == names.canonical && rule.on.kinds.is_none() && rule.split.is_none();
+    if keeps_method && rule.cases.is_empty() {
+        return vec![of_case(base.clone(), &rule.base, shapes, way)];
+    }
+    let cases = || rule.cases.iter().filter(|case| case.applies(way));
+    if !keeps_method || !is_noop(&rule.base) || !ends_with_noop(cases(), way) {
+        let (guard, shaped) = (base.clone(), None);
+        return vec![Required { guard, shaped }];
+    }
+    cases()
+        .filter(|case| !is_noop(case))
+        .map(|case| of_case([&base[..], case.before(way)].concat(), case, shapes, way))
+        .collect()
+}
+
+fn of_case(mut guard: Guard, case: &Case, shapes: &[NamedShape], way: Way) -> Required {
+    let mut shaped = None;
+    match only_row(case) {
+        Some((
+            place,
+            Conversion::Values {
+                both,
+                read,
+                write,
+                other: None,
+                park: false,
+            },
+        )) => {
+            let extra = if way == Way::Read { read } else { write };
+            let from = |(dialect, canonical): &(Literal, Literal)| match way {
+                Way::Read => dialect.clone(),
+                Way::Write => canonical.clone(),
+            };
+            let all = both.iter().chain(extra).map(from).collect();
+            guard.push((place.clone(), Expect::In(all)));
+        }
+        Some((place, Conversion::Shape(name))) => {
+            shaped = of_shape(place, false, name, shapes, way);
+        }
+        Some((place, Conversion::Each(Each::Shape(name)))) => {
+            shaped = of_shape(place, true, name, shapes, way);
+        }
+        _ => {}
+    }
+    Required { guard, shaped }
+}
+
+/// What a shape changes; `None` where it may change every value.
+fn of_shape(
+    place: &JsonPointer,
+    each: bool,
+    name: &str,
+    shapes: &[NamedShape],
+    way: Way,
+) -> Option<Shaped> {
+    let shape = shapes.iter().find(|shape| shape.name == *name)?;
+    let cases = || shape.cases.iter().filter(|case| case.applies(way));
+    let changing = cases().filter(|case| !is_noop(case));
+    ends_with_noop(cases(), way).then(|| Shaped {
+        at: place.clone(),
+        each,
+        guards: changing.map(|case| case.before(way).clone()).collect(),
+    })
+}
+
+/// The place at which a case converts, if it has one row with the same place in both columns, and
+/// no other effect.
+fn only_row(case: &Case) -> Option<(&JsonPointer, &Conversion)> {
+    let [row] = &case.rows[..] else {
+        return None;
+    };
+    let [conversion] = &row.convert[..] else {
+        return None;
+    };
+    let plain = row.dialect == row.canonical && row.fill.is_none() && row.drop.is_none();
+    let place = row.dialect.as_ref().filter(|_| plain && only_rows(case))?;
+    Some((place, conversion))
+}
+
+/// Whether the last case leaves messages unchanged.
+fn ends_with_noop<'c>(mut cases: impl Iterator<Item = &'c Case>, way: Way) -> bool {
+    cases.any(|case| case.before(way).is_empty() && is_noop(case))
+}
+
+/// Whether a case has no effect.
+fn is_noop(case: &Case) -> bool {
+    case.rows.is_empty() && only_rows(case)
+}
+
+/// Whether a case has no effect besides its rows.
+fn only_rows(case: &Case) -> bool {
+    let builds = |guard: &Guard| {
+        let mut all = guard.iter();
+        all.any(|(_, expect)| matches!(expect, Expect::Const(_)))
+    };
+    let Case {
+        dialect,
+        canonical,
+        rest: Rest::Keep,
+        emit,
+        answer: None,
+        fail: None,
+        refuse: None,
+        drop: None,
+        actions,
+        ..
+    } = case
+    else {
+        return false;
+    };
+    !builds(dialect) && !builds(canonical) && emit.is_empty() && actions.is_empty()
+}
+
+/// The strings that meet an expectation, if no other value does.
+fn strings(expect: &Expect) -> Option<Vec<Box<[u8]>>> {
+    let literals = match expect {
+        Expect::Const(literal) => std::slice::from_ref(literal),
+        Expect::In(literals) => literals,
+        _ => return None,
+    };
+    let plain = |Literal(json): &Literal| {
+        let is_plain = JsonType::of(json) == JsonType::String && !json.contains(&b'\\');
+        is_plain.then(|| json.clone())
+    };
+    literals.iter().map(plain).collect()
 }

@@ -5,37 +5,34 @@
 //! rule costs one lookup by its method and one in its body, and no allocation, however many tables
 //! there are.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use super::by_method::ByMethod;
 use super::message::Message;
 use super::pending::PendingRequest;
-use super::prefilter::{Prefilter, PrefilterBuilder};
+use super::prefilter::Prefilter;
 use super::sessions::Tracking;
 use super::table::{
-    Conversion, Each, Emit, Fill, Jsonrpc, KindChange, NamedShape, NamedSlot, Row, Rule, Selector,
-    Table, Way,
+    Conversion, Each, Emit, Fill, Jsonrpc, KindChange, MessageFilter, NamedShape, NamedSlot,
+    PROMPTING, Row, Rule, Selector, Table, Way,
 };
 use crate::jsonrpc::{Kind, Side};
 
-/// A value for each way, sending side and kind.
-type ByRoute<T> = [[[T; 4]; 2]; 2];
-
-/// The same by method as well, while it is collected.
-type Routes<T> = ByRoute<HashMap<Box<str>, T>>;
+/// A value by way, sending side, kind and method. There are few methods, so comparing them costs
+/// less than a hash.
+type Routes<T> = [[[BTreeMap<Box<[u8]>, T>; 4]; 2]; 2];
 
 /// One dialect, compiled.
 #[derive(Debug)]
 pub struct Program {
     pub(super) layers: Vec<Layer>,
     /// What a message must contain before a layer may apply to it, or a value of it is remembered.
-    prefilters: ByRoute<ByMethod<Prefilter>>,
+    prefilters: Routes<Prefilter>,
     pub(super) memory: Vec<NamedSlot>,
     /// Methods of the agent that have another name in the dialect: by that name, the canonical
     /// method that a client with the dialect takes them for.
-    renamed: ByMethod<Box<str>>,
+    renamed: HashMap<Box<[u8]>, Box<str>>,
     /// What must be tracked of sessions.
     pub(super) tracking: Tracking,
 }
@@ -54,7 +51,7 @@ pub struct StackEntry {
 pub(super) struct Layer {
     pub(super) table: Arc<Table>,
     pub(super) name: Arc<str>,
-    routes: ByRoute<ByMethod<Vec<usize>>>,
+    routes: Routes<Vec<usize>>,
 }
 
 /// A rule that was applied.
@@ -76,7 +73,7 @@ impl Program {
     /// Compiles a stack; the dialect's own table is first.
     #[must_use]
     pub fn new(stack: Vec<StackEntry>) -> Self {
-        let mut builders: Routes<PrefilterBuilder> = Routes::default();
+        let mut prefilters: Routes<Prefilter> = Routes::default();
         let mut layers = Vec::new();
         let mut memory: Vec<NamedSlot> = Vec::new();
         let mut tracking = Tracking::default();
@@ -91,43 +88,32 @@ impl Program {
                 add_tracking(rule, &table.shapes, &mut tracking);
                 renamed.extend(rename(rule));
             }
-            layers.push(Layer::new(table, writes, &mut builders));
+            layers.push(Layer::new(table, writes, &mut prefilters));
         }
         for NamedSlot { slot, .. } in &memory {
             let on = &slot.on;
-            let kinds: &[Kind] = match on.what {
-                Selector::Method(_) => &[Kind::Request, Kind::Notification],
-                Selector::Answers(_) => &[Kind::Result],
-                Selector::ErrorsOf(_) => &[Kind::Error],
+            let Some(name) = &on.what.names().canonical else {
+                continue;
             };
-            let name = on.what.names().canonical.as_deref();
             for way in [Way::Read, Way::Write] {
-                for (name, kind) in name
-                    .into_iter()
-                    .flat_map(|name| kinds.iter().map(move |kind| (name, *kind)))
-                {
-                    builder(&mut builders, way, on.from, kind, name).add(&slot.when);
+                for kind in kinds(on, way) {
+                    prefilter(&mut prefilters, way, on.from, *kind, name).add(slot.when.clone());
                 }
             }
         }
         for way in [Way::Read, Way::Write] {
             tracking.require(|side, kind, method, guard| {
-                let builder = builder(&mut builders, way, side, kind, method);
-                match guard {
-                    Some(guard) => builder.add(&guard),
-                    None => builder.add_all(),
-                }
+                prefilter(&mut prefilters, way, side, kind, method).add(guard);
             });
         }
-        let build = |methods: HashMap<_, PrefilterBuilder>| {
-            let gates = methods.into_iter().map(|(name, all)| (name, all.build()));
-            ByMethod::from(gates.collect::<HashMap<_, _>>())
-        };
+        for methods in prefilters.iter_mut().flatten().flatten() {
+            methods.values_mut().for_each(Prefilter::finish);
+        }
         Self {
             layers,
-            prefilters: map_routes(builders, build),
+            prefilters,
             memory,
-            renamed: renamed.into(),
+            renamed,
             tracking,
         }
     }
@@ -148,7 +134,7 @@ impl Program {
     ) -> Option<&Prefilter> {
         let prefilters = &self.prefilters[way as usize][from as usize][kind as usize];
         prefilters.get(method).or_else(|| {
-            let all = (kind == Kind::Error).then(|| prefilters.get(b"*"));
+            let all = (kind == Kind::Error).then(|| prefilters.get(&b"*"[..]));
             all.flatten()
         })
     }
@@ -202,7 +188,7 @@ impl Program {
 
 impl Layer {
     /// Adds one table, and what its rules require of messages.
-    fn new(table: Arc<Table>, writes: bool, builders: &mut Routes<PrefilterBuilder>) -> Self {
+    fn new(table: Arc<Table>, writes: bool, prefilters: &mut Routes<Prefilter>) -> Self {
         let mut routes: Routes<Vec<usize>> = Routes::default();
         for (at, rule) in table.rules.iter().enumerate() {
             for way in [Way::Read, Way::Write] {
@@ -212,18 +198,18 @@ impl Layer {
                 if !rule.base.applies(way) || (way == Way::Write && !writes) {
                     continue;
                 }
-                for kind in kinds(rule, way).iter().copied() {
+                for kind in kinds(&rule.on, way).iter().copied() {
                     let side = rule.on.from;
                     let list = &mut routes[way as usize][side as usize][kind as usize];
-                    list.entry(name.into()).or_default().push(at);
-                    builder(builders, way, side, kind, name).add_rule(rule, &table.shapes, way);
+                    list.entry(name.as_bytes().into()).or_default().push(at);
+                    prefilter(prefilters, way, side, kind, name).add_rule(rule, &table.shapes, way);
                 }
             }
         }
         Self {
             name: table.name.as_str().into(),
             table,
-            routes: map_routes(routes, ByMethod::from),
+            routes,
         }
     }
 
@@ -238,11 +224,13 @@ impl Layer {
         let routes = &self.routes[way as usize][from as usize][message.kind as usize];
         !routes.is_empty()
             && match message.kind {
-                Kind::Request | Kind::Notification => routes.contains(message.method.as_bytes()),
+                Kind::Request | Kind::Notification => {
+                    routes.contains_key(message.method.as_bytes())
+                }
                 Kind::Result | Kind::Error => {
-                    routes.contains(pending.dialect.as_bytes())
-                        || routes.contains(pending.canonical.as_bytes())
-                        || routes.contains(b"*")
+                    routes.contains_key(pending.dialect.as_bytes())
+                        || routes.contains_key(pending.canonical.as_bytes())
+                        || routes.contains_key(&b"*"[..])
                 }
             }
     }
@@ -256,15 +244,17 @@ impl Layer {
         method: &str,
     ) -> impl Iterator<Item = &Rule> {
         let routes = &self.routes[way as usize][from as usize][kind as usize];
-        let all = (kind == Kind::Error).then(|| routes.get(b"*")).flatten();
+        let all = (kind == Kind::Error)
+            .then(|| routes.get(&b"*"[..]))
+            .flatten();
         let found = routes.get(method.as_bytes()).into_iter().chain(all);
         found.flatten().map(|at| &self.table.rules[*at])
     }
 }
 
-/// The kinds that a rule's messages have on the side they come from.
-fn kinds(rule: &Rule, way: Way) -> &'static [Kind] {
-    match (&rule.on.what, rule.on.kinds, way) {
+/// The kinds that the messages have on the side they come from.
+fn kinds(on: &MessageFilter, way: Way) -> &'static [Kind] {
+    match (&on.what, on.kinds, way) {
         (Selector::Answers(_), ..) => &[Kind::Result],
         (Selector::ErrorsOf(_), ..) => &[Kind::Error],
         // Some dialects send a notification as a request; it is not answered then.
@@ -275,27 +265,23 @@ fn kinds(rule: &Rule, way: Way) -> &'static [Kind] {
 }
 
 /// The dialect's name for a call of the agent and the canonical one, where they differ.
-fn rename(rule: &Rule) -> Option<(Box<str>, Box<str>)> {
+fn rename(rule: &Rule) -> Option<(Box<[u8]>, Box<str>)> {
     let (Side::Agent, Selector::Method(names)) = (rule.on.from, &rule.on.what) else {
         return None;
     };
     let (dialect, canonical) = (names.dialect.as_deref()?, names.canonical.as_deref()?);
-    (dialect != canonical).then(|| (dialect.into(), canonical.into()))
+    (dialect != canonical).then(|| (dialect.as_bytes().into(), canonical.into()))
 }
 
-fn map_routes<T, U>(routes: ByRoute<T>, mut make: impl FnMut(T) -> U) -> ByRoute<U> {
-    routes.map(|sides| sides.map(|kinds| kinds.map(&mut make)))
-}
-
-fn builder<'d>(
-    builders: &'d mut Routes<PrefilterBuilder>,
+fn prefilter<'d>(
+    prefilters: &'d mut Routes<Prefilter>,
     way: Way,
     side: Side,
     kind: Kind,
     method: &str,
-) -> &'d mut PrefilterBuilder {
-    let methods = &mut builders[way as usize][side as usize][kind as usize];
-    methods.entry(method.into()).or_default()
+) -> &'d mut Prefilter {
+    let methods = &mut prefilters[way as usize][side as usize][kind as usize];
+    methods.entry(method.as_bytes().into()).or_default()
 }
 
 /// Adds the session data that a rule needs besides its own message.
@@ -322,6 +308,3 @@ fn recalls_sessions(row: &Row) -> bool {
         _ => false,
     })
 }
-
-/// The slot that every table has: the session whose prompt is in flight.
-pub(super) const PROMPTING: &str = "prompting_session";

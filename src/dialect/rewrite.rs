@@ -1,14 +1,15 @@
 //! Applies rows and guards to one value, in either way.
 //!
 //! All values are taken before any is put, so that rows may swap places. If one of them cannot be
-//! put, the caller discards the tree. `program` selects the rules, `values` maps single values, and
-//! `emit` makes further messages.
+//! put, the caller discards the tree. `find_rule` selects the rules.
 
 use smallvec::SmallVec;
 
-use super::guard::GuardCache;
+use super::guard::first_case;
 use super::pointer::JsonPointer;
-use super::table::{Case, Conversion, Each, Expect, Fill, Literal, NamedShape, Recall, Row, Way};
+use super::table::{
+    Case, Conversion, Converter, Each, Expect, Fill, Literal, NamedShape, Recall, Row, Way,
+};
 use super::text::{self, JsonType};
 use super::tree::Node;
 
@@ -28,9 +29,9 @@ pub(super) enum RewriteError {
 /// The state of one rewriting.
 pub(super) struct Rewriter<'a, 'r> {
     pub(super) way: Way,
-    pub(super) shapes: &'a [NamedShape],
+    shapes: &'a [NamedShape],
     /// Reads a slot; the second argument is the key.
-    pub(super) recall: &'r dyn Fn(&Recall, Option<&str>) -> Option<Node<'static>>,
+    recall: &'r dyn Fn(&Recall, Option<&str>) -> Option<Node<'static>>,
     /// Whether anything was changed.
     pub(super) changed: bool,
     /// The reasons for what was dropped, for the notes.
@@ -44,7 +45,24 @@ pub(super) struct Rewriter<'a, 'r> {
 /// Values that move to other places.
 type Moved<'a> = SmallVec<[(&'a JsonPointer, Node<'a>); 2]>;
 
-impl<'a> Rewriter<'a, '_> {
+impl<'a, 'r> Rewriter<'a, 'r> {
+    /// For one value, or more of one message.
+    pub(super) fn new(
+        way: Way,
+        shapes: &'a [NamedShape],
+        recall: &'r dyn Fn(&Recall, Option<&str>) -> Option<Node<'static>>,
+    ) -> Self {
+        Self {
+            way,
+            shapes,
+            recall,
+            changed: false,
+            dropped: Vec::new(),
+            unmatched: Vec::new(),
+            unnamed: 0,
+        }
+    }
+
     /// Applies cases together; their guards hold.
     pub(super) fn apply(
         &mut self,
@@ -68,12 +86,9 @@ impl<'a> Rewriter<'a, '_> {
         };
         self.remove_one_sided(scope, rows(), true);
         let moved = self.collect(scope, rows())?;
-        for (place, literal) in consts(cases, way.reverse()) {
+        for (place, _) in consts(cases, way.reverse()) {
             let rebuilt = consts(cases, way).any(|(other, _)| other == place);
-            if !rebuilt && scope.take(place.names()).is_some() {
-                let _ = literal;
-                self.changed = true;
-            }
+            self.changed |= !rebuilt && scope.take(place.names()).is_some();
         }
         self.remove_one_sided(scope, rows(), false);
         for case in cases {
@@ -262,7 +277,7 @@ impl<'a> Rewriter<'a, '_> {
     ) -> Result<(), RewriteError> {
         self.changed = true;
         scope
-            .put_borrowed(place.names(), value)
+            .put(place.names(), value)
             .map_err(|_| RewriteError::Blocked(place.to_string()))
     }
 
@@ -344,13 +359,7 @@ impl<'a> Rewriter<'a, '_> {
         let Some(shape) = shapes.iter().find(|shape| shape.name == name) else {
             return Ok(());
         };
-        let way = self.way;
-        let case = {
-            let mut cache = GuardCache::new(value);
-            let fits = |case: &&'a Case| case.applies(way) && cache.meets(case.before(way));
-            shape.cases.iter().find(fits)
-        };
-        match case {
+        match first_case(&shape.cases, self.way, value) {
             Some(case) => self.apply(value, &[case]),
             None => {
                 self.unmatched.push(name.to_owned());
@@ -358,17 +367,130 @@ impl<'a> Rewriter<'a, '_> {
             }
         }
     }
+
+    /// Maps one value; one that would not come back is parked beside it.
+    fn values(
+        &mut self,
+        scope: &mut Node<'a>,
+        row: &'a Row,
+        conversion: &'a Conversion,
+        value: Node<'a>,
+    ) -> Node<'a> {
+        let Conversion::Values { park, .. } = conversion else {
+            return value;
+        };
+        let parked = row.parking.as_deref().filter(|_| *park);
+        if let (Way::Write, Some(place)) = (self.way, parked)
+            && let Some(original) = scope.take(place)
+        {
+            self.changed = true;
+            let mapped = mapped(conversion, Way::Read, &original.json());
+            if mapped.is_some_and(|(literal, _)| text::equals(&literal.0, &value.json())) {
+                return original;
+            }
+        }
+        let Some((literal, exact)) = mapped(conversion, self.way, &value.json()) else {
+            return value;
+        };
+        if text::equals(&literal.0, &value.json()) {
+            return value;
+        }
+        self.changed = true;
+        if let (Way::Read, false, Some(place)) = (self.way, exact, parked) {
+            // If it cannot be parked it is only lost on the way back.
+            let _ = scope.put(place, value);
+        }
+        Node::raw(&literal.0)
+    }
+
+    /// Makes a new value from another one by rows.
+    pub(super) fn build(
+        &mut self,
+        source: &Node<'a>,
+        rows: &'a [Row],
+    ) -> Result<Node<'a>, RewriteError> {
+        let mut made = Node::Absent;
+        for row in rows {
+            self.build_row(source, row, &mut made)?;
+        }
+        Ok(made)
+    }
+
+    fn build_row(
+        &mut self,
+        source: &Node<'a>,
+        row: &'a Row,
+        made: &mut Node<'a>,
+    ) -> Result<(), RewriteError> {
+        let whole = JsonPointer::parse("").expect("the empty pointer parses");
+        let after = row
+            .after(self.way)
+            .cloned()
+            .unwrap_or_else(|| whole.clone());
+        // The row's source column is moved to a separate object so that it cannot collide with the
+        // result.
+        let mut scope = Node::object(Vec::new());
+        if let Some(before) = row.before(self.way) {
+            let mut source = source.clone();
+            if let Some(value) = source.get_mut(before.names()) {
+                let value = value.clone();
+                let blocked = |_| RewriteError::Blocked(before.to_string());
+                if before.names().is_empty() {
+                    scope = value;
+                } else {
+                    scope.put(before.names(), value).map_err(blocked)?;
+                }
+            } else if row.fill.is_none() {
+                return Ok(());
+            }
+        }
+        self.rows(&mut scope, std::slice::from_ref(row))?;
+        let Some(value) = scope.take(after.names()) else {
+            return Ok(());
+        };
+        made.put(after.names(), value)
+            .map_err(|_| RewriteError::Blocked(after.to_string()))
+    }
 }
 
-fn derived(
-    scope: &Node<'_>,
-    from: &JsonPointer,
-    by: super::convert::Converter,
-) -> Option<Node<'static>> {
+/// The value that one is mapped to, and whether the way back restores the original.
+fn mapped<'a>(conversion: &'a Conversion, way: Way, json: &[u8]) -> Option<(&'a Literal, bool)> {
+    let Conversion::Values {
+        both,
+        read,
+        write,
+        other,
+        ..
+    } = conversion
+    else {
+        return None;
+    };
+    let find = |pairs: &'a [(Literal, Literal)]| {
+        let sides = pairs.iter().map(|(one, two)| match way {
+            Way::Read => (one, two),
+            Way::Write => (two, one),
+        });
+        sides
+            .into_iter()
+            .find(|(from, _)| text::equals(&from.0, json))
+            .map(|(_, to)| to)
+    };
+    if let Some(to) = find(both) {
+        return Some((to, true));
+    }
+    let (extra, other) = match way {
+        Way::Read => (read, other.as_ref()),
+        // Extra pairs for writing also have the dialect's value first.
+        Way::Write => (write, None),
+    };
+    find(extra).or(other).map(|to| (to, false))
+}
+
+fn derived(scope: &Node<'_>, from: &JsonPointer, by: Converter) -> Option<Node<'static>> {
     let other = scope.get(from)?.json().into_owned();
     // A string that needs no conversion is used unchanged.
     let made = match by.convert(Way::Read, Node::owned(other)) {
-        Err(same) if by == super::convert::Converter::PlainText => same,
+        Err(same) if by == Converter::PlainText => same,
         made => made.ok()?,
     };
     Some(made.to_static())

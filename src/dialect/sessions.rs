@@ -6,14 +6,13 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use super::pointer::JsonPointer;
+use super::pointer::own_pointer;
+use super::recent::Recent;
 use super::table::{Action, Expect, Guard, Literal};
 use super::text;
-use super::tree::Node;
-use super::value_ref::ValueRef;
+use super::tree::{Node, ValueRef};
 use crate::jsonrpc::{Kind, Side};
 
-const SESSIONS: usize = 256;
 const CALLS: usize = 128;
 const FIELD: usize = 16 << 10;
 const STREAMED: usize = 64 << 10;
@@ -21,14 +20,13 @@ const STREAMED: usize = 64 << 10;
 /// All sessions.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    pub(super) all: VecDeque<Session>,
-    clock: u64,
+    /// By id; the newest is the one that was seen last.
+    all: Recent<Session, 256, { usize::MAX }>,
 }
 
 /// One session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Session {
-    pub(super) id: String,
     /// Prompts that are not answered yet.
     pub(super) prompts: u32,
     /// Whether the turn was cancelled.
@@ -39,7 +37,6 @@ pub(super) struct Session {
     pub(super) config: Option<Vec<u8>>,
     /// The end of the text streamed in this turn.
     pub(super) streamed: String,
-    touched: u64,
 }
 
 /// One tool call.
@@ -78,28 +75,20 @@ impl Tracking {
                 self.requests = true;
                 return;
             }
-            Action::RejectUnsupported
-            | Action::SetModel
-            | Action::ModelsOfOptions
-            | Action::ModelsUpdate
-            | Action::FailTurn
-            | Action::AnnounceToolCall
-            | Action::BeginToolCall
-            | Action::AcceptUnsupported
-            | Action::AbsolutePaths
-            | Action::PlainPath
-            | Action::AuthMethod
-            | Action::SliceLines
-            | Action::PlainEnvelope
-            | Action::IsoTimes
-            | Action::PlainCommands
-            | Action::MergePlan => return,
-            Action::CancelledTurn | Action::DenyWithOption => {}
             Action::FindToolCall => self.calls = true,
             Action::RebuildConfigOptions => self.config = true,
             Action::OnlyNewText => self.streamed = true,
-            Action::TellPermission | Action::StopReasonOfTurn => {}
-            _ => (self.calls, self.config, self.streamed) = (true, true, true),
+            Action::CancelledTurn
+            | Action::DenyWithOption
+            | Action::TellPermission
+            | Action::StopReasonOfTurn => {}
+            Action::NumberToolCall
+            | Action::NumberUpdate
+            | Action::AskConfirmation
+            | Action::OpenSession => {
+                (self.calls, self.config, self.streamed) = (true, true, true);
+            }
+            _ => return,
         }
         self.prompts = true;
     }
@@ -118,9 +107,9 @@ impl Tracking {
         self.requests || self.models
     }
 
-    /// Calls `add` for each kind of message that must be seen: all of a method, or those that meet
-    /// a guard.
-    pub(super) fn require(self, mut add: impl FnMut(Side, Kind, &str, Option<Guard>)) {
+    /// Calls `add` for each kind of message that must be seen: those of a method that meet a
+    /// guard.
+    pub(super) fn require(self, mut add: impl FnMut(Side, Kind, &str, Guard)) {
         let models = [
             "session/load",
             "session/resume",
@@ -135,17 +124,22 @@ impl Tracking {
             "session/delete",
         ];
         for method in models.iter().filter(|_| self.requests()) {
-            add(Side::Client, Kind::Request, method, None);
+            add(Side::Client, Kind::Request, method, Guard::new());
         }
         for method in others.iter().filter(|_| self.requests) {
-            add(Side::Client, Kind::Request, method, None);
+            add(Side::Client, Kind::Request, method, Guard::new());
         }
         if !self.prompts {
             return;
         }
-        add(Side::Client, Kind::Notification, "session/cancel", None);
+        add(
+            Side::Client,
+            Kind::Notification,
+            "session/cancel",
+            Guard::new(),
+        );
         for kind in [Kind::Result, Kind::Error] {
-            add(Side::Agent, kind, "session/prompt", None);
+            add(Side::Agent, kind, "session/prompt", Guard::new());
         }
         for method in [
             "session/new",
@@ -153,7 +147,7 @@ impl Tracking {
             "session/resume",
             "session/set_config_option",
         ] {
-            add(Side::Agent, Kind::Result, method, None);
+            add(Side::Agent, Kind::Result, method, Guard::new());
         }
         let variants = [
             (self.calls, "\"tool_call\""),
@@ -163,62 +157,32 @@ impl Tracking {
         ];
         let wanted = variants.iter().filter(|(wanted, _)| *wanted);
         let literals = wanted.map(|(_, variant)| Literal(variant.as_bytes().into()));
-        let place = JsonPointer::parse("/update/sessionUpdate").expect("a pointer of ours parses");
+        let place = own_pointer("/update/sessionUpdate");
         let guard = vec![(place, Expect::In(literals.collect()))];
-        add(
-            Side::Agent,
-            Kind::Notification,
-            "session/update",
-            Some(guard),
-        );
+        add(Side::Agent, Kind::Notification, "session/update", guard);
     }
 }
 
 impl Sessions {
-    /// A session by its id; a new one is inserted.
-    pub(super) fn get_or_insert(&mut self, id: &str) -> &mut Session {
-        let found = self.all.iter().position(|session| session.id == id);
-        let at = found.unwrap_or_else(|| {
-            if self.all.len() >= SESSIONS {
-                self.all.pop_front();
-            }
-            self.all.push_back(Session {
-                id: id.to_owned(),
-                prompts: 0,
-                cancelled: false,
-                calls: VecDeque::new(),
-                config: None,
-                streamed: String::new(),
-                touched: 0,
-            });
-            self.all.len() - 1
-        });
-        self.clock += 1;
-        let session = &mut self.all[at];
-        session.touched = self.clock;
-        session
-    }
-
     /// Notes that a message of this session was seen, of which nothing else is needed.
     pub(super) fn touch(&mut self, body: &Node<'_>) {
         let json = body.get_member("sessionId").map(ValueRef::json);
         if let Some(id) = json.as_deref().and_then(text::string) {
-            self.get_or_insert(&id);
+            self.all.get_or_default(&id);
         }
     }
 
     /// A session by its id.
     pub(super) fn get(&self, id: &str) -> Option<&Session> {
-        self.all.iter().find(|session| session.id == id)
+        self.all.get(id)
     }
 
     /// The session that a message without a session id belongs to: the one with a prompt in flight,
     /// of several the one seen last; else the only one.
     pub(super) fn prompting(&self) -> Option<&str> {
-        let busy = self.all.iter().filter(|session| session.prompts > 0);
-        let newest = busy.max_by_key(|session| session.touched);
-        let only = || (self.all.len() == 1).then(|| &self.all[0]);
-        newest.or_else(only).map(|session| session.id.as_str())
+        let mut sessions = self.all.newest_first();
+        let busy = sessions.find(|(_, session)| session.prompts > 0);
+        busy.map(|(id, _)| id).or_else(|| self.all.only())
     }
 
     /// Tracks a canonical message. For an answer, `method` and `request_session` are those of its
@@ -239,20 +203,20 @@ impl Sessions {
         };
         match (from, kind, method) {
             (Side::Client, Kind::Request, "session/prompt") => {
-                let session = self.get_or_insert(id);
+                let session = self.all.get_or_default(id);
                 session.prompts += 1;
                 session.cancelled = false;
                 session.streamed.clear();
             }
             (Side::Agent, Kind::Result | Kind::Error, "session/prompt") => {
-                let session = self.get_or_insert(id);
+                let session = self.all.get_or_default(id);
                 session.prompts = session.prompts.saturating_sub(1);
             }
             (Side::Client, Kind::Notification, "session/cancel") => {
-                self.get_or_insert(id).cancelled = true;
+                self.all.get_or_default(id).cancelled = true;
             }
             (Side::Agent, Kind::Notification, "session/update") => {
-                let session = self.get_or_insert(id);
+                let session = self.all.get_or_default(id);
                 if let Some(update) = body.get_member("update") {
                     session.update(tracking, update);
                 }
@@ -262,7 +226,7 @@ impl Sessions {
                 Kind::Result,
                 "session/new" | "session/load" | "session/resume" | "session/set_config_option",
             ) => {
-                let session = self.get_or_insert(id);
+                let session = self.all.get_or_default(id);
                 if tracking.config {
                     let options = body.get_member("configOptions").map(ValueRef::json);
                     session.options(options.as_deref());

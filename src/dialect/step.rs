@@ -1,21 +1,19 @@
 //! Applies one table to one message. At most one rule of a table applies.
 //!
-//! `find_rule` selects the rule, `translator` passes the message through the stack of tables.
-
-use std::cell::Cell;
+//! `find_rule` selects the rule, `translate` passes the message through the stack of tables.
 
 use smallvec::{SmallVec, smallvec};
 
-use super::action;
+use super::action::ActionContext;
 use super::find_rule::{FoundRule, find_case, find_rule};
-use super::guard::GuardCache;
 use super::message::{self, Message};
+use super::methods::method_name;
 use super::pending::{PendingRequest, Purpose};
 use super::pointer::JsonPointer;
-use super::program::{Layer, PROMPTING};
+use super::program::Layer;
 use super::rewrite::{RewriteError, Rewriter};
 use super::table::{
-    Case, FixedAnswer, KindChange, Literal, OnFailure, Recall, Rule, Selector, SlotScope, Way,
+    Action, Case, Emit, FixedAnswer, KindChange, Literal, OnFailure, Recall, Rule, Selector, Way,
 };
 use super::text::JsonType;
 use super::translation::{DialectEvent, Translation};
@@ -26,6 +24,38 @@ use crate::jsonrpc::{IdBuf, Kind};
 /// Maximum number of messages that a list is split into: each takes more memory than its element,
 /// and all of them exist at the same time.
 const MAX_PARTS: usize = 4096;
+
+/// The application of one rule.
+struct Step<'s, 'a> {
+    layer: &'a Layer,
+    rule: &'a Rule,
+    way: Way,
+    pending: &'s mut PendingRequest,
+    /// The messages for the next layer.
+    next: &'s mut Vec<Message<'a>>,
+    out: &'s mut Translation,
+}
+
+impl Step<'_, '_> {
+    /// The rule's full name.
+    fn name(&self) -> String {
+        format!("{}/{}", self.layer.table.name, self.rule.id)
+    }
+
+    fn note(&mut self, what: DialectEvent, detail: impl Into<String>) {
+        self.out.note(what, Some(self.name()), detail);
+    }
+
+    /// Notes that the rule has changed something.
+    fn fire(&mut self, message: &Message<'_>) {
+        self.out.fire(self.layer, self.rule, &message.method);
+    }
+
+    /// Answers a request that the rule does not let pass.
+    fn refuse(&mut self, message: &Message<'_>, why: &str, remedy: &str) {
+        self.out.refuse(&self.name(), message, why, remedy);
+    }
+}
 
 impl Translator {
     /// Applies the rule of `layer` for `message`, if there is one.
@@ -43,77 +73,61 @@ impl Translator {
             FoundRule::Unmatched(rule) => (rule, None),
             FoundRule::Nothing => return next.push(message),
         };
-        let Some(place) = list_to_split(rule, way, &message) else {
-            return self.apply_case(layer, way, message, pending, rule, case, next, out);
+        let mut step = Step {
+            layer,
+            rule,
+            way,
+            pending,
+            next,
+            out,
         };
-        let method = message.method.clone();
+        let Some(place) = list_to_split(rule, way, &message) else {
+            return self.apply_case(&mut step, message, case);
+        };
         if items(place, &mut message).is_some_and(|items| items.len() > MAX_PARTS) {
-            return self.fail(layer, way, rule, message, RewriteError::TooLong, next, out);
+            return self.fail(&mut step, message, RewriteError::TooLong);
         }
+        let method = message.method.clone();
         let mut parts = parts(place, message);
         if parts.len() == 1
             && let Some(whole) = parts.pop()
         {
-            return self.apply_case(layer, way, whole, pending, rule, case, next, out);
+            return self.apply_case(&mut step, whole, case);
         }
-        out.fire(layer, rule, &method);
+        step.out.fire(layer, rule, &method);
         if parts.is_empty() {
-            out.note(
-                DialectEvent::Dropped,
-                Some(rule_name(layer, rule)),
-                "the list to split is empty",
-            );
+            step.note(DialectEvent::Dropped, "the list to split is empty");
         }
         for part in parts {
             // The elements of the list may belong to different cases.
-            let case = find_case(rule, way, &mut GuardCache::new(&part.body));
-            self.apply_case(layer, way, part, pending, rule, case, next, out);
+            let case = find_case(rule, way, &part.body);
+            self.apply_case(&mut step, part, case);
         }
     }
 
     /// Applies a rule to one message, with its case if one applies.
-    #[expect(clippy::too_many_arguments, reason = "one step has one owner each")]
     fn apply_case<'a>(
         &mut self,
-        layer: &'a Layer,
-        way: Way,
+        step: &mut Step<'_, 'a>,
         message: Message<'a>,
-        pending: &mut PendingRequest,
-        rule: &'a Rule,
         case: Option<Option<&'a Case>>,
-        next: &mut Vec<Message<'a>>,
-        out: &mut Translation,
     ) {
         let Some(case) = case else {
-            let rule = Some(rule_name(layer, rule));
-            out.note(DialectEvent::Unmatched, rule, &*message.method);
-            return next.push(message);
+            step.note(DialectEvent::Unmatched, &*message.method);
+            return step.next.push(message);
         };
-        let mut cases: SmallVec<[&Case; 2]> = smallvec![&rule.base];
+        let mut cases: SmallVec<[&Case; 2]> = smallvec![&step.rule.base];
         cases.extend(case);
-        self.apply(layer, way, message, pending, rule, &cases, next, out);
+        self.apply(step, message, &cases);
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one step has one owner each")]
-    fn apply<'a>(
-        &mut self,
-        layer: &'a Layer,
-        way: Way,
-        message: Message<'a>,
-        pending: &mut PendingRequest,
-        rule: &'a Rule,
-        cases: &[&'a Case],
-        next: &mut Vec<Message<'a>>,
-        out: &mut Translation,
-    ) {
-        let has_effects = |case: &&Case| !case.actions.is_empty() || !case.emit.is_empty();
-        out.is_stateful |= cases.iter().any(has_effects);
+    fn apply<'a>(&mut self, step: &mut Step<'_, 'a>, mut message: Message<'a>, cases: &[&'a Case]) {
+        let way = step.way;
         let original = message.clone();
-        let mut message = message;
         // What an upper table has changed is not attributed to this rule.
         let earlier = std::mem::take(&mut message.changed);
-        let (had, back) = (next.len(), out.replies.len());
-        let mut context = action::ActionContext {
+        let (had, back) = (step.next.len(), step.out.replies.len());
+        let mut context = ActionContext {
             way,
             original: &original,
             before: Vec::new(),
@@ -121,92 +135,78 @@ impl Translator {
             refuse: None,
         };
         if way == Way::Write {
-            self.run_actions(&mut message, pending, cases, &mut context, out);
+            self.run_actions(&mut message, step.pending, cases, &mut context, step.out);
         }
-        let done = self.rewrite(layer, way, &mut message, pending, cases, rule, out);
-        if let Err(error) = done {
-            self.fail(layer, way, rule, original, error, next, out);
-            return;
+        if let Err(error) = self.rewrite(step, &mut message, cases) {
+            return self.fail(step, original, error);
         }
         if way == Way::Read {
-            self.run_actions(&mut message, pending, cases, &mut context, out);
+            self.run_actions(&mut message, step.pending, cases, &mut context, step.out);
         }
-        if let Some(error) = context.refuse {
-            let error = RewriteError::Refused(Literal(error));
-            self.fail(layer, way, rule, original, error, next, out);
-            return;
+        let ActionContext {
+            mut before,
+            hold,
+            refuse,
+            ..
+        } = context;
+        if let Some(error) = refuse {
+            return self.fail(step, original, RewriteError::Refused(Literal(error)));
         }
-        self.convert_kind(rule, way, &mut message, pending);
+        self.convert_kind(step, &mut message);
         let mut works = message.changed;
         message.changed |= earlier;
         let emits = |after: bool| {
-            cases
-                .iter()
-                .flat_map(|case| &case.emit)
-                .filter(move |emit| emit.way == way && emit.after == after)
+            let all = cases.iter().flat_map(|case| &case.emit);
+            all.filter(move |emit| emit.way == way && emit.after == after)
         };
         for emit in emits(false) {
-            self.emit(layer, emit, cases, &original, pending, next);
+            self.emit(step, emit, cases, &original);
         }
-        next.append(&mut context.before);
-        let forwards = self.answer(layer, rule, way, &original, cases, out);
-        if let Some(why) = context.hold {
-            out.note(DialectEvent::Held, Some(rule_name(layer, rule)), why);
+        step.next.append(&mut before);
+        let forwards = self.answer(step, &original, cases);
+        if let Some(why) = hold {
+            step.note(DialectEvent::Held, why);
             works = true;
         } else if forwards {
-            next.push(message);
+            step.next.push(message);
         }
         for emit in emits(true) {
-            self.emit(layer, emit, cases, &original, pending, next);
+            self.emit(step, emit, cases, &original);
         }
-        if works || next.len() != had + 1 || out.replies.len() != back {
-            out.fire(layer, rule, &original.method);
+        if works || step.next.len() != had + 1 || step.out.replies.len() != back {
+            step.fire(&original);
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one step has one owner each")]
     fn rewrite<'a>(
         &mut self,
-        layer: &'a Layer,
-        way: Way,
+        step: &mut Step<'_, 'a>,
         message: &mut Message<'a>,
-        pending: &PendingRequest,
         cases: &[&'a Case],
-        rule: &Rule,
-        out: &mut Translation,
     ) -> Result<(), RewriteError> {
-        let session = self.session_of(message, pending);
-        let this = &*self;
-        let recalls = Cell::new(false);
-        let recall = |recall: &Recall, key: Option<&str>| {
-            recalls.set(true);
-            this.recall(recall, key, &session, pending)
-        };
-        let mut rewriter = Rewriter {
-            way,
-            shapes: &layer.table.shapes,
-            recall: &recall,
-            changed: false,
-            dropped: Vec::new(),
-            unmatched: Vec::new(),
-            unnamed: 0,
-        };
+        let session = self.session_of(message, step.pending);
+        let pending = &*step.pending;
+        let recall =
+            |recall: &Recall, key: Option<&str>| self.recall(recall, key, &session, pending);
+        let mut rewriter = Rewriter::new(step.way, &step.layer.table.shapes, &recall);
         rewriter.apply(&mut message.body, cases)?;
-        message.changed |= rewriter.changed;
-        out.is_stateful |= recalls.get();
-        for why in rewriter.dropped {
-            out.note(DialectEvent::Dropped, Some(rule_name(layer, rule)), why);
+        let Rewriter {
+            changed,
+            dropped,
+            unmatched,
+            unnamed,
+            ..
+        } = rewriter;
+        message.changed |= changed;
+        for why in dropped {
+            step.note(DialectEvent::Dropped, why);
         }
-        for shape in rewriter.unmatched {
-            out.note(DialectEvent::Unmatched, Some(rule_name(layer, rule)), shape);
+        for shape in unmatched {
+            step.note(DialectEvent::Unmatched, shape);
         }
-        if rewriter.unnamed > 0 {
-            let what = format!("no row names {} of the members", rewriter.unnamed);
-            out.note(
-                DialectEvent::UnknownMember,
-                Some(rule_name(layer, rule)),
-                what,
-            );
+        if unnamed > 0 {
+            let what = format!("no row names {unnamed} of the members");
+            step.note(DialectEvent::UnknownMember, what);
         }
         if let Some(error) = cases.iter().find_map(|case| case.fail.as_ref()) {
             message.kind = Kind::Error;
@@ -217,21 +217,15 @@ impl Translator {
     }
 
     /// Converts the method's name and the kind of message to those of the target side.
-    fn convert_kind(
-        &mut self,
-        rule: &Rule,
-        way: Way,
-        message: &mut Message<'_>,
-        pending: &mut PendingRequest,
-    ) {
-        if let (Selector::Method(names), Some(after)) =
-            (&rule.on.what, rule.on.what.names().after(way))
+    fn convert_kind(&mut self, step: &mut Step<'_, '_>, message: &mut Message<'_>) {
+        let (on, way) = (&step.rule.on, step.way);
+        if let (Selector::Method(names), Some(after)) = (&on.what, on.what.names().after(way))
             && names.before(way) != Some(after)
         {
-            message.method = after.into();
+            message.method = method_name(after);
             message.changed = true;
         }
-        if rule.on.kinds != Some(KindChange::DialectAsks) {
+        if on.kinds != Some(KindChange::DialectAsks) {
             return;
         }
         message.changed = true;
@@ -243,45 +237,32 @@ impl Translator {
             Way::Write => {
                 message.kind = Kind::Request;
                 message.id = self.new_id();
-                if pending.purpose == Purpose::Forward {
-                    pending.purpose = Purpose::Swallow;
+                if step.pending.purpose == Purpose::Forward {
+                    step.pending.purpose = Purpose::Swallow;
                 }
             }
         }
     }
 
     /// Answers the message if the rule requires it. Returns whether it is also forwarded.
-    fn answer(
-        &mut self,
-        layer: &Layer,
-        rule: &Rule,
-        way: Way,
-        original: &Message<'_>,
-        cases: &[&Case],
-        out: &mut Translation,
-    ) -> bool {
-        let has_no_target = rule.on.what.names().after(way).is_none();
-        let dialect_asks = rule.on.kinds == Some(KindChange::DialectAsks);
+    fn answer(&mut self, step: &mut Step<'_, '_>, original: &Message<'_>, cases: &[&Case]) -> bool {
+        let (on, way) = (&step.rule.on, step.way);
+        let has_no_target = on.what.names().after(way).is_none();
+        let dialect_asks = on.kinds == Some(KindChange::DialectAsks);
         if dialect_asks && way == Way::Write {
             return !has_no_target;
         }
-        let jsonrpc = self.answers_jsonrpc(way);
+        let is_request = original.kind == Kind::Request;
         let answer = cases.iter().rev().find_map(|case| case.answer.as_ref());
-        if let Some(answer) =
-            answer.filter(|_| original.kind == Kind::Request && (has_no_target || dialect_asks))
-        {
+        if let Some(answer) = answer.filter(|_| is_request && (has_no_target || dialect_asks)) {
             let (name, value) = match answer {
                 FixedAnswer::Result(value) => ("result", value),
                 FixedAnswer::Error(value) => ("error", value),
             };
-            let id = original.id.as_id();
-            out.replies
-                .push(message::answer(id, name, &value.0, jsonrpc));
-            out.note(
-                DialectEvent::Answered,
-                Some(rule_name(layer, rule)),
-                &*original.method,
-            );
+            let (id, jsonrpc) = (original.id.as_id(), self.answers_jsonrpc(way));
+            let answer = message::answer(id, name, &value.0, jsonrpc);
+            step.out.replies.push(answer);
+            step.note(DialectEvent::Answered, &*original.method);
             if name == "result" && way == Way::Write && self.program.tracking.any() {
                 let body = Node::raw(&value.0);
                 let (tracking, method) = (self.program.tracking, &original.method);
@@ -290,32 +271,17 @@ impl Translator {
             }
         } else if has_no_target {
             let why = format!("{} does not exist in the target protocol", original.method);
-            out.note(
-                DialectEvent::Dropped,
-                Some(rule_name(layer, rule)),
-                why.clone(),
-            );
-            if original.kind == Kind::Request {
-                out.refuse(&rule_name(layer, rule), original, &why, "go on without it");
+            step.note(DialectEvent::Dropped, why.clone());
+            if is_request {
+                step.refuse(original, &why, "go on without it");
             }
         }
         !has_no_target
     }
 
     /// Handles a message that cannot be translated: it is never forwarded half translated.
-    #[expect(clippy::too_many_arguments, reason = "one step has one owner each")]
-    fn fail<'a>(
-        &mut self,
-        layer: &Layer,
-        way: Way,
-        rule: &Rule,
-        original: Message<'a>,
-        error: RewriteError,
-        next: &mut Vec<Message<'a>>,
-        out: &mut Translation,
-    ) {
-        let request = original.kind == Kind::Request;
-        let full_name = Some(rule_name(layer, rule));
+    fn fail<'a>(&mut self, step: &mut Step<'_, 'a>, original: Message<'a>, error: RewriteError) {
+        let is_request = original.kind == Kind::Request;
         let (why, remedy) = match error {
             RewriteError::Blocked(place) => (
                 format!("`{place}` leads through a value that is no object"),
@@ -326,76 +292,67 @@ impl Translator {
                 "send it in parts",
             ),
             RewriteError::Refused(error) => {
-                out.note(DialectEvent::Answered, full_name, &*original.method);
-                out.fire(layer, rule, &original.method);
-                if request {
-                    let jsonrpc = self.answers_jsonrpc(way);
-                    out.replies.push(message::answer(
-                        original.id.as_id(),
-                        "error",
-                        &error.0,
-                        jsonrpc,
-                    ));
+                step.note(DialectEvent::Answered, &*original.method);
+                step.fire(&original);
+                if is_request {
+                    let (id, jsonrpc) = (original.id.as_id(), self.answers_jsonrpc(step.way));
+                    let answer = message::answer(id, "error", &error.0, jsonrpc);
+                    step.out.replies.push(answer);
                 }
                 return;
             }
             RewriteError::Dropped(why) => {
-                out.note(DialectEvent::Dropped, full_name, why.clone());
-                out.fire(layer, rule, &original.method);
-                if request {
-                    out.refuse(&rule_name(layer, rule), &original, &why, "go on without it");
+                step.note(DialectEvent::Dropped, why.clone());
+                step.fire(&original);
+                if is_request {
+                    step.refuse(&original, &why, "go on without it");
                 } else if original.kind != Kind::Notification {
                     // The request needs an answer.
-                    next.push(original);
+                    step.next.push(original);
                 }
                 return;
             }
         };
-        out.note(DialectEvent::Untranslatable, full_name, why.clone());
-        let refuses = rule.failure.unwrap_or(if request {
-            OnFailure::Refuse
+        step.note(DialectEvent::Untranslatable, why.clone());
+        if is_request && step.rule.failure != Some(OnFailure::Pass) {
+            step.refuse(&original, &why, remedy);
         } else {
-            OnFailure::Pass
-        });
-        match refuses {
-            OnFailure::Refuse if request => {
-                out.refuse(&rule_name(layer, rule), &original, &why, remedy);
-            }
-            _ => next.push(original),
+            step.next.push(original);
         }
     }
 
-    /// The session whose slots are read; empty if there are no slots by session.
-    pub(super) fn session_of(&self, message: &Message<'_>, pending: &PendingRequest) -> String {
-        let mut slots = self.program.memory.iter();
-        if !slots.any(|memory| memory.slot.per == SlotScope::Session) {
-            return String::new();
-        }
-        let own = message.session().or_else(|| pending.session.clone());
-        own.unwrap_or_default()
-    }
-
-    pub(super) fn recall(
-        &self,
-        recall: &Recall,
-        key: Option<&str>,
-        session: &str,
-        pending: &PendingRequest,
-    ) -> Option<Node<'static>> {
-        if recall.slot == PROMPTING {
-            return self.sessions.prompting().map(Node::string);
-        }
-        let all = &self.program.memory;
-        let at = all.iter().position(|memory| memory.name == recall.slot)?;
-        let value = match all[at].slot.per {
-            SlotScope::Request => {
-                let mut values = pending.slots.iter().filter(|(slot, _)| *slot == at);
-                values.next_back().map(|(_, value)| &**value)
+    /// Makes further messages from the parts of the current one.
+    fn emit<'a>(
+        &mut self,
+        step: &mut Step<'_, 'a>,
+        emit: &'a Emit,
+        cases: &[&Case],
+        original: &Message<'a>,
+    ) {
+        let mut sources = vec![original.body.clone()];
+        if let Some(place) = &emit.each {
+            let mut body = original.body.clone();
+            let Some(list) = body.get_mut(place.names()) else {
+                return;
+            };
+            let mut actions = cases.iter().flat_map(|case| &case.actions);
+            let once = actions.any(|action| *action == Action::OnlyNewText);
+            if once && self.was_streamed(step.pending, list) {
+                return;
             }
-            SlotScope::Connection => self.memory.recall(at, "", key.unwrap_or_default()),
-            SlotScope::Session => self.memory.recall(at, session, key.unwrap_or_default()),
-        };
-        value.map(|value| Node::owned(value.to_vec()))
+            sources = list.items().cloned().unwrap_or_default();
+        }
+        let session = self.session_of(original, step.pending);
+        for source in sources {
+            let pending = &*step.pending;
+            let recall =
+                |recall: &Recall, key: Option<&str>| self.recall(recall, key, &session, pending);
+            let mut rewriter = Rewriter::new(emit.way, &step.layer.table.shapes, &recall);
+            if let Ok(body) = rewriter.build(&source, &emit.rows) {
+                let made = Message::new(Kind::Notification, IdBuf::Absent, &emit.method, body);
+                step.next.push(made);
+            }
+        }
     }
 }
 
@@ -429,9 +386,4 @@ fn parts<'a>(place: &JsonPointer, mut message: Message<'a>) -> Vec<Message<'a>> 
         put.is_ok().then_some(part)
     };
     items.into_iter().filter_map(part).collect()
-}
-
-/// A rule's full name.
-pub(super) fn rule_name(layer: &Layer, rule: &Rule) -> String {
-    format!("{}/{}", layer.table.name, rule.id)
 }

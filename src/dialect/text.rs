@@ -216,45 +216,15 @@ pub(super) fn string(raw: &[u8]) -> Option<Cow<'_, str>> {
 
 /// A text as a JSON string, with its quotes.
 pub(super) fn quote(text: &str) -> Vec<u8> {
-    let mut raw = Vec::with_capacity(text.len() + 2);
-    raw.push(b'"');
-    escape(text, &mut raw);
-    raw.push(b'"');
-    raw
+    serde_json::to_vec(text).expect("every text has a spelling in JSON")
 }
 
 /// A text as it is written between the quotes of a JSON string.
-pub(super) fn escaped(text: &str) -> Cow<'_, [u8]> {
-    if !text.bytes().any(is_special) {
-        return Cow::Borrowed(text.as_bytes());
-    }
-    let mut raw = Vec::new();
-    escape(text, &mut raw);
-    Cow::Owned(raw)
-}
-
-/// Appends a text as it is written between the quotes of a JSON string.
-pub(super) fn escape(text: &str, out: &mut Vec<u8>) {
-    let mut rest = text.as_bytes();
-    while let Some(plain) = rest.iter().copied().position(is_special) {
-        out.extend_from_slice(&rest[..plain]);
-        match rest[plain] {
-            b'\n' => out.extend(b"\\n"),
-            b'\r' => out.extend(b"\\r"),
-            b'\t' => out.extend(b"\\t"),
-            0x08 => out.extend(b"\\b"),
-            0x0c => out.extend(b"\\f"),
-            byte @ 0..0x20 => out.extend(format!("\\u{byte:04x}").bytes()),
-            byte => out.extend([b'\\', byte]),
-        }
-        rest = &rest[plain + 1..];
-    }
-    out.extend_from_slice(rest);
-}
-
-/// Whether a byte of a text is escaped in a JSON string.
-const fn is_special(byte: u8) -> bool {
-    byte < 0x20 || matches!(byte, b'"' | b'\\')
+pub(super) fn escaped(text: &str) -> Vec<u8> {
+    let mut raw = quote(text);
+    raw.pop();
+    raw.remove(0);
+    raw
 }
 
 /// The text without the white space between its tokens.
@@ -391,7 +361,7 @@ mod tests {
                         raw.extend(format!("\\u{unit:04X}").bytes());
                     }
                 } else {
-                    escape(char.encode_utf8(&mut [0; 4]), &mut raw);
+                    raw.extend(escaped(char.encode_utf8(&mut [0; 4])));
                 }
             }
             (name, raw)

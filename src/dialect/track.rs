@@ -1,5 +1,5 @@
 //! Records what is remembered of canonical messages: sessions, slots, and the options of
-//! permissions. The stores are in `memory`, `sessions` and `pending`.
+//! permissions.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::message::Message;
 use super::pending::PendingRequest;
 use super::permission::OfferedOptions;
 use super::table::{Selector, SlotScope};
-use super::translator::{PERMISSION, Translator};
+use super::translator::{PERMISSION, Translator, slot_key};
 use crate::jsonrpc::{Kind, Side};
 
 impl Translator {
@@ -72,17 +72,14 @@ impl Translator {
             match slot.per {
                 SlotScope::Request => pending.slots.push((at, value.into_owned().into())),
                 SlotScope::Connection => {
-                    self.memory
-                        .insert(at, "", key.as_deref().unwrap_or_default(), &value);
+                    let key = slot_key(at, "", key.as_deref());
+                    self.memory.insert(&key, value.into());
                 }
                 SlotScope::Session => {
                     let own = message.session();
-                    let session = own
-                        .as_deref()
-                        .or(pending.session.as_deref())
-                        .unwrap_or_default();
-                    self.memory
-                        .insert(at, session, key.as_deref().unwrap_or_default(), &value);
+                    let session = own.as_deref().or(pending.session.as_deref());
+                    let key = slot_key(at, session.unwrap_or_default(), key.as_deref());
+                    self.memory.insert(&key, value.into());
                 }
             }
         }

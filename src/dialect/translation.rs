@@ -6,11 +6,11 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::message::Message;
-use super::method_name::MethodName;
+use super::methods::MethodName;
 use super::program::{FiredRule, Layer};
 use super::table::Rule;
+use crate::jsonrpc::Frame;
 use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{Envelope, Frame};
 
 /// The result for one message.
 #[derive(Clone, Debug, Default)]
@@ -26,10 +26,6 @@ pub struct Translation {
     pub method: MethodName,
     /// Events that are reported.
     pub notes: Vec<DialectNote>,
-    /// Whether the result depends on more than the message itself.
-    pub(super) is_stateful: bool,
-    /// The envelope of the single frame that is forwarded, if it is known.
-    pub(crate) envelope: Option<Envelope>,
 }
 
 /// What is forwarded.

@@ -1,15 +1,14 @@
 //! A lazy tree over one message: a value remains text until a pointer leads into it.
 //!
 //! Values that no rule changes therefore keep the spelling of numbers, the order of members,
-//! escapes and lone surrogates.
+//! escapes and lone surrogates. Values near the top of a message are found by its member index, deeper
+//! ones by skipping over the text.
 
 use std::borrow::Cow;
 
 use super::pointer::JsonPointer;
-use super::rewrite_cache::LazyValue;
 use super::text::{self, JsonType};
-use super::value_ref::{IndexedObject, ValueRef, array_index};
-use crate::jsonrpc::MemberIndex;
+use crate::jsonrpc::{Envelope, Frame, IndexedMember, MemberIndex, SlotId, Span};
 
 /// A value of the tree.
 #[derive(Clone, Debug)]
@@ -20,8 +19,6 @@ pub enum Node<'a> {
     Raw(Cow<'a, [u8]>),
     /// The same, of an object whose members are known from the scan.
     Indexed(IndexedObject<'a>),
-    /// A value whose reading is noted.
-    Lazy(&'a LazyValue<'a>),
     /// An opened object: raw names without quotes, and values, in their order.
     Object(Vec<Member<'a>>),
     /// An opened array.
@@ -30,6 +27,25 @@ pub enum Node<'a> {
 
 /// A member of an opened object: its raw name without quotes, and its value.
 pub(super) type Member<'a> = (Cow<'a, [u8]>, Node<'a>);
+
+/// A reference to a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ValueRef<'t, 'a> {
+    Raw(&'t [u8]),
+    Indexed(IndexedObject<'a>),
+    Node(&'t Node<'a>),
+}
+
+/// An object in a message whose member index is known: its body, or a member of that.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexedObject<'a> {
+    frame: &'a [u8],
+    /// Its position in the frame.
+    span: Span,
+    index: &'a MemberIndex,
+    /// The index of the member of the body that it is; `None` when it is the body itself.
+    member: Option<SlotId>,
+}
 
 impl<'a> Node<'a> {
     /// A value from JSON text.
@@ -59,7 +75,6 @@ impl<'a> Node<'a> {
             Self::Absent => None,
             Self::Raw(text) => Some(JsonType::of(text)),
             Self::Indexed(_) | Self::Object(_) => Some(JsonType::Object),
-            Self::Lazy(lazy) => Some(lazy.kind()),
             Self::Array(_) => Some(JsonType::Array),
         }
     }
@@ -70,7 +85,6 @@ impl<'a> Node<'a> {
             Self::Raw(Cow::Borrowed(text)) => open(text, Cow::Borrowed),
             Self::Raw(Cow::Owned(text)) => open(text, |part| Cow::Owned(part.to_vec())),
             Self::Indexed(object) => Some(Self::Object(object.members())),
-            Self::Lazy(lazy) => open(lazy.read(), Cow::Borrowed),
             _ => return,
         };
         if let Some(opened) = opened {
@@ -129,7 +143,7 @@ impl<'a> Node<'a> {
                 members[found].1.get_mut(rest)
             }
             Self::Array(items) => items.get_mut(array_index(name)?)?.get_mut(rest),
-            Self::Absent | Self::Raw(_) | Self::Indexed(_) | Self::Lazy(_) => None,
+            Self::Absent | Self::Raw(_) | Self::Indexed(_) => None,
         }
     }
 
@@ -166,7 +180,7 @@ impl<'a> Node<'a> {
                 }
                 Some(taken)
             }
-            Self::Absent | Self::Raw(_) | Self::Indexed(_) | Self::Lazy(_) => None,
+            Self::Absent | Self::Raw(_) | Self::Indexed(_) => None,
         }
     }
 
@@ -176,29 +190,13 @@ impl<'a> Node<'a> {
             Self::Absent => true,
             Self::Object(members) => members.is_empty(),
             Self::Array(items) => items.is_empty(),
-            Self::Raw(_) | Self::Indexed(_) | Self::Lazy(_) => false,
+            Self::Raw(_) | Self::Indexed(_) => false,
         }
     }
 
     /// Puts a value at a place. Containers on the path are created where there is nothing or
     /// `null`; a name `0` or `-` makes an array. A scalar on the path is not overwritten.
     pub(super) fn put(&mut self, names: &[Box<str>], value: Self) -> Result<(), usize> {
-        self.put_escaped(names, value, |name| {
-            Cow::Owned(text::escaped(name).into_owned())
-        })
-    }
-
-    /// The same for the names of a table, which need not be copied.
-    pub(super) fn put_borrowed(&mut self, names: &'a [Box<str>], value: Self) -> Result<(), usize> {
-        self.put_escaped(names, value, text::escaped)
-    }
-
-    fn put_escaped<'n>(
-        &mut self,
-        names: &'n [Box<str>],
-        value: Self,
-        escaped: fn(&'n str) -> Cow<'a, [u8]>,
-    ) -> Result<(), usize> {
         let Some((name, rest)) = names.split_first() else {
             *self = value;
             return Ok(());
@@ -217,14 +215,11 @@ impl<'a> Node<'a> {
                     .iter()
                     .rposition(|(raw, _)| text::same_name(raw, name));
                 if let Some(found) = found {
-                    return members[found]
-                        .1
-                        .put_escaped(rest, value, escaped)
-                        .map_err(deeper);
+                    return members[found].1.put(rest, value).map_err(deeper);
                 }
                 let mut fresh = Self::Absent;
-                fresh.put_escaped(rest, value, escaped).map_err(deeper)?;
-                members.push((escaped(name), fresh));
+                fresh.put(rest, value).map_err(deeper)?;
+                members.push((Cow::Owned(text::escaped(name)), fresh));
                 Ok(())
             }
             Self::Array(items) => {
@@ -235,17 +230,17 @@ impl<'a> Node<'a> {
                 };
                 let length = items.len();
                 match items.get_mut(at) {
-                    Some(item) => item.put_escaped(rest, value, escaped).map_err(deeper),
+                    Some(item) => item.put(rest, value).map_err(deeper),
                     None if at == length => {
                         let mut fresh = Self::Absent;
-                        fresh.put_escaped(rest, value, escaped).map_err(deeper)?;
+                        fresh.put(rest, value).map_err(deeper)?;
                         items.push(fresh);
                         Ok(())
                     }
                     None => Err(0),
                 }
             }
-            Self::Absent | Self::Raw(_) | Self::Indexed(_) | Self::Lazy(_) => Err(0),
+            Self::Absent | Self::Raw(_) | Self::Indexed(_) => Err(0),
         }
     }
 
@@ -254,8 +249,7 @@ impl<'a> Node<'a> {
         match self {
             Self::Absent => out.extend_from_slice(b"null"),
             Self::Raw(text) => out.extend_from_slice(text),
-            Self::Indexed(object) => object.write(out),
-            Self::Lazy(lazy) => lazy.write(out),
+            Self::Indexed(object) => out.extend_from_slice(object.text()),
             Self::Object(members) => {
                 out.push(b'{');
                 let mut first = true;
@@ -287,23 +281,11 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Writes an opened body, and its member index; `false` when the index is not complete.
-    pub(super) fn write_body(&self, out: &mut Vec<u8>, index: &mut MemberIndex) -> bool {
-        match self {
-            Self::Object(members) => write_members(members, out, index, false),
-            _ => {
-                self.write(out);
-                false
-            }
-        }
-    }
-
     /// The value as JSON text.
     pub(super) fn json(&self) -> Cow<'_, [u8]> {
         match self {
             Self::Raw(text) => return Cow::Borrowed(text),
             Self::Indexed(object) => return Cow::Borrowed(object.text()),
-            Self::Lazy(lazy) => return Cow::Borrowed(lazy.read()),
             _ => {}
         }
         let mut out = Vec::new();
@@ -317,45 +299,165 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Writes the members of a body, or of one of its members if `inner`.
-fn write_members(
-    members: &[Member<'_>],
-    out: &mut Vec<u8>,
-    index: &mut MemberIndex,
-    inner: bool,
-) -> bool {
-    let mut whole = true;
-    out.push(b'{');
-    let mut first = true;
-    for (name, value) in members {
-        if matches!(value, Node::Absent) {
-            continue;
-        }
-        if std::mem::take(&mut first) {
-            out.push(b'"');
-        } else {
-            out.extend_from_slice(b",\"");
-        }
-        let at = out.len();
-        out.extend_from_slice(name);
-        out.extend_from_slice(b"\":");
-        let mark = index.push(at, out.len(), inner);
-        whole &= !name.contains(&b'\\');
-        whole &= match value {
-            Node::Object(members) if !inner => write_members(members, out, index, true),
-            Node::Indexed(object) if !inner => object.write_member(out, index),
-            value => {
-                value.write(out);
-                inner || value.kind() != Some(JsonType::Object)
+impl<'a> IndexedObject<'a> {
+    /// The body of a message, if it is an object with a member index.
+    pub(super) fn new(frame: &'a Frame, at: &'a Envelope) -> Option<Self> {
+        Some(Self {
+            frame: frame.as_bytes(),
+            span: at.body?,
+            index: at.index.as_ref()?,
+            member: None,
+        })
+    }
+
+    /// The object's text.
+    pub(super) fn text(&self) -> &'a [u8] {
+        self.span.of(self.frame)
+    }
+
+    /// The member with that name. The last one counts, as it does for most readers.
+    pub(super) fn child<'t>(self, name: &str) -> Option<ValueRef<'t, 'a>>
+    where
+        'a: 't,
+    {
+        let called = |member: &IndexedMember| member.has_name(name, self.frame);
+        match self.member {
+            Some(own) => {
+                let found = self.index.members_of(own).rfind(called)?;
+                Some(ValueRef::Raw(self.value(found)))
             }
-        };
-        match mark {
-            Some(mark) => index.set_end(mark, out.len()),
-            None => whole = false,
+            None => {
+                let found = self.index.last_member(name, self.frame)?;
+                Some(match self.part(found) {
+                    Node::Indexed(object) => ValueRef::Indexed(object),
+                    _ => ValueRef::Raw(self.value(found)),
+                })
+            }
         }
     }
-    out.push(b'}');
-    whole
+
+    /// The member of a member of the body, where most rules look. It is not an element of an array.
+    fn grandchild(&self, outer: &str, inner: &str) -> Option<&'a [u8]> {
+        let found = self.index.last_inner(outer, inner, self.frame)?;
+        Some(self.value(found))
+    }
+
+    /// The value of a member.
+    fn value(&self, member: IndexedMember) -> &'a [u8] {
+        member.value.of(self.frame)
+    }
+
+    /// All members, as those of an opened object.
+    pub(super) fn members(self) -> Vec<Member<'a>> {
+        let name = |member: &IndexedMember| Cow::Borrowed(member.name(self.frame));
+        let mut members = Vec::with_capacity(8);
+        match self.member {
+            Some(own) => {
+                let all = self.index.members_of(own);
+                members.extend(all.map(|member| (name(&member), Node::raw(self.value(member)))));
+            }
+            None => {
+                let all = self.index.members();
+                members.extend(all.map(|member| (name(&member), self.part(member))));
+            }
+        }
+        members
+    }
+
+    /// A member of the body: an indexed object when it is an object.
+    fn part(self, member: IndexedMember) -> Node<'a> {
+        match JsonType::of(self.value(member)) {
+            JsonType::Object => Node::Indexed(Self {
+                span: member.value,
+                member: Some(member.slot),
+                ..self
+            }),
+            _ => Node::raw(self.value(member)),
+        }
+    }
+}
+
+impl<'t, 'a> ValueRef<'t, 'a> {
+    /// The value at a place relative to this one.
+    pub(super) fn at(self, place: &JsonPointer) -> Option<Self> {
+        let names = place.names();
+        if let ([outer, inner], Self::Indexed(object) | Self::Node(&Node::Indexed(object))) =
+            (names, self)
+            && object.member.is_none()
+            && !may_be_index(inner)
+        {
+            return object.grandchild(outer, inner).map(Self::Raw);
+        }
+        let mut here = self;
+        for name in names {
+            here = here.child(name)?;
+        }
+        match here {
+            Self::Node(Node::Absent) => None,
+            found => Some(found),
+        }
+    }
+
+    pub(super) fn child(self, name: &str) -> Option<Self> {
+        match self {
+            Self::Raw(text) => child(text, name).map(Self::Raw),
+            Self::Node(Node::Raw(text)) => child(text, name).map(Self::Raw),
+            Self::Indexed(object) => object.child(name),
+            Self::Node(Node::Indexed(object)) => object.child(name),
+            Self::Node(Node::Object(members)) => members
+                .iter()
+                .rev()
+                .find(|(raw, _)| text::same_name(raw, name))
+                .map(|(_, value)| Self::Node(value)),
+            Self::Node(Node::Array(items)) => items.get(array_index(name)?).map(Self::Node),
+            Self::Node(Node::Absent) => None,
+        }
+    }
+
+    pub(super) fn kind(self) -> JsonType {
+        match self {
+            Self::Raw(text) => JsonType::of(text),
+            Self::Indexed(_) => JsonType::Object,
+            Self::Node(node) => node.kind().unwrap_or(JsonType::Null),
+        }
+    }
+
+    pub(super) fn json(self) -> Cow<'t, [u8]> {
+        match self {
+            Self::Raw(text) => Cow::Borrowed(text),
+            Self::Indexed(object) => Cow::Borrowed(object.text()),
+            Self::Node(node) => node.json(),
+        }
+    }
+
+    pub(super) fn to_node(self) -> Node<'a> {
+        match self {
+            Self::Raw(text) => Node::owned(text.to_vec()),
+            Self::Indexed(object) => Node::Indexed(object),
+            Self::Node(node) => node.clone(),
+        }
+    }
+}
+
+fn child<'t>(text: &'t [u8], name: &str) -> Option<&'t [u8]> {
+    match JsonType::of(text) {
+        JsonType::Object => text::member(text, name),
+        JsonType::Array => text::items(text).nth(array_index(name)?),
+        _ => None,
+    }
+}
+
+/// Whether a name may be an index of an array.
+fn may_be_index(name: &str) -> bool {
+    name.as_bytes().first().is_some_and(u8::is_ascii_digit)
+}
+
+/// An array index (RFC 6901, section 4: no leading zeros).
+pub(super) fn array_index(name: &str) -> Option<usize> {
+    let plain = name == "0" || !name.starts_with('0');
+    name.parse()
+        .ok()
+        .filter(|_| plain && !name.starts_with('+'))
 }
 
 fn open<'a, 't>(text: &'t [u8], part: impl Fn(&'t [u8]) -> Cow<'a, [u8]>) -> Option<Node<'a>> {

@@ -1,14 +1,12 @@
 //! Recognises the messages that no rule changes, before they are parsed.
 //!
-//! Most messages have no rule: that costs one lookup by the method and one lookup in the body, or
-//! neither when a message with the same prefix was seen before. `prefilter` holds what rules
-//! require.
+//! Most messages have no rule: that costs one lookup by the method and one lookup in the body.
+//! `prefilter` holds what rules require.
 
 use super::message;
 use super::table::Way;
 use super::translator::Translator;
 use super::tree::Node;
-use super::value_ref::ValueRef;
 use crate::jsonrpc::{Envelope, Frame, Kind};
 
 impl Translator {
@@ -29,13 +27,6 @@ impl Translator {
     /// Whether a notification has no effect except that its session counts as active. It may return
     /// `false` for such a message, which then goes through the rules unchanged.
     pub(super) fn is_untouched(&mut self, way: Way, frame: &Frame, at: &Envelope) -> bool {
-        let prefix = at.prefix.number;
-        if prefix != 0 && prefix == self.touched[way as usize] {
-            return false;
-        }
-        if prefix == self.untouched[way as usize] && at.ends_in_prefix() {
-            return true;
-        }
         let from = self.from(way);
         if self.program.ignores(way, from, at.kind) {
             return true;
@@ -46,43 +37,24 @@ impl Translator {
         let raw = at.raw_method(frame);
         let gate = self.program.prefilter(way, from, at.kind, raw);
         let may_match = match gate {
-            Some(gate) => gate.may_match(body_of(frame, at)),
+            Some(gate) => gate.may_match(&message::body(frame, at)),
             // A method with escapes is rare: the full path handles it.
             None => memchr::memchr(b'\\', raw).is_some(),
         };
         if may_match {
-            self.touched[way as usize] = prefix;
             return false;
         }
-        if self.program.tracking.any() {
-            if raw == b"session/update" {
-                self.sessions.touch(&message::body(frame, at));
-            }
-        } else if !self.program.strips_jsonrpc()
-            && at.ends_in_prefix()
-            && gate.is_none_or(|gate| gate.rejects_prefix(frame, at))
-        {
-            self.untouched[way as usize] = prefix;
+        if self.program.tracking.any() && raw == b"session/update" {
+            self.sessions.touch(&message::body(frame, at));
         }
         true
     }
 
     /// Whether a rule may apply to such a message, or a value of it is remembered.
-    pub(super) fn may_match(
-        &self,
-        way: Way,
-        kind: Kind,
-        method: &str,
-        body: ValueRef<'_, '_>,
-    ) -> bool {
+    pub(super) fn may_match(&self, way: Way, kind: Kind, method: &str, body: &Node<'_>) -> bool {
         let gate = self
             .program
             .prefilter(way, self.from(way), kind, method.as_bytes());
         gate.is_some_and(|gate| gate.may_match(body))
     }
-}
-
-/// The body of a message, by reference.
-pub(super) fn body_of<'a>(frame: &'a Frame, at: &'a Envelope) -> ValueRef<'a, 'a> {
-    ValueRef::body(frame, at).unwrap_or(ValueRef::Node(&Node::Absent))
 }

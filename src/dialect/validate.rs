@@ -4,9 +4,9 @@
 //! the remedy. `table` reports unknown words and invalid pointers, `library` examples that fail.
 
 use super::pointer::JsonPointer;
-use super::program::PROMPTING;
 use super::table::{
-    Case, Conversion, Each, Expect, Fill, Guard, Rest, Row, Rule, Selector, Table, Way,
+    Case, Conversion, Each, Expect, Fill, Guard, Literal, PROMPTING, Rest, Row, Rule, Selector,
+    Table, Way,
 };
 use super::text;
 
@@ -306,7 +306,7 @@ fn exclude(one: &Guard, two: &Guard) -> bool {
 }
 
 fn disjoint(one: &Expect, two: &Expect) -> bool {
-    let same = |a: &super::table::Literal, b: &super::table::Literal| text::same(&a.0, &b.0);
+    let same = |a: &Literal, b: &Literal| text::same(&a.0, &b.0);
     match (one, two) {
         (Expect::Absent(true), Expect::Absent(absent)) => !absent,
         (Expect::Absent(true), Expect::NotIn(_)) => false,

@@ -7,8 +7,10 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::library::Library;
-use super::table::{Example, Rule, Selector, Table, Way, nearest};
+use super::library::{Library, Source};
+use super::table::{
+    Example, Rule, Selector, Table, TableFault, TableFaults, Way, line_of, nearest,
+};
 use super::translation::Translation;
 use super::translator::Translator;
 use crate::jsonrpc::{Frame, Limits, Scanned, Side, scan};
@@ -74,6 +76,46 @@ pub struct VectorResult {
     pub way: &'static str,
     /// The failure; `None` when it passed.
     pub fault: Option<String>,
+    /// The part of the vector that was not run, because it is outside of translation.
+    pub skipped: Option<&'static str>,
+}
+
+impl Library {
+    /// Runs the examples of a table in the ways they state.
+    ///
+    /// # Errors
+    /// One fault per example that does not hold.
+    pub fn check_examples(&self, source: &Source) -> Result<(), TableFaults> {
+        let table = source.table();
+        let mut faults = TableFaults::default();
+        for rule in &table.rules {
+            for example in &rule.examples {
+                let failed = match Vector::of_example(table, rule, example) {
+                    Ok(vector) => vector.run(self),
+                    Err(what) => vec![VectorResult::failed(&rule.id, what)],
+                };
+                for report in failed.into_iter().filter(|report| report.fault.is_some()) {
+                    faults.0.push(TableFault {
+                        file: source.file.to_string(),
+                        line: line_of(&source.text, &example.at),
+                        rule: Some(rule.id.to_string()),
+                        pointer: example.at.clone(),
+                        what: format!(
+                            "the example does not hold {}: {}",
+                            report.way,
+                            report.fault.unwrap_or_default()
+                        ),
+                        remedy: "correct the rule or the example".to_owned(),
+                    });
+                }
+            }
+        }
+        if faults.0.is_empty() {
+            Ok(())
+        } else {
+            Err(faults)
+        }
+    }
 }
 
 impl VectorResult {
@@ -84,6 +126,7 @@ impl VectorResult {
             name: name.to_owned(),
             way: "",
             fault: Some(fault),
+            skipped: None,
         }
     }
 }
@@ -167,13 +210,8 @@ impl Vector {
         })
     }
 
-    /// The keys that it states beyond translation, which are not run.
-    pub fn skipped(&self) -> impl Iterator<Item = &'static str> {
-        let states = |key: &&str| self.value.get(*key).is_some();
-        OUTSIDE.into_iter().filter(states)
-    }
-
-    /// Runs it in all ways it states.
+    /// Runs it in all ways it states. The parts that are outside of translation come last, as
+    /// skipped.
     #[must_use]
     pub fn run(&self, library: &Library) -> Vec<VectorResult> {
         let both = self.value["roundtrip"] == json!(true);
@@ -183,12 +221,17 @@ impl Vector {
             (false, "c2d") => &[Way::Write],
             _ => &[Way::Read],
         };
+        let result = |way, fault, skipped| VectorResult {
+            name: self.name.clone(),
+            way,
+            fault,
+            skipped,
+        };
+        let states = |key: &&str| self.value.get(*key).is_some();
+        let skipped = OUTSIDE.into_iter().filter(states);
         ways.iter()
-            .map(|way| VectorResult {
-                name: self.name.clone(),
-                way: way.name(),
-                fault: self.run_way(library, *way).err(),
-            })
+            .map(|way| result(way.name(), self.run_way(library, *way).err(), None))
+            .chain(skipped.map(|key| result("", None, Some(key))))
             .collect()
     }
 

@@ -5,14 +5,15 @@
 //! built from the tool call, and the outcome of the answer is mapped to one of the options that the
 //! agent offered. `permission` decides whether that answer is allowed.
 
-use super::run::{ActionContext, pointer, set};
+use super::context::ActionContext;
 use crate::dialect::message::Message;
 use crate::dialect::pending::PendingRequest;
+use crate::dialect::pointer::own_pointer;
 use crate::dialect::table::Way;
 use crate::dialect::text;
 use crate::dialect::translator::Translator;
 use crate::dialect::tree::Node;
-use crate::jsonrpc::{IdBuf, Kind};
+use crate::jsonrpc::Kind;
 
 /// The slot that holds the number of the confirmation's tool call.
 const NUMBER: usize = usize::MAX;
@@ -32,7 +33,7 @@ impl Translator {
             (Way::Write, Kind::Request) => self.confirmation_written(message, pending),
             (Way::Read, Kind::Result) => {
                 let call = pending.slots.iter().find(|(slot, _)| *slot == CALL);
-                let number = context.original.body.get(&pointer("/id"));
+                let number = context.original.get("/id");
                 if let (Some((_, call)), Some(number)) = (call, number) {
                     let call = String::from_utf8_lossy(call);
                     self.confirmed_number(&call, &String::from_utf8_lossy(&number.json()));
@@ -53,8 +54,8 @@ impl Translator {
         self.legacy.last += 1;
         let number = self.legacy.last.to_string();
         pending.slots.push((NUMBER, number.as_bytes().into()));
-        set(message, "/toolCall/toolCallId", Node::string(&number));
-        let text_at = |at: &str| message.body.text_at(&pointer(at)).unwrap_or_default();
+        message.set("/toolCall/toolCallId", Node::string(&number));
+        let text_at = |at: &str| message.text_at(at).unwrap_or_default();
         let kind = text_at("/toolCall/rawInput/type");
         let root = text_at("/toolCall/rawInput/rootCommand");
         let server = text_at("/toolCall/rawInput/serverName");
@@ -95,41 +96,32 @@ impl Translator {
             .collect();
         options.push(option("allow", "Allow", b"\"allow_once\""));
         options.push(option("reject", "Reject", b"\"reject_once\""));
-        set(message, "/options", Node::Array(options));
+        message.set("/options", Node::Array(options));
 
-        let mut update = message
-            .body
-            .get(&pointer("/toolCall"))
-            .map(|look| look.to_node());
+        let mut update = message.get("/toolCall").map(|look| look.to_node());
         if let Some(update) = &mut update {
-            let variant = pointer("/sessionUpdate");
+            let variant = own_pointer("/sessionUpdate");
             // A tool call is an object, so `put` cannot be blocked.
             let _ = update.put(variant.names(), Node::raw(b"\"tool_call\""));
-            let title = pointer("/title");
+            let title = own_pointer("/title");
             if update.get(&title).is_none() {
                 // A tool call needs a title, other than what a permission request shows of it.
                 let _ = update.put(title.names(), Node::string(&words));
             }
         }
-        let session = message
-            .body
-            .get(&pointer("/sessionId"))
-            .map(|look| look.to_node());
+        let session = message.get("/sessionId").map(|look| look.to_node());
         if let (Some(session), Some(update)) = (session, update) {
-            let body = Node::object(vec![("sessionId", session), ("update", update)]);
-            let made = Message::new(Kind::Notification, IdBuf::Absent, "session/update", body);
-            context.before.push(made);
+            context.before.push(Message::update(session, update));
         }
     }
 
     fn confirmation_written(&mut self, message: &mut Message<'_>, pending: &mut PendingRequest) {
-        let text_at = |at: &str| message.body.text_at(&pointer(at));
+        let text_at = |at: &str| message.text_at(at);
         if let Some(call) = text_at("/toolCall/toolCallId") {
             pending.slots.push((CALL, call.into_bytes().into()));
         }
         let own = message
-            .body
-            .get(&pointer("/toolCall/rawInput"))
+            .get("/toolCall/rawInput")
             .map(|look| look.json().into_owned());
         let types = ["edit", "execute", "mcp", "fetch", "other"];
         let typed = own
@@ -164,13 +156,13 @@ impl Translator {
                 ("description", Node::string(&title)),
             ]),
         };
-        set(message, "/toolCall/rawInput", made);
+        message.set("/toolCall/rawInput", made);
     }
 }
 
 /// `{"id": 1, "outcome": "allow"}` → a canonical outcome.
 fn outcome_read(message: &mut Message<'_>, pending: &PendingRequest) {
-    let Some(outcome) = message.body.text_at(&pointer("/outcome")) else {
+    let Some(outcome) = message.text_at("/outcome") else {
         return;
     };
     let offered = pending.offered.clone().unwrap_or_default();
@@ -208,12 +200,8 @@ fn outcome_read(message: &mut Message<'_>, pending: &PendingRequest) {
 
 /// A canonical outcome → `{"id": 1, "outcome": "allow"}`.
 fn outcome_written(message: &mut Message<'_>, pending: &PendingRequest) {
-    let outcome = match message
-        .body
-        .text_at(&pointer("/outcome/outcome"))
-        .as_deref()
-    {
-        Some("selected") => message.body.text_at(&pointer("/outcome/optionId")),
+    let outcome = match message.text_at("/outcome/outcome").as_deref() {
+        Some("selected") => message.text_at("/outcome/optionId"),
         _ => None,
     };
     let number = pending.slots.iter().find(|(slot, _)| *slot == NUMBER);

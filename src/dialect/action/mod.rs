@@ -5,16 +5,17 @@
 //! canonical message that the rows have made; writing, on the canonical message before the rows.
 
 mod confirm;
+mod context;
 mod legacy;
 mod mode;
 mod model;
 mod normalize;
+mod option;
 mod repair;
 mod run;
 mod state;
 mod todo;
 mod turn;
 
-pub(super) use legacy::Legacy;
-pub(super) use run::ActionContext;
-pub(super) use state::ActionState;
+pub(super) use context::ActionContext;
+pub(super) use state::{ActionState, Legacy, WAITING, WAITING_BYTES};

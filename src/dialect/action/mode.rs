@@ -11,17 +11,15 @@
 //! - `choose_mode`: writing, a choice of that option is `session/set_mode`, if the bridge has made
 //!   it.
 
-use super::model::{self, SET_OPTION, choice_of, choose, member_is};
-use super::run::{ActionContext, pointer, set};
+use super::context::ActionContext;
+use super::option::{MODE, MODEL, SET_OPTION, choice_of, choose, member_is};
 use crate::dialect::message::Message;
 use crate::dialect::pending::PendingRequest;
 use crate::dialect::text::{self, JsonType};
 use crate::dialect::translator::Translator;
 use crate::dialect::tree::Node;
-use crate::jsonrpc::{IdBuf, Kind};
+use crate::jsonrpc::Kind;
 
-/// The id of the option that the bridge owns.
-pub(super) const OPTION_ID: &str = "_acp-relay.mode";
 const SET_MODE: &str = "session/set_mode";
 
 impl Translator {
@@ -31,9 +29,9 @@ impl Translator {
         if session.is_none_or(|session| self.action_state.with_modes.get(&session).is_none()) {
             return;
         }
-        message.body.take(pointer("/configId").names());
-        if let Some(mode) = message.body.take(pointer("/value").names()) {
-            set(message, "/modeId", mode);
+        message.take("/configId");
+        if let Some(mode) = message.take("/value") {
+            message.set("/modeId", mode);
         }
         message.method = SET_MODE.into();
         message.changed = true;
@@ -45,20 +43,16 @@ impl Translator {
         pending: &PendingRequest,
         context: &mut ActionContext<'_, '_>,
     ) {
-        let params = pending.params.as_deref().unwrap_or(b"{}");
-        let param = |name| {
-            let value = text::member(params, name).and_then(text::string);
-            value.map(|value| value.into_owned())
-        };
-        let chosen = &*pending.canonical == SET_OPTION && member_is(params, "configId", OPTION_ID);
+        let chosen = &*pending.canonical == SET_OPTION
+            && pending.text_param("configId").as_deref() == Some(MODE);
         let (session, mode) = match message.kind {
             Kind::Notification => {
-                let mode = message.body.text_at(&pointer("/update/currentModeId"));
+                let mode = message.text_at("/update/currentModeId");
                 (message.session(), mode)
             }
-            Kind::Result if chosen => (pending.session.clone(), param("value")),
+            Kind::Result if chosen => (pending.session.clone(), pending.text_param("value")),
             Kind::Result if &*pending.canonical == SET_MODE => {
-                (pending.session.clone(), param("modeId"))
+                (pending.session.clone(), pending.text_param("modeId"))
             }
             _ => return,
         };
@@ -70,7 +64,7 @@ impl Translator {
         let Some(known) = self.action_state.options.get(&session).filter(|_| made) else {
             return;
         };
-        let own = text::items(known).find(|option| member_is(option, "id", OPTION_ID));
+        let own = text::items(known).find(|option| member_is(option, "id", MODE));
         if own.is_none_or(|own| member_is(own, "currentValue", &mode)) {
             return;
         }
@@ -82,7 +76,7 @@ impl Translator {
         } else {
             let mut list = Node::owned(known.clone());
             for option in list.items().into_iter().flatten() {
-                if member_is(&option.json(), "id", OPTION_ID) {
+                if member_is(&option.json(), "id", MODE) {
                     choose(option, &text::quote(&mode));
                 }
             }
@@ -94,28 +88,21 @@ impl Translator {
                 ("configOptions", list),
             ]
         };
-        let body = Node::object(vec![
-            ("sessionId", Node::string(&session)),
-            ("update", Node::object(update)),
-        ]);
-        let sent = Message::new(Kind::Notification, IdBuf::Absent, "session/update", body);
-        context.before.push(sent);
+        let made = Message::update(Node::string(&session), Node::object(update));
+        context.before.push(made);
     }
 }
 
 /// Adds the modes of a result to the list that was made from its models. Returns whether it did.
 pub(super) fn add_modes(message: &mut Message<'_>) -> bool {
-    let modes = message.body.get(&pointer("/modes"));
+    let modes = message.get("/modes");
     let Some(option) = modes.and_then(|modes| option_of(&modes.json())) else {
         return false;
     };
-    let list = message
-        .body
-        .get_mut(pointer("/configOptions").names())
-        .and_then(Node::items);
+    let list = message.items("/configOptions");
     // If the agent lists options itself, nothing is added to them.
     let made = |list: &&mut Vec<Node<'_>>| match list.as_slice() {
-        [only] => member_is(&only.json(), "id", model::OPTION_ID),
+        [only] => member_is(&only.json(), "id", MODEL),
         _ => false,
     };
     let Some(list) = list.filter(made) else {
@@ -136,7 +123,7 @@ fn option_of(modes: &[u8]) -> Option<Node<'static>> {
     let choices: Option<Vec<_>> = text::items(all).map(choice_of).collect();
     let choices = choices.filter(|choices| !choices.is_empty())?;
     Some(Node::object(vec![
-        ("id", Node::string(OPTION_ID)),
+        ("id", Node::string(MODE)),
         ("name", Node::string("Mode")),
         ("category", Node::string("mode")),
         ("type", Node::string("select")),

@@ -15,10 +15,11 @@
 //!
 //! No value is invented: where one is missing, the message is forwarded unchanged, with a note.
 
-use super::mode::{self, add_modes};
-use super::run::{pointer, set};
+use super::mode::add_modes;
+use super::option::{MODE, MODEL, SET_OPTION, choice_of, choose, member_is};
 use crate::dialect::message::Message;
 use crate::dialect::pending::PendingRequest;
+use crate::dialect::pointer::own_pointer;
 use crate::dialect::table::Way;
 use crate::dialect::text::{self, JsonType};
 use crate::dialect::translation::{DialectEvent, Translation};
@@ -26,9 +27,6 @@ use crate::dialect::translator::Translator;
 use crate::dialect::tree::Node;
 use crate::jsonrpc::Kind;
 
-/// The id of the option that the bridge owns.
-pub(super) const OPTION_ID: &str = "_acp-relay.model";
-pub(super) const SET_OPTION: &str = "session/set_config_option";
 const PARKED: &str = "/_meta/acp-relay/models";
 
 impl Translator {
@@ -44,7 +42,7 @@ impl Translator {
             Kind::Notification => ("/sessionId", "/update/configOptions"),
             _ => return,
         };
-        let session = message.body.text_at(&pointer(session_at));
+        let session = message.text_at(session_at);
         let Some(session) = session.or_else(|| pending.session.clone()) else {
             return;
         };
@@ -59,11 +57,11 @@ impl Translator {
             self.put_back(message, pending, &session, list_at);
         } else if message.kind == Kind::Result && &*pending.canonical != SET_OPTION {
             write_models(message);
-            if message.body.get(&pointer("/models")).is_some() {
+            if message.get("/models").is_some() {
                 self.action_state.with_models.insert(&session, []);
             }
         }
-        if let Some(list) = message.body.get(&pointer(list_at))
+        if let Some(list) = message.get(list_at)
             && list.kind() == JsonType::Array
         {
             self.action_state
@@ -80,7 +78,7 @@ impl Translator {
         session: &str,
         out: &mut Translation,
     ) {
-        let empty = message.body.get(&pointer("/configOptions")).is_none();
+        let empty = message.get("/configOptions").is_none();
         if &*pending.canonical != SET_OPTION || !empty {
             return;
         }
@@ -90,11 +88,7 @@ impl Translator {
             return;
         };
         let mut list = Node::owned(known.clone());
-        let params = pending.params.as_deref().unwrap_or(b"{}");
-        if let (Some(id), Some(value)) = (
-            text::member(params, "configId"),
-            text::member(params, "value"),
-        ) {
+        if let (Some(id), Some(value)) = (pending.param("configId"), pending.param("value")) {
             for option in list.items().into_iter().flatten() {
                 let own = member(option, "id").is_some_and(|own| text::same(&own, id));
                 if own {
@@ -105,7 +99,7 @@ impl Translator {
         if message.body.kind() != Some(JsonType::Object) {
             message.body = Node::Absent;
         }
-        set(message, "/configOptions", list);
+        message.set("/configOptions", list);
     }
 
     /// Restores the bridge's own options in a list that omits them.
@@ -119,39 +113,35 @@ impl Translator {
         let Some(known) = self.action_state.options.get(session) else {
             return;
         };
-        let list = message
-            .body
-            .get_mut(pointer(list_at).names())
-            .and_then(Node::items);
-        let Some(list) = list else {
+        let Some(list) = message.items(list_at) else {
             return;
         };
-        for (id, category) in [(OPTION_ID, "model"), (mode::OPTION_ID, "mode")] {
+        let before = list.len();
+        for (id, category) in [(MODEL, "model"), (MODE, "mode")] {
             let own = text::items(known).find(|option| member_is(option, "id", id));
             let has = |option: &Node<'_>| member_is(&option.json(), "category", category);
             let Some(own) = own.filter(|_| !list.iter().any(has)) else {
                 continue;
             };
             let mut own = Node::owned(own.to_vec());
-            let params = pending.params.as_deref().unwrap_or(b"{}");
-            if member_is(params, "configId", id)
-                && let Some(value) = text::member(params, "value")
+            if pending.text_param("configId").as_deref() == Some(id)
+                && let Some(value) = pending.param("value")
             {
                 choose(&mut own, value);
             }
             list.push(own);
-            message.changed = true;
         }
+        message.changed |= list.len() > before;
     }
 
     pub(super) fn set_model(&self, message: &mut Message<'_>) {
-        let session = message.body.text_at(&pointer("/sessionId"));
+        let session = message.text_at("/sessionId");
         let Some(session) = session else {
             return;
         };
         let names = ["/modelId", "/model_id"];
         let found = names.into_iter().find_map(|name| {
-            let value = message.body.get(&pointer(name))?.to_node();
+            let value = message.get(name)?.to_node();
             Some((name, value.to_static()))
         });
         let (Some(known), Some((name, value))) = (self.action_state.options.get(&session), found)
@@ -163,7 +153,7 @@ impl Translator {
         // The option made from the agent's `models` becomes the same method again, whatever the id.
         let offers = |option: &&[u8]| {
             let mut all = choices(option);
-            member_is(option, "id", OPTION_ID) || all.any(|choice| is_choice(choice, &value_json))
+            member_is(option, "id", MODEL) || all.any(|choice| is_choice(choice, &value_json))
         };
         let offering: Vec<&[u8]> = all().filter(offers).collect();
         let candidates = match offering.is_empty() {
@@ -179,15 +169,15 @@ impl Translator {
             return;
         };
         let id = Node::owned(id.to_vec());
-        message.body.take(pointer(name).names());
-        set(message, "/configId", id);
-        set(message, "/value", value);
+        message.take(name);
+        message.set("/configId", id);
+        message.set("/value", value);
         message.method = SET_OPTION.into();
         message.changed = true;
     }
 
     pub(super) fn models_update(&self, message: &mut Message<'_>, out: &mut Translation) {
-        let session = message.body.text_at(&pointer("/sessionId"));
+        let session = message.text_at("/sessionId");
         let session = session.or_else(|| self.action_state.options.only().map(str::to_owned));
         let known = session
             .as_deref()
@@ -200,7 +190,7 @@ impl Translator {
         };
         let mut list = Node::owned(known.clone());
         for old in list.items().into_iter() {
-            old.retain(|option| !member_is(&option.json(), "id", OPTION_ID));
+            old.retain(|option| !member_is(&option.json(), "id", MODEL));
             if old.iter().any(|option| is_model(&option.json())) {
                 out.note(
                     DialectEvent::Unmatched,
@@ -212,42 +202,41 @@ impl Translator {
             old.push(option.clone());
         }
         message.method = "session/update".into();
-        message.body = Node::object(vec![("sessionId", Node::string(&session))]);
-        set(
-            message,
-            "/update/sessionUpdate",
-            Node::string("config_option_update"),
-        );
-        set(message, "/update/configOptions", list);
+        let update = vec![
+            ("sessionUpdate", Node::string("config_option_update")),
+            ("configOptions", list),
+        ];
+        message.body = Message::update(Node::string(&session), Node::object(update)).body;
+        message.changed = true;
     }
 }
 
 pub(super) fn models_of_options(message: &mut Message<'_>) {
-    if message.kind != Kind::Result || message.body.get(&pointer("/models")).is_some() {
+    if message.kind != Kind::Result || message.get("/models").is_some() {
         return;
     }
-    if let Some(parked) = message.body.take(pointer(PARKED).names()) {
-        return set(message, "/models", parked);
+    if let Some(parked) = message.take(PARKED) {
+        return message.set("/models", parked);
     }
-    let list = message.body.get(&pointer("/configOptions"));
+    let list = message.get("/configOptions");
     let Some(list) = list.filter(|list| list.kind() == JsonType::Array) else {
         return;
     };
     let list = list.json().into_owned();
     let option = text::items(&list).find(|option| is_model(option));
     if let Some(made) = option.and_then(models_of) {
-        set(message, "/models", made);
+        message.set("/models", made);
     }
 }
 
 /// Adds the agent's `models`, which were parked or made an option, beside the options again.
 fn write_models(message: &mut Message<'_>) {
-    let list = message.body.get(&pointer("/configOptions"));
+    let list = message.get("/configOptions");
     let list = list
         .map(|list| list.json().into_owned())
         .unwrap_or_default();
-    let own = text::items(&list).find(|option| member_is(option, "id", OPTION_ID));
-    if own.is_some() || message.body.get(&pointer(PARKED)).is_some() {
+    let own = text::items(&list).find(|option| member_is(option, "id", MODEL));
+    if own.is_some() || message.get(PARKED).is_some() {
         models_of_options(message);
     }
 }
@@ -261,8 +250,7 @@ fn models_of(option: &[u8]) -> Option<Node<'static>> {
         ("currentModelId", Node::owned(current.to_vec())),
         ("availableModels", Node::Array(models)),
     ];
-    if let Some(meta) = text::member(option, "_meta").filter(|_| member_is(option, "id", OPTION_ID))
-    {
+    if let Some(meta) = text::member(option, "_meta").filter(|_| member_is(option, "id", MODEL)) {
         made.push(("_meta", Node::owned(meta.to_vec())));
     }
     Some(Node::object(made))
@@ -283,38 +271,37 @@ fn is_choice(choice: &[u8], value: &[u8]) -> bool {
 
 /// `models` of a result → the option that represents them.
 fn read_models(message: &mut Message<'_>, out: &mut Translation) {
-    let Some(models) = message.body.get(&pointer("/models")) else {
+    let Some(models) = message.get("/models") else {
         return;
     };
     if models.kind() == JsonType::Null {
-        message.body.take(pointer("/models").names());
+        message.take("/models");
         message.changed = true;
         return;
     }
     let models = models.json().into_owned();
     let mut list = message
-        .body
-        .get(&pointer("/configOptions"))
+        .get("/configOptions")
         .map(|list| Node::owned(list.json().into_owned()));
     let own = list
         .as_mut()
         .and_then(Node::items)
         .is_some_and(|all| all.iter().any(|option| is_model(&option.json())));
     if own {
-        message.body.take(pointer("/models").names());
-        set(message, PARKED, Node::owned(models));
+        message.take("/models");
+        message.set(PARKED, Node::owned(models));
         return;
     }
     let Some(option) = option_of(&models) else {
         out.note(DialectEvent::Unmatched, None, "`models` cannot be read");
         return;
     };
-    message.body.take(pointer("/models").names());
+    message.take("/models");
     match list.as_mut().and_then(Node::items) {
         Some(all) => all.push(option),
         None => list = Some(Node::Array(vec![option])),
     }
-    set(message, "/configOptions", list.unwrap_or(Node::Absent));
+    message.set("/configOptions", list.unwrap_or(Node::Absent));
 }
 
 /// `{currentModelId, availableModels}` as a config option; `None` when a part is missing.
@@ -327,7 +314,7 @@ fn option_of(models: &[u8]) -> Option<Node<'static>> {
     }
     let choices: Option<Vec<_>> = text::items(all).map(choice_of).collect();
     let mut option = vec![
-        ("id", Node::string(OPTION_ID)),
+        ("id", Node::string(MODEL)),
         ("name", Node::string("Model")),
         ("category", Node::string("model")),
         ("type", Node::string("select")),
@@ -338,42 +325,6 @@ fn option_of(models: &[u8]) -> Option<Node<'static>> {
         option.push(("_meta", Node::owned(meta.to_vec())));
     }
     Some(Node::object(option))
-}
-
-/// A model as a choice of an option; members that a choice does not have are parked.
-pub(super) fn choice_of(model: &[u8]) -> Option<Node<'static>> {
-    if JsonType::of(model) != JsonType::Object {
-        return None;
-    }
-    let ids = ["modelId", "model_id", "id", "value"];
-    let names = ["name", "label"];
-    let text_of = |all: &[&'static str]| {
-        all.iter().find_map(|name| {
-            let value = text::member(model, name)?;
-            (JsonType::of(value) == JsonType::String).then_some((*name, value))
-        })
-    };
-    let (id_name, id) = text_of(&ids)?;
-    let name = text_of(&names);
-    let mut choice = Node::object(vec![
-        ("value", Node::owned(id.to_vec())),
-        (
-            "name",
-            Node::owned(name.map_or(id, |(_, name)| name).to_vec()),
-        ),
-    ]);
-    for (raw, value) in text::members(model) {
-        let member = text::unescape(raw)?;
-        let used = member == id_name || name.is_some_and(|(name, _)| member == name);
-        let at = match &*member {
-            _ if used => continue,
-            "description" | "_meta" => vec![Box::from(&*member)],
-            other => ["_meta", "acp-relay", other].map(Box::from).to_vec(),
-        };
-        // `_meta` of a model may be no object; then nothing is parked in it.
-        let _ = choice.put(&at, Node::owned(value.to_vec()));
-    }
-    Some(choice)
 }
 
 /// A choice of an option as a model.
@@ -389,21 +340,13 @@ fn model_of(choice: &[u8]) -> Option<Node<'static>> {
     }
     let mut model = Node::object(model);
     // Restores what `choice_of` has parked.
-    let parked = model.take(pointer("/_meta/acp-relay").names());
+    let parked = model.take(own_pointer("/_meta/acp-relay").names());
     let parked = parked.map(|parked| parked.json().into_owned());
     for (raw, value) in text::members(parked.as_deref().unwrap_or(b"{}")) {
         // A model is an object, so `put` cannot be blocked.
         let _ = model.put(&[text::unescape(raw)?.into()], Node::owned(value.to_vec()));
     }
     Some(model)
-}
-
-pub(super) fn choose(option: &mut Node<'_>, value: &[u8]) {
-    // An option is an object, so `put` cannot be blocked.
-    let _ = option.put(
-        pointer("/currentValue").names(),
-        Node::owned(value.to_vec()),
-    );
 }
 
 fn member(option: &Node<'_>, name: &str) -> Option<Vec<u8>> {
@@ -413,9 +356,4 @@ fn member(option: &Node<'_>, name: &str) -> Option<Vec<u8>> {
 
 fn is_model(option: &[u8]) -> bool {
     member_is(option, "category", "model")
-}
-
-pub(super) fn member_is(object: &[u8], name: &str, value: &str) -> bool {
-    let found = text::member(object, name).and_then(text::string);
-    found.is_some_and(|found| found == value)
 }

@@ -11,9 +11,9 @@
 
 use time::OffsetDateTime;
 
-use super::run::{pointer, set};
 use crate::dialect::message::Message;
 use crate::dialect::pending::PendingRequest;
+use crate::dialect::pointer::own_pointer;
 use crate::dialect::table::Way;
 use crate::dialect::text::{self, JsonType};
 use crate::dialect::translator::Translator;
@@ -33,26 +33,27 @@ impl Translator {
         pending: &mut PendingRequest,
         way: Way,
     ) {
-        let text_at = |message: &Message<'_>, at: &str| message.body.text_at(&pointer(at));
         match (way, message.kind) {
             (Way::Write, Kind::Request) => {
-                let Some(cwd) = text_at(message, "/cwd") else {
+                let Some(cwd) = message.text_at("/cwd") else {
                     return;
                 };
-                match text_at(message, "/sessionId") {
-                    Some(session) => self.action_state.cwd.insert(&session, cwd),
+                match message.text_at("/sessionId") {
+                    Some(session) => {
+                        self.action_state.cwd.insert(&session, cwd);
+                    }
                     None => pending.slots.push((CWD, cwd.into_bytes().into())),
                 }
             }
             (Way::Read, Kind::Result) => {
                 let slot = pending.slots.iter().find(|(slot, _)| *slot == CWD);
                 let cwd = slot.and_then(|(_, cwd)| String::from_utf8(cwd.to_vec()).ok());
-                if let (Some(session), Some(cwd)) = (text_at(message, "/sessionId"), cwd) {
+                if let (Some(session), Some(cwd)) = (message.text_at("/sessionId"), cwd) {
                     self.action_state.cwd.insert(&session, cwd);
                 }
             }
             (Way::Read, Kind::Request | Kind::Notification) => {
-                let session = text_at(message, "/sessionId").unwrap_or_default();
+                let session = message.text_at("/sessionId").unwrap_or_default();
                 let Some(cwd) = self.action_state.cwd.get(&session).cloned() else {
                     return;
                 };
@@ -72,7 +73,7 @@ impl Translator {
     pub(super) fn auth_method(&mut self, message: &mut Message<'_>, way: Way) {
         match (way, message.kind) {
             (Way::Read, Kind::Result) => {
-                let methods = message.body.get(&pointer("/authMethods"));
+                let methods = message.get("/authMethods");
                 if let Some(methods) = methods.filter(|methods| methods.kind() == JsonType::Array) {
                     let methods = methods.json();
                     if methods.len() <= 64 << 10 {
@@ -81,7 +82,7 @@ impl Translator {
                 }
             }
             (Way::Write, Kind::Request) => {
-                let id = message.body.get(&pointer("/methodId"));
+                let id = message.get("/methodId");
                 let Some(id) = id.map(|id| id.json().into_owned()) else {
                     return;
                 };
@@ -94,7 +95,7 @@ impl Translator {
                 let offered = text::items(&self.action_state.auth_methods).find(same);
                 if let Some(offered) = offered {
                     let offered = Node::owned(offered.to_vec());
-                    set(message, "/authMethod", offered);
+                    message.set("/authMethod", offered);
                 }
             }
             _ => {}
@@ -108,7 +109,7 @@ impl Translator {
             let value = pending.slots.iter().find(|(slot, _)| *slot == at)?;
             text::integer(&value.1)?.parse::<usize>().ok()
         };
-        let content = message.body.text_at(&pointer("/content"));
+        let content = message.text_at("/content");
         let (Some(content), Some(limit)) = (content, number("limit")) else {
             return;
         };
@@ -122,12 +123,12 @@ impl Translator {
             .skip(before)
             .take(limit)
             .collect();
-        set(message, "/content", Node::string(&part));
+        message.set("/content", Node::string(&part));
     }
 }
 
 pub(super) fn plain_path(message: &mut Message<'_>) {
-    let Some(path) = message.body.text_at(&pointer("/path")) else {
+    let Some(path) = message.text_at("/path") else {
         return;
     };
     let mut plain = path.clone();
@@ -135,7 +136,7 @@ pub(super) fn plain_path(message: &mut Message<'_>) {
         plain = plain.replace("/./", "/");
     }
     if plain != path {
-        set(message, "/path", Node::string(&plain));
+        message.set("/path", Node::string(&plain));
     }
 }
 
@@ -154,8 +155,8 @@ pub(super) fn plain_commands(message: &mut Message<'_>) {
 }
 
 pub(super) fn iso_times(message: &mut Message<'_>) {
-    let at = pointer("/updatedAt");
-    let Some(list) = message.body.get_mut(pointer("/sessions").names()) else {
+    let at = own_pointer("/updatedAt");
+    let Some(list) = message.body.get_mut(own_pointer("/sessions").names()) else {
         return;
     };
     for session in list.items().into_iter().flatten() {
@@ -178,23 +179,21 @@ fn map_strings(
     at: &str,
     change: impl Fn(&str) -> Option<String>,
 ) {
-    let at = pointer(at);
-    let found = message.body.get(&pointer(list)).map(|look| look.kind());
+    let at = own_pointer(at);
+    let found = message.get(list).map(|look| look.kind());
     if found != Some(JsonType::Array) {
         return;
     }
-    let items = message
-        .body
-        .get_mut(pointer(list).names())
-        .and_then(Node::items);
-    for item in items.into_iter().flatten() {
+    let mut any = false;
+    for item in message.items(list).into_iter().flatten() {
         let changed = item.text_at(&at).and_then(|text| change(&text));
         if let Some(changed) = changed {
             // The string was found there, so `put` cannot be blocked.
             let _ = item.put(at.names(), Node::string(&changed));
-            message.changed = true;
+            any = true;
         }
     }
+    message.changed |= any;
 }
 
 /// A relative path under a directory; `None` for every other path.

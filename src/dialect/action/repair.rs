@@ -11,9 +11,10 @@
 //! - `stop_reason_of_turn`: `cancelled` when the turn was cancelled, else `end_turn`.
 //! - `only_new_text`: text that was streamed in this turn is not sent again.
 
-use super::run::{ActionContext, pointer, set};
+use super::context::ActionContext;
 use crate::dialect::message::Message;
 use crate::dialect::pending::PendingRequest;
+use crate::dialect::pointer::own_pointer;
 use crate::dialect::table::Way;
 use crate::dialect::text;
 use crate::dialect::translation::{DialectEvent, Translation};
@@ -29,16 +30,14 @@ impl Translator {
         message: &mut Message<'a>,
         context: &ActionContext<'_, 'a>,
     ) {
-        let parked = message
-            .body
-            .text_at(&pointer(&format!("{PARKED}/toolCallId")));
+        let parked = message.text_at(&format!("{PARKED}/toolCallId"));
         if context.way == Way::Write {
             if parked.is_some() {
-                message.body.take(pointer("/toolCall/toolCallId").names());
+                message.take("/toolCall/toolCallId");
             }
             return;
         }
-        let text_at = |at: &str| message.body.text_at(&pointer(at)).unwrap_or_default();
+        let text_at = |at: &str| message.text_at(at).unwrap_or_default();
         let session = self.sessions.get(&text_at("/sessionId"));
         let open = || {
             let calls = session
@@ -76,7 +75,7 @@ impl Translator {
                 |call| call.id.clone(),
             )
         };
-        set(message, "/toolCall/toolCallId", Node::string(&id));
+        message.set("/toolCall/toolCallId", Node::string(&id));
     }
 
     pub(super) fn rebuild_options(
@@ -85,29 +84,22 @@ impl Translator {
         pending: &PendingRequest,
         way: Way,
     ) {
-        let has = message.body.get(&pointer("/configOptions")).is_some();
+        let has = message.get("/configOptions").is_some();
         if way == Way::Write || has || message.kind != Kind::Result {
             return;
         }
         let mut options = Node::Array(Vec::new());
-        let session = pending
-            .session
-            .as_deref()
-            .and_then(|id| self.sessions.get(id));
+        let session = self.session(pending);
         if let Some(known) = session.and_then(|session| session.config.as_ref()) {
             options = Node::owned(known.clone());
         }
-        let params = pending.params.as_deref().unwrap_or(b"{}");
-        if let (Some(id), Some(value)) = (
-            text::member(params, "configId"),
-            text::member(params, "value"),
-        ) {
+        if let (Some(id), Some(value)) = (pending.param("configId"), pending.param("value")) {
             for option in options.items().into_iter().flatten() {
                 let own = option
-                    .get(&pointer("/id"))
+                    .get(&own_pointer("/id"))
                     .map(|look| look.json().into_owned());
                 if own.is_some_and(|own| text::same(&own, id)) {
-                    let current = pointer("/currentValue");
+                    let current = own_pointer("/currentValue");
                     // An option is an object, so `put` cannot be blocked.
                     let _ = option.put(current.names(), Node::owned(value.to_vec()));
                 }
@@ -116,7 +108,7 @@ impl Translator {
         if message.body.kind() == Some(text::JsonType::Null) {
             message.body = Node::Absent;
         }
-        set(message, "/configOptions", options);
+        message.set("/configOptions", options);
     }
 
     pub(super) fn reject_unsupported(
@@ -125,7 +117,7 @@ impl Translator {
         pending: &PendingRequest,
         out: &mut Translation,
     ) {
-        let code = message.body.get(&pointer("/code"));
+        let code = message.get("/code");
         let unknown = code.is_some_and(|code| text::equals(b"-32601", &code.json()));
         if message.kind != Kind::Error || !unknown || &*pending.canonical != PERMISSION {
             return;
@@ -138,19 +130,11 @@ impl Translator {
         out.note(DialectEvent::Permission, None, why);
     }
 
-    pub(super) fn stop_reason(
-        &self,
-        message: &mut Message<'_>,
-        pending: &PendingRequest,
-        way: Way,
-    ) {
-        if way == Way::Write || message.body.get(&pointer("/stopReason")).is_some() {
+    pub(super) fn stop_reason(&self, message: &mut Message<'_>, pending: &PendingRequest) {
+        if message.get("/stopReason").is_some() {
             return;
         }
-        let session = pending
-            .session
-            .as_deref()
-            .and_then(|id| self.sessions.get(id));
+        let session = self.session(pending);
         let cancelled = session.is_some_and(|session| session.cancelled);
         let reason: &[u8] = if cancelled {
             b"\"cancelled\""
@@ -160,7 +144,7 @@ impl Translator {
         if message.body.kind() == Some(text::JsonType::Null) {
             message.body = Node::Absent;
         }
-        set(message, "/stopReason", Node::raw(reason));
+        message.set("/stopReason", Node::raw(reason));
     }
 
     /// Whether the blocks of a final answer have been streamed in this turn.
@@ -179,10 +163,7 @@ impl Translator {
                 all.push_str(&text);
             }
         }
-        let session = pending
-            .session
-            .as_deref()
-            .and_then(|id| self.sessions.get(id));
+        let session = self.session(pending);
         !all.is_empty() && session.is_some_and(|session| session.streamed.ends_with(&all))
     }
 }
@@ -200,7 +181,7 @@ fn plain_id(message: &Message<'_>) -> String {
 pub(super) fn tell_permission(message: &mut Message<'_>, way: Way) {
     let title_at = format!("{PARKED}/title");
     let description_at = format!("{PARKED}/description");
-    let text_at = |message: &Message<'_>, at: &str| message.body.text_at(&pointer(at));
+    let text_at = |message: &Message<'_>, at: &str| message.text_at(at);
     let title = text_at(message, &title_at);
     if way == Way::Read {
         let whole = match (title, text_at(message, &description_at)) {
@@ -208,7 +189,7 @@ pub(super) fn tell_permission(message: &mut Message<'_>, way: Way) {
             (Some(only), None) | (None, Some(only)) => only,
             (None, None) => "Tool call".into(),
         };
-        set(message, "/toolCall/title", Node::string(&whole));
+        message.set("/toolCall/title", Node::string(&whole));
         return;
     }
     if title.is_some() {
@@ -218,8 +199,7 @@ pub(super) fn tell_permission(message: &mut Message<'_>, way: Way) {
         .or_else(|| text_at(message, "/toolCall/kind"))
         .unwrap_or_else(|| "Tool call".into());
     let content = message
-        .body
-        .get(&pointer("/toolCall/content"))
+        .get("/toolCall/content")
         .map(|look| look.json().into_owned());
     let first = content
         .as_deref()
@@ -237,8 +217,8 @@ pub(super) fn tell_permission(message: &mut Message<'_>, way: Way) {
         ))
     };
     let description = first.or_else(command);
-    set(message, &title_at, Node::string(&title));
+    message.set(&title_at, Node::string(&title));
     if let Some(description) = description {
-        set(message, &description_at, Node::string(&description));
+        message.set(&description_at, Node::string(&description));
     }
 }

@@ -1,15 +1,20 @@
-//! What the actions for single peers remember of a conversation.
+//! What the actions remember of a conversation.
 //!
 //! It is separate from what all conversations remember (see `memory` and `sessions`), so that a
 //! peer without such an action costs nothing. All of it is bounded: the oldest entry is evicted.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
-/// Maximum number of remembered sessions, and of tool calls.
-const SESSIONS: usize = 256;
-const CALLS: usize = 4096;
-/// The longest value that is remembered, in bytes.
-const LONGEST: usize = 256 << 10;
+use crate::dialect::recent::Recent;
+use crate::jsonrpc::Frame;
+
+/// Maximum number of numbered tool calls, of waiting messages, and of their bytes.
+pub(super) const NUMBERED: usize = 4096;
+pub(in crate::dialect) const WAITING: usize = 1024;
+pub(in crate::dialect) const WAITING_BYTES: usize = 1 << 20;
+
+/// A value for each of the newest sessions.
+type BySession<V> = Recent<V, 256, { 64 << 20 }>;
 
 /// The state of all actions.
 #[derive(Debug, Default)]
@@ -24,72 +29,55 @@ pub(in crate::dialect) struct ActionState {
     pub(super) cwd: BySession<String>,
     /// The `authMethods` of `initialize`.
     pub(super) auth_methods: Vec<u8>,
-    pub(super) announced: AnnouncedCalls,
+    /// The tool calls that have been announced.
+    pub(super) announced: Recent<[u8; 0], 4096, { 64 << 20 }>,
     /// The entries of the plan sent last, by session.
     pub(super) plans: BySession<Vec<u8>>,
 }
 
-/// A value for each of the newest sessions.
-#[derive(Debug)]
-pub(super) struct BySession<V> {
-    all: VecDeque<(String, V)>,
-}
-
-/// The tool calls that have been announced, by session.
+/// What the actions of the original protocol remember.
 #[derive(Debug, Default)]
-pub(super) struct AnnouncedCalls {
-    all: HashSet<(String, String)>,
-    order: VecDeque<(String, String)>,
+pub(in crate::dialect) struct Legacy {
+    /// The last number given to a tool call by the bridge.
+    pub(in crate::dialect) last: u32,
+    /// The numbers of canonical tool calls; `None` until the client has answered.
+    pub(in crate::dialect) numbers: HashMap<String, Option<String>>,
+    /// An update that waits for the number of its tool call, and all messages after it.
+    pub(in crate::dialect) waiting: VecDeque<Frame>,
+    pub(in crate::dialect) waiting_bytes: usize,
+    /// Whether a session was requested.
+    pub(in crate::dialect) session_requested: bool,
+    /// Whether the session is open.
+    pub(in crate::dialect) has_session: bool,
+    /// The error that answered the last request for a session.
+    pub(in crate::dialect) session_error: Option<Box<[u8]>>,
+    /// Prompts that wait for the session.
+    pub(in crate::dialect) prompts: Vec<Frame>,
+    /// The working directory of the relay, and so of the agent that it starts.
+    pub(in crate::dialect) cwd: String,
+    /// Whether the agent has reported that the user is not signed in.
+    pub(in crate::dialect) signed_out: bool,
+    /// The notice to send before the answer that is being written: the session and the text.
+    pub(in crate::dialect) stop_notice: Option<(String, &'static str)>,
 }
 
-impl<V> Default for BySession<V> {
-    fn default() -> Self {
-        Self {
-            all: VecDeque::new(),
-        }
-    }
-}
-
-impl<V: AsRef<[u8]>> BySession<V> {
-    /// Remembers a value; the oldest session is evicted.
-    pub(super) fn insert(&mut self, session: &str, value: V) {
-        // A value that is too long to be remembered still removes the previous one.
-        self.all.retain(|(known, _)| known != session);
-        if session.len() + value.as_ref().len() > LONGEST {
-            return;
-        }
-        if self.all.len() >= SESSIONS {
-            self.all.pop_front();
-        }
-        self.all.push_back((session.to_owned(), value));
+impl Legacy {
+    /// Whether nothing is queued, and no notice is due.
+    pub(in crate::dialect) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.stop_notice.is_none()
     }
 
-    /// The value of a session.
-    pub(super) fn get(&self, session: &str) -> Option<&V> {
-        let found = self.all.iter().find(|(known, _)| known == session);
-        found.map(|(_, value)| value)
-    }
-
-    /// The session, if there is exactly one.
-    pub(super) fn only(&self) -> Option<&str> {
-        let one = self.all.front().filter(|_| self.all.len() == 1);
-        one.map(|(session, _)| session.as_str())
+    pub(in crate::dialect) fn queue(&mut self, frame: Frame) {
+        self.waiting_bytes += frame.len();
+        self.waiting.push_back(frame);
     }
 }
 
-impl AnnouncedCalls {
-    /// Remembers a tool call. Returns whether it is new.
-    pub(super) fn insert(&mut self, session: &str, call: &str) -> bool {
-        let key = (session.to_owned(), call.to_owned());
-        if session.len() + call.len() > LONGEST || !self.all.insert(key.clone()) {
-            return false;
-        }
-        self.order.push_back(key);
-        if self.order.len() > CALLS
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.all.remove(&oldest);
-        }
-        true
+impl ActionState {
+    /// Remembers that a tool call is announced. Returns whether it was not.
+    pub(super) fn announce(&mut self, session: &str, call: &str) -> bool {
+        let key = format!("{} {session}{call}", session.len());
+        let is_new = self.announced.get(&key).is_none();
+        is_new && self.announced.insert(&key, [])
     }
 }

@@ -5,8 +5,9 @@
 //! todo without text keeps the previous text, and one that the table drops is removed. The table
 //! says how todos are named, and which are done.
 
-use super::run::{ActionContext, pointer, set};
+use super::context::ActionContext;
 use crate::dialect::message::Message;
+use crate::dialect::pointer::own_pointer;
 use crate::dialect::translator::Translator;
 use crate::dialect::tree::Node;
 
@@ -18,11 +19,11 @@ impl Translator {
         message: &mut Message<'_>,
         context: &ActionContext<'_, '_>,
     ) {
-        let Some(session) = message.body.text_at(&pointer("/sessionId")) else {
+        let Some(session) = message.text_at("/sessionId") else {
             return;
         };
         let sent = items(message, ENTRIES);
-        let merge = context.original.body.get(&pointer("/merge"));
+        let merge = context.original.get("/merge");
         let mut plan = sent.clone();
         if merge.is_some_and(|look| &*look.json() == b"true") {
             let known = self
@@ -36,7 +37,7 @@ impl Translator {
             for entry in sent {
                 merge_one(&mut plan, entry);
             }
-            set(message, ENTRIES, Node::Array(plan.clone()));
+            message.set(ENTRIES, Node::Array(plan.clone()));
         }
         let plan = Node::Array(plan).json().into_owned();
         self.action_state.plans.insert(&session, plan);
@@ -45,7 +46,7 @@ impl Translator {
 
 /// Replaces the entry with the same id, or appends the entry.
 fn merge_one(plan: &mut Vec<Node<'static>>, mut entry: Node<'static>) {
-    let content = pointer("/content");
+    let content = own_pointer("/content");
     let id = id(&entry);
     let known = plan
         .iter_mut()
@@ -72,16 +73,16 @@ fn left_out(original: &Message<'_>, sent: &[Node<'_>], entry: &Node<'_>) -> bool
         && !sent.iter().any(|entry| id(entry) == own)
         && items(original, "/todos")
             .iter()
-            .any(|todo| todo.text_at(&pointer("/id")) == own)
+            .any(|todo| todo.text_at(&own_pointer("/id")) == own)
 }
 
 fn id(entry: &Node<'_>) -> Option<String> {
-    entry.text_at(&pointer("/_meta/acp-relay/id"))
+    entry.text_at(&own_pointer("/_meta/acp-relay/id"))
 }
 
 /// The elements of the list at a place.
 fn items(message: &Message<'_>, at: &str) -> Vec<Node<'static>> {
-    let list = message.body.get(&pointer(at));
+    let list = message.get(at);
     list.map_or_else(Vec::new, |list| elements(list.json().into_owned()))
 }
 

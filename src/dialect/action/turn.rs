@@ -12,7 +12,7 @@
 //!   request to be carried out.
 //! - `missing_session`: the error of a request for an unknown session contains the session's id.
 
-use super::run::{ActionContext, pointer, set};
+use super::context::ActionContext;
 use crate::dialect::message::Message;
 use crate::dialect::pending::PendingRequest;
 use crate::dialect::permission::PermissionAnswer;
@@ -20,21 +20,19 @@ use crate::dialect::text::{self, JsonType};
 use crate::dialect::translation::{DialectEvent, Translation};
 use crate::dialect::translator::{PERMISSION, Translator};
 use crate::dialect::tree::Node;
-use crate::jsonrpc::{IdBuf, Kind};
+use crate::jsonrpc::Kind;
 
 impl Translator {
     pub(super) fn cancelled_turn(&self, message: &mut Message<'_>, pending: &PendingRequest) {
-        let ended = message.body.text_at(&pointer("/stopReason")).as_deref() == Some("end_turn");
+        let ended = message.text_at("/stopReason").as_deref() == Some("end_turn");
         if ended && self.was_cancelled(pending) {
-            set(message, "/stopReason", Node::raw(b"\"cancelled\""));
+            message.set("/stopReason", Node::raw(b"\"cancelled\""));
         }
     }
 
     fn was_cancelled(&self, pending: &PendingRequest) -> bool {
-        let session = pending.session.as_deref();
-        session
-            .and_then(|id| self.sessions.get(id))
-            .is_some_and(|session| session.cancelled)
+        let session = self.session(pending);
+        session.is_some_and(|session| session.cancelled)
     }
 
     pub(super) fn announce_tool_call<'a>(
@@ -47,20 +45,20 @@ impl Translator {
             Kind::Request => "/toolCall",
             _ => return,
         };
-        let text_at = |at: &str| message.body.text_at(&pointer(at));
+        let text_at = |at: &str| message.text_at(at);
         let session = text_at("/sessionId");
         let call = text_at(&format!("{call_at}/toolCallId"));
         let (Some(session), Some(call)) = (session, call) else {
             return;
         };
         let announced = text_at("/update/sessionUpdate").as_deref() == Some("tool_call");
-        if !self.action_state.announced.insert(&session, &call) || announced {
+        if !self.action_state.announce(&session, &call) || announced {
             return;
         }
         let title = text_at(&format!("{call_at}/title"))
             .or_else(|| text_at(&format!("{call_at}/kind")))
             .unwrap_or_else(|| "Tool call".into());
-        let Some(known) = message.body.get(&pointer(call_at)) else {
+        let Some(known) = message.get(call_at) else {
             return;
         };
         let known = known.json().into_owned();
@@ -79,29 +77,26 @@ impl Translator {
                 let _ = made.put(&[Box::from(&*name)], Node::owned(value.to_vec()));
             }
         }
-        let body = Node::object(vec![
-            ("sessionId", Node::string(&session)),
-            ("update", made),
-        ]);
-        let made = Message::new(Kind::Notification, IdBuf::Absent, "session/update", body);
-        context.before.push(made);
+        context
+            .before
+            .push(Message::update(Node::string(&session), made));
     }
 
     pub(super) fn begin_tool_call(&mut self, message: &mut Message<'_>) {
-        let text_at = |at: &str| message.body.text_at(&pointer(at));
+        let text_at = |at: &str| message.text_at(at);
         let session = text_at("/sessionId");
         let call = text_at("/update/toolCallId");
         let (Some(session), Some(call)) = (session, call) else {
             return;
         };
-        if !self.action_state.announced.insert(&session, &call) {
+        if !self.action_state.announce(&session, &call) {
             return;
         }
         let kind = text_at("/update/kind").unwrap_or_else(|| "Tool call".into());
         if text_at("/update/title").is_none() {
-            set(message, "/update/title", Node::string(&kind));
+            message.set("/update/title", Node::string(&kind));
         }
-        set(message, "/update/sessionUpdate", Node::string("tool_call"));
+        message.set("/update/sessionUpdate", Node::string("tool_call"));
     }
 
     pub(super) fn deny_with_option(
@@ -127,7 +122,7 @@ impl Translator {
             );
             let result = closed.result();
             let outcome = text::member(&result, "outcome").unwrap_or_default();
-            set(message, "/outcome", Node::owned(outcome.to_vec()));
+            message.set("/outcome", Node::owned(outcome.to_vec()));
         }
     }
 }
@@ -136,7 +131,7 @@ pub(super) fn fail_turn(message: &mut Message<'_>) {
     if message.kind != Kind::Result {
         return;
     }
-    let text = message.body.text_at(&pointer("/message"));
+    let text = message.text_at("/message");
     let text = text.unwrap_or_else(|| "the agent says that the turn has failed".into());
     let data = message.body.to_static();
     message.kind = Kind::Error;
@@ -149,7 +144,7 @@ pub(super) fn fail_turn(message: &mut Message<'_>) {
 }
 
 pub(super) fn accept_unsupported(message: &mut Message<'_>, out: &mut Translation) {
-    let code = message.body.get(&pointer("/code"));
+    let code = message.get("/code");
     let unknown = code.is_some_and(|code| text::equals(b"-32601", &code.json()));
     if message.kind != Kind::Error || !unknown {
         return;
@@ -168,10 +163,10 @@ pub(super) fn accept_unsupported(message: &mut Message<'_>, out: &mut Translatio
 }
 
 pub(super) fn missing_session(message: &mut Message<'_>, pending: &PendingRequest) {
-    let data = message.body.get(&pointer("/data")).map(|data| data.kind());
-    let named = message.body.get(&pointer("/data/sessionId")).is_some();
+    let data = message.get("/data").map(|data| data.kind());
+    let named = message.get("/data/sessionId").is_some();
     let takes = matches!(data, None | Some(JsonType::Null | JsonType::Object));
     if let Some(session) = pending.session.as_deref().filter(|_| takes && !named) {
-        set(message, "/data/sessionId", Node::string(session));
+        message.set("/data/sessionId", Node::string(session));
     }
 }

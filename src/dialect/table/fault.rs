@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use super::super::text::{self, JsonType};
+use crate::dialect::pointer::JsonPointer;
+use crate::dialect::text::{self, JsonType};
 
 /// One fault of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl std::error::Error for TableFaults {}
 pub(in crate::dialect) fn line_of(file: &str, pointer: &str) -> usize {
     let text = file.as_bytes();
     let mut here = text.trim_ascii_start();
-    let place = super::super::pointer::JsonPointer::parse(pointer);
+    let place = JsonPointer::parse(pointer);
     for name in place.as_ref().map_or(&[][..], |place| place.names()) {
         let next = match JsonType::of(here) {
             JsonType::Object => text::member(here, name),

@@ -2,22 +2,24 @@
 //!
 //! `mappings/README.md` specifies the language. `validate` checks a table, `program` compiles it.
 
-mod actions;
 mod fault;
-mod loss;
+mod operations;
 mod parser;
 mod read;
 mod rows;
+mod schema;
 mod sides;
 mod types;
+mod way;
 
-pub use actions::Action;
 pub use fault::{TableFault, TableFaults};
 pub(super) use fault::{line_of, nearest};
-pub use loss::Loss;
-pub use read::FORMAT;
+pub use operations::{Action, Converter};
+pub use schema::schema;
+pub(super) use types::PROMPTING;
 pub use types::{
     Case, Clue, Conversion, Each, Emit, Example, Expect, Fill, FixedAnswer, Guard, Jsonrpc,
-    KindChange, Literal, MessageFilter, MethodPair, NamedShape, NamedSlot, OnFailure, Recall, Rest,
-    Row, Rule, Selector, Slot, SlotScope, Table, Way,
+    KindChange, Literal, Loss, MessageFilter, MethodPair, NamedShape, NamedSlot, OnFailure, Recall,
+    Rest, Row, Rule, Selector, Slot, SlotScope, Table,
 };
+pub use way::Way;

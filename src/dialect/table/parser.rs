@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use serde_json::Value;
 
 use super::fault::{TableFault, TableFaults, line_of, nearest};
+use super::schema::keys;
 use super::types::{Expect, Guard, Literal};
 use crate::dialect::pointer::JsonPointer;
 use crate::dialect::text::JsonType;
@@ -33,11 +34,8 @@ impl<'v> Located<'v> {
     /// A member; `null` counts as a value.
     pub(super) fn get(&self, name: &str) -> Option<Self> {
         let value = self.value.get(name)?;
-        let escaped = name.replace('~', "~0").replace('/', "~1");
-        Some(Self {
-            value,
-            pointer: format!("{}/{escaped}", self.pointer),
-        })
+        let pointer = format!("{}/{}", self.pointer, jsonptr::Token::new(name).encoded());
+        Some(Self { value, pointer })
     }
 
     /// The elements of an array; one value counts as an array of one.
@@ -131,28 +129,28 @@ impl<'f> Parser<'f> {
         TableFaults(self.faults.into_inner())
     }
 
-    /// Reports a value that is not an object, and unknown members.
-    pub(super) fn object(&self, at: &Located<'_>, known: &[&str]) -> bool {
-        let Some(members) = at.value.as_object() else {
+    /// Reports a value that is not an object, and members that the schema does not have there.
+    pub(super) fn object(&self, at: &Located<'_>, schema: &str) -> bool {
+        if !at.value.is_object() {
             self.fault(&at.pointer, "this is not an object", "write `{…}` here");
             return false;
-        };
-        for name in members
-            .keys()
-            .filter(|name| !known.contains(&name.as_str()))
-        {
-            let pointer = format!(
-                "{}/{}",
-                at.pointer,
-                name.replace('~', "~0").replace('/', "~1")
-            );
-            let remedy = match nearest(name, known) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("known here: {}", known.join(", ")),
-            };
-            self.fault(&pointer, format!("unknown key `{name}`"), remedy);
+        }
+        let known = keys(schema);
+        for (name, found) in at.members() {
+            if !known.contains_key(name) {
+                let known: Vec<&str> = known.keys().map(String::as_str).collect();
+                self.unknown_key(name, &found, &known);
+            }
         }
         true
+    }
+
+    fn unknown_key(&self, name: &str, at: &Located<'_>, known: &[&str]) {
+        let remedy = match nearest(name, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("known here: {}", known.join(", ")),
+        };
+        self.fault(&at.pointer, format!("unknown key `{name}`"), remedy);
     }
 
     /// A non-empty string.
@@ -222,6 +220,21 @@ impl<'f> Parser<'f> {
         found.map(|(_, value)| *value)
     }
 
+    /// One of several words, where one is given.
+    pub(super) fn optional_word<T: Copy>(
+        &self,
+        at: &Located<'_>,
+        name: &str,
+        words: &[(&str, T)],
+    ) -> Option<T> {
+        at.get(name).and_then(|at| self.word(&at, words))
+    }
+
+    /// A guard; the empty one where none is given.
+    pub(super) fn optional_guard(&self, at: &Located<'_>, name: &str) -> Guard {
+        at.get(name).map(|at| self.guard(&at)).unwrap_or_default()
+    }
+
     /// A pointer.
     pub(super) fn pointer(&self, at: &Located<'_>) -> Option<JsonPointer> {
         let Some(text) = at.value.as_str() else {
@@ -271,7 +284,11 @@ impl<'f> Parser<'f> {
             _ => return Some(Expect::Const(at.literal())),
         };
         let words = ["is", "in", "not_in", "absent", "matches", "const"];
-        self.object(at, &words);
+        for (name, found) in at.members() {
+            if !words.contains(&name) {
+                self.unknown_key(name, &found, &words);
+            }
+        }
         if all.len() != 1 {
             let remedy = "write one of is, in, not_in, absent, matches, const";
             self.fault(&at.pointer, "an expectation has one word", remedy);

@@ -7,29 +7,40 @@ use serde_json::Value;
 
 use super::fault::TableFaults;
 use super::parser::{Located, Parser};
-use super::rows::CASE;
 use super::types::{
-    Clue, Example, Jsonrpc, KindChange, MessageFilter, MethodPair, NamedShape, NamedSlot,
-    OnFailure, Rule, Selector, Slot, SlotScope, Table, Way,
+    Clue, Example, Expect, Guard, Jsonrpc, KindChange, Loss, MessageFilter, MethodPair, NamedShape,
+    NamedSlot, OnFailure, Rule, Selector, Slot, SlotScope, Table,
 };
+use super::way::Way;
+use crate::dialect::pointer::JsonPointer;
 use crate::dialect::validate;
 use crate::jsonrpc::Side;
 
+/// The parts of a clue, and whether each looks at an answer. An update may be named beside the
+/// result of `initialize`, so it comes first.
+const LOOKS: [(&str, bool); 5] = [
+    ("agentInfo", true),
+    ("clientInfo", false),
+    ("initialize", false),
+    ("update", false),
+    ("initialize_result", true),
+];
+
 /// The newest `format` that this program reads.
-pub const FORMAT: u64 = 1;
-
-const TABLE: [&str; 20] = [
-    "$schema", "format", "dialect", "aliases", "title", "why", "dates", "speaker", "extends",
-    "reads", "detect", "framing", "jsonrpc", "ids", "params", "memory", "shapes", "rules",
-    "source", "notes",
-];
-
-const RULE: [&str; 11] = [
-    "id", "on", "cases", "split", "failure", "examples", "loses", "source", "seen", "until",
-    "notes",
-];
+const FORMAT: u64 = 1;
 
 const SIDES: [(&str, Side); 2] = [("client", Side::Client), ("agent", Side::Agent)];
+const SCOPES: [(&str, SlotScope); 3] = [
+    ("connection", SlotScope::Connection),
+    ("session", SlotScope::Session),
+    ("request", SlotScope::Request),
+];
+const FAILURES: [(&str, OnFailure); 2] = [("pass", OnFailure::Pass), ("refuse", OnFailure::Refuse)];
+const SPEAKERS: [(&str, Option<Side>); 3] = [
+    ("client", Some(Side::Client)),
+    ("agent", Some(Side::Agent)),
+    ("both", None),
+];
 
 impl Table {
     /// Parses one table. `file` is its name in faults.
@@ -63,7 +74,7 @@ impl Table {
             Some(FORMAT) => {}
             _ => parser.fault("/format", "the format is not given", "add `\"format\": 1`"),
         }
-        if !parser.object(&at, &TABLE) {
+        if !parser.object(&at, "") {
             return Err(parser.into_faults());
         }
         let table = parser.table(&at);
@@ -89,19 +100,7 @@ impl Parser<'_> {
             aliases: texts("aliases"),
             title: self.required_text(at, "title"),
             dates: self.optional_text(at, "dates"),
-            speaker: at
-                .get("speaker")
-                .and_then(|at| {
-                    self.word(
-                        &at,
-                        &[SIDES[0], SIDES[1]]
-                            .map(|(w, s)| (w, Some(s)))
-                            .into_iter()
-                            .chain([("both", None)])
-                            .collect::<Vec<_>>(),
-                    )
-                })
-                .flatten(),
+            speaker: self.optional_word(at, "speaker", &SPEAKERS).flatten(),
             extends: texts("extends"),
             reads: texts("reads"),
             detect: self.list(at, "detect", |at| self.clue(at)),
@@ -110,128 +109,77 @@ impl Parser<'_> {
                 if at.value.as_str() == Some("always") {
                     return Jsonrpc::Always;
                 }
-                self.object(&at, &["only"]);
+                self.object(&at, "/properties/jsonrpc/anyOf/1");
                 Jsonrpc::Only(self.list(&at, "only", |at| self.text(at)))
             }),
-            int_ids: at
-                .get("ids")
-                .and_then(|at| self.word(&at, &[("any", false), ("int32", true)]))
-                .unwrap_or(false),
-            params: at
-                .get("params")
-                .and_then(|at| self.word(&at, &[("any", false), ("always", true)]))
-                .unwrap_or(false),
-            memory: at
-                .get("memory")
-                .map(|at| self.memory(&at))
-                .unwrap_or_default(),
-            shapes: at
-                .get("shapes")
-                .map(|at| self.shapes(&at))
-                .unwrap_or_default(),
+            int_ids: self.optional_word(at, "ids", &[("any", false), ("int32", true)])
+                == Some(true),
+            params: self.optional_word(at, "params", &[("any", false), ("always", true)])
+                == Some(true),
+            memory: self.memory(at),
+            shapes: self.shapes(at),
             rules: self.list(at, "rules", |at| self.rule(at)),
         }
     }
 
     fn clue(&self, at: &Located<'_>) -> Option<Clue> {
-        let known = [
-            "agentInfo",
-            "clientInfo",
-            "version",
-            "initialize",
-            "initialize_result",
-            "update",
-            "why",
-        ];
-        if !self.object(at, &known) {
+        if !self.object(at, "/$defs/clue") {
             return None;
         }
-        let looks = [
-            "agentInfo",
-            "clientInfo",
-            "initialize",
-            "initialize_result",
-            "update",
-        ];
-        let mut named: Vec<&str> = looks
-            .into_iter()
-            .filter(|name| at.get(name).is_some())
+        let found: Vec<_> = LOOKS
+            .iter()
+            .filter_map(|(name, answer)| Some((*name, *answer, at.get(name)?)))
             .collect();
         // What an update means may depend on the result of `initialize`.
-        if named.contains(&"update") {
-            named.retain(|name| *name != "initialize_result");
-        }
-        if named.len() > 1 {
-            let remedy = "say all in one guard, as initialize_result with /agentInfo/name";
-            self.fault(&at.pointer, "this clue looks at several things", remedy);
-        }
-        let initialize = || MethodPair::same("initialize");
-        let prefixed = |at: Located<'_>, name: &str| -> Vec<_> {
-            at.members()
-                .into_iter()
-                .filter_map(|(member, value)| {
-                    let place =
-                        crate::dialect::pointer::JsonPointer::parse(&format!("/{name}/{member}"))
-                            .ok()?;
-                    Some((place, super::types::Expect::Const(value.literal())))
-                })
-                .collect()
-        };
-        let (on, when) = if let Some(found) = at.get("agentInfo") {
-            (
-                Selector::Answers(initialize()),
-                prefixed(found, "agentInfo"),
-            )
-        } else if let Some(found) = at.get("clientInfo") {
-            (
-                Selector::Method(initialize()),
-                prefixed(found, "clientInfo"),
-            )
-        } else if let Some(found) = at.get("initialize") {
-            (Selector::Method(initialize()), self.guard(&found))
-        } else if let Some(found) = at.get("update") {
-            (
-                Selector::Method(MethodPair::same("session/update")),
-                self.guard(&found),
-            )
-        } else if let Some(found) = at.get("initialize_result") {
-            (Selector::Answers(initialize()), self.guard(&found))
-        } else {
+        let [(name, answer, part), more @ ..] = &found[..] else {
             let remedy = "add agentInfo, clientInfo, initialize, initialize_result or update";
             self.fault(&at.pointer, "this clue looks at nothing", remedy);
             return None;
         };
+        if more
+            .iter()
+            .any(|(other, ..)| (*name, *other) != ("update", "initialize_result"))
+        {
+            let remedy = "say all in one guard, as initialize_result with /agentInfo/name";
+            self.fault(&at.pointer, "this clue looks at several things", remedy);
+        }
+        let method = MethodPair::same(match *name {
+            "update" => "session/update",
+            _ => "initialize",
+        });
+        let on = match answer {
+            true => Selector::Answers(method),
+            false => Selector::Method(method),
+        };
+        let info = |(member, value): (&str, Located<'_>)| {
+            let place = JsonPointer::parse(&format!("/{name}/{member}")).ok()?;
+            Some((place, Expect::Const(value.literal())))
+        };
+        let when = match name.ends_with("Info") {
+            true => part.members().into_iter().filter_map(info).collect(),
+            false => self.guard(part),
+        };
         let stated = match &on {
-            Selector::Method(_) => at.get("initialize_result"),
-            _ => None,
+            Selector::Method(_) => self.optional_guard(at, "initialize_result"),
+            _ => Guard::new(),
         };
         Some(Clue {
             on,
             when,
-            stated: stated.map(|at| self.guard(&at)).unwrap_or_default(),
+            stated,
             version: self.optional_text(at, "version"),
         })
     }
 
     fn memory(&self, at: &Located<'_>) -> Vec<NamedSlot> {
-        let known = [
-            "from", "method", "answers", "when", "at", "by", "per", "why",
-        ];
-        at.members()
-            .into_iter()
+        let all = at.get("memory").map(|at| at.members()).unwrap_or_default();
+        all.into_iter()
             .filter_map(|(name, at)| {
-                self.object(&at, &known);
-                let per = at.get("per").and_then(|at| {
-                    let words = [
-                        ("connection", SlotScope::Connection),
-                        ("session", SlotScope::Session),
-                        ("request", SlotScope::Request),
-                    ];
-                    self.word(&at, &words)
-                })?;
+                self.object(&at, "/$defs/slot");
+                let per = self.optional_word(&at, "per", &SCOPES)?;
                 let slot = Slot {
                     on: self.on(&at)?,
-                    when: at.get("when").map(|at| self.guard(&at)).unwrap_or_default(),
+                    when: self.optional_guard(&at, "when"),
                     at: self.optional_pointer(&at, "at")?,
                     by: self.optional_pointer(&at, "by"),
                     per,
@@ -243,16 +191,11 @@ impl Parser<'_> {
     }
 
     fn shapes(&self, at: &Located<'_>) -> Vec<NamedShape> {
-        at.members()
-            .into_iter()
+        let all = at.get("shapes").map(|at| at.members()).unwrap_or_default();
+        all.into_iter()
             .map(|(name, at)| NamedShape {
                 name: name.to_owned(),
-                cases: at
-                    .each()
-                    .iter()
-                    .filter(|at| self.object(at, &CASE))
-                    .map(|at| self.case(at))
-                    .collect(),
+                cases: self.cases(&at.each()),
             })
             .collect()
     }
@@ -262,13 +205,12 @@ impl Parser<'_> {
             .get("id")
             .and_then(|at| at.value.as_str().map(str::to_owned));
         self.set_rule(id);
-        let known: Vec<&str> = RULE.iter().chain(&CASE).copied().collect();
-        if !self.object(at, &known) {
+        if !self.object(at, "/$defs/rule") {
             return None;
         }
         let on = match at.get("on") {
             Some(on) => {
-                self.object(&on, &["from", "method", "answers", "errors_of", "kind"]);
+                self.object(&on, "/$defs/rule/properties/on");
                 self.on(&on)
             }
             None => {
@@ -278,7 +220,7 @@ impl Parser<'_> {
             }
         };
         let split = at.get("split").and_then(|at| {
-            self.object(&at, &["dialect", "canonical"]);
+            self.object(&at, "/$defs/rule/properties/split");
             let read = self
                 .optional_pointer(&at, "dialect")
                 .map(|place| (Way::Read, place));
@@ -299,16 +241,9 @@ impl Parser<'_> {
             lossy: self.optional_text(at, "lossy"),
             loses: self.loses(at),
             base: self.case(at),
-            cases: self.list(at, "cases", |at| {
-                self.object(at, &CASE).then(|| self.case(at))
-            }),
+            cases: self.cases(&at.get("cases").map(|at| at.each()).unwrap_or_default()),
             split,
-            failure: at.get("failure").and_then(|at| {
-                self.word(
-                    &at,
-                    &[("pass", OnFailure::Pass), ("refuse", OnFailure::Refuse)],
-                )
-            }),
+            failure: self.optional_word(at, "failure", &FAILURES),
             examples: self.list(at, "examples", |at| {
                 Some(Example {
                     vector: at.literal(),
@@ -343,9 +278,7 @@ impl Parser<'_> {
             self.fault(&at.pointer, "this selects no message", remedy);
             return None;
         };
-        let kinds = at
-            .get("kind")
-            .and_then(|at| self.word(&at, &[("dialect_asks", KindChange::DialectAsks)]));
+        let kinds = self.optional_word(at, "kind", &[("dialect_asks", KindChange::DialectAsks)]);
         Some(MessageFilter {
             from: from?,
             what,
@@ -357,7 +290,7 @@ impl Parser<'_> {
         if at.value.is_string() {
             return self.text(at).map(|name| MethodPair::same(&name));
         }
-        self.object(at, &["dialect", "canonical"]);
+        self.object(at, "/$defs/names/anyOf/1");
         let names = MethodPair {
             dialect: self.optional_text(at, "dialect"),
             canonical: self.optional_text(at, "canonical"),
@@ -371,5 +304,23 @@ impl Parser<'_> {
             return None;
         }
         Some(names)
+    }
+
+    /// The losses a rule states.
+    pub(super) fn loses(&self, at: &Located<'_>) -> Vec<Loss> {
+        self.list(at, "loses", |at| {
+            if !self.object(at, "/$defs/rule/properties/loses/anyOf/1") {
+                return None;
+            }
+            let loss = Loss {
+                when: self.optional_guard(at, "when"),
+                at: self.list(at, "at", |at| self.pointer(at)),
+            };
+            if loss.at.is_empty() {
+                let remedy = "add `\"at\": [pointers]`; \"\" is the whole message";
+                self.fault(&at.pointer, "this loss is nowhere", remedy);
+            }
+            Some(loss)
+        })
     }
 }

@@ -1,43 +1,10 @@
 //! Parses the rows and cases of a rule.
 
-use super::actions::Action;
+use super::operations::{Action, Converter};
 use super::parser::{Located, Parser};
-use super::types::{
-    Case, Conversion, Each, Emit, Fill, FixedAnswer, Literal, Recall, Rest, Row, Way,
-};
-use crate::dialect::convert::Converter;
-use crate::dialect::pointer::JsonPointer;
-
-/// The keys of a case; a rule has them as well.
-pub(super) const CASE: [&str; 13] = [
-    "when", "rows", "only", "lossy", "rest", "emit", "answer", "fail", "refuse", "drop", "do",
-    "why", "name",
-];
-
-const ROW: [&str; 22] = [
-    "dialect",
-    "canonical",
-    "why",
-    "only",
-    "lossy",
-    "copy",
-    "values",
-    "read_values",
-    "write_values",
-    "other",
-    "park",
-    "each",
-    "in",
-    "shape",
-    "as",
-    "default",
-    "const",
-    "recall",
-    "derive",
-    "into",
-    "drop",
-    "note",
-];
+use super::types::{Case, Conversion, Each, Emit, Fill, FixedAnswer, Literal, Recall, Rest, Row};
+use super::way::Way;
+use crate::dialect::pointer::{JsonPointer, own_pointer};
 
 const WAYS: [(&str, Way); 2] = [("read", Way::Read), ("write", Way::Write)];
 
@@ -46,13 +13,9 @@ impl Parser<'_> {
     pub(super) fn case(&self, at: &Located<'_>) -> Case {
         let mut case = Case::default();
         if let Some(when) = at.get("when") {
-            self.object(&when, &["dialect", "canonical"]);
-            if let Some(guard) = when.get("dialect") {
-                case.dialect = self.guard(&guard);
-            }
-            if let Some(guard) = when.get("canonical") {
-                case.canonical = self.guard(&guard);
-            }
+            self.object(&when, "/$defs/case/properties/when");
+            case.dialect = self.optional_guard(&when, "dialect");
+            case.canonical = self.optional_guard(&when, "canonical");
         }
         case.only = self.only(at);
         case.lossy = self.optional_text(at, "lossy");
@@ -63,8 +26,14 @@ impl Parser<'_> {
         case.fail = at.get("fail").and_then(|at| self.error(&at));
         case.refuse = at.get("refuse").and_then(|at| self.error(&at));
         case.drop = self.optional_text(at, "drop");
-        case.actions = self.list(at, "do", |at| self.word(at, &Action::ALL));
+        case.actions = self.list(at, "do", |at| self.word(at, &Action::words()));
         case
+    }
+
+    /// Cases, each of which is an object.
+    pub(super) fn cases(&self, all: &[Located<'_>]) -> Vec<Case> {
+        let objects = all.iter().filter(|at| self.object(at, "/$defs/case"));
+        objects.map(|at| self.case(at)).collect()
     }
 
     /// The elements of an optional list.
@@ -84,11 +53,11 @@ impl Parser<'_> {
     }
 
     pub(super) fn only(&self, at: &Located<'_>) -> Option<Way> {
-        at.get("only").and_then(|at| self.word(&at, &WAYS))
+        self.optional_word(at, "only", &WAYS)
     }
 
     fn row(&self, at: &Located<'_>) -> Option<Row> {
-        if !self.object(at, &ROW) {
+        if !self.object(at, "/$defs/row") {
             return None;
         }
         let dialect = self.optional_pointer(at, "dialect");
@@ -113,9 +82,8 @@ impl Parser<'_> {
 
     fn conversions(&self, at: &Located<'_>) -> Vec<Conversion> {
         let mut all = Vec::new();
-        if let Some(at) = at.get("as") {
-            all.extend(self.word(&at, &Converter::ALL).map(Conversion::As));
-        }
+        let by = self.optional_word(at, "as", &Converter::ALL);
+        all.extend(by.map(Conversion::As));
         let tables = ["values", "read_values", "write_values", "other"];
         if tables.iter().any(|name| at.get(name).is_some()) {
             all.push(Conversion::Values {
@@ -135,7 +103,7 @@ impl Parser<'_> {
         }
         if let Some(each) = at.get("each") {
             let each = if each.value.is_object() && each.get("shape").is_some() {
-                self.object(&each, &["shape"]);
+                self.object(&each, "/$defs/row/properties/each/anyOf/1");
                 Some(Each::Shape(self.required_text(&each, "shape")))
             } else {
                 self.nested(&each, || Each::Rows(self.rows(at, "each")))
@@ -186,10 +154,8 @@ impl Parser<'_> {
             return Some(Fill::Const(at.literal()));
         }
         if let Some(at) = at.get("derive") {
-            self.object(&at, &["from", "as"]);
-            let by = at
-                .get("as")
-                .and_then(|at| self.word(&at, &Converter::ALL))?;
+            self.object(&at, "/$defs/row/properties/derive");
+            let by = self.optional_word(&at, "as", &Converter::ALL)?;
             let from = self.optional_pointer(&at, "from")?;
             return Some(Fill::Derive { from, by });
         }
@@ -201,7 +167,7 @@ impl Parser<'_> {
                 or: None,
             }));
         }
-        self.object(&at, &["slot", "by", "or"]);
+        self.object(&at, "/$defs/row/properties/recall/anyOf/1");
         Some(Fill::Recall(Recall {
             slot: self.required_text(&at, "slot"),
             by: self.optional_pointer(&at, "by"),
@@ -218,13 +184,13 @@ impl Parser<'_> {
             if self.word(&at, &words) != Some(true) {
                 return Rest::Keep;
             }
-            let place = |text: &str| JsonPointer::parse(text).expect("a pointer of ours parses");
+            let place = |text: &str| own_pointer(text);
             return Rest::Move {
                 dialect: place(""),
                 canonical: place("/_meta/acp-relay"),
             };
         }
-        self.object(&at, &["dialect", "canonical", "drop"]);
+        self.object(&at, "/$defs/case/properties/rest/anyOf/1");
         if let Some(why) = self.optional_text(&at, "drop") {
             return Rest::Drop(why);
         }
@@ -242,7 +208,7 @@ impl Parser<'_> {
     }
 
     fn emit(&self, at: &Located<'_>) -> Option<Emit> {
-        if !self.object(at, &["way", "place", "method", "each", "rows", "why"]) {
+        if !self.object(at, "/$defs/emit") {
             return None;
         }
         Some(Emit {
@@ -259,7 +225,7 @@ impl Parser<'_> {
     }
 
     fn answer(&self, at: &Located<'_>) -> Option<FixedAnswer> {
-        self.object(at, &["result", "error"]);
+        self.object(at, "/$defs/case/properties/answer");
         match (at.get("result"), at.get("error")) {
             (Some(result), None) => Some(FixedAnswer::Result(result.literal())),
             (None, Some(error)) => self.error(&error).map(FixedAnswer::Error),
@@ -273,7 +239,7 @@ impl Parser<'_> {
 
     /// A JSON-RPC error.
     fn error(&self, at: &Located<'_>) -> Option<Literal> {
-        if !self.object(at, &["code", "message", "data"]) {
+        if !self.object(at, "/$defs/error") {
             return None;
         }
         if at

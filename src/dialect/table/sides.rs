@@ -1,6 +1,7 @@
 //! The source and target sides of names, guards and rows, for a way of translation.
 
-use super::types::{Case, Guard, MethodPair, Row, Way};
+use super::types::{Case, Guard, MethodPair, Row};
+use super::way::Way;
 use crate::dialect::pointer::JsonPointer;
 
 impl MethodPair {

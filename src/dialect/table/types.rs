@@ -2,21 +2,14 @@
 
 use std::sync::Arc;
 
-use super::Action;
+use super::operations::{Action, Converter};
+use super::way::Way;
+use crate::dialect::pointer::JsonPointer;
+use crate::dialect::text::JsonType;
 use crate::jsonrpc::Side;
 
-use super::super::convert::Converter;
-use super::super::pointer::JsonPointer;
-use super::loss::Loss;
-
-/// The two directions of translation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Way {
-    /// From the dialect to canonical.
-    Read,
-    /// From canonical to the dialect.
-    Write,
-}
+/// The slot that every table has: the session whose prompt is in flight.
+pub(in crate::dialect) const PROMPTING: &str = "prompting_session";
 
 /// A JSON value of a table, without white space.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,6 +137,20 @@ pub struct Rule {
     pub examples: Vec<Example>,
 }
 
+/// What a canonical message loses on its way to a dialect and back, as data: places that do not come
+/// back, or come back with another value.
+///
+/// `lossy` describes it in words; this data lets a test verify the table. It has no effect on the
+/// translation.
+#[derive(Clone, Debug)]
+pub struct Loss {
+    /// Which canonical messages lose it; empty for all of the rule's.
+    pub when: Guard,
+    /// The places, relative to params, result or error; a name `*` matches any name or index. The
+    /// empty pointer is the whole message.
+    pub at: Vec<JsonPointer>,
+}
+
 /// How a message is handled that a rule cannot translate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnFailure {
@@ -191,7 +198,7 @@ pub enum Expect {
     /// This value; it is written when the guard is on the target side.
     Const(Literal),
     /// A value of one of these types.
-    Is(Vec<super::super::text::JsonType>),
+    Is(Vec<JsonType>),
     /// One of these values.
     In(Vec<Literal>),
     /// None of these values, or no value.
@@ -382,26 +389,6 @@ pub enum SlotScope {
     Session,
     /// Until the request it came with is answered.
     Request,
-}
-
-impl Way {
-    /// The word in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-        }
-    }
-
-    /// The other way.
-    #[must_use]
-    pub const fn reverse(self) -> Self {
-        match self {
-            Self::Read => Self::Write,
-            Self::Write => Self::Read,
-        }
-    }
 }
 
 impl Selector {
