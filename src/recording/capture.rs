@@ -17,11 +17,11 @@ use std::path::Path;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::expand::{expand, needs_expanding};
+use super::expand::{expand, needs_expanding, one_line};
 use super::files::ZSTD;
 use super::surrogates::{decode_bytes, encode_bytes};
-use super::{EventKind, MessageKind, PackedReader, Parsed, Payload, members};
-use crate::jsonrpc::{Frame, Side};
+use super::{EventKind, PackedReader, Parsed, Payload, members};
+use crate::jsonrpc::{Frame, Kind, Side};
 
 /// Limit of a line in bytes: the default limit of a message, and a little for the members of a
 /// capture. Bytes beyond it are skipped.
@@ -231,6 +231,23 @@ impl MessageSpan {
     }
 }
 
+/// Appends the line of a capture, without a line break: a message of `from`, `micros` after the
+/// beginning. What is not JSON becomes `raw`.
+pub fn write_line(out: &mut Vec<u8>, from: Side, micros: u64, message: &[u8], is_json: bool) {
+    let direction = DIRECTIONS[0][from as usize];
+    let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
+    let head = format!("{{\"dir\":{direction},\"ts\":{seconds}.{micros:06},");
+    out.extend_from_slice(head.as_bytes());
+    if is_json {
+        out.extend_from_slice(b"\"msg\":");
+        out.extend(one_line(message));
+    } else {
+        out.extend_from_slice(b"\"raw\":");
+        out.extend_from_slice(encode_bytes(message).as_bytes());
+    }
+    out.push(b'}');
+}
+
 /// The contents of a line. A capture's line without a message is treated as a message, so that it
 /// is reported as invalid.
 fn parse_line(line: &[u8]) -> LineContent {
@@ -294,22 +311,15 @@ fn from_recording(line: &[u8]) -> Option<Option<(Vec<u8>, Option<String>)>> {
     let EventKind::Message(message) = event.kind else {
         return Some(None);
     };
-    let (name, text) = match &message.body {
-        Payload::Json(text) if message.is_received() => ("msg", text.to_vec()),
-        Payload::Text(text) | Payload::Bytes(text) if message.is_received() => {
-            ("raw", encode_bytes(text).into_bytes())
-        }
-        _ => return Some(None),
+    let Some(text) = message.body.bytes().filter(|_| message.is_received()) else {
+        return Some(None);
     };
-    let direction = DIRECTIONS[0][message.to.other() as usize];
-    let (seconds, micros) = (event.t / 1_000_000, event.t % 1_000_000);
-    let head = format!("{{\"dir\":{direction},\"ts\":{seconds}.{micros:06},\"{name}\":");
-    let answers = message.kind.is_some_and(MessageKind::is_answer);
+    let is_json = matches!(message.body, Payload::Json(_));
+    let mut line = Vec::new();
+    write_line(&mut line, message.to.other(), event.t, text, is_json);
+    let answers = message.kind.is_some_and(Kind::is_answer);
     let request_method = message.method.filter(|_| answers);
-    Some(Some((
-        [head.as_bytes(), &text, b"}"].concat(),
-        request_method,
-    )))
+    Some(Some((line, request_method)))
 }
 
 /// The members of a line by name, in their original spelling.

@@ -4,25 +4,31 @@
 //! to `write` without one.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::jsonrpc::Side;
+use super::seconds::{self, signed_seconds};
+use crate::jsonrpc::{Kind, Limits, Side, is_json};
 
 /// The version of the format that is written.
 pub const VERSION: u64 = 1;
 
 /// The first line of every segment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Header {
     /// The version of the format.
+    #[serde(rename = "acpr")]
     pub version: u64,
     /// The recording's id, the same in all its segments: 32 hexadecimal digits.
     pub id: String,
     /// The segment's number, from 0.
+    #[serde(rename = "seg")]
     pub segment: u64,
     /// The number of the segment's first event.
     pub first: u64,
     /// When the recording began, in microseconds since 1970.
+    #[serde(with = "seconds")]
     pub began: u64,
     /// The program that wrote it, with its version.
     pub by: String,
@@ -32,17 +38,21 @@ pub struct Header {
     pub agent: PeerInfo,
     /// The digest of the built-in mapping tables that were loaded, then, after a `+`, that of the
     /// user's tables.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tables: Option<String>,
     /// The recorder's policy when it cannot keep up: `lossless` or `lossy`.
     pub policy: String,
     /// How secrets were redacted.
+    #[serde(rename = "redact")]
     pub redaction: Redaction,
     /// The BLAKE3 of the segment before, in hexadecimal; none in the first one.
+    #[serde(rename = "prev")]
     pub previous: Option<String>,
 }
 
 /// One side of the recorded conversation.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct PeerInfo {
     /// Its address or command, for people.
     pub name: String,
@@ -51,7 +61,8 @@ pub struct PeerInfo {
 }
 
 /// How secrets were redacted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Redaction {
     /// `full`, `default`, `structure` or `meta`.
     pub mode: String,
@@ -74,60 +85,89 @@ pub struct RecordedEvent {
     pub kind: EventKind,
 }
 
-/// What happened.
-#[derive(Clone, Debug, PartialEq)]
+/// When an event happened, and its number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// Its number.
+    pub n: u64,
+    /// Microseconds since the recording began.
+    pub t: u64,
+    /// Microseconds since 1970.
+    pub w: u64,
+}
+
+/// What happened. The kinds that are skipped here hold a payload, a whole line or a bare text, and
+/// are written and read by `write` and `parse`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "k", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum EventKind {
     /// `msg`: a frame was received from or sent to one side.
+    #[serde(skip)]
     Message(Box<Message>),
     /// `passed`: frames were forwarded unchanged.
     Passed(Passed),
     /// `stderr`: output of the agent on stderr.
+    #[serde(skip)]
     Stderr(Payload),
     /// `proc`: a process was started or signalled, or has exited.
+    #[serde(rename = "proc")]
     Process {
         /// `start`, `signal` or `exit`.
+        #[serde(rename = "ev", default)]
         event: String,
         /// The program, the signal, or the exit status.
+        #[serde(rename = "what", default)]
         detail: String,
     },
     /// `link`: a side connected, was lost, or ended its stream.
     Link {
         /// The side.
+        #[serde(rename = "h")]
         side: Side,
         /// `open`, `end`, `dialect`; `lost` and `resumed` when a client reconnects to its agent.
+        #[serde(rename = "ev", default)]
         event: String,
         /// A description for people.
+        #[serde(rename = "what", default)]
         detail: String,
     },
     /// `note`: something other than a frame that was forwarded.
     Note {
         /// Its name, as counted in the metrics.
+        #[serde(default)]
         name: String,
-        /// A description for people.
-        text: String,
         /// The frame that caused it.
+        #[serde(rename = "of", default, skip_serializing_if = "Option::is_none")]
         source: Option<u64>,
+        /// A description for people.
+        #[serde(default)]
+        text: String,
     },
     /// `gap`: events are missing at this point.
     Gap {
         /// The number of missing events.
         events: u64,
         /// The bytes of their frames.
+        #[serde(default)]
         bytes: u64,
         /// The reason.
+        #[serde(rename = "why", default)]
         reason: String,
     },
     /// `clock`: the wall clock was set or the machine slept; the jump in microseconds.
     Clock {
         /// Positive when the wall clock is ahead.
+        #[serde(with = "signed_seconds")]
         jump: i64,
     },
     /// `mark`: a bookmark that the user set.
+    #[serde(skip)]
     Mark(String),
     /// `resume`: a recording that was ended or torn continues.
     Resume,
     /// `end` or `rotate`: the last event of the segment.
+    #[serde(skip)]
     End {
         /// Whether the recording continues in another segment.
         rotated: bool,
@@ -137,6 +177,7 @@ pub enum EventKind {
         digest: String,
     },
     /// A kind that is unknown to this version.
+    #[serde(skip)]
     Other {
         /// Its `k`.
         kind: String,
@@ -159,7 +200,7 @@ pub struct Message {
     /// The id of the ACP session.
     pub session: Option<String>,
     /// The kind of message, when it is known without the body.
-    pub kind: Option<MessageKind>,
+    pub kind: Option<Kind>,
     /// The number of the request event that this answers.
     pub answers: Option<u64>,
     /// The number of the received frame that this one was made from.
@@ -172,19 +213,6 @@ pub struct Message {
     pub redacted: Vec<String>,
     /// The bytes of the frame.
     pub body: Payload,
-}
-
-/// The kind of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MessageKind {
-    /// It expects an answer.
-    Request,
-    /// It expects none.
-    Notification,
-    /// A response with a result.
-    Result,
-    /// A response with an error.
-    Error,
 }
 
 /// The bytes of a frame, or of stderr.
@@ -201,17 +229,44 @@ pub enum Payload {
 }
 
 /// Frames that were forwarded unchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passed {
     /// The side they were sent to.
+    #[serde(rename = "h")]
     pub to: Side,
     /// The event number of the first of them, as received.
+    #[serde(rename = "from")]
     pub first: u64,
     /// The event number of the last of them. All frames received from the other side in between are
     /// included.
+    #[serde(rename = "to")]
     pub last: u64,
     /// How many there are.
     pub count: u64,
+}
+
+impl RecordedEvent {
+    /// The message, if it is one.
+    #[must_use]
+    pub fn message(&self) -> Option<&Message> {
+        match &self.kind {
+            EventKind::Message(message) => Some(message),
+            _ => None,
+        }
+    }
+
+    /// Whether the recording ends with it.
+    #[must_use]
+    pub const fn is_end(&self) -> bool {
+        matches!(self.kind, EventKind::End { rotated: false, .. })
+    }
+
+    /// Its number and times.
+    #[must_use]
+    pub const fn stamp(&self) -> Stamp {
+        let Self { n, t, w, .. } = *self;
+        Stamp { n, t, w }
+    }
 }
 
 impl Message {
@@ -222,34 +277,61 @@ impl Message {
     }
 }
 
-impl MessageKind {
-    /// The word for it in a recording.
+/// Whether a frame that is known to be JSON fits into one line unchanged.
+#[must_use]
+pub fn fits_line(json: &[u8]) -> bool {
+    let space = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_whitespace);
+    !space(json.first()) && !space(json.last()) && memchr::memchr2(b'\n', b'\r', json).is_none()
+}
+
+impl EventKind {
+    /// The text for people that it has besides a body: a description, a reason, a mark.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub fn text(&self) -> Option<&str> {
         match self {
-            Self::Request => "request",
-            Self::Notification => "notification",
-            Self::Result => "result",
-            Self::Error => "error",
+            Self::Process { detail: text, .. }
+            | Self::Link { detail: text, .. }
+            | Self::Note { text, .. }
+            | Self::Gap { reason: text, .. }
+            | Self::End { reason: text, .. }
+            | Self::Mark(text) => Some(text),
+            _ => None,
         }
     }
 
-    /// The kind with that name.
+    /// The same event with another text, if it has one that a peer may have contributed to.
     #[must_use]
-    pub fn from_name(name: &[u8]) -> Option<Self> {
-        [Self::Request, Self::Notification, Self::Result, Self::Error]
-            .into_iter()
-            .find(|kind| kind.name().as_bytes() == name)
-    }
-
-    /// Whether it is a response.
-    #[must_use]
-    pub const fn is_answer(self) -> bool {
-        matches!(self, Self::Result | Self::Error)
+    pub fn map_text(mut self, change: impl FnOnce(String) -> String) -> Self {
+        if let Self::Process { detail: text, .. }
+        | Self::Link { detail: text, .. }
+        | Self::Note { text, .. }
+        | Self::Mark(text) = &mut self
+        {
+            *text = change(std::mem::take(text));
+        }
+        self
     }
 }
 
 impl Payload {
+    /// The payload with these bytes: JSON where they are, and fit into one line.
+    #[must_use]
+    pub fn of(bytes: Bytes) -> Self {
+        if fits_line(&bytes) && is_json(&bytes, &Limits::default()) {
+            return Self::Json(bytes);
+        }
+        Self::of_text(bytes)
+    }
+
+    /// The payload with these bytes, which are not JSON.
+    #[must_use]
+    pub fn of_text(bytes: Bytes) -> Self {
+        match std::str::from_utf8(&bytes) {
+            Ok(_) => Self::Text(bytes),
+            Err(_) => Self::Bytes(bytes),
+        }
+    }
+
     /// The bytes; `None` when they were omitted.
     #[must_use]
     pub const fn bytes(&self) -> Option<&Bytes> {

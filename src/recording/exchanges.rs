@@ -8,9 +8,9 @@ use std::collections::hash_map::Entry;
 
 use smallvec::SmallVec;
 
-use super::event::{EventKind, Message, MessageKind, RecordedEvent};
+use super::event::{Message, RecordedEvent};
 use super::view::View;
-use crate::jsonrpc::{Id, IdBuf, Side};
+use crate::jsonrpc::{Id, IdBuf, Kind, Side};
 
 /// The requests of a conversation, in the order they were seen.
 #[derive(Clone, Debug, Default)]
@@ -70,13 +70,11 @@ impl Exchange {
 impl Exchanges {
     /// Adds an event; returns the exchange it belongs to, when it is a request or an answer.
     pub fn add(&mut self, event: &RecordedEvent) -> Option<&Exchange> {
-        let EventKind::Message(message) = &event.kind else {
-            return None;
-        };
+        let message = event.message()?;
         let index = match message.kind? {
-            MessageKind::Request => self.add_request(event, message),
-            MessageKind::Notification => return None,
-            kind => self.add_answer(event, message, kind == MessageKind::Error)?,
+            Kind::Request => self.add_request(event, message),
+            Kind::Notification => return None,
+            kind => self.add_answer(event, message, kind == Kind::Error)?,
         };
         Some(&self.list[index])
     }

@@ -57,6 +57,12 @@ pub fn expand(text: &[u8]) -> io::Result<Cow<'_, [u8]>> {
     Ok(Cow::Owned(expander.out))
 }
 
+/// A JSON text in one line: line breaks, which occur only between its tokens, become spaces.
+pub fn one_line(json: &[u8]) -> impl Iterator<Item = u8> {
+    let plain = |byte: &u8| if b"\r\n".contains(byte) { b' ' } else { *byte };
+    json.trim_ascii().iter().map(plain)
+}
+
 /// A text and the state of its expansion.
 struct Expander<'t> {
     text: &'t [u8],
@@ -142,9 +148,7 @@ impl<'t> Expander<'t> {
     fn write_message(&mut self, range: Range<usize>) {
         let rest = &self.text[self.at..];
         self.begin_line(self.feeds + feeds(&rest[..range.start]));
-        // JSON has line breaks between tokens only.
-        let plain = |byte: &u8| if b"\r\n".contains(byte) { b' ' } else { *byte };
-        self.out.extend(rest[range].iter().map(plain));
+        self.out.extend(one_line(&rest[range]));
         self.out.push(b'\n');
     }
 

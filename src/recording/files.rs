@@ -115,16 +115,11 @@ impl Recording {
 
     /// The events of all segments; broken lines and headers are skipped.
     pub fn events(&self) -> impl Iterator<Item = io::Result<RecordedEvent>> + '_ {
-        self.entries().filter_map(|entry| match entry {
-            Ok((
-                _,
-                Entry {
-                    parsed: Parsed::Event(event),
-                    ..
-                },
-            )) => Some(Ok(*event)),
-            Ok(_) => None,
-            Err(error) => Some(Err(error)),
+        let entries = self.entries();
+        entries.filter_map(|entry| {
+            entry
+                .map(|(_, entry)| entry.parsed.into_event())
+                .transpose()
         })
     }
 }

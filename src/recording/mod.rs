@@ -31,7 +31,7 @@ mod exchanges;
 mod expand;
 mod files;
 pub mod filter;
-mod frame_writer;
+mod leaves;
 pub mod lint;
 mod packed;
 mod parse;
@@ -40,7 +40,9 @@ mod probe;
 mod read;
 pub mod redact;
 pub mod replay;
+mod seconds;
 mod surrogates;
+mod tail;
 mod timestamp;
 mod tokens;
 mod translation_check;
@@ -50,13 +52,12 @@ pub mod write;
 
 pub use annotations::Annotations;
 pub use event::{
-    EventKind, Header, Message, MessageKind, Passed, Payload, PeerInfo, RecordedEvent, Redaction,
-    VERSION,
+    EventKind, Header, Message, Passed, Payload, PeerInfo, RecordedEvent, Redaction, VERSION,
 };
 pub use exchanges::{Exchange, ExchangeAnswer, Exchanges};
-pub use expand::expand;
+pub use expand::{expand, one_line};
 pub use files::{PACKED, PLAIN, Recording, SegmentSource, open, recordings};
-pub use frame_writer::FrameWriter;
+pub use leaves::find_leaf;
 pub use packed::{PackedReader, pack};
 pub use parse::{LineError, Parsed, parse_line};
 pub use probe::NotRecording;
@@ -64,6 +65,7 @@ pub use read::{Entry, SegmentReader};
 pub use surrogates::{
     decode_bytes, encode_bytes, find_lone, join_halves, parse_json, show_halves, show_halves_json,
 };
+pub use tail::Tail;
 pub use timestamp::rfc3339;
 pub use tokens::members;
 pub use verify::{Defect, VerifyReport, verify, verify_segment};

@@ -5,13 +5,11 @@
 
 use bytes::Bytes;
 
-use super::event::{
-    EventKind, Header, Message, MessageKind, Passed, Payload, PeerInfo, RecordedEvent, Redaction,
-    VERSION,
-};
+use super::event::{EventKind, Header, Message, Payload, RecordedEvent, VERSION};
+use super::seconds;
 use super::tokens::members;
 use super::write::{TAIL, checksum};
-use crate::jsonrpc::Side;
+use crate::jsonrpc::{Kind, Side};
 
 /// The contents of a line.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +20,26 @@ pub enum Parsed {
     Event(Box<RecordedEvent>),
     /// A line that cannot be used.
     Invalid(LineError),
+}
+
+impl Parsed {
+    /// The event, if it is one.
+    #[must_use]
+    pub fn event(&self) -> Option<&RecordedEvent> {
+        match self {
+            Self::Event(event) => Some(event),
+            _ => None,
+        }
+    }
+
+    /// The same.
+    #[must_use]
+    pub fn into_event(self) -> Option<RecordedEvent> {
+        match self {
+            Self::Event(event) => Some(*event),
+            _ => None,
+        }
+    }
 }
 
 /// What is wrong with a line, or with its position in the file.
@@ -85,7 +103,12 @@ fn read(line: &Bytes) -> Result<Parsed, LineError> {
     if let Some(version) = members.number("acpr") {
         return match version {
             0 => Err(LineError::Malformed("version 0 never was")),
-            1..=VERSION => Ok(Parsed::Header(Box::new(members.header(version)))),
+            1..=VERSION => match serde_json::from_slice(line) {
+                Ok(header) => Ok(Parsed::Header(Box::new(header))),
+                Err(_) => Err(LineError::Malformed(
+                    "a member of the header has another type",
+                )),
+            },
             newer => Err(LineError::Newer(newer)),
         };
     }
@@ -143,7 +166,7 @@ impl<'a> Members<'a> {
     }
 
     fn micros(&self, name: &str) -> Option<u64> {
-        micros(self.get(name)?)
+        seconds::parse(self.get(name)?)
     }
 
     /// A string; lone surrogates, which a Rust string cannot hold, are replaced.
@@ -153,10 +176,6 @@ impl<'a> Members<'a> {
             serde_json::from_slice(value)
                 .unwrap_or_else(|_| String::from_utf8_lossy(value).trim_matches('"').to_owned())
         })
-    }
-
-    fn text_or_empty(&self, name: &str) -> String {
-        self.text(name).unwrap_or_default()
     }
 
     fn texts(&self, name: &str) -> Vec<String> {
@@ -175,105 +194,30 @@ impl<'a> Members<'a> {
         }
     }
 
-    fn object(&self, name: &str) -> Self {
-        let line = self.get(name).unwrap_or_default();
-        Self {
-            list: members(line).map(|(name, at)| (name, &line[at])).collect(),
-        }
-    }
-
-    fn header(&self, version: u64) -> Header {
-        let peer = |name| {
-            let peer = self.object(name);
-            PeerInfo {
-                name: peer.text_or_empty("name"),
-                dialect: peer.text_or_empty("dialect"),
-            }
-        };
-        let redact = self.object("redact");
-        Header {
-            version,
-            id: self.text_or_empty("id"),
-            segment: self.number("seg").unwrap_or(0),
-            first: self.number("first").unwrap_or(1),
-            began: self.micros("began").unwrap_or(0),
-            by: self.text_or_empty("by"),
-            client: peer("client"),
-            agent: peer("agent"),
-            tables: self.text("tables"),
-            policy: self.text_or_empty("policy"),
-            redaction: Redaction {
-                mode: redact.text_or_empty("mode"),
-                rules: redact.text_or_empty("rules"),
-                key: redact.text_or_empty("key"),
-            },
-            previous: self.text("prev"),
-        }
-    }
-
     fn kind(&self, line: &Bytes) -> Result<EventKind, LineError> {
         let kind = self
             .text("k")
             .ok_or(LineError::Malformed("it has no kind `k`"))?;
+        let text_or_empty = |name| self.text(name).unwrap_or_default();
         Ok(match kind.as_str() {
             "msg" => EventKind::Message(Box::new(self.message(line)?)),
-            "passed" => EventKind::Passed(Passed {
-                to: self.side()?,
-                first: self.required("from")?,
-                last: self.required("to")?,
-                count: self.required("count")?,
-            }),
             "stderr" => EventKind::Stderr(self.body(line)?),
-            "proc" => EventKind::Process {
-                event: self.text_or_empty("ev"),
-                detail: self.text_or_empty("what"),
-            },
-            "link" => EventKind::Link {
-                side: self.side()?,
-                event: self.text_or_empty("ev"),
-                detail: self.text_or_empty("what"),
-            },
-            "note" => EventKind::Note {
-                name: self.text_or_empty("name"),
-                text: self.text_or_empty("text"),
-                source: self.number("of"),
-            },
-            "gap" => EventKind::Gap {
-                events: self.required("events")?,
-                bytes: self.number("bytes").unwrap_or(0),
-                reason: self.text_or_empty("why"),
-            },
-            "clock" => EventKind::Clock {
-                jump: self
-                    .jump()
-                    .ok_or(LineError::Malformed("it has no `jump`"))?,
-            },
-            "mark" => EventKind::Mark(self.text_or_empty("text")),
-            "resume" => EventKind::Resume,
+            "mark" => EventKind::Mark(text_or_empty("text")),
             "rotate" | "end" => EventKind::End {
                 rotated: kind == "rotate",
-                reason: self.text_or_empty("why"),
-                digest: self.text_or_empty("b3"),
+                reason: text_or_empty("why"),
+                digest: text_or_empty("b3"),
             },
+            "passed" | "proc" | "link" | "note" | "gap" | "clock" | "resume" => {
+                serde_json::from_slice(line).map_err(|_| {
+                    LineError::Malformed("a member that belongs to its kind is missing or wrong")
+                })?
+            }
             _ => EventKind::Other {
                 kind,
                 line: line.clone(),
             },
         })
-    }
-
-    fn required(&self, name: &str) -> Result<u64, LineError> {
-        self.number(name).ok_or(LineError::Malformed(
-            "a number that belongs to its kind is missing",
-        ))
-    }
-
-    fn jump(&self) -> Option<i64> {
-        let value = self.get("jump")?;
-        match value.strip_prefix(b"-") {
-            Some(value) => Some(-i64::try_from(micros(value)?).ok()?),
-            None => i64::try_from(micros(value)?).ok(),
-        }
     }
 
     fn message(&self, line: &Bytes) -> Result<Message, LineError> {
@@ -289,9 +233,8 @@ impl<'a> Members<'a> {
             id: self.get("id").map(id),
             method: self.text("me"),
             session: self.text("s"),
-            kind: kind.and_then(|name| {
-                MessageKind::from_name(name.strip_prefix(b"\"")?.strip_suffix(b"\"")?)
-            }),
+            kind: kind
+                .and_then(|name| Kind::from_name(name.strip_prefix(b"\"")?.strip_suffix(b"\"")?)),
             answers: self.number("re"),
             source: self.number("of"),
             rules: self.texts("rules"),
@@ -326,22 +269,6 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Converts seconds with up to six decimals to microseconds.
-fn micros(seconds: &[u8]) -> Option<u64> {
-    let seconds = std::str::from_utf8(seconds).ok()?;
-    let (whole, part) = seconds.split_once('.').unwrap_or((seconds, ""));
-    let digits = part.bytes().all(|byte| byte.is_ascii_digit());
-    if part.len() > 6 || !digits {
-        return None;
-    }
-    let part: u64 = format!("{part:0<6}").parse().ok()?;
-    whole
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(1_000_000)?
-        .checked_add(part)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -356,8 +283,8 @@ mod tests {
     #[test]
     fn invalid_message_kind_is_none() {
         for (is, kind) in [
-            ("\"request\"", Some(MessageKind::Request)),
-            (" \"request\" ", Some(MessageKind::Request)),
+            ("\"request\"", Some(Kind::Request)),
+            (" \"request\" ", Some(Kind::Request)),
             ("\u{c}", None),
             ("\"", None),
             ("\"\"", None),

@@ -3,6 +3,7 @@
 //! The patch is made for people to read: objects are compared member by member, arrays where they
 //! differ. Applied to the source it gives the target, which `verify` uses.
 
+use jsonptr::Token;
 use serde_json::{Value, json};
 
 /// The operations that turn `from` into `to`, in order.
@@ -58,7 +59,7 @@ fn diff(from: &Value, to: &Value, path: &mut String, patch: &mut Vec<Value>) {
 fn with_step(path: &mut String, step: &str, then: impl FnOnce(&mut String)) {
     let length = path.len();
     path.push('/');
-    path.push_str(&step.replace('~', "~0").replace('/', "~1"));
+    path.push_str(Token::new(step).encoded());
     then(path);
     path.truncate(length);
 }
@@ -75,7 +76,7 @@ pub fn apply(tree: &Value, patch: &Value) -> Option<Value> {
             tree = value()?;
             continue;
         };
-        let last = last.replace("~1", "/").replace("~0", "~");
+        let last = Token::from_encoded(last).ok()?.decoded().into_owned();
         match (tree.pointer_mut(parent)?, change.get("op")?.as_str()?) {
             (Value::Object(members), "remove") => drop(members.remove(&last)?),
             (Value::Object(members), _) => drop(members.insert(last, value()?)),
@@ -98,42 +99,12 @@ pub fn apply(tree: &Value, patch: &Value) -> Option<Value> {
 mod tests {
     use super::*;
 
+    /// The trees of `tests/vectors/compare/patches.json`: from, to, and the patch between them.
     #[test]
     fn differences_become_patch_operations() {
-        for (from, to, patch) in [
-            (json!({"a": 1}), json!({"a": 1}), json!([])),
-            (
-                json!({"a": 1, "b/c": {"d": 2}, "e": 0}),
-                json!({"a": 1, "b/c": {"d": 3}, "f": []}),
-                json!([
-                    {"op": "replace", "path": "/b~1c/d", "value": 3},
-                    {"op": "remove", "path": "/e"},
-                    {"op": "add", "path": "/f", "value": []},
-                ]),
-            ),
-            (
-                json!([1, 2, 3, 4, 5]),
-                json!([1, 9, 5]),
-                json!([
-                    {"op": "replace", "path": "/1", "value": 9},
-                    {"op": "remove", "path": "/2"},
-                    {"op": "remove", "path": "/2"},
-                ]),
-            ),
-            (
-                json!([1, 5]),
-                json!([1, 2, 3, 5]),
-                json!([
-                    {"op": "add", "path": "/1", "value": 2},
-                    {"op": "add", "path": "/2", "value": 3},
-                ]),
-            ),
-            (
-                json!([1]),
-                json!({}),
-                json!([{"op": "replace", "path": "", "value": {}}]),
-            ),
-        ] {
+        let rows = include_str!("../../tests/vectors/compare/patches.json");
+        let rows: Vec<[Value; 3]> = serde_json::from_str(rows).unwrap();
+        for [from, to, patch] in rows {
             assert_eq!(between(&from, &to), patch);
             assert_eq!(apply(&from, &patch), Some(to));
         }

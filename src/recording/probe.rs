@@ -7,7 +7,6 @@ use std::path::Path;
 
 use super::files::Recording;
 use super::parse::{LineError, Parsed};
-use super::read::Entry;
 
 /// The number of lines that are searched for a readable one.
 const MAX_LINES: usize = 64;
@@ -64,21 +63,14 @@ impl Recording {
         }
         let mut is_empty = true;
         for entry in self.entries().take(MAX_LINES) {
-            let (
-                _,
-                Entry {
-                    line,
-                    parsed: found,
-                    ..
-                },
-            ) = entry?;
-            match found {
+            let (_, entry) = entry?;
+            match entry.parsed {
                 Parsed::Header(_) | Parsed::Event(_) => return Ok(()),
                 Parsed::Invalid(fault @ LineError::Newer(_)) => {
                     return Err(NotRecording::Newer(fault));
                 }
                 // A recording whose only line is damaged.
-                Parsed::Invalid(_) if line.starts_with(b"{\"acpr\":") => return Ok(()),
+                Parsed::Invalid(_) if entry.line.starts_with(b"{\"acpr\":") => return Ok(()),
                 Parsed::Invalid(_) => is_empty = false,
             }
         }

@@ -76,14 +76,7 @@ impl<R: Read> SegmentReader<R> {
 
     /// The events only; broken lines and headers are skipped.
     pub fn events(self) -> impl Iterator<Item = io::Result<RecordedEvent>> {
-        self.filter_map(|entry| match entry {
-            Ok(Entry {
-                parsed: Parsed::Event(event),
-                ..
-            }) => Some(Ok(*event)),
-            Ok(_) => None,
-            Err(error) => Some(Err(error)),
-        })
+        self.filter_map(|entry| entry.map(|entry| entry.parsed.into_event()).transpose())
     }
 
     /// The next line, if it is complete.

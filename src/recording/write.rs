@@ -5,22 +5,15 @@
 //! inverse.
 
 use super::encode::{escaped, list, number, quoted, seconds, text};
-use super::event::{EventKind, Header, Message, MessageKind, Passed, Payload, VERSION};
-use crate::jsonrpc::Side;
+use super::event::{EventKind, Header, Message, Payload, VERSION};
+pub use super::event::{Stamp, fits_line};
+use crate::jsonrpc::{Kind, Side};
 
 /// Bytes of a line after its last member before the checksum: `,"crc":"01234567"}`.
 pub(super) const TAIL: usize = 18;
 
-/// When an event happened, and its number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stamp {
-    /// Its number.
-    pub n: u64,
-    /// Microseconds since the recording began.
-    pub t: u64,
-    /// Microseconds since 1970.
-    pub w: u64,
-}
+/// Typical bytes of a line besides the frame.
+const OVERHEAD: usize = 256;
 
 /// The metadata of a frame. All strings are in JSON form without quotes, except the id, which has
 /// them.
@@ -31,7 +24,7 @@ pub struct FrameInfo<'a> {
     /// The side it is sent to.
     pub to: Side,
     /// The kind of message.
-    pub kind: Option<MessageKind>,
+    pub kind: Option<Kind>,
     /// Its id.
     pub id: Option<&'a [u8]>,
     /// Its method, or that of its request.
@@ -63,7 +56,7 @@ pub enum PayloadRef<'a> {
 
 impl PayloadRef<'_> {
     /// The number of bytes that are written verbatim.
-    pub(super) const fn len(&self) -> usize {
+    const fn len(&self) -> usize {
         match self {
             Self::Json(bytes) | Self::Bytes(bytes) => bytes.len(),
             Self::Omitted(_) => 0,
@@ -91,57 +84,31 @@ impl<'a> FrameInfo<'a> {
     }
 }
 
-/// Whether a frame that is known to be JSON fits into one line unchanged.
-#[must_use]
-pub fn fits_line(json: &[u8]) -> bool {
-    let space = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_whitespace);
-    !space(json.first()) && !space(json.last()) && memchr::memchr2(b'\n', b'\r', json).is_none()
-}
-
 /// Appends a header.
 pub fn header(out: &mut Vec<u8>, header: &Header) {
     let start = out.len();
-    number(out, b"{\"acpr\":", VERSION);
-    text(out, b",\"id\":", &header.id);
-    number(out, b",\"seg\":", header.segment);
-    number(out, b",\"first\":", header.first);
-    seconds(out, b",\"began\":", header.began);
-    text(out, b",\"by\":", &header.by);
-    for (name, peer) in [
-        (&b",\"client\":{\"name\":"[..], &header.client),
-        (b",\"agent\":{\"name\":", &header.agent),
-    ] {
-        text(out, name, &peer.name);
-        text(out, b",\"dialect\":", &peer.dialect);
-        out.push(b'}');
-    }
-    if let Some(tables) = &header.tables {
-        text(out, b",\"tables\":", tables);
-    }
-    text(out, b",\"policy\":", &header.policy);
-    text(out, b",\"redact\":{\"mode\":", &header.redaction.mode);
-    text(out, b",\"rules\":", &header.redaction.rules);
-    text(out, b",\"key\":", &header.redaction.key);
-    out.extend_from_slice(b"},\"prev\":");
-    match &header.previous {
-        Some(previous) => text(out, b"", previous),
-        None => out.extend_from_slice(b"null"),
-    }
+    let version = VERSION;
+    let header = Header {
+        version,
+        ..header.clone()
+    };
+    serde_json::to_writer(&mut *out, &header).expect("a header can be written to memory");
+    out.pop();
     end_line(out, start);
 }
 
-/// Appends a frame; [`FrameWriter`](super::FrameWriter) is faster for many.
+/// Appends a frame.
 pub fn frame(out: &mut Vec<u8>, stamp: Stamp, info: &FrameInfo<'_>, body: PayloadRef<'_>) {
+    out.reserve(OVERHEAD + body.len());
     let start = out.len();
-    number(out, b"{\"n\":", stamp.n);
-    times(out, stamp);
+    begin_stamp(out, stamp);
     frame_members(out, info);
     write_payload(out, body);
     end_line(out, start);
 }
 
 /// Appends the metadata of a frame.
-pub(super) fn frame_members(out: &mut Vec<u8>, info: &FrameInfo<'_>) {
+fn frame_members(out: &mut Vec<u8>, info: &FrameInfo<'_>) {
     quoted(out, b",\"k\":", b"msg");
     out.extend_from_slice(match (info.edge, info.to) {
         (Side::Client, Side::Client) => b",\"h\":\"client\",\"d\":\"<\"",
@@ -182,85 +149,35 @@ pub(super) fn frame_members(out: &mut Vec<u8>, info: &FrameInfo<'_>) {
 
 /// Appends any event.
 pub fn event(out: &mut Vec<u8>, stamp: Stamp, kind: &EventKind) {
-    let start = match kind {
+    let start = out.len();
+    match kind {
         EventKind::Message(msg) => return message(out, stamp, msg),
-        EventKind::Passed(passed) => write_passed(out, stamp, passed),
+        EventKind::Other { kind, line } => return write_other(out, stamp, kind, line),
         EventKind::Stderr(body) => {
-            let start = begin_line(out, stamp, b"stderr");
+            begin_line(out, stamp, b"stderr");
             write_payload(out, payload_ref(body));
-            start
-        }
-        EventKind::Process {
-            event,
-            detail: what,
-        } => {
-            let start = begin_line(out, stamp, b"proc");
-            text(out, b",\"ev\":", event);
-            text(out, b",\"what\":", what);
-            start
-        }
-        EventKind::Link {
-            side,
-            event,
-            detail: what,
-        } => {
-            let start = begin_line(out, stamp, b"link");
-            text(out, b",\"h\":", side.name());
-            text(out, b",\"ev\":", event);
-            text(out, b",\"what\":", what);
-            start
-        }
-        EventKind::Note {
-            name,
-            text: value,
-            source: of,
-        } => {
-            let start = begin_line(out, stamp, b"note");
-            text(out, b",\"name\":", name);
-            if let Some(of) = of {
-                number(out, b",\"of\":", *of);
-            }
-            text(out, b",\"text\":", value);
-            start
-        }
-        EventKind::Gap {
-            events,
-            bytes,
-            reason: why,
-        } => {
-            let start = begin_line(out, stamp, b"gap");
-            number(out, b",\"events\":", *events);
-            number(out, b",\"bytes\":", *bytes);
-            text(out, b",\"why\":", why);
-            start
-        }
-        EventKind::Clock { jump } => {
-            let start = begin_line(out, stamp, b"clock");
-            out.extend_from_slice(b",\"jump\":");
-            if *jump < 0 {
-                out.push(b'-');
-            }
-            seconds(out, b"", jump.unsigned_abs());
-            start
         }
         EventKind::Mark(value) => {
-            let start = begin_line(out, stamp, b"mark");
+            begin_line(out, stamp, b"mark");
             text(out, b",\"text\":", value);
-            start
         }
-        EventKind::Resume => begin_line(out, stamp, b"resume"),
         EventKind::End {
             rotated,
-            reason: why,
+            reason,
             digest,
         } => {
-            let start = begin_line(out, stamp, if *rotated { b"rotate" } else { b"end" });
-            text(out, b",\"why\":", why);
+            begin_line(out, stamp, if *rotated { b"rotate" } else { b"end" });
+            text(out, b",\"why\":", reason);
             text(out, b",\"b3\":", digest);
-            start
         }
-        EventKind::Other { kind, line } => return write_other(out, stamp, kind, line),
-    };
+        known => {
+            begin_stamp(out, stamp);
+            let members = out.len();
+            serde_json::to_writer(&mut *out, known).expect("an event can be written to memory");
+            out[members] = b',';
+            out.pop();
+        }
+    }
     end_line(out, start);
 }
 
@@ -294,18 +211,10 @@ fn message(out: &mut Vec<u8>, stamp: Stamp, message: &Message) {
     frame(out, stamp, &info, payload_ref(&message.body));
 }
 
-fn write_passed(out: &mut Vec<u8>, stamp: Stamp, passed: &Passed) -> usize {
-    let start = begin_line(out, stamp, b"passed");
-    text(out, b",\"h\":", passed.to.name());
-    number(out, b",\"from\":", passed.first);
-    number(out, b",\"to\":", passed.last);
-    number(out, b",\"count\":", passed.count);
-    start
-}
-
 /// Appends an event of unknown kind with its original members, under a possibly different number.
 fn write_other(out: &mut Vec<u8>, stamp: Stamp, kind: &str, line: &[u8]) {
-    let start = begin_line(out, stamp, &escaped(kind));
+    let start = out.len();
+    begin_line(out, stamp, &escaped(kind));
     for (name, value) in super::tokens::members(line) {
         if ![&b"n"[..], b"t", b"w", b"k", b"crc"].contains(&name) {
             out.extend_from_slice(b",\"");
@@ -317,22 +226,20 @@ fn write_other(out: &mut Vec<u8>, stamp: Stamp, kind: &str, line: &[u8]) {
     end_line(out, start);
 }
 
-fn begin_line(out: &mut Vec<u8>, stamp: Stamp, kind: &[u8]) -> usize {
-    let start = out.len();
-    number(out, b"{\"n\":", stamp.n);
-    times(out, stamp);
+fn begin_line(out: &mut Vec<u8>, stamp: Stamp, kind: &[u8]) {
+    begin_stamp(out, stamp);
     quoted(out, b",\"k\":", kind);
-    start
 }
 
-/// Appends the times of an event.
-pub(super) fn times(out: &mut Vec<u8>, stamp: Stamp) {
+/// Begins a line with the number and the times of an event.
+fn begin_stamp(out: &mut Vec<u8>, stamp: Stamp) {
+    number(out, b"{\"n\":", stamp.n);
     seconds(out, b",\"t\":", stamp.t);
     seconds(out, b",\"w\":", stamp.w);
 }
 
 /// Ends the line that began at `start`.
-pub(super) fn end_line(out: &mut Vec<u8>, start: usize) {
+fn end_line(out: &mut Vec<u8>, start: usize) {
     let mut tail = *b",\"crc\":\"........\"}\n";
     tail[8..16].copy_from_slice(&checksum(&out[start..]));
     out.extend_from_slice(&tail);
@@ -349,7 +256,7 @@ pub(super) fn checksum(line: &[u8]) -> [u8; 8] {
 }
 
 /// Appends a body.
-pub(super) fn write_payload(out: &mut Vec<u8>, body: PayloadRef<'_>) {
+fn write_payload(out: &mut Vec<u8>, body: PayloadRef<'_>) {
     match body {
         PayloadRef::Json(json) => {
             out.extend_from_slice(b",\"m\":");

@@ -255,47 +255,17 @@ mod tests {
 
     use super::*;
 
+    /// The values of `tests/vectors/compare/canonical-names.json`, one after the other in one
+    /// conversation: as seen, normalized, and the id of the session.
     #[test]
     fn variable_values_are_named() {
+        let rows = include_str!("../../../tests/vectors/compare/canonical-names.json");
+        let rows: Vec<(Value, Value, Option<String>)> = serde_json::from_str(rows).unwrap();
         let mut names = NameTable::default();
-        let session = names.session("ses_e05fbdec0f");
-        let seen = json!({
-            "sessionId": "ses_e05fbdec0f",
-            "cwd": "/tmp/acp-jj/ws",
-            "toolCall": {"toolCallId": "call_1", "rawInput": {"call_id": "call_1"}},
-            "title": "read /tmp/acp-jj/ws/a.txt for ses_e05fbdec0f",
-            "updatedAt": "2026-11-20T17:34:46.115+00:00",
-            "turn": "01a1fa06-650b-7773-943d-e5cf62000000",
-            "secret": "a ‹redacted:a1b2c3› and ‹12 bytes:00ff› but ‹this: that›",
-            "_meta": {"traceparent": "00-1", "own": 1},
-            "requestId": 7,
-            "rawOutput": {"started_at_ms": 1795312131463_u64, "process_id": "78391", "exit_code": 0,
-                "duration": {"secs": 0, "nanos": 623}, "timeout_ms": 9},
-        });
-        let normal = json!({
-            "sessionId": "‹session 1›",
-            "cwd": "‹cwd›",
-            "toolCall": {"toolCallId": "‹tool 1›", "rawInput": {"call_id": "‹tool 1›"}},
-            "title": "read ‹cwd›/a.txt for ‹session 1›",
-            "updatedAt": "‹time›",
-            "turn": "‹uuid›",
-            "secret": "a ‹redacted› and ‹12 bytes› but ‹this: that›",
-            "_meta": {"own": 1},
-            "requestId": "‹request›",
-            "rawOutput": {"started_at_ms": "‹number›", "process_id": "‹number›", "exit_code": 0,
-                "duration": "‹number›", "timeout_ms": 9},
-        });
-        assert_eq!(names.normalize(&seen, Some(&session)), normal);
-        let other = names.session("another");
-        let tool = json!({"toolCallId": "call_1"});
-        assert_eq!(
-            names.normalize(&tool, Some(&other)),
-            json!({"toolCallId": "‹tool 1›"})
-        );
-        assert_eq!(
-            names.normalize(&json!({"_meta": {"baggage": ""}}), None),
-            json!({})
-        );
+        for (seen, normal, session) in rows {
+            let session = session.map(|id| names.session(&id));
+            assert_eq!(names.normalize(&seen, session.as_deref()), normal);
+        }
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::names::NameTable;
-use crate::jsonrpc::Side;
+use crate::jsonrpc::{Kind, Side};
 use crate::recording::surrogates::{join_halves, parse_json};
-use crate::recording::{EventKind, Message, MessageKind, Payload, RecordedEvent, View, ViewFilter};
+use crate::recording::{Message, Payload, RecordedEvent, View, ViewFilter};
 
 /// Updates that may come at any time; a text continues across them.
 const UNORDERED: [&str; 6] = [
@@ -31,7 +31,7 @@ pub struct Step {
     /// The name of its session; of an answer, that of its request.
     pub session: Option<String>,
     /// The kind of message; `None` for an invalid line.
-    pub kind: Option<MessageKind>,
+    pub kind: Option<Kind>,
     /// Its method, or that of the request it answers; empty when there is none.
     pub method: String,
     /// Of a request, its number among those of its side and session, from 1; of an answer, that of
@@ -113,7 +113,7 @@ impl Step {
     pub fn json(&self) -> Value {
         json!({
             "from": self.from.name(),
-            "kind": self.kind.map(MessageKind::name),
+            "kind": self.kind.map(Kind::name),
             "method": self.method,
             "session": self.session,
             "number": self.number,
@@ -125,11 +125,11 @@ impl Step {
 impl Steps {
     /// Adds an event. One that is not in the view is ignored.
     pub fn add(&mut self, filter: &ViewFilter, event: &RecordedEvent) {
-        let EventKind::Message(message) = &event.kind else {
+        let Some(message) = event.message() else {
             return;
         };
         // A translated request has an event for each edge, and answers name either.
-        if message.kind == Some(MessageKind::Request)
+        if message.kind == Some(Kind::Request)
             && let Some(source) = message.source
             && let Some(known) = self.requests.get(&source).cloned()
         {
@@ -137,7 +137,7 @@ impl Steps {
         }
         if filter.shows(event.n, message) {
             self.message(event, message);
-            if message.kind == Some(MessageKind::Request)
+            if message.kind == Some(Kind::Request)
                 && let Some(of) = message.source
                 && let Some(known) = self.requests.get(&event.n).cloned()
             {
@@ -159,7 +159,7 @@ impl Steps {
         let from = message.to.other();
         let request = message.answers.and_then(|n| self.requests.get(&n).cloned());
         let about = message.session.as_deref().map(|id| self.names.session(id));
-        let is_answer = message.kind.is_some_and(MessageKind::is_answer);
+        let is_answer = message.kind.is_some_and(Kind::is_answer);
         let mut method = message.method.clone().unwrap_or_default();
         let (session, number) = match (message.kind, request) {
             (Some(_), Some(request)) if is_answer => {
@@ -167,7 +167,7 @@ impl Steps {
                 method = request.method;
                 (request.session, Some(request.number))
             }
-            (Some(MessageKind::Request), _) => {
+            (Some(Kind::Request), _) => {
                 let count = self.counts.entry((from, about.clone())).or_default();
                 *count += 1;
                 let request = RequestInfo {
@@ -208,13 +208,13 @@ impl Steps {
             return as_text();
         };
         let part = match kind {
-            MessageKind::Result => "result",
-            MessageKind::Error => "error",
-            MessageKind::Request | MessageKind::Notification => "params",
+            Kind::Result => "result",
+            Kind::Error => "error",
+            Kind::Request | Kind::Notification => "params",
         };
         let part = whole.get(part).unwrap_or(&Value::Null);
         match (kind, method) {
-            (MessageKind::Result, "session/list") => self.names.normalize_list(part),
+            (Kind::Result, "session/list") => self.names.normalize_list(part),
             _ => self.names.normalize(part, session),
         }
     }
@@ -223,8 +223,7 @@ impl Steps {
     fn push(&mut self, mut step: Step) {
         let key = (step.from, step.session.clone());
         let update = &step.body["update"];
-        let is_update =
-            step.method == "session/update" && step.kind == Some(MessageKind::Notification);
+        let is_update = step.method == "session/update" && step.kind == Some(Kind::Notification);
         let kind = update["sessionUpdate"].as_str().filter(|_| is_update);
         let text = update.pointer("/content/text").and_then(Value::as_str);
         if let (Some(kind), Some(text)) = (kind, text)

@@ -10,8 +10,8 @@ use super::expr::{Expr, Term};
 use super::field::Field;
 use super::glob::Glob;
 use super::parse::parse;
-use crate::jsonrpc::Side;
-use crate::recording::{EventKind, Message, MessageKind, Payload, RecordedEvent, parse_json};
+use crate::jsonrpc::{Kind, Side};
+use crate::recording::{EventKind, Message, Payload, RecordedEvent, parse_json};
 
 /// A parsed filter.
 #[derive(Clone, Debug)]
@@ -41,10 +41,7 @@ impl Filter {
     /// Whether the filter selects the event.
     #[must_use]
     pub fn matches(&self, event: &RecordedEvent, derived: DerivedFields<'_>) -> bool {
-        let message = match &event.kind {
-            EventKind::Message(message) => Some(&**message),
-            _ => None,
-        };
+        let message = event.message();
         let subject = Subject {
             event,
             message,
@@ -193,7 +190,7 @@ impl Subject<'_> {
     fn update(&self, pointer: &str) -> Option<&str> {
         let message = self.message?;
         let is_update = message.method.as_deref() == Some("session/update")
-            && message.kind == Some(MessageKind::Notification);
+            && message.kind == Some(Kind::Notification);
         let update = is_update.then(|| self.tree()).flatten()?;
         update.pointer("/params/update")?.pointer(pointer)?.as_str()
     }
@@ -209,14 +206,7 @@ impl Subject<'_> {
                 None => bytes_contain(&message.body),
             },
             EventKind::Stderr(body) => bytes_contain(body),
-            EventKind::Process { detail: text, .. } | EventKind::Link { detail: text, .. } => {
-                glob.matches_within(text)
-            }
-            EventKind::Note { text, .. } | EventKind::Mark(text) => glob.matches_within(text),
-            EventKind::Gap { reason: why, .. } | EventKind::End { reason: why, .. } => {
-                glob.matches_within(why)
-            }
-            _ => false,
+            kind => kind.text().is_some_and(|text| glob.matches_within(text)),
         }
     }
 }

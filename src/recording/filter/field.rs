@@ -29,7 +29,7 @@ pub(super) enum ValueType {
     /// A text with `*`.
     Text,
     /// One of these words.
-    Word(&'static [&'static str]),
+    Word(&'static str),
     /// A number.
     Count,
     /// A number of bytes.
@@ -38,27 +38,8 @@ pub(super) enum ValueType {
     Seconds,
 }
 
-const KINDS: &[&str] = &[
-    "request",
-    "notification",
-    "result",
-    "error",
-    "answer",
-    "message",
-    "noise",
-    "passed",
-    "stderr",
-    "process",
-    "link",
-    "note",
-    "gap",
-    "clock",
-    "mark",
-    "resume",
-    "end",
-    "other",
-];
-const SIDES: &[&str] = &["client", "agent"];
+const KINDS: &str = "request notification result error answer message noise passed stderr process \
+                     link note gap clock mark resume end other";
 
 /// All fields: the name, an example, and the description.
 pub const FIELDS: [(Field, &str, &str, &str); 17] = [
@@ -153,8 +134,8 @@ impl Field {
             Self::Method | Self::Session | Self::Id | Self::Update | Self::Tool => ValueType::Text,
             Self::Text | Self::Rule | Self::Note | Self::Lint => ValueType::Text,
             Self::Kind => ValueType::Word(KINDS),
-            Self::Dir => ValueType::Word(&["<", ">"]),
-            Self::From | Self::At => ValueType::Word(SIDES),
+            Self::Dir => ValueType::Word("< >"),
+            Self::From | Self::At => ValueType::Word("client agent"),
             Self::N => ValueType::Count,
             Self::Size => ValueType::Bytes,
             Self::Time | Self::Dur => ValueType::Seconds,

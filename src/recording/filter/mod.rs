@@ -9,7 +9,7 @@
 //! for anything, and `field>value`, `<`, `>=`, `<=`, `=` for quantities with a unit; they are
 //! joined by `and` (which may be omitted), `or`, `not` and parentheses. A single word, or a text in
 //! quotes, is short for `text:…`. [`FIELDS`] lists the fields. The viewer's page implements the
-//! same language, for files that no server reads (`cli/viewer/page/filter.js`);
+//! same language, for files that no server reads (`viewer/page/filter.js`);
 //! `tests/vectors/inspect/filter.json` tests both.
 
 mod error;

@@ -154,9 +154,9 @@ impl Parser<'_> {
                 }
                 Ok(Term::Text(field, glob))
             }
-            ValueType::Word(words) => match words.iter().find(|word| **word == value) {
+            ValueType::Word(words) => match words.split(' ').find(|word| *word == value) {
                 Some(word) => Ok(Term::Word(field, word)),
-                None => Err(self.error(&format!("expected one of: {}", words.join(" ")))),
+                None => Err(self.error(&format!("expected one of: {words}"))),
             },
             ValueType::Count => number(&[("", 1.0)], "42").map(bound),
             ValueType::Bytes => {

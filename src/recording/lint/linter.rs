@@ -12,9 +12,9 @@ use super::rules::*;
 use super::sessions::Sessions;
 use super::text_check;
 use crate::acp::{self, Violation, ViolationKind};
-use crate::jsonrpc::Frame;
+use crate::jsonrpc::{Frame, Kind};
 use crate::recording::{
-    EventKind, Header, Message, MessageKind, Payload, RecordedEvent, ViewFilter, parse_json,
+    EventKind, Header, Message, Payload, RecordedEvent, ViewFilter, parse_json,
 };
 
 /// Checks what both sides sent before translation, or the messages of a view.
@@ -93,12 +93,8 @@ impl Linter {
                 self.translated(message)
             }
             // A rule removed the message.
-            EventKind::Note {
-                name,
-                text,
-                source: of,
-            } if name == "translated" => {
-                let removed = of.and_then(|of| self.violations.remove(&of));
+            EventKind::Note { name, source, text } if name == "translated" => {
+                let removed = source.and_then(|of| self.violations.remove(&of));
                 self.repair(removed.unwrap_or_default().1, text, &[])
             }
             // A message that could not be translated, or was rejected for safety, was not repaired.
@@ -171,7 +167,7 @@ impl Linter {
     }
 
     fn schema(&mut self, event: &RecordedEvent, message: &Message, frame: &Frame, twice: bool) {
-        let answers = message.kind.is_some_and(MessageKind::is_answer);
+        let answers = message.kind.is_some_and(Kind::is_answer);
         let request_method = message.method.as_deref().filter(|_| answers);
         let from = Some(message.to.other());
         let verdict = self.schema.check_as(from, frame, request_method);
@@ -211,7 +207,7 @@ impl Linter {
     /// Handles the relay's translation of a message: violations that it no longer has were
     /// repaired.
     fn translated(&mut self, message: &Message) -> Vec<Finding> {
-        let answers = message.kind.is_some_and(MessageKind::is_answer);
+        let answers = message.kind.is_some_and(Kind::is_answer);
         let known = message.source.and_then(|of| self.violations.get(&of));
         let (Some(of), Some(bytes), true) = (
             message.source,

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::jsonrpc::{Id, IdBuf, Side};
-use crate::recording::{Message, MessageKind, RecordedEvent};
+use crate::jsonrpc::{Id, IdBuf, Kind, Side};
+use crate::recording::{Message, RecordedEvent};
 
 /// A request that waits for its answer.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ impl Requests {
     /// Adds a message; returns whether it is a second answer to a request.
     pub(super) fn add(&mut self, event: &RecordedEvent, message: &Message) -> bool {
         let requester = match message.kind {
-            Some(MessageKind::Request) => message.to.other(),
-            Some(MessageKind::Result | MessageKind::Error) => message.to,
+            Some(Kind::Request) => message.to.other(),
+            Some(Kind::Result | Kind::Error) => message.to,
             _ => return false,
         };
         let id = message.id.as_deref().unwrap_or("null");
@@ -36,7 +36,7 @@ impl Requests {
             return false;
         }
         let key = (requester, id);
-        if message.kind != Some(MessageKind::Request) {
+        if message.kind != Some(Kind::Request) {
             if self.open.remove(&key).is_none() {
                 return self.done.contains(&key);
             }

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::rules::*;
-use crate::jsonrpc::Side;
-use crate::recording::{Message, MessageKind};
+use crate::jsonrpc::{Kind, Side};
+use crate::recording::Message;
 
 /// A violated rule and the details, before the event is known.
 pub(super) type Problem = (&'static LintRule, String);
@@ -71,14 +71,12 @@ impl Sessions {
         let method = message.method.clone().unwrap_or_default();
         let from = message.to.other();
         match message.kind {
-            Some(MessageKind::Request) => {
-                self.request(from, &id, &method, &tree["params"], &mut found)
-            }
-            Some(MessageKind::Notification) => {
+            Some(Kind::Request) => self.request(from, &id, &method, &tree["params"], &mut found),
+            Some(Kind::Notification) => {
                 self.notification(from, &method, &tree["params"], &mut found)
             }
-            Some(MessageKind::Result) => self.answer(from, &id, &tree["result"], true, &mut found),
-            Some(MessageKind::Error) => self.answer(from, &id, &tree["error"], false, &mut found),
+            Some(Kind::Result) => self.answer(from, &id, &tree["result"], true, &mut found),
+            Some(Kind::Error) => self.answer(from, &id, &tree["error"], false, &mut found),
             None => {}
         }
         found

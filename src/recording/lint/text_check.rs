@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::rules::{BIG_NUMBER, LONE_SURROGATE, LintRule};
-use crate::recording::find_lone;
+use crate::recording::{find_leaf, find_lone};
 
 /// The largest integer up to which a double holds all integers: 2^53 - 1.
 const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
@@ -15,28 +15,17 @@ pub(super) fn check(text: &[u8], tree: Option<&Value>) -> Vec<(&'static LintRule
         let escape = String::from_utf8_lossy(&text[at..(at + 6).min(text.len())]);
         found.push((&LONE_SURROGATE, format!("{escape} at byte {at}")));
     }
-    if let Some(big) = tree.and_then(|tree| find_big(tree, "")) {
+    if let Some(big) = tree.and_then(find_big) {
         found.push((&BIG_NUMBER, big));
     }
     found
 }
 
 /// The first number that is too big, and its JSON Pointer.
-fn find_big(tree: &Value, pointer: &str) -> Option<String> {
-    match tree {
-        Value::Number(number) => {
-            let value = number.as_f64()?;
-            let is_big = value.abs() > MAX_SAFE && value.fract() == 0.0;
-            is_big.then(|| format!("{number} at {pointer}"))
-        }
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .find_map(|(at, item)| find_big(item, &format!("{pointer}/{at}"))),
-        Value::Object(members) => members.iter().find_map(|(name, member)| {
-            let step = name.replace('~', "~0").replace('/', "~1");
-            find_big(member, &format!("{pointer}/{step}"))
-        }),
-        _ => None,
-    }
+fn find_big(tree: &Value) -> Option<String> {
+    find_leaf(tree, |pointer, leaf| {
+        let value = leaf.as_f64()?;
+        let is_big = value.abs() > MAX_SAFE && value.fract() == 0.0;
+        is_big.then(|| format!("{leaf} at {pointer}"))
+    })
 }

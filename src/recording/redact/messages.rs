@@ -5,20 +5,45 @@ use std::borrow::Cow;
 use super::forms::Forms;
 use super::names::is_secret_method;
 use super::places::is_identifier;
-use super::prefix_cache::PrefixCache;
 use super::redactor::{Mode, Redacted, Redactor};
 use super::streams::Streams;
 use super::walk::walk;
-use crate::recording::MessageKind;
+use crate::jsonrpc::{Kind, Side};
+use crate::recording::Payload;
 
 /// The state kept between the messages of one side, to find secrets in the next one.
 #[derive(Debug, Default)]
 pub struct RedactState {
-    prefix_cache: PrefixCache,
     /// Texts that are sent in pieces.
     pub streams: Streams,
     /// Fields of answers that were requested as secrets.
     pub forms: Forms,
+}
+
+/// The states of all sides of a conversation: by the edge at which a message is seen, and by the
+/// direction, the received ones first.
+#[derive(Debug, Default)]
+pub struct RedactFlows([[RedactState; 2]; 2]);
+
+impl RedactFlows {
+    /// The state for the messages to `to` at `edge`.
+    pub const fn lane(&mut self, edge: Side, to: Side) -> &mut RedactState {
+        &mut self.0[edge as usize][(edge as usize == to as usize) as usize]
+    }
+
+    /// Handles the answer to a request with that method.
+    pub fn answered(&mut self, method: &[u8], session: Option<&[u8]>) {
+        for lane in self.0.iter_mut().flatten() {
+            lane.streams.answered(method, session);
+        }
+    }
+
+    /// Remembers the fields for secrets that a request has.
+    pub fn add_request(&mut self, method: &[u8], text: &[u8]) {
+        for lane in self.0.iter_mut().flatten() {
+            lane.forms.add_request(method, text);
+        }
+    }
 }
 
 impl Redactor {
@@ -26,20 +51,9 @@ impl Redactor {
     /// method, or that of the request it answers.
     #[must_use]
     pub fn json(&self, text: &[u8], method: Option<&[u8]>) -> Option<Redacted> {
-        self.json_cached(&mut PrefixCache::default(), text, method)
-    }
-
-    /// The same, using the cached beginning of the message before.
-    #[must_use]
-    pub fn json_cached(
-        &self,
-        cache: &mut PrefixCache,
-        text: &[u8],
-        method: Option<&[u8]>,
-    ) -> Option<Redacted> {
         let needed = match self.mode {
             Mode::Full => return None,
-            Mode::Default | Mode::Meta => self.prefilter(cache, text).is_none(),
+            Mode::Default | Mode::Meta => self.prefilter(text).is_none(),
             Mode::Structure => true,
         };
         self.walk_if(needed, text, method, &[])
@@ -53,18 +67,18 @@ impl Redactor {
         &self,
         state: &mut RedactState,
         text: &[u8],
-        kind: Option<MessageKind>,
+        kind: Option<Kind>,
         method: Option<&[u8]>,
     ) -> Option<Redacted> {
         if self.mode != Mode::Default {
             // The other modes keep no text at all, or all of it.
-            return self.json_cached(&mut state.prefix_cache, text, method);
+            return self.json(text, method);
         }
         let fields = match kind {
-            Some(MessageKind::Result) => state.forms.fields(method),
+            Some(Kind::Result) => state.forms.fields(method),
             _ => Vec::new(),
         };
-        let clean_len = self.prefilter(&mut state.prefix_cache, text);
+        let clean_len = self.prefilter(text);
         let streams = &mut state.streams;
         let Some(mut clean) = streams.clean(self, text, kind, method, clean_len.unwrap_or(0))
         else {
@@ -85,11 +99,10 @@ impl Redactor {
     }
 
     /// The number of bytes before the first word that announces a secret; `None` when the message
-    /// has
-    /// to be walked.
-    fn prefilter(&self, cache: &mut PrefixCache, text: &[u8]) -> Option<usize> {
+    /// has to be walked.
+    fn prefilter(&self, text: &[u8]) -> Option<usize> {
         let known = self.patterns.is_empty();
-        known.then(|| self.shapes.prefilter(text, cache))?.ok()
+        known.then(|| self.shapes.prefilter(text))?
     }
 
     fn walk_if(
@@ -116,6 +129,19 @@ impl Redactor {
         }
     }
 
+    /// A payload that is not JSON without its secrets, and whether it had any.
+    #[must_use]
+    pub fn payload(&self, body: &Payload) -> (Payload, bool) {
+        let Some(bytes) = body.bytes() else {
+            return (body.clone(), false);
+        };
+        match (self.mode, self.text(bytes)) {
+            (Mode::Meta, _) => (Payload::Omitted(bytes.len() as u64), false),
+            (_, Some(clean)) => (Payload::of_text(clean.into()), true),
+            (_, None) => (body.clone(), false),
+        }
+    }
+
     /// A text of the relay about a conversation, without secrets quoted in it. It is kept in all
     /// modes.
     #[must_use]
@@ -139,10 +165,8 @@ impl Redactor {
                 inside.starts_with(b"\"")
             })
         };
-        let may_have = |text: &[u8]| {
-            let begun = &mut PrefixCache::default();
-            self.mode != Mode::Structure && self.shapes.prefilter(text, begun).is_err()
-        };
+        let may_have =
+            |text: &[u8]| self.mode != Mode::Structure && self.shapes.prefilter(text).is_none();
         let clean = |text: &[u8]| {
             let at = begins(text).filter(|at| may_have(&text[*at..]))?;
             // The first element of a batch.

@@ -25,7 +25,6 @@ mod pattern;
 mod piece;
 mod piped;
 mod places;
-mod prefix_cache;
 mod random;
 mod redactor;
 mod runs;
@@ -38,8 +37,7 @@ mod words;
 
 pub(super) use escapes::begins_word;
 pub use hits::{HitKind, Hits};
-pub use messages::RedactState;
+pub use messages::{RedactFlows, RedactState};
 pub use pattern::PointerPattern;
-pub use prefix_cache::PrefixCache;
 pub use redactor::{Mode, RULES, Redactor};
 pub use streams::Streams;

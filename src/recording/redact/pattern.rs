@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use jsonptr::{Pointer, Token};
+
 /// A place in messages, such as `/params/_meta/acme/*`, including everything below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PointerPattern(Vec<String>);
@@ -26,34 +28,20 @@ impl FromStr for PointerPattern {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let steps = text
-            .strip_prefix('/')
-            .ok_or("a JSON Pointer begins with `/`, such as /params/_meta/*")?;
-        steps
-            .split('/')
-            .map(|step| {
-                let escapes = step.matches('~').count();
-                let known = step.matches("~0").count() + step.matches("~1").count();
-                if escapes > known {
-                    return Err("in a JSON Pointer `~` is allowed only in `~0` and `~1`".to_owned());
-                }
-                Ok(step.replace("~1", "/").replace("~0", "~"))
-            })
-            .collect::<Result<_, _>>()
-            .map(Self)
+        if !text.starts_with('/') {
+            return Err("a JSON Pointer begins with `/`, such as /params/_meta/*".to_owned());
+        }
+        let pointer = Pointer::parse(text)
+            .map_err(|_| "in a JSON Pointer `~` is allowed only in `~0` and `~1`".to_owned())?;
+        let steps = pointer.tokens().map(|step| step.decoded().into_owned());
+        Ok(Self(steps.collect()))
     }
 }
 
 impl fmt::Display for PointerPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for step in &self.0 {
-            write!(f, "/{}", escape_step(step))?;
-        }
-        Ok(())
+        self.0
+            .iter()
+            .try_for_each(|step| write!(f, "/{}", Token::new(step).encoded()))
     }
-}
-
-/// A step in the escaped form of pointers.
-pub(super) fn escape_step(step: &str) -> String {
-    step.replace('~', "~0").replace('/', "~1")
 }

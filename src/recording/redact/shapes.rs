@@ -15,7 +15,6 @@ use super::inside::{IN_PEM, Inside, PUTTY_END};
 use super::named_secrets::{self, is_secret_value, name_end};
 use super::options;
 use super::piped;
-use super::prefix_cache::PrefixCache;
 use super::random::{MAX_JUDGED, is_key_so_far, is_random, is_random_so_far, reads_as_words};
 use super::runs::Runs;
 use super::urls::{is_partial_user, open_host, signature, user, webhook};
@@ -34,10 +33,6 @@ const MIN_PARTIAL_BASE64: usize = 12;
 pub(super) struct Shapes {
     words: Words,
 }
-
-/// The message has to be walked.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct NeedsWalk;
 
 /// The scan of one text. It remembers its position, so that a text made of announcing words only
 /// takes no longer than others.
@@ -66,17 +61,11 @@ impl Shapes {
         Self { words }
     }
 
-    /// Whether a message has to be walked; the cache of the message before saves searching the same
-    /// beginning again. If not, the number of bytes before the first word.
-    pub(super) fn prefilter(
-        &self,
-        text: &[u8],
-        cache: &mut PrefixCache,
-    ) -> Result<usize, NeedsWalk> {
-        let (known, common) = cache.lookup(text);
+    /// The number of bytes before the first word; `None` when the message has to be walked.
+    pub(super) fn prefilter(&self, text: &[u8]) -> Option<usize> {
         let mut clean_len = text.len();
         let mut scan = Scan::at(text, &self.words);
-        let is_suspect = self.words.each(text, known, |at, word| {
+        let is_suspect = self.words.each(text, |at, word| {
             clean_len = clean_len.min(at.start);
             match word {
                 Word::Place => !text[at.clone()].starts_with(b"\"") || is_member_name(text, at.end),
@@ -98,19 +87,14 @@ impl Shapes {
                 word => scan.secret(at, word).is_some(),
             }
         });
-        if is_suspect {
-            cache.forget();
-            return Err(NeedsWalk);
-        }
-        cache.store(text, common, clean_len);
-        Ok(clean_len)
+        (!is_suspect).then_some(clean_len)
     }
 
     /// Whether a text contains a word that announces a secret.
     pub(super) fn has_keyword(&self, text: &[u8]) -> bool {
         let places = [Word::Place, Word::Ending, Word::Argument, Word::User];
         let announces = |_, word| !places.contains(&word);
-        self.words.each(text, 0, announces)
+        self.words.each(text, announces)
     }
 
     /// The secrets in a text, in order and without overlaps.
@@ -129,7 +113,7 @@ impl Shapes {
         let mut scan = Scan::at(text, &self.words);
         scan.partial = partial;
         let mut found: Vec<(Range<usize>, Option<Inside>)> = Vec::new();
-        self.words.each(text, 0, |at, word| {
+        self.words.each(text, |at, word| {
             if let Some(secret) = scan.secret(at, word) {
                 let inside = match word {
                     Word::Pem | Word::Lines => scan.in_pem.then_some(IN_PEM),
@@ -286,7 +270,7 @@ impl<'a> Scan<'a> {
         let plain = decode_base64(&self.text[own.clone()], min_len)?;
         let mut scan = Scan::at(&plain, self.words);
         scan.partial = begun;
-        let is_one = self.words.each(&plain, 0, |at, word| {
+        let is_one = self.words.each(&plain, |at, word| {
             word != Word::Packed && scan.secret(at, word).is_some()
         });
         is_one.then_some(own)

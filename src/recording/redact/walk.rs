@@ -14,7 +14,6 @@ use super::hits::{HitKind, Hits};
 use super::level::Level;
 use super::named_secrets::{is_secret_setting, is_secret_value, may_hold_secret};
 use super::names::suggests_secret;
-use super::pattern::escape_step;
 use super::places::{Place, is_setting, is_value};
 use super::redactor::{Mode, Redacted, Redactor};
 use crate::jsonrpc::{Limits, is_json};
@@ -400,7 +399,7 @@ impl Walk<'_> {
         let steps = self.place.levels.iter().take(known).map(Level::step);
         let name = secret_name.then(|| "/*".to_owned());
         steps
-            .map(|step| format!("/{}", escape_step(&step)))
+            .map(|step| format!("/{}", jsonptr::Token::new(step).encoded()))
             .chain(name)
             .collect()
     }

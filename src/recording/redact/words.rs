@@ -9,12 +9,6 @@
 //! in one search it stopped so often that code took twice as long as prose. The prefixes of most
 //! makers' keys end in a dash, an underscore or a K: a search for those bytes finds all of them
 //! (`makers.txt`). The rest is in two groups; no word of the values is shorter than four letters.
-//!
-//! *The same bytes need not be searched twice.* Whether there is a word at a place depends on the
-//! bytes of the word only. So where a text begins with bytes that contain no whole word, a search
-//! may begin at their end, less the length of the longest word. Whether there is a secret at a word
-//! depends on what follows: so a beginning with words that turned out harmless is reusable only up
-//! to the first of them.
 
 use std::ops::Range;
 
@@ -76,22 +70,14 @@ pub(super) struct Words {
     makers: MakerKeys,
 }
 
-/// Prefixes of makers' keys.
+/// Prefixes of makers' keys, by their second last byte.
 #[derive(Debug)]
-struct MakerKeys {
-    keys: Vec<(&'static [u8], Word)>,
-    /// For each byte, which keys have it as the last, second last or third last: one bit each.
-    last: Vec<[u128; 3]>,
-}
+struct MakerKeys(Vec<Vec<(&'static [u8], Word)>>);
 
 #[derive(Debug)]
 struct Search {
     words: Vec<Word>,
     engine: Engine,
-    /// The length of the longest word less one: a word across a border may begin so far before it.
-    overlap: usize,
-    /// With fewer bytes to search it is slow.
-    min_len: usize,
 }
 
 #[derive(Debug)]
@@ -110,18 +96,16 @@ impl Words {
         }
     }
 
-    /// Calls `is_match` for the words of a text, in no order, until it returns true. No whole word
-    /// lies in the first `known` bytes.
+    /// Calls `is_match` for the words of a text, in no order, until it returns true.
     pub(super) fn each(
         &self,
         text: &[u8],
-        known: usize,
         mut is_it: impl FnMut(Range<usize>, Word) -> bool,
     ) -> bool {
-        self.names.each(text, known, &mut is_it)
-            || self.values.each(text, known, &mut is_it)
-            || search_marks(text, known, &self.makers, &mut is_it)
-            || search_dots(text, known, &mut is_it)
+        self.names.each(text, &mut is_it)
+            || self.values.each(text, &mut is_it)
+            || search_marks(text, &self.makers, &mut is_it)
+            || search_dots(text, &mut is_it)
     }
 }
 
@@ -153,7 +137,6 @@ impl Word {
 impl Search {
     fn of(table: &'static str) -> Self {
         let words: Vec<&str> = rows(table).map(|[word, _]| word).collect();
-        let longest = words.iter().map(|word| word.len()).max();
         // By default, a slower searcher is chosen for more than 32 words.
         let mut config = packed::Config::new();
         let config = config.only_teddy(true).only_teddy_fat(Some(false));
@@ -161,8 +144,6 @@ impl Search {
         let kind = |[_, kind, fewest, row]: [&str; 4]| Word::of(kind, number(fewest), number(row));
         Self {
             words: rows(table).map(kind).collect(),
-            overlap: longest.map_or(0, |longest| longest - 1),
-            min_len: packed.as_ref().map_or(0, packed::Searcher::minimum_len),
             engine: match packed {
                 Some(packed) => Engine::Packed(packed),
                 None => Engine::Plain(
@@ -175,14 +156,8 @@ impl Search {
         }
     }
 
-    fn each(
-        &self,
-        text: &[u8],
-        known: usize,
-        is_match: &mut impl FnMut(Range<usize>, Word) -> bool,
-    ) -> bool {
-        let last = text.len().saturating_sub(self.min_len);
-        let mut from = known.saturating_sub(self.overlap).min(last);
+    fn each(&self, text: &[u8], is_match: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
+        let mut from = 0;
         loop {
             let found = match &self.engine {
                 Engine::Packed(packed) => packed.find_in(text, (from..text.len()).into()),
@@ -204,14 +179,11 @@ const LOOK_AHEAD: usize = 17;
 /// Searches for prefixes of makers' keys, options with one dash, and variables.
 fn search_marks(
     text: &[u8],
-    known: usize,
     makers: &MakerKeys,
     is_match: &mut impl FnMut(Range<usize>, Word) -> bool,
 ) -> bool {
-    let from = known.saturating_sub(LOOK_AHEAD);
     let [one, two, three] = LAST_BYTES;
-    memchr::memchr3_iter(one, two, three, &text[from..]).any(|at| {
-        let at = from + at;
+    memchr::memchr3_iter(one, two, three, text).any(|at| {
         word_after(text, at).is_some_and(|(place, word)| is_match(place, word))
             || makers
                 .ends(text, at + 1)
@@ -223,27 +195,12 @@ fn search_marks(
 const BOT_GAP: usize = 6;
 const MAX_BOT_ID: usize = 32;
 
-/// Searches for two dots as in a bot's token, many bytes at a time.
-fn search_dots(
-    text: &[u8],
-    known: usize,
-    is_match: &mut impl FnMut(Range<usize>, Word) -> bool,
-) -> bool {
-    let from = known.saturating_sub(BOT_GAP + 1);
-    let ahead = text.get(from + BOT_GAP + 1..).unwrap_or_default();
-    let chunks = text[from..].chunks(64).zip(ahead.chunks(64));
-    let dots = |(one, two): (&u8, &u8)| *one == b'.' && *two == b'.';
-    chunks.enumerate().any(|(chunk, (one, two))| {
-        let pairs = || one.iter().zip(two).map(dots);
-        pairs().fold(false, |found, dots| found | dots)
-            && pairs()
-                .enumerate()
-                .filter(|(_, dots)| *dots)
-                .any(|(at, _)| {
-                    bot_token(text, from + 64 * chunk + at)
-                        .is_some_and(|place| is_match(place, Word::Beginning(58, 20)))
-                })
-    })
+/// Searches for two dots as in a bot's token.
+fn search_dots(text: &[u8], is_match: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
+    memchr::memchr_iter(b'.', text)
+        .filter(|at| text.get(at + BOT_GAP + 1) == Some(&b'.'))
+        .filter_map(|at| bot_token(text, at))
+        .any(|place| is_match(place, Word::Beginning(58, 20)))
 }
 
 /// A bot's token up to its second dot, whose first dot is at `dot`.
@@ -321,35 +278,22 @@ fn is_mailer_key(text: &[u8], at: usize) -> bool {
 
 impl MakerKeys {
     fn of(table: &'static str) -> Self {
-        let key = |[word, fewest, row, _]: [&'static str; 4]| {
+        let mut keys = vec![Vec::new(); 256];
+        for [word, fewest, row, _] in rows(table) {
+            let word = word.as_bytes();
             let kind = Word::Beginning(number(fewest), number(row));
-            (word.as_bytes(), kind)
-        };
-        let all: Vec<_> = rows(table).map(key).collect();
-        let mut last = vec![[0; 3]; 256];
-        for (at, (word, _)) in all.iter().enumerate() {
-            for (back, bytes) in word.iter().rev().take(3).enumerate() {
-                last[usize::from(*bytes)][back] |= 1 << (at % 128);
-            }
-            // A short prefix has any byte before it.
-            for byte in last.iter_mut().filter(|_| word.len() < 3) {
-                byte[2] |= 1 << (at % 128);
-            }
+            keys[usize::from(word[word.len() - 2])].push((word, kind));
         }
-        Self { keys: all, last }
+        Self(keys)
     }
 
     /// The starts of the key prefixes that end at `end`.
     fn ends(&self, text: &[u8], end: usize) -> impl Iterator<Item = (usize, Word)> {
-        let bytes = text[..end].iter().rev().take(3).enumerate();
-        let may_be = bytes.fold(u128::MAX, |all, (back, byte)| {
-            all & self.last[usize::from(*byte)][back]
-        });
-        let all = if may_be == 0 { &[][..] } else { &self.keys[..] };
-        let known = all
-            .iter()
-            .filter(move |(word, _)| text[..end].ends_with(word));
-        known.map(move |(word, kind)| (end - word.len(), *kind))
+        let at = end.checked_sub(2).map(|at| usize::from(text[at]));
+        let known = at.map_or(&[][..], |byte| &self.0[byte]).iter();
+        known
+            .filter(move |(word, _)| text[..end].ends_with(word))
+            .map(move |(word, kind)| (end - word.len(), *kind))
     }
 }
 

@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::matching;
 use super::rules::MatchRule;
 use super::script::Script;
-use crate::jsonrpc::Side;
+use crate::jsonrpc::{Kind, Side};
 use crate::recording::canonical::{self, Step};
 use crate::recording::redact::PointerPattern;
-use crate::recording::{EventKind, MessageKind, RecordedEvent, View};
+use crate::recording::{RecordedEvent, View};
 
 /// Values that vary in every run and say nothing about the agent: the usage of its model.
 const VOLATILE: [&str; 3] = [
@@ -148,7 +148,7 @@ fn title(step: &Step) -> String {
     let method = &step.method;
     match (step.kind, step.update()) {
         (None, _) => "a line that is no message".to_owned(),
-        (Some(MessageKind::Error), _) => {
+        (Some(Kind::Error), _) => {
             let message = step.body["message"].as_str().unwrap_or_default();
             let message: String = message.chars().take(MAX_MESSAGE).collect();
             format!("error of {method}: {message}")
@@ -160,12 +160,12 @@ fn title(step: &Step) -> String {
 }
 
 fn is_ignored(event: &RecordedEvent, texts: &[String]) -> bool {
-    let EventKind::Message(message) = &event.kind else {
+    let Some(message) = event.message() else {
         return false;
     };
     let bytes = message.body.bytes().map_or(&b""[..], |bytes| bytes);
     let mut texts = texts.iter();
-    message.kind == Some(MessageKind::Notification)
+    message.kind == Some(Kind::Notification)
         && texts.any(|text| memchr::memmem::find(bytes, text.as_bytes()).is_some())
 }
 
@@ -175,8 +175,8 @@ fn remove_ignored(step: &mut Step, ignore: &[PointerPattern]) {
         return;
     }
     let member = match step.kind {
-        Some(MessageKind::Result) => "result",
-        Some(MessageKind::Error) => "error",
+        Some(Kind::Result) => "result",
+        Some(Kind::Error) => "error",
         _ => "params",
     };
     remove_places(&mut step.body, &mut vec![member.to_owned()], ignore);

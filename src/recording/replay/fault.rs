@@ -6,6 +6,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::jsonrpc::parse_duration;
+
 /// A fault to inject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InjectedFault {
@@ -88,26 +90,6 @@ impl FromStr for InjectedFault {
         };
         Ok(Self { after, kind })
     }
-}
-
-/// Parses a duration such as `250ms` or `2s`.
-///
-/// # Errors
-/// When it is not a duration.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "ms" => 0.001,
-        "s" => 1.0,
-        "m" => 60.0,
-        _ => 0.0,
-    };
-    let number: Option<f64> = digits.parse().ok();
-    let seconds = number.map(|number| number * unit);
-    seconds
-        .filter(|_| unit > 0.0)
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| format!("{text:?} is no duration; expected one such as 250ms, 2s or 1m"))
 }
 
 fn split(text: &str) -> (&str, &str) {

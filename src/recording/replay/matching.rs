@@ -18,8 +18,8 @@ pub(super) fn matches(by: MatchRule, method: &str, recorded: &Value, live: &Valu
         |name: &str| name == "_meta" || (method == "initialize" && CLIENT_INFO.contains(&name));
     match by {
         MatchRule::Order => true,
-        MatchRule::Shape => same_shape(recorded, live, &ignored),
-        MatchRule::Strict => equal(recorded, live, &ignored),
+        MatchRule::Shape => fits(false, recorded, live, &ignored),
+        MatchRule::Strict => fits(true, recorded, live, &ignored),
     }
 }
 
@@ -41,7 +41,7 @@ pub(super) fn similarity(recorded: &Value, live: &Value) -> usize {
                 .map(|(at, one)| count(one, live.and_then(|live| live.get(at))))
                 .collect()),
             leaf => {
-                let same = live.is_some_and(|live| equal(leaf, live, &|_| false));
+                let same = live.is_some_and(|live| fits(true, leaf, live, &|_| false));
                 (usize::from(same), 1)
             }
         }
@@ -50,25 +50,28 @@ pub(super) fn similarity(recorded: &Value, live: &Value) -> usize {
     (same * 1000).checked_div(all).unwrap_or(1000)
 }
 
-fn equal(recorded: &Value, live: &Value, ignored: &dyn Fn(&str) -> bool) -> bool {
+/// Whether the members have equal values (`strict`) or at least the same types.
+fn fits(strict: bool, recorded: &Value, live: &Value, ignored: &dyn Fn(&str) -> bool) -> bool {
     match (recorded, live) {
-        (Value::String(text), Value::String(live)) => same_text(text, live),
+        (Value::String(text), Value::String(live)) if strict => same_text(text, live),
         // Redaction replaces numbers by strings, too.
-        (Value::String(text), _) => text.starts_with(REDACTED.0),
+        (Value::String(text), _) if text.starts_with(REDACTED.0) => true,
         (Value::Object(a), Value::Object(b)) => {
-            let counted = |members: &serde_json::Map<String, Value>| {
-                members.keys().filter(|name| !ignored(name)).count()
-            };
-            counted(a) == counted(b)
-                && a.iter()
-                    .filter(|(name, _)| !ignored(name))
-                    .all(|(name, one)| b.get(name).is_some_and(|other| equal(one, other, ignored)))
+            let plain = |name: &&String| !ignored(name);
+            a.keys().filter(plain).count() == b.keys().filter(plain).count()
+                && a.iter().filter(|(name, _)| plain(name)).all(|(name, one)| {
+                    b.get(name)
+                        .is_some_and(|other| fits(strict, one, other, ignored))
+                })
         }
+        // By shape, only elements that both arrays have are compared.
         (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b, ignored))
+            (!strict || a.len() == b.len())
+                && a.iter().zip(b).all(|(a, b)| fits(strict, a, b, ignored))
         }
-        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
-        (a, b) => a == b,
+        (Value::Number(a), Value::Number(b)) if strict => a == b || a.as_f64() == b.as_f64(),
+        (a, b) if strict => a == b,
+        (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
     }
 }
 
@@ -89,24 +92,4 @@ fn same_text(recorded: &str, live: &str) -> bool {
         rest = marked.split_once(REDACTED.1).map_or("", |(_, rest)| rest);
     }
     live.ends_with(rest)
-}
-
-fn same_shape(recorded: &Value, live: &Value, ignored: &dyn Fn(&str) -> bool) -> bool {
-    match (recorded, live) {
-        // Redaction replaces numbers by strings, too.
-        (Value::String(text), _) if text.starts_with(REDACTED.0) => true,
-        (Value::Object(a), Value::Object(b)) => {
-            let plain = |name: &&String| !ignored(name);
-            a.keys().filter(plain).count() == b.keys().filter(plain).count()
-                && a.iter().filter(|(name, _)| plain(name)).all(|(name, one)| {
-                    b.get(name)
-                        .is_some_and(|other| same_shape(one, other, ignored))
-                })
-        }
-        // Only elements that both arrays have are compared.
-        (Value::Array(a), Value::Array(b)) => {
-            a.iter().zip(b).all(|(a, b)| same_shape(a, b, ignored))
-        }
-        (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
-    }
 }

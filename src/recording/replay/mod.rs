@@ -24,6 +24,6 @@ mod script;
 pub use actor::{Actor, ActorAction};
 pub use compare::{Comparison, IgnoreRules, ReplayDifference, compare};
 pub use driver::{Driver, DriverAction, Timeouts};
-pub use fault::{FaultKind, InjectedFault, parse_duration};
+pub use fault::{FaultKind, InjectedFault};
 pub use rules::{MatchRule, ReplayRules, Speed, Unmatched};
-pub use script::{Edge, Script, ScriptError, ScriptStep};
+pub use script::{Script, ScriptError, ScriptFault, ScriptStep};

@@ -222,109 +222,30 @@ mod tests {
         names
     }
 
+    /// The messages and texts of `tests/vectors/compare/replayed-names.json`: recorded, live.
     #[test]
-    fn ids_are_replaced_only_where_used_as_ids() {
-        for (recorded, live) in [
-            (
-                r#"{"terminalId":"1","text":"1"}"#,
-                r#"{"terminalId":"term-77","text":"1"}"#,
-            ),
-            (r#"{"terminal_id" : "1"}"#, r#"{"terminal_id" : "term-77"}"#),
-            (
-                r#"{"toolCallId":"1","1":["1"]}"#,
-                r#"{"toolCallId":"1","1":["1"]}"#,
-            ),
-            (
-                r#"{"sessionId":"2","a":"2"}"#,
-                r#"{"sessionId":"s","a":"2"}"#,
-            ),
-            (
-                r#"{"optionId":"3","a":"3"}"#,
-                r#"{"optionId":"yes","a":"3"}"#,
-            ),
-            (
-                r#"{"sessionId":"1","terminalId":"2"}"#,
-                r#"{"sessionId":"1","terminalId":"2"}"#,
-            ),
-            (
-                r#"{"a":"01a1fa06-4498-7e61-8d6f-dc7ac1dcec67"}"#,
-                r#"{"a":"live"}"#,
-            ),
-            (
-                r#"["{\"terminalId\":\"1\"}"]"#,
-                r#"["{\"terminalId\":\"1\"}"]"#,
-            ),
-        ] {
-            let sent = names().to_live(&Frame::from(recorded.to_owned()));
+    fn names_are_replaced_where_they_are_used() {
+        let vectors = include_str!("../../../tests/vectors/compare/replayed-names.json");
+        let vectors: Value = serde_json::from_str(vectors).unwrap();
+        let rows = |name: &str| -> Vec<[String; 2]> {
+            serde_json::from_value(vectors[name].clone()).unwrap()
+        };
+        for [recorded, live] in rows("sent") {
+            let sent = names().to_live(&Frame::from(recorded));
             assert_eq!(String::from_utf8_lossy(sent.as_bytes()), live);
         }
-        let received = |text: &str| {
-            names()
-                .to_recorded(&serde_json::from_str(text).unwrap())
-                .to_string()
-        };
-        assert_eq!(
-            received(r#"{"terminalId":"term-77","text":"term-77"}"#),
-            r#"{"terminalId":"1","text":"term-77"}"#
-        );
-        assert_eq!(
-            received(r#"{"sessionId":"s","text":"s"}"#),
-            r#"{"sessionId":"2","text":"s"}"#
-        );
-    }
-
-    #[test]
-    fn directories_are_replaced_once() {
-        for (recorded, live) in [
-            ("/src", "/home/me"),
-            (
-                "in /src/a, \\\"/src\\\"\\n/src: (/src)",
-                "in /home/me/a, \\\"/home/me\\\"\\n/home/me: (/home/me)",
-            ),
-            (
-                "file:///src/a PATH=/src:/src",
-                "file:///home/me/a PATH=/home/me:/home/me",
-            ),
-            (
-                "/usr/src/linux /src2 ./src ~/src ${HOME}/src",
-                "/usr/src/linux /src2 ./src ~/src ${HOME}/src",
-            ),
-            (
-                "https://x.example/src/a a//src",
-                "https://x.example/src/a a//src",
-            ),
-            ("/aa/x and /bb/y", "/bb/x and /cc/y"),
-            (
-                "\\u001b[32m/src/a \\u003e/src -I/src/inc x-I/src",
-                "\\u001b[32m/home/me/a \\u003e/home/me -I/home/me/inc x-I/src",
-            ),
-            ("/src/deep/x", "/src/deep/x"),
-            (
-                "\\u0041/src \\\\n/src \\t/src",
-                "\\u0041/src \\\\n/src \\t/home/me",
-            ),
-        ] {
-            let sent = names().to_live(&Frame::from(format!("\"{recorded}\"")));
-            assert_eq!(
-                String::from_utf8_lossy(sent.as_bytes()),
-                format!("\"{live}\"")
-            );
+        for [recorded, live] in rows("received") {
+            let received = names().to_recorded(&serde_json::from_str(&live).unwrap());
+            assert_eq!(received.to_string(), recorded);
         }
         let mut slashed = NameMap::default();
         slashed.insert_folder("/src/", "/home/me");
         slashed.insert_folder("/lib", "/home/lib//");
         slashed.insert_folder("C:\\src\\", "/win");
-        let sent = slashed.to_live(&Frame::from(r#""/src/ /src/a /src /lib/b /""#.to_owned()));
-        assert_eq!(
-            sent.as_bytes(),
-            br#""/home/me/ /home/me/a /home/me /home/lib/b /""#
-        );
+        for [recorded, live] in rows("slashed") {
+            let sent = slashed.to_live(&Frame::from(recorded));
+            assert_eq!(String::from_utf8_lossy(sent.as_bytes()), live);
+        }
         assert_eq!(slashed.to_recorded(&Value::from("/win/x")), "C:\\src/x");
-        let received = |text: &str| names().to_recorded(&Value::from(text));
-        assert_eq!(received("/bb/x and /cc/y"), "/aa/x and /bb/y");
-        assert_eq!(
-            received("/usr/home/me and /home/me\n/home/me/a"),
-            "/usr/home/me and /src\n/src/a"
-        );
     }
 }

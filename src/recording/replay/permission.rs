@@ -64,43 +64,23 @@ pub(super) fn choose(request: &Value, answer: &Value, live: &Value) -> OptionCho
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
+    /// The choices of `tests/vectors/compare/permissions.json`.
     #[test]
     fn options_match_by_kind_and_name() {
-        let recorded = json!({"options": [
-            {"optionId": "allow", "kind": "allow_once", "name": "Allow"},
-            {"optionId": "no", "kind": "reject_once", "name": "Skip"},
-        ]});
-        let chose = |option: &str| json!({"outcome": {"outcome": "selected", "optionId": option}});
-        let live = json!({"options": [
-            {"optionId": "always", "kind": "allow_always", "name": "Allow"},
-            {"optionId": "yes", "kind": "allow_once", "name": "Yes"},
-            {"optionId": "never", "kind": "reject_always", "name": "Never"},
-        ]});
-        let instead = |recorded: &str, live: &str| OptionChoice::Other {
-            recorded: recorded.to_owned(),
-            live: live.to_owned(),
-        };
-        assert_eq!(
-            choose(&recorded, &chose("allow"), &recorded),
-            OptionChoice::AsRecorded
-        );
-        assert_eq!(
-            choose(&recorded, &chose("allow"), &live),
-            instead("allow", "yes")
-        );
-        assert_eq!(choose(&recorded, &chose("no"), &live), OptionChoice::None);
-        assert_eq!(
-            choose(&recorded, &chose("allow_once"), &recorded),
-            OptionChoice::AsRecorded
-        );
-        let cancelled = json!({"outcome": {"outcome": "cancelled"}});
-        assert_eq!(
-            choose(&recorded, &cancelled, &live),
-            OptionChoice::AsRecorded
-        );
+        let vectors = include_str!("../../../tests/vectors/compare/permissions.json");
+        let vectors: Value = serde_json::from_str(vectors).unwrap();
+        for row in vectors["choices"].as_array().unwrap() {
+            let live = &vectors[row["options"].as_str().unwrap()];
+            let text = |name: &str| row[name].as_str().map(str::to_owned);
+            let expected = match (text("recorded"), text("live")) {
+                (None, _) => OptionChoice::AsRecorded,
+                (Some(_), None) => OptionChoice::None,
+                (Some(recorded), Some(live)) => OptionChoice::Other { recorded, live },
+            };
+            let found = choose(&vectors["recorded"], &row["answer"], live);
+            assert_eq!(found, expected, "{row}");
+        }
     }
 }

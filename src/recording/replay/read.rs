@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::script::{Edge, Script, ScriptError};
+use super::script::{Script, ScriptError, ScriptFault};
 use crate::jsonrpc::{Frame, Side};
 use crate::recording::capture::{self, LineContent, Lines};
 use crate::recording::{
@@ -16,44 +16,34 @@ use crate::recording::{
 const MAX_HEAD: u64 = 4096;
 
 impl Script {
-    /// Reads the conversation at `edge`.
+    /// Reads the conversation at `edge` of the relay. The edges differ where a dialect was
+    /// translated.
     ///
     /// # Errors
     /// When the file cannot be read or contains no messages.
-    pub fn open(path: &Path, edge: Edge) -> Result<Self, ScriptError> {
-        let unreadable = |source| ScriptError::Unreadable {
+    pub fn open(path: &Path, edge: Side) -> Result<Self, ScriptError> {
+        read(path, edge).map_err(|reason| ScriptError {
             path: path.to_owned(),
-            source,
-        };
-        if let Some(error) = NotRecording::of(path) {
-            let path = path.to_owned();
-            return Err(ScriptError::NotRecording { path, error });
-        }
-        let (script, missing) = if is_recording(path).map_err(unreadable)? {
-            let recording = Recording::of(path).map_err(unreadable)?;
-            recording.check().map_err(|error| match error {
-                NotRecording::Unreadable(error) => unreadable(error),
-                error => ScriptError::NotRecording {
-                    path: path.to_owned(),
-                    error,
-                },
-            })?;
-            of_recording(&recording, edge).map_err(unreadable)?
-        } else {
-            let script = of_capture(path).map_err(unreadable)?;
-            let unknown = || ScriptError::Unknown {
-                path: path.to_owned(),
-            };
-            (script.ok_or_else(unknown)?, 0)
-        };
-        let path = path.to_owned();
-        if missing > 0 {
-            return Err(ScriptError::NoBodies { path, missing });
-        }
-        if script.steps.is_empty() {
-            return Err(ScriptError::Empty { path });
-        }
-        Ok(script)
+            reason,
+        })
+    }
+}
+
+fn read(path: &Path, edge: Side) -> Result<Script, ScriptFault> {
+    if let Some(error) = NotRecording::of(path) {
+        return Err(error.into());
+    }
+    let (script, missing) = if is_recording(path)? {
+        let recording = Recording::of(path)?;
+        recording.check()?;
+        of_recording(&recording, edge)?
+    } else {
+        (of_capture(path)?.ok_or(ScriptFault::Unknown)?, 0)
+    };
+    match (missing, script.steps.is_empty()) {
+        (0, false) => Ok(script),
+        (0, true) => Err(ScriptFault::Empty),
+        _ => Err(ScriptFault::NoBodies(missing)),
     }
 }
 
@@ -65,15 +55,9 @@ fn is_recording(path: &Path) -> io::Result<bool> {
 }
 
 /// The script, and the number of its messages without a body.
-fn of_recording(recording: &Recording, edge: Edge) -> io::Result<(Script, usize)> {
+fn of_recording(recording: &Recording, edge: Side) -> io::Result<(Script, usize)> {
     let events: Vec<RecordedEvent> = recording.events().collect::<io::Result<_>>()?;
-    let filter = ViewFilter::new(
-        View::At(match edge {
-            Edge::Client => Side::Client,
-            Edge::Agent => Side::Agent,
-        }),
-        &events,
-    );
+    let filter = ViewFilter::new(View::At(edge), &events);
     let mut found = BTreeMap::new();
     let mut missing = 0;
     let mut client_closed = false;

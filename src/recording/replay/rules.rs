@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{Edge, InjectedFault};
+use super::InjectedFault;
 
 /// How the agent is played.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,14 +95,6 @@ impl FromStr for MatchRule {
     }
 }
 
-impl FromStr for Edge {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        one_of(&[("client", Self::Client), ("agent", Self::Agent)], text)
-    }
-}
-
 impl FromStr for Unmatched {
     type Err = String;
 
@@ -155,15 +147,6 @@ impl fmt::Display for Speed {
             Self::Max => f.write_str("max"),
             Self::Thousandths(speed) => write!(f, "{}", f64::from(*speed) / 1000.0),
         }
-    }
-}
-
-impl fmt::Display for Edge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Client => "client",
-            Self::Agent => "agent",
-        })
     }
 }
 

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::jsonrpc::{Envelope, Frame, Id, Kind, Limits, Scanned, Side, scan};
+use crate::jsonrpc::{Envelope, Frame, Id, IdAt, Kind, Limits, Scanned, Side, scan};
 use crate::recording::surrogates::parse_json;
-use crate::recording::{EventKind, Message, MessageKind, NotRecording, Payload, RecordedEvent};
+use crate::recording::{EventKind, Message, NotRecording, Payload, RecordedEvent};
 
 /// A conversation.
 #[derive(Clone, Debug, Default)]
@@ -43,61 +43,42 @@ pub struct ScriptStep {
     pub body: Value,
 }
 
-/// An edge of the relay. The edges differ where a dialect was translated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edge {
-    /// What the client sent and received.
-    Client,
-    /// What the agent sent and received.
-    Agent,
-}
-
 /// Why a file cannot be played.
 #[derive(Debug, thiserror::Error)]
+#[error("{}: {reason}", path.display())]
+pub struct ScriptError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub reason: ScriptFault,
+}
+
+/// What is wrong with a file that is to be played.
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ScriptError {
-    /// It cannot be read.
-    #[error("{}: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+pub enum ScriptFault {
+    /// It cannot be read, or not as the recording that it is.
+    #[error(transparent)]
+    NotRecording(#[from] NotRecording),
     /// It has another format.
     #[error(
-        "{}: this is neither a recording (.acpr) nor a capture (lines of {{\"dir\":\"c2a\",\"ts\":0,\"msg\":…}})",
-        path.display()
+        "this is neither a recording (.acpr) nor a capture (lines of {{\"dir\":\"c2a\",\"ts\":0,\"msg\":…}})"
     )]
-    Unknown {
-        /// The file.
-        path: PathBuf,
-    },
-    /// It is a recording but cannot be read as one.
-    #[error("{}: {error}", path.display())]
-    NotRecording {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: NotRecording,
-    },
-    /// Its bodies were not recorded.
+    Unknown,
+    /// Its bodies were not recorded; how many.
     #[error(
-        "{}: {missing} messages have no body, so they cannot be replayed; record with --record-redact default or full",
-        path.display()
+        "{0} messages have no body, so they cannot be replayed; record with --record-redact default or full"
     )]
-    NoBodies {
-        /// The file.
-        path: PathBuf,
-        /// How many.
-        missing: usize,
-    },
+    NoBodies(usize),
     /// It has no messages.
-    #[error("{}: there is no message in it", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("there is no message in it")]
+    Empty,
+}
+
+impl From<io::Error> for ScriptFault {
+    fn from(error: io::Error) -> Self {
+        Self::NotRecording(NotRecording::Unreadable(error))
+    }
 }
 
 impl ScriptStep {
@@ -196,6 +177,13 @@ impl Script {
         self.steps.push(step);
     }
 
+    /// Frees the tree of the last step, for callers that only pair answers with requests.
+    pub fn forget_body(&mut self) {
+        if let Some(step) = self.steps.last_mut() {
+            step.body = Value::Null;
+        }
+    }
+
     /// The indices of the prompts, each of which begins a turn.
     #[must_use]
     pub fn turns(&self) -> Vec<usize> {
@@ -224,40 +212,39 @@ impl Script {
     #[must_use]
     pub fn events(&self) -> Vec<RecordedEvent> {
         let steps = self.steps.iter();
-        steps.map(|step| self.event(step)).collect()
+        steps
+            .map(|step| RecordedEvent {
+                n: step.n,
+                t: step.at,
+                w: step.at,
+                kind: EventKind::Message(Box::new(self.message(step))),
+            })
+            .collect()
     }
 
-    fn event(&self, step: &ScriptStep) -> RecordedEvent {
-        let bytes = step.frame.clone().into_bytes();
-        let message = Message {
+    /// A step as the message of an event, received from its sender.
+    #[must_use]
+    pub fn message(&self, step: &ScriptStep) -> Message {
+        let is_paired = !step.is_answer() || step.answers.is_some();
+        let at = step.envelope.filter(|at| at.id != IdAt::Absent);
+        let id = at.map(|at| String::from_utf8_lossy(at.id(&step.frame).json()).into_owned());
+        let session = step.body.get("sessionId").and_then(Value::as_str);
+        Message {
             edge: step.from,
             to: step.from.other(),
-            id: step
+            id,
+            method: step
                 .envelope
-                .map(|_| String::from_utf8_lossy(step.id()).into_owned()),
-            method: step.envelope.map(|_| step.method.clone()),
-            session: step.session.clone(),
-            kind: step.kind().map(|kind| match kind {
-                Kind::Request => MessageKind::Request,
-                Kind::Notification => MessageKind::Notification,
-                Kind::Result => MessageKind::Result,
-                Kind::Error => MessageKind::Error,
-            }),
+                .filter(|_| is_paired)
+                .map(|_| step.method.clone()),
+            session: session.map(str::to_owned).or_else(|| step.session.clone()),
+            kind: step.kind(),
             answers: step.answers.map(|request| self.steps[request].n),
             source: None,
             rules: Vec::new(),
             patch: None,
             redacted: Vec::new(),
-            body: match step.envelope {
-                Some(_) => Payload::Json(bytes),
-                None => Payload::Text(bytes),
-            },
-        };
-        RecordedEvent {
-            n: step.n,
-            t: step.at,
-            w: step.at,
-            kind: EventKind::Message(Box::new(message)),
+            body: Payload::of(step.frame.clone().into_bytes()),
         }
     }
 
