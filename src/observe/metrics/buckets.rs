@@ -45,38 +45,6 @@ pub(super) fn bounds(metric: &Metric) -> &'static [f64] {
     found.map_or(&[], |(_, bounds)| bounds)
 }
 
-/// Samples by bucket, which one task counts.
-#[derive(Debug, Default)]
-pub(super) struct Samples {
-    counts: [u64; MOST],
-    /// In bytes or nanoseconds.
-    sum: u64,
-    any: bool,
-}
-
-impl Samples {
-    /// Adds so many samples of one bucket, and their sum.
-    pub(super) fn add(&mut self, bucket: usize, samples: u64, sum: u64) {
-        self.counts[bucket] += samples;
-        self.sum = self.sum.saturating_add(sum);
-        self.any = true;
-    }
-
-    /// Moves them to a series, if there are any.
-    pub(super) fn flush<'a>(&mut self, to: impl FnOnce() -> &'a Buckets) {
-        if !std::mem::take(&mut self.any) {
-            return;
-        }
-        let to = to();
-        for (all, count) in to.counts.iter().zip(&mut self.counts) {
-            if *count > 0 {
-                all.fetch_add(std::mem::take(count), Relaxed);
-            }
-        }
-        to.sum.fetch_add(std::mem::take(&mut self.sum), Relaxed);
-    }
-}
-
 /// One series of a histogram. Takes the same memory however many samples there are.
 #[derive(Debug)]
 pub(in crate::observe) struct Buckets {
@@ -115,8 +83,13 @@ impl Buckets {
 
     /// Adds one duration.
     pub(in crate::observe) fn record(&self, took: Duration) {
-        self.counts[self.bucket(took)].fetch_add(1, Relaxed);
-        self.sum.fetch_add(nanos(took), Relaxed);
+        self.add(self.bucket(took), 1, nanos(took));
+    }
+
+    /// Adds so many samples of one bucket, and their sum in bytes or nanoseconds.
+    pub(super) fn add(&self, bucket: usize, samples: u64, sum: u64) {
+        self.counts[bucket].fetch_add(samples, Relaxed);
+        self.sum.fetch_add(sum, Relaxed);
     }
 
     /// Appends the series to a page, if it has any samples.

@@ -5,11 +5,11 @@
 //! `metrics-exporter-prometheus`, which renders them;
 //! [`ConversationMetrics`] is the observer of one conversation.
 //!
-//! # PruneReason
+//! # Why
 //!
 //! **A conversation counts in plain integers.** A handle costs two atomic operations, and a message
-//! changes several figures. The observer adds what it has counted to the handles once for each
-//! batch of messages that was read and once for each turn of the conversation's loop.
+//! changes several figures. A scrape collects what the open conversations have counted, and adds it
+//! to the handles; a conversation that ends does so itself.
 //!
 //! **Histograms are counted by bucket** ([`Buckets`]) and appended to the exporter's text. A
 //! histogram of the crate takes one sample at a time, and the exporter keeps each until its upkeep:
@@ -27,6 +27,8 @@ mod buckets;
 mod catalogue;
 mod conversation;
 mod labels;
+mod open_conversation;
+mod pending;
 mod process;
 mod registry;
 mod rules;

@@ -180,24 +180,3 @@ impl<H: Handle, const N: usize> Family<H, N> {
         all.filter_map(|(index, handle)| Some((index, handle.get()?)))
     }
 }
-
-/// Events of the series of one family that are not added to them yet. Searched, not hashed: a turn
-/// of a conversation's loop meets a few series.
-#[derive(Debug, Default)]
-pub(super) struct Pending(SmallVec<[(usize, u64); 4]>);
-
-impl Pending {
-    pub(super) fn add<const N: usize>(&mut self, to: &Family<Counter, N>, place: [usize; N]) {
-        let index = to.index(place);
-        match self.0.iter_mut().find(|(known, _)| *known == index) {
-            Some((_, count)) => *count += 1,
-            None => self.0.push((index, 1)),
-        }
-    }
-
-    pub(super) fn flush<const N: usize>(&mut self, to: &Family<Counter, N>) {
-        for (index, count) in self.0.drain(..) {
-            to.get(index).increment(count);
-        }
-    }
-}

@@ -1,7 +1,8 @@
-//! Counters of the rules of mapping tables, by dialect, rule or event, and side.
+//! Counts of the rules of mapping tables, by dialect, rule or event, and side.
 //!
-//! The tables that are loaded bound the number of series. A conversation registers the handle of a
-//! rule when it first meets it.
+//! The tables that are loaded bound the number of series.
+
+use std::mem;
 
 use metrics::Counter;
 
@@ -9,51 +10,44 @@ use super::labels::SIDES;
 use super::registry::Registry;
 use crate::jsonrpc::Side;
 
-/// The counters that one conversation uses. Searched, not hashed: there are some ten.
+/// What one conversation counts. Searched, not hashed: there are some ten.
 #[derive(Debug, Default)]
-pub(super) struct RuleCounters(Vec<RuleCounter>);
+pub(super) struct RuleCounts(Vec<RuleCount>);
 
 #[derive(Debug)]
-struct RuleCounter {
+struct RuleCount {
     metric: &'static str,
     dialect: String,
     /// The rule or the event.
     what: String,
     side: Side,
-    counter: Counter,
     /// What is not added to the counter yet.
     count: u64,
 }
 
-impl RuleCounters {
+impl RuleCounts {
     /// Counts a rule or an event of a dialect under `metric`.
-    pub(super) fn add(
-        &mut self,
-        registry: &Registry,
-        metric: &'static str,
-        [dialect, what]: [&str; 2],
-        side: Side,
-    ) {
-        let same = |one: &&mut RuleCounter| {
+    pub(super) fn add(&mut self, metric: &'static str, [dialect, what]: [&str; 2], side: Side) {
+        let same = |one: &&mut RuleCount| {
             one.side == side && one.metric == metric && one.what == what && one.dialect == dialect
         };
-        if let Some(known) = self.0.iter_mut().find(same) {
-            known.count += 1;
-            return;
+        match self.0.iter_mut().find(same) {
+            Some(known) => known.count += 1,
+            None => self.0.push(RuleCount {
+                metric,
+                dialect: dialect.to_owned(),
+                what: what.to_owned(),
+                side,
+                count: 1,
+            }),
         }
-        self.0.push(RuleCounter {
-            metric,
-            dialect: dialect.to_owned(),
-            what: what.to_owned(),
-            side,
-            counter: registry.handle(metric, &[dialect, what, SIDES[side as usize]]),
-            count: 1,
-        });
     }
 
-    pub(super) fn flush(&mut self) {
+    pub(super) fn flush(&mut self, registry: &Registry) {
         for one in self.0.iter_mut().filter(|one| one.count > 0) {
-            one.counter.increment(std::mem::take(&mut one.count));
+            let labels = [&*one.dialect, &*one.what, SIDES[one.side as usize]];
+            let counter: Counter = registry.handle(one.metric, &labels);
+            counter.increment(mem::take(&mut one.count));
         }
     }
 }

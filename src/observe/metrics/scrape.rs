@@ -3,6 +3,7 @@
 //! Those are histograms, counters of seconds (its counters are whole numbers), and the context ratio,
 //! whose series ends with the conversations that report it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -12,15 +13,14 @@ use metrics_exporter_prometheus::formatting::{
     write_help_line, write_metric_line, write_type_line,
 };
 
-use super::agent::AgentMetrics;
 use super::catalogue::{CATALOGUE, Metric, Type};
-use super::labels::{DIRECTIONS, LINKS, SIDES, SPANS};
+use super::labels::{DIRECTIONS, LINKS, SIDES, SPANS, Transport};
+use super::open_conversation::OpenConversation;
 use super::process::Process;
 use super::shared::Metrics;
 use super::sources::{DetachedStats, LOST, RuntimeStats};
-use super::stats::Live;
+use super::stats::Parties;
 use crate::conversation::Method;
-use crate::jsonrpc::Side;
 use crate::observe::recorder::PruneReason;
 
 impl Metrics {
@@ -31,16 +31,27 @@ impl Metrics {
         let detached = self.detached();
         let runtimes = self.program();
         let process = Process::read();
-        let live: Vec<Arc<Live>> = self.live.lock().values().map(Arc::clone).collect();
-        let agents: Vec<_> = self.agents.lock().values().map(Arc::clone).collect();
+        let live = self.live.lock().clone();
+        let mut open = Open::default();
+        for one in live.values() {
+            let mut one = one.lock();
+            one.collect();
+            open.add(&one);
+        }
         self.relay(now);
         self.recordings();
         self.process(&process);
-        self.conversations_open(&live);
-        self.buffers(&live, &detached);
+        self.conversations_open(&open);
+        self.buffers(&open, &detached);
         self.links(live.len(), &detached);
+        let agents: Vec<_> = self.agents.lock().values().map(Arc::clone).collect();
         for agent in &agents {
-            self.agent_gauges(agent, &live);
+            let none = OfAgent::default();
+            let open = open.agents.get(agent.name()).unwrap_or(&none);
+            let labels = [agent.name()];
+            self.registry.gauge("agents", &labels, open.conversations);
+            self.registry.gauge("turns", &labels, open.turns);
+            self.registry.gauge("sessions_open", &labels, open.sessions);
         }
 
         let mut page = Page(self.registry.render());
@@ -63,9 +74,8 @@ impl Metrics {
             .map(|one| (one.name, one.busy.as_secs_f64()));
         page.numbers("tokio_busy_seconds_total", busy);
         page.number("process_cpu_seconds_total", process.cpu);
-        let ratios = agents
-            .iter()
-            .filter_map(|agent| Some((agent.name(), context(agent, &live)?)));
+        let ratios = open.agents.iter();
+        let ratios = ratios.filter_map(|(agent, open)| Some((&**agent, open.context?)));
         page.numbers("context_used_ratio", ratios);
         page.sorted()
     }
@@ -128,19 +138,13 @@ impl Metrics {
         }
     }
 
-    fn conversations_open(&self, live: &[Arc<Live>]) {
+    fn conversations_open(&self, open: &Open) {
         for (index, gauge) in self.series.connections_open.used() {
-            let of = |one: &&Arc<Live>| {
-                let transports = one.parties.transports.into_iter().enumerate();
-                let mut places = transports.map(|(side, transport)| [side, transport as usize]);
-                places.any(|place| self.series.connections_open.index(place) == index)
-            };
-            gauge.set(number(live.iter().filter(of).count()));
+            gauge.set(open.connections.get(&index).copied().unwrap_or(0));
         }
         for (index, gauge) in self.series.in_flight.used() {
             let (side, method) = (index / Method::ALL.len(), index % Method::ALL.len());
-            let open = live.iter().map(|one| one.state().in_flight[side][method]);
-            gauge.set(open.sum::<u32>());
+            gauge.set(open.in_flight[side][method]);
         }
     }
 
@@ -157,33 +161,18 @@ impl Metrics {
     }
 
     /// Bytes that are queued in the relay, and their limits.
-    fn buffers(&self, live: &[Arc<Live>], detached: &DetachedStats) {
+    fn buffers(&self, open: &Open, detached: &DetachedStats) {
         let (waiting, waiting_room) = self.recorder.waiting();
-        let room: usize = live.iter().map(|one| one.parties.room).sum();
-        let queued = |to: Side| -> usize {
-            let queued = live.iter().map(|one| one.state().queued[to as usize]);
-            queued.sum()
-        };
         let [to_agent, to_client] = [DIRECTIONS[0], DIRECTIONS[1]];
         for (labels, bytes, room) in [
-            ([to_agent, "outbox"], queued(Side::Agent), room),
-            ([to_client, "outbox"], queued(Side::Client), room),
+            ([to_agent, "outbox"], open.queued[1], open.room),
+            ([to_client, "outbox"], open.queued[0], open.room),
             ([to_client, "return"], detached.kept, detached.room),
             (["to_file", "recorder"], waiting, waiting_room),
         ] {
             self.registry.gauge("buffer_bytes", &labels, bytes);
             self.registry.gauge("buffer_limit_bytes", &labels, room);
         }
-    }
-
-    fn agent_gauges(&self, agent: &Arc<AgentMetrics>, live: &[Arc<Live>]) {
-        let own = || of_agent(agent, live);
-        let labels = [agent.name()];
-        let turns: u64 = own().map(|one| one.state().turns).sum();
-        let sessions: u64 = own().map(|one| one.state().sessions).sum();
-        self.registry.gauge("agents", &labels, own().count());
-        self.registry.gauge("turns", &labels, turns);
-        self.registry.gauge("sessions_open", &labels, sessions);
     }
 
     /// The sum of all stores of conversations whose clients may reconnect.
@@ -202,22 +191,53 @@ impl Metrics {
     }
 }
 
-fn of_agent<'a>(
-    agent: &'a Arc<AgentMetrics>,
-    live: &'a [Arc<Live>],
-) -> impl Iterator<Item = &'a Arc<Live>> {
-    live.iter()
-        .filter(|one| Arc::ptr_eq(&one.parties.agent, agent))
+/// The sums of the open conversations.
+#[derive(Default)]
+struct Open {
+    /// By index of the series.
+    connections: BTreeMap<usize, u32>,
+    in_flight: [[u32; Method::ALL.len()]; 2],
+    /// Bytes queued for the client and for the agent, and how many may be for either.
+    queued: [usize; 2],
+    room: usize,
+    /// By name. Two agents do not share one.
+    agents: BTreeMap<String, OfAgent>,
 }
 
-/// The context ratio of the agent's fullest conversation.
-fn context(agent: &Arc<AgentMetrics>, live: &[Arc<Live>]) -> Option<f64> {
-    let ratios = of_agent(agent, live).filter_map(|one| one.state().context);
-    ratios.reduce(f64::max)
+/// The sums of the open conversations of one agent.
+#[derive(Default)]
+struct OfAgent {
+    conversations: usize,
+    turns: usize,
+    sessions: u64,
+    /// That of the fullest conversation.
+    context: Option<f64>,
 }
 
-fn number(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
+impl Open {
+    fn add(&mut self, one: &OpenConversation) {
+        let Parties {
+            transports, agent, ..
+        } = &one.parties;
+        for (side, transport) in transports.iter().enumerate() {
+            let index = side * Transport::NAMES.len() + *transport as usize;
+            *self.connections.entry(index).or_default() += 1;
+        }
+        let methods = self.in_flight.as_flattened_mut().iter_mut();
+        for (sum, open) in methods.zip(one.in_flight.as_flattened()) {
+            *sum += open;
+        }
+        for (sum, queued) in self.queued.iter_mut().zip(one.queued) {
+            *sum += queued;
+        }
+        self.room += one.parties.room;
+        let agent = self.agents.entry(agent.name().to_owned()).or_default();
+        agent.conversations += 1;
+        agent.turns += one.turns.len();
+        agent.sessions += one.sessions;
+        let ratios = agent.context.into_iter().chain(one.context);
+        agent.context = ratios.reduce(f64::max);
+    }
 }
 
 /// The text that is sent.

@@ -10,14 +10,14 @@ use parking_lot::Mutex;
 use super::agent::AgentMetrics;
 use super::buckets::nanos;
 use super::labels::{
-    AdminRefusal, AttachKind, AuthOutcome, Closing, CredentialLabel, PolicyEffect, RecordingResult,
-    Rejection, ReloadOutcome, Transport,
+    AdminRefusal, AttachKind, AuthOutcome, Closing, CredentialLabel, RecordingResult, Rejection,
+    ReloadOutcome, Transport,
 };
+use super::open_conversation::OpenConversation;
 use super::registry::Registry;
 use super::series::ProcessSeries;
 use super::sources::{DetachedSource, GaugeSource};
-use super::stats::{ConversationStats, Live, Parties};
-use crate::conversation::Method;
+use super::stats::ConversationStats;
 use crate::jsonrpc::Side;
 use crate::observe::recorder::RecorderStats;
 use crate::observe::traces;
@@ -29,7 +29,7 @@ pub struct Metrics {
     began: Instant,
     /// When the process was asked to end.
     pub(super) draining: OnceLock<Instant>,
-    pub(super) series: ProcessSeries,
+    pub(super) series: Arc<ProcessSeries>,
     /// In nanoseconds, by side.
     pub(super) paused: [AtomicU64; 2],
     pub(super) recorder: Arc<RecorderStats>,
@@ -37,7 +37,7 @@ pub struct Metrics {
     pub(super) program: OnceLock<Arc<dyn GaugeSource>>,
     pub(super) detached: Mutex<Vec<Weak<dyn DetachedSource>>>,
     pub(super) agents: Mutex<BTreeMap<String, Arc<AgentMetrics>>>,
-    pub(super) live: Mutex<BTreeMap<u64, Arc<Live>>>,
+    pub(super) live: Mutex<BTreeMap<u64, Arc<Mutex<OpenConversation>>>>,
     pub(super) next: AtomicU64,
 }
 
@@ -52,7 +52,7 @@ impl Metrics {
         Self {
             began: now,
             draining: OnceLock::new(),
-            series: ProcessSeries::new(&registry, None),
+            series: Arc::new(ProcessSeries::new(&registry, None)),
             paused: Default::default(),
             recorder: Arc::default(),
             spans: OnceLock::new(),
@@ -77,12 +77,18 @@ impl Metrics {
         agent
     }
 
-    pub(super) fn ended(&self, number: u64, parties: &Parties, lasted: Duration, how: Closing) {
-        for (side, transport) in parties.transports.into_iter().enumerate() {
+    pub(super) fn ended(
+        &self,
+        number: u64,
+        transports: [Transport; 2],
+        lasted: Duration,
+        how: Closing,
+    ) {
+        for (side, transport) in transports.into_iter().enumerate() {
             let place = [side, transport as usize, how as usize];
             self.series.closed.at(place).increment(1);
         }
-        let transport = parties.transports[0] as usize;
+        let transport = transports[0] as usize;
         self.series.lasted.at([transport]).record(lasted);
         self.live.lock().remove(&number);
     }
@@ -121,21 +127,16 @@ impl Metrics {
 
     /// The configuration file was to be read again.
     pub fn config_reload(&self, how: ReloadOutcome) {
-        self.series.reloads.at([how as usize]).increment(1);
+        // Before it is counted: a scrape that shows the count shows the time of it.
         if how == ReloadOutcome::Taken {
             self.registry.gauge_f64(RELOADED, &[], unix_time().floor());
         }
+        self.series.reloads.at([how as usize]).increment(1);
     }
 
     /// A recording was begun, or is over.
     pub fn recording(&self, how: RecordingResult) {
         self.series.recordings.at([how as usize]).increment(1);
-    }
-
-    pub(super) fn policy(&self, method: &str, what: PolicyEffect) {
-        let method = Method::named(method.as_bytes());
-        let place = [method as usize, what as usize];
-        self.series.policy.at(place).increment(1);
     }
 
     pub(super) fn paused(&self, side: Side, took: Duration) {
@@ -180,8 +181,9 @@ impl Metrics {
     /// The open conversations, oldest first.
     #[must_use]
     pub fn open(&self, now: Instant) -> Vec<ConversationStats> {
-        let live = self.live.lock();
-        let stats = live.iter().map(|(number, one)| one.stats(*number, now));
+        let live = self.live.lock().clone();
+        let stats = live.iter();
+        let stats = stats.map(|(number, one)| one.lock().stats(*number, now));
         stats.collect()
     }
 

@@ -1,13 +1,10 @@
-//! The state of an open conversation, which its observer publishes and others read.
+//! What is shown of open conversations.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, MutexGuard};
-
 use super::agent::AgentMetrics;
 use super::labels::Transport;
-use crate::conversation::Method;
 
 /// The parties of a conversation.
 #[derive(Clone, Debug)]
@@ -49,63 +46,4 @@ pub struct ConversationStats {
     pub sessions: u64,
     /// Notes.
     pub notes: u64,
-}
-
-/// An open conversation.
-#[derive(Debug)]
-pub(super) struct Live {
-    pub(super) parties: Parties,
-    state: Mutex<State>,
-}
-
-/// The numbers of an open conversation that are not sums of its past.
-#[derive(Clone, Debug, Default)]
-pub(super) struct State {
-    /// Messages received from each side, and their bytes.
-    pub(super) messages: [u64; 2],
-    pub(super) bytes: [u64; 2],
-    /// Open requests, by asker and method.
-    pub(super) in_flight: [[u32; Method::ALL.len()]; 2],
-    pub(super) turns: u64,
-    pub(super) sessions: u64,
-    pub(super) notes: u64,
-    /// How full the agent's context is, once it has reported that.
-    pub(super) context: Option<f64>,
-    /// Bytes queued for each side.
-    pub(super) queued: [usize; 2],
-}
-
-impl Live {
-    pub(super) fn new(parties: Parties) -> Self {
-        Self {
-            parties,
-            state: Mutex::default(),
-        }
-    }
-
-    pub(super) fn publish(&self, state: &State) {
-        self.state.lock().clone_from(state);
-    }
-
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
-    pub(super) fn stats(&self, number: u64, now: Instant) -> ConversationStats {
-        let state = self.state();
-        let open = |methods: &[u32]| methods.iter().copied().map(u64::from).sum();
-        ConversationStats {
-            number,
-            client: self.parties.client.clone(),
-            transport: self.parties.transports[0].name(),
-            agent: self.parties.agent.name().to_owned(),
-            age: now.saturating_duration_since(self.parties.since),
-            messages: state.messages,
-            bytes: state.bytes,
-            in_flight: [open(&state.in_flight[0]), open(&state.in_flight[1])],
-            turns: state.turns,
-            sessions: state.sessions,
-            notes: state.notes,
-        }
-    }
 }

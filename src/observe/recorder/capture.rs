@@ -208,12 +208,10 @@ impl Recorder {
             // The message was dropped by the rules.
             let n = cause.as_ref().and_then(Trigger::number);
             for text in rules {
-                let name = "translated".to_owned();
-                let of = None;
                 let note = Box::new(EventKind::Note {
-                    name,
+                    name: "translated".to_owned(),
                     text,
-                    source: of,
+                    source: None,
                 });
                 self.push(0, |_| Item::Event(note, n));
             }
@@ -273,19 +271,7 @@ impl Recorder {
             return false;
         }
         self.is_behind = !room;
-        let (events, bytes) = std::mem::take(&mut self.dropped);
-        if events > 0 {
-            let why = "the recorder was behind".to_owned();
-            let item = Item::Event(
-                Box::new(EventKind::Gap {
-                    events,
-                    bytes,
-                    reason: why,
-                }),
-                None,
-            );
-            state.batch.entries.push(Entry { at, item });
-        }
+        state.batch.entries.extend(gap(&mut self.dropped, at));
         let item = what(&mut state.batch);
         state.batch.entries.push(Entry { at, item });
         self.handle.notify(state);
@@ -386,25 +372,29 @@ impl Drop for Recorder {
         self.store_latest();
         let forwarded = std::mem::take(&mut self.forwarded);
         self.flush_forwarded(forwarded);
-        let (events, bytes) = self.dropped;
         let at = self.handle.now();
         let mut state = self.handle.lock();
-        if events > 0 {
-            let why = "the recorder was behind".to_owned();
-            let item = Item::Event(
-                Box::new(EventKind::Gap {
-                    events,
-                    bytes,
-                    reason: why,
-                }),
-                None,
-            );
-            state.batch.entries.push(Entry { at, item });
-        }
+        state.batch.entries.extend(gap(&mut self.dropped, at));
         state.ended.get_or_insert_with(|| "over".to_owned());
         state.is_urgent = false;
         self.handle.notify(state);
     }
+}
+
+/// The entry about events that were dropped, if there are any.
+fn gap(dropped: &mut (u64, u64), at: u64) -> Option<Entry> {
+    let (events, bytes) = std::mem::take(dropped);
+    if events == 0 {
+        return None;
+    }
+    let reason = "the recorder was behind".to_owned();
+    let what = EventKind::Gap {
+        events,
+        bytes,
+        reason,
+    };
+    let item = Item::Event(Box::new(what), None);
+    Some(Entry { at, item })
 }
 
 /// The event that represents a note in a recording.

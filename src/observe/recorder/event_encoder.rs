@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use super::batch::{Batch, Entry, Item, Origin, Run};
 use super::pairing::{AnswerAt, MessageInfo, Request, RequestTable};
-use crate::jsonrpc::{Id, Limits, Scanned, Side, is_json, scan_text};
-use crate::recording::redact::{HitKind, Hits, Mode, RedactState, Redactor};
+use crate::jsonrpc::{Id, Kind, Limits, Scanned, Side, is_json, scan_text};
+use crate::recording::redact::{HitKind, Hits, Mode, RedactFlows, Redactor};
 use crate::recording::write::{self, FrameInfo, PayloadRef, Stamp};
-use crate::recording::{EventKind, FrameWriter, MessageKind, Passed, Payload, patch};
+use crate::recording::{EventKind, Passed, Payload, patch};
 
 /// The longest frame from which a patch is made.
 const MAX_PATCHED: usize = 256 << 10;
@@ -28,8 +28,7 @@ const REFUSED: &str = "reused_id";
 #[derive(Debug)]
 pub(super) struct EventEncoder {
     redactor: Arc<Redactor>,
-    /// By edge; first the frames received there, then those made for the side.
-    lanes: [[Lane; 2]; 2],
+    lanes: RedactFlows,
     requests: RequestTable,
     limits: Limits,
     /// The number and time of the last event.
@@ -49,18 +48,11 @@ pub(super) struct EventEncoder {
     pub(super) out: Vec<u8>,
 }
 
-/// What is remembered of the frames of one way at one edge, to save work with the next one.
-#[derive(Debug, Default)]
-struct Lane {
-    flow: RedactState,
-    lines: FrameWriter,
-}
-
 impl EventEncoder {
     pub(super) fn new(redactor: Arc<Redactor>, began: u64) -> Self {
         Self {
             redactor,
-            lanes: Default::default(),
+            lanes: RedactFlows::default(),
             requests: RequestTable::new(),
             limits: Limits::default(),
             n: 0,
@@ -154,77 +146,44 @@ impl EventEncoder {
     }
 
     /// Adds an event, without the secrets in it.
-    pub(super) fn add_event(&mut self, t: u64, what: EventKind, cause: Option<u64>) {
-        let what = match what {
-            EventKind::Stderr(body) => EventKind::Stderr(self.stderr(&body)),
-            EventKind::Note { name, text, .. } => {
+    pub(super) fn add_event(&mut self, t: u64, mut what: EventKind, cause: Option<u64>) {
+        match &mut what {
+            EventKind::Stderr(body) => *body = self.stderr(body),
+            EventKind::Note { name, source, .. } => {
                 if name == REFUSED {
                     self.requests.refuse();
                 }
                 self.has_alarm |=
                     !["restored_id", "complaint", "translated", "dialect"].contains(&name.as_str());
-                EventKind::Note {
-                    name,
-                    text: self.redact(text),
-                    source: cause.and_then(|cause| self.event_number(cause)),
-                }
+                *source = cause.and_then(|cause| self.event_number(cause));
             }
-            EventKind::Process {
-                event,
-                detail: what,
-            } => {
-                self.has_alarm |= event == "signal" || (event == "exit" && what != "exit code 0");
-                let what = self.redact(what);
-                EventKind::Process {
-                    event,
-                    detail: what,
-                }
+            EventKind::Process { event, detail } => {
+                self.has_alarm |= event == "signal" || (event == "exit" && detail != "exit code 0");
             }
-            EventKind::Link {
-                side,
-                event,
-                detail: what,
-            } => {
-                let what = self.redact(what);
-                EventKind::Link {
-                    side,
-                    event,
-                    detail: what,
-                }
-            }
-            EventKind::Mark(text) => EventKind::Mark(self.redact(text)),
-            other => other,
-        };
+            _ => {}
+        }
+        let what = what.map_text(|mut text| {
+            self.redact(&mut text);
+            text
+        });
         self.event(t, &what);
     }
 
     /// Redacts a text of the relay, which may quote secrets.
-    fn redact(&mut self, text: String) -> String {
-        let clean = match self.redactor.own_text(&text) {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(clean) => Some(clean),
+    fn redact(&mut self, text: &mut String) {
+        let Cow::Owned(clean) = self.redactor.own_text(text) else {
+            return;
         };
-        clean.map_or(text, |clean| {
-            self.hits.add_one(HitKind::Shape);
-            clean
-        })
+        *text = clean;
+        self.hits.add_one(HitKind::Shape);
     }
 
     fn stderr(&mut self, body: &Payload) -> Payload {
-        let Some(bytes) = body.bytes() else {
-            return body.clone();
-        };
-        match (self.redactor.mode(), self.redactor.text(bytes)) {
-            (Mode::Meta, _) => Payload::Omitted(bytes.len() as u64),
-            (_, Some(text)) => {
-                self.hits.add_one(self.redactor.text_rule());
-                match String::from_utf8(text) {
-                    Ok(text) => Payload::Text(text.into()),
-                    Err(error) => Payload::Bytes(error.into_bytes().into()),
-                }
-            }
-            (_, None) => body.clone(),
+        let (body, redacted) = self.redactor.payload(body);
+        if redacted {
+            self.hits.add_one(self.redactor.text_rule());
         }
+        body
     }
 
     /// Adds a frame, with the facts that are known.
@@ -249,7 +208,7 @@ impl EventEncoder {
         // The id before redaction.
         let id = info.id.of(text);
         let request = match info.kind {
-            MessageKind::Result | MessageKind::Error => {
+            Kind::Result | Kind::Error => {
                 let at = if hop == to {
                     AnswerAt::Sent(facts.source)
                 } else {
@@ -259,18 +218,16 @@ impl EventEncoder {
             }
             _ => None,
         };
-        self.has_alarm |= info.kind == MessageKind::Error;
+        self.has_alarm |= info.kind == Kind::Error;
         let method = request.as_ref().map(|request| &*request.method);
         if let Some(request) = &request {
             let session = request.session.as_deref();
-            for lane in self.lanes.iter_mut().flatten() {
-                lane.flow.streams.answered(&request.method, session);
-            }
+            self.lanes.answered(&request.method, session);
         }
-        let lane = &mut self.lanes[hop as usize][usize::from(hop == to)];
+        let lane = self.lanes.lane(hop, to);
         let redacted = self
             .redactor
-            .json_streamed(&mut lane.flow, text, Some(info.kind), method);
+            .json_streamed(lane, text, Some(info.kind), method);
         if let Some(redacted) = &redacted {
             self.hits.add(redacted.hits);
         }
@@ -300,12 +257,10 @@ impl EventEncoder {
         });
         facts.answers = request.as_ref().map(|request| request.n);
         facts.redacted = places;
-        if info.kind == MessageKind::Request {
+        if info.kind == Kind::Request {
             let method = facts.method.unwrap_or_default();
             let request = Request::new(stamp.n, facts.source, method, session);
-            for lane in self.lanes.iter_mut().flatten() {
-                lane.flow.forms.add_request(method, text);
-            }
+            self.lanes.add_request(method, text);
             self.requests.insert(hop, to.other(), id, request);
         }
         let meta = self.redactor.mode() == Mode::Meta;
@@ -319,8 +274,7 @@ impl EventEncoder {
             _ if write::fits_line(text) => PayloadRef::Json(text),
             _ => PayloadRef::Bytes(text),
         };
-        let lane = &mut self.lanes[hop as usize][usize::from(hop == to)];
-        lane.lines.frame(&mut self.out, stamp, &facts, payload);
+        write::frame(&mut self.out, stamp, &facts, payload);
     }
 
     /// The facts of a text, if it is a message.

@@ -9,7 +9,6 @@ use memchr::memmem::Finder;
 use smallvec::SmallVec;
 
 use crate::jsonrpc::{Envelope, Id, IdAt, IndexedMember, Kind, Side, Span};
-use crate::recording::MessageKind;
 
 /// Requests remembered for one sender at one edge before answered ones are removed.
 const REMEMBERED: usize = 1 << 10;
@@ -44,7 +43,7 @@ pub(super) enum AnswerAt {
 /// The facts of a message, as positions in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageInfo {
-    pub(super) kind: MessageKind,
+    pub(super) kind: Kind,
     pub(super) id: IdAt,
     pub(super) method: Option<Span>,
     /// The text of the member `sessionId` of its body, as JSON.
@@ -191,14 +190,8 @@ impl MessageInfo {
     }
 
     const fn with(envelope: &Envelope, session: Option<Span>) -> Self {
-        let kind = match envelope.kind {
-            Kind::Request => MessageKind::Request,
-            Kind::Notification => MessageKind::Notification,
-            Kind::Result => MessageKind::Result,
-            Kind::Error => MessageKind::Error,
-        };
         Self {
-            kind,
+            kind: envelope.kind,
             id: envelope.id,
             method: envelope.method,
             session,
