@@ -13,4 +13,5 @@ pub mod transport;
 pub mod conversation;
 pub mod observe;
 pub mod proxy;
+pub mod viewer;
 pub mod cli;

@@ -1,27 +1,34 @@
-//! Options of Agent Connect listeners and agents. `transport::agent_connect` implements them.
+//! Options of Agent Connect listeners and agents. `agent_connect` implements them.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
 use super::listeners::read_host;
-use crate::agent_connect::run_request::Permissions;
-use crate::transport::{AgentConnectConfig, Endpoint, HttpEndpoint, HttpProtocol};
+use crate::agent_connect::AgentConnectConfig;
+use crate::agent_connect::api::permissions::Permissions;
+use crate::transport::{Endpoint, HttpEndpoint, HttpProtocol, Setup};
 
 /// Options of Agent Connect listeners.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub(super) struct AgentConnectArgs {
     /// Keep the threads and runs of Agent Connect in this file, an SQLite database, so that they
     /// survive a restart
-    #[arg(long, value_name = "FILE", env = "ACP_RELAY_STORE")]
+    #[arg(id = "agent-connect.store", long = "store", value_name = "FILE")]
+    #[arg(env = "ACP_RELAY_STORE")]
     pub(super) store: Option<PathBuf>,
     /// What to answer when an agent asks for permission and no Agent Connect client can be asked
-    /// [default: reject]
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub(super) default_permission: Option<DefaultPermission>,
+    #[arg(id = "agent-connect.default-permission", long = "default-permission")]
+    #[arg(value_name = "WHAT", value_enum, default_value_t)]
+    pub(super) default_permission: DefaultPermission,
     /// Call webhooks of Agent Connect at this host (with one port or any), even in a private
     /// network or over http://; may be given several times
-    #[arg(long, value_name = "HOST", value_parser = read_host)]
+    #[arg(
+        id = "agent-connect.allow-callback",
+        long = "allow-callback",
+        value_name = "HOST"
+    )]
+    #[arg(value_parser = read_host)]
     pub(super) allow_callback: Vec<String>,
 }
 
@@ -36,17 +43,6 @@ pub(super) enum DefaultPermission {
 }
 
 impl AgentConnectArgs {
-    /// These options, with those of `file` where one is not given.
-    pub(super) fn with_defaults(&self, file: &Self) -> Self {
-        let callbacks = [self, file].map(|args| &args.allow_callback);
-        let callbacks = callbacks.into_iter().find(|hosts| !hosts.is_empty());
-        Self {
-            store: self.store.clone().or_else(|| file.store.clone()),
-            default_permission: self.default_permission.or(file.default_permission),
-            allow_callback: callbacks.cloned().unwrap_or_default(),
-        }
-    }
-
     /// The settings of the Agent Connect listeners, of which there are `count`.
     ///
     /// # Errors
@@ -64,7 +60,7 @@ impl AgentConnectArgs {
         }
         Ok(AgentConnectConfig {
             store: self.store.clone(),
-            default_permission: self.default_permission.unwrap_or_default().permissions(),
+            default_permission: self.default_permission.permissions(),
             callbacks: self.allow_callback.clone(),
             ..AgentConnectConfig::default()
         })
@@ -78,6 +74,15 @@ impl DefaultPermission {
             Self::Reject => Permissions::Reject,
             Self::Allow => Permissions::Allow,
         }
+    }
+
+    /// Puts it into the settings for a remote agent.
+    pub(super) fn apply(self, setup: &mut Setup) {
+        let config = AgentConnectConfig {
+            default_permission: self.permissions(),
+            ..AgentConnectConfig::default()
+        };
+        config.apply(setup);
     }
 }
 

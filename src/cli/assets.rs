@@ -4,7 +4,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::config::nearest;
+use super::config::{self, nearest};
 
 /// Examples of `assets`.
 pub(super) const EXAMPLES: &str = "\
@@ -39,21 +39,27 @@ enum Command {
 struct Asset {
     name: &'static str,
     about: &'static str,
-    text: &'static str,
+    text: fn() -> String,
 }
 
 macro_rules! assets {
     ($($name:literal $about:literal)*) => {
-        const ASSETS: &[Asset] = &[$(Asset {
-            name: $name,
-            about: $about,
-            text: include_str!(concat!("../assets/", $name)),
-        },)*];
+        const ASSETS: &[Asset] = &[
+            Asset {
+                name: "acp-relay.toml",
+                about: "configuration file with every option",
+                text: config::example,
+            },
+            $(Asset {
+                name: $name,
+                about: $about,
+                text: || include_str!(concat!("../assets/", $name)).to_owned(),
+            },)*
+        ];
     };
 }
 
 assets! {
-    "acp-relay.toml" "configuration file with every option"
     "grafana/dashboard.json" "Grafana dashboard"
     "prometheus/alerts.yaml" "Prometheus alert rules"
     "systemd/acp-relay.service" "systemd unit of the relay"
@@ -80,7 +86,7 @@ pub(super) fn run(args: &AssetsArgs) -> Result<String, String> {
         }
         Command::Print { name } => {
             let asset = ASSETS.iter().find(|asset| asset.name == name);
-            asset.map(|asset| asset.text.to_owned()).ok_or_else(|| {
+            asset.map(|asset| (asset.text)()).ok_or_else(|| {
                 let remedy = match nearest(name, ASSETS.iter().map(|asset| asset.name)) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => "`acp-relay assets list` lists them".to_owned(),

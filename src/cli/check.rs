@@ -6,11 +6,12 @@
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
 use super::console::Output;
-use super::dialect::{TableSet, Tables};
+use super::dialect::Tables;
 use super::dialect_options::choice;
 use super::findings::{CheckSummary, Finding};
 use super::repairs::Repairs;
@@ -76,8 +77,8 @@ enum FailOn {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Check) -> ExitCode {
-    let loaded = match TableSet::open(&args.tables) {
-        Ok(loaded) => loaded,
+    let library = match args.tables.library() {
+        Ok(library) => Arc::new(library),
         Err(trouble) => return trouble.fail(),
     };
     let mut out = Output::new();
@@ -85,7 +86,7 @@ pub(super) fn run(args: &Check) -> ExitCode {
     let mut unreadable = false;
     for path in &args.files {
         let (client, agent) = (&args.client_dialect, &args.agent_dialect);
-        let repairs = match Repairs::new(&loaded.library, client, agent, args.from.is_some()) {
+        let repairs = match Repairs::new(&library, client, agent, args.from.is_some()) {
             Ok(repairs) => repairs,
             Err(unknown) => return exit::fail(exit::USAGE, &unknown),
         };

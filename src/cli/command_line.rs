@@ -180,7 +180,8 @@ fn execute() -> ExitCode {
             Ok(sockets) => sockets,
             Err(code) => return code,
         };
-        return processes::run_and_reap(|| serve::run(*args, &cli.log, sockets));
+        let line = config::CommandLine::of(&command, &matches, &["serve"]);
+        return processes::run_and_reap(|| serve::run(&args, line, sockets));
     }
     if let Err(error) = telemetry::start(&cli.log) {
         return exit::fail(exit::USAGE, &error);
@@ -195,7 +196,7 @@ fn execute() -> ExitCode {
         Command::Replay(args) => replay::run(args),
         Command::Bisect(args) => replay::bisect(&args),
         Command::Token(args) => token::run(&args),
-        Command::Config(args) => config::run(&args, &matches, &command, &cli.log),
+        Command::Config(args) => config::run(&args, &matches, &command),
         Command::Agents(args) => agents::run(&args),
         Command::Status(args) => status::status(&args),
         Command::Health(args) => status::health(&args),

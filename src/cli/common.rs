@@ -1,6 +1,5 @@
 //! What `serve` and `connect` share: their common options, and the context that both run in.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -9,10 +8,10 @@ use clap::Args;
 use super::config::{AgentPart, Config, Source};
 use super::dialect_options::{DialectArgs, Dialects};
 use super::framing::FramingChoice;
-use super::record::{RecordArgs, RecordPart, RecorderFactory};
+use super::record::{RecordArgs, RecorderFactory};
 use super::remote::RemoteArgs;
-use super::traces::{Traces, TracesArgs, TracesPart};
-use super::{exit, limits, shutdown};
+use super::traces::{Traces, TracesArgs};
+use super::{endpoints, exit, limits, shutdown};
 use crate::conversation::DialectChoice;
 use crate::jsonrpc::Limits;
 use crate::observe::recorder::Pruner;
@@ -99,17 +98,15 @@ impl Common {
         let stop = StopSignals::default();
         shutdown::watch(stop.clone()).map_err(|error| shutdown::failed(&error))?;
         let file = Config::default();
-        let traces = self.start_traces(&file)?;
+        let traces = self.start_traces()?;
         self.context_over(&file, stop, traces)
     }
 
     /// Starts tracing if it is configured: once per process. Errors as in `context`.
-    pub(super) fn start_traces(&self, file: &Config) -> Result<Option<Traces>, ExitCode> {
-        let part = self.traces_over(file);
-        let started = Traces::start(&part);
-        match started {
+    pub(super) fn start_traces(&self) -> Result<Option<Traces>, ExitCode> {
+        match Traces::start(&self.traces) {
             // The OTEL_* variables may be meant for other programs.
-            Err(fault) if part == TracesPart::default() => {
+            Err(fault) if self.traces == TracesArgs::default() => {
                 tracing::warn!("no traces are sent: {fault}");
                 Ok(None)
             }
@@ -125,16 +122,13 @@ impl Common {
         traces: Option<Traces>,
     ) -> Result<RelayContext, ExitCode> {
         let limits = Arc::new(self.limits_over(&[&file.limits]));
-        let dialects = Dialects::new(
-            self.dialects
-                .with_defaults(&file.tables, &file.table_folders),
-        )?;
-        let recorders = self.record_over(file).open()?.map(Arc::new);
+        let dialects = Dialects::new(self.dialects.clone())?;
+        let recorders = self.record.clone().open()?.map(Arc::new);
         let setup = |choice: Option<FramingChoice>, spoken| Setup {
             limits: Arc::clone(&limits),
             framing: choice.and_then(FramingChoice::fixed).or(spoken),
             draining: stop.requested.clone(),
-            ..Setup::default()
+            ..endpoints::setup()
         };
         let mut agent = setup(self.agent_framing, dialects.agent_framing());
         let remote = self.remote.apply(&mut agent);
@@ -162,14 +156,15 @@ impl Common {
     ) -> Result<RelayContext, String> {
         let mut setup = Setup {
             limits: Arc::new(self.limits_over(&[&file.limits, &part.limits])),
-            ..Setup::default()
+            ..endpoints::setup()
         };
-        match &part.source {
-            Source::Program(program) => setup.launch = program.launch.clone(),
+        match part.source() {
+            Source::Program(program) => setup.launch = program.launch,
             Source::Endpoint(_, remote) => remote.set_up(&mut setup)?,
         }
-        setup.agent_connect.default_permission =
-            part.default_permission.unwrap_or_default().permissions();
+        part.default_permission
+            .unwrap_or_default()
+            .apply(&mut setup);
         let dialects = context
             .dialects
             .for_agent(part.dialect.as_ref(), setup.launch.dir.as_deref());
@@ -217,26 +212,11 @@ impl Common {
         self.dialects.agent()
     }
 
-    /// The user's mapping tables, and folders of them.
-    pub(super) fn tables(&self, file: &Config) -> (Vec<PathBuf>, Vec<PathBuf>) {
-        self.dialects
-            .with_defaults(&file.tables, &file.table_folders)
-            .paths()
-    }
-
-    /// The recording options, over those of a file.
-    pub(super) fn record_over(&self, file: &Config) -> RecordPart {
-        self.record.with_defaults(&file.record)
-    }
-
-    /// The trace options, over those of a file.
-    pub(super) fn traces_over(&self, file: &Config) -> TracesPart {
-        self.traces.with_defaults(&file.traces)
-    }
-
     /// Whether the command line sets this limit.
     pub(super) fn sets(&self, limit: &str) -> bool {
-        self.limits.iter().any(|setting| setting.name() == limit)
+        self.limits
+            .iter()
+            .any(|setting| setting.limit.name == limit)
     }
 
     /// Whether the command line has options about a remote agent.

@@ -70,7 +70,7 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
                 "--default-permission is for agents behind Agent Connect (agent-connect+http://)";
             return Ok(exit::fail(exit::USAGE, &fault));
         }
-        context.agent.agent_connect.default_permission = default_permission.permissions();
+        default_permission.apply(&mut context.agent);
     }
     let _sweeper = context.sweep();
     if let Some(recorders) = &context.recorders {

@@ -64,19 +64,6 @@ impl DialectArgs {
     pub(super) const fn agent(&self) -> Option<&DialectChoice> {
         self.agent.as_ref()
     }
-
-    /// The user's tables, and folders of them.
-    pub(super) fn paths(self) -> (Vec<PathBuf>, Vec<PathBuf>) {
-        self.tables.paths()
-    }
-
-    /// The same, with more of the user's tables, which those of these options may replace.
-    pub(super) fn with_defaults(&self, tables: &[PathBuf], folders: &[PathBuf]) -> Self {
-        Self {
-            tables: self.tables.after(tables, folders),
-            ..self.clone()
-        }
-    }
 }
 
 impl Dialects {

@@ -4,7 +4,16 @@ use std::ffi::OsString;
 
 use super::agents;
 use super::config::nearest;
+use crate::agent_connect::TRANSPORTS;
 use crate::transport::{Endpoint, HttpEndpoint, OpenError, OpenErrorKind, Setup, Tls, registry};
+
+/// The settings for opening links, with all transports.
+pub(super) fn setup() -> Setup {
+    Setup {
+        added: TRANSPORTS,
+        ..Setup::default()
+    }
+}
 
 /// The forms of endpoints, for `--help`.
 pub(super) fn help() -> String {

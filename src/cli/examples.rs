@@ -36,6 +36,8 @@ Examples:
 /// Of `config`.
 pub(super) const CONFIG: &str = "\
 Examples:
+  acp-relay config schema > acp-relay.schema.json
+      For editors that complete and check TOML.
   acp-relay config example
       A file with every option, explained in comments.
   acp-relay config check team.toml

@@ -18,8 +18,9 @@ pub(super) fn limit_retention() {
 
     use crate::transport::process::ALLOCATOR_VARS;
 
-    /// Blocks of at least this size are returned at once.
-    const LARGE: &str = "1048576";
+    /// Blocks of at least this size are returned at once. Smaller ones lie in heaps, where what a
+    /// conversation keeps for long holds the memory that was freed below it.
+    const LARGE: &str = "131072";
 
     let [ours, threshold] = ALLOCATOR_VARS;
     let mut names = [ours, threshold, "GLIBC_TUNABLES"].into_iter();

@@ -10,12 +10,13 @@
 //!   `framing`, `traces`, `agent_connect` and `examples` are options and help; `exit` has the exit
 //!   codes, and prints the error of a subcommand that fails.
 //! - `conversation` runs one conversation; `admission` authenticates the clients of `serve`;
-//!   `admin` serves monitoring, `status_text` formats it, `viewer` shows recordings in a browser,
-//!   and `http` is the HTTP server of both.
-//! - `telemetry` starts the log, `stderr` writes it, `rate_limit` and `throttle` limit it,
+//!   `admin` serves monitoring, `status_text` formats it, and `http` is the HTTP server of the admin
+//!   listener and of `inspect open`.
+//! - `telemetry` starts the log, `stderr` writes it, `rate_limit` limits it,
 //!   `log_redaction` removes secrets from it, and `stderr_capture` records the stderr of agents.
 //! - `processes`, `memory`, `runtime`, `shutdown` and `state` are about the process: its children,
-//!   allocator, threads, signals and files; `random` is the system's random numbers. `console` is
+//!   allocator, threads, signals and files; `random` is the system's random numbers,
+//!   `announcement` records for other programs of the user where relays listen. `console` is
 //!   stdin and stdout of the subcommands that carry no conversation.
 //! - `findings` and `repairs` belong to `check`; `junit` and `inputs` to the subcommands that check
 //!   recordings.
@@ -24,6 +25,7 @@ mod admin;
 mod admission;
 mod agent_connect;
 mod agents;
+mod announcement;
 mod assets;
 mod check;
 mod command_line;
@@ -68,11 +70,9 @@ mod status_text;
 mod stderr;
 mod stderr_capture;
 mod telemetry;
-mod throttle;
 mod token;
 mod top;
 mod traces;
-mod viewer;
 
 pub use command_line::run;
 pub use config::faults as configuration_faults;

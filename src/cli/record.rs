@@ -12,11 +12,11 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::dialect_options::Dialects;
-use super::random::random;
+use super::random::{random, random_hex};
 use super::stderr_capture::StderrCapture;
 use super::{exit, limits, stderr};
 use crate::conversation::Note;
-use crate::jsonrpc::Side;
+use crate::jsonrpc::{Side, parse_duration};
 use crate::observe::recorder::{
     Durability, Folder, OverflowPolicy, Pruner, Recorder, RecorderHandle, RecorderStats,
     RecordingOutcome, RecordingPlan, Retention as Bounds, WriterThread,
@@ -34,50 +34,54 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Options of recordings.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Recording")]
 pub(super) struct RecordArgs {
     /// Record every conversation into a file of its own in this folder
-    #[arg(long, value_name = "DIR", env = "ACP_RELAY_RECORD")]
-    record: Option<PathBuf>,
-    /// Which recordings are kept [default: all]
-    #[arg(long, value_enum, value_name = "WHICH")]
-    record_mode: Option<RecordMode>,
-    /// What to do when recording is slower than the conversation [default: lossless]
-    #[arg(long, value_enum, value_name = "WHAT")]
-    record_policy: Option<RecordPolicy>,
-    /// When recorded data is synced to disk, so that it survives a power failure [default: none]
-    #[arg(long, value_enum, value_name = "WHEN")]
-    record_sync: Option<RecordSync>,
-    /// What is redacted in recordings [default: default]
-    #[arg(long, value_enum, value_name = "WHAT")]
-    record_redact: Option<RecordRedact>,
-    /// Also redact the value at this JSON Pointer in messages; `*` matches any one step
-    #[arg(long, value_name = "POINTER")]
-    record_redact_pointer: Vec<PointerPattern>,
-    /// End a conversation that cannot be recorded, or can no longer be
-    #[arg(long)]
-    record_strict: bool,
-    /// Delete recordings that were last written to longer ago than this, such as 30d or 12h
-    #[arg(long, value_name = "TIME", value_parser = age)]
-    record_max_age: Option<Duration>,
-    /// Delete the oldest recordings when those in the folder exceed this in total, such as 10GiB
-    #[arg(long, value_name = "SIZE", value_parser = limits::bytes)]
-    record_max_total: Option<u64>,
-}
-
-/// The same options, from the command line and the configuration file.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct RecordPart {
+    #[arg(
+        id = "record.dir",
+        long = "record",
+        value_name = "DIR",
+        env = "ACP_RELAY_RECORD"
+    )]
     pub(super) folder: Option<PathBuf>,
-    pub(super) mode: Option<RecordMode>,
-    pub(super) policy: Option<RecordPolicy>,
-    pub(super) sync: Option<RecordSync>,
-    pub(super) redact: Option<RecordRedact>,
-    pub(super) pointers: Vec<PointerPattern>,
-    pub(super) strict: Option<bool>,
-    pub(super) max_age: Option<Duration>,
-    pub(super) max_total: Option<u64>,
+    /// Which recordings are kept
+    #[arg(id = "record.mode", long = "record-mode", value_name = "WHICH")]
+    #[arg(value_enum, default_value_t)]
+    mode: RecordMode,
+    /// What to do when recording is slower than the conversation
+    #[arg(id = "record.policy", long = "record-policy", value_name = "WHAT")]
+    #[arg(value_enum, default_value_t)]
+    policy: RecordPolicy,
+    /// When recorded data is synced to disk, so that it survives a power failure
+    #[arg(id = "record.sync", long = "record-sync", value_name = "WHEN")]
+    #[arg(value_enum, default_value_t)]
+    sync: RecordSync,
+    /// What is redacted in recordings
+    #[arg(id = "record.redact", long = "record-redact", value_name = "WHAT")]
+    #[arg(value_enum, default_value_t)]
+    redact: RecordRedact,
+    /// Also redact the value at this JSON Pointer in messages; `*` matches any one step
+    #[arg(
+        id = "record.redact-pointer",
+        long = "record-redact-pointer",
+        value_name = "POINTER"
+    )]
+    pointers: Vec<PointerPattern>,
+    /// End a conversation that cannot be recorded, or can no longer be
+    #[arg(id = "record.strict", long = "record-strict")]
+    strict: bool,
+    /// Delete recordings that were last written to longer ago than this, such as 30d or 12h
+    #[arg(id = "record.max-age", long = "record-max-age", value_name = "TIME", value_parser = age)]
+    max_age: Option<Duration>,
+    /// Delete the oldest recordings when those in the folder exceed this in total, such as 10GiB
+    #[arg(
+        id = "record.max-total",
+        long = "record-max-total",
+        value_name = "SIZE"
+    )]
+    #[arg(value_parser = limits::bytes)]
+    max_total: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -146,24 +150,6 @@ pub(super) struct ActiveRecording {
 }
 
 impl RecordArgs {
-    /// These options, with those of `file` where one is not given.
-    pub(super) fn with_defaults(&self, file: &RecordPart) -> RecordPart {
-        let pointers = [&file.pointers[..], &self.record_redact_pointer].concat();
-        RecordPart {
-            folder: self.record.clone().or_else(|| file.folder.clone()),
-            mode: self.record_mode.or(file.mode),
-            policy: self.record_policy.or(file.policy),
-            sync: self.record_sync.or(file.sync),
-            redact: self.record_redact.or(file.redact),
-            pointers,
-            strict: self.record_strict.then_some(true).or(file.strict),
-            max_age: self.record_max_age.or(file.max_age),
-            max_total: self.record_max_total.or(file.max_total),
-        }
-    }
-}
-
-impl RecordPart {
     /// Opens the folder for recordings, if there is one. Errors are printed, and the exit code is
     /// returned.
     pub(super) fn open(self) -> Result<Option<RecorderFactory>, ExitCode> {
@@ -181,30 +167,21 @@ impl RecordPart {
         // Tried now, so that it fails before a client connects.
         Folder::new(&folder, "", 0).map_err(trouble)?;
         let writer = WriterThread::start().map_err(trouble)?;
-        let key = random().ok_or_else(|| {
-            exit::fail(
-                exit::SYSTEM,
-                &"the system has no random numbers to hash secrets with",
-            )
-        })?;
+        let key = random().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
         Ok(Some(RecorderFactory {
             writer,
-            keep: self.mode.unwrap_or_default(),
-            policy: match self.policy.unwrap_or_default() {
+            keep: self.mode,
+            policy: match self.policy {
                 RecordPolicy::Lossless => OverflowPolicy::Lossless,
                 RecordPolicy::Lossy => OverflowPolicy::Lossy,
             },
-            durability: match self.sync.unwrap_or_default() {
+            durability: match self.sync {
                 RecordSync::None => Durability::System,
                 RecordSync::Second => Durability::Second,
                 RecordSync::Always => Durability::Always,
             },
-            redactor: Arc::new(Redactor::new(
-                self.redact.unwrap_or_default().mode(),
-                self.pointers,
-                key,
-            )),
-            strict: self.strict == Some(true),
+            redactor: Arc::new(Redactor::new(self.redact.mode(), self.pointers, key)),
+            strict: self.strict,
             bounds: Bounds {
                 age: self.max_age,
                 total: self.max_total,
@@ -273,8 +250,7 @@ impl RecorderFactory {
         stop: &StopSignals,
         tally: Arc<RecorderStats>,
     ) -> Result<(Recorder, ActiveRecording), String> {
-        let id = random::<16>().ok_or("the system has no random numbers to name it")?;
-        let id = data_encoding::HEXLOWER.encode(&id);
+        let id = random_hex::<16>().map_err(|error| error.to_string())?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let began = now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(0));
         let [client_speaks, agent_speaks] = dialects.for_client(&client.peer).names();
@@ -411,22 +387,7 @@ impl ActiveRecording {
 /// # Errors
 /// What was expected.
 pub(super) fn age(text: &str) -> Result<Duration, String> {
-    let units = [('d', 86_400), ('h', 3600), ('m', 60)];
-    let read = units.into_iter().find_map(|(unit, seconds)| {
-        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
-        number.checked_mul(seconds).filter(|all| *all > 0)
-    });
-    let expected = "expected a number of days, hours or minutes: 30d, 12h, 90m";
-    read.map(Duration::from_secs)
-        .ok_or_else(|| expected.to_owned())
-}
-
-/// Formats an age as [`age`] parses it.
-pub(super) fn format_age(age: Duration) -> String {
-    let seconds = age.as_secs();
-    match () {
-        () if seconds.is_multiple_of(86_400) => format!("{}d", seconds / 86_400),
-        () if seconds.is_multiple_of(3600) => format!("{}h", seconds / 3600),
-        () => format!("{}m", seconds / 60),
-    }
+    let age = parse_duration(text).ok();
+    age.filter(|age| !age.is_zero() && age.as_millis().is_multiple_of(60_000))
+        .ok_or_else(|| "expected a number of days, hours or minutes: 30d, 12h, 90m".to_owned())
 }

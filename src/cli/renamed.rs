@@ -20,14 +20,22 @@ const KEYS: Names = &[("unasked", "default-permission")];
 
 /// Limits, on the command line and in `[limits]`.
 const LIMITS: Names = &[
+    ("agent-connect-kept", "agent-connect-kept-runs"),
+    ("http-stall", "http-write-timeout"),
     ("http-strangers", "http-unknown-sessions"),
+    ("http-unopened", "http-stream-open"),
     ("kept-for-return", "reconnect-bytes"),
     ("last-words", "close-grace"),
     ("of-principal", "per-principal"),
     ("offences", "oversized-messages"),
+    ("recheck", "credential-check"),
     ("return-grace", "reconnect-grace"),
     ("return-turn", "reconnect-turn"),
+    ("silence", "tcp-user-timeout"),
+    ("spawns", "agent-starts"),
+    ("stderr-kept", "stderr-bytes"),
     ("strangers", "unauthenticated-sockets"),
+    ("strays", "invalid-messages"),
 ];
 
 /// Values of `--at`.
@@ -77,7 +85,7 @@ fn hint(old: &str, new: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::limits;
+    use super::super::{config, limits};
     use super::*;
 
     #[test]
@@ -88,9 +96,9 @@ mod tests {
             assert_eq!(error, format!("`{old}` is now `{new}`"));
         }
         for (old, new) in KEYS {
-            let example = include_str!("../assets/acp-relay.toml");
-            assert!(example.contains(&format!("\n{new} = ")), "{new}");
-            assert!(!example.contains(&format!("\n{old} = ")), "{old}");
+            let example = config::example();
+            assert!(example.contains(&format!("\n#{new} = ")), "{new}");
+            assert!(!example.contains(&format!("\n#{old} = ")), "{old}");
         }
     }
 

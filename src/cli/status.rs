@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use hyper::StatusCode;
 use tokio::runtime::Builder;
 
-use super::admin::{self, AdminAddress, AdminReply};
+use super::admin::{self, AdminAddress};
 use super::status_text::{TextSize, render};
 use super::{console, exit, runtime};
 
@@ -42,8 +43,8 @@ pub(super) fn status(args: &Status) -> ExitCode {
     let (json, relay) = (args.json, &args.relay);
     runtime::drive(Builder::new_current_thread(), async move {
         match fetch(relay, "/status").await {
-            Ok(answer) if json => console::print(answer.body.trim_end(), exit::SUCCESS),
-            Ok(answer) => match serde_json::from_str(&answer.body) {
+            Ok((_, body)) if json => console::print(body.trim_end(), exit::SUCCESS),
+            Ok((_, body)) => match serde_json::from_str(&body) {
                 Ok(status) => console::print(&render(&status, text_size(), None), exit::SUCCESS),
                 Err(_) => exit::fail(
                     exit::PROTOCOL,
@@ -61,17 +62,15 @@ pub(super) fn health(args: &Health) -> ExitCode {
     let relay = &args.relay;
     runtime::drive(Builder::new_current_thread(), async move {
         match fetch(relay, path).await {
-            Ok(answer) if answer.status == 200 => {
-                console::print(answer.body.trim_end(), exit::SUCCESS)
-            }
-            Ok(answer) => exit::fail(1, &answer.body.trim_end()),
+            Ok((StatusCode::OK, body)) => console::print(body.trim_end(), exit::SUCCESS),
+            Ok((_, body)) => exit::fail(1, &body.trim_end()),
             Err(fault) => exit::fail(1, &fault),
         }
     })
 }
 
 /// Sends a request to the selected relay.
-pub(super) async fn fetch(relay: &RelayArgs, path: &str) -> Result<AdminReply, String> {
+pub(super) async fn fetch(relay: &RelayArgs, path: &str) -> Result<(StatusCode, String), String> {
     let place = admin::find(relay.admin.as_ref())?;
     admin::fetch(&place, path).await
 }

@@ -22,6 +22,12 @@ const LINES: usize = 1024;
 /// Most bytes in the queue. More are dropped, as above.
 const BYTES: usize = 256 << 10;
 
+/// Lines of the log that may come at once.
+const BURST: u32 = 1000;
+
+/// Lines of the log a second in the long run: some hundred megabytes a day.
+const RATE: u32 = 20;
+
 /// The stderr of the process.
 static STDERR: Stderr = Stderr {
     queue: Mutex::new(Queue {
@@ -29,7 +35,7 @@ static STDERR: Stderr = Stderr {
         bytes: 0,
         lost: 0,
         missing: [0; 2],
-        rate_limit: Some(RateLimit::new()),
+        rate_limit: Some(RateLimit::new(BURST, RATE)),
         writer: Writer::Absent,
     }),
     changed: Condvar::new(),

@@ -12,9 +12,6 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::stderr;
 
-/// The default level.
-const LEVEL: &str = "warn";
-
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum LogFormat {
@@ -26,46 +23,32 @@ pub(super) enum LogFormat {
 }
 
 /// Options of the log.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub(super) struct LogArgs {
     /// What is logged on stderr: error, warn, info, debug, trace, or a filter such as `agent=info`
-    /// [default: warn]
     // After the options of the subcommand.
     #[arg(
-        id = "log",
+        id = "log.level",
         long = "log",
         global = true,
         display_order = 1000,
         env = "ACP_RELAY_LOG",
-        value_name = "LEVEL"
+        value_name = "LEVEL",
+        default_value = "warn"
     )]
-    pub(super) level: Option<String>,
-    /// The format of the log: for people, or one JSON object per line [default: human]
+    pub(super) level: String,
+    /// The format of the log: for people, or one JSON object per line
     #[arg(
-        id = "log_format",
+        id = "log.format",
         long = "log-format",
         global = true,
         display_order = 1001,
         env = "ACP_RELAY_LOG_FORMAT",
         value_name = "FORM",
-        value_enum
+        value_enum,
+        default_value_t
     )]
-    pub(super) format: Option<LogFormat>,
-}
-
-impl LogArgs {
-    /// These options, with those of `file` where one is not given.
-    pub(super) fn with_defaults(&self, file: &Self) -> Self {
-        Self {
-            level: self.level.clone().or_else(|| file.level.clone()),
-            format: self.format.or(file.format),
-        }
-    }
-
-    /// The filter's directives.
-    pub(super) fn level(&self) -> &str {
-        self.level.as_deref().unwrap_or(LEVEL)
-    }
+    format: LogFormat,
 }
 
 /// Checks an `env-filter` directive.
@@ -81,8 +64,8 @@ pub(super) fn check(level: &str) -> Result<(), String> {
 /// # Errors
 /// The level is not an `env-filter` directive.
 pub(super) fn start(args: &LogArgs) -> Result<(), String> {
-    let form = args.format.unwrap_or_default();
-    let filter = filter(args.level()).map_err(|fault| format!("--log {fault}"))?;
+    let form = args.format;
+    let filter = filter(&args.level).map_err(|fault| format!("--log {fault}"))?;
     if filter
         .max_level_hint()
         .is_none_or(|most| most > LevelFilter::INFO)

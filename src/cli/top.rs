@@ -50,8 +50,8 @@ pub(super) fn run(args: &Top) -> ExitCode {
 }
 
 async fn fetch_status(relay: &RelayArgs) -> Result<Value, String> {
-    let answer = fetch(relay, "/status").await?;
-    serde_json::from_str(&answer.body)
+    let (_, body) = fetch(relay, "/status").await?;
+    serde_json::from_str(&body)
         .map_err(|_| "the program that answers there is not a relay".to_owned())
 }
 

@@ -5,7 +5,23 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::Args;
+
 use crate::transport::Endpoint;
+
+/// The option of the admin listener of `serve`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub(in crate::cli) struct AdminArgs {
+    /// Serve monitoring here: /metrics, /healthz, /readyz, /startupz, /status; 127.0.0.1:PORT or
+    /// unix:PATH
+    #[arg(
+        id = "admin.listen",
+        long = "admin",
+        value_name = "ADDRESS",
+        env = "ACP_RELAY_ADMIN"
+    )]
+    pub(in crate::cli) listen: Option<AdminAddress>,
+}
 
 /// An address on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

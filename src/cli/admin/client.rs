@@ -3,29 +3,18 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper::Request;
-use hyper::client::conn::http1;
-use hyper::header::HOST;
-use hyper_util::rt::TokioIo;
-use tokio::net::{TcpStream, UnixStream};
-use tokio_util::either::Either;
+use hyper::{Method, Response, StatusCode};
+use tokio::time::timeout;
 
 use super::address::AdminAddress;
 use super::address_file;
-use crate::cli::http::Stream;
+use crate::transport::{Endpoint, HttpClient, NoResponse, Setup};
 
 /// How long a response may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Largest response that is read, in bytes.
 const MAX_BODY: usize = 16 << 20;
-
-/// A response.
-pub(in crate::cli) struct AdminReply {
-    pub(in crate::cli) status: u16,
-    pub(in crate::cli) body: String,
-}
 
 /// The admin listener that was given, or else the only one of this user.
 pub(in crate::cli) fn find(given: Option<&AdminAddress>) -> Result<AdminAddress, String> {
@@ -53,60 +42,29 @@ pub(in crate::cli) fn find(given: Option<&AdminAddress>) -> Result<AdminAddress,
     }
 }
 
-/// Requests `path`.
+/// Requests `path`, and returns the status and the body.
 ///
 /// # Errors
 /// Why there is no response, as text for the user.
-pub(in crate::cli) async fn fetch(place: &AdminAddress, path: &str) -> Result<AdminReply, String> {
-    let reply = tokio::time::timeout(TIMEOUT, get(place, path)).await;
-    let reply = reply.unwrap_or_else(|_| Err(format!("no answer within {TIMEOUT:?}")));
-    reply.map_err(|why| format!("cannot query the admin listener at {place}: {why}"))
+pub(in crate::cli) async fn fetch(
+    place: &AdminAddress,
+    path: &str,
+) -> Result<(StatusCode, String), String> {
+    let to = match place {
+        AdminAddress::Loopback(_) => place.to_string().parse::<Endpoint>(),
+        AdminAddress::Unix(path) => Ok(Endpoint::Unix(path.clone())),
+    };
+    let to = to.map_err(|fault| fault.to_string())?;
+    let failed = |why: &str| format!("cannot query the admin listener at {place}: {why}");
+    let reply = timeout(TIMEOUT, get(&to, path)).await;
+    let reply = reply.map_err(|_| failed(&format!("no answer within {TIMEOUT:?}")))?;
+    let reply = reply.map_err(|fault| failed(fault.cause()))?;
+    let body = String::from_utf8_lossy(reply.body()).into_owned();
+    Ok((reply.status(), body))
 }
 
-async fn get(place: &AdminAddress, path: &str) -> Result<AdminReply, String> {
-    let describe = |error: &dyn std::fmt::Display| error.to_string();
-    let (stream, host): (Stream, String) = match place {
-        AdminAddress::Loopback(address) => {
-            let stream = TcpStream::connect(address).await;
-            (
-                Either::Left(stream.map_err(|error| describe(&error))?),
-                address.to_string(),
-            )
-        }
-        AdminAddress::Unix(path) => {
-            let stream = UnixStream::connect(path).await;
-            (
-                Either::Right(stream.map_err(|error| describe(&error))?),
-                "localhost".to_owned(),
-            )
-        }
-    };
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| describe(&error))?;
-    let request = Request::get(path)
-        .header(HOST, host)
-        .body(Empty::<Bytes>::new())
-        .map_err(|error| describe(&error))?;
-    let exchange = async {
-        let answer = sender
-            .send_request(request)
-            .await
-            .map_err(|error| describe(&error))?;
-        let status = answer.status().as_u16();
-        let body = Limited::new(answer.into_body(), MAX_BODY).collect().await;
-        let body = body.map_err(|error| describe(&error))?.to_bytes();
-        Ok(AdminReply {
-            status,
-            body: String::from_utf8_lossy(&body).into_owned(),
-        })
-    };
-    let mut exchange = std::pin::pin!(exchange);
-    tokio::select! {
-        answer = &mut exchange => answer,
-        end = connection => match end {
-            Ok(()) => exchange.await,
-            Err(error) => Err(describe(&error)),
-        },
-    }
+async fn get(to: &Endpoint, path: &str) -> Result<Response<Bytes>, NoResponse> {
+    let client = HttpClient::new(to, &Setup::default())?;
+    let request = client.request(Method::GET, path, "")?;
+    client.fetch(request, MAX_BODY).await
 }

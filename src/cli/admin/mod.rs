@@ -23,7 +23,7 @@ mod routes;
 mod server;
 mod shared;
 
-pub(super) use address::AdminAddress;
-pub(super) use client::{AdminReply, fetch, find};
+pub(super) use address::{AdminAddress, AdminArgs};
+pub(super) use client::{fetch, find};
 pub(super) use pending_metrics::{AuthCounter, PendingMetrics};
 pub(super) use server::Admin;

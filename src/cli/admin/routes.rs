@@ -14,9 +14,8 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 use super::report;
 use super::shared::Shared;
-use crate::cli::http::is_admitted;
-use crate::cli::viewer;
 use crate::observe::metrics::AdminRefusal;
+use crate::viewer;
 
 /// Prometheus' text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4";
@@ -47,10 +46,10 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .layer(fixed(CACHE_CONTROL, "no-store"))
         .layer(fixed(X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .with_state(Arc::clone(&shared));
-    if let Some((door, viewer)) = &shared.viewer {
+    if let Some((access, viewer)) = &shared.viewer {
         let counted = Arc::clone(&shared);
         let refused = move || counted.metrics.admin_refused(AdminRefusal::Recordings);
-        routes = routes.merge(viewer::router("/recordings", viewer, door, refused));
+        routes = routes.merge(viewer::router("/recordings", viewer, access, refused));
     }
     routes.layer(middleware::from_fn_with_state(shared, admit))
 }
@@ -58,7 +57,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
 /// Refuses pages of other origins.
 async fn admit(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let origins = shared.origins.as_ref();
-    if origins.is_some_and(|origins| !is_admitted(origins, request.headers())) {
+    if origins.is_some_and(|origins| !origins.admits(request.headers())) {
         shared.metrics.admin_refused(AdminRefusal::Page);
         return (StatusCode::FORBIDDEN, "this address is not ours\n").into_response();
     }

@@ -12,15 +12,18 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::address::AdminAddress;
-use super::address_file::AddressFile;
+use super::address_file;
 use super::gauge_source::ProcessGauges;
 use super::routes;
 use super::shared::Shared;
-use crate::cli::http::{self, Socket, own_origin};
-use crate::cli::viewer::{Viewer, ViewerAccess};
-use crate::cli::{exit, stderr};
+use crate::auth::origin::OriginPolicy;
+use crate::cli::announcement::Announcement;
+use crate::cli::http::{self, Socket};
+use crate::cli::random::random;
+use crate::cli::{dialect, exit, stderr};
 use crate::observe::metrics::Metrics;
 use crate::transport::{Endpoint, SocketFile, Workers, bind_unix};
+use crate::viewer::{Viewer, ViewerAccess};
 
 /// A running admin listener. Drop ends it.
 pub(in crate::cli) struct Admin {
@@ -29,7 +32,7 @@ pub(in crate::cli) struct Admin {
     /// The address of the viewer of recordings, if there is one.
     recordings: Option<String>,
     end: CancellationToken,
-    _address_file: Option<AddressFile>,
+    _announcement: Option<Announcement>,
     _file: Option<SocketFile>,
 }
 
@@ -60,36 +63,33 @@ impl Admin {
         };
         let viewer = match (recordings, port) {
             (Some(folder), Some(port)) => {
-                let gate = ViewerAccess::new(port);
-                let access =
-                    gate.ok_or_else(|| io::Error::other("the system has no random numbers"))?;
-                Some((access, Viewer::of(folder)?))
+                let access = ViewerAccess::new(port, random()?);
+                Some((access, Viewer::of(folder, dialect::describe_rule)?))
             }
             _ => None,
         };
         let recordings = viewer
             .as_ref()
-            .map(|(gate, _)| format!("{place}/recordings{}", gate.path()));
+            .map(|(access, _)| format!("{place}/recordings{}", access.path()));
         let shared = Arc::new(Shared {
             metrics: Arc::new(Metrics::new(env!("VERSION"), Instant::now())),
             listeners: RwLock::default(),
             stop: asked,
-            origins: port.map(own_origin),
+            origins: port.map(OriginPolicy::own_pages),
             viewer,
         });
         let end = CancellationToken::new();
         tokio::spawn(drain(Arc::clone(&shared), end.clone()));
         let router = routes::router(Arc::clone(&shared));
         tokio::spawn(http::serve(socket, router, end.clone()));
-        let address_file = AddressFile::create(&place);
-        let address_file = address_file
-            .map_err(|error| tracing::debug!(%error, "cannot announce the admin listener"));
+        let announcement = address_file::create(&place)
+            .inspect_err(|error| tracing::debug!(%error, "cannot announce the admin listener"));
         Ok(Self {
             shared,
             place,
             recordings,
             end,
-            _address_file: address_file.ok(),
+            _announcement: announcement.ok(),
             _file: file,
         })
     }

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::origin::OriginPolicy as Origins;
-use crate::cli::viewer::{Viewer, ViewerAccess};
+use crate::auth::origin::OriginPolicy;
 use crate::observe::metrics::Metrics;
+use crate::viewer::{Viewer, ViewerAccess};
 
 /// The state of the relay, and what requests are checked with.
 pub(super) struct Shared {
     pub(super) metrics: Arc<Metrics>,
     /// The addresses of the listeners, once they are open.
     pub(super) listeners: RwLock<Option<Vec<String>>>,
-    /// Cancelled when the relay is stop to stop.
+    /// Cancelled when the relay is asked to stop.
     pub(super) stop: CancellationToken,
     /// The origins of web pages that are allowed; none on a Unix socket, which pages cannot reach.
-    pub(super) origins: Option<Origins>,
+    pub(super) origins: Option<OriginPolicy>,
     /// The viewer of recordings, and the secret in its address.
     pub(super) viewer: Option<(ViewerAccess, Viewer)>,
 }

@@ -76,7 +76,7 @@ impl ClientRegistry {
                 count.connected
             )));
         }
-        let each = MINUTE / u32::try_from(self.limits.spawns).unwrap_or(u32::MAX);
+        let each = MINUTE / u32::try_from(self.limits.agent_starts).unwrap_or(u32::MAX);
         let until = count.until.max(now) + each;
         if until - now > MINUTE {
             let wait = (until - now - MINUTE).as_secs() + 1;
@@ -127,7 +127,7 @@ mod tests {
     fn clients_and_starts_are_limited_per_principal() {
         let limits = Limits {
             per_principal: 2,
-            spawns: 3,
+            agent_starts: 3,
             ..Limits::default()
         };
         let registry = ClientRegistry::new(&Arc::new(limits));

@@ -15,5 +15,5 @@ mod options;
 pub(super) use client_registry::Permit;
 pub(super) use control::AdmissionControl;
 pub(super) use exposure::check as check_exposure;
-pub(super) use listener_file::{ListenerFile, verify_local};
+pub(super) use listener_file::{announce, local_key, verify_local};
 pub(super) use options::AdmissionArgs;

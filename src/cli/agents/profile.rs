@@ -70,8 +70,11 @@ pub(in crate::cli) fn profile_names() -> impl Iterator<Item = &'static str> {
 pub(in crate::cli) fn read_profile(name: &str) -> Result<&'static Profile, String> {
     profile(name).ok_or_else(|| {
         let near = crate::cli::config::nearest(name, profile_names());
-        let near = near.map_or_else(String::new, |near| format!(" did you mean `{near}`?"));
-        format!("there is no profile of that name;{near} `acp-relay agents list` lists them")
+        let remedy = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`acp-relay agents list` lists them".to_owned(),
+        };
+        format!("there is no profile called `{name}`; {remedy}")
     })
 }
 

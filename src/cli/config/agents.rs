@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::ops::Range;
 
-use super::context::{CheckLevel, Context, Names, dialect, one_of, path, settings};
+use super::context::{CheckLevel, Context, Names, check_dialect, settings};
+use super::keys;
 use super::local_checks;
-use super::model::{AgentPart, ListenerPart, Source};
-use super::table_reader::{Positioned, TableReader};
-use crate::cli::agents::{self, Program, check_name};
+use super::model::{AgentPart, ListenerPart};
+use super::table_reader::TableReader;
+use crate::cli::agents::check_name;
+use crate::cli::endpoints;
 use crate::cli::remote::RemoteArgs;
-use crate::cli::{endpoints, limits};
-use crate::transport::{Endpoint, Launch, Pin, RequestHeaders};
+use crate::jsonrpc::limits::Limit;
+use crate::transport::{Endpoint, RequestHeaders};
 
 /// Keys of agents that are started.
 const PROGRAM_KEYS: [&str; 4] = ["args", "env", "inherit-env", "cwd"];
@@ -93,94 +94,77 @@ pub(super) fn check_default_permission(
 }
 
 fn agent(reader: &TableReader<'_>, context: &Context) -> Option<AgentPart> {
-    let source = source(reader, context);
-    if let (CheckLevel::Machine, Some(source)) = (context.level, &source) {
-        local_checks::agent(reader, source);
-    }
-    let description = reader.text("description").map(|text| text.value);
-    let dialect = dialect(reader, context);
-    let framing = one_of(reader, "framing");
-    let record = reader.flag("record").unwrap_or(true);
-    let limits = settings(reader, "limits", |name| {
-        let why = "this limit applies to all listeners; move it to [limits]";
-        (limits::is_of_listeners(name)).then(|| why.to_owned())
-    });
-    let on_disconnect = one_of(reader, "on-disconnect");
-    let default_permission = one_of(reader, "default-permission");
+    let command = keys::command::<AgentPart>();
+    let keys = reader.keys(&command, "agents", &context.folder);
+    let part = keys.parse::<AgentPart>().map(|part| AgentPart {
+        endpoint: part.endpoint.map(|at| at.relative_to(&context.folder)),
+        env: variables(reader),
+        limits: settings(reader, "limits", |name| {
+            let why = "this limit applies to all listeners; move it to [limits]";
+            let limit = Limit::named(name).filter(|limit| limit.is_of_listeners);
+            limit.map(|_| why.to_owned())
+        }),
+        keys,
+        ..part
+    })?;
     reader.finish();
-    Some(AgentPart {
-        description,
-        source: source?,
-        dialect,
-        framing,
-        record,
-        limits,
-        on_disconnect,
-        default_permission,
-    })
+    check_dialect(reader, part.dialect.as_ref(), context);
+    for header in reader.texts("headers").unwrap_or_default() {
+        if let Err(what) = RequestHeaders::default().add(&header.value) {
+            reader.fault(&header.at, format!("{}: {what}", reader.path("headers")));
+        }
+    }
+    let is_whole = check_source(reader, &part);
+    if context.level == CheckLevel::Machine && is_whole {
+        local_checks::agent(reader, &part);
+    }
+    is_whole.then_some(part)
 }
 
-fn source(reader: &TableReader<'_>, context: &Context) -> Option<Source> {
-    let command = reader.texts("command");
-    let profile = reader.text("profile");
-    let endpoint = reader.read_at("endpoint", |text| {
-        let at = endpoints::read_agent(text)?;
-        Ok(at.relative_to(&context.folder))
-    });
-    let launch = launch(reader, context);
-    let args = reader.texts("args").unwrap_or_default();
-    let remote = remote(reader, context);
+/// Whether the agent can be reached, as far as the file says. Reports what is wrong.
+fn check_source(reader: &TableReader<'_>, part: &AgentPart) -> bool {
     let given = ["command", "profile", "endpoint"];
-    let given: Vec<(&str, Range<usize>)> = given
-        .into_iter()
-        .filter_map(|key| Some((key, reader.has(key)?)))
-        .collect();
-    match &given[..] {
-        [] => {
+    let given = given.into_iter().find(|key| reader.has(key).is_some());
+    match given {
+        None => {
             let what = format!("{} names no agent", reader.name());
             let remedy = "add command = [\"PROGRAM\", \"ARG\"], profile = \"NAME\" or endpoint = \
                           \"…\"";
             reader.fault_with(&reader.at, what, remedy);
+            false
         }
-        [_] => {}
-        [(first, _), (second, at), ..] => {
-            let what = format!("`{}` is given besides `{first}`", reader.path(second));
-            reader.fault_with(at, what, "an agent has only one of them");
-        }
-    }
-    match given.first() {
-        Some(("endpoint", _)) => {
+        Some("endpoint") => {
             reader.fault_misplaced(&PROGRAM_KEYS, "agents that we start", None);
+            part.endpoint
+                .as_ref()
+                .is_some_and(|at| check_endpoint(reader, at, &part.remote))
         }
-        Some(_) => reader.fault_misplaced(&ENDPOINT_KEYS, "agents that listen", None),
-        None => {}
-    }
-    match (command, profile, endpoint) {
-        (Some(command), ..) => program(reader, command, &args, launch).map(Source::Program),
-        (_, Some(profile), _) => from_profile(reader, &profile, args, launch).map(Source::Program),
-        (.., Some(endpoint)) => at_endpoint(reader, endpoint, remote),
-        _ => None,
+        Some(key) => {
+            reader.fault_misplaced(&ENDPOINT_KEYS, "agents that listen", None);
+            match key {
+                "command" => check_command(reader),
+                _ => part.profile.is_some(),
+            }
+        }
     }
 }
 
-/// An agent given by its command.
-fn program(
-    reader: &TableReader<'_>,
-    command: Vec<Positioned<String>>,
-    args: &[Positioned<String>],
-    launch: Launch,
-) -> Option<Program> {
-    if let Some(first) = args.first() {
+/// Checks the words of a command.
+fn check_command(reader: &TableReader<'_>) -> bool {
+    if let Some(first) = reader.texts("args").unwrap_or_default().first() {
         let what = format!("`{}` is for profiles", reader.path("args"));
         reader.fault_with(&first.at, what, "put the arguments into `command`");
     }
+    let Some(command) = reader.texts("command") else {
+        return false;
+    };
     let Some(first) = command.first() else {
-        let at = reader.has("command")?;
+        let at = reader.at("command");
         reader.fault(
             &at,
             format!("{}: there is no program", reader.path("command")),
         );
-        return None;
+        return false;
     };
     let word = &first.value;
     if word.is_empty() || (word.contains('/') && !word.starts_with('/')) {
@@ -192,47 +176,21 @@ fn program(
         let remedy = "there is no shell to split it; write each word as a string of its own";
         reader.fault_with(&first.at, what, remedy);
     }
-    Some(Program {
-        argv: words(command),
-        launch,
-        install: None,
-    })
+    true
 }
 
-/// An agent given by the name of its profile.
-fn from_profile(
-    reader: &TableReader<'_>,
-    name: &Positioned<String>,
-    args: Vec<Positioned<String>>,
-    launch: Launch,
-) -> Option<Program> {
-    let Some(profile) = agents::profile(&name.value) else {
-        let what = format!("there is no profile called `{}`", name.value);
-        let known = (name.value.as_str(), agents::profile_names());
-        reader.fault_unknown(&name.at, what, known, "`acp-relay agents list` lists them");
-        return None;
-    };
-    let mut program = profile.program();
-    program.argv.extend(words(args));
-    program.launch = launch.with_defaults(program.launch);
-    Some(program)
-}
-
-fn at_endpoint(
-    reader: &TableReader<'_>,
-    endpoint: Positioned<Endpoint>,
-    remote: RemoteArgs,
-) -> Option<Source> {
-    let fault = |what: String| reader.fault(&endpoint.at, what);
-    if let Endpoint::Exec(_) = endpoint.value {
+fn check_endpoint(reader: &TableReader<'_>, endpoint: &Endpoint, remote: &RemoteArgs) -> bool {
+    let fault = |what: String| reader.fault(&reader.at("endpoint"), what);
+    if let Endpoint::Exec(_) = endpoint {
         fault("a program is configured with `command`, each of its words as a string".to_owned());
-        return None;
+        return false;
     }
-    endpoints::check_agent(&endpoint.value)
-        .map_err(fault)
-        .ok()?;
-    check_applicable(reader, &endpoint.value, &remote);
-    Some(Source::Endpoint(endpoint.value, remote))
+    if let Err(what) = endpoints::check_agent(endpoint) {
+        fault(what);
+        return false;
+    }
+    check_applicable(reader, endpoint, remote);
+    true
 }
 
 /// Reports options that do not apply to this endpoint.
@@ -269,52 +227,25 @@ fn check_applicable(reader: &TableReader<'_>, at: &Endpoint, remote: &RemoteArgs
             reader.fault_misplaced(keys, is_for, None);
         }
     }
-    if let (Some(_), Some(at)) = (reader.has("tls-ca"), reader.has("pin-sha256")) {
-        let what = format!("`{}` is given besides `tls-ca`", reader.path("pin-sha256"));
-        reader.fault_with(&at, what, "use only one of them");
-    }
 }
 
-fn launch(reader: &TableReader<'_>, context: &Context) -> Launch {
-    let env = reader.table("env").map(|reader| {
-        let entries = reader.entries().into_iter().map(|(name, value)| {
-            if name.value.is_empty() || name.value.contains(['=', '\0', '\n', '\r']) {
-                let shown = name.value.escape_debug();
-                let what = format!("`{shown}` cannot be the name of a variable");
-                let remedy = "a name is not empty and has no `=`, no line break and no NUL";
-                reader.fault_with(&name.at, what, remedy);
-            }
-            if value.value.contains('\0') {
-                let what = format!("{}: a NUL character", reader.path(&name.value));
-                reader.fault_with(&value.at, what, "no variable can hold one; remove it");
-            }
-            (name.value.into(), value.value.into())
-        });
-        entries.collect()
+/// The variables for an agent.
+fn variables(reader: &TableReader<'_>) -> Vec<(OsString, OsString)> {
+    let Some(reader) = reader.table("env") else {
+        return Vec::new();
+    };
+    let entries = reader.entries().into_iter().map(|(name, value)| {
+        if name.value.is_empty() || name.value.contains(['=', '\0', '\n', '\r']) {
+            let shown = name.value.escape_debug();
+            let what = format!("`{shown}` cannot be the name of a variable");
+            let remedy = "a name is not empty and has no `=`, no line break and no NUL";
+            reader.fault_with(&name.at, what, remedy);
+        }
+        if value.value.contains('\0') {
+            let what = format!("{}: a NUL character", reader.path(&name.value));
+            reader.fault_with(&value.at, what, "no variable can hold one; remove it");
+        }
+        (name.value.into(), value.value.into())
     });
-    Launch {
-        dir: path(reader, "cwd", context),
-        env: env.unwrap_or_default(),
-        bare: reader.flag("inherit-env") == Some(false),
-    }
-}
-
-fn remote(reader: &TableReader<'_>, context: &Context) -> RemoteArgs {
-    RemoteArgs {
-        tls_ca: path(reader, "tls-ca", context),
-        pin_sha256: reader.read("pin-sha256", |text| {
-            text.parse::<Pin>().map_err(|error| error.to_string())
-        }),
-        headers: reader.list("headers", |text| {
-            let added = RequestHeaders::default().add(text);
-            added.map(|()| text.to_owned())
-        }),
-        header_file: path(reader, "header-file", context),
-        bearer_file: path(reader, "bearer-file", context),
-        http2_prior_knowledge: reader.flag("http2-prior-knowledge").unwrap_or(false),
-    }
-}
-
-fn words(texts: Vec<Positioned<String>>) -> Vec<OsString> {
-    texts.into_iter().map(|text| text.value.into()).collect()
+    entries.collect()
 }

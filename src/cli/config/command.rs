@@ -5,16 +5,13 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Args, Subcommand};
 
+use super::lines::lines;
+use super::merge::CommandLine;
 use super::read::read_with_notes;
-use super::source::{Sources, lines};
-use super::{CheckLevel, Config, ConfigFile, read, show};
+use super::{CheckLevel, Config, ConfigFile, describe, read, show};
 use crate::cli::console::{self, counted};
 use crate::cli::serve::Serve;
-use crate::cli::telemetry::LogArgs;
 use crate::cli::{exit, serve};
-
-/// A file with all options, and comments.
-const EXAMPLE: &str = include_str!("../../assets/acp-relay.toml");
 
 /// Arguments of `config`.
 #[derive(Debug, Args)]
@@ -42,15 +39,15 @@ enum Command {
     Show(Box<Serve>),
     /// Print a configuration file with all options, explained
     Example,
+    /// Print the JSON Schema of the configuration file, for editors
+    Schema,
 }
 
-/// Runs the subcommand. `matches` is the parsed command line, `known` its definition, and `log` has
-/// the log options of the command line.
+/// Runs the subcommand. `matches` is the parsed command line, and `known` its definition.
 pub(in crate::cli) fn run(
     args: &ConfigArgs,
     matches: &ArgMatches,
     known: &clap::Command,
-    log: &LogArgs,
 ) -> ExitCode {
     match &args.command {
         Command::Check {
@@ -64,8 +61,12 @@ pub(in crate::cli) fn run(
             };
             check(file.clone().map(ConfigFile), level)
         }
-        Command::Show(serve) => show_effective(serve, matches, known, log),
-        Command::Example => console::print(EXAMPLE, exit::SUCCESS),
+        Command::Show(serve) => {
+            let line = CommandLine::of(known, matches, &["config", "show"]);
+            show_effective(serve, &line)
+        }
+        Command::Example => console::print(&describe::example(), exit::SUCCESS),
+        Command::Schema => console::print_json(&describe::schema(), exit::SUCCESS),
     }
 }
 
@@ -82,7 +83,7 @@ fn check(named: Option<ConfigFile>, level: CheckLevel) -> ExitCode {
     };
     let (config, found) = read_with_notes(&place, &text, level);
     if !found.is_empty() {
-        console::note(&found.to_string());
+        console::note(&found.report());
     }
     if !found.has_only_notes() {
         return ExitCode::from(exit::CONFIG);
@@ -96,17 +97,7 @@ fn check(named: Option<ConfigFile>, level: CheckLevel) -> ExitCode {
     console::print(&text, exit::SUCCESS)
 }
 
-fn show_effective(
-    args: &Serve,
-    matches: &ArgMatches,
-    known: &clap::Command,
-    log: &LogArgs,
-) -> ExitCode {
-    let (mut matches, mut known) = (matches, known);
-    for name in ["config", "show"] {
-        matches = matches.subcommand_matches(name).expect("it was asked for");
-        known = known.find_subcommand(name).expect("it was asked for");
-    }
+fn show_effective(args: &Serve, line: &CommandLine) -> ExitCode {
     let place = serve::config_file(args);
     let (file, text) = match &place {
         None => (Config::default(), String::new()),
@@ -118,22 +109,17 @@ fn show_effective(
             match read(place, &text, CheckLevel::Values) {
                 Ok(file) => (file, text),
                 Err(faults) => {
-                    console::note(&faults.to_string());
+                    console::note(&faults.report());
                     return ExitCode::from(exit::CONFIG);
                 }
             }
         }
     };
-    let sources = Sources {
-        matches,
-        command: known,
-        lines: lines(&text),
-    };
     let heading = match &place {
         Some(place) => format!("# Line numbers refer to {}.", place.0.display()),
         None => "# There is no configuration file.".to_owned(),
     };
-    match show::show(args, &file, log, &sources) {
+    match show::show(line, &file, lines(&text)) {
         Ok(report) => console::print(&format!("{heading}\n\n{report}"), exit::SUCCESS),
         Err(fault) => exit::fail(exit::USAGE, &fault),
     }

@@ -5,10 +5,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-
-use super::table_reader::{TableReader, nearest};
-use crate::cli::dialect_options;
+use super::table_reader::TableReader;
 use crate::cli::limits::{self, Setting};
 use crate::cli::renamed;
 use crate::conversation::DialectChoice;
@@ -54,13 +51,6 @@ impl Context {
 /// The names of agents.
 pub(super) type Names = BTreeSet<String>;
 
-/// The agent of clients that name none.
-pub(super) fn default_agent(reader: &TableReader<'_>, agents: &Names) -> Option<String> {
-    let name = reader.text("default-agent")?;
-    known_agent(reader, "default-agent", &name.value, &name.at, agents);
-    Some(name.value)
-}
-
 /// Reports a name that no agent has.
 pub(super) fn known_agent(
     reader: &TableReader<'_>,
@@ -82,44 +72,18 @@ pub(super) fn known_agent(
     );
 }
 
-/// Reads a dialect's name.
-pub(super) fn dialect(reader: &TableReader<'_>, context: &Context) -> Option<DialectChoice> {
-    reader.read("dialect", |text| {
-        let Ok(choice) = dialect_options::choice(text);
-        if let DialectChoice::Named(name) = &choice
-            && let Some(library) = context.dialects()
-        {
-            library.table(name).map_err(|unknown| unknown.to_string())?;
-        }
-        Ok(choice)
-    })
-}
-
-/// Reads one of the values of an option.
-pub(super) fn one_of<T: ValueEnum>(reader: &TableReader<'_>, key: &'static str) -> Option<T> {
-    reader.read(key, |text| {
-        T::from_str(text, false).map_err(|_| {
-            let all = T::value_variants().iter().filter_map(T::to_possible_value);
-            let all: Vec<String> = all.map(|value| value.get_name().to_owned()).collect();
-            let near = nearest(text, all.iter().map(String::as_str));
-            match near {
-                Some(near) => format!("`{text}` is not known; did you mean `{near}`?"),
-                None => format!("`{text}` is not known; expected one of {}", all.join(", ")),
-            }
-        })
-    })
-}
-
-/// Reads a path, relative to the file's folder.
-pub(super) fn path(
+/// Reports a dialect that does not exist.
+pub(super) fn check_dialect(
     reader: &TableReader<'_>,
-    key: &'static str,
+    choice: Option<&DialectChoice>,
     context: &Context,
-) -> Option<PathBuf> {
-    reader.read(key, |text| match text.is_empty() {
-        true => Err("an empty path".to_owned()),
-        false => Ok(context.folder.join(text)),
-    })
+) {
+    if let Some(DialectChoice::Named(name)) = choice
+        && let Some(Err(unknown)) = context.dialects().map(|library| library.table(name))
+    {
+        let what = format!("{}: {unknown}", reader.path("dialect"));
+        reader.fault(&reader.at("dialect"), what);
+    }
 }
 
 /// The limits in the table `key`; `refuse` returns why one is not allowed there.

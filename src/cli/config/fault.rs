@@ -1,13 +1,19 @@
 //! A fault of a configuration file, with its position and remedy.
 
+use std::env;
 use std::fmt;
+use std::io::{self, IsTerminal as _};
 use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+use crate::cli::log_redaction;
 
 /// One fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) struct Fault {
-    /// Byte offset in the file.
-    pub(super) at: usize,
+    /// Byte offsets in the file.
+    pub(super) at: Range<usize>,
     /// What is wrong, as a clause.
     pub(super) what: String,
     /// The remedy, as a clause, if it is known.
@@ -20,7 +26,9 @@ pub(in crate::cli) struct Fault {
 #[derive(Debug)]
 pub(in crate::cli) struct Faults {
     /// The file's name as given.
-    pub(super) file: String,
+    file: String,
+    /// Its text.
+    text: String,
     /// Line and column of each, both from 1; the column in characters.
     pub(super) found: Vec<(usize, usize, Fault)>,
 }
@@ -28,7 +36,7 @@ pub(in crate::cli) struct Faults {
 impl Fault {
     pub(super) fn new(at: &Range<usize>, what: impl Into<String>) -> Self {
         Self {
-            at: at.start,
+            at: at.clone(),
             what: what.into(),
             remedy: None,
             is_note: false,
@@ -49,16 +57,17 @@ impl Fault {
 impl Faults {
     /// Sorts the faults of `text` by position.
     pub(super) fn new(file: &str, text: &str, mut faults: Vec<Fault>) -> Self {
-        faults.sort_by_key(|fault| fault.at);
+        faults.sort_by_key(|fault| fault.at.start);
         faults.dedup();
         let found = faults.into_iter().map(|fault| {
-            let before = text.get(..fault.at).unwrap_or(text);
+            let before = text.get(..fault.at.start).unwrap_or(text);
             let line = before.matches('\n').count() + 1;
             let begins = before.rfind('\n').map_or(0, |at| at + 1);
             (line, before[begins..].chars().count() + 1, fault)
         });
         Self {
             file: file.to_owned(),
+            text: text.to_owned(),
             found: found.collect(),
         }
     }
@@ -66,6 +75,43 @@ impl Faults {
     /// Whether there are only notes.
     pub(super) fn has_only_notes(&self) -> bool {
         self.found.iter().all(|(_, _, fault)| fault.is_note)
+    }
+
+    /// For stderr: below the lines of the file on a terminal, else a line each.
+    pub(in crate::cli) fn report(&self) -> String {
+        if !io::stderr().is_terminal() {
+            return self.to_string();
+        }
+        let plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        self.snippets(&match plain {
+            true => Renderer::plain(),
+            false => Renderer::styled(),
+        })
+    }
+
+    fn snippets(&self, renderer: &Renderer) -> String {
+        let mut text = String::new();
+        for (_, _, fault) in &self.found {
+            let level = if fault.is_note {
+                Level::NOTE
+            } else {
+                Level::ERROR
+            };
+            // What is wrong with a whole table is shown at its first line.
+            let rest = self.text.get(fault.at.start..).unwrap_or_default();
+            let line = rest.lines().next().unwrap_or_default().len();
+            let end = fault.at.end.min(fault.at.start + line);
+            let place = AnnotationKind::Primary.span(fault.at.start..end);
+            let snippet = Snippet::source(&*self.text).path(&*self.file);
+            let title = level.primary_title(&*fault.what);
+            let mut report = title.element(snippet.annotation(place));
+            if let Some(remedy) = &fault.remedy {
+                report = report.element(Level::HELP.message(&**remedy));
+            }
+            text.push_str(&renderer.render(&[report]));
+            text.push_str("\n\n");
+        }
+        log_redaction::clean(text.trim_end()).into_owned()
     }
 
     pub(super) const fn is_empty(&self) -> bool {
@@ -88,5 +134,34 @@ impl fmt::Display for Faults {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_shown_below_their_lines() {
+        let text = "[agents.a]\ncomand = 1\n";
+        let unknown = Fault::new(&(11..17), "`agents.a.comand` is not known");
+        let whole = Fault::new(&(0..text.len()), "agents.a names no agent");
+        let unknown = unknown.with_remedy("did you mean `command`?");
+        let faults = Faults::new("x.toml", text, vec![unknown, whole]);
+        let shown = faults.snippets(&Renderer::plain());
+        for part in [
+            "error: agents.a names no agent",
+            "--> x.toml:1:1",
+            "1 | [agents.a]\n  | ^^^^^^^^^^\n",
+            "error: `agents.a.comand` is not known",
+            "--> x.toml:2:1",
+            "2 | comand = 1\n  | ^^^^^^\n",
+            "help: did you mean `command`?",
+        ] {
+            assert!(shown.contains(part), "{part}\n{shown}");
+        }
+        let nothing = Fault::new(&(0..0), "there is no agent");
+        let shown = Faults::new("x.toml", "", vec![nothing]).snippets(&Renderer::plain());
+        assert!(shown.contains("there is no agent"), "{shown}");
     }
 }

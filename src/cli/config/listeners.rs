@@ -1,14 +1,13 @@
-//! `[[listeners]]`: where clients connect. `cli::listeners` parses the options that are also flags.
+//! `[[listeners]]`: where clients connect. `cli::listeners` has the options that are also flags.
 
-use super::context::{
-    CheckLevel, Context, Names, default_agent, dialect, known_agent, one_of, path,
-};
+use super::context::{CheckLevel, Context, Names, check_dialect, known_agent};
+use super::keys;
 use super::local_checks;
 use super::model::ListenerPart;
-use super::table_reader::{Positioned, TableReader};
+use super::table_reader::TableReader;
 use crate::cli::admission::{AdmissionArgs, check_exposure};
-use crate::cli::{agent_connect, endpoints, listeners};
-use crate::transport::{Endpoint, HttpEndpoint, HttpOptions, HttpProtocol, Tls};
+use crate::cli::endpoints;
+use crate::transport::{Endpoint, HttpEndpoint, HttpProtocol};
 
 /// All listeners of the file.
 pub(super) fn listeners(
@@ -37,83 +36,67 @@ fn listener(
     agents: &Names,
     auth: &AdmissionArgs,
 ) -> Option<ListenerPart> {
-    let endpoint = reader.read_at("endpoint", |text| {
-        let endpoint = text
-            .parse::<Endpoint>()
-            .map_err(|error| error.to_string())?;
-        endpoints::check_listener(&endpoint)?;
-        Ok(endpoint.relative_to(&context.folder))
-    });
+    let command = keys::command::<ListenerPart>();
+    let keys = reader.keys(&command, "listeners", &context.folder);
+    reader.finish();
     if reader.has("endpoint").is_none() {
         let remedy = "such as endpoint = \"http://127.0.0.1:9000\"";
         reader.fault_with(&reader.at, "a listener has no `endpoint`", remedy);
     }
-    let (served, default_agent) = served(reader, agents);
-    let tls = Tls {
-        cert: path(reader, "tls-cert", context),
-        key: path(reader, "tls-key", context),
-        client_ca: path(reader, "tls-client-ca", context),
-        ..Tls::default()
-    };
-    let front = HttpOptions {
-        origins: reader.list("allow-origin", listeners::read_origin),
-        hosts: reader.list("allow-host", listeners::read_host),
-        affinity_cookie: reader.read("affinity-cookie", listeners::read_cookie),
-        no_elephant: reader.flag("no-elephant").unwrap_or(false),
-        ..HttpOptions::default()
-    };
-    let framing = one_of(reader, "framing");
-    let dialect = dialect(reader, context);
-    let agent_connect = reader.read("agent-connect", agent_connect::read_path);
-    reader.finish();
-    let endpoint = endpoint?;
-    check_keys(reader, &endpoint);
-    if context.level == CheckLevel::Machine {
-        local_checks::address(reader, "endpoint", &endpoint.value);
+    let served = served(reader, agents);
+    let mut part: ListenerPart = keys.parse()?;
+    if let Err(what) = endpoints::check_listener(&part.endpoint) {
+        let what = format!("{}: {what}", reader.path("endpoint"));
+        reader.fault(&reader.at("endpoint"), what);
+        return None;
     }
-    if context.level >= CheckLevel::Complete {
-        check_guarded(reader, &endpoint, auth);
-    }
-    if context.level == CheckLevel::Machine
-        && is_tls(&endpoint.value)
-        && tls.cert.is_some()
-        && tls.key.is_some()
-    {
-        local_checks::certificate(reader, &endpoint.value, &tls);
-    }
-    Some(ListenerPart {
-        endpoint: endpoint.value,
-        front,
-        tls,
-        framing,
-        dialect,
+    part = ListenerPart {
+        endpoint: part.endpoint.relative_to(&context.folder),
         agents: served,
-        agent_connect,
-        default_agent,
-    })
+        keys,
+        ..part
+    };
+    check_dialect(reader, part.dialect.as_ref(), context);
+    check_keys(reader, &part.endpoint);
+    if context.level >= CheckLevel::Complete {
+        check_guarded(reader, &part.endpoint, auth);
+    }
+    if context.level == CheckLevel::Machine {
+        local_checks::address(reader, "endpoint", &part.endpoint);
+        let tls = part.options.tls();
+        if is_tls(&part.endpoint) && tls.cert.is_some() && tls.key.is_some() {
+            local_checks::certificate(reader, &part.endpoint, &tls);
+        }
+    }
+    Some(part)
 }
 
-/// The agents that clients of a listener may name, and the agent of those that name none.
-fn served(reader: &TableReader<'_>, agents: &Names) -> (Option<Vec<String>>, Option<String>) {
+/// The agents that clients of a listener may name; checks them, and the agent of those that name
+/// none.
+fn served(reader: &TableReader<'_>, agents: &Names) -> Option<Vec<String>> {
     let served = reader.texts("agents");
     for name in served.iter().flatten() {
         known_agent(reader, "agents", &name.value, &name.at, agents);
     }
-    let default_agent = default_agent(reader, agents);
     let served = served.map(|names| names.into_iter().map(|name| name.value).collect::<Vec<_>>());
-    if let (Some(served), Some(name)) = (&served, &default_agent)
-        && !served.contains(name)
-        && let Some(at) = reader.has("default-agent")
-    {
-        let what = format!("`{name}` is not among the `agents` of this listener");
-        reader.fault(&at, what);
+    if let Some(name) = reader.text("default-agent") {
+        known_agent(reader, "default-agent", &name.value, &name.at, agents);
+        if served
+            .as_ref()
+            .is_some_and(|served| !served.contains(&name.value))
+        {
+            let what = format!(
+                "`{}` is not among the `agents` of this listener",
+                name.value
+            );
+            reader.fault(&name.at, what);
+        }
     }
-    (served, default_agent)
+    served
 }
 
 /// Reports keys that do not apply to this endpoint, and missing ones.
-fn check_keys(reader: &TableReader<'_>, endpoint: &Positioned<Endpoint>) {
-    let at = &endpoint.value;
+fn check_keys(reader: &TableReader<'_>, at: &Endpoint) {
     let is_web = matches!(at, Endpoint::Http(_));
     let streams = matches!(at, Endpoint::Http(web) if web.protocol == HttpProtocol::StreamableHttp);
     for (keys, fits, is_for, remedy) in [
@@ -154,7 +137,7 @@ fn check_keys(reader: &TableReader<'_>, endpoint: &Positioned<Endpoint>) {
     for key in ["tls-cert", "tls-key"] {
         if is_tls(at) && reader.has(key).is_none() {
             let what = format!("{at}: a listener with TLS needs `{key}`");
-            reader.fault(&endpoint.at, what);
+            reader.fault(&reader.at("endpoint"), what);
         }
     }
 }
@@ -164,11 +147,11 @@ const fn is_tls(at: &Endpoint) -> bool {
 }
 
 /// Reports a listener that is too exposed.
-fn check_guarded(reader: &TableReader<'_>, endpoint: &Positioned<Endpoint>, auth: &AdmissionArgs) {
-    let Err(error) = check_exposure(&endpoint.value, auth) else {
+fn check_guarded(reader: &TableReader<'_>, endpoint: &Endpoint, auth: &AdmissionArgs) {
+    let Err(error) = check_exposure(endpoint, auth) else {
         return;
     };
-    let remedy = match &endpoint.value {
+    let remedy = match endpoint {
         at if at.is_loopback() => "use ws:// or http://",
         Endpoint::Http(_) => {
             "use wss:// or https:// with `tls-cert` and `tls-key`, or 127.0.0.1 behind a proxy or \
@@ -179,5 +162,5 @@ fn check_guarded(reader: &TableReader<'_>, endpoint: &Positioned<Endpoint>, auth
              `dangerously-no-auth` in [auth]"
         }
     };
-    reader.fault_with(&endpoint.at, error.what, remedy);
+    reader.fault_with(&reader.at("endpoint"), error.what, remedy);
 }

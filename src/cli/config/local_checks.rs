@@ -3,11 +3,11 @@
 //! Only `config check` does this, to report everything at once; `serve` finds the same faults at
 //! its start. Nothing is created or changed.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{Access, access};
 
-use super::model::Source;
+use super::model::{AgentPart, Source};
 use super::table_reader::TableReader;
 use crate::cli::dialect::Tables;
 use crate::cli::endpoints;
@@ -30,14 +30,13 @@ pub(super) fn tokens(reader: &TableReader<'_>, key: &'static str, file: Option<&
 }
 
 /// The mapping tables.
-pub(super) fn tables(reader: &TableReader<'_>, tables: &[PathBuf], folders: &[PathBuf]) {
-    let read = Tables::default().after(tables, folders).library();
-    if let Err(trouble) = read {
-        let of_folders = || Tables::default().after(&[], folders).library().is_err();
-        let key = if !folders.is_empty() && of_folders() {
-            "folders"
-        } else {
-            "tables"
+pub(super) fn tables(reader: &TableReader<'_>, tables: &Tables) {
+    if let Err(trouble) = tables.library() {
+        let mut folders = tables.clone();
+        folders.files.clear();
+        let key = match folders.library() {
+            Err(_) => "folders",
+            Ok(_) => "tables",
         };
         missing(reader, key, &trouble.to_string());
     }
@@ -64,10 +63,10 @@ pub(super) fn certificate(reader: &TableReader<'_>, at: &Endpoint, tls: &Tls) {
 }
 
 /// An agent's program and folder, or the secrets that are sent to it.
-pub(super) fn agent(reader: &TableReader<'_>, source: &Source) {
-    match source {
+pub(super) fn agent(reader: &TableReader<'_>, part: &AgentPart) {
+    match part.source() {
         Source::Program(program) => {
-            let mut launch = program.launch.clone();
+            let mut launch = program.launch;
             if let Some(dir) = launch.dir.take_if(|dir| !dir.is_dir()) {
                 missing(
                     reader,
@@ -77,9 +76,9 @@ pub(super) fn agent(reader: &TableReader<'_>, source: &Source) {
             }
             let setup = Setup {
                 launch,
-                ..Setup::default()
+                ..endpoints::setup()
             };
-            let to = Endpoint::Exec(program.argv.clone());
+            let to = Endpoint::Exec(program.argv);
             let found = endpoints::check_agent_available(&to, &setup, program.install.as_deref());
             if let Err(error) = found {
                 let key = reader.has("command").map_or("profile", |_| "command");
@@ -93,7 +92,7 @@ pub(super) fn agent(reader: &TableReader<'_>, source: &Source) {
             {
                 open_fault(reader, "tls-ca", error);
             }
-            if let Err(error) = endpoints::check_agent_available(to, &Setup::default(), None) {
+            if let Err(error) = endpoints::check_agent_available(to, &endpoints::setup(), None) {
                 open_fault(reader, "endpoint", error);
             }
         }

@@ -1,10 +1,12 @@
 //! The configuration file, `acp-relay.toml`: several agents, several listeners, and the options
 //! that are also flags. Flags override the environment, which overrides the file.
 //!
-//! `file` finds the file, `table_reader` reads one table of it with positions, and `agents`,
-//! `listeners`, `sections` and `read` make a [`Config`] of it, or report all its faults;
-//! `local_checks` finds what is missing on this machine. `command` is `acp-relay config`; `show`
-//! and `report` print the effective configuration, with the `source` of each value.
+//! `file` finds the file. `keys` says what the options of the command line declare as keys of the
+//! file, and `model` which keys there are besides. `table_reader` reads one table with positions,
+//! and `agents`, `listeners`, `sections` and `read` make a [`Config`] of all, or report all faults;
+//! `local_checks` finds what is missing on this machine. `merge` puts the command line over the
+//! file. `command` is `acp-relay config`; `show` and `report` print the effective configuration,
+//! and `describe` the example and the JSON Schema.
 //!
 //! # Why
 //!
@@ -19,27 +21,34 @@
 //! add a listener to it.
 //!
 //! **The tree is walked here, not by `serde`**, which stops at the first fault; a first version of
-//! such a file has several, and all of them are reported, each with its position.
+//! such a file has several, and all of them are reported, each with its position. The declarations
+//! are those of `clap`, whose parsers read the values of both: an option has one.
 
 mod agents;
 mod command;
 mod context;
+mod describe;
 mod fault;
 mod file;
+mod keys;
+mod lines;
 mod listeners;
 mod local_checks;
+mod merge;
 mod model;
+mod nearest;
 mod read;
 mod report;
 mod sections;
 mod show;
-mod source;
 mod table_reader;
 
 pub(super) use command::{ConfigArgs, run};
 pub(super) use context::CheckLevel;
+pub(super) use describe::example;
 pub(super) use file::ConfigFile;
+pub(super) use merge::CommandLine;
 pub(super) use model::{AgentPart, Config, ListenerPart, Source};
+pub(super) use nearest::nearest;
 pub use read::faults;
 pub(super) use read::read;
-pub(super) use table_reader::nearest;

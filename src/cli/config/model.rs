@@ -1,23 +1,30 @@
 //! The content of a configuration file.
-//!
-//! Missing options are `None`, so that flags and the environment can override the file.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::cli::admin;
+use clap::{ArgAction, Args};
+
+use super::keys::Keys;
+use crate::auth::Agents;
+use crate::cli::admin::AdminArgs;
 use crate::cli::admission::AdmissionArgs;
-use crate::cli::agent_connect::{AgentConnectArgs, DefaultPermission, is_own};
-use crate::cli::agents::Program;
+use crate::cli::agent_connect::{self, AgentConnectArgs, DefaultPermission, is_own};
+use crate::cli::agents::{self, Profile, Program};
+use crate::cli::dialect::Tables;
+use crate::cli::dialect_options;
+use crate::cli::endpoints;
 use crate::cli::framing::FramingChoice;
 use crate::cli::limits::Setting;
-use crate::cli::record::RecordPart;
+use crate::cli::listeners::ListenerArgs;
+use crate::cli::record::RecordArgs;
 use crate::cli::remote::RemoteArgs;
-use crate::cli::serve::OnDisconnect;
+use crate::cli::serve::{DisconnectArgs, OnDisconnect};
 use crate::cli::telemetry::LogArgs;
-use crate::cli::traces::TracesPart;
+use crate::cli::traces::TracesArgs;
 use crate::conversation::DialectChoice;
-use crate::transport::{Endpoint, HttpOptions, Tls};
+use crate::transport::{Endpoint, Launch};
 
 /// A whole file.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,71 +34,207 @@ pub(in crate::cli) struct Config {
     /// By name.
     pub(in crate::cli) agents: BTreeMap<String, AgentPart>,
     pub(in crate::cli) listeners: Vec<ListenerPart>,
-    pub(in crate::cli) record: RecordPart,
     pub(in crate::cli) limits: Vec<Setting>,
-    pub(in crate::cli) log: LogArgs,
-    /// The address of the admin listener.
-    pub(in crate::cli) admin: Option<admin::AdminAddress>,
-    pub(in crate::cli) agent_connect: AgentConnectArgs,
-    /// The default for agents that do not set it.
-    pub(in crate::cli) on_disconnect: Option<OnDisconnect>,
-    pub(in crate::cli) traces: TracesPart,
-    /// Options of admission.
-    pub(in crate::cli) auth: AdmissionArgs,
-    /// The user's mapping tables, and folders of them.
-    pub(in crate::cli) tables: Vec<PathBuf>,
-    pub(in crate::cli) table_folders: Vec<PathBuf>,
+    /// The names accepted in certificates, and their agents; all names if `None`.
+    pub(in crate::cli) certificates: Option<BTreeMap<String, Agents>>,
+    /// The options that are also flags.
+    pub(in crate::cli) keys: Keys,
+}
+
+/// The options of a file that are not those of one agent or one listener. Most are also flags.
+#[derive(Clone, Debug, Args)]
+pub(super) struct FileOptions {
+    /// The agent of clients that name none; if there is only one agent, it is that one
+    #[arg(id = "default-agent", long = "default-agent", value_name = "NAME")]
+    pub(super) default_agent: Option<String>,
+    #[command(flatten)]
+    pub(super) on_disconnect: DisconnectArgs,
+    #[command(flatten)]
+    pub(super) auth: AdmissionArgs,
+    #[command(flatten)]
+    pub(super) record: RecordArgs,
+    #[command(flatten)]
+    pub(super) admin: AdminArgs,
+    #[command(flatten)]
+    pub(super) agent_connect: AgentConnectArgs,
+    #[command(flatten)]
+    pub(super) dialects: Tables,
+    #[command(flatten)]
+    pub(super) traces: TracesArgs,
+    #[command(flatten)]
+    pub(super) log: LogArgs,
 }
 
 /// One agent.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Args)]
 pub(in crate::cli) struct AgentPart {
+    /// What it is, for clients of Agent Connect
+    #[arg(id = "agents.description", long = "description", value_name = "TEXT")]
     pub(in crate::cli) description: Option<String>,
-    pub(in crate::cli) source: Source,
+    /// The program and its arguments, a string each; there is no shell
+    #[arg(id = "agents.command", long = "command", value_name = "WORD")]
+    pub(in crate::cli) command: Vec<OsString>,
+    /// A well-known agent, instead of its command; `acp-relay agents list` has them
+    #[arg(id = "agents.profile", long = "profile", value_name = "PROFILE")]
+    #[arg(conflicts_with = "agents.command", value_parser = agents::read_profile)]
+    pub(in crate::cli) profile: Option<&'static Profile>,
+    /// The agent's endpoint, instead of a command
+    #[arg(id = "agents.endpoint", long = "endpoint", value_name = "ENDPOINT")]
+    #[arg(conflicts_with_all = ["agents.command", "agents.profile"])]
+    #[arg(value_parser = endpoints::read_agent)]
+    pub(in crate::cli) endpoint: Option<Endpoint>,
+    /// Arguments after those of the profile
+    #[arg(id = "agents.args", long = "args", value_name = "ARG")]
+    pub(in crate::cli) args: Vec<OsString>,
+    /// Its working directory; the default is that of the relay
+    #[arg(id = "agents.cwd", long = "cwd", value_name = "DIR")]
+    pub(in crate::cli) cwd: Option<PathBuf>,
+    /// Whether it gets the relay's environment, without the relay's own secrets; false passes on
+    /// only PATH, HOME, LANG, LC_*, TERM, TMPDIR, USER and SHELL
+    #[arg(id = "agents.inherit-env", long = "inherit-env", value_name = "BOOL")]
+    #[arg(action = ArgAction::Set, default_value_t = true)]
+    pub(in crate::cli) inherit_env: bool,
+    #[command(flatten)]
+    pub(in crate::cli) remote: RemoteArgs,
+    /// Its dialect: auto, canonical, or a dialect's name [default: auto]
+    #[arg(id = "agents.dialect", long = "dialect", value_name = "DIALECT")]
+    #[arg(value_parser = dialect_options::choice)]
     pub(in crate::cli) dialect: Option<DialectChoice>,
+    /// Its framing on byte streams [default: auto]
+    #[arg(
+        id = "agents.framing",
+        long = "framing",
+        value_name = "FRAMING",
+        value_enum
+    )]
     pub(in crate::cli) framing: Option<FramingChoice>,
-    /// Whether its conversations are recorded, if recording is on.
+    /// Whether its conversations are recorded, if recording is on
+    #[arg(id = "agents.record", long = "record", value_name = "BOOL")]
+    #[arg(action = ArgAction::Set, default_value_t = true)]
     pub(in crate::cli) record: bool,
-    pub(in crate::cli) limits: Vec<Setting>,
-    /// What to do when its client's connection breaks.
+    /// What to do with it when its client's connection breaks, instead of the file's
+    /// `on-disconnect`
+    #[arg(
+        id = "agents.on-disconnect",
+        long = "on-disconnect",
+        value_name = "WHAT",
+        value_enum
+    )]
     pub(in crate::cli) on_disconnect: Option<OnDisconnect>,
-    /// The answer to its permission requests when no client can be asked.
+    /// What to answer when it asks for permission and no client can be asked, because a client of
+    /// Agent Connect is gone; for an agent behind Agent Connect: because the editor does not answer
+    #[arg(
+        id = "agents.default-permission",
+        long = "default-permission",
+        value_name = "WHAT"
+    )]
+    #[arg(value_enum)]
     pub(in crate::cli) default_permission: Option<DefaultPermission>,
-}
-
-impl AgentPart {
-    /// Whether it is reached by Agent Connect.
-    pub(in crate::cli) const fn is_agent_connect(&self) -> bool {
-        matches!(&self.source, Source::Endpoint(at, _) if is_own(at))
-    }
-}
-
-/// How an agent is reached.
-#[derive(Clone, Debug, PartialEq)]
-pub(in crate::cli) enum Source {
-    /// It is started as a process.
-    Program(Program),
-    /// It listens at an endpoint.
-    Endpoint(Endpoint, RemoteArgs),
+    /// Variables for it.
+    #[arg(skip)]
+    pub(in crate::cli) env: Vec<(OsString, OsString)>,
+    #[arg(skip)]
+    pub(in crate::cli) limits: Vec<Setting>,
+    #[arg(skip)]
+    pub(super) keys: Keys,
 }
 
 /// One listener.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Args)]
 pub(in crate::cli) struct ListenerPart {
+    /// Where clients connect
+    #[arg(id = "listeners.endpoint", long = "endpoint", value_name = "ENDPOINT")]
     pub(in crate::cli) endpoint: Endpoint,
-    pub(in crate::cli) front: HttpOptions,
-    pub(in crate::cli) tls: Tls,
-    pub(in crate::cli) framing: Option<FramingChoice>,
-    pub(in crate::cli) dialect: Option<DialectChoice>,
-    /// The agents that its clients may name; all if `None`.
+    #[command(flatten)]
+    pub(in crate::cli) options: ListenerArgs,
+    /// The agents that its clients may name; all by default
+    #[arg(id = "listeners.agents", long = "agents", value_name = "NAME")]
     pub(in crate::cli) agents: Option<Vec<String>>,
-    /// The path below which Agent Connect is served beside ACP.
-    pub(in crate::cli) agent_connect: Option<String>,
-    /// The agent of clients that name none, instead of the file's default.
+    /// The agent of clients that name none, instead of the file's `default-agent`
+    #[arg(
+        id = "listeners.default-agent",
+        long = "default-agent",
+        value_name = "NAME"
+    )]
     pub(in crate::cli) default_agent: Option<String>,
+    /// Serve AGNTCY's Agent Connect below this path of the same port, for all agents of the
+    /// listener; for Agent Connect alone, listen at agent-connect+http://
+    #[arg(
+        id = "listeners.agent-connect",
+        long = "agent-connect",
+        value_name = "PATH"
+    )]
+    #[arg(value_parser = agent_connect::read_path)]
+    pub(in crate::cli) agent_connect: Option<String>,
+    /// The clients' dialect: auto, canonical, or a dialect's name [default: auto]
+    #[arg(id = "listeners.dialect", long = "dialect", value_name = "DIALECT")]
+    #[arg(value_parser = dialect_options::choice)]
+    pub(in crate::cli) dialect: Option<DialectChoice>,
+    /// The clients' framing on byte streams [default: auto]
+    #[arg(
+        id = "listeners.framing",
+        long = "framing",
+        value_name = "FRAMING",
+        value_enum
+    )]
+    pub(in crate::cli) framing: Option<FramingChoice>,
+    #[arg(skip)]
+    pub(super) keys: Keys,
+}
+
+/// How an agent is reached.
+#[derive(Debug)]
+pub(in crate::cli) enum Source<'a> {
+    /// It is started as a process.
+    Program(Program),
+    /// It listens at an endpoint.
+    Endpoint(&'a Endpoint, &'a RemoteArgs),
+}
+
+impl AgentPart {
+    /// How it is reached.
+    pub(in crate::cli) fn source(&self) -> Source<'_> {
+        if let Some(endpoint) = &self.endpoint {
+            return Source::Endpoint(endpoint, &self.remote);
+        }
+        let mut program = match self.profile {
+            Some(profile) => profile.program(),
+            None => Program {
+                argv: self.command.clone(),
+                ..Program::default()
+            },
+        };
+        program.argv.extend(self.args.iter().cloned());
+        let launch = Launch {
+            dir: self.cwd.clone(),
+            env: self.env.clone(),
+            bare: !self.inherit_env,
+        };
+        program.launch = launch.with_defaults(program.launch);
+        Source::Program(program)
+    }
+
+    /// Whether it is reached by Agent Connect.
+    pub(in crate::cli) fn is_agent_connect(&self) -> bool {
+        self.endpoint.as_ref().is_some_and(is_own)
+    }
 }
 
 impl ListenerPart {
+    /// A listener of the command line.
+    pub(in crate::cli) fn new(endpoint: Endpoint, options: ListenerArgs) -> Self {
+        Self {
+            endpoint,
+            options,
+            agents: None,
+            default_agent: None,
+            agent_connect: None,
+            dialect: None,
+            framing: None,
+            keys: Keys::default(),
+        }
+    }
+
     /// Whether it serves Agent Connect, alone or beside ACP.
     pub(in crate::cli) const fn serves_agent_connect(&self) -> bool {
         is_own(&self.endpoint) || self.agent_connect.is_some()

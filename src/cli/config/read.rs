@@ -7,16 +7,15 @@ use std::path::PathBuf;
 use toml::de::{DeTable, Error};
 
 use super::agents::{agents, check_default_permission};
-use super::context::{CheckLevel, Context, default_agent, one_of, settings};
+use super::context::{CheckLevel, Context, known_agent, settings};
 use super::fault::{Fault, Faults};
 use super::file::ConfigFile;
+use super::keys::{self, DRAIN};
 use super::listeners::listeners;
-use super::local_checks;
-use super::model::{Config, ListenerPart};
-use super::sections::{admin, agent_connect, auth, log, record, traces};
+use super::model::{Config, FileOptions};
+use super::sections::{Sections, certificates};
 use super::table_reader::{FaultList, TableReader};
 use crate::cli::limits::{self, Setting};
-use crate::transport::Endpoint;
 
 /// Most syntax faults that are reported one by one. A file with more is mostly not TOML, and each
 /// of its lines is a fault.
@@ -90,81 +89,43 @@ pub fn faults(text: &str) -> Option<String> {
 
 /// The content of the file.
 fn config(reader: &TableReader<'_>, folder: PathBuf, level: CheckLevel) -> Config {
-    let dialects = reader.table("dialects");
-    let own = |key| {
-        let paths = dialects
-            .as_ref()
-            .map(|reader| reader.list(key, |text| Ok(folder.join(text))));
-        paths.unwrap_or_default()
+    let command = keys::command::<FileOptions>();
+    let mut keys = reader.keys(&command, "", &folder);
+    let sections = Sections::read(reader, &command, &folder, &mut keys);
+    // Values with faults are left out.
+    let Some(options) = keys.parse::<FileOptions>() else {
+        unreachable!("no option of a file is required");
     };
-    let (tables, table_folders) = (own("tables"), own("folders"));
-    if let Some(reader) = &dialects {
-        reader.finish();
-        if level == CheckLevel::Machine {
-            local_checks::tables(reader, &tables, &table_folders);
-        }
-    }
-    let builtin = tables.is_empty() && table_folders.is_empty();
     let context = Context {
         folder,
         level,
-        builtin,
+        builtin: options.dialects.is_empty(),
         dialects: OnceCell::new(),
     };
     let (agents, names) = agents(reader, &context);
-    let default_agent = default_agent(reader, &names);
-    let own = reader.table("auth");
-    let auth = own
-        .as_ref()
-        .map_or_else(Default::default, |own| auth(own, &context, &names));
-    let listeners = listeners(reader, &context, &names, &auth);
-    let shown = |one: &ListenerPart| matches!(one.endpoint, Endpoint::Http(_));
-    if level == CheckLevel::Machine
-        && auth.token_file.is_none()
-        && (listeners.is_empty() || listeners.iter().any(shown))
-    {
-        local_checks::tokens(reader, "auth", None);
+    if let Some(name) = &options.default_agent {
+        let at = reader.at("default-agent");
+        known_agent(reader, "default-agent", name, &at, &names);
     }
-    if level >= CheckLevel::Complete
-        && auth.certificates.is_some()
-        && listeners.iter().all(|one| one.tls.client_ca.is_none())
-        && let Some(at) = own.as_ref().and_then(|own| own.has("certificates"))
-    {
-        let what = "auth.certificates: no listener takes certificates of clients";
-        reader.fault_with(&at, what, "name their authorities with `tls-client-ca`");
-    }
+    let certificates = sections
+        .get("auth")
+        .and_then(|own| certificates(own, &names));
+    let listeners = listeners(reader, &context, &names, &options.auth);
     if level >= CheckLevel::Complete {
         check_default_permission(reader, &agents, &listeners);
     }
-    let log = reader.table("log").map(|reader| log(&reader));
-    let traces = reader.table("traces").map(|reader| traces(&reader));
-    let record = reader
-        .table("record")
-        .map(|reader| record(&reader, &context));
-    let admin = reader
-        .table("admin")
-        .and_then(|reader| admin(&reader, &context, &listeners));
-    let agent_connect = reader
-        .table("agent-connect")
-        .map(|reader| agent_connect(&reader, &context, &listeners));
+    sections.check(reader, &options, &listeners, level);
     let mut limits = settings(reader, "limits", |_| None);
     limits.extend(drain(reader));
-    let on_disconnect = one_of(reader, "on-disconnect");
+    sections.finish();
     reader.finish();
     Config {
-        default_agent,
+        default_agent: options.default_agent,
         agents,
         listeners,
-        record: record.unwrap_or_default(),
         limits,
-        log: log.unwrap_or_default(),
-        admin,
-        agent_connect: agent_connect.unwrap_or_default(),
-        on_disconnect,
-        auth,
-        traces: traces.unwrap_or_default(),
-        tables,
-        table_folders,
+        certificates,
+        keys,
     }
 }
 
@@ -176,17 +137,10 @@ fn drain(reader: &TableReader<'_>) -> Vec<Setting> {
     let mut settings = Vec::new();
     for (name, value) in reader.entries() {
         let path = reader.path(&name.value);
-        let limit = match name.value.as_str() {
-            "min" => "drain-min",
-            "max" => "drain",
-            _ => {
-                reader.fault_with(
-                    &name.at,
-                    format!("`{path}` is not known"),
-                    "expected min, max",
-                );
-                continue;
-            }
+        let Some((_, limit)) = DRAIN.iter().find(|(key, _)| *key == name.value) else {
+            let what = format!("`{path}` is not known");
+            reader.fault_with(&name.at, what, "expected min, max");
+            continue;
         };
         match limits::parse(&format!("{limit}={}", value.value)) {
             Ok(setting) => settings.push(setting),

@@ -1,13 +1,16 @@
 //! The output of `config show`: lines of TOML, each with the source of its value.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::{Display, Write as _};
 use std::path::Path;
 
-use clap::ValueEnum;
+use clap::{Arg, ValueEnum};
 
-use super::source::Sources;
+use super::keys::{self, Form};
+use super::merge::CommandLine;
 use super::table_reader::is_bare;
+use crate::cli::admin::AdminAddress;
 use crate::cli::framing::FramingChoice;
 use crate::cli::log_redaction;
 use crate::conversation::DialectChoice;
@@ -18,16 +21,20 @@ const COLUMN: usize = 56;
 /// The report being written.
 pub(super) struct Report<'a> {
     text: String,
-    pub(super) sources: &'a Sources<'a>,
+    line: &'a CommandLine,
+    /// Lines of the file, from 1, by the paths of keys: `auth.require-token`,
+    /// `listeners.0.endpoint`.
+    lines: BTreeMap<String, usize>,
     /// The path of the current table, with a trailing dot.
     table: String,
 }
 
 impl<'a> Report<'a> {
-    pub(super) const fn new(sources: &'a Sources<'a>) -> Self {
+    pub(super) const fn new(line: &'a CommandLine, lines: BTreeMap<String, usize>) -> Self {
         Self {
             text: String::new(),
-            sources,
+            line,
+            lines,
             table: String::new(),
         }
     }
@@ -52,25 +59,25 @@ impl<'a> Report<'a> {
 
     /// Writes a key, its value in TOML, and the source of the value.
     pub(super) fn line(&mut self, key: &str, flag: Option<&str>, value: impl Display) {
-        let from = self.sources.of(flag, &self.path(key));
+        let from = self.source(flag, &self.path(key));
         self.line_from(key, value, &from);
+    }
+
+    /// The source of the value of the flag `id`, if there is one, and the key `path`.
+    pub(super) fn source(&self, id: Option<&str>, path: &str) -> String {
+        id.and_then(|id| self.line.source(id))
+            .or_else(|| Some(format!("line {}", self.lines.get(path)?)))
+            .unwrap_or_else(|| "default".to_owned())
+    }
+
+    /// Whether the file has a key.
+    pub(super) fn is_in_file(&self, path: &str) -> bool {
+        self.lines.contains_key(path)
     }
 
     pub(super) fn line_from(&mut self, key: &str, value: impl Display, from: &str) {
         let setting = format!("{} = {value}", bare(key));
         let _ = writeln!(self.text, "{setting:COLUMN$}  # {from}");
-    }
-
-    pub(super) fn optional(&mut self, key: &str, flag: Option<&str>, value: Option<&str>) {
-        if let Some(value) = value {
-            self.line(key, flag, quote(value));
-        }
-    }
-
-    pub(super) fn list(&mut self, key: &str, flag: Option<&str>, texts: &[String]) {
-        if !texts.is_empty() {
-            self.line(key, flag, list(texts));
-        }
     }
 
     pub(super) fn dialect(&mut self, choice: Option<&DialectChoice>, flag: &str) {
@@ -88,6 +95,27 @@ impl<'a> Report<'a> {
         if let Some(choice) = choice {
             self.line("framing", Some(flag), word(&choice));
         }
+    }
+}
+
+/// The values of an option as TOML.
+pub(super) fn toml(arg: &Arg, values: &[OsString]) -> String {
+    let texts: Vec<String> = values
+        .iter()
+        .map(|value| match value.to_string_lossy() {
+            // Without the forms that mean the same.
+            text if keys::is::<AdminAddress>(arg) => match text.parse::<AdminAddress>() {
+                Ok(address) => address.to_string(),
+                Err(_) => text.into_owned(),
+            },
+            text => text.into_owned(),
+        })
+        .collect();
+    let last = texts.last().map_or("", String::as_str);
+    match keys::form(arg) {
+        Form::List => list(&texts),
+        Form::Text => quote(last),
+        Form::Flag | Form::Bool => last.to_owned(),
     }
 }
 

@@ -1,53 +1,142 @@
-//! The tables `[auth]`, `[record]`, `[admin]`, `[agent-connect]`, `[traces]` and `[log]`. Their
-//! keys have the names of the flags.
+//! The tables whose keys are flags: `[auth]`, `[record]`, `[admin]`, `[agent-connect]`,
+//! `[dialects]`, `[traces]` and `[log]`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use super::context::{CheckLevel, Context, Names, known_agent, one_of, path};
+use clap::Command;
+
+use super::context::{CheckLevel, Names, known_agent};
+use super::keys::{self, Keys};
 use super::local_checks;
-use super::model::ListenerPart;
-use super::table_reader::{Positioned, TableReader};
+use super::model::{FileOptions, ListenerPart};
+use super::table_reader::TableReader;
 use crate::auth::Agents;
-use crate::cli::admission::AdmissionArgs;
-use crate::cli::agent_connect::AgentConnectArgs;
-use crate::cli::record::{self, RecordPart};
-use crate::cli::telemetry::{self, LogArgs};
-use crate::cli::traces::{TracesPart, collector};
-use crate::cli::{admin, limits, listeners};
-use crate::recording::redact::PointerPattern;
+use crate::cli::admin::AdminAddress;
+use crate::cli::telemetry;
+use crate::transport::Endpoint;
 
-/// Options of admission, and the agents that each name in a certificate may use.
-pub(super) fn auth(reader: &TableReader<'_>, context: &Context, agents: &Names) -> AdmissionArgs {
-    let flag = |key| reader.flag(key).unwrap_or(false);
-    let auth = AdmissionArgs {
-        require_token: flag("require-token"),
-        token_file: path(reader, "token-file", context),
-        no_auth_loopback: flag("no-auth-loopback"),
-        tls_client_ca: None,
-        dangerously_no_auth: flag("dangerously-no-auth"),
-        dangerously_plaintext: flag("dangerously-plaintext"),
-        certificates: certificates(reader, agents),
-    };
-    for (key, given) in [
-        ("no-auth-loopback", auth.no_auth_loopback),
-        ("dangerously-no-auth", auth.dangerously_no_auth),
-    ] {
-        if let Some(at) = reader.has(key).filter(|_| given && auth.require_token) {
-            reader.fault(
-                &at,
-                format!("`{}` undoes `require-token`", reader.path(key)),
-            );
+/// The readers of those tables that are in the file, by name.
+pub(super) struct Sections<'f>(Vec<(String, TableReader<'f>)>);
+
+impl<'f> Sections<'f> {
+    /// Reads the tables, whose keys `command` declares, into `keys`.
+    pub(super) fn read(
+        file: &TableReader<'f>,
+        command: &Command,
+        folder: &Path,
+        keys: &mut Keys,
+    ) -> Self {
+        let tables = keys::tables(command).into_iter();
+        let read = tables.filter_map(|name| {
+            let reader = file.table(name)?;
+            keys.append(reader.keys(command, name, folder));
+            Some((name.to_owned(), reader))
+        });
+        Self(read.collect())
+    }
+
+    /// The reader of a table.
+    pub(super) fn get(&self, name: &str) -> Option<&TableReader<'f>> {
+        let found = self.0.iter().find(|(own, _)| own == name);
+        found.map(|(_, reader)| reader)
+    }
+
+    /// Reports what is wrong with the values together, and what is missing on this machine.
+    pub(super) fn check(
+        &self,
+        file: &TableReader<'_>,
+        options: &FileOptions,
+        listeners: &[ListenerPart],
+        level: CheckLevel,
+    ) {
+        self.check_auth(file, options, listeners, level);
+        if let Some(own) = self.get("dialects")
+            && level == CheckLevel::Machine
+        {
+            local_checks::tables(own, &options.dialects);
+        }
+        if let Some(own) = self.get("record") {
+            if own.has("dir").is_none() {
+                let remedy = "name the folder for recordings";
+                own.fault_with(&own.at, "record: `dir` is missing", remedy);
+            }
+            if let (CheckLevel::Machine, Some(folder)) = (level, &options.record.folder) {
+                local_checks::folder(own, "dir", folder);
+            }
+        }
+        if let Some(own) = self.get("admin") {
+            if own.has("listen").is_none() {
+                let remedy = "such as listen = \"127.0.0.1:9464\"";
+                own.fault_with(&own.at, "admin: `listen` is missing", remedy);
+            }
+            if let Some(address) = &options.admin.listen {
+                check_admin(own, address, listeners, level);
+            }
+        }
+        if let Some(own) = self.get("log")
+            && let Err(what) = telemetry::check(&options.log.level)
+        {
+            own.fault(&own.at("level"), format!("log.level: {what}"));
+        }
+        if let Some(own) = self.get("agent-connect") {
+            let args = &options.agent_connect;
+            if level >= CheckLevel::Complete
+                && let Err(what) = args.resolve(ListenerPart::agent_connect_count(listeners))
+            {
+                own.fault(&own.at, what);
+            }
+            if let (CheckLevel::Machine, Some(store)) = (level, &args.store) {
+                local_checks::file(own, "store", store);
+            }
         }
     }
-    reader.finish();
-    if let (CheckLevel::Machine, Some(file)) = (context.level, &auth.token_file) {
-        local_checks::tokens(reader, "token-file", Some(file));
+
+    /// Reports unknown keys.
+    pub(super) fn finish(&self) {
+        for (_, reader) in &self.0 {
+            reader.finish();
+        }
     }
-    auth
+
+    fn check_auth(
+        &self,
+        file: &TableReader<'_>,
+        options: &FileOptions,
+        listeners: &[ListenerPart],
+        level: CheckLevel,
+    ) {
+        let is_web = |one: &ListenerPart| matches!(one.endpoint, Endpoint::Http(_));
+        match (self.get("auth"), &options.auth.token_file) {
+            (Some(own), Some(token)) if level == CheckLevel::Machine => {
+                local_checks::tokens(own, "token-file", Some(token));
+            }
+            (_, None)
+                if level == CheckLevel::Machine
+                    && (listeners.is_empty() || listeners.iter().any(is_web)) =>
+            {
+                local_checks::tokens(file, "auth", None);
+            }
+            _ => {}
+        }
+        let mut authorities = listeners
+            .iter()
+            .map(|one| one.options.tls_client_ca.as_ref());
+        if level >= CheckLevel::Complete
+            && let Some(at) = self.get("auth").and_then(|own| own.has("certificates"))
+            && authorities.all(|file| file.is_none())
+        {
+            let what = "auth.certificates: no listener takes certificates of clients";
+            file.fault_with(&at, what, "name their authorities with `tls-client-ca`");
+        }
+    }
 }
 
 /// The names accepted in certificates, and the agents of each.
-fn certificates(reader: &TableReader<'_>, agents: &Names) -> Option<BTreeMap<String, Agents>> {
+pub(super) fn certificates(
+    reader: &TableReader<'_>,
+    agents: &Names,
+) -> Option<BTreeMap<String, Agents>> {
     let reader = reader.table("certificates")?;
     let named = reader.tables().into_iter().map(|(name, reader)| {
         let used = reader.texts("agents");
@@ -61,100 +150,20 @@ fn certificates(reader: &TableReader<'_>, agents: &Names) -> Option<BTreeMap<Str
     Some(named.collect())
 }
 
-pub(super) fn record(reader: &TableReader<'_>, context: &Context) -> RecordPart {
-    let part = RecordPart {
-        folder: path(reader, "dir", context),
-        mode: one_of(reader, "mode"),
-        policy: one_of(reader, "policy"),
-        sync: one_of(reader, "sync"),
-        redact: one_of(reader, "redact"),
-        pointers: reader.list("redact-pointer", |text| {
-            text.parse::<PointerPattern>()
-                .map_err(|error| error.to_string())
-        }),
-        strict: reader.flag("strict"),
-        max_age: reader.read("max-age", record::age),
-        max_total: reader.read("max-total", limits::bytes),
-    };
-    if part.folder.is_none() && reader.has("dir").is_none() {
-        reader.fault_with(
-            &reader.at,
-            "record: `dir` is missing",
-            "name the folder for recordings",
-        );
-    }
-    reader.finish();
-    if let (CheckLevel::Machine, Some(folder)) = (context.level, &part.folder) {
-        local_checks::folder(reader, "dir", folder);
-    }
-    part
-}
-
-/// The address of the admin listener.
-pub(super) fn admin(
+/// Checks the address of the admin listener.
+fn check_admin(
     reader: &TableReader<'_>,
-    context: &Context,
+    address: &AdminAddress,
     listeners: &[ListenerPart],
-) -> Option<admin::AdminAddress> {
-    let place = reader.read_at("listen", |text| match text.strip_prefix("unix:") {
-        Some(path) if !path.is_empty() => Ok(admin::AdminAddress::Unix(context.folder.join(path))),
-        _ => text.parse(),
-    });
-    if reader.has("listen").is_none() {
-        let remedy = "such as listen = \"127.0.0.1:9464\"";
-        reader.fault_with(&reader.at, "admin: `listen` is missing", remedy);
-    }
-    reader.finish();
-    let Positioned { at, value: place } = place?;
-    let own = place.endpoint();
+    level: CheckLevel,
+) {
+    let own = address.endpoint();
     let same = |one: &&ListenerPart| one.endpoint == own || one.endpoint.shares_port(&own);
     if let Some(one) = listeners.iter().find(same) {
         let what = format!("{} uses the same address", one.endpoint);
-        reader.fault_with(&at, what, "monitoring needs an address of its own");
-    } else if context.level == CheckLevel::Machine {
+        let remedy = "monitoring needs an address of its own";
+        reader.fault_with(&reader.at("listen"), what, remedy);
+    } else if level == CheckLevel::Machine {
         local_checks::address(reader, "listen", &own);
     }
-    Some(place)
-}
-
-pub(super) fn agent_connect(
-    reader: &TableReader<'_>,
-    context: &Context,
-    listeners: &[ListenerPart],
-) -> AgentConnectArgs {
-    let args = AgentConnectArgs {
-        store: path(reader, "store", context),
-        default_permission: one_of(reader, "default-permission"),
-        allow_callback: reader.list("allow-callback", listeners::read_host),
-    };
-    reader.finish();
-    if context.level >= CheckLevel::Complete
-        && let Err(what) = args.resolve(ListenerPart::agent_connect_count(listeners))
-    {
-        reader.fault(&reader.at, what);
-    }
-    if let (CheckLevel::Machine, Some(store)) = (context.level, &args.store) {
-        local_checks::file(reader, "store", store);
-    }
-    args
-}
-
-pub(super) fn traces(reader: &TableReader<'_>) -> TracesPart {
-    let part = TracesPart {
-        otlp_endpoint: reader.read("otlp-endpoint", collector),
-        trace_context: one_of(reader, "trace-context"),
-    };
-    reader.finish();
-    part
-}
-
-pub(super) fn log(reader: &TableReader<'_>) -> LogArgs {
-    let log = LogArgs {
-        level: reader.read("level", |text| {
-            telemetry::check(text).map(|()| text.to_owned())
-        }),
-        format: one_of(reader, "format"),
-    };
-    reader.finish();
-    log
 }

@@ -2,100 +2,113 @@
 //! line, as a file in which each line names its source. Values of variables and headers are left
 //! out, and secrets are redacted.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
 
-use super::model::{AgentPart, Config, ListenerPart, Source};
-use super::report::{Report, bare, list, number, path, quote, word, words};
-use super::source::Sources;
+use clap::{Args, Command};
+
+use super::keys::{self, DRAIN, Form, Keys};
+use super::merge::CommandLine;
+use super::model::{AgentPart, Config, FileOptions, ListenerPart, Source};
+use super::report::{Report, bare, list, number, path, quote, toml, word, words};
 use crate::auth::Agents;
-use crate::cli::admin::AdminAddress;
-use crate::cli::agent_connect::AgentConnectArgs;
-use crate::cli::record::{RecordPart, format_age};
-use crate::cli::remote::RemoteArgs;
-use crate::cli::serve::Serve;
-use crate::cli::telemetry::LogArgs;
-use crate::cli::traces::TracesPart;
-use crate::cli::{limits, serve};
-use crate::transport::{Endpoint, Launch};
+use crate::cli::agents::Program;
+use crate::cli::serve::{self, Serve};
+use crate::jsonrpc::limits::LIMITS;
 
 /// Replaces a value that may be secret.
 const HIDDEN: &str = "\"‹hidden›\"";
 
-/// The text of the effective configuration. `log` has the log options of the command line.
+/// Tables that are shown although nothing in them is set.
+const ALWAYS: [&str; 3] = ["", "auth", "log"];
+
+/// The text of the effective configuration. `lines` has the lines of the keys of the file.
 ///
 /// # Errors
 /// The options are inconsistent.
 pub(super) fn show(
-    args: &Serve,
+    line: &CommandLine,
     file: &Config,
-    log: &LogArgs,
-    sources: &Sources<'_>,
+    lines: BTreeMap<String, usize>,
 ) -> Result<String, String> {
-    let listeners = serve::listener_parts(args, file)?;
-    let mut report = Report::new(sources);
-    report.top_level(args, file);
-    report.listeners(args, file, &listeners);
-    report.agents(args, file);
-    report.auth(args, file);
-    report.record(&args.common.record_over(file));
-    report.admin(args.admin.as_ref().or(file.admin.as_ref()));
-    report.agent_connect(&args.agent_connect.with_defaults(&file.agent_connect));
-    report.limits(args, file);
-    report.dialects(&args.common.tables(file));
-    report.traces(&args.common.traces_over(file));
-    report.log(&log.with_defaults(&file.log));
+    let (args, _) = line.effective(file).map_err(|error| error.to_string())?;
+    let listeners = serve::listener_parts(&args, file)?;
+    let keys = line.over(&file.keys);
+    let options = keys::command::<FileOptions>();
+    let mut report = Report::new(line, lines);
+    report.table(&options, "", &keys, file);
+    report.listeners(&args, file, &listeners, &keys);
+    report.agents(&args, file);
+    for table in keys::tables(&options) {
+        report.table(&options, table, &keys, file);
+        if table == "auth" {
+            report.certificates(file);
+        }
+    }
+    report.limits(&args, file);
     Ok(report.into_text())
 }
 
 impl Report<'_> {
-    /// The keys before all tables.
-    fn top_level(&mut self, args: &Serve, file: &Config) {
-        self.optional("default-agent", None, file.default_agent.as_deref());
-        let choice = args.on_disconnect.or(file.on_disconnect);
-        let choice = word(&choice.unwrap_or_default());
-        self.line("on-disconnect", Some("on_disconnect"), choice);
-    }
-
-    fn listeners(&mut self, args: &Serve, file: &Config, parts: &[ListenerPart]) {
-        let of_file = args.listen.is_empty() && !file.listeners.is_empty();
-        for (index, part) in parts.iter().enumerate() {
-            self.listener(args, part, of_file.then_some(index));
+    /// A table whose keys are options of `command`.
+    fn table(&mut self, command: &Command, table: &str, keys: &Keys, file: &Config) {
+        let own = command
+            .get_arguments()
+            .map(|arg| (arg, arg.get_id().as_str()));
+        let own: Vec<_> = own.filter(|(_, id)| keys::path(id).0 == table).collect();
+        if !ALWAYS.contains(&table) && own.iter().all(|(_, id)| keys.get(id).is_none()) {
+            return;
         }
-    }
-
-    /// A listener; `own` is its index among those of the file.
-    fn listener(&mut self, args: &Serve, part: &ListenerPart, own: Option<usize>) {
-        let table = own.map_or_else(String::new, |index| format!("listeners.{index}."));
-        self.open("[[listeners]]", &table);
-        self.line(
-            "endpoint",
-            Some("listen"),
-            quote(&part.endpoint.to_string()),
-        );
-        let (front, tls) = (&part.front, &part.tls);
-        self.list("allow-origin", Some("allow_origin"), &front.origins);
-        self.list("allow-host", Some("allow_host"), &front.hosts);
-        let cookie = front.affinity_cookie.as_deref();
-        self.optional("affinity-cookie", Some("affinity_cookie"), cookie);
-        if front.no_elephant {
-            self.line("no-elephant", Some("no_elephant"), true);
+        if !table.is_empty() {
+            self.open(&format!("[{table}]"), &format!("{table}."));
         }
-        for (key, flag, file) in [
-            ("tls-cert", "tls_cert", &tls.cert),
-            ("tls-key", "tls_key", &tls.key),
-            ("tls-client-ca", "tls_client_ca", &tls.client_ca),
-        ] {
-            if let Some(file) = file {
-                self.line(key, Some(flag), path(file));
+        for (arg, id) in own {
+            let (_, key) = keys::path(id);
+            let usual: Vec<OsString> = arg
+                .get_default_values()
+                .iter()
+                .map(|value| value.to_os_string())
+                .collect();
+            match keys.get(id).or_else(|| file.keys.get(id)) {
+                Some(_) if keys.get(id).is_none() => {
+                    let line = self.source(None, id);
+                    self.line_from(key, false, &format!("the command line, overriding {line}"));
+                }
+                Some(values) => self.line(key, Some(id), toml(arg, values)),
+                None if keys::form(arg) == Form::Flag => self.line(key, Some(id), false),
+                None if !usual.is_empty() => self.line(key, Some(id), toml(arg, &usual)),
+                None => {}
             }
         }
-        self.list("agents", None, part.agents.as_deref().unwrap_or_default());
-        self.optional("default-agent", None, part.default_agent.as_deref());
-        self.optional("agent-connect", None, part.agent_connect.as_deref());
-        let dialect = args.common.client_dialect().or(part.dialect.as_ref());
-        self.dialect(dialect, "client-dialect");
-        self.framing(args.common.client_framing(part.framing), "client_framing");
+    }
+
+    /// The keys that are set in one of several tables, without those in `apart`.
+    fn keys<A: Args>(&mut self, keys: &Keys, apart: &[&str]) {
+        for arg in keys::command::<A>().get_arguments() {
+            let id = arg.get_id().as_str();
+            let (_, key) = keys::path(id);
+            if let Some(values) = keys.get(id).filter(|_| !apart.contains(&key)) {
+                self.line(key, Some(id), toml(arg, values));
+            }
+        }
+    }
+
+    fn listeners(&mut self, args: &Serve, file: &Config, parts: &[ListenerPart], keys: &Keys) {
+        let of_file = args.listen.is_empty() && !file.listeners.is_empty();
+        for (index, part) in parts.iter().enumerate() {
+            let table = match of_file {
+                true => format!("listeners.{index}."),
+                false => String::new(),
+            };
+            self.open("[[listeners]]", &table);
+            let endpoint = quote(&part.endpoint.to_string());
+            self.line("endpoint", Some("listen"), endpoint);
+            let keys = if of_file { &part.keys } else { keys };
+            self.keys::<ListenerPart>(keys, &["endpoint", "dialect", "framing"]);
+            let dialect = args.common.client_dialect().or(part.dialect.as_ref());
+            self.dialect(dialect, "client-dialect");
+            self.framing(args.common.client_framing(part.framing), "client_framing");
+        }
     }
 
     /// The agent of the command line, or else those of the file.
@@ -121,49 +134,72 @@ impl Report<'_> {
     fn agent(&mut self, args: &Serve, name: &str, part: &AgentPart) {
         let table = format!("agents.{name}.");
         self.open(&format!("[agents.{}]", bare(name)), &table);
-        self.optional("description", None, part.description.as_deref());
-        match &part.source {
-            Source::Program(program) => self.program(&program.argv, &program.launch),
-            Source::Endpoint(endpoint, remote) => self.remote(endpoint, remote),
+        match part.source() {
+            Source::Program(program) => self.program(&program),
+            Source::Endpoint(endpoint, remote) => {
+                self.line("endpoint", None, quote(&endpoint.to_string()));
+                let headers = remote.headers.iter().map(|line| {
+                    let name = line.split(':').next().unwrap_or_default();
+                    format!("{name}: ‹hidden›")
+                });
+                let headers: Vec<String> = headers.collect();
+                if !headers.is_empty() {
+                    self.line("headers", None, list(&headers));
+                }
+            }
         }
+        self.keys::<AgentPart>(
+            &part.keys,
+            &[
+                "command",
+                "profile",
+                "args",
+                "cwd",
+                "inherit-env",
+                "endpoint",
+                "headers",
+                "dialect",
+                "framing",
+                "record",
+                "on-disconnect",
+                "default-permission",
+            ],
+        );
         let dialect = args.common.agent_dialect().or(part.dialect.as_ref());
         self.dialect(dialect, "agent-dialect");
         self.framing(args.common.agent_framing(part.framing), "agent_framing");
         self.line("record", None, part.record);
-        if let Some(choice) = args.on_disconnect.or(part.on_disconnect) {
-            self.line("on-disconnect", Some("on_disconnect"), word(&choice));
+        let flags = &args.overrides;
+        if let Some(choice) = flags.on_disconnect.or(part.on_disconnect) {
+            self.line("on-disconnect", Some("on-disconnect"), word(&choice));
         }
-        if let Some(default_permission) = part.default_permission {
-            let default_permission = args
-                .agent_connect
-                .default_permission
-                .unwrap_or(default_permission);
-            self.line(
-                "default-permission",
-                Some("default_permission"),
-                word(&default_permission),
-            );
+        if let Some(choice) = part.default_permission {
+            let choice = flags.default_permission.unwrap_or(choice);
+            let flag = "agent-connect.default-permission";
+            self.line("default-permission", Some(flag), word(&choice));
         }
         if !part.limits.is_empty() {
             let table = format!("agents.{name}.limits.");
             self.open(&format!("[agents.{}.limits]", bare(name)), &table);
-            for setting in part
-                .limits
-                .iter()
-                .filter(|one| !args.common.sets(one.name()))
-            {
-                self.line(setting.name(), None, number(&setting.spelled()));
+            let own = part.limits.iter();
+            for setting in own.filter(|one| !args.common.sets(&one.limit.name)) {
+                let value = number(&setting.limit.text(setting.value));
+                self.line(&setting.limit.name, None, value);
             }
         }
     }
 
-    fn program(&mut self, argv: &[OsString], launch: &Launch) {
-        let from = self.sources.of(None, &self.path("profile"));
-        if from == "default" {
-            self.line("command", None, words(argv));
-        } else {
-            self.line_from("command", words(argv), &format!("{from}, a profile"));
+    fn program(&mut self, program: &Program) {
+        let profile = self.path("profile");
+        let argv = words(&program.argv);
+        match self.is_in_file(&profile) {
+            true => {
+                let from = format!("{}, a profile", self.source(None, &profile));
+                self.line_from("command", argv, &from);
+            }
+            false => self.line("command", None, argv),
         }
+        let launch = &program.launch;
         if let Some(dir) = &launch.dir {
             self.line("cwd", None, path(dir));
         }
@@ -179,70 +215,8 @@ impl Report<'_> {
         }
     }
 
-    fn remote(&mut self, endpoint: &Endpoint, remote: &RemoteArgs) {
-        self.line("endpoint", None, quote(&endpoint.to_string()));
-        for (key, file) in [
-            ("tls-ca", &remote.tls_ca),
-            ("header-file", &remote.header_file),
-            ("bearer-file", &remote.bearer_file),
-        ] {
-            if let Some(file) = file {
-                self.line(key, None, path(file));
-            }
-        }
-        let headers = remote.headers.iter().map(|line| {
-            let name = line.split(':').next().unwrap_or_default();
-            format!("{name}: ‹hidden›")
-        });
-        self.list("headers", None, &headers.collect::<Vec<_>>());
-        if let Some(pin) = &remote.pin_sha256 {
-            self.line("pin-sha256", None, quote(&pin.to_string()));
-        }
-        if remote.http2_prior_knowledge {
-            self.line("http2-prior-knowledge", None, true);
-        }
-    }
-
-    fn auth(&mut self, args: &Serve, file: &Config) {
-        let auth = args.admission.with_defaults(&file.auth);
-        self.open("[auth]", "auth.");
-        for (key, flag, value, from_file) in [
-            (
-                "require-token",
-                "require_token",
-                auth.require_token,
-                file.auth.require_token,
-            ),
-            (
-                "no-auth-loopback",
-                "no_auth_loopback",
-                auth.no_auth_loopback,
-                file.auth.no_auth_loopback,
-            ),
-            (
-                "dangerously-no-auth",
-                "dangerously_no_auth",
-                auth.dangerously_no_auth,
-                file.auth.dangerously_no_auth,
-            ),
-            (
-                "dangerously-plaintext",
-                "dangerously_plaintext",
-                auth.dangerously_plaintext,
-                file.auth.dangerously_plaintext,
-            ),
-        ] {
-            if from_file && !value {
-                let line = self.sources.of(None, &self.path(key));
-                self.line_from(key, value, &format!("the command line, overriding {line}"));
-            } else {
-                self.line(key, Some(flag), value);
-            }
-        }
-        if let Some(token) = &auth.token_file {
-            self.line("token-file", Some("token_file"), path(token));
-        }
-        for (name, agents) in auth.certificates.iter().flatten() {
+    fn certificates(&mut self, file: &Config) {
+        for (name, agents) in file.certificates.iter().flatten() {
             let table = format!("auth.certificates.{name}.");
             self.open(&format!("[auth.certificates.{}]", bare(name)), &table);
             if let Agents::These(agents) = agents {
@@ -253,103 +227,19 @@ impl Report<'_> {
 
     fn limits(&mut self, args: &Serve, file: &Config) {
         self.open("[limits]", "limits.");
-        for (name, value) in limits::spelled(&args.common.limits_over(&[&file.limits])) {
-            let drain = match name {
-                "drain" => Some("drain.max"),
-                "drain-min" => Some("drain.min"),
-                _ => None,
-            };
-            let drain = drain.filter(|path| self.sources.lines.contains_key(*path));
+        let limits = args.common.limits_over(&[&file.limits]);
+        for limit in LIMITS.iter() {
+            let (name, value) = (&*limit.name, number(&limit.text(limit.get(&limits))));
+            let drain = DRAIN.iter().find(|(_, limit)| *limit == name);
+            let drain = drain.map_or_else(String::new, |(key, _)| format!("drain.{key}"));
             if args.common.sets(name) {
-                self.line_from(name, number(&value), "--limit");
-            } else if let Some(path) = drain {
-                let from = self.sources.of(None, path);
-                self.line_from(name, number(&value), &from);
+                self.line_from(name, value, "--limit");
+            } else if self.is_in_file(&drain) {
+                let from = self.source(None, &drain);
+                self.line_from(name, value, &from);
             } else {
-                self.line(name, None, number(&value));
+                self.line(name, None, value);
             }
         }
-    }
-
-    fn record(&mut self, record: &RecordPart) {
-        let Some(folder) = &record.folder else {
-            return;
-        };
-        let mode = word(&record.mode.unwrap_or_default());
-        let policy = word(&record.policy.unwrap_or_default());
-        let sync = word(&record.sync.unwrap_or_default());
-        let redact = word(&record.redact.unwrap_or_default());
-        let pointers: Vec<String> = record.pointers.iter().map(ToString::to_string).collect();
-        let strict = record.strict.unwrap_or_default();
-        self.open("[record]", "record.");
-        self.line("dir", Some("record"), path(folder));
-        self.line("mode", Some("record_mode"), mode);
-        self.line("policy", Some("record_policy"), policy);
-        self.line("sync", Some("record_sync"), sync);
-        self.line("redact", Some("record_redact"), redact);
-        self.list("redact-pointer", Some("record_redact_pointer"), &pointers);
-        self.line("strict", Some("record_strict"), strict);
-        let age = record.max_age.map(format_age);
-        self.optional("max-age", Some("record_max_age"), age.as_deref());
-        let most = record.max_total.map(|most| most.to_string());
-        self.optional("max-total", Some("record_max_total"), most.as_deref());
-    }
-
-    fn admin(&mut self, place: Option<&AdminAddress>) {
-        if let Some(place) = place {
-            self.open("[admin]", "admin.");
-            self.line("listen", Some("admin"), quote(&place.to_string()));
-        }
-    }
-
-    fn agent_connect(&mut self, args: &AgentConnectArgs) {
-        if *args == AgentConnectArgs::default() {
-            return;
-        }
-        self.open("[agent-connect]", "agent-connect.");
-        if let Some(store) = &args.store {
-            self.line("store", Some("store"), path(store));
-        }
-        let default_permission = args.default_permission.unwrap_or_default();
-        self.line(
-            "default-permission",
-            Some("default_permission"),
-            word(&default_permission),
-        );
-        let hosts = &args.allow_callback;
-        self.list("allow-callback", Some("allow_callback"), hosts);
-    }
-
-    /// The user's mapping tables, and folders of them.
-    fn dialects(&mut self, (tables, folders): &(Vec<PathBuf>, Vec<PathBuf>)) {
-        if tables.is_empty() && folders.is_empty() {
-            return;
-        }
-        self.open("[dialects]", "dialects.");
-        for (key, flag, paths) in [
-            ("tables", "tables", tables),
-            ("folders", "dialect_dirs", folders),
-        ] {
-            let paths = paths.iter().map(|path| path.display().to_string());
-            self.list(key, Some(flag), &paths.collect::<Vec<String>>());
-        }
-    }
-
-    fn traces(&mut self, traces: &TracesPart) {
-        if *traces == TracesPart::default() {
-            return;
-        }
-        self.open("[traces]", "traces.");
-        let collector = traces.otlp_endpoint.as_deref();
-        self.optional("otlp-endpoint", Some("otlp_endpoint"), collector);
-        let context = traces.trace_context.unwrap_or_default();
-        self.line("trace-context", Some("trace_context"), word(&context));
-    }
-
-    fn log(&mut self, log: &LogArgs) {
-        self.open("[log]", "log.");
-        self.line("level", Some("log"), quote(log.level()));
-        let form = log.format.unwrap_or_default();
-        self.line("format", Some("log_format"), word(&form));
     }
 }

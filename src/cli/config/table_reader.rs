@@ -6,15 +6,16 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::Range;
+use std::path::Path;
 
+use clap::{Arg, Command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::fault::Fault;
+use super::keys::{self, Form, Keys};
+use super::nearest::nearest;
 use crate::cli::renamed;
-
-/// Lowest similarity of two words for one to be suggested for the other.
-const MIN_SIMILARITY: f64 = 0.8;
 
 /// The faults of a file found so far.
 #[derive(Debug, Default)]
@@ -28,7 +29,7 @@ pub(super) struct TableReader<'f> {
     pub(super) at: Range<usize>,
     table: &'f DeTable<'f>,
     found: &'f FaultList,
-    known_keys: RefCell<Vec<&'static str>>,
+    known_keys: RefCell<Vec<String>>,
 }
 
 /// A value and its position.
@@ -99,12 +100,7 @@ impl<'f> TableReader<'f> {
     }
 
     /// Adds a fault for each of these keys that is present, because they are for something else.
-    pub(super) fn fault_misplaced(
-        &self,
-        keys: &[&'static str],
-        is_for: &str,
-        remedy: Option<&str>,
-    ) {
+    pub(super) fn fault_misplaced(&self, keys: &[&str], is_for: &str, remedy: Option<&str>) {
         for (key, at) in keys.iter().filter_map(|key| Some((key, self.has(key)?))) {
             let what = format!("`{}` is for {is_for}", self.path(key));
             match remedy {
@@ -143,79 +139,68 @@ impl<'f> TableReader<'f> {
     }
 
     /// The position of a key, or else of the table.
-    pub(super) fn at(&self, key: &'static str) -> Range<usize> {
+    pub(super) fn at(&self, key: &str) -> Range<usize> {
         self.has(key).unwrap_or_else(|| self.at.clone())
     }
 
     /// The position of a key, if it is present; its value is not checked.
-    pub(super) fn has(&self, key: &'static str) -> Option<Range<usize>> {
+    pub(super) fn has(&self, key: &str) -> Option<Range<usize>> {
         self.value(key).map(|value| value.span())
     }
 
-    pub(super) fn text(&self, key: &'static str) -> Option<Positioned<String>> {
+    /// Reads the keys that `command` declares for `table`, which is this one.
+    pub(super) fn keys(&self, command: &Command, table: &str, folder: &Path) -> Keys {
+        let mut found = Keys::default();
+        let mut present: Vec<&Arg> = Vec::new();
+        for arg in command.get_arguments() {
+            let id = arg.get_id().as_str();
+            let (own, key) = keys::path(id);
+            if own != table {
+                continue;
+            }
+            let Some(value) = self.value(key) else {
+                continue;
+            };
+            let texts = self.texts_of(key, keys::form(arg), value);
+            let is_set =
+                keys::form(arg) != Form::Flag || texts.iter().any(|one| one.value == "true");
+            if let Some(other) = present
+                .iter()
+                .find(|other| is_set && keys::contradict(command, other, arg))
+            {
+                let (_, other) = keys::path(other.get_id().as_str());
+                let what = format!("`{}` is given besides `{other}`", self.path(key));
+                self.fault_with(&value.span(), what, "use only one of them");
+                continue;
+            }
+            if is_set {
+                present.push(arg);
+            }
+            let read = texts.iter().filter_map(|Positioned { at, value }| {
+                let fault = |what| self.fault(at, format!("{}: {what}", self.path(key)));
+                keys::read(arg, value, folder).map_err(fault).ok()
+            });
+            let read: Vec<_> = read.collect();
+            if !read.is_empty() {
+                found.push(id, read);
+            }
+        }
+        found
+    }
+
+    /// A string.
+    pub(super) fn text(&self, key: &str) -> Option<Positioned<String>> {
         self.value(key).and_then(|value| self.as_text(key, value))
     }
 
-    /// Converts a string with `read`, whose error is a fault.
-    pub(super) fn read<T>(
-        &self,
-        key: &'static str,
-        read: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Option<T> {
-        self.read_at(key, read).map(|read| read.value)
-    }
-
-    /// The same, with the position.
-    pub(super) fn read_at<T>(
-        &self,
-        key: &'static str,
-        read: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Option<Positioned<T>> {
-        let Positioned { at, value } = self.text(key)?;
-        match read(&value) {
-            Ok(value) => Some(Positioned { at, value }),
-            Err(what) => {
-                self.fault(&at, format!("{}: {what}", self.path(key)));
-                None
-            }
-        }
-    }
-
-    pub(super) fn flag(&self, key: &'static str) -> Option<bool> {
-        let value = self.value(key)?;
-        match value.get_ref() {
-            DeValue::Boolean(flag) => Some(*flag),
-            _ => self.unexpected(key, "true or false", value),
-        }
-    }
-
     /// A list of strings.
-    pub(super) fn texts(&self, key: &'static str) -> Option<Vec<Positioned<String>>> {
+    pub(super) fn texts(&self, key: &str) -> Option<Vec<Positioned<String>>> {
         let value = self.value(key)?;
-        let DeValue::Array(items) = value.get_ref() else {
-            return self.unexpected(key, "a list of texts, [\"…\", \"…\"]", value);
-        };
-        let texts = items.iter().map(|item| self.as_text(key, item));
-        // Values that are not strings are faults already; the others are still read.
-        Some(texts.flatten().collect())
-    }
-
-    /// A list of strings, each converted with `read`.
-    pub(super) fn list<T>(
-        &self,
-        key: &'static str,
-        read: impl Fn(&str) -> Result<T, String>,
-    ) -> Vec<T> {
-        let texts = self.texts(key).unwrap_or_default();
-        let each = texts.into_iter().filter_map(|Positioned { at, value }| {
-            let fault = |what| self.fault(&at, format!("{}: {what}", self.path(key)));
-            read(&value).map_err(fault).ok()
-        });
-        each.collect()
+        Some(self.texts_of(key, Form::List, value))
     }
 
     /// A table in this one.
-    pub(super) fn table(&self, key: &'static str) -> Option<Self> {
+    pub(super) fn table(&self, key: &str) -> Option<Self> {
         let value = self.value(key)?;
         match value.get_ref() {
             DeValue::Table(table) => Some(self.nested(self.path(key), value.span(), table)),
@@ -224,7 +209,7 @@ impl<'f> TableReader<'f> {
     }
 
     /// A list of tables, `[[KEY]]`.
-    pub(super) fn table_array(&self, key: &'static str) -> Vec<Self> {
+    pub(super) fn table_array(&self, key: &str) -> Vec<Self> {
         let Some(value) = self.value(key) else {
             return Vec::new();
         };
@@ -278,6 +263,9 @@ impl<'f> TableReader<'f> {
     /// Adds a fault for each key that was never read.
     pub(super) fn finish(&self) {
         let known = self.known_keys.borrow();
+        let mut known: Vec<&str> = known.iter().map(String::as_str).collect();
+        known.sort_unstable();
+        known.dedup();
         for key in self.table.keys() {
             let name = &**key.get_ref();
             if known.contains(&name) {
@@ -289,11 +277,8 @@ impl<'f> TableReader<'f> {
                 continue;
             }
             let what = format!("`{}` is not known", self.path(name));
-            let mut all = known.clone();
-            all.sort_unstable();
-            all.dedup();
-            let expected = format!("expected one of {}", all.join(", "));
-            self.fault_unknown(&key.span(), what, (name, all), expected);
+            let expected = format!("expected one of {}", known.join(", "));
+            self.fault_unknown(&key.span(), what, (name, known.clone()), expected);
         }
     }
 
@@ -301,9 +286,34 @@ impl<'f> TableReader<'f> {
         Self::new(name, at, table, self.found)
     }
 
-    fn value(&self, key: &'static str) -> Option<&'f Spanned<DeValue<'f>>> {
-        self.known_keys.borrow_mut().push(key);
+    fn value(&self, key: &str) -> Option<&'f Spanned<DeValue<'f>>> {
+        self.known_keys.borrow_mut().push(key.to_owned());
         self.table.get(key)
+    }
+
+    /// The texts in a value of this form; true and false are texts, too. What is none is a fault.
+    fn texts_of(
+        &self,
+        key: &str,
+        form: Form,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Vec<Positioned<String>> {
+        let at = value.span();
+        match (form, value.get_ref()) {
+            (Form::Flag | Form::Bool, DeValue::Boolean(flag)) => {
+                let value = flag.to_string();
+                return vec![Positioned { at, value }];
+            }
+            (Form::Flag | Form::Bool, _) => self.unexpected(key, "true or false", value),
+            (Form::Text, _) => return self.as_text(key, value).into_iter().collect(),
+            (Form::List, DeValue::Array(items)) => {
+                // Values that are not strings are faults; the others are still read.
+                let texts = items.iter().filter_map(|item| self.as_text(key, item));
+                return texts.collect();
+            }
+            (Form::List, _) => self.unexpected(key, "a list of texts, [\"…\", \"…\"]", value),
+        }
+        .unwrap_or_default()
     }
 
     fn as_text(&self, key: &str, value: &Spanned<DeValue<'_>>) -> Option<Positioned<String>> {
@@ -340,18 +350,4 @@ impl<'f> TableReader<'f> {
 pub(super) fn is_bare(key: &str) -> bool {
     let bare = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     !key.is_empty() && key.bytes().all(bare)
-}
-
-/// The word of `known` that was probably meant.
-pub(in crate::cli) fn nearest<'k>(
-    word: &str,
-    known: impl IntoIterator<Item = &'k str>,
-) -> Option<&'k str> {
-    let word = word.to_ascii_lowercase().replace('_', "-");
-    let alike = known
-        .into_iter()
-        .map(|near| (strsim::jaro(&word, near), near));
-    let best = alike.max_by(|a, b| a.0.total_cmp(&b.0));
-    best.filter(|(alike, _)| *alike >= MIN_SIMILARITY)
-        .map(|(_, near)| near)
 }

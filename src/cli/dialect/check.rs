@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::tables::{LoadError, Source, TableSet, files, read};
+use super::tables::{LoadError, files, read};
 use crate::cli::console::{self, counted};
-use crate::dialect::{DialectError, TableFault};
+use crate::dialect::{DialectError, Library, Source, TableFault};
 
 /// The arguments of `check`.
 #[derive(Debug, Args)]
@@ -35,7 +35,7 @@ struct Checked {
     faults: Vec<TableFault>,
 }
 
-pub(super) fn run(args: &Check, mut tables: TableSet) -> ExitCode {
+pub(super) fn run(args: &Check, mut tables: Library) -> ExitCode {
     let checked = match check(&args.files, &mut tables) {
         Ok(checked) => checked,
         Err(trouble) => return trouble.fail(),
@@ -60,12 +60,12 @@ pub(super) fn run(args: &Check, mut tables: TableSet) -> ExitCode {
 }
 
 /// Adds all files before it checks the first, because they may extend each other.
-fn check(paths: &[PathBuf], tables: &mut TableSet) -> Result<Vec<Checked>, LoadError> {
+fn check(paths: &[PathBuf], tables: &mut Library) -> Result<Vec<Checked>, LoadError> {
     let mut checked: Vec<Checked> = Vec::new();
     if paths.is_empty() {
         checked.extend(tables.sources().iter().map(|source| Checked {
-            file: source.file.clone(),
-            text: source.text.clone(),
+            file: source.file.to_string(),
+            text: source.text.to_string(),
             source: Some(source.clone()),
             faults: Vec::new(),
         }));
@@ -74,7 +74,7 @@ fn check(paths: &[PathBuf], tables: &mut TableSet) -> Result<Vec<Checked>, LoadE
         for path in files(path)? {
             let text = read(&path)?;
             let file = path.display().to_string();
-            let faults = tables.add(&file, text.clone()).err().unwrap_or_default();
+            let faults = tables.add(&file, &text).err().unwrap_or_default();
             let source = faults
                 .0
                 .is_empty()
@@ -103,14 +103,13 @@ fn check(paths: &[PathBuf], tables: &mut TableSet) -> Result<Vec<Checked>, LoadE
 }
 
 /// The faults that depend on the other tables.
-fn library_faults(source: &Source, tables: &TableSet) -> Vec<TableFault> {
-    let table = &source.table;
-    if let Err(unknown) = tables.library.program(&table.name) {
+fn library_faults(source: &Source, tables: &Library) -> Vec<TableFault> {
+    let table = source.table();
+    if let Err(unknown) = tables.program(&table.name) {
         return vec![parent_fault(&source.file, &source.text, &unknown)];
     }
     let mut faults = Vec::new();
     for other in tables
-        .library
         .tables()
         .iter()
         .filter(|other| other.name != table.name)
@@ -119,7 +118,7 @@ fn library_faults(source: &Source, tables: &TableSet) -> Vec<TableFault> {
             if other.name == *alias || other.aliases.contains(alias) {
                 let what = format!("`{alias}` also means the table `{}`", other.name);
                 faults.push(TableFault {
-                    file: source.file.clone(),
+                    file: source.file.to_string(),
                     line: line_of_key(&source.text, "aliases"),
                     rule: None,
                     pointer: "/aliases".to_owned(),
@@ -129,20 +128,18 @@ fn library_faults(source: &Source, tables: &TableSet) -> Vec<TableFault> {
             }
         }
     }
-    let examples = tables
-        .library
-        .check_examples(&source.file, &source.text, table);
+    let examples = tables.check_examples(source);
     faults.extend(examples.err().unwrap_or_default().0);
     faults
 }
 
 /// A fault for each unknown table that a faulty table extends.
-fn unknown_parents(file: &str, text: &str, tables: &TableSet) -> Vec<TableFault> {
+fn unknown_parents(file: &str, text: &str, tables: &Library) -> Vec<TableFault> {
     let table: Value = serde_json::from_str(text).unwrap_or_default();
     let names = ["extends", "reads"]
         .into_iter()
         .flat_map(|key| table[key].as_array().into_iter().flatten());
-    let unknown = names.filter_map(|name| tables.library.table(name.as_str()?).err());
+    let unknown = names.filter_map(|name| tables.table(name.as_str()?).err());
     unknown
         .map(|unknown| parent_fault(file, text, &unknown))
         .collect()
@@ -180,7 +177,7 @@ fn line_of_key(text: &str, key: &str) -> usize {
 }
 
 fn counts(source: &Source) -> (usize, usize) {
-    let rules = &source.table.rules;
+    let rules = &source.table().rules;
     (
         rules.len(),
         rules.iter().map(|rule| rule.examples.len()).sum(),
@@ -236,7 +233,7 @@ fn as_json(one: &Checked) -> Value {
         .collect();
     json!({
         "file": one.file,
-        "dialect": one.source.as_ref().map(|source| source.table.name.as_str()),
+        "dialect": one.source.as_ref().map(|source| source.table().name.as_str()),
         "rules": rules,
         "examples": examples,
         "faults": faults,

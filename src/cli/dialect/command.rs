@@ -4,8 +4,10 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::tables::{TableSet, Tables};
-use super::{check, list, schema, show, test};
+use super::tables::Tables;
+use super::{check, list, show, test};
+use crate::cli::console;
+use crate::dialect::table::schema;
 
 /// The arguments of `dialect`.
 #[derive(Debug, Args)]
@@ -33,9 +35,9 @@ enum Command {
 /// Runs the subcommand.
 pub(in crate::cli) fn run(args: &Dialect) -> ExitCode {
     if let Command::Schema = args.command {
-        return schema::run();
+        return console::print_json(schema(), 0);
     }
-    let tables = match TableSet::open(&args.tables) {
+    let tables = match args.tables.library() {
         Ok(tables) => tables,
         Err(error) => return error.fail(),
     };
@@ -44,6 +46,6 @@ pub(in crate::cli) fn run(args: &Dialect) -> ExitCode {
         Command::Show(show) => show::run(show, &tables),
         Command::Check(check) => check::run(check, tables),
         Command::Test(test) => test::run(test, &tables),
-        Command::Schema => schema::run(),
+        Command::Schema => console::print_json(schema(), 0),
     }
 }

@@ -180,7 +180,7 @@ fn shown(value: &Value) -> String {
 
 /// Collects the differences; descends into objects and into lists of equal length.
 fn compare(at: &str, before: &Value, after: &Value, changes: &mut Vec<Change>) {
-    let place = |name: &str| format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+    let place = |name: &str| format!("{at}/{}", jsonptr::Token::new(name).encoded());
     match (before, after) {
         (Value::Object(one), Value::Object(two)) => {
             let names = one

@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::columns::table;
-use super::tables::{Source, TableSet};
 use crate::cli::console;
+use crate::dialect::{Library, Source};
 use crate::jsonrpc::Side;
 
 /// The arguments of `list`.
@@ -19,7 +19,7 @@ pub(super) struct List {
     json: bool,
 }
 
-pub(super) fn run(args: &List, tables: &TableSet) -> ExitCode {
+pub(super) fn run(args: &List, tables: &Library) -> ExitCode {
     let sources = tables.sources();
     if args.json {
         return console::print_json(&sources.iter().map(as_json).collect(), 0);
@@ -30,7 +30,7 @@ pub(super) fn run(args: &List, tables: &TableSet) -> ExitCode {
             .to_vec(),
     ];
     rows.extend(sources.iter().map(|source| {
-        let table = &source.table;
+        let table = source.table();
         vec![
             table.name.clone(),
             table.speaker.map_or("both", Side::name).to_owned(),
@@ -42,7 +42,7 @@ pub(super) fn run(args: &List, tables: &TableSet) -> ExitCode {
 }
 
 fn as_json(source: &Source) -> Value {
-    let table = &source.table;
+    let table = source.table();
     json!({
         "name": table.name,
         "title": table.title,

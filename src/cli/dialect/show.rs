@@ -8,8 +8,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::rows;
-use super::tables::{Source, TableSet};
 use crate::cli::{console, exit};
+use crate::dialect::{Library, Source};
 use crate::jsonrpc::Side;
 
 /// The arguments of `show`.
@@ -35,14 +35,20 @@ pub(super) struct Show {
     json: bool,
 }
 
-pub(super) fn run(args: &Show, tables: &TableSet) -> ExitCode {
+pub(super) fn run(args: &Show, tables: &Library) -> ExitCode {
     let stack = match tables.stack(&args.name) {
         Ok(stack) => stack,
         Err(unknown) => return exit::fail(exit::USAGE, &unknown),
     };
     let layers: Vec<(&Source, Value)> = stack
-        .into_iter()
-        .map(|source| (source, source.value()))
+        .iter()
+        .filter_map(|layer| tables.source(&layer.table.name).ok())
+        .map(|source| {
+            (
+                source,
+                serde_json::from_str(&source.text).unwrap_or_default(),
+            )
+        })
         .collect();
     let wanted = |rule: &Value| {
         let id = rule["id"].as_str().unwrap_or_default();
@@ -64,7 +70,7 @@ pub(super) fn run(args: &Show, tables: &TableSet) -> ExitCode {
     }
     let mut text = String::new();
     for (at, (source, table)) in layers.iter().enumerate() {
-        let name = &source.table.name;
+        let name = &source.table().name;
         if at > 0 && args.rule.is_empty() {
             text.push_str("\nbelow it, ");
         }
@@ -90,20 +96,20 @@ fn flattened(layers: &[(&Source, Value)], wanted: &dyn Fn(&Value) -> bool) -> Va
     let mut all = layers[0].1.clone();
     let tables: Vec<&str> = layers
         .iter()
-        .map(|(source, _)| source.table.name.as_str())
+        .map(|(source, _)| source.table().name.as_str())
         .collect();
     let mut flat = Vec::new();
     for (source, table) in layers {
         for rule in rules(table).filter(|rule| wanted(rule)) {
             let mut rule = rule.clone();
-            rule["table"] = source.table.name.as_str().into();
+            rule["table"] = source.table().name.as_str().into();
             flat.push(rule);
         }
     }
     for key in ["shapes", "memory"] {
         let by_table = layers.iter().filter_map(|(source, table)| {
             let own = table.get(key)?;
-            Some((source.table.name.clone(), own.clone()))
+            Some((source.table().name.clone(), own.clone()))
         });
         all[key] = Value::Object(by_table.collect());
     }
@@ -113,14 +119,14 @@ fn flattened(layers: &[(&Source, Value)], wanted: &dyn Fn(&Value) -> bool) -> Va
 }
 
 fn heading(source: &Source, value: &Value) -> String {
-    let table = &source.table;
+    let table = source.table();
     let mut text = format!("{}: {}\n", table.name, table.title);
     let mut fact = |name: &str, what: String| {
         if !what.is_empty() {
             let _ = writeln!(text, "  {name:<10} {what}");
         }
     };
-    fact("file", source.file.clone());
+    fact("file", source.file.to_string());
     fact("aliases", table.aliases.join(", "));
     fact(
         "spoken by",

@@ -1,48 +1,39 @@
-//! The mapping tables in use, built-in and the user's, with their files and text.
+//! Loads the mapping tables in use: those built in and the user's.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::Args;
-use serde_json::Value;
 
 use crate::cli::exit;
-use crate::dialect::{DialectError, Library, Table, TableFaults};
+use crate::dialect::{Library, TableFaults};
 
 /// Maximum size of a table's file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Tables besides the built-in ones.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 pub(in crate::cli) struct Tables {
     /// A mapping table to use besides those built in; may be given several times
     ///
     /// A table replaces an earlier one of the same name, built-in ones included.
-    #[arg(long = "table", value_name = "FILE", global = true)]
-    tables: Vec<PathBuf>,
+    #[arg(
+        id = "dialects.tables",
+        long = "table",
+        value_name = "FILE",
+        global = true
+    )]
+    pub(in crate::cli) files: Vec<PathBuf>,
     /// A folder of mapping tables (*.json) to use besides those built in; may be given several times
-    #[arg(long = "dialect-dir", value_name = "DIR", global = true)]
-    dialect_dirs: Vec<PathBuf>,
-}
-
-/// All tables, and the files they come from.
-#[derive(Debug)]
-pub(in crate::cli) struct TableSet {
-    pub(in crate::cli) library: Arc<Library>,
-    sources: Vec<Source>,
-}
-
-/// One table with its file.
-#[derive(Clone, Debug)]
-pub(super) struct Source {
-    /// The file, as the user named it.
-    pub(super) file: String,
-    pub(super) text: String,
-    pub(super) table: Arc<Table>,
-    pub(super) builtin: bool,
+    #[arg(
+        id = "dialects.folders",
+        long = "dialect-dir",
+        value_name = "DIR",
+        global = true
+    )]
+    folders: Vec<PathBuf>,
 }
 
 /// Why the tables cannot be loaded.
@@ -61,22 +52,9 @@ pub(in crate::cli) enum LoadError {
 }
 
 impl Tables {
-    /// These tables, after the given ones.
-    pub(in crate::cli) fn after(&self, tables: &[PathBuf], folders: &[PathBuf]) -> Self {
-        Self {
-            tables: [tables, &self.tables].concat(),
-            dialect_dirs: [folders, &self.dialect_dirs].concat(),
-        }
-    }
-
-    /// The files, and the folders.
-    pub(in crate::cli) fn paths(self) -> (Vec<PathBuf>, Vec<PathBuf>) {
-        (self.tables, self.dialect_dirs)
-    }
-
     /// Whether there are only the built-in tables.
     pub(in crate::cli) fn is_empty(&self) -> bool {
-        self.tables.is_empty() && self.dialect_dirs.is_empty()
+        self.files.is_empty() && self.folders.is_empty()
     }
 
     /// The library of the built-in tables and the user's.
@@ -115,7 +93,7 @@ impl Tables {
     /// The user's tables: file names, as given, and texts.
     fn user_tables(&self) -> Result<Vec<(String, String)>, LoadError> {
         let mut own = Vec::new();
-        for path in self.dialect_dirs.iter().chain(&self.tables) {
+        for path in self.folders.iter().chain(&self.files) {
             for path in files(path)? {
                 let text = read(&path)?;
                 own.push((path.display().to_string(), text));
@@ -138,88 +116,6 @@ impl LoadError {
             Self::Faults(_) => exit::DATA,
         };
         exit::fail(code, self)
-    }
-}
-
-impl Source {
-    /// The table as JSON, as in its file.
-    pub(super) fn value(&self) -> Value {
-        serde_json::from_str(&self.text).expect("a table that was read is JSON")
-    }
-}
-
-impl TableSet {
-    /// Loads the built-in tables and the user's.
-    ///
-    /// # Errors
-    /// A file cannot be read, or all faults of all tables.
-    pub(in crate::cli) fn open(tables: &Tables) -> Result<Self, LoadError> {
-        let mut set = Self {
-            library: Arc::default(),
-            sources: Vec::new(),
-        };
-        let mut faults = TableFaults::default();
-        let mut note = |added: Result<_, TableFaults>| {
-            faults
-                .0
-                .extend(added.err().into_iter().flat_map(|faults| faults.0))
-        };
-        for (file, text) in Library::builtin_files() {
-            note(set.put(&format!("mappings/{file}"), text.to_owned(), true));
-        }
-        for (file, text) in tables.user_tables()? {
-            note(set.put(&file, text, false));
-        }
-        if faults.0.is_empty() {
-            Ok(set)
-        } else {
-            Err(LoadError::Faults(faults))
-        }
-    }
-
-    /// Adds one table of the user.
-    ///
-    /// # Errors
-    /// All its faults.
-    pub(super) fn add(&mut self, file: &str, text: String) -> Result<(), TableFaults> {
-        self.put(file, text, false)
-    }
-
-    fn put(&mut self, file: &str, text: String, builtin: bool) -> Result<(), TableFaults> {
-        let table = Arc::make_mut(&mut self.library).add(file, &text)?;
-        self.sources.retain(|known| known.table.name != table.name);
-        self.sources.push(Source {
-            file: file.to_owned(),
-            text,
-            table,
-            builtin,
-        });
-        Ok(())
-    }
-
-    /// All tables: the built-in ones, then the user's.
-    pub(super) fn sources(&self) -> &[Source] {
-        &self.sources
-    }
-
-    /// The tables of a dialect: its own first, then those it extends.
-    ///
-    /// # Errors
-    /// One of them is unknown, or they extend each other in a circle.
-    pub(super) fn stack(&self, name: &str) -> Result<Vec<&Source>, DialectError> {
-        let source = |table: Arc<Table>| {
-            let found = self
-                .sources
-                .iter()
-                .find(|source| source.table.name == table.name);
-            found.expect("the library and the shelf have the same tables")
-        };
-        Ok(self
-            .library
-            .stack(name)?
-            .into_iter()
-            .map(|layer| source(layer.table))
-            .collect())
     }
 }
 

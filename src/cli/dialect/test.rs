@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::tables::{LoadError, TableSet};
+use super::tables::LoadError;
 use crate::cli::console::{self, counted};
 use crate::dialect::{Library, Vector, VectorResult};
 
@@ -47,19 +47,13 @@ struct TestResult {
     line: usize,
     dialect: String,
     report: VectorResult,
-    /// The part of the vector that this command does not run.
-    skipped: Option<&'static str>,
 }
 
-pub(super) fn run(args: &Test, tables: &TableSet) -> ExitCode {
+pub(super) fn run(args: &Test, library: &Library) -> ExitCode {
     let mut all = Vec::new();
     for path in &args.files {
         match fs::read_to_string(path) {
-            Ok(text) => all.push(run_file(
-                &path.display().to_string(),
-                &text,
-                &tables.library,
-            )),
+            Ok(text) => all.push(run_file(&path.display().to_string(), &text, library)),
             Err(error) => return LoadError::file(path, error).fail(),
         }
     }
@@ -96,7 +90,15 @@ fn run_file(file: &str, text: &str, library: &Library) -> FileResult {
     {
         ran.vectors += 1;
         match Vector::parse(line) {
-            Ok(vector) => ran.results.extend(outcomes(at + 1, &vector, library)),
+            Ok(vector) => {
+                let result = |report| TestResult {
+                    line: at + 1,
+                    dialect: vector.dialect.clone(),
+                    report,
+                };
+                let reports = vector.run(library).into_iter();
+                ran.results.extend(reports.map(result));
+            }
             Err(why) => {
                 let fault = format!("this line is no vector: {why}");
                 ran.results.push(TestResult::failed(at + 1, fault));
@@ -110,28 +112,6 @@ fn run_file(file: &str, text: &str, library: &Library) -> FileResult {
     ran
 }
 
-/// Runs a vector in all its directions, then adds its skipped part.
-fn outcomes(line: usize, vector: &Vector, library: &Library) -> Vec<TestResult> {
-    let outcome = |report, skipped| TestResult {
-        line,
-        dialect: vector.dialect.clone(),
-        report,
-        skipped,
-    };
-    let ran = vector.run(library).into_iter();
-    let skipped = vector.skipped().map(|key| {
-        let report = VectorResult {
-            name: vector.name.clone(),
-            way: "",
-            fault: None,
-        };
-        outcome(report, Some(key))
-    });
-    ran.map(|report| outcome(report, None))
-        .chain(skipped)
-        .collect()
-}
-
 impl FileResult {
     fn failed(&self) -> usize {
         self.results
@@ -141,7 +121,7 @@ impl FileResult {
     }
 
     fn skipped(&self) -> usize {
-        let skipped = |outcome: &&TestResult| outcome.skipped.is_some();
+        let skipped = |outcome: &&TestResult| outcome.report.skipped.is_some();
         self.results.iter().filter(skipped).count()
     }
 }
@@ -153,14 +133,18 @@ impl TestResult {
             line,
             dialect: "?".to_owned(),
             report: VectorResult::failed("?", fault),
-            skipped: None,
         }
     }
 
     /// Writes `ok`, `FAIL` or `skip`, the place, dialect, name, direction, and the fault.
     fn write_line(&self, file: &str, text: &mut String) {
-        let VectorResult { name, way, fault } = &self.report;
-        let verdict = match (fault, self.skipped) {
+        let VectorResult {
+            name,
+            way,
+            fault,
+            skipped,
+        } = &self.report;
+        let verdict = match (fault, skipped) {
             (Some(_), _) => "FAIL",
             (None, Some(_)) => "skip",
             (None, None) => "ok  ",
@@ -176,7 +160,7 @@ impl TestResult {
         if let Some(fault) = fault {
             let _ = write!(text, ": {fault}");
         }
-        if let Some(key) = self.skipped {
+        if let Some(key) = skipped {
             let _ = write!(text, ": skipped: `{key}` is not run here");
         }
         text.push('\n');
@@ -189,8 +173,8 @@ impl TestResult {
             "name": self.report.name,
             "dialect": self.dialect,
             "way": self.report.way,
-            "passed": self.skipped.is_none() && self.report.fault.is_none(),
-            "skipped": self.skipped,
+            "passed": self.report.skipped.is_none() && self.report.fault.is_none(),
+            "skipped": self.report.skipped,
             "fault": self.report.fault,
         })
     }

@@ -7,19 +7,20 @@
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::explain::{Explanation, note_text};
 use super::pipeline::{Pipeline, PipelineOutput, Stage, TranslatorPair};
-use super::tables::{LoadError, TableSet, Tables};
+use super::tables::{LoadError, Tables};
 use crate::acp::Checker;
 use crate::cli::console::Output;
 use crate::cli::dialect_options::choice;
 use crate::cli::{console, exit};
 use crate::conversation::DialectChoice;
-use crate::dialect::{DialectError, DialectEvent};
+use crate::dialect::{DialectError, DialectEvent, Library};
 use crate::jsonrpc::{Frame, Limits, Scanned, Side, scan};
 use crate::recording::capture::{self, Line, LineContent, Lines, MessageSpan};
 
@@ -84,7 +85,7 @@ enum Speaker {
 /// A run over all lines.
 struct Run<'a> {
     args: &'a Translate,
-    tables: &'a TableSet,
+    library: Arc<Library>,
     pipeline: Pipeline,
     /// The sender of plain lines.
     speaker: Option<Side>,
@@ -98,17 +99,17 @@ struct Run<'a> {
 
 /// Runs the subcommand.
 pub(in crate::cli) fn run(args: &Translate) -> ExitCode {
-    let tables = match TableSet::open(&args.tables) {
-        Ok(tables) => tables,
+    let library = match args.tables.library() {
+        Ok(library) => Arc::new(library),
         Err(error) => return error.fail(),
     };
-    let (pipeline, speaker) = match build_pipeline(args, &tables) {
+    let (pipeline, speaker) = match build_pipeline(args, &library) {
         Ok(pipeline) => pipeline,
         Err(unknown) => return exit::fail(exit::USAGE, &unknown),
     };
     let run = Run {
         args,
-        tables: &tables,
+        library,
         pipeline,
         speaker: args.speaker.map(Speaker::side).or(speaker),
         conversation: Checker::new(false),
@@ -130,9 +131,8 @@ pub(in crate::cli) fn run(args: &Translate) -> ExitCode {
 /// The pipeline, and the only side that speaks the dialect, if there is only one.
 fn build_pipeline(
     args: &Translate,
-    tables: &TableSet,
+    library: &Arc<Library>,
 ) -> Result<(Pipeline, Option<Side>), DialectError> {
-    let library = &tables.library;
     let canonical = DialectChoice::Canonical;
     let or_canonical = |choice| Option::unwrap_or(choice, &canonical);
     if args.client.is_some() || args.agent.is_some() {
@@ -294,7 +294,7 @@ impl Run<'_> {
             .filter(|note| note.what == DialectEvent::Untranslatable)
             .count();
         if self.args.explain {
-            if let Some(explanation) = Explanation::of(at, from, stage, &self.tables.library) {
+            if let Some(explanation) = Explanation::of(at, from, stage, &self.library) {
                 if self.args.json {
                     console::note(&explanation.json().to_string());
                 } else {

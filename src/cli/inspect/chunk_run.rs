@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::recording::{EventKind, Message, MessageKind, RecordedEvent};
+use crate::jsonrpc::Kind;
+use crate::recording::{Message, RecordedEvent};
 
 /// Consecutive chunks of one kind.
 #[derive(Debug)]
@@ -44,10 +45,8 @@ impl ChunkFolder {
 impl ChunkRun {
     /// The run of one chunk, if the event is a chunk.
     pub(super) fn from_event(event: &RecordedEvent) -> Option<Self> {
-        let EventKind::Message(message) = &event.kind else {
-            return None;
-        };
-        let is_update = message.kind == Some(MessageKind::Notification)
+        let message = event.message()?;
+        let is_update = message.kind == Some(Kind::Notification)
             && message.method.as_deref() == Some("session/update");
         let tree = is_update.then(|| message.body.json()).flatten()?;
         let update = tree.pointer("/params/update")?;
@@ -60,7 +59,7 @@ impl ChunkRun {
             count: 1,
             kind: kind.to_owned(),
             text: text.to_owned(),
-            message: (**message).clone(),
+            message: message.clone(),
         })
     }
 

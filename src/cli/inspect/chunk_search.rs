@@ -9,7 +9,7 @@ use regex_lite::Regex;
 use super::chunk_run::ChunkRun;
 use super::hit::Hit;
 use crate::jsonrpc::Side;
-use crate::recording::{EventKind, RecordedEvent};
+use crate::recording::RecordedEvent;
 
 /// The text of a chunk.
 const POINTER: &str = "/params/update/content/text";
@@ -39,7 +39,7 @@ impl ChunkSearch {
         pattern: &Regex,
         report: &mut impl FnMut(&Hit<'_>),
     ) {
-        let EventKind::Message(message) = &event.kind else {
+        let Some(message) = event.message() else {
             return;
         };
         let key = (message.edge, message.to, message.session.clone());

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::{
-    diff, export, follow, grep, import, lint, list, mark, prune, scrub, select, show, stats, verify,
+    diff, export, follow, grep, import, lint, list, mark, prune, scrub, select, show, stats,
+    verify, viewer,
 };
-use crate::cli::viewer;
 
 /// The arguments of `inspect`.
 #[derive(Debug, Args)]
@@ -54,22 +54,23 @@ enum Command {
     Prune(prune::Prune),
 }
 
-/// Runs the subcommand.
+/// Runs the subcommand. An error was printed; it has the exit code.
 pub(in crate::cli) fn run(args: &Inspect) -> ExitCode {
-    match &args.command {
-        Command::Ls(args) => list::run(args),
+    let done = match &args.command {
+        Command::Ls(args) => Ok(list::run(args)),
         Command::Show(args) => show::run(args),
         Command::Grep(args) => grep::run(args),
         Command::Verify(args) => verify::run(args),
-        Command::Open(args) => viewer::run(args),
+        Command::Open(args) => Ok(viewer::run(args)),
         Command::Mark(args) => mark::run(args),
-        Command::Scrub(args) => scrub::run(args),
-        Command::Follow(args) => follow::run(args),
+        Command::Scrub(args) => Ok(scrub::run(args)),
+        Command::Follow(args) => Ok(follow::run(args)),
         Command::Stats(args) => stats::run(args),
         Command::Lint(args) => lint::run(args),
         Command::Diff(args) => diff::run(args),
         Command::Export(args) => export::run(args),
-        Command::Import(args) => import::run(args),
-        Command::Prune(args) => prune::run(args),
-    }
+        Command::Import(args) => Ok(import::run(args)),
+        Command::Prune(args) => Ok(prune::run(args)),
+    };
+    done.unwrap_or_else(|code| code)
 }

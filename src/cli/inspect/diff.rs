@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 
 use super::open::{recording, report_unreadable};
 use super::paint::{Paint, Tone};
-use super::select::{Viewpoint, report_damaged};
+use super::select::{Part, Viewpoint, each_in_order};
 use super::units::excerpt;
 use crate::cli::console::Output;
 use crate::cli::exit;
+use crate::jsonrpc::Kind;
 use crate::recording::canonical::{Difference, Step, Steps, compare};
-use crate::recording::{MessageKind, Parsed, ViewFilter, show_halves_json};
+use crate::recording::{ViewFilter, show_halves_json};
 
 /// The arguments of `inspect diff`.
 #[derive(Debug, Args)]
@@ -39,11 +40,10 @@ pub(super) struct Diff {
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: &Diff) -> ExitCode {
-    let (left, right) = match (load(&args.left, args.at), load(&args.right, args.at)) {
-        (Ok(left), Ok(right)) => (left, right),
-        (Err(code), _) | (_, Err(code)) => return code,
-    };
+pub(super) fn run(args: &Diff) -> Result<ExitCode, ExitCode> {
+    // Both are read, so that both are reported if they cannot be.
+    let (left, right) = (load(&args.left, args.at), load(&args.right, args.at));
+    let (left, right) = (left?, right?);
     let mut found = compare(&left, &right);
     for difference in &mut found {
         if let Difference::Changed {
@@ -75,11 +75,11 @@ pub(super) fn run(args: &Diff) -> ExitCode {
         };
         output.line(paint.tone(Tone::Strong, &line).as_bytes());
     }
-    output.done(if found.is_empty() {
-        exit::SUCCESS
-    } else {
-        exit::VIOLATIONS
-    })
+    let code = match found.is_empty() {
+        true => exit::SUCCESS,
+        false => exit::VIOLATIONS,
+    };
+    Ok(output.done(code))
 }
 
 /// The steps of a recording.
@@ -90,21 +90,11 @@ fn load(path: &Path, at: Viewpoint) -> Result<Vec<Step>, ExitCode> {
         scene.add(&event.map_err(|error| report_unreadable(path, &error))?);
     }
     let mut steps = Steps::default();
-    let mut order = scene.in_order();
-    let mut damaged = 0;
-    for entry in recording.entries() {
-        match entry
-            .map_err(|error| report_unreadable(path, &error))?
-            .1
-            .parsed
-        {
-            Parsed::Event(event) => order.push(*event, |event| steps.add(&scene, event)),
-            Parsed::Header(_) => {}
-            Parsed::Invalid(_) => damaged += 1,
+    each_in_order(&recording, path, &scene, |part| {
+        if let Part::Event(event) = part {
+            steps.add(&scene, event);
         }
-    }
-    report_damaged(damaged);
-    order.end(|event| steps.add(&scene, event));
+    })?;
     Ok(steps.finish())
 }
 
@@ -198,7 +188,7 @@ fn texts(before: Option<&Value>, after: Option<&Value>) -> (String, String) {
 
 /// A step in one line.
 fn title(step: &Step) -> String {
-    let kind = step.kind.map_or("no message", MessageKind::name);
+    let kind = step.kind.map_or("no message", Kind::name);
     let number = step
         .number
         .map(|number| format!(" #{number}"))

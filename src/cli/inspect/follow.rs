@@ -18,8 +18,7 @@ use crate::cli::exit;
 use crate::jsonrpc::printable;
 use crate::recording::filter::Filter;
 use crate::recording::{
-    Annotations, Entry, EventKind, Exchanges, Parsed, RecordedEvent, Recording, SegmentReader,
-    SegmentSource, open, recordings,
+    Annotations, Entry, Exchanges, Parsed, RecordedEvent, Recording, Tail, recordings,
 };
 
 /// Time between two polls of a file that has not grown.
@@ -45,15 +44,6 @@ pub(super) struct Follow {
     /// Print the lines of the recording, each answer with its duration
     #[arg(long)]
     json: bool,
-}
-
-/// A recording that grows.
-struct Tail {
-    recording: Recording,
-    segment: usize,
-    reader: SegmentReader<SegmentSource>,
-    /// The last event is the end of the recording.
-    ended: bool,
 }
 
 /// Runs the subcommand.
@@ -118,16 +108,16 @@ fn follow(
 ) -> io::Result<()> {
     let filter = args.selection.filter.as_ref();
     let mut annotations = Annotations::for_filter(filter);
-    let mut tail = Tail::new(recording)?;
+    let mut tail = Tail::open(recording)?;
     // The last lines of those already recorded; `None` once they have been shown.
     let mut backlog = Some(VecDeque::new());
     let mut idle = 0;
     while printer.output.is_open() {
-        let Some(entry) = tail.next()? else {
+        let Some(entry) = tail.next_entry()? else {
             for entry in backlog.take().into_iter().flatten() {
                 show(printer, entry);
             }
-            if tail.ended {
+            if tail.has_ended() {
                 return Ok(());
             }
             idle += 1;
@@ -186,53 +176,5 @@ fn show(printer: &mut Printer, entry: Entry) {
         printer.end_run();
         printer.output.flush();
         note(&format!("acp-relay: {}", printable(fault.as_bytes())));
-    }
-}
-
-impl Tail {
-    fn new(recording: Recording) -> io::Result<Self> {
-        let first = recording.segments.first().cloned().unwrap_or_default();
-        Ok(Self {
-            reader: open(&first)?,
-            segment: 0,
-            ended: false,
-            recording,
-        })
-    }
-
-    /// The next line; `None` if there is none yet.
-    fn next(&mut self) -> io::Result<Option<Entry>> {
-        loop {
-            let mut entry = self.reader.next();
-            if entry.is_none()
-                && let Some(path) = self.next_segment()?
-            {
-                // More lines may have been written before the next segment was created.
-                entry = self.reader.next();
-                if entry.is_none() {
-                    self.segment += 1;
-                    self.reader = open(&path)?;
-                    continue;
-                }
-            }
-            let entry = entry.transpose()?;
-            if let Some(Entry {
-                parsed: Parsed::Event(event),
-                ..
-            }) = &entry
-            {
-                self.ended = matches!(event.kind, EventKind::End { rotated: false, .. });
-            }
-            return Ok(entry);
-        }
-    }
-
-    /// The next segment, if it exists: then the current one no longer grows.
-    fn next_segment(&mut self) -> io::Result<Option<PathBuf>> {
-        let Some(path) = self.recording.segments.first() else {
-            return Ok(None);
-        };
-        self.recording = Recording::of(path)?;
-        Ok(self.recording.segments.get(self.segment + 1).cloned())
     }
 }

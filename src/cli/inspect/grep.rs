@@ -16,7 +16,7 @@ use super::select::Selection;
 use crate::cli::console::Output;
 use crate::cli::exit;
 use crate::cli::inputs::Inputs;
-use crate::recording::{EventKind, Payload, RecordedEvent, show_halves_json};
+use crate::recording::{EventKind, Payload, RecordedEvent, find_leaf, show_halves_json};
 
 /// The arguments of `inspect grep`.
 #[derive(Debug, Args)]
@@ -36,18 +36,12 @@ pub(super) struct Grep {
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: &Grep) -> ExitCode {
+pub(super) fn run(args: &Grep) -> Result<ExitCode, ExitCode> {
     let pattern = RegexBuilder::new(&args.pattern)
         .case_insensitive(args.ignore_case)
-        .build();
-    let pattern = match pattern {
-        Ok(pattern) => pattern,
-        Err(error) => return exit::fail(exit::USAGE, &format!("the pattern: {error}")),
-    };
-    let (files, filter) = match args.sources.read() {
-        Ok(read) => read,
-        Err(code) => return code,
-    };
+        .build()
+        .map_err(|error| exit::fail(exit::USAGE, &format!("the pattern: {error}")))?;
+    let (files, filter) = args.sources.read()?;
     let mut output = Output::new();
     let mut code = exit::VIOLATIONS;
     let paint = Paint::of(&output);
@@ -73,7 +67,7 @@ pub(super) fn run(args: &Grep) -> ExitCode {
             recordings.fail(code);
         }
     }
-    recordings.done(output, code)
+    Ok(recordings.done(output, code))
 }
 
 /// Reports all matches in a recording.
@@ -110,16 +104,17 @@ fn search(event: &RecordedEvent, visit: &mut impl FnMut(&str, &str)) {
     match &event.kind {
         EventKind::Message(message) => match (&message.body, message.body.json()) {
             (Payload::Json(_) | Payload::Text(_), Some(tree)) => {
-                walk(&tree, &mut String::new(), visit)
+                visit_leaves(&tree, visit);
             }
             (body, _) => visit_body(body, visit),
         },
         EventKind::Stderr(body) => visit_body(body, visit),
-        EventKind::Note { text, .. } | EventKind::Mark(text) => visit("", text),
-        EventKind::Process { detail: what, .. } | EventKind::Link { detail: what, .. } => {
-            visit("", what)
+        EventKind::Gap { .. } | EventKind::End { .. } => {}
+        kind => {
+            if let Some(text) = kind.text() {
+                visit("", text);
+            }
         }
-        _ => {}
     }
 }
 
@@ -129,26 +124,13 @@ fn visit_body(body: &Payload, visit: &mut impl FnMut(&str, &str)) {
     }
 }
 
-fn walk(tree: &Value, path: &mut String, visit: &mut impl FnMut(&str, &str)) {
-    let length = path.len();
-    match tree {
-        Value::String(text) => visit(path, text),
-        Value::Array(items) => {
-            for (at, item) in items.iter().enumerate() {
-                path.push_str(&format!("/{at}"));
-                walk(item, path, visit);
-                path.truncate(length);
-            }
+fn visit_leaves(tree: &Value, visit: &mut impl FnMut(&str, &str)) {
+    find_leaf(tree, |pointer, leaf| -> Option<()> {
+        match leaf {
+            Value::String(text) => visit(pointer, text),
+            Value::Number(number) => visit(pointer, &number.to_string()),
+            _ => {}
         }
-        Value::Object(members) => {
-            for (name, member) in members {
-                path.push('/');
-                path.push_str(&name.replace('~', "~0").replace('/', "~1"));
-                walk(member, path, visit);
-                path.truncate(length);
-            }
-        }
-        Value::Number(number) => visit(path, &number.to_string()),
-        Value::Null | Value::Bool(_) => {}
-    }
+        None
+    });
 }

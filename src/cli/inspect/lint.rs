@@ -11,9 +11,10 @@ use std::time::Instant;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
+use super::open::{recording, report_unreadable};
 use super::paint::{Paint, Tone};
 use super::recordings::Recordings;
-use super::select::{Selection, Viewpoint, report_damaged};
+use super::select::{Part, Selection, Viewpoint, each_in_order};
 use super::units::{excerpt, timestamp};
 use crate::cli::console::{Output, note};
 use crate::cli::exit;
@@ -22,7 +23,7 @@ use crate::cli::junit::{self, Case, Suite, Verdict};
 use crate::jsonrpc::Side;
 use crate::recording::filter::{DerivedFields, Filter};
 use crate::recording::lint::{Finding, LintRule, Linter, RULES, Severity};
-use crate::recording::{EventKind, Parsed, RecordedEvent, ViewFilter};
+use crate::recording::{RecordedEvent, ViewFilter};
 
 /// The arguments of `inspect lint`.
 #[derive(Debug, Args)]
@@ -40,21 +41,21 @@ pub(super) struct Lint {
     /// Which messages to check
     #[arg(long, value_enum, default_value_t)]
     at: Viewpoint,
-    /// The lowest weight that makes the exit code 1
-    #[arg(long, value_enum, value_name = "WEIGHT", default_value = "error")]
-    fail_on: MinWeight,
+    /// The lowest severity that makes the exit code 1
+    #[arg(long, value_enum, value_name = "SEVERITY", default_value = "error")]
+    fail_on: MinSeverity,
     /// Also write the outcome as JUnit XML: a suite for each file, in it a case for each rule
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// One JSON object a line: file, n, t (seconds), id, weight, side, method, what; with --list
-    /// id, weight, says
+    /// One JSON object a line: file, n, t (seconds), id, severity, side, method, what; with --list
+    /// id, severity, message
     #[arg(long)]
     json: bool,
 }
 
-/// The lowest weight that counts.
+/// The lowest severity that counts.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum MinWeight {
+enum MinSeverity {
     /// Worth knowing
     Hint,
     /// Some peers will fail on it
@@ -64,16 +65,13 @@ enum MinWeight {
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: &Lint) -> ExitCode {
+pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
     let mut output = Output::new();
     if args.list {
         list(args.json, &mut output);
-        return output.done(exit::SUCCESS);
+        return Ok(output.done(exit::SUCCESS));
     }
-    let (files, filter) = match split_filter(&args.words, args.filter.as_ref()) {
-        Ok(read) => read,
-        Err(code) => return code,
-    };
+    let (files, filter) = split_filter(&args.words, args.filter.as_ref())?;
     let mut recordings = Recordings::of(files, filter);
     let mut code = exit::SUCCESS;
     let mut suites = Vec::new();
@@ -109,12 +107,10 @@ pub(super) fn run(args: &Lint) -> ExitCode {
                 .collect(),
         });
     }
-    if let Some(path) = &args.junit
-        && let Err(code) = junit::write(path, &suites)
-    {
-        return code;
+    if let Some(path) = &args.junit {
+        junit::write(path, &suites)?;
     }
-    recordings.done(output, code)
+    Ok(recordings.done(output, code))
 }
 
 /// Prints findings and their totals.
@@ -124,7 +120,7 @@ fn print_findings(findings: &[Finding], paint: Paint, output: &mut Output) {
         *counts.entry(finding.rule.severity).or_default() += 1;
         output.line(as_text(finding, paint).as_bytes());
     }
-    let count = |weight| counts.get(&weight).copied().unwrap_or(0);
+    let count = |severity| counts.get(&severity).copied().unwrap_or(0);
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
     let hints = count(Severity::Hint);
     let line = format!("{errors} errors, {warnings} warnings, {hints} hints");
@@ -134,7 +130,7 @@ fn print_findings(findings: &[Finding], paint: Paint, output: &mut Output) {
 impl Lint {
     /// Whether a finding makes the exit code 1.
     fn counts(&self, finding: &Finding) -> bool {
-        finding.rule.severity >= self.fail_on.weight()
+        finding.rule.severity >= self.fail_on.severity()
     }
 
     /// The findings of one rule, as a test case.
@@ -155,8 +151,8 @@ impl Lint {
     }
 }
 
-impl MinWeight {
-    const fn weight(self) -> Severity {
+impl MinSeverity {
+    const fn severity(self) -> Severity {
         match self {
             Self::Hint => Severity::Hint,
             Self::Warning => Severity::Warning,
@@ -169,11 +165,11 @@ fn list(json: bool, output: &mut Output) {
     let paint = Paint::of(output);
     for rule in RULES {
         let line = if json {
-            json!({"id": rule.id, "weight": rule.severity.name(), "says": rule.description})
+            json!({"id": rule.id, "severity": rule.severity.name(), "message": rule.description})
                 .to_string()
         } else {
-            let weight = paint.tone(tone(rule.severity), &format!("{:<8}", rule.severity.name()));
-            format!("{weight}{:<25}{}", rule.id, rule.description)
+            let severity = paint.tone(tone(rule.severity), &format!("{:<8}", rule.severity.name()));
+            format!("{severity}{:<25}{}", rule.id, rule.description)
         };
         output.line(line.as_bytes());
     }
@@ -181,26 +177,15 @@ fn list(json: bool, output: &mut Output) {
 
 /// The findings that the filter selects.
 fn find(at: Viewpoint, selection: &Selection) -> Result<Vec<Finding>, ExitCode> {
-    // The filter is applied to each finding separately.
-    let all = Selection {
-        file: selection.file.clone(),
-        filter: None,
-    };
-    let chosen = all.open(None)?;
-    let unreadable = |error: std::io::Error| {
-        exit::fail(
-            exit::NO_INPUT,
-            &format!("{}: {error}", selection.file.display()),
-        )
-    };
+    let recording = recording(&selection.file)?;
+    let unreadable = |error| report_unreadable(&selection.file, &error);
     let mut scene = ViewFilter::new_empty(at.view());
     let mut received = [false; 2];
-    for entry in chosen.entries() {
-        if let Parsed::Event(event) = &entry.map_err(unreadable)?.1.parsed {
-            scene.add(event);
-            if let EventKind::Message(message) = &event.kind {
-                received[message.edge as usize] |= message.is_received();
-            }
+    for event in recording.events() {
+        let event = event.map_err(unreadable)?;
+        scene.add(&event);
+        if let Some(message) = event.message() {
+            received[message.edge as usize] |= message.is_received();
         }
     }
     if received[0] != received[1] {
@@ -215,34 +200,19 @@ fn find(at: Viewpoint, selection: &Selection) -> Result<Vec<Finding>, ExitCode> 
         ));
     }
     let mut linter = Linter::with_filter(scene.clone());
-    let mut order = scene.in_order();
-    let mut damaged = 0;
-    for entry in chosen.entries() {
-        match entry.map_err(unreadable)?.1.parsed {
-            Parsed::Event(event) => order.push(*event, |event| {
-                linter.add(event);
-            }),
-            Parsed::Header(header) => linter.begin(&header),
-            Parsed::Invalid(_) => {
-                damaged += 1;
-                linter.skip_line();
-            }
-        }
-    }
-    report_damaged(damaged);
-    order.end(|event| {
-        linter.add(event);
-    });
+    each_in_order(&recording, &selection.file, &scene, |part| match part {
+        Part::Header(header) => linter.begin(header),
+        Part::Event(event) => drop(linter.add(event)),
+        Part::Damaged => linter.skip_line(),
+    })?;
     let mut findings = linter.end();
     let Some(filter) = &selection.filter else {
         return Ok(findings);
     };
     let mut selected = Vec::new();
     let mut rest = findings.drain(..).peekable();
-    for entry in chosen.entries() {
-        let Parsed::Event(event) = entry.map_err(unreadable)?.1.parsed else {
-            continue;
-        };
+    for event in recording.events() {
+        let event = event.map_err(unreadable)?;
         while let Some(finding) = rest.next_if(|finding| finding.n <= event.n) {
             if is_selected(filter, &event, &finding) {
                 selected.push(finding);
@@ -266,7 +236,7 @@ fn as_json(file: &str, finding: &Finding) -> String {
         "n": finding.n,
         "t": finding.t as f64 / 1e6,
         "id": finding.rule.id,
-        "weight": finding.rule.severity.name(),
+        "severity": finding.rule.severity.name(),
         "side": finding.side.map(Side::name),
         "method": finding.method,
         "what": finding.what,
@@ -299,8 +269,8 @@ fn finding_line(finding: &Finding) -> String {
     text
 }
 
-const fn tone(weight: Severity) -> Tone {
-    match weight {
+const fn tone(severity: Severity) -> Tone {
+    match severity {
         Severity::Error => Tone::Bad,
         Severity::Warning => Tone::Odd,
         Severity::Hint => Tone::Faint,

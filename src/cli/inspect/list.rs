@@ -13,9 +13,9 @@ use super::paint::{Paint, Tone};
 use super::units::{duration, size};
 use crate::cli::console::Output;
 use crate::cli::exit;
-use crate::jsonrpc::printable;
+use crate::jsonrpc::{Kind, printable};
 use crate::recording::rfc3339;
-use crate::recording::{Entry, EventKind, Header, MessageKind, Parsed, Recording, recordings};
+use crate::recording::{Header, Parsed, Recording, recordings};
 
 /// The arguments of `inspect ls`.
 #[derive(Debug, Args)]
@@ -91,25 +91,25 @@ fn summarize(recording: &Recording) -> Summary {
     let mut summary = Summary::default();
     let mut first = true;
     for entry in recording.entries() {
-        let Ok((_, Entry { parsed: found, .. })) = entry else {
+        let Ok((_, entry)) = entry else {
             summary.damaged += 1;
             continue;
         };
-        match found {
+        match entry.parsed {
             Parsed::Header(header) if first => summary.header = *header,
             Parsed::Header(_) => {}
             Parsed::Invalid(_) => summary.damaged += 1,
             Parsed::Event(event) => {
                 summary.events += 1;
                 summary.lasted = event.t;
-                summary.ended = matches!(event.kind, EventKind::End { rotated: false, .. });
-                if let EventKind::Message(message) = event.kind
+                summary.ended = event.is_end();
+                if let Some(message) = event.message()
                     && message.is_received()
                 {
-                    let is_prompt = message.kind == Some(MessageKind::Request)
+                    let is_prompt = message.kind == Some(Kind::Request)
                         && message.method.as_deref() == Some("session/prompt");
                     summary.turns += u64::from(is_prompt);
-                    summary.errors += u64::from(message.kind == Some(MessageKind::Error));
+                    summary.errors += u64::from(message.kind == Some(Kind::Error));
                 }
             }
         }

@@ -39,22 +39,22 @@ pub(super) struct Mark {
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: &Mark) -> ExitCode {
-    let last = match recording(&args.file) {
-        Ok(recording) => recording.segments.last().cloned(),
-        Err(code) => return code,
-    };
+pub(super) fn run(args: &Mark) -> Result<ExitCode, ExitCode> {
+    let last = recording(&args.file)?.segments.pop();
     let last = last.unwrap_or_else(|| args.file.clone());
     if last.to_string_lossy().ends_with(PACKED) {
         let what = "the last segment is compressed, so nothing can be added to it";
-        return exit::fail(exit::DATA, &format!("{}: {what}", last.display()));
+        return Err(exit::fail(
+            exit::DATA,
+            &format!("{}: {what}", last.display()),
+        ));
     }
-    match mark(&last, &args.text) {
-        Ok(None) if args.json => print_result(&last, json!({"by": "writer"})),
-        Ok(Some(n)) if args.json => print_result(&last, json!({"by": "mark", "n": n})),
-        Ok(_) => ExitCode::SUCCESS,
-        Err(error) => report_unreadable(&last, &error),
-    }
+    let marked = mark(&last, &args.text).map_err(|error| report_unreadable(&last, &error))?;
+    Ok(match marked {
+        _ if !args.json => ExitCode::SUCCESS,
+        None => print_result(&last, json!({"by": "writer"})),
+        Some(n) => print_result(&last, json!({"by": "mark", "n": n})),
+    })
 }
 
 fn print_result(file: &Path, mut what: Value) -> ExitCode {
@@ -96,17 +96,13 @@ fn append_mark(mut file: File, text: &str) -> io::Result<u64> {
     for entry in reader.by_ref() {
         match entry?.parsed {
             Parsed::Event(event) => {
-                last = Stamp {
-                    n: event.n,
-                    t: event.t,
-                    w: event.w,
-                };
+                last = event.stamp();
                 match event.kind {
                     EventKind::End {
                         rotated: false,
-                        reason: why,
+                        reason,
                         ..
-                    } => ended = Some(why),
+                    } => ended = Some(reason),
                     EventKind::Resume | EventKind::Mark(_) => {}
                     _ => ended = None,
                 }
@@ -133,13 +129,13 @@ fn append_mark(mut file: File, text: &str) -> io::Result<u64> {
         write::event(&mut out, last, &what);
     }
     let marked = last.n;
-    if let Some(why) = ended {
+    if let Some(reason) = ended {
         let mut digest = blake3::Hasher::new();
         file.rewind()?;
         io::copy(&mut file, &mut digest)?;
         let end = EventKind::End {
             rotated: false,
-            reason: why,
+            reason,
             digest: digest.update(&out).finalize().to_hex().to_string(),
         };
         last.n += 1;
@@ -167,7 +163,6 @@ fn mode_by_name(name: &str) -> Mode {
 
 /// Redacts the text by the recording's mode.
 fn redact(mode: Mode, text: &str) -> io::Result<String> {
-    let key = random().ok_or_else(|| io::Error::other("the system has no random numbers"))?;
-    let redactor = Redactor::new(mode, Vec::new(), key);
+    let redactor = Redactor::new(mode, Vec::new(), random()?);
     Ok(redactor.own_text(text).into_owned())
 }

@@ -29,6 +29,6 @@ mod stats_report;
 mod summary;
 mod units;
 mod verify;
+mod viewer;
 
 pub(super) use command::{Inspect, run};
-pub(super) use open::report_unusable;

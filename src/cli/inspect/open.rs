@@ -27,7 +27,7 @@ pub(super) fn open_unchecked(path: &Path) -> Result<Recording, ExitCode> {
 }
 
 /// Prints why a file cannot be read as a recording.
-pub(in crate::cli) fn report_unusable(path: &Path, misfit: &NotRecording) -> ExitCode {
+pub(super) fn report_unusable(path: &Path, misfit: &NotRecording) -> ExitCode {
     match misfit {
         NotRecording::Unreadable(error) => report_unreadable(path, error),
         misfit => exit::fail(exit::NO_INPUT, &format!("{}: {misfit}", path.display())),

@@ -9,11 +9,10 @@ use super::paint::{Paint, Tone};
 use super::summary::summary;
 use super::units::{duration, excerpt, size, timestamp};
 use crate::cli::console::Output;
-use crate::jsonrpc::{Side, printable};
+use crate::jsonrpc::{Kind, Side, printable};
 use crate::recording::rfc3339;
 use crate::recording::{
-    Entry, EventKind, Exchange, Exchanges, Header, Message, MessageKind, Parsed, RecordedEvent,
-    parse_json,
+    Entry, EventKind, Exchange, Exchanges, Header, Message, Parsed, RecordedEvent, parse_json,
 };
 
 /// Characters of a line before the description.
@@ -187,7 +186,7 @@ impl Printer {
         let mut line = format!("{head}{}", edge(message));
         let mut other = String::new();
         match message.kind {
-            Some(MessageKind::Request) => {
+            Some(Kind::Request) => {
                 line += &format!(" {method} [{id}]");
                 if let Some(exchange) = self.known.exchange(event.n) {
                     other = match exchange.answer {
@@ -202,7 +201,7 @@ impl Printer {
                     };
                 }
             }
-            Some(MessageKind::Notification) => line += &format!(" {method}"),
+            Some(Kind::Notification) => line += &format!(" {method}"),
             Some(kind) => {
                 line += &format!(" {method} [{id}] {}", kind.name());
                 if let Some(exchange) = exchange {
@@ -268,40 +267,33 @@ fn describe(what: &EventKind) -> String {
             let bytes = body.bytes().map(|bytes| excerpt(bytes.trim_ascii_end()));
             return format!("stderr: {}", bytes.unwrap_or_else(|| size(body.len())));
         }
-        EventKind::Process {
-            event,
-            detail: what,
-        } => format!("process {event}: {what}"),
+        EventKind::Process { event, detail } => format!("process {event}: {detail}"),
         EventKind::Link {
             side,
             event,
-            detail: what,
-        } => format!("{side} {event}: {what}"),
+            detail,
+        } => format!("{side} {event}: {detail}"),
         EventKind::Note { name, text, .. } => format!("note {name}: {text}"),
         EventKind::Gap {
             events,
             bytes,
-            reason: why,
-        } => {
-            format!(
-                "{events} events of {} are missing here: {why}",
-                size(*bytes)
-            )
-        }
+            reason,
+        } => format!(
+            "{events} events of {} are missing here: {reason}",
+            size(*bytes)
+        ),
         EventKind::Clock { jump } => format!("the wall clock jumped by {} µs", jump),
         EventKind::Mark(text) => format!("mark: {text}"),
         EventKind::Resume => "the recording continues".to_owned(),
         EventKind::End {
-            rotated,
-            reason: why,
-            ..
+            rotated, reason, ..
         } => {
             let word = if *rotated {
                 "continues in another file"
             } else {
                 "ends"
             };
-            format!("the recording {word}: {why}")
+            format!("the recording {word}: {reason}")
         }
         EventKind::Other { kind, .. } => format!("{kind}: an unknown kind of event"),
         EventKind::Message(_) => String::new(),
@@ -320,7 +312,7 @@ const fn sender_tone(message: &Message) -> Tone {
 fn tone(what: &EventKind) -> Option<Tone> {
     match what {
         EventKind::Message(message) => Some(match message.kind {
-            Some(MessageKind::Error) => Tone::Bad,
+            Some(Kind::Error) => Tone::Bad,
             Some(_) => sender_tone(message),
             None => Tone::Odd,
         }),

@@ -13,10 +13,8 @@ use serde_json::Value;
 
 use crate::conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
 use crate::dialect::Library;
-use crate::jsonrpc::{Frame, Limits, Side};
-use crate::recording::{
-    Defect, Entry, EventKind, Header, Message, MessageKind, Parsed, Recording, parse_json,
-};
+use crate::jsonrpc::{Frame, Kind, Limits, Side};
+use crate::recording::{Defect, EventKind, Header, Message, Parsed, Recording, parse_json};
 
 /// Maximum number of received messages whose translations are kept. The sent ones follow closely.
 const MAX_PENDING: usize = 4096;
@@ -76,13 +74,9 @@ pub(super) fn retranslate(
         }
     };
     for entry in recording.entries() {
-        let (
-            segment,
-            Entry {
-                at, parsed: found, ..
-            },
-        ) = entry?;
-        let Parsed::Event(event) = found else {
+        let (segment, entry) = entry?;
+        let at = entry.at;
+        let Some(event) = entry.parsed.event() else {
             continue;
         };
         let why = match &event.kind {
@@ -91,24 +85,24 @@ pub(super) fn retranslate(
                     result.compared += 1;
                     None
                 }
-                Some(Verdict::Different(what)) => {
+                Some(Verdict::Different(text)) => {
                     result.compared += 1;
-                    result.findings.push(Defect {
+                    let id = "translation";
+                    let defect = Defect {
                         segment,
                         at,
-                        id: "translation",
-                        text: what,
-                    });
+                        id,
+                        text,
+                    };
+                    result.findings.push(defect);
                     None
                 }
                 Some(Verdict::NotRecorded) => Some("a message was not recorded"),
                 None => None,
             },
-            EventKind::Note {
-                name, source: of, ..
-            } => {
+            EventKind::Note { name, source, .. } => {
                 let is_altered = ["adjusted", "denied"].contains(&name.as_str());
-                state.altered.extend(of.filter(|_| is_altered));
+                state.altered.extend(source.filter(|_| is_altered));
                 None
             }
             EventKind::Gap { .. } => Some("events are missing"),
@@ -188,7 +182,7 @@ fn folder(recording: &Recording) -> io::Result<String> {
     for event in recording.events() {
         if let EventKind::Message(message) = event?.kind
             && !message.is_received()
-            && message.kind == Some(MessageKind::Request)
+            && message.kind == Some(Kind::Request)
             && message.method.as_deref() == Some("session/new")
             && let Some(body) = message.body.json()
             && let Some(folder) = body["params"]["cwd"].as_str()

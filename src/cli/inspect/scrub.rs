@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use ring::rand::{SecureRandom, SystemRandom};
 use rustix::io::Errno;
 use serde_json::json;
 
@@ -16,15 +15,14 @@ use super::open::{recording, report_unreadable};
 use crate::cli::console::{self, print};
 use crate::cli::exit;
 use crate::cli::inputs::distinct;
-use crate::cli::random::random;
+use crate::cli::random::{random, random_hex};
 use crate::cli::record::RecordRedact;
-use crate::jsonrpc::{Limits, is_json};
+use crate::jsonrpc::{Kind, Limits, is_json};
 use crate::observe::recorder::create;
-use crate::recording::redact::{Mode, PointerPattern, RedactState, Redactor};
-use crate::recording::write::{self, Stamp};
+use crate::recording::redact::{Mode, PointerPattern, RedactFlows, Redactor};
+use crate::recording::write;
 use crate::recording::{
-    Entry, EventKind, Message, MessageKind, PLAIN, Parsed, Payload, RecordedEvent, Recording,
-    Redaction,
+    EventKind, Message, PLAIN, Parsed, Payload, RecordedEvent, Recording, Redaction,
 };
 
 /// The arguments of `inspect scrub`.
@@ -44,9 +42,6 @@ pub(super) struct Scrub {
     #[arg(long)]
     json: bool,
 }
-
-/// Redaction state per side and direction; first that of received messages.
-pub(super) type Flows = [[RedactState; 2]; 2];
 
 /// The content of a copy.
 #[derive(Debug, Default)]
@@ -88,10 +83,7 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<(), ExitCode> {
     } else {
         to.to_owned()
     };
-    let mut key = [0; 32];
-    SystemRandom::new()
-        .fill(&mut key)
-        .map_err(|_| exit::fail(exit::SYSTEM, &"the system has no random numbers"))?;
+    let key = random().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
     let redactor = Redactor::new(args.redact.mode(), args.redact_pointer.clone(), key);
     let refused = |error: io::Error| {
         let what = format!("{}: {}", to.display(), console::explain(&error));
@@ -132,9 +124,8 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<(), ExitCode> {
 /// The temporary file of a copy, beside its final path, which must be free.
 fn temp_path(to: &Path) -> io::Result<PathBuf> {
     check_free(to)?;
-    let random = random::<8>().ok_or_else(|| io::Error::other("no random numbers"))?;
     // The final name may already have the maximum length.
-    let name = format!(".{}.part", data_encoding::HEXLOWER.encode(&random));
+    let name = format!(".{}.part", random_hex::<8>()?);
     Ok(to.with_file_name(name))
 }
 
@@ -178,16 +169,11 @@ fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::
     let mut copied = CopyResult::default();
     let mut digest = blake3::Hasher::new();
     let mut first = true;
-    let mut flows = Flows::default();
+    let mut flows = RedactFlows::default();
     for entry in recording.entries() {
-        let (
-            _,
-            Entry {
-                at, parsed: found, ..
-            },
-        ) = entry?;
+        let (_, entry) = entry?;
         let mut line = Vec::new();
-        match found {
+        match entry.parsed {
             Parsed::Header(mut header) if first => {
                 header.redaction = merged_redaction(&header.redaction, redactor);
                 copied.redaction = header.redaction.clone();
@@ -198,11 +184,7 @@ fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::
             }
             Parsed::Header(_) => {}
             Parsed::Event(event) => {
-                let stamp = Stamp {
-                    n: event.n,
-                    t: event.t,
-                    w: event.w,
-                };
+                let stamp = event.stamp();
                 let ended = digest.finalize().to_hex().to_string();
                 let what = redact_event(*event, redactor, &mut flows, ended);
                 write::event(&mut line, stamp, &what);
@@ -212,7 +194,10 @@ fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::
                 copied.redacted += u64::from(is_redacted);
             }
             Parsed::Invalid(fault) => {
-                let what = format!("byte {at}: {fault}; a damaged line cannot be scrubbed");
+                let what = format!(
+                    "byte {}: {fault}; a damaged line cannot be scrubbed",
+                    entry.at
+                );
                 return Err(io::Error::new(io::ErrorKind::InvalidData, what));
             }
         }
@@ -227,54 +212,32 @@ fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::
 fn redact_event(
     event: RecordedEvent,
     redactor: &Redactor,
-    flows: &mut Flows,
+    flows: &mut RedactFlows,
     ended: String,
 ) -> EventKind {
-    let redact = |text: String| redactor.own_text(&text).into_owned();
-    match event.kind {
+    match event
+        .kind
+        .map_text(|text| redactor.own_text(&text).into_owned())
+    {
         EventKind::Message(message) => {
             EventKind::Message(Box::new(redact_message(*message, redactor, flows)))
         }
-        EventKind::Stderr(body) => EventKind::Stderr(redact_text(body, redactor).0),
-        EventKind::Process {
-            event,
-            detail: what,
-        } => EventKind::Process {
-            event,
-            detail: redact(what),
-        },
-        EventKind::Link {
-            side,
-            event,
-            detail: what,
-        } => EventKind::Link {
-            side,
-            event,
-            detail: redact(what),
-        },
-        EventKind::Note {
-            name,
-            text,
-            source: of,
-        } => EventKind::Note {
-            name,
-            text: redact(text),
-            source: of,
-        },
-        EventKind::Mark(text) => EventKind::Mark(redact(text)),
+        EventKind::Stderr(body) => EventKind::Stderr(redactor.payload(&body).0),
         // The copy has one segment.
         EventKind::End {
             rotated: true,
-            reason: why,
+            reason,
             ..
         } => EventKind::Note {
             name: "rotated".to_owned(),
-            text: why,
+            text: reason,
             source: None,
         },
-        EventKind::End { reason: why, .. } => EventKind::End {
-            rotated: false,
-            reason: why,
+        EventKind::End {
+            rotated, reason, ..
+        } => EventKind::End {
+            rotated,
+            reason,
             digest: ended,
         },
         // Its content is unknown.
@@ -290,32 +253,30 @@ fn redact_event(
 pub(super) fn redact_message(
     mut message: Message,
     redactor: &Redactor,
-    flows: &mut Flows,
+    flows: &mut RedactFlows,
 ) -> Message {
     let method = message.method.clone().unwrap_or_default();
-    if matches!(message.kind, Some(MessageKind::Result | MessageKind::Error)) {
+    if message.kind.is_some_and(Kind::is_answer) {
         let session = message.session.as_deref().map(str::as_bytes);
-        for flow in flows.iter_mut().flatten() {
-            flow.streams.answered(method.as_bytes(), session);
-        }
+        flows.answered(method.as_bytes(), session);
     }
-    if message.kind == Some(MessageKind::Request)
+    if message.kind == Some(Kind::Request)
         && let Some(text) = message.body.bytes()
     {
-        for flow in flows.iter_mut().flatten() {
-            flow.forms.add_request(method.as_bytes(), text);
-        }
+        flows.add_request(method.as_bytes(), text);
     }
-    let flow = &mut flows[message.edge as usize][usize::from(message.edge == message.to)];
+    let flow = flows.lane(message.edge, message.to);
     let (body, places) = match &message.body {
-        Payload::Omitted(_) => (message.body.clone(), Vec::new()),
         Payload::Json(bytes) | Payload::Text(bytes) if is_json(bytes, &Limits::default()) => {
             match redactor.json_streamed(flow, bytes, message.kind, Some(method.as_bytes())) {
-                Some(clean) => (text_body(clean.text), clean.places),
+                Some(clean) => (Payload::of(clean.text.into()), clean.places),
                 None => (message.body.clone(), Vec::new()),
             }
         }
-        body => redact_text(body.clone(), redactor),
+        body => match redactor.payload(body) {
+            (clean, true) => (clean, vec![String::new()]),
+            (same, false) => (same, Vec::new()),
+        },
     };
     if !places.is_empty() {
         // A patch repeats parts of the body.
@@ -343,29 +304,4 @@ pub(super) fn redact_message(
         _ => body,
     };
     message
-}
-
-fn redact_text(body: Payload, redactor: &Redactor) -> (Payload, Vec<String>) {
-    let Some(bytes) = body.bytes() else {
-        return (body, Vec::new());
-    };
-    match (redactor.mode(), redactor.text(bytes)) {
-        (Mode::Meta, _) => (Payload::Omitted(bytes.len() as u64), Vec::new()),
-        (_, Some(clean)) => {
-            let body = match String::from_utf8(clean) {
-                Ok(text) => Payload::Text(text.into()),
-                Err(error) => Payload::Bytes(error.into_bytes().into()),
-            };
-            (body, vec![String::new()])
-        }
-        (_, None) => (body, Vec::new()),
-    }
-}
-
-fn text_body(text: Vec<u8>) -> Payload {
-    if write::fits_line(&text) {
-        Payload::Json(text.into())
-    } else {
-        Payload::Text(text.into())
-    }
 }

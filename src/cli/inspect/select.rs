@@ -1,6 +1,6 @@
 //! Selects a recording, its events and a point of view for a subcommand.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
@@ -10,7 +10,7 @@ use crate::cli::console::note;
 use crate::jsonrpc::Side;
 use crate::recording::filter::{FIELDS, Field, Filter};
 use crate::recording::{
-    Annotations, Entry, EventKind, Header, Parsed, RecordedEvent, Recording, View, ViewFilter,
+    Annotations, Entry, Header, Parsed, RecordedEvent, Recording, View, ViewFilter,
 };
 
 /// A recording and a filter of its events.
@@ -43,6 +43,15 @@ pub(super) struct OpenSelection<'a> {
     recording: Recording,
     view: Option<ViewFilter>,
     annotations: Annotations,
+}
+
+/// A part of a recording.
+#[derive(Debug)]
+pub(super) enum Part<'a> {
+    Header(&'a Header),
+    Event(&'a RecordedEvent),
+    /// A line that cannot be read.
+    Damaged,
 }
 
 /// One line for each field of the language, for `--help`.
@@ -97,7 +106,7 @@ impl OpenSelection<'_> {
                 entry.map_err(|error| report_unreadable(&self.selection.file, &error))?;
             match entry.parsed {
                 Parsed::Event(event) => {
-                    ended = matches!(event.kind, EventKind::End { rotated: false, .. });
+                    ended = event.is_end();
                     scene.add(&event);
                     self.annotations.add(&event);
                 }
@@ -120,8 +129,8 @@ impl OpenSelection<'_> {
 
     /// Whether the event is in the view.
     pub(super) fn is_in_view(&self, event: &RecordedEvent) -> bool {
-        match (&self.view, &event.kind) {
-            (Some(scene), EventKind::Message(message)) => scene.shows(event.n, message),
+        match (&self.view, event.message()) {
+            (Some(scene), Some(message)) => scene.shows(event.n, message),
             _ => true,
         }
     }
@@ -157,37 +166,49 @@ impl OpenSelection<'_> {
         mut see: impl FnMut(&RecordedEvent, bool),
     ) -> Result<(), ExitCode> {
         let mut first = true;
-        let mut damaged = 0_u64;
         let received = ViewFilter::received();
-        let mut order = self.view.as_ref().unwrap_or(&received).in_order();
-        let mut show = |event: &RecordedEvent| {
-            if self.matches_filter(event) {
-                see(event, self.is_in_view(event));
-            }
-        };
-        for entry in self.recording.entries() {
-            let (_, entry) =
-                entry.map_err(|error| report_unreadable(&self.selection.file, &error))?;
-            match entry.parsed {
-                Parsed::Header(header) if first => begin(&header),
-                Parsed::Header(_) => {}
-                Parsed::Event(event) => order.push(*event, &mut show),
-                Parsed::Invalid(_) => damaged += 1,
-            }
-            first = false;
-        }
-        order.end(&mut show);
-        report_damaged(damaged);
-        Ok(())
+        let view = self.view.as_ref().unwrap_or(&received);
+        each_in_order(
+            &self.recording,
+            &self.selection.file,
+            view,
+            |part| match part {
+                Part::Header(header) if std::mem::take(&mut first) => begin(header),
+                Part::Event(event) if self.matches_filter(event) => {
+                    see(event, self.is_in_view(event));
+                }
+                _ => {}
+            },
+        )
     }
 }
 
-/// Reports that lines of a recording were damaged, if any.
-pub(super) fn report_damaged(damaged: u64) {
+/// Visits what a recording holds, its events in the order of a view; then reports damaged lines.
+pub(super) fn each_in_order(
+    recording: &Recording,
+    file: &Path,
+    view: &ViewFilter,
+    mut visit: impl FnMut(Part<'_>),
+) -> Result<(), ExitCode> {
+    let mut damaged = 0;
+    let mut order = view.in_order();
+    for entry in recording.entries() {
+        let (_, entry) = entry.map_err(|error| report_unreadable(file, &error))?;
+        match entry.parsed {
+            Parsed::Header(header) => visit(Part::Header(&header)),
+            Parsed::Event(event) => order.push(*event, |event| visit(Part::Event(event))),
+            Parsed::Invalid(_) => {
+                damaged += 1;
+                visit(Part::Damaged);
+            }
+        }
+    }
+    order.end(|event| visit(Part::Event(event)));
     let lines = match damaged {
-        0 => return,
+        0 => return Ok(()),
         1 => "1 damaged line was".to_owned(),
         more => format!("{more} damaged lines were"),
     };
     note(&format!("acp-relay: {lines} skipped: see `inspect verify`"));
+    Ok(())
 }

@@ -29,15 +29,10 @@ pub(super) struct Show {
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: &Show) -> ExitCode {
-    let opened = match args.selection.open(None) {
-        Ok(chosen) => chosen,
-        Err(code) => return code,
-    };
-    let (known, scene) = match exchanges(&opened) {
-        Ok(known) => known,
-        Err(error) => return report_unreadable(&args.selection.file, &error),
-    };
+pub(super) fn run(args: &Show) -> Result<ExitCode, ExitCode> {
+    let opened = args.selection.open(None)?;
+    let (known, scene) =
+        exchanges(&opened).map_err(|error| report_unreadable(&args.selection.file, &error))?;
     let style = Style {
         all: args.all,
         bodies: args.bodies,
@@ -51,9 +46,9 @@ pub(super) fn run(args: &Show) -> ExitCode {
     let mut order = scene.in_order();
     for entry in opened.entries() {
         if let Ok((_, entry)) = &entry
-            && let Parsed::Event(event) = &entry.parsed
+            && let Some(event) = entry.parsed.event()
         {
-            has_ended = matches!(event.kind, EventKind::End { rotated: false, .. });
+            has_ended = event.is_end();
             rotated = matches!(event.kind, EventKind::End { rotated: true, .. });
         }
         let fault = match entry {
@@ -101,7 +96,7 @@ pub(super) fn run(args: &Show) -> ExitCode {
             false => "acp-relay: the recording has no end: it is being written, or was cut off",
         });
     }
-    printer.output.done(code)
+    Ok(printer.output.done(code))
 }
 
 /// Prints an event if it is selected. Returns whether it is.
@@ -120,9 +115,9 @@ fn show(opened: &OpenSelection<'_>, event: &RecordedEvent, printer: &mut Printer
 fn exchanges(opened: &OpenSelection<'_>) -> std::io::Result<(Exchanges, ViewFilter)> {
     let (mut known, mut scene) = (Exchanges::default(), ViewFilter::both());
     for entry in opened.entries() {
-        if let Parsed::Event(event) = entry?.1.parsed {
-            known.add(&event);
-            scene.add(&event);
+        if let Some(event) = entry?.1.parsed.event() {
+            known.add(event);
+            scene.add(event);
         }
     }
     Ok((known, scene))

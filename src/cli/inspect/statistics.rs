@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::jsonrpc::Side;
-use crate::recording::{
-    EventKind, Exchanges, Message, MessageKind, RecordedEvent, View, parse_json,
-};
+use crate::jsonrpc::{Kind, Side};
+use crate::recording::{EventKind, Exchanges, Message, RecordedEvent, View, parse_json};
 
 /// Statistics of a conversation.
 #[derive(Debug, Default)]
@@ -118,7 +116,7 @@ impl Statistics {
         *bytes += message.body.len();
         // Of an answer that is recorded as received and as sent, one event is in the view. It
         // counts for the method of the request in that view.
-        let is_answer = message.kind.is_some_and(MessageKind::is_answer);
+        let is_answer = message.kind.is_some_and(Kind::is_answer);
         let exchange = self.conversation.exchange_in(self.view, event.n);
         let asked = exchange.filter(|_| is_answer);
         let took = asked.map(|asked| event.t.saturating_sub(asked.requested_at));
@@ -137,10 +135,10 @@ impl Statistics {
             .or_default();
         method.bytes += message.body.len();
         match kind {
-            MessageKind::Request => method.requests += 1,
-            MessageKind::Notification => method.notifications += 1,
-            MessageKind::Result => {}
-            MessageKind::Error => method.errors += 1,
+            Kind::Request => method.requests += 1,
+            Kind::Notification => method.notifications += 1,
+            Kind::Result => {}
+            Kind::Error => method.errors += 1,
         }
         method.times.0.extend(took);
         let session = session.or_else(|| message.session.clone());
@@ -155,13 +153,13 @@ impl Statistics {
 
     fn prompt(
         &mut self,
-        kind: MessageKind,
+        kind: Kind,
         t: u64,
         session: String,
         took: Option<u64>,
         message: &Message,
     ) {
-        if kind == MessageKind::Request {
+        if kind == Kind::Request {
             self.open_prompts.insert(session, t);
             return;
         }
@@ -169,7 +167,7 @@ impl Statistics {
         self.turns.0.extend(took);
         let body = message.body.bytes().and_then(|bytes| parse_json(bytes));
         let reason = match kind {
-            MessageKind::Error => Some("error"),
+            Kind::Error => Some("error"),
             _ => body
                 .as_ref()
                 .and_then(|b| b.pointer("/result/stopReason")?.as_str()),

@@ -31,11 +31,8 @@ pub(super) struct Stats {
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: &Stats) -> ExitCode {
-    let (files, filter) = match args.sources.read() {
-        Ok(read) => read,
-        Err(code) => return code,
-    };
+pub(super) fn run(args: &Stats) -> Result<ExitCode, ExitCode> {
+    let (files, filter) = args.sources.read()?;
     let mut output = Output::new();
     let paint = Paint::of(&output);
     let mut recordings = Recordings::of(files, filter);
@@ -56,7 +53,7 @@ pub(super) fn run(args: &Stats) -> ExitCode {
             output.bytes(stats_report::text(&mut stats, paint).as_bytes());
         }
     }
-    recordings.done(output, exit::SUCCESS)
+    Ok(recordings.done(output, exit::SUCCESS))
 }
 
 fn count(selection: &Selection, at: Viewpoint) -> Result<Statistics, ExitCode> {

@@ -31,13 +31,13 @@ pub(super) struct Verify {
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: &Verify) -> ExitCode {
+pub(super) fn run(args: &Verify) -> Result<ExitCode, ExitCode> {
     let tables = match (args.tables.library(), args.tables.digest()) {
         (Ok(library), Ok(digest)) => CurrentTables {
             library: Arc::new(library),
             digest,
         },
-        (Err(trouble), _) | (_, Err(trouble)) => return trouble.fail(),
+        (Err(trouble), _) | (_, Err(trouble)) => return Err(trouble.fail()),
     };
     let mut output = Output::new();
     let mut code = exit::SUCCESS;
@@ -125,5 +125,5 @@ pub(super) fn run(args: &Verify) -> ExitCode {
             .line(format!("{name}: {events} events in {segments} segments: {verdict}").as_bytes());
     }
     let done = output.done(code);
-    failed.unwrap_or(done)
+    Ok(failed.unwrap_or(done))
 }

@@ -12,7 +12,8 @@ use crate::cli::common::Common;
 use crate::cli::connect::Connect;
 use crate::cli::policy::PolicyArgs;
 use crate::cli::{connect, endpoints, exit, processes};
-use crate::recording::replay::{Edge, MatchRule, Speed, Unmatched, parse_duration};
+use crate::jsonrpc::{Side, parse_duration};
+use crate::recording::replay::{MatchRule, Speed, Unmatched};
 use crate::transport::Endpoint;
 use crate::transport::replay::ReplayAddress;
 
@@ -65,7 +66,7 @@ pub(super) struct Agent {
     /// Which messages to play where a dialect was translated: those the client received, or those
     /// the agent sent
     #[arg(long, value_name = "EDGE", default_value = "client")]
-    edge: Edge,
+    edge: Side,
     #[command(flatten)]
     common: Common,
 }

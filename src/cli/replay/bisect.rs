@@ -3,7 +3,6 @@
 //!
 //! Each attempt starts a new agent and a new conversation.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,8 +14,7 @@ use super::{report, until};
 use crate::cli::console::Output;
 use crate::cli::log_redaction::clean;
 use crate::cli::{exit, processes};
-use crate::jsonrpc::Side;
-use crate::recording::encode_bytes;
+use crate::recording::capture::write_line;
 use crate::recording::filter::Filter;
 use crate::recording::replay::Script;
 
@@ -136,22 +134,12 @@ fn counted(turns: usize) -> String {
 
 /// Writes a capture.
 fn save(path: &Path, script: &Script) -> Result<(), ExitCode> {
-    let mut text = String::new();
+    let mut text = Vec::new();
     for step in &script.steps {
-        let way = match step.from {
-            Side::Client => "c2a",
-            Side::Agent => "a2c",
-        };
-        let (seconds, micros) = (step.at / 1_000_000, step.at % 1_000_000);
-        let bytes = step.frame.as_bytes();
-        let message = match step.envelope {
-            Some(_) => format!("\"msg\":{}", String::from_utf8_lossy(bytes)),
-            None => format!("\"raw\":{}", encode_bytes(bytes)),
-        };
-        let _ = writeln!(
-            text,
-            "{{\"dir\":\"{way}\",\"ts\":{seconds}.{micros:06},{message}}}"
-        );
+        let is_message = step.envelope.is_some();
+        let frame = step.frame.as_bytes();
+        write_line(&mut text, step.from, step.at, frame, is_message);
+        text.push(b'\n');
     }
     std::fs::write(path, text)
         .map_err(|error| exit::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display())))

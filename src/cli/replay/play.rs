@@ -17,14 +17,14 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use crate::cli::{console, endpoints, exit, runtime};
 use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{Exit, Frame};
+use crate::jsonrpc::{Exit, Frame, Side, parse_duration};
+use crate::recording::NotRecording;
 use crate::recording::redact::PointerPattern;
 use crate::recording::replay::{
-    Comparison, Driver, DriverAction, Edge, IgnoreRules, Script, ScriptError, Timeouts, compare,
-    parse_duration,
+    Comparison, Driver, DriverAction, IgnoreRules, Script, ScriptFault, Timeouts, compare,
 };
 use crate::transport::{
-    CloseReason, Endpoint, Link, LinkError, OpenError, PeerKind, Setup, StopStep, registry,
+    CloseReason, Endpoint, Link, LinkError, OpenError, PeerKind, StopStep, registry,
 };
 
 /// How long an agent may take to exit after the conversation.
@@ -55,7 +55,7 @@ pub(super) struct Play {
     /// Which messages to play where a dialect was translated: those the agent received, or those
     /// the client sent
     #[arg(long, value_name = "EDGE", default_value = "agent")]
-    edge: Edge,
+    edge: Side,
     /// The agent's command and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -94,12 +94,12 @@ impl Outcome {
 impl Play {
     /// Loads the conversation to play. Prints an error and returns the exit code.
     pub(super) fn script(&self, file: &std::path::Path) -> Result<Script, ExitCode> {
-        Script::open(file, self.edge).map_err(|error| match error {
-            ScriptError::Unreadable { path, source } => {
-                let what = format!("{}: {}", path.display(), console::explain(&source));
+        Script::open(file, self.edge).map_err(|error| match &error.reason {
+            ScriptFault::NotRecording(NotRecording::Unreadable(source)) => {
+                let what = format!("{}: {}", error.path.display(), console::explain(source));
                 exit::fail(exit::NO_INPUT, &what)
             }
-            other => exit::fail(exit::NO_INPUT, &other),
+            _ => exit::fail(exit::NO_INPUT, &error),
         })
     }
 
@@ -146,7 +146,7 @@ impl Play {
 }
 
 async fn play(agent: &Endpoint, driver: Driver) -> Result<Driver, OpenError> {
-    let link = registry::connect(agent, &Setup::default()).await?;
+    let link = registry::connect(agent, &endpoints::setup()).await?;
     let mut player = Player {
         link,
         driver,

@@ -60,8 +60,8 @@ pub(super) async fn accept_clients(
             Some(Err(error)) => {
                 server.count_accept_error(transport);
                 let address = listener.address();
-                let throttle = &server.warnings.accept;
-                throttle.warn(format_args!("cannot accept on {address}: {error}"));
+                let warning = &server.warnings.accept;
+                warning.warn(format_args!("cannot accept on {address}: {error}"));
                 sleep(ACCEPT_RETRY).await;
             }
             Some(Ok(arrival)) => {

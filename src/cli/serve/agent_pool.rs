@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::connection_limit::ConnectionLimit;
+use crate::agent_connect::ServedAgent;
 use crate::auth::ONLY_AGENT;
 use crate::cli::admission::AdmissionControl;
 use crate::cli::agent_connect::DefaultPermission;
@@ -11,7 +12,7 @@ use crate::cli::common::RelayContext;
 use crate::cli::config::{Config, ListenerPart};
 use crate::conversation::DialectChoice;
 use crate::proxy::ConversationStore;
-use crate::transport::{Endpoint, ServedAgent, Setup};
+use crate::transport::{Endpoint, Setup};
 
 /// One agent.
 pub(super) struct Agent {

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::OnDisconnect;
-use crate::cli::admin::AdminAddress;
+use super::on_disconnect::{DisconnectArgs, OnDisconnect};
+use crate::cli::admin::AdminArgs;
 use crate::cli::admission::AdmissionArgs;
-use crate::cli::agent_connect::AgentConnectArgs;
+use crate::cli::agent_connect::{AgentConnectArgs, DefaultPermission};
 use crate::cli::common::Common;
-use crate::cli::{agents, endpoints, listeners};
+use crate::cli::listeners::ListenerArgs;
+use crate::cli::{agents, endpoints};
 use crate::transport::Endpoint;
 
 /// Arguments of `serve`.
@@ -35,33 +36,12 @@ pub(in crate::cli) struct Serve {
     #[arg(long, value_name = "PROFILE", conflicts_with = "command")]
     #[arg(value_parser = agents::read_profile)]
     pub(in crate::cli) profile: Option<&'static agents::Profile>,
-    /// Allow web pages of this origin, such as `https://editor.example`; may be given several times
-    #[arg(long, value_name = "ORIGIN", value_parser = listeners::read_origin)]
-    pub(in crate::cli) allow_origin: Vec<String>,
-    /// Accept this host name besides the listener's own (with one port or any); may be given
-    /// several times
-    #[arg(long, value_name = "NAME", value_parser = listeners::read_host)]
-    pub(in crate::cli) allow_host: Vec<String>,
-    /// A cookie set on each new connection, so that a load balancer returns to this relay
-    #[arg(long, value_name = "NAME=VALUE", value_parser = listeners::read_cookie)]
-    pub(in crate::cli) affinity_cookie: Option<String>,
-    /// Do not serve elephant.ai's routes, PATH/rpc and PATH/sse, beside the official ones
-    #[arg(long)]
-    pub(in crate::cli) no_elephant: bool,
-    /// What to do with an agent whose client's WebSocket or HTTP connection breaks [default:
-    /// terminate]
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub(in crate::cli) on_disconnect: Option<OnDisconnect>,
-    /// Certificate chain for https:// and wss:// listeners, PEM
-    #[arg(long, value_name = "FILE", env = "ACP_RELAY_TLS_CERT")]
-    pub(in crate::cli) tls_cert: Option<PathBuf>,
-    /// Private key for https:// and wss:// listeners, PEM
-    #[arg(long, value_name = "FILE", env = "ACP_RELAY_TLS_KEY")]
-    pub(in crate::cli) tls_key: Option<PathBuf>,
-    /// Serve monitoring here: /metrics, /healthz, /readyz, /startupz, /status; 127.0.0.1:PORT or
-    /// unix:PATH
-    #[arg(long, value_name = "ADDRESS", env = "ACP_RELAY_ADMIN")]
-    pub(in crate::cli) admin: Option<AdminAddress>,
+    #[command(flatten)]
+    pub(in crate::cli) listeners: ListenerArgs,
+    #[command(flatten)]
+    pub(in crate::cli) on_disconnect: DisconnectArgs,
+    #[command(flatten)]
+    pub(in crate::cli) admin: AdminArgs,
     #[command(flatten)]
     pub(in crate::cli) agent_connect: AgentConnectArgs,
     #[command(flatten)]
@@ -71,4 +51,13 @@ pub(in crate::cli) struct Serve {
     /// The agent's command and its arguments
     #[arg(last = true, value_name = "COMMAND", help_heading = None::<&str>)]
     pub(in crate::cli) command: Vec<OsString>,
+    #[arg(skip)]
+    pub(in crate::cli) overrides: Overrides,
+}
+
+/// Flags that are given, and so override the keys of agents.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct Overrides {
+    pub(in crate::cli) on_disconnect: Option<OnDisconnect>,
+    pub(in crate::cli) default_permission: Option<DefaultPermission>,
 }

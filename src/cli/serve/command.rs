@@ -12,7 +12,7 @@ use super::plan::{ActivePlan, Plan, plan};
 use super::server::Server;
 use super::systemd;
 use crate::cli::admin::{self, Admin, AuthCounter};
-use crate::cli::config::{self, CheckLevel, Config, ConfigFile};
+use crate::cli::config::{self, CheckLevel, CommandLine, Config, ConfigFile};
 use crate::cli::console::counted;
 use crate::cli::record::RecorderFactory;
 use crate::cli::telemetry::{self, LogArgs};
@@ -24,7 +24,7 @@ use crate::transport::Inherited;
 
 /// A running `serve`.
 struct ServeLoop {
-    args: Serve,
+    line: CommandLine,
     /// The configuration file, if there is one, and its content at the start.
     place: Option<ConfigFile>,
     begun_with: Config,
@@ -46,19 +46,23 @@ pub(in crate::cli) fn sockets() -> Result<Inherited, ExitCode> {
     Ok(Inherited::new(sockets.collect()))
 }
 
-/// Runs the subcommand. `log` has the log options of the command line.
-pub(in crate::cli) fn run(args: Serve, log: &LogArgs, sockets: Inherited) -> ExitCode {
-    let place = config_file(&args);
+/// Runs the subcommand. `line` is the command line, and `args` what it alone says.
+pub(in crate::cli) fn run(args: &Serve, line: CommandLine, sockets: Inherited) -> ExitCode {
+    let place = config_file(args);
     let file = match place.as_ref().map_or_else(|| Ok(Config::default()), load) {
         Ok(file) => file,
         Err(code) => return code,
     };
-    if let Err(error) = telemetry::start(&log.with_defaults(&file.log)) {
+    let (args, log) = match effective(&line, &file) {
+        Ok(effective) => effective,
+        Err(code) => return code,
+    };
+    if let Err(error) = telemetry::start(&log) {
         return exit::fail(exit::USAGE, &error);
     }
     // Clients are served on separate worker threads.
     runtime::drive(Builder::new_current_thread(), async {
-        match serve(args, place, file, sockets).await {
+        match serve(line, args, place, file, sockets).await {
             Ok(code) | Err(code) => code,
         }
     })
@@ -82,10 +86,18 @@ fn load(place: &ConfigFile) -> Result<Config, ExitCode> {
     let checked = place.check_owner();
     checked.map_err(|fault| exit::fail(exit::FORBIDDEN, &fault))?;
     let read = config::read(place, &text, CheckLevel::Values);
-    read.map_err(|faults| exit::fail(exit::CONFIG, &faults))
+    read.map_err(|faults| exit::fail(exit::CONFIG, &faults.report()))
+}
+
+/// The options of the command line over those of the file. Errors are printed, and the exit code
+/// is returned.
+fn effective(line: &CommandLine, file: &Config) -> Result<(Serve, LogArgs), ExitCode> {
+    let effective = line.effective(file);
+    effective.map_err(|error| exit::fail(exit::USAGE, &error))
 }
 
 async fn serve(
+    line: CommandLine,
     args: Serve,
     place: Option<ConfigFile>,
     file: Config,
@@ -94,13 +106,12 @@ async fn serve(
     let stop = StopSignals::default();
     let again = place.as_ref().map(|_| Arc::new(Notify::new()));
     shutdown::watch_with(stop.clone(), again.clone()).map_err(|error| shutdown::failed(&error))?;
-    let traces = args.common.start_traces(&file)?;
+    let traces = args.common.start_traces()?;
     let mut plan = plan(&args, &file, (&stop, traces.as_ref()), None)?;
     for (_, listener) in &mut plan.listeners {
         listener.setup.inherited = sockets.clone();
     }
-    let admin = args.admin.as_ref().or(file.admin.as_ref());
-    let admin = open_admin(admin, &plan, &stop).await?;
+    let admin = open_admin(args.admin.listen.as_ref(), &plan, &stop).await?;
     let metrics = admin.as_ref().map(|admin| Arc::clone(admin.metrics()));
     let server = Arc::new(Server::new(stop.clone(), metrics));
     if let (Some(admin), Some(traces)) = (&admin, &traces) {
@@ -111,7 +122,7 @@ async fn serve(
     let mut serve_loop = ServeLoop {
         listening: OpenListeners::new(Arc::clone(&server), report),
         active: plan.active,
-        args,
+        line,
         place,
         begun_with: file,
         stop,
@@ -217,7 +228,8 @@ impl ServeLoop {
         let file = load(&place);
         let made = |file: &Config| {
             let shared = (&self.stop, self.traces.as_ref());
-            plan(&self.args, file, shared, Some(&self.active))
+            let (args, _) = effective(&self.line, file)?;
+            plan(&args, file, shared, Some(&self.active))
         };
         let plan = file.and_then(|file| Ok((made(&file)?, self.needs_restart(&file))));
         let followed = match plan {
@@ -250,18 +262,12 @@ impl ServeLoop {
 
     /// The changed sections of a file that need a restart.
     fn needs_restart(&self, file: &Config) -> String {
-        let before = &self.begun_with;
-        let changed = [
-            ("[log]", file.log != before.log),
-            ("[admin]", file.admin != before.admin),
-            (
-                "[agent-connect]",
-                file.agent_connect != before.agent_connect,
-            ),
-            ("[traces]", file.traces != before.traces),
-        ];
-        let changed = changed.iter().filter(|(_, changed)| *changed);
-        let names: Vec<&str> = changed.map(|(name, _)| *name).collect();
+        let before = &self.begun_with.keys;
+        let tables = ["log", "admin", "agent-connect", "traces"];
+        let changed = tables
+            .iter()
+            .filter(|table| !file.keys.has_same(table, before));
+        let names: Vec<String> = changed.map(|table| format!("[{table}]")).collect();
         if names.is_empty() {
             return String::new();
         }

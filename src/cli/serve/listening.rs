@@ -8,7 +8,8 @@ use tokio::task::JoinSet;
 use super::accept_loop::{ExitSender, accept_clients};
 use super::agent_pool::ListenerState;
 use super::server::Server;
-use crate::cli::admission::ListenerFile;
+use crate::cli::admission::announce;
+use crate::cli::announcement::Announcement;
 use crate::cli::config::ListenerPart;
 use crate::cli::stderr;
 use crate::transport::{Endpoint, Listener, OpenError, OpenErrorKind, registry};
@@ -28,7 +29,7 @@ struct OpenListener {
     address: Endpoint,
     state: watch::Sender<Arc<ListenerState>>,
     /// Announces it to this user's `connect`.
-    _file: Option<ListenerFile>,
+    _file: Option<Announcement>,
 }
 
 /// A bound listener that does not accept yet.
@@ -123,7 +124,7 @@ impl OpenListeners {
 
     fn start(&mut self, endpoint: Endpoint, listener: Box<dyn Listener>, state: ListenerState) {
         let address = listener.address();
-        let file = ListenerFile::create(&address);
+        let file = announce(&address);
         if address != Endpoint::Stdio {
             stderr::print(&format!("acp-relay: listening on {address}"));
         }

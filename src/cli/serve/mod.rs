@@ -24,7 +24,7 @@ mod plan;
 mod server;
 mod systemd;
 
-pub(super) use args::Serve;
+pub(super) use args::{Overrides, Serve};
 pub(super) use command::{config_file, run, sockets};
-pub(super) use on_disconnect::OnDisconnect;
+pub(super) use on_disconnect::{DisconnectArgs, OnDisconnect};
 pub(super) use plan::listener_parts;

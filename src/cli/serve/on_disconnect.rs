@@ -1,6 +1,15 @@
 //! `--on-disconnect`, also a key of the configuration file.
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
+
+/// The option.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub(in crate::cli) struct DisconnectArgs {
+    /// What to do with an agent whose client's WebSocket or HTTP connection breaks
+    #[arg(id = "on-disconnect", long = "on-disconnect", value_name = "WHAT")]
+    #[arg(value_enum, default_value_t)]
+    pub(in crate::cli) action: OnDisconnect,
+}
 
 /// What to do with an agent whose client's connection broke.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

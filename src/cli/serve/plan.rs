@@ -6,19 +6,21 @@ use std::sync::Arc;
 use super::agent_pool::{Agent, AgentPool, ListenerState, only};
 use super::connection_limit::ConnectionLimit;
 use super::{OnDisconnect, Serve};
-use crate::cli::admission::{AdmissionArgs, AdmissionControl, ListenerFile};
+use crate::agent_connect::AgentConnectConfig;
+use crate::cli::admission::{AdmissionArgs, AdmissionControl, local_key};
 use crate::cli::agents::Program;
 use crate::cli::common::RelayContext;
 use crate::cli::config::{AgentPart, Config, ListenerPart, Source};
 use crate::cli::framing::FramingChoice;
+use crate::cli::listeners::{self, ListenerArgs};
 use crate::cli::record::RecorderFactory;
 use crate::cli::traces::Traces;
-use crate::cli::{endpoints, exit, listeners, remote};
+use crate::cli::{endpoints, exit, remote};
 use crate::dialect::DialectError;
 use crate::jsonrpc::Limits;
 use crate::observe::recorder::Pruner;
 use crate::proxy::{ConversationStore, StopSignals};
-use crate::transport::{AgentConnectConfig, Endpoint, HttpOptions, OpenError, Setup, Tls, Workers};
+use crate::transport::{Endpoint, HttpOptions, OpenError, Setup, Workers};
 
 /// The default listener.
 const LISTEN: &str = "ws://127.0.0.1:0";
@@ -61,25 +63,26 @@ impl ActivePlan {
         let fixed = framing.and_then(FramingChoice::fixed);
         let agents = self.agents.for_listener(part);
         let dialects = self.context.dialects.for_listener(part.dialect.as_ref())?;
-        let setup = Setup {
-            tls: part.tls.clone(),
+        let mut setup = Setup {
+            tls: part.options.tls(),
             http: HttpOptions {
                 agents: agents.named.keys().cloned().collect(),
                 default_agent: agents.default.as_ref().and_then(|agent| agent.name.clone()),
                 names_only: agents.default.is_none(),
-                ..part.front.clone()
+                ..part.options.http()
             },
             gate: self.admission.gate(),
-            local_key: ListenerFile::key(),
+            local_key: local_key(),
             workers: self.workers.clone(),
-            agent_connect: AgentConnectConfig {
-                agents: agents.offers(file, args.agent_connect.default_permission),
-                path: part.agent_connect.clone(),
-                ..agent_connect.clone()
-            },
             framing: fixed.or_else(|| dialects.client_framing()),
             ..self.context.client.clone()
         };
+        let agent_connect = AgentConnectConfig {
+            agents: agents.offers(file, args.overrides.default_permission),
+            path: part.agent_connect.clone(),
+            ..agent_connect.clone()
+        };
+        agent_connect.apply(&mut setup);
         Ok(ListenerState {
             setup,
             dialect: part.dialect.clone(),
@@ -127,12 +130,12 @@ pub(super) fn plan(
         return Err(usage(fault.to_owned()));
     }
     let listen: Vec<Endpoint> = parts.iter().map(|part| part.endpoint.clone()).collect();
-    let agent_connect = args.agent_connect.with_defaults(&file.agent_connect);
-    let agent_connect = agent_connect
+    let agent_connect = args
+        .agent_connect
         .resolve(ListenerPart::agent_connect_count(&parts))
         .map_err(usage)?;
     let inputs = AdmissionInputs {
-        args: args.admission.with_defaults(&file.auth),
+        args: args.admission.clone(),
         listen,
         limits: (*context.limits).clone(),
     };
@@ -146,7 +149,7 @@ pub(super) fn plan(
             Arc::new(admission.map_err(|error| failed(&error))?)
         }
     };
-    let agents = match command_line_agent(args, file, &context)? {
+    let agents = match command_line_agent(args, &context)? {
         Some(agent) => AgentPool {
             default: Some(Arc::new(agent)),
             ..AgentPool::default()
@@ -178,21 +181,8 @@ pub(in crate::cli) fn listener_parts(
     args: &Serve,
     file: &Config,
 ) -> Result<Vec<ListenerPart>, String> {
-    let tls = Tls {
-        cert: args.tls_cert.clone(),
-        key: args.tls_key.clone(),
-        client_ca: args.admission.tls_client_ca.clone(),
-        ..Tls::default()
-    };
-    let front = HttpOptions {
-        origins: args.allow_origin.clone(),
-        hosts: args.allow_host.clone(),
-        affinity_cookie: args.affinity_cookie.clone(),
-        no_elephant: args.no_elephant,
-        ..HttpOptions::default()
-    };
     if args.listen.is_empty() && !file.listeners.is_empty() {
-        if front != HttpOptions::default() || tls != Tls::default() {
+        if args.listeners != ListenerArgs::default() {
             return Err(
                 "options of listeners apply to those of --listen, and the listeners are those \
                         of the configuration file"
@@ -211,27 +201,14 @@ pub(in crate::cli) fn listener_parts(
             return Err(format!("--listen {endpoint}: {what}"));
         }
     }
-    endpoints::check_certificate(&listen, &tls)?;
-    listeners::check(&listen, &front)?;
-    let part = |endpoint| ListenerPart {
-        endpoint,
-        front: front.clone(),
-        tls: tls.clone(),
-        framing: None,
-        dialect: None,
-        agents: None,
-        agent_connect: None,
-        default_agent: None,
-    };
+    endpoints::check_certificate(&listen, &args.listeners.tls())?;
+    listeners::check(&listen, &args.listeners.http())?;
+    let part = |endpoint| ListenerPart::new(endpoint, args.listeners.clone());
     Ok(listen.into_iter().map(part).collect())
 }
 
 /// The agent of the command line, if there is one.
-fn command_line_agent(
-    args: &Serve,
-    file: &Config,
-    context: &RelayContext,
-) -> Result<Option<Agent>, ExitCode> {
+fn command_line_agent(args: &Serve, context: &RelayContext) -> Result<Option<Agent>, ExitCode> {
     let program = args.profile.map(|profile| profile.program());
     let (endpoint, mut program) = match (&args.agent, program) {
         (Some(endpoint), _) => (Some(endpoint.clone()), Program::default()),
@@ -249,7 +226,7 @@ fn command_line_agent(
     let here =
         endpoints::check_agent_available(&endpoint, &context.agent, program.install.as_deref());
     here.map_err(|error| failed(&error))?;
-    let detach = detaches(args, file, None);
+    let detach = detaches(args, None);
     Ok(Some(Agent {
         name: None,
         endpoint,
@@ -285,9 +262,7 @@ fn agent_pool(
         let agent = args.common.agent_context(context, file, part);
         let agent = agent
             .map_err(|fault| exit::fail(exit::CONFIG, &format!("agents.{name}: {fault}")))
-            .and_then(|context| {
-                file_agent(name, part, context, old, detaches(args, file, Some(part)))
-            });
+            .and_then(|context| file_agent(name, part, context, old, detaches(args, Some(part))));
         match agent {
             Ok(agent) => drop(named.insert(name.clone(), Arc::new(agent))),
             Err(failed) => code = code.or(Some(failed)),
@@ -313,17 +288,14 @@ fn file_agent(
     old: Option<&Arc<Agent>>,
     detach: bool,
 ) -> Result<Agent, ExitCode> {
-    let (endpoint, install) = match &part.source {
-        Source::Program(program) => (
-            Endpoint::Exec(program.argv.clone()),
-            program.install.as_deref(),
-        ),
+    let (endpoint, install) = match part.source() {
+        Source::Program(program) => (Endpoint::Exec(program.argv), program.install),
         Source::Endpoint(endpoint, _) => (endpoint.clone(), None),
     };
     let refuse =
         |code, fault: &dyn std::fmt::Display| exit::fail(code, &format!("agents.{name}: {fault}"));
     remote::check(&endpoint, &context.agent).map_err(|fault| refuse(exit::CONFIG, &fault))?;
-    endpoints::check_agent_available(&endpoint, &context.agent, install)
+    endpoints::check_agent_available(&endpoint, &context.agent, install.as_deref())
         .map_err(|error| refuse(exit::of_open_error(&error), &error))?;
     // Detached conversations are kept.
     let store = old.and_then(|old| old.detached.clone());
@@ -338,10 +310,10 @@ fn file_agent(
 }
 
 /// Whether an agent waits for clients that reconnect.
-fn detaches(args: &Serve, file: &Config, part: Option<&AgentPart>) -> bool {
+fn detaches(args: &Serve, part: Option<&AgentPart>) -> bool {
     let of_agent = part.and_then(|part| part.on_disconnect);
-    let choice = args.on_disconnect.or(of_agent).or(file.on_disconnect);
-    choice == Some(OnDisconnect::Detach)
+    let choice = args.overrides.on_disconnect.or(of_agent);
+    choice.unwrap_or(args.on_disconnect.action) == OnDisconnect::Detach
 }
 
 fn failed(error: &OpenError) -> ExitCode {

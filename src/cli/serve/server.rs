@@ -15,7 +15,7 @@ use crate::cli::admission::Permit;
 use crate::cli::common::RelayContext;
 use crate::cli::conversation::{self, reject, run_conversation};
 use crate::cli::exit;
-use crate::cli::throttle::Throttle;
+use crate::cli::rate_limit::LimitedWarning;
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::reply::{self, Reason};
 use crate::observe::metrics::{Metrics, Rejection, Transport};
@@ -40,9 +40,9 @@ pub(super) struct Server {
 /// Rate-limited warnings about what any peer can cause.
 #[derive(Default)]
 pub(super) struct Warnings {
-    pub(super) accept: Throttle,
-    limit: Throttle,
-    handshake: Throttle,
+    pub(super) accept: LimitedWarning,
+    limit: LimitedWarning,
+    handshake: LimitedWarning,
 }
 
 /// An admitted client and its agent; both count it until it is dropped.
@@ -86,9 +86,9 @@ impl Server {
         }
         let Some(_slot) = self.clients.acquire(limits.connections) else {
             let reason = limit_reached(limits.connections);
-            let throttle = &self.warnings.limit;
+            let warning = &self.warnings.limit;
             let hint = "(--limit connections=N)";
-            throttle.warn(format_args!("refused: {} {hint}", reason.message));
+            warning.warn(format_args!("refused: {} {hint}", reason.message));
             let rejection = (&reason, transport, Rejection::Limit);
             return self.reject(arrival, rejection, limits).await;
         };
@@ -220,7 +220,7 @@ impl Server {
         limits: &Limits,
     ) -> Result<Link, (ExitCode, Option<Rejection>)> {
         let within = limits.handshake;
-        let throttle = &self.warnings.handshake;
+        let warning = &self.warnings.handshake;
         // A client that connects while listeners stay open to drain gets the reason.
         let stop = match self.stop.requested.is_cancelled() {
             true => &self.stop.forced,
@@ -235,13 +235,13 @@ impl Server {
         match finished {
             Ok(Ok(client)) => Ok(client),
             Ok(Err(error)) => {
-                throttle.warn(format_args!("rejected: {error}"));
+                warning.warn(format_args!("rejected: {error}"));
                 // Counted where it was rejected.
                 Err((ExitCode::from(exit::of_open_error(&error)), None))
             }
             Err(_) => {
                 let slow = "rejected: the handshake took longer than";
-                throttle.warn(format_args!("{slow} {within:?}"));
+                warning.warn(format_args!("{slow} {within:?}"));
                 Err((ExitCode::from(exit::UNAVAILABLE), Some(Rejection::Timeout)))
             }
         }

@@ -37,7 +37,7 @@ pub(super) struct New {
 }
 
 pub(super) fn run(args: &New, store: &Store) -> Result<ExitCode, StateError> {
-    let token = store::random()?;
+    let token = store::new_token()?;
     let id = KeyId::of(token.reveal().as_bytes());
     let key = Key {
         id: id.expect("a new token has an id"),

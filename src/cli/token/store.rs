@@ -1,13 +1,13 @@
 //! The files that store tokens.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use ring::rand::{SecureRandom as _, SystemRandom};
-
 use crate::auth::{Keyring, Token, check_name};
+use crate::cli::random::random;
 use crate::cli::state::{self, StateDir, StateError};
 
 /// The user's own token.
@@ -63,7 +63,7 @@ impl Store {
         if let Some(token) = self.own_token()? {
             return Ok(token);
         }
-        let token = random()?;
+        let token = new_token()?;
         state::write(&self.own_path(), &format!("{}\n", token.reveal()))?;
         Ok(token)
     }
@@ -106,12 +106,10 @@ impl Store {
 }
 
 /// A new token.
-pub(super) fn random() -> Result<Token, StateError> {
-    let (mut id, mut secret) = ([0; 6], [0; 32]);
-    let random = SystemRandom::new();
-    let filled = random.fill(&mut id).and_then(|()| random.fill(&mut secret));
-    filled.map_err(|_| StateError::Unavailable("the system has no random numbers".to_owned()))?;
-    Ok(Token::new(id, secret))
+pub(super) fn new_token() -> Result<Token, StateError> {
+    let random = || Ok((random()?, random()?));
+    let random = random().map_err(|error: io::Error| StateError::Unavailable(error.to_string()))?;
+    Ok(Token::new(random.0, random.1))
 }
 
 fn stamp(path: &Path) -> Option<FileStamp> {

@@ -15,7 +15,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
 use super::http_client::OtlpClient;
-use super::options::{TraceConfig, TracesPart};
+use super::options::{TraceConfig, TracesArgs};
 use crate::observe::traces::{ConversationInfo, ExportStats, SpanFactory, SpanSender, Tracer};
 use crate::transport::{Peer, PeerKind};
 
@@ -53,7 +53,7 @@ impl Traces {
     ///
     /// # Errors
     /// The configuration is invalid, as text for the user.
-    pub(in crate::cli) fn start(part: &TracesPart) -> Result<Option<Self>, String> {
+    pub(in crate::cli) fn start(part: &TracesArgs) -> Result<Option<Self>, String> {
         let Some(config) = part.resolve()? else {
             return Ok(None);
         };

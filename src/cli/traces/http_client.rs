@@ -1,30 +1,32 @@
 //! The HTTP client of the OTLP exporter.
 
-use std::future::Future;
-use std::pin::Pin;
-
 use bytes::Bytes;
 use hyper::{Request, Response};
-use opentelemetry_http::{HttpClient, HttpError};
+use opentelemetry_http::HttpError;
 
-use crate::transport::{Endpoint, Setup, one_shot};
+use crate::transport::{BoxFuture, Endpoint, HttpClient, Setup};
 
-/// The library's HTTP client, on our own transport.
+/// Longest response that is read, in bytes.
+const MAX_BODY: usize = 1 << 20;
+
+/// The library's HTTP client, on our own.
 #[derive(Debug, Default)]
 pub(super) struct OtlpClient(Setup);
 
-impl HttpClient for OtlpClient {
+impl opentelemetry_http::HttpClient for OtlpClient {
     fn send_bytes<'s, 'f>(
         &'s self,
         request: Request<Bytes>,
-    ) -> Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'f>>
+    ) -> BoxFuture<'f, Result<Response<Bytes>, HttpError>>
     where
         's: 'f,
         Self: 'f,
     {
         Box::pin(async move {
             let to: Endpoint = request.uri().to_string().parse()?;
-            Ok(one_shot(&to, &self.0, request).await?)
+            // A client per request: the exporter's runtime runs only while it sends.
+            let client = HttpClient::new(&to, &self.0)?;
+            Ok(client.fetch(request, MAX_BODY).await?)
         })
     }
 }

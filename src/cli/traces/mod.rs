@@ -16,4 +16,4 @@ mod http_client;
 mod options;
 
 pub(super) use exporter::Traces;
-pub(super) use options::{TracesArgs, TracesPart, collector};
+pub(super) use options::TracesArgs;

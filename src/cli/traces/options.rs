@@ -1,4 +1,4 @@
-//! Options of traces: flags, the file, and variables of OpenTelemetry. The library itself reads
+//! Options of traces, and variables of OpenTelemetry. The library itself reads
 //! some of those variables (headers, the resource, the sampler).
 
 use std::env;
@@ -8,24 +8,27 @@ use clap::{Args, ValueEnum};
 
 use crate::transport::{Endpoint, HttpEndpoint, HttpProtocol};
 
-/// The flags.
+/// The options.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Traces")]
 pub(in crate::cli) struct TracesArgs {
     /// Send traces to the OTLP/HTTP collector at this address, such as http://127.0.0.1:4318;
     /// OTEL_EXPORTER_OTLP_ENDPOINT and the other OTEL_* variables are honoured
-    #[arg(long, value_name = "URL", value_parser = collector)]
+    #[arg(
+        id = "traces.otlp-endpoint",
+        long = "otlp-endpoint",
+        value_name = "URL"
+    )]
+    #[arg(value_parser = collector)]
     otlp_endpoint: Option<String>,
-    /// What to do with requests that name no trace (`_meta.traceparent`) [default: pass]
-    #[arg(long, value_enum, value_name = "WHAT")]
-    trace_context: Option<TraceContext>,
-}
-
-/// The same options, from the command line and the configuration file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::cli) struct TracesPart {
-    pub(in crate::cli) otlp_endpoint: Option<String>,
-    pub(in crate::cli) trace_context: Option<TraceContext>,
+    /// What to do with requests that name no trace (`_meta.traceparent`)
+    #[arg(
+        id = "traces.trace-context",
+        long = "trace-context",
+        value_name = "WHAT"
+    )]
+    #[arg(value_enum, default_value_t)]
+    trace_context: TraceContext,
 }
 
 /// What to do with requests that name no trace.
@@ -60,7 +63,7 @@ pub(super) struct TraceConfig {
 ///
 /// # Errors
 /// It is not such an address.
-pub(in crate::cli) fn collector(text: &str) -> Result<String, String> {
+fn collector(text: &str) -> Result<String, String> {
     match text.parse() {
         Ok(Endpoint::Http(HttpEndpoint {
             protocol: HttpProtocol::StreamableHttp,
@@ -71,17 +74,6 @@ pub(in crate::cli) fn collector(text: &str) -> Result<String, String> {
 }
 
 impl TracesArgs {
-    /// These options, with those of `file` where one is not given.
-    pub(in crate::cli) fn with_defaults(&self, file: &TracesPart) -> TracesPart {
-        let own = || self.otlp_endpoint.clone();
-        TracesPart {
-            otlp_endpoint: own().or_else(|| file.otlp_endpoint.clone()),
-            trace_context: self.trace_context.or(file.trace_context),
-        }
-    }
-}
-
-impl TracesPart {
     /// The effective options; `None` if no traces are made.
     ///
     /// # Errors
@@ -99,7 +91,7 @@ impl TracesPart {
                 .or_else(|| var(&format!("OTEL_EXPORTER_OTLP_{what}")))
         };
         let var_is = |name, word: &str| var(name).is_some_and(|own| own.eq_ignore_ascii_case(word));
-        let insert = self.trace_context == Some(TraceContext::Insert);
+        let insert = self.trace_context == TraceContext::Insert;
         let named = self.otlp_endpoint.is_some()
             || either("ENDPOINT").is_some()
             || var_is("OTEL_TRACES_EXPORTER", "otlp");
@@ -161,7 +153,7 @@ impl TracesPart {
 mod tests {
     use super::*;
 
-    fn resolve(part: &TracesPart, vars: &[(&str, &str)]) -> Result<Option<TraceConfig>, String> {
+    fn resolve(part: &TracesArgs, vars: &[(&str, &str)]) -> Result<Option<TraceConfig>, String> {
         part.resolve_in(&|name| {
             let own = vars.iter().find(|(own, _)| *own == name);
             own.map(|(_, value)| (*value).to_owned())
@@ -170,10 +162,10 @@ mod tests {
 
     #[test]
     fn traces_need_a_collector() {
-        let none = TracesPart::default();
-        let named = TracesPart {
+        let none = TracesArgs::default();
+        let named = TracesArgs {
             otlp_endpoint: Some("http://127.0.0.1:4318/".to_owned()),
-            ..TracesPart::default()
+            ..TracesArgs::default()
         };
         assert_eq!(resolve(&none, &[]), Ok(None));
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318");
@@ -199,9 +191,9 @@ mod tests {
 
     #[test]
     fn invalid_settings_are_reported() {
-        let insert = TracesPart {
-            trace_context: Some(TraceContext::Insert),
-            ..TracesPart::default()
+        let insert = TracesArgs {
+            trace_context: TraceContext::Insert,
+            ..TracesArgs::default()
         };
         assert!(resolve(&insert, &[]).is_err());
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318");
@@ -210,7 +202,7 @@ mod tests {
             ("OTEL_BSP_MAX_QUEUE_SIZE", "many"),
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "0"),
         ] {
-            let fault = resolve(&TracesPart::default(), &[endpoint, odd]);
+            let fault = resolve(&TracesArgs::default(), &[endpoint, odd]);
             assert!(fault.is_err_and(|fault| fault.contains(odd.0)), "{odd:?}");
         }
     }

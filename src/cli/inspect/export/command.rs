@@ -71,31 +71,25 @@ enum Sink {
 }
 
 /// Runs the subcommand.
-pub(in crate::cli::inspect) fn run(args: &Export) -> ExitCode {
+pub(in crate::cli::inspect) fn run(args: &Export) -> Result<ExitCode, ExitCode> {
     let at = args.at.unwrap_or(match args.to {
         Target::Md | Target::Mermaid => Viewpoint::Client,
         _ => Viewpoint::Received,
     });
-    let opened = match args.selection.open(Some(at)) {
-        Ok(chosen) => chosen,
-        Err(code) => return code,
-    };
+    let opened = args.selection.open(Some(at))?;
     let mut sink = match &args.out {
         None => Sink::Stdout(Output::new()),
-        Some(path) => match create(path) {
-            Ok(file) => Sink::File(file),
-            Err(error) => {
-                let what = format!("{}: {error}", path.display());
-                return exit::fail(exit::CANNOT_CREATE, &what);
-            }
-        },
+        Some(path) => Sink::File(create(path).map_err(|error| {
+            let what = format!("{}: {error}", path.display());
+            exit::fail(exit::CANNOT_CREATE, &what)
+        })?),
     };
     let format = std::cell::RefCell::new(new_format(args.to));
     let out = std::cell::RefCell::new(Vec::new());
     let mut conversation = Exchanges::default();
     let (mut messages, mut left_out, mut bodiless) = (0_u64, 0_u64, 0_u64);
     let mut failed = None;
-    let done = opened.each_with_view(
+    opened.each_with_view(
         |header| format.borrow_mut().begin(header, &mut out.borrow_mut()),
         |event, in_view| {
             // An event outside of the view may show which request an answer belongs to.
@@ -123,17 +117,14 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> ExitCode {
                 failed = sink.write(&std::mem::take(&mut *out)).err();
             }
         },
-    );
-    if let Err(code) = done {
-        return code;
-    }
+    )?;
     let mut out = out.into_inner();
     format.borrow_mut().end(&mut out);
     if failed.is_none() {
         failed = sink.write(&out).err();
     }
     if let Some(error) = failed {
-        return exit::fail(exit::SYSTEM, &format!("cannot write: {error}"));
+        return Err(exit::fail(exit::SYSTEM, &format!("cannot write: {error}")));
     }
     if args.json {
         let done = json!({"messages": messages, "left_out": left_out, "bodiless": bodiless});
@@ -148,10 +139,10 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> ExitCode {
             }
         }
     }
-    match sink {
+    Ok(match sink {
         Sink::Stdout(output) => output.done(exit::SUCCESS),
         Sink::File(_) => ExitCode::SUCCESS,
-    }
+    })
 }
 
 fn new_format(to: Target) -> Box<dyn Format> {

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::format::ObjectWriter;
 use super::{Exported, Format};
-use crate::jsonrpc::Side;
-use crate::recording::{Header, MessageKind};
+use crate::jsonrpc::{Kind, Side};
+use crate::recording::Header;
 
 #[derive(Default)]
 pub(super) struct Devtools {
@@ -32,10 +32,10 @@ impl Format for Devtools {
         self.count += 1;
         self.last = self.began + msg.event.t;
         let kind = match msg.kind() {
-            Some(MessageKind::Request) => "request",
-            Some(MessageKind::Notification) => "notification",
-            Some(MessageKind::Result) => "response",
-            Some(MessageKind::Error) => "error",
+            Some(Kind::Request) => "request",
+            Some(Kind::Notification) => "notification",
+            Some(Kind::Result) => "response",
+            Some(Kind::Error) => "error",
             None => "unknown",
         };
         let is_call = !matches!(kind, "response" | "error" | "unknown");

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{Frame, Id, Limits, Scanned, Side, scan};
-use crate::recording::{Header, Message, MessageKind, RecordedEvent};
+use crate::jsonrpc::{Frame, Id, Kind, Limits, Scanned, Side, scan};
+use crate::recording::{Header, Message, RecordedEvent};
 
 /// A format in which a conversation is written.
 pub(super) trait Format {
@@ -88,7 +88,7 @@ impl<'a> Exported<'a> {
         }
     }
 
-    pub(super) const fn kind(&self) -> Option<MessageKind> {
+    pub(super) const fn kind(&self) -> Option<Kind> {
         self.message.kind
     }
 

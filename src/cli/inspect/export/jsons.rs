@@ -6,8 +6,7 @@
 
 use super::format::ObjectWriter;
 use super::{Exported, Format};
-use crate::jsonrpc::Side;
-use crate::recording::MessageKind;
+use crate::jsonrpc::{Kind, Side};
 
 pub(super) struct Jsons;
 
@@ -17,13 +16,13 @@ impl Format for Jsons {
             return false;
         };
         let (from, to) = (name(msg.from), name(msg.from.other()));
-        let is_call = matches!(kind, MessageKind::Request | MessageKind::Notification);
+        let is_call = matches!(kind, Kind::Request | Kind::Notification);
         let row = ObjectWriter::new()
             .with("type", if is_call { kind.name() } else { "response" })
             .with("ts", msg.seconds());
         let row = match kind {
-            MessageKind::Result | MessageKind::Error => {
-                let failed = kind == MessageKind::Error;
+            Kind::Result | Kind::Error => {
+                let failed = kind == Kind::Error;
                 row.with("from", from)
                     .with("to", to)
                     .with_raw("id", msg.id())
@@ -31,13 +30,13 @@ impl Format for Jsons {
                     .with_some("error_domain", failed.then_some("acp"))
                     .with_raw("payload", Some(body))
             }
-            MessageKind::Request | MessageKind::Notification => {
+            Kind::Request | Kind::Notification => {
                 let row = row
                     .with("protocol", "acp")
                     .with("from", from)
                     .with("to", to);
                 let row = match kind {
-                    MessageKind::Request => row.with_raw("id", msg.id()),
+                    Kind::Request => row.with_raw("id", msg.id()),
                     _ => row,
                 };
                 row.with("method", msg.method())

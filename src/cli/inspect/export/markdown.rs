@@ -10,11 +10,9 @@ use serde_json::Value;
 use super::{Exported, Format};
 use crate::cli::inspect::chunk_run::{ChunkFolder, ChunkRun};
 use crate::cli::inspect::units::duration;
-use crate::jsonrpc::{Side, printable};
+use crate::jsonrpc::{Kind, Side, printable};
 use crate::recording::rfc3339;
-use crate::recording::{
-    EventKind, Header, MessageKind, RecordedEvent, join_halves, parse_json, show_halves,
-};
+use crate::recording::{EventKind, Header, RecordedEvent, join_halves, parse_json, show_halves};
 
 #[derive(Default)]
 pub(super) struct Markdown {
@@ -42,14 +40,10 @@ impl Format for Markdown {
         }
         let tree = parse_json(msg.bytes).unwrap_or(Value::Null);
         let text = match (msg.kind(), msg.method()) {
-            (Some(MessageKind::Request), "session/prompt") => self.prompt(&tree["params"]),
-            (Some(MessageKind::Notification), "session/update") => {
-                self.update(&tree["params"]["update"])
-            }
-            (Some(MessageKind::Notification), "session/cancel") => {
-                "*The client cancels.*".to_owned()
-            }
-            (Some(MessageKind::Result), "session/prompt") => {
+            (Some(Kind::Request), "session/prompt") => self.prompt(&tree["params"]),
+            (Some(Kind::Notification), "session/update") => self.update(&tree["params"]["update"]),
+            (Some(Kind::Notification), "session/cancel") => "*The client cancels.*".to_owned(),
+            (Some(Kind::Result), "session/prompt") => {
                 let reason = tree["result"]["stopReason"].as_str().unwrap_or("?");
                 let after = msg
                     .duration
@@ -60,21 +54,21 @@ impl Format for Markdown {
                     inline(reason)
                 )
             }
-            (Some(MessageKind::Result), "session/request_permission") => {
+            (Some(Kind::Result), "session/request_permission") => {
                 let outcome = &tree["result"]["outcome"];
                 let chosen = outcome["optionId"]
                     .as_str()
                     .or_else(|| outcome["outcome"].as_str());
                 format!("- permission: **{}**", inline(chosen.unwrap_or("?")))
             }
-            (Some(MessageKind::Request), "session/request_permission") => {
+            (Some(Kind::Request), "session/request_permission") => {
                 let call = &tree["params"]["toolCall"];
                 let title = call["title"]
                     .as_str()
                     .or_else(|| self.title(&call["toolCallId"]));
                 format!("- permission request: {}", inline(title.unwrap_or("?")))
             }
-            (Some(MessageKind::Error), method) => {
+            (Some(Kind::Error), method) => {
                 let why = tree["error"]["message"].as_str().unwrap_or("?");
                 format!("*{} fails: {}*", inline(method), inline(why))
             }
@@ -91,11 +85,8 @@ impl Format for Markdown {
     fn event(&mut self, event: &RecordedEvent, out: &mut Vec<u8>) {
         let text = match &event.kind {
             EventKind::Mark(text) => format!("**Mark:** {}", inline(text)),
-            EventKind::Process {
-                event,
-                detail: what,
-            } => {
-                format!("*process {}: {}*", inline(event), inline(what))
+            EventKind::Process { event, detail } => {
+                format!("*process {}: {}*", inline(event), inline(detail))
             }
             EventKind::Gap { events, .. } => format!("*{events} events are missing here.*"),
             _ => return,

@@ -7,8 +7,8 @@ use super::{Exported, Format};
 use crate::cli::inspect::chunk_run::{ChunkFolder, ChunkRun};
 use crate::cli::inspect::summary::summary;
 use crate::cli::inspect::units::duration;
-use crate::jsonrpc::Side;
-use crate::recording::{EventKind, Header, MessageKind, RecordedEvent, parse_json, show_halves};
+use crate::jsonrpc::{Kind, Side};
+use crate::recording::{EventKind, Header, RecordedEvent, parse_json, show_halves};
 
 /// Maximum characters of a label.
 const MAX_LABEL: usize = 60;
@@ -35,8 +35,8 @@ impl Format for Mermaid {
         self.end_run(out);
         let method = msg.method();
         let (arrow, text) = match msg.kind() {
-            Some(MessageKind::Request) => ("->>", format!("{method}{}", detail(msg))),
-            Some(MessageKind::Notification) => ("-)", format!("{method}{}", detail(msg))),
+            Some(Kind::Request) => ("->>", format!("{method}{}", detail(msg))),
+            Some(Kind::Notification) => ("-)", format!("{method}{}", detail(msg))),
             Some(kind) => {
                 let after = msg.duration.map(|micros| format!(", {}", duration(micros)));
                 let after = after.unwrap_or_default();

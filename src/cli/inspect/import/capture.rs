@@ -1,6 +1,9 @@
 //! The content of a capture, which every format is read into.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::jsonrpc::{Frame, Limits, Scanned, Side, scan};
 
@@ -54,6 +57,39 @@ impl Item {
 
     pub(super) fn frame(&self) -> Frame {
         Frame::new(self.bytes.clone())
+    }
+}
+
+/// The parts of a message that a format has as members of a line.
+pub(super) struct Parts<'a>(BTreeMap<String, &'a RawValue>);
+
+impl<'a> Parts<'a> {
+    pub(super) fn of(line: &'a [u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(line).map(Self)
+    }
+
+    /// The member as it is spelled, or `null`.
+    pub(super) fn raw(&self, name: &str) -> &'a str {
+        self.0.get(name).map_or("null", |value| value.get())
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        serde_json::from_str(self.0.get(name)?.get()).ok()
+    }
+
+    /// The message of this kind: `request`, `notification`, or the member of an answer.
+    pub(super) fn message(&self, kind: &str, body: &str) -> Vec<u8> {
+        let (id, method) = (self.raw("id"), self.raw("method"));
+        let params = match body {
+            "null" => String::new(),
+            body => format!(r#","params":{body}"#),
+        };
+        let rest = match kind {
+            "request" => format!(r#""id":{id},"method":{method}{params}"#),
+            "notification" => format!(r#""method":{method}{params}"#),
+            answer => format!(r#""id":{id},"{answer}":{body}"#),
+        };
+        format!(r#"{{"jsonrpc":"2.0",{rest}}}"#).into_bytes()
     }
 }
 

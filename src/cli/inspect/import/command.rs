@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use std::time::UNIX_EPOCH;
 
 use clap::Args;
-use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::json;
 
 use super::formats;
@@ -15,6 +14,7 @@ use super::writer;
 use crate::cli::console::{self, print};
 use crate::cli::exit;
 use crate::cli::inspect::open::report_unreadable;
+use crate::cli::random::{random, random_hex};
 use crate::cli::record::RecordRedact;
 use crate::observe::recorder::create;
 use crate::recording::redact::{Mode, PointerPattern, Redactor};
@@ -72,14 +72,11 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> ExitCode {
     if matches!(args.redact.mode(), Mode::Full | Mode::Default) {
         capture.name_peers();
     }
-    let mut random = [0; 48];
-    if SystemRandom::new().fill(&mut random).is_err() {
-        return exit::fail(exit::SYSTEM, &"the system has no random numbers");
-    }
-    let (id, key) = random.split_at(16);
-    let key = key.try_into().expect("32 of 48 bytes are left");
+    let (id, key) = match (random_hex::<16>(), random()) {
+        (Ok(id), Ok(key)) => (id, key),
+        (Err(error), _) | (_, Err(error)) => return exit::fail(exit::SYSTEM, &error),
+    };
     let redactor = Redactor::new(args.redact.mode(), args.redact_pointer.clone(), key);
-    let id = data_encoding::HEXLOWER.encode(id);
     let (lines, events) = writer::recording(&capture, &redactor, id);
     let done = create(&args.to).and_then(|mut file| file.write_all(&lines));
     if let Err(error) = done {

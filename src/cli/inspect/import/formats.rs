@@ -11,7 +11,7 @@ use super::{trace, zed};
 use crate::acp;
 use crate::jsonrpc::{Limits, Side, is_json, printable};
 use crate::recording::capture::{LineContent, Lines};
-use crate::recording::{expand, members};
+use crate::recording::{expand, members, one_line};
 
 /// The format that has messages only.
 const BARE_MESSAGES: &str = "bare messages";
@@ -52,7 +52,7 @@ fn detect(text: &[u8]) -> Result<Capture, String> {
         _ if has(first, "type") && has(first, "from") && has(first, "to") => trace::read(text),
         _ if zed::is_zed_line(first) => Ok(zed::read(text)),
         Some(whole) if whole.starts_with(b"[") => array(whole),
-        Some(whole) => lines(&one_line(whole)),
+        Some(whole) => lines(&Vec::from_iter(one_line(whole))),
         None => lines(text),
     }
 }
@@ -62,19 +62,13 @@ fn array(text: &[u8]) -> Result<Capture, String> {
     let items: Vec<&RawValue> = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let all: Vec<_> = items
         .iter()
-        .map(|item| one_line(item.get().as_bytes()))
+        .map(|item| Vec::from_iter(one_line(item.get().as_bytes())))
         .collect();
     let text = all.join(&b'\n');
     match all.first() {
         Some(first) if zed::is_zed_line(first) => Ok(zed::read(&text)),
         _ => lines(&text),
     }
-}
-
-/// A JSON text without line breaks, which occur only between its tokens.
-fn one_line(text: &[u8]) -> Vec<u8> {
-    let plain = |byte: &u8| if b"\r\n".contains(byte) { b' ' } else { *byte };
-    text.iter().map(plain).collect()
 }
 
 /// An export of acp-devtools, version 1.

@@ -4,15 +4,12 @@
 //! between, a message appears once for each hop; those at the two ends are used. MCP messages are
 //! left out.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use serde_json::Value;
-use serde_json::value::RawValue;
 
-use super::capture::{Capture, Item, micros};
+use super::capture::{Capture, Item, Parts, micros};
 use crate::jsonrpc::Side;
-
-type Parts<'a> = BTreeMap<String, &'a RawValue>;
 
 pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
     let mut capture = Capture {
@@ -24,8 +21,7 @@ pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let parts: Parts<'_> =
-            serde_json::from_slice(line).map_err(|error| format!("line {}: {error}", at + 1))?;
+        let parts = Parts::of(line).map_err(|error| format!("line {}: {error}", at + 1))?;
         let item = item(&parts, &mut mcp_requests);
         capture.left_out += u64::from(item.is_none());
         capture.items.extend(item);
@@ -36,11 +32,9 @@ pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
 /// The message of a line; `None` if it is between proxies, or MCP. `inner` has the open requests of
 /// MCP.
 fn item(parts: &Parts<'_>, mcp_requests: &mut HashSet<String>) -> Option<Item> {
-    let text = |name: &str| -> Option<String> { serde_json::from_str(parts.get(name)?.get()).ok() };
-    let raw = |name: &str| parts.get(name).map_or("null", |value| value.get());
-    let (from, to, id) = (text("from")?, text("to")?, raw("id"));
-    let kind = text("type")?;
-    if text("protocol").as_deref() == Some("mcp") {
+    let (from, to, id) = (parts.text("from")?, parts.text("to")?, parts.raw("id"));
+    let kind = parts.text("type")?;
+    if parts.text("protocol").as_deref() == Some("mcp") {
         mcp_requests.insert(format!("{to} {id}"));
         return None;
     }
@@ -58,32 +52,20 @@ fn item(parts: &Parts<'_>, mcp_requests: &mut HashSet<String>) -> Option<Item> {
         (None, Some(to)) => (to, to, false),
         (None, None) => return None,
     };
-    let mut bytes = String::from(r#"{"jsonrpc":"2.0""#);
-    if kind != "notification" {
-        bytes += &format!(r#","id":{id}"#);
-    }
-    match kind.as_str() {
-        "response" => {
-            let failed = raw("is_error") == "true";
-            let name = if failed { "error" } else { "result" };
-            bytes += &format!(r#","{name}":{}"#, raw("payload"));
+    let bytes = match kind.as_str() {
+        "response" if parts.raw("is_error") == "true" => {
+            parts.message("error", parts.raw("payload"))
         }
-        "request" | "notification" => {
-            bytes += &format!(r#","method":{}"#, raw("method"));
-            let params = raw("params");
-            if params != "null" {
-                bytes += &format!(r#","params":{params}"#);
-            }
-        }
+        "response" => parts.message("result", parts.raw("payload")),
+        "request" | "notification" => parts.message(&kind, parts.raw("params")),
         _ => return None,
-    }
-    bytes.push('}');
-    let t: Value = serde_json::from_str(raw("ts")).ok()?;
+    };
+    let t: Value = serde_json::from_str(parts.raw("ts")).ok()?;
     Some(Item {
         t: micros(&t, 1e6),
         hop,
         to,
         passed,
-        bytes: bytes.into_bytes(),
+        bytes,
     })
 }

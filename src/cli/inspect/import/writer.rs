@@ -1,31 +1,21 @@
 //! Writes a recording of messages from a capture.
 
-use std::collections::HashMap;
-
 use super::capture::{Capture, Item};
-use crate::cli::inspect::scrub::{Flows, redact_message};
-use crate::jsonrpc::{Envelope, IdAt, IdBuf, Kind, Limits, Scanned, Side, scan};
-use crate::recording::redact::Redactor;
-use crate::recording::write::{self, Stamp, fits_line};
-use crate::recording::{
-    EventKind, Header, Message, MessageKind, Passed, Payload, PeerInfo, VERSION, members,
-};
-
-/// A request without an answer so far.
-struct ImportedRequest {
-    n: u64,
-    method: Option<String>,
-    session: Option<String>,
-}
+use crate::cli::inspect::scrub::redact_message;
+use crate::jsonrpc::Frame;
+use crate::recording::redact::{RedactFlows, Redactor};
+use crate::recording::replay::Script;
+use crate::recording::write::{self, Stamp};
+use crate::recording::{EventKind, Header, Message, Passed, PeerInfo, VERSION};
 
 struct Writer<'a> {
     redactor: &'a Redactor,
-    flows: Flows,
+    flows: RedactFlows,
     lines: Vec<u8>,
     stamp: Stamp,
     began: u64,
-    /// By the side that asked, and the id.
-    open: HashMap<(Side, IdBuf), Vec<ImportedRequest>>,
+    /// The messages so far, which pairs answers with requests.
+    script: Script,
     /// Frames that were forwarded and not yet written as such.
     passed: Option<Passed>,
 }
@@ -54,11 +44,11 @@ pub(super) fn recording(capture: &Capture, redactor: &Redactor, id: String) -> (
     };
     let mut writer = Writer {
         redactor,
-        flows: Flows::default(),
+        flows: RedactFlows::default(),
         lines: Vec::new(),
         stamp: Stamp::default(),
         began: capture.began,
-        open: HashMap::new(),
+        script: Script::default(),
         passed: None,
     };
     write::header(&mut writer.lines, &header);
@@ -97,7 +87,15 @@ impl Writer<'_> {
         // Clocks of other programs may go back.
         self.stamp.t = self.stamp.t.max(item.t);
         let n = self.stamp.n + 1;
-        let message = self.message(n, item);
+        self.script
+            .push(n, item.t, item.to.other(), Frame::new(item.bytes.clone()));
+        let step = self.script.steps.last().expect("it was just added");
+        let message = Message {
+            edge: item.hop,
+            ..self.script.message(step)
+        };
+        // Only the pairing is needed later.
+        self.script.forget_body();
         let message = redact_message(message, self.redactor, &mut self.flows);
         self.event(&EventKind::Message(Box::new(message)));
         if item.passed {
@@ -118,81 +116,4 @@ impl Writer<'_> {
             self.event(&EventKind::Passed(passed));
         }
     }
-
-    fn message(&mut self, n: u64, item: &Item) -> Message {
-        let frame = item.frame();
-        let bytes = frame.as_bytes();
-        let mut message = Message {
-            edge: item.hop,
-            to: item.to,
-            id: None,
-            method: None,
-            session: None,
-            kind: None,
-            answers: None,
-            source: None,
-            rules: Vec::new(),
-            patch: None,
-            redacted: Vec::new(),
-            body: body(bytes),
-        };
-        let Scanned::Message(envelope) = scan(&frame, &Limits::default()) else {
-            return message;
-        };
-        if envelope.id != IdAt::Absent {
-            let id = envelope.id(&frame);
-            message.id = Some(String::from_utf8_lossy(id.json()).into_owned());
-        }
-        message.session = session(&envelope, bytes);
-        let from = item.to.other();
-        let key = |caller: Side| (caller, envelope.id(&frame).to_owned());
-        match envelope.kind {
-            Kind::Request | Kind::Notification => {
-                message.method = Some(envelope.method(&frame).into_owned());
-                message.kind = Some(MessageKind::Notification);
-                if envelope.kind == Kind::Request {
-                    message.kind = Some(MessageKind::Request);
-                    let request = ImportedRequest {
-                        n,
-                        method: message.method.clone(),
-                        session: message.session.clone(),
-                    };
-                    self.open.entry(key(from)).or_default().push(request);
-                }
-            }
-            Kind::Result | Kind::Error => {
-                let failed = envelope.kind == Kind::Error;
-                message.kind = Some(if failed {
-                    MessageKind::Error
-                } else {
-                    MessageKind::Result
-                });
-                let open = self.open.get_mut(&key(item.to));
-                if let Some(request) = open.and_then(Vec::pop) {
-                    message.answers = Some(request.n);
-                    message.method = request.method;
-                    message.session = message.session.or(request.session);
-                }
-            }
-        }
-        message
-    }
-}
-
-fn body(bytes: &[u8]) -> Payload {
-    let own = bytes::Bytes::copy_from_slice(bytes);
-    if crate::jsonrpc::is_json(bytes, &Limits::default()) && fits_line(bytes) {
-        Payload::Json(own)
-    } else if std::str::from_utf8(bytes).is_ok() {
-        Payload::Text(own)
-    } else {
-        Payload::Bytes(own)
-    }
-}
-
-/// The `sessionId` of the params or the result.
-fn session(envelope: &Envelope, bytes: &[u8]) -> Option<String> {
-    let body = envelope.body.map(|span| span.of(bytes))?;
-    let (_, at) = members(body).find(|(name, _)| *name == b"sessionId")?;
-    serde_json::from_slice(&body[at]).ok()
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use super::capture::{Capture, Item};
+use super::capture::{Capture, Item, Parts};
 use crate::jsonrpc::Side;
 use crate::recording::members;
 
@@ -33,28 +33,20 @@ pub(super) fn read(text: &[u8]) -> Capture {
 }
 
 fn item(line: &[u8]) -> Option<Item> {
-    let parts: BTreeMap<String, &RawValue> = serde_json::from_slice(line).ok()?;
-    let text = |name: &str| -> Option<String> { serde_json::from_str(parts.get(name)?.get()).ok() };
-    let raw = |name: &str| parts.get(name).map_or("null", |value| value.get());
-    let to = match text("_direction")?.as_str() {
+    let parts = Parts::of(line).ok()?;
+    let to = match parts.text("_direction")?.as_str() {
         "outgoing" => Side::Agent,
         "incoming" => Side::Client,
         _ => return None,
     };
-    let (id, method, params) = (raw("id"), raw("method"), raw("params"));
-    let given = match params {
-        "null" => String::new(),
-        params => format!(r#","params":{params}"#),
-    };
-    let body = match text("_type")?.as_str() {
-        "request" => format!(r#""id":{id},"method":{method}{given}"#),
-        "notification" => format!(r#""method":{method}{given}"#),
-        "response" if is_error(params) => format!(r#""id":{id},"error":{params}"#),
-        "response" => format!(r#""id":{id},"result":{params}"#),
+    let params = parts.raw("params");
+    let bytes = match parts.text("_type")?.as_str() {
+        kind @ ("request" | "notification") => parts.message(kind, params),
+        "response" if is_error(params) => parts.message("error", params),
+        "response" => parts.message("result", params),
         _ => return None,
     };
-    let bytes = format!(r#"{{"jsonrpc":"2.0",{body}}}"#);
-    Some(Item::unchanged(0, to, bytes.into_bytes()))
+    Some(Item::unchanged(0, to, bytes))
 }
 
 /// Whether the body of an answer is an error.
