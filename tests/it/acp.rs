@@ -53,7 +53,7 @@ fn frame(value: &Value) -> Frame {
     Frame::from(value.to_string())
 }
 
-pub(crate) fn tell(deviations: &[Violation]) -> Vec<String> {
+pub(crate) fn describe(deviations: &[Violation]) -> Vec<String> {
     deviations
         .iter()
         .map(|one| {
@@ -73,14 +73,14 @@ fn cases_as_data() {
         let mut conversation = Checker::new(false);
         for before in case["before"].as_array().into_iter().flatten() {
             let verdict = conversation.check(side(&before[0]), &frame(&before[1]));
-            assert_eq!(tell(&verdict.violations), [""; 0], "{place}: before");
+            assert_eq!(describe(&verdict.violations), [""; 0], "{place}: before");
         }
         let message = match case.get("raw") {
             Some(raw) => Frame::from(raw.as_str().unwrap().to_owned()),
             None => frame(&case["message"]),
         };
         let verdict = conversation.check(side(&case["from"]), &message);
-        let found = tell(&verdict.violations);
+        let found = describe(&verdict.violations);
         let expected = case["deviations"].as_array().unwrap();
         assert_eq!(
             found.len(),
@@ -118,7 +118,7 @@ fn cases_as_data() {
 /// as `unrepaired` deviates: there is nothing to repair it with but a guess.
 #[test]
 fn canonical_messages_do_not_deviate() {
-    let mut heard = 0;
+    let mut received = 0;
     let mut wrong = Vec::new();
     for (place, case) in cases("dialect") {
         let mut conversation = Checker::new(false);
@@ -131,33 +131,33 @@ fn canonical_messages_do_not_deviate() {
             let note = line["note"].as_str().unwrap_or_default();
             !note.starts_with("unrepaired")
         };
-        let mut hear = |from: Side, message: &Value, repaired: bool| {
+        let mut receive = |from: Side, message: &Value, repaired: bool| {
             let all = match message {
                 Value::Null => return,
                 Value::Array(all) => all.as_slice(),
                 one => std::slice::from_ref(one),
             };
             for message in all {
-                heard += 1;
+                received += 1;
                 let verdict: CheckedMessage = conversation.check(Some(from), &frame(message));
                 if verdict.violations.is_empty() != repaired {
                     wrong.push(format!(
                         "{place}: {message}: {:?}",
-                        tell(&verdict.violations)
+                        describe(&verdict.violations)
                     ));
                 }
             }
         };
         for context in case["context"].as_array().into_iter().flatten() {
-            hear(from(context), &context["canonical_msg"], repaired(context));
+            receive(from(context), &context["canonical_msg"], repaired(context));
         }
-        hear(from(&case), &case["canonical_before"], true);
-        hear(from(&case), &case["canonical_msg"], repaired(&case));
-        hear(from(&case), &case["canonical_after"], true);
-        hear(from(&case).other(), &case["canonical_reply"], true);
+        receive(from(&case), &case["canonical_before"], true);
+        receive(from(&case), &case["canonical_msg"], repaired(&case));
+        receive(from(&case), &case["canonical_after"], true);
+        receive(from(&case).other(), &case["canonical_reply"], true);
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
-    assert!(heard > 200, "only {heard} messages");
+    assert!(received > 200, "only {received} messages");
 }
 
 /// Every deviation in the captures of real agents, looked at one by one; `*` is any index.
@@ -293,7 +293,7 @@ fn findings_are_short() {
     assert!(
         verdict.violations.len() >= 4,
         "{:#?}",
-        tell(&verdict.violations)
+        describe(&verdict.violations)
     );
     for one in verdict.violations {
         assert!(

@@ -63,9 +63,9 @@ impl Peers {
                 Side::Agent => (&mut self.agent, &mut self.client),
             };
             from.write_all(&round.text).await.unwrap();
-            let heard = &mut self.buffer[..round.text.len()];
-            to.read_exact(heard).await.unwrap();
-            assert!(heard == round.text, "the bytes are others");
+            let received = &mut self.buffer[..round.text.len()];
+            to.read_exact(received).await.unwrap();
+            assert!(received == round.text, "the bytes are others");
         }
     }
 }
@@ -96,16 +96,16 @@ fn counted() -> Observers {
 
 /// Allocations of the relay while `rounds` are played `times` over, after a warm-up: whether anybody
 /// counts or not.
-fn allocations(speech: fn() -> DialectOptions, rounds: &[Round], times: usize) -> u64 {
+fn allocations(dialects: fn() -> DialectOptions, rounds: &[Round], times: usize) -> u64 {
     let taps = [Observers::default(), counted()];
     taps.into_iter()
-        .map(|taps| allocations_with(taps, speech, rounds, times))
+        .map(|taps| allocations_with(taps, dialects, rounds, times))
         .sum()
 }
 
 fn allocations_with(
     taps: Observers,
-    speech: fn() -> DialectOptions,
+    dialects: fn() -> DialectOptions,
     rounds: &[Round],
     times: usize,
 ) -> u64 {
@@ -126,7 +126,7 @@ fn allocations_with(
         client,
         agent,
         limits,
-        speech(),
+        dialects(),
         None,
         taps,
         &stop,
@@ -223,7 +223,7 @@ fn updates_that_no_rule_is_for_cost_no_allocation() {
 
 #[test]
 fn requests_and_their_answers_cost_no_allocation() {
-    for (from, speech) in ways() {
+    for (from, dialects) in ways() {
         let plain = ask as fn(usize) -> String;
         for (count, ask) in [
             (1, plain),
@@ -242,7 +242,7 @@ fn requests_and_their_answers_cost_no_allocation() {
                     text: lines(count, answer),
                 },
             ];
-            let counted = allocations(speech, &rounds, 50);
+            let counted = allocations(dialects, &rounds, 50);
             assert_eq!(
                 counted,
                 0,
@@ -271,7 +271,7 @@ fn requests_and_their_answers_cost_no_allocation() {
             },
         ];
         assert_eq!(
-            allocations(speech, &rounds, 50),
+            allocations(dialects, &rounds, 50),
             0,
             "a quoted UUID of the {from}"
         );
@@ -280,8 +280,8 @@ fn requests_and_their_answers_cost_no_allocation() {
 
 /// Each side as the sender, with each speech.
 fn ways() -> impl Iterator<Item = (Side, fn() -> DialectOptions)> {
-    let speeches: [fn() -> DialectOptions; 2] = [canonical, auto];
+    let variants: [fn() -> DialectOptions; 2] = [canonical, auto];
     [Side::Client, Side::Agent]
         .into_iter()
-        .flat_map(move |from| speeches.map(|speech| (from, speech)))
+        .flat_map(move |from| variants.map(|dialects| (from, dialects)))
 }

@@ -105,12 +105,12 @@ fn dial(path: &Path) -> UnixStream {
     }
 }
 
-fn say(stream: &mut UnixStream, line: &str) {
+fn send(stream: &mut UnixStream, line: &str) {
     writeln!(stream, "{line}").unwrap();
 }
 
 /// The next line; empty at the end.
-fn hear(stream: &UnixStream) -> String {
+fn receive(stream: &UnixStream) -> String {
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).unwrap();
     line.trim_end().to_owned()
@@ -192,11 +192,14 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
         (&["connect", "tcp://127.0.0.1:1"], 69, "nothing listens"),
         (&["connect", "--", "no-such-agent"], 69, "not an executable"),
     ];
-    for (args, code, says) in cases {
+    for (args, code, reports) in cases {
         let output = run(args, "");
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(*code), "{args:?}: {stderr}");
-        assert!(stderr.contains(says), "{args:?}: {says:?} not in: {stderr}");
+        assert!(
+            stderr.contains(reports),
+            "{args:?}: {reports:?} not in: {stderr}"
+        );
         assert!(output.stdout.is_empty(), "{args:?}");
     }
 }
@@ -218,7 +221,7 @@ fn help_lists_every_endpoint_and_the_manual_agrees() {
 }
 
 #[test]
-fn an_editor_is_told_why_there_is_no_agent() {
+fn an_editor_is_reported_why_there_is_no_agent() {
     for words in [
         &["connect", "tcp://127.0.0.1:1"][..],
         &["connect", "--", "no-such-agent"],
@@ -242,7 +245,7 @@ fn an_editor_is_told_why_there_is_no_agent() {
 }
 
 #[test]
-fn an_editor_that_says_nothing_does_not_delay_the_exit_for_long() {
+fn an_editor_that_reports_nothing_does_not_delay_the_exit_for_long() {
     let mut program = Program::start(&mut command(&["connect", "tcp://127.0.0.1:1"]));
     // Its stdin stays open.
     assert_eq!(program.code(), Some(69));
@@ -250,7 +253,7 @@ fn an_editor_that_says_nothing_does_not_delay_the_exit_for_long() {
 }
 
 #[test]
-fn a_dying_agent_is_heard_of_at_the_default_level() {
+fn a_dying_agent_is_received_of_at_the_default_level() {
     let script = "echo first >&2; echo boom >&2; exit 3";
     let output = run(&["connect", "--", "sh", "-c", script], "");
     let stderr = text(&output.stderr);
@@ -273,7 +276,7 @@ fn a_dying_agent_is_heard_of_at_the_default_level() {
 }
 
 #[test]
-fn an_agent_that_we_stop_is_not_said_to_have_failed() {
+fn an_agent_that_we_stop_is_not_reported_to_have_failed() {
     let words = [
         "connect",
         "--limit",
@@ -332,16 +335,16 @@ fn a_server_that_is_connecting_can_be_interrupted() {
     ];
     let mut program = Program::start(&mut command(&words));
     let mut client = dial(&socket);
-    say(&mut client, INITIALIZE);
+    send(&mut client, INITIALIZE);
     let _peer = silent.accept().unwrap();
     program.signal(Signal::TERM);
-    assert!(hear(&client).contains(r#""id":7,"error":{"code":-32054"#));
+    assert!(receive(&client).contains(r#""id":7,"error":{"code":-32054"#));
     drop(client);
     assert_eq!(program.code(), Some(0));
 }
 
 #[test]
-fn told_twice_it_does_not_wait_and_says_so_with_its_exit_code() {
+fn reported_twice_it_does_not_wait_and_reports_so_with_its_exit_code() {
     let words = [
         "--log",
         "info",
@@ -387,8 +390,8 @@ fn an_ignored_hangup_stays_ignored() {
     drop(before);
     let mut client = dial(&socket);
     let line = r#"{"jsonrpc":"2.0","method":"hello"}"#;
-    say(&mut client, line);
-    assert_eq!(hear(&client), line);
+    send(&mut client, line);
+    assert_eq!(receive(&client), line);
     program.signal(Signal::TERM);
     assert_eq!(program.code(), Some(0), "it had counted the hangup");
 }
@@ -409,9 +412,13 @@ fn a_stderr_that_nobody_reads_holds_up_nothing() {
     assert_eq!(answer.trim_end(), line);
     let stderr = program.stderr_later();
     drop(stdin);
-    let said = stderr.join().unwrap();
+    let reported = stderr.join().unwrap();
     assert_eq!(program.code(), Some(0));
-    assert_eq!(said.matches("more lines were lost").count(), 1, "{said}");
+    assert_eq!(
+        reported.matches("more lines were lost").count(),
+        1,
+        "{reported}"
+    );
 }
 
 #[test]
@@ -433,14 +440,14 @@ fn a_closed_stderr_does_not_end_it() {
     let mut program = Program::start(command(&words).stderr(writer));
     let mut client = dial(&socket);
     let line = r#"{"jsonrpc":"2.0","method":"hello"}"#;
-    say(&mut client, line);
-    assert_eq!(hear(&client), line);
+    send(&mut client, line);
+    assert_eq!(receive(&client), line);
     program.signal(Signal::TERM);
     assert_eq!(program.code(), Some(0));
 }
 
 #[test]
-fn clients_beyond_the_limit_are_told_up_to_a_number() {
+fn clients_beyond_the_limit_are_reported_up_to_a_number() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("s");
     let listen = format!("unix:{}", socket.display());
@@ -456,12 +463,12 @@ fn clients_beyond_the_limit_are_told_up_to_a_number() {
     let mut program = Program::start(&mut command(&words));
     let mut seated = dial(&socket);
     let line = r#"{"jsonrpc":"2.0","method":"hello"}"#;
-    say(&mut seated, line);
-    assert_eq!(hear(&seated), line);
+    send(&mut seated, line);
+    assert_eq!(receive(&seated), line);
 
     let mut second = dial(&socket);
-    say(&mut second, INITIALIZE);
-    let answer = hear(&second);
+    send(&mut second, INITIALIZE);
+    let answer = receive(&second);
     assert!(
         answer.contains(r#""id":7,"error":{"code":-32053"#),
         "{answer}"
@@ -483,15 +490,15 @@ fn clients_beyond_the_limit_are_told_up_to_a_number() {
         0,
         "all were kept"
     );
-    say(&mut seated, line);
-    assert_eq!(hear(&seated), line);
+    send(&mut seated, line);
+    assert_eq!(receive(&seated), line);
     drop(silent);
     drop(seated);
     program.signal(Signal::TERM);
     assert_eq!(program.code(), Some(0));
     let stderr = program.stderr();
-    let said = stderr.matches("are connected already").count();
-    assert!((1..20).contains(&said), "{stderr}");
+    let reported = stderr.matches("are connected already").count();
+    assert!((1..20).contains(&reported), "{stderr}");
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn play(file: &Path) -> Result<(), String> {
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
         .collect();
     let mut stage = Stage::new(&lines);
-    let mut said: Vec<String> = Vec::new();
+    let mut reported: Vec<String> = Vec::new();
     let mut last = 0;
     for (at, line) in lines
         .into_iter()
@@ -58,26 +58,26 @@ fn play(file: &Path) -> Result<(), String> {
     {
         let fault = |what: String| format!("{}:{at}: {what}\n  {line}", file.display());
         if let Some(event) = line.strip_prefix("> ") {
-            if let Some(extra) = said.first() {
+            if let Some(extra) = reported.first() {
                 return Err(format!("{}:{last}: not expected: {extra}", file.display()));
             }
-            stage.hear(event).map_err(fault)?;
-            said = stage.said();
+            stage.receive(event).map_err(fault)?;
+            reported = stage.reported();
         } else {
             let expected = line
                 .strip_prefix("< ")
                 .ok_or_else(|| fault("expected `>`, `<`, `with` or `#`".into()))?;
-            if said.is_empty() {
+            if reported.is_empty() {
                 return Err(fault("expected, but nothing was said".into()));
             }
-            let got = said.remove(0);
+            let got = reported.remove(0);
             if !matches(expected, &got) {
                 return Err(fault(format!("expected this, but got\n  {got}")));
             }
         }
         last = at;
     }
-    match said.first() {
+    match reported.first() {
         Some(extra) => Err(format!("{}:{last}: not expected: {extra}", file.display())),
         None => Ok(()),
     }
@@ -106,7 +106,7 @@ impl Stage {
         limits.frame_from_network = number("frame").unwrap_or(limits.frame_from_network);
         limits.nesting = number("nesting").unwrap_or(limits.nesting);
         limits.in_flight = number("in-flight").unwrap_or(limits.in_flight);
-        limits.strays = number("strays").unwrap_or(limits.strays);
+        limits.invalid_messages = number("invalid-messages").unwrap_or(limits.invalid_messages);
         limits.queue_frames = number("queue-frames").unwrap_or(limits.queue_frames);
         let manners = LinkTraits {
             client_half_close: !given("no client half-close"),
@@ -128,9 +128,9 @@ impl Stage {
             }
         };
         let library = Arc::new(Library::builtin().unwrap());
-        let speech = DialectOptions::new(&library, &choice("client"), &choice("agent")).unwrap();
+        let dialects = DialectOptions::new(&library, &choice("client"), &choice("agent")).unwrap();
         Self {
-            core: Conversation::new(Arc::new(limits.clone()), manners, speech)
+            core: Conversation::new(Arc::new(limits.clone()), manners, dialects)
                 .with_policy(border(lines)),
             out: Outbox::new(&limits),
             now: Instant::now(),
@@ -140,7 +140,7 @@ impl Stage {
         }
     }
 
-    fn hear(&mut self, event: &str) -> Result<(), String> {
+    fn receive(&mut self, event: &str) -> Result<(), String> {
         let (word, rest) = event.split_once(' ').unwrap_or((event, ""));
         let side = match word {
             "client" => Side::Client,
@@ -189,13 +189,13 @@ impl Stage {
             ),
             ["exits", "code", code] => self.exit(Exit::Code(code.parse().unwrap())),
             ["exits", "signal", signal] => self.exit(Exit::Signal(signal.parse().unwrap())),
-            _ => self.hear_text(side, rest),
+            _ => self.receive_text(side, rest),
         }
         Ok(())
     }
 
     /// Hears a line as a transport would: a long one is cut off by the framing already.
-    fn hear_text(&mut self, side: Side, text: &str) {
+    fn receive_text(&mut self, side: Side, text: &str) {
         let mut buffer = BytesMut::from(format!("{text}\n").as_str());
         let mut cutter = Decoder::new(
             Some(Framing::Ndjson),
@@ -221,20 +221,20 @@ impl Stage {
 
     /// What was said since the last time: notes, frames to the client, frames to the agent, orders,
     /// closings, the end.
-    fn said(&mut self) -> Vec<String> {
-        let mut said = Vec::new();
+    fn reported(&mut self) -> Vec<String> {
+        let mut reported = Vec::new();
         while let Some(note) = self.out.pop_note() {
-            said.push(format!("note {}", noted(&note)));
+            reported.push(format!("note {}", noted(&note)));
         }
         for side in [Side::Client, Side::Agent] {
             while !self.stuck[side as usize]
                 && let Some(frame) = self.out.pop(side)
             {
-                said.push(format!("{side} {}", text(&frame)));
+                reported.push(format!("{side} {}", text(&frame)));
             }
         }
         while let Some(order) = self.out.pop_command() {
-            said.push(if order == Command::Kill {
+            reported.push(if order == Command::Kill {
                 "SIGKILL".into()
             } else {
                 "SIGTERM".into()
@@ -245,10 +245,10 @@ impl Stage {
                 && !self.closed[side as usize]
             {
                 self.closed[side as usize] = true;
-                said.push(format!("close {side} {}", close_text(why)));
+                reported.push(format!("close {side} {}", close_text(why)));
             }
         }
-        said
+        reported
     }
 }
 

@@ -34,10 +34,11 @@ fn cross() {
     let library = Library::builtin().unwrap().into();
     let limits = Limits::default();
     let mut out = Outbox::new(&limits);
-    let speech = DialectOptions::new(&library, &DialectChoice::Auto, &DialectChoice::Auto).unwrap();
+    let dialects =
+        DialectOptions::new(&library, &DialectChoice::Auto, &DialectChoice::Auto).unwrap();
     // The body of the last of them begins on the fifth level.
     let depth = limits.nesting - 5;
-    let mut core = Conversation::new(limits.into(), manners, speech);
+    let mut core = Conversation::new(limits.into(), manners, dialects);
     let redactor = Redactor::new(Mode::Default, Vec::new(), [1; 32]);
     for (open, close) in [("[", "]"), (r#"{"token":"#, "}"), (r#"[{"a":"#, "}]")] {
         let levels = depth / open.matches(['[', '{']).count();
@@ -50,10 +51,10 @@ fn cross() {
         for text in messages(&value) {
             let frame = Frame::from(text.clone());
             core.handle_frame(Side::Agent, frame, Instant::now(), &mut out);
-            let said = out.pop(Side::Client).unwrap();
-            let said = std::str::from_utf8(said.as_bytes()).unwrap();
-            assert!(said.contains(&value), "{}", &said[..200]);
-            assert!(text.contains("bare") || said == text);
+            let reported = out.pop(Side::Client).unwrap();
+            let reported = std::str::from_utf8(reported.as_bytes()).unwrap();
+            assert!(reported.contains(&value), "{}", &reported[..200]);
+            assert!(text.contains("bare") || reported == text);
             // What it finds is not the question here.
             let _ = redactor.json(text.as_bytes(), Some(b"session/update"));
         }

@@ -16,7 +16,6 @@ mod renamed;
 mod roundtrip;
 mod speech;
 mod spelling;
-mod stems;
 mod tables;
 mod trees;
 
@@ -63,7 +62,8 @@ fn every_vector_passes_in_the_ways_it_states() {
         let (mut passed, mut all) = (0, 0);
         for line in fs::read_to_string(&file).unwrap().lines() {
             let vector = Vector::parse(line).unwrap();
-            for report in vector.run(library) {
+            let reports = vector.run(library).into_iter();
+            for report in reports.filter(|report| report.skipped.is_none()) {
                 all += 1;
                 match report.fault {
                     None => passed += 1,

@@ -95,7 +95,7 @@ fn list_names_the_built_in_tables_and_the_users() {
 }
 
 #[test]
-fn show_tells_the_two_columns_and_the_reason() {
+fn show_reports_the_two_columns_and_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let mut mine = table("mine");
     mine["extends"] = json!(["loose-v1"]);
@@ -183,7 +183,7 @@ fn a_mistyped_name_is_answered_with_the_nearest() {
 }
 
 #[test]
-fn show_tells_what_is_below_and_from_where() {
+fn show_reports_what_is_below_and_from_where() {
     let folder = tempfile::tempdir().unwrap();
     let mut lower = table("lower");
     lower["shapes"] =
@@ -239,7 +239,7 @@ fn check_finds_no_fault_in_the_built_in_tables() {
 }
 
 #[test]
-fn check_tells_all_faults_at_once() {
+fn check_reports_all_faults_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let mut bad = table("bad");
     bad["rules"][0]["rows"] = json!([{"dialect": "LOUD", "canonical": "/loud", "defualt": 1}]);
@@ -298,7 +298,7 @@ fn check_tells_all_faults_at_once() {
 
 /// One fault does not hide another, whatever part of the table it makes unreadable.
 #[test]
-fn faults_of_all_kinds_are_told_together() {
+fn faults_of_all_kinds_are_reported_together() {
     let folder = tempfile::tempdir().unwrap();
     let mut bad = table("bad");
     bad["titel"] = json!("mistyped");

@@ -90,7 +90,7 @@ fn every_form_is_read_and_printed() {
 }
 
 #[test]
-fn each_fault_says_what_is_expected() {
+fn each_fault_reports_what_is_expected() {
     // given, words of the message
     let cases: &[(&str, &[&str])] = &[
         ("", &["no scheme", "tcp://HOST:PORT", "unix:PATH"]),
@@ -147,7 +147,7 @@ fn each_fault_says_what_is_expected() {
 }
 
 #[test]
-fn loopback_is_told_from_the_network() {
+fn loopback_is_reported_from_the_network() {
     let near = [
         "stdio:",
         "exec:a",

@@ -9,14 +9,14 @@ const MAX: usize = 1 << 20;
 
 /// What a stream turned out to hold: a word for each thing cut out of it.
 #[derive(Debug, PartialEq)]
-struct Heard {
+struct Received {
     framing: Option<Framing>,
     cuts: Vec<Decoded>,
     fatal: Option<Box<FrameError>>,
 }
 
 /// Feeds a stream in chunks that end at `ends` and at the end of the stream.
-fn hear(framing: Option<Framing>, max: usize, stream: &[u8], ends: &[usize]) -> Heard {
+fn receive(framing: Option<Framing>, max: usize, stream: &[u8], ends: &[usize]) -> Received {
     let mut cutter = Decoder::new(framing, max, &Limits::default());
     let mut buffer = BytesMut::new();
     let mut cuts = Vec::new();
@@ -32,7 +32,7 @@ fn hear(framing: Option<Framing>, max: usize, stream: &[u8], ends: &[usize]) -> 
                 Err(flaw) => {
                     fatal = Some(flaw);
                     let framing = cutter.framing();
-                    return Heard {
+                    return Received {
                         framing,
                         cuts,
                         fatal,
@@ -44,20 +44,23 @@ fn hear(framing: Option<Framing>, max: usize, stream: &[u8], ends: &[usize]) -> 
     cuts.extend(cutter.finish(&mut buffer));
     assert!(buffer.is_empty(), "bytes are left over: {buffer:?}");
     assert_eq!(cutter.finish(&mut buffer), None, "a stream ends once");
-    Heard {
+    Received {
         framing: cutter.framing(),
         cuts,
         fatal,
     }
 }
 
-fn words(heard: &Heard) -> Vec<String> {
+fn words(received: &Received) -> Vec<String> {
     let cut = |cut: &Decoded| match cut {
         Decoded::Frame(frame) => String::from_utf8_lossy(frame.as_bytes()).into_owned(),
         Decoded::Error(flaw) => format!("! {}", flaw.fault),
     };
-    let fatal = heard.fatal.iter().map(|flaw| format!("!! {}", flaw.fault));
-    heard.cuts.iter().map(cut).chain(fatal).collect()
+    let fatal = received
+        .fatal
+        .iter()
+        .map(|flaw| format!("!! {}", flaw.fault));
+    received.cuts.iter().map(cut).chain(fatal).collect()
 }
 
 /// Streams, what they hold, and the framing they show. Every one is fed whole, byte by byte, and
@@ -205,19 +208,19 @@ fn streams_hold_what_they_hold() {
     ];
     for (framing, stream, holds, shown) in cases {
         let stream = stream.as_bytes();
-        let whole = hear(*framing, MAX, stream, &[]);
+        let whole = receive(*framing, MAX, stream, &[]);
         let text = String::from_utf8_lossy(stream);
         assert_eq!(words(&whole), *holds, "{text:?}");
         assert_eq!(whole.framing, *shown, "{text:?}");
         let bytes: Vec<_> = (0..stream.len()).collect();
         assert_eq!(
-            hear(*framing, MAX, stream, &bytes),
+            receive(*framing, MAX, stream, &bytes),
             whole,
             "{text:?} by the byte"
         );
         for end in bytes {
             assert_eq!(
-                hear(*framing, MAX, stream, &[end]),
+                receive(*framing, MAX, stream, &[end]),
                 whole,
                 "{text:?} cut at {end}"
             );
@@ -232,16 +235,16 @@ fn header_blocks_are_bounded() {
     let long = format!("X: {}\n", "y".repeat(limits.header_bytes));
     let endless = "y".repeat(limits.header_bytes + 1);
     for stream in [many, long, endless] {
-        let heard = hear(Some(Framing::ContentLength), MAX, stream.as_bytes(), &[]);
-        let fault = heard.fatal.expect("the stream ends").fault;
+        let received = receive(Some(Framing::ContentLength), MAX, stream.as_bytes(), &[]);
+        let fault = received.fatal.expect("the stream ends").fault;
         assert!(matches!(fault, FrameFault::BadHeader { .. }), "{fault:?}");
     }
     let most = format!(
         "{}Content-Length: 2\n\n{{}}",
         "X: y\n".repeat(limits.header_fields - 1)
     );
-    let heard = hear(Some(Framing::ContentLength), MAX, most.as_bytes(), &[]);
-    assert_eq!(words(&heard), ["{}"]);
+    let received = receive(Some(Framing::ContentLength), MAX, most.as_bytes(), &[]);
+    assert_eq!(words(&received), ["{}"]);
 }
 
 #[test]
@@ -256,7 +259,7 @@ fn over_long_messages_are_named_and_skipped() {
     );
     for (stream, kinds) in [(line, "!..!!"), (blocks, "!.!")] {
         let stream = stream.as_bytes();
-        let whole = hear(None, max, stream, &[]);
+        let whole = receive(None, max, stream, &[]);
         let seen: String = whole
             .cuts
             .iter()
@@ -284,7 +287,7 @@ fn over_long_messages_are_named_and_skipped() {
         );
         for size in 1..60 {
             let ends: Vec<_> = (0..stream.len()).step_by(size).collect();
-            assert_eq!(hear(None, max, stream, &ends), whole, "chunks of {size}");
+            assert_eq!(receive(None, max, stream, &ends), whole, "chunks of {size}");
         }
     }
 }
@@ -367,8 +370,8 @@ fn a_pretty_printed_message_becomes_one_line() {
         out,
         format!("Content-Length: {}\r\n\r\n{pretty}", pretty.len())
     );
-    let heard = hear(None, MAX, &out, &[]);
-    let Decoded::Frame(frame) = &heard.cuts[0] else {
+    let received = receive(None, MAX, &out, &[]);
+    let Decoded::Frame(frame) = &received.cuts[0] else {
         panic!("a message is there")
     };
     assert_eq!(frame.as_bytes(), pretty.as_bytes());
@@ -378,15 +381,15 @@ fn a_pretty_printed_message_becomes_one_line() {
 }
 
 #[test]
-fn a_truncated_message_tells_what_it_was() {
+fn a_truncated_message_reports_what_it_was() {
     let stream = b"Content-Length: 99\n\n{\"id\":\"x\",\"result\":[";
-    let heard = hear(None, MAX, stream, &[]);
-    let Some(Decoded::Error(flaw)) = heard.cuts.last() else {
+    let received = receive(None, MAX, stream, &[]);
+    let Some(Decoded::Error(flaw)) = received.cuts.last() else {
         panic!("a flaw is there")
     };
     assert_eq!(flaw.id, Id::String(b"\"x\"").to_owned());
     assert_eq!(flaw.role, Some(Role::Answer));
-    let stray = hear(None, 10, b"a long line of words", &[]);
+    let stray = receive(None, 10, b"a long line of words", &[]);
     let Some(Decoded::Error(flaw)) = stray.cuts.last() else {
         panic!("a flaw is there")
     };
@@ -402,7 +405,7 @@ fn places(length: usize, picks: &[prop::sample::Index]) -> Vec<usize> {
 
 proptest! {
     #[test]
-    fn what_is_laid_is_heard(
+    fn what_is_laid_is_received(
         texts in proptest::collection::vec("[{\\[]([a-z \u{e9}\r\n]{0,20}|[x]{0,300})[}\\]]", 1..8),
         framing in prop::sample::select(vec![Framing::Ndjson, Framing::ContentLength]),
         sniffed in any::<bool>(),
@@ -413,9 +416,9 @@ proptest! {
             framing.encode(&Frame::from(text.clone()), &mut stream);
         }
         let given = (!sniffed).then_some(framing);
-        let heard = hear(given, MAX, &stream, &places(stream.len(), &picks));
-        prop_assert_eq!(heard.framing, Some(framing));
-        prop_assert_eq!(&heard.fatal, &None);
+        let received = receive(given, MAX, &stream, &places(stream.len(), &picks));
+        prop_assert_eq!(received.framing, Some(framing));
+        prop_assert_eq!(&received.fatal, &None);
         let expected: Vec<_> = texts
             .iter()
             .map(|text| match framing {
@@ -423,7 +426,7 @@ proptest! {
                 Framing::ContentLength => text.clone(),
             })
             .collect();
-        prop_assert_eq!(words(&heard), expected);
+        prop_assert_eq!(words(&received), expected);
     }
 
     #[test]
@@ -448,7 +451,7 @@ proptest! {
         picks in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),
     ) {
         let stream = pieces.concat();
-        let whole = hear(given, max, &stream, &[]);
-        prop_assert_eq!(hear(given, max, &stream, &places(stream.len(), &picks)), whole);
+        let whole = receive(given, max, &stream, &[]);
+        prop_assert_eq!(receive(given, max, &stream, &places(stream.len(), &picks)), whole);
     }
 }

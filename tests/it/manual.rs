@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use acp_relay::docs::TOPICS;
 use acp_relay::observe::metrics::CATALOGUE;
+use serde_json::Value;
 
 use crate::support::once::relay;
 
@@ -234,6 +235,54 @@ fn flags_tables() -> String {
     text.trim_end().to_owned() + "\n"
 }
 
+/// The keys of the configuration file, by the JSON Schema that the program prints.
+fn keys_tables() -> String {
+    let schema: Value = serde_json::from_str(&stdout(&["config", "schema"])).unwrap();
+    let mut text = String::new();
+    key_table(&mut text, "", &schema);
+    text.trim_end().to_owned() + "\n"
+}
+
+/// The keys of the table at `path`, and then those of the tables in it.
+fn key_table(text: &mut String, path: &str, table: &Value) {
+    // The limits have a section of their own.
+    if path.ends_with("limits") {
+        return;
+    }
+    let mut nested = Vec::new();
+    if !path.is_empty() {
+        text.push_str(&format!("### `{path}`\n\n"));
+    }
+    let about = cell(table["description"].as_str().unwrap_or_default());
+    if !about.is_empty() {
+        text.push_str(&format!("{about}.\n\n"));
+    }
+    text.push_str("| key | default | meaning |\n|---|---|---|\n");
+    for (key, value) in table["properties"].as_object().unwrap() {
+        let path = format!("{path}.{key}");
+        let path = path.trim_start_matches('.').to_owned();
+        let (each, items) = (&value["additionalProperties"], &value["items"]);
+        if value["properties"].is_object() {
+            nested.push((path, value.clone()));
+        } else if each["properties"].is_object() {
+            nested.push((format!("{path}.NAME"), each.clone()));
+        } else if items["properties"].is_object() {
+            nested.push((path, items.clone()));
+        } else {
+            let about = cell(value["description"].as_str().unwrap_or_default());
+            let usual = match &value["default"] {
+                Value::Null => String::new(),
+                usual => format!("`{}`", usual.to_string().trim_matches('"')),
+            };
+            text.push_str(&format!("| `{key}` | {usual} | {about} |\n"));
+        }
+    }
+    text.push('\n');
+    for (path, table) in nested {
+        key_table(text, &path, &table);
+    }
+}
+
 /// The reference with what is generated between its two markers replaced.
 fn with_generated(page: &str, name: &str, text: &str) -> String {
     let start = format!("<!-- generated: {name} -->\n");
@@ -248,6 +297,7 @@ fn the_generated_parts_of_the_reference_are_those_of_the_program() {
     let page = fs::read_to_string(&path).unwrap();
     let new = with_generated(&page, "limits", &limits_table());
     let new = with_generated(&new, "flags", &flags_tables());
+    let new = with_generated(&new, "keys", &keys_tables());
     if std::env::var_os("UPDATE_MANUAL").is_some() {
         fs::write(&path, new).unwrap();
         return;
@@ -302,7 +352,7 @@ fn help_of_a_subcommand_is_its_own() {
         let flag = [words, &["--help"]].concat();
         assert_eq!(stdout(&help), stdout(&flag), "{words:?}");
     }
-    for (words, says) in [
+    for (words, reports) in [
         (
             &["help", "sever"][..],
             "subcommand or topic `sever`; did you mean `serve`?",
@@ -317,7 +367,7 @@ fn help_of_a_subcommand_is_its_own() {
         let output = relay(words).output().unwrap();
         assert_eq!(output.status.code(), Some(64), "{words:?}");
         let stderr = String::from_utf8(output.stderr).unwrap();
-        assert!(stderr.contains(says), "{stderr}");
+        assert!(stderr.contains(reports), "{stderr}");
     }
 }
 
@@ -581,7 +631,7 @@ fn the_configuration_of_the_manual_is_valid() {
     for (path, text) in pages() {
         for block in text.split("```json\n").skip(1) {
             let block = block.split("```").next().unwrap();
-            let json: Result<serde_json::Value, _> = serde_json::from_str(block);
+            let json: Result<Value, _> = serde_json::from_str(block);
             assert!(json.is_ok(), "{}: {block}", path.display());
         }
     }

@@ -55,14 +55,14 @@ async fn the_words_arrive_as_they_are() {
     let mut argv = words(&["sh", "-c", r#"for a; do printf '%s\0' "$a"; done"#, "sh"]);
     argv.extend(given.iter().cloned());
     let mut child = start(&argv);
-    assert_eq!(said(&mut child).await, given);
+    assert_eq!(reported(&mut child).await, given);
     assert_eq!(exit(&mut child).await, Exit::Code(0));
 }
 
 #[tokio::test]
 async fn the_environment_is_ours_and_nothing_else() {
     let mut child = start(&words(&["env", "-0"]));
-    let theirs: BTreeSet<OsString> = said(&mut child).await.into_iter().collect();
+    let theirs: BTreeSet<OsString> = reported(&mut child).await.into_iter().collect();
     let ours = std::env::vars_os().map(|(mut name, value)| {
         name.push("=");
         name.push(value);
@@ -79,7 +79,7 @@ async fn a_bare_environment_holds_what_every_program_needs_and_what_it_is_given(
         ..Launch::default()
     };
     let mut child = spawn(&words(&["env", "-0"]), &launch, &Limits::default()).unwrap();
-    let theirs = said(&mut child).await;
+    let theirs = reported(&mut child).await;
     let known = ["LANG", "LC_", "PATH", "SHELL", "TERM", "TMPDIR", "USER"];
     for pair in &theirs {
         let pair = pair.to_str().unwrap();
@@ -95,7 +95,7 @@ async fn a_bare_environment_holds_what_every_program_needs_and_what_it_is_given(
 }
 
 #[tokio::test]
-async fn it_runs_where_it_is_told_to() {
+async fn it_runs_where_it_is_reported_to() {
     let dir = tempfile::tempdir().unwrap();
     let argv = words(&["sh", "-c", r#"printf '%s\0' "$(pwd -P)""#]);
     let launch = Launch {
@@ -104,7 +104,7 @@ async fn it_runs_where_it_is_told_to() {
     };
     let mut child = spawn(&argv, &launch, &Limits::default()).unwrap();
     let here = dir.path().canonicalize().unwrap();
-    assert_eq!(said(&mut child).await, [here.into_os_string()]);
+    assert_eq!(reported(&mut child).await, [here.into_os_string()]);
 }
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn what_is_written_is_read() {
 }
 
 #[tokio::test]
-async fn how_it_ended_is_told() {
+async fn how_it_ended_is_reported() {
     for (script, exit_is) in [
         ("exit 0", Exit::Code(0)),
         ("exit 42", Exit::Code(42)),
@@ -142,7 +142,7 @@ async fn what_cannot_be_started_is_explained() {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         path.into_os_string()
     };
-    for (program, kind, says) in [
+    for (program, kind, reports) in [
         (
             OsString::from("no-such-agent"),
             OpenErrorKind::Unavailable,
@@ -161,7 +161,7 @@ async fn what_cannot_be_started_is_explained() {
     ] {
         let error = spawn(&[program], &Launch::default(), &Limits::default()).unwrap_err();
         assert_eq!(error.kind, kind, "{error}");
-        assert!(error.to_string().contains(says), "{error}");
+        assert!(error.to_string().contains(reports), "{error}");
     }
 }
 
@@ -306,9 +306,9 @@ fn daemons_end_with_an_agent_that_crashed() {
     );
     let processes = notes.wait_for(3);
     processes[0].kill(Signal::KILL);
-    wait_until("its exit is known", || relay.tell("exited 0") == "true");
-    relay.tell("drop 0");
-    assert_eq!(relay.tell("settle"), "true");
+    wait_until("its exit is known", || relay.notify("exited 0") == "true");
+    relay.notify("drop 0");
+    assert_eq!(relay.notify("settle"), "true");
     assert!(processes.iter().all(Proc::is_reaped), "{processes:?}");
 }
 
@@ -411,7 +411,7 @@ fn a_relay_that_ends_leaves_no_keeper() {
     let tree = notes.wait_for(4);
     let keeper = relay.keeper();
     // Without dropping its agents, as a program does that calls `exit`.
-    relay.tell("exit");
+    relay.notify("exit");
     wait_until("the tree is gone", || tree.iter().all(Proc::is_gone));
     wait_until("the keeper is gone", || keeper.is_gone());
 }
@@ -423,10 +423,10 @@ fn a_keeper_is_sent_home_when_nothing_is_left_and_not_before() {
     relay.spawn(&notes, TREE);
     let tree = notes.wait_for(4);
     let keeper = relay.keeper();
-    relay.tell("shut_down");
+    relay.notify("shut_down");
     assert_eq!(relay.keeper().pid, keeper.pid, "an agent is left");
-    relay.tell("drop 0");
-    assert_eq!(relay.tell("shut_down"), "true");
+    relay.notify("drop 0");
+    assert_eq!(relay.notify("shut_down"), "true");
     assert!(tree.iter().all(Proc::is_reaped), "{tree:?}");
     wait_until("the keeper is gone", || keeper.is_gone());
 
@@ -444,7 +444,7 @@ fn start(argv: &[OsString]) -> Child {
 }
 
 /// All it writes, cut at NUL.
-async fn said(child: &mut Child) -> Vec<OsString> {
+async fn reported(child: &mut Child) -> Vec<OsString> {
     let mut bytes = Vec::new();
     child.stdout.read_to_end(&mut bytes).await.unwrap();
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);

@@ -10,7 +10,7 @@ fn run<S: AsRef<OsStr>>(args: &[S]) -> Output {
 }
 
 #[test]
-fn the_version_tells_the_commit_and_the_tables() {
+fn the_version_reports_the_commit_and_the_tables() {
     let output = run(&["--version"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let mut lines = text.lines();
@@ -101,13 +101,16 @@ fn one_page_of_the_manual_is_found_by_its_subcommand() {
     assert!(text.contains(".TH acp-relay-inspect-show 1"), "{text}");
     let none = run(&["man", "serv"]);
     assert_eq!(none.status.code(), Some(64));
-    let said = String::from_utf8(none.stderr).unwrap();
-    assert_eq!(said, "acp-relay: `acp-relay` has no subcommand `serv`\n");
+    let reported = String::from_utf8(none.stderr).unwrap();
+    assert_eq!(
+        reported,
+        "acp-relay: `acp-relay` has no subcommand `serv`\n"
+    );
 }
 
 #[test]
-fn mistakes_are_told_with_what_was_probably_meant() {
-    for (args, says) in [
+fn mistakes_are_reported_with_what_was_probably_meant() {
+    for (args, reports) in [
         (
             &["serve", "--limit", "conections=3", "--", "cat"][..],
             "did you mean `connections`?",
@@ -133,12 +136,12 @@ fn mistakes_are_told_with_what_was_probably_meant() {
         (&["serv"], "'serve'"),
     ] {
         let output = run(args);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(says), "{args:?}: {said}");
+        let reported = String::from_utf8(output.stderr).unwrap();
+        assert!(reported.contains(reports), "{args:?}: {reported}");
         assert!(!output.status.success(), "{args:?}");
     }
     // What is no agent's command is not told to be one.
-    let said = run(&["status", "x"]).stderr;
-    let said = String::from_utf8(said).unwrap();
-    assert!(!said.contains("agent's command"), "{said}");
+    let reported = run(&["status", "x"]).stderr;
+    let reported = String::from_utf8(reported).unwrap();
+    assert!(!reported.contains("agent's command"), "{reported}");
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use imports::Imports;
 
 /// What each module may import of ours, besides itself.
-const LAYERS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 14] = [
     ("docs", &[]),
     ("jsonrpc", &[]),
     ("acp", &["jsonrpc"]),
@@ -17,11 +17,8 @@ const LAYERS: [(&str, &[&str]); 13] = [
     ("policy", &["jsonrpc", "dialect"]),
     ("recording", &["jsonrpc", "acp"]),
     ("auth", &["jsonrpc"]),
-    ("agent_connect", &["jsonrpc"]),
-    (
-        "transport",
-        &["jsonrpc", "auth", "recording", "agent_connect"],
-    ),
+    ("transport", &["jsonrpc", "auth", "recording"]),
+    ("agent_connect", &["jsonrpc", "auth", "transport"]),
     ("conversation", &["jsonrpc", "dialect", "policy"]),
     ("observe", &["jsonrpc", "recording", "conversation"]),
     (
@@ -34,6 +31,10 @@ const LAYERS: [(&str, &[&str]); 13] = [
             "conversation",
             "observe",
         ],
+    ),
+    (
+        "viewer",
+        &["jsonrpc", "acp", "recording", "auth", "transport"],
     ),
     (
         "cli",
@@ -50,12 +51,13 @@ const LAYERS: [(&str, &[&str]); 13] = [
             "conversation",
             "observe",
             "proxy",
+            "viewer",
         ],
     ),
 ];
 
 /// Names that only some files may use, and why.
-const RESTRICTED: [(&str, &[&str], &str); 10] = [
+const RESTRICTED: [(&str, &[&str], &str); 9] = [
     (
         "io::stdin",
         &[
@@ -79,12 +81,19 @@ const RESTRICTED: [(&str, &[&str], &str); 10] = [
     ("unbounded", &[], "every queue has a limit"),
     (
         "tokio::",
-        &["transport/", "proxy/", "cli/"],
+        &["transport/", "agent_connect/", "proxy/", "viewer/", "cli/"],
         "the modules below are pure",
     ),
     (
         "Instant::now",
-        &["proxy/", "transport/", "cli/", "observe/recorder/"],
+        &[
+            "proxy/",
+            "transport/",
+            "agent_connect/",
+            "viewer/",
+            "cli/",
+            "observe/recorder/",
+        ],
         "below proxy, time is an argument (the recorder's events carry none)",
     ),
     (
@@ -94,18 +103,19 @@ const RESTRICTED: [(&str, &[&str], &str); 10] = [
     ),
     (
         "crate::acp",
-        &["acp/", "recording/lint/", "cli/"],
+        &["acp/", "recording/lint/", "viewer/", "cli/"],
         "the schema is used after a conversation, not during it",
     ),
     (
         "crate::recording",
-        &["recording/", "transport/replay/", "observe/", "cli/"],
+        &[
+            "recording/",
+            "transport/replay/",
+            "observe/",
+            "viewer/",
+            "cli/",
+        ],
         "of the transports, only replay reads recordings",
-    ),
-    (
-        "crate::agent_connect",
-        &["agent_connect/", "transport/agent_connect/", "cli/"],
-        "of the transports, only the one for Agent Connect uses its types",
     ),
     (
         "serde_json::Value",
@@ -121,14 +131,11 @@ const RESTRICTED: [(&str, &[&str], &str); 10] = [
             "dialect/vectors.rs",
             "recording/",
             "agent_connect/",
-            "transport/agent_connect/",
+            "viewer/",
         ],
         "no JSON tree on the message path",
     ),
 ];
-
-/// Files that still import each other. The number may only fall; the aim is none.
-const IN_CYCLES: usize = 34;
 
 struct Source {
     /// Relative to `src/`.
@@ -227,11 +234,10 @@ fn files_import_each_other_one_way() {
         .iter()
         .map(|file| (file.name.as_str(), file.text.as_str()));
     let cycles = Imports::of(files).cycles();
-    let files: usize = cycles.iter().map(Vec::len).sum();
     let listed: Vec<String> = cycles.iter().map(|cycle| cycle.join(", ")).collect();
     assert!(
-        files <= IN_CYCLES,
-        "{files} files import each other, {IN_CYCLES} were known:\n{}\n",
+        listed.is_empty(),
+        "files import each other:\n{}\n",
         listed.join("\n")
     );
 }

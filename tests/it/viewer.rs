@@ -7,9 +7,9 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use acp_relay::jsonrpc::Side;
+use acp_relay::jsonrpc::{Kind, Side};
 use acp_relay::recording::write::{self, FrameInfo, PayloadRef, Stamp};
-use acp_relay::recording::{EventKind, Header, MessageKind, Passed, Payload, PeerInfo, pack};
+use acp_relay::recording::{EventKind, Header, Passed, Payload, PeerInfo, pack};
 use serde_json::{Value, json};
 
 use crate::support::once::relay;
@@ -32,7 +32,7 @@ struct Answer {
 }
 
 /// A recording that is being written.
-struct Paper {
+struct TestRecording {
     text: Vec<u8>,
     n: u64,
 }
@@ -58,7 +58,7 @@ impl Viewer {
 
     /// Asks for a path under the token.
     fn ask(&self, path: &str) -> Answer {
-        self.say("GET", &format!("{}{path}", self.path), &[])
+        self.request("GET", &format!("{}{path}", self.path), &[])
     }
 
     fn json(&self, path: &str) -> Value {
@@ -67,7 +67,7 @@ impl Viewer {
         serde_json::from_slice(&answer.body).unwrap()
     }
 
-    fn say(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+    fn request(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
         let mut request = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
         if !headers.iter().any(|(name, _)| *name == "host") {
             request += &format!("host: {}\r\n", self.host);
@@ -122,7 +122,7 @@ impl Answer {
     }
 }
 
-impl Paper {
+impl TestRecording {
     fn new() -> Self {
         Self::segment(0)
     }
@@ -167,13 +167,13 @@ impl Paper {
     /// A turn of 7 events: prompt, passed, three chunks, passed, answer.
     fn turn(&mut self) {
         let asked = self.n + 1;
-        let heard = |hop: Side, kind, method| FrameInfo {
+        let received = |hop: Side, kind, method| FrameInfo {
             kind: Some(kind),
             method: Some(method),
             session: Some(b"s1"),
             ..FrameInfo::new(hop, hop.other())
         };
-        let prompt = heard(Side::Client, MessageKind::Request, b"session/prompt");
+        let prompt = received(Side::Client, Kind::Request, b"session/prompt");
         let prompt = FrameInfo {
             id: Some(b"7"),
             ..prompt
@@ -195,11 +195,11 @@ impl Paper {
         for word in ["one", "two", "three"] {
             let update = json!({"sessionUpdate": "agent_message_chunk",
                 "content": {"type": "text", "text": word}});
-            let facts = heard(Side::Agent, MessageKind::Notification, b"session/update");
+            let facts = received(Side::Agent, Kind::Notification, b"session/update");
             self.frame(&facts, &json!({"params": {"update": update}}).to_string());
         }
         self.what(&passed(Side::Client, asked + 2, 3));
-        let answer = heard(Side::Agent, MessageKind::Result, b"session/prompt");
+        let answer = received(Side::Agent, Kind::Result, b"session/prompt");
         let answer = FrameInfo {
             id: Some(b"7"),
             answers: Some(asked),
@@ -220,7 +220,7 @@ impl Paper {
 /// A folder with one recording of ten turns.
 fn recorded() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let mut paper = Paper::new();
+    let mut paper = TestRecording::new();
     for _ in 0..10 {
         paper.turn();
     }
@@ -236,7 +236,7 @@ fn the_page_gets_windows_of_what_is_folded_filtered_and_in_range() {
     let state = viewer.wait(|state| state["ended"] == true);
     assert_eq!(state["events"], 71);
     assert_eq!(state["turns"], 10);
-    assert_eq!(state["bytes"], state["of"]);
+    assert_eq!(state["bytes"], state["total"]);
     assert_eq!(state["header"]["client"]["name"], "stdio:");
     assert_eq!(state["writing"], false);
     assert_eq!(state["spans"].as_array().unwrap().len(), 10);
@@ -267,16 +267,16 @@ fn the_page_gets_windows_of_what_is_folded_filtered_and_in_range() {
     assert_eq!((&rows["total"], &rows["place"]), (&json!(31), &json!(5)));
     let prompt = &rows["rows"][0];
     assert_eq!(
-        (&prompt["answered"], &prompt["took"]),
+        (&prompt["answer"], &prompt["duration"]),
         (&json!(7), &json!(6_000))
     );
-    assert_eq!(prompt["passed"], true);
+    assert_eq!(prompt["forwarded"], true);
     let run = &rows["rows"][1];
     assert_eq!(
-        (&run["run"], &run["says"]),
+        (&run["run"], &run["text"]),
         (&json!(3), &json!("onetwothree"))
     );
-    assert_eq!(rows["rows"][2]["asked"], 1);
+    assert_eq!(rows["rows"][2]["request"], 1);
     let turns = viewer.json("api/0/turns?from=8");
     assert_eq!(turns["turns"].as_array().unwrap().len(), 2);
     assert_eq!(turns["turns"][0]["end"]["n"], 63);
@@ -285,7 +285,7 @@ fn the_page_gets_windows_of_what_is_folded_filtered_and_in_range() {
 #[test]
 fn what_is_recorded_meanwhile_comes_to_who_waits() {
     let folder = tempfile::tempdir().unwrap();
-    let mut paper = Paper::new();
+    let mut paper = TestRecording::new();
     paper.turn();
     let path = folder.path().join("a.000.acpr");
     let mut file = File::create(&path).unwrap();
@@ -306,7 +306,7 @@ fn what_is_recorded_meanwhile_comes_to_who_waits() {
         digest: String::new(),
     });
     file.write_all(&paper.text[written..]).unwrap();
-    let mut next = Paper::segment(1);
+    let mut next = TestRecording::segment(1);
     next.n = paper.n;
     next.turn();
     next.end();
@@ -321,7 +321,7 @@ fn what_is_recorded_meanwhile_comes_to_who_waits() {
 #[test]
 fn a_recording_whose_next_file_never_came_is_at_rest() {
     let folder = tempfile::tempdir().unwrap();
-    let mut paper = Paper::new();
+    let mut paper = TestRecording::new();
     paper.turn();
     paper.what(&EventKind::End {
         rotated: true,
@@ -337,7 +337,7 @@ fn a_recording_whose_next_file_never_came_is_at_rest() {
         (&json!(false), &json!(true))
     );
     // It may have been taken away, and come back.
-    let mut next = Paper::segment(1);
+    let mut next = TestRecording::segment(1);
     next.n = paper.n;
     next.turn();
     next.end();
@@ -353,19 +353,19 @@ fn a_recording_whose_next_file_never_came_is_at_rest() {
 fn what_the_linter_finds_stands_at_the_rows_and_by_rule() {
     let folder = recorded();
     let viewer = Viewer::of(folder.path());
-    let state = viewer.wait(|state| state["lint"]["seen"] == 71);
+    let state = viewer.wait(|state| state["lint"]["checked"] == 71);
     let rules = state["lint"]["rules"].as_array().unwrap();
-    let weights: Vec<&str> = rules
+    let severities: Vec<&str> = rules
         .iter()
-        .filter_map(|rule| rule["weight"].as_str())
+        .filter_map(|rule| rule["severity"].as_str())
         .collect();
-    let mut sorted = weights.clone();
-    sorted.sort_by_key(|weight| {
+    let mut sorted = severities.clone();
+    sorted.sort_by_key(|severity| {
         ["error", "warning", "hint"]
             .iter()
-            .position(|w| w == weight)
+            .position(|known| known == severity)
     });
-    assert_eq!(weights, sorted);
+    assert_eq!(severities, sorted);
     // Ten prompts before any handshake.
     let early = rules
         .iter()
@@ -386,22 +386,22 @@ fn what_the_linter_finds_stands_at_the_rows_and_by_rule() {
 }
 
 #[test]
-fn the_linter_is_told_of_every_segment() {
+fn the_linter_is_reported_of_every_segment() {
     let folder = tempfile::tempdir().unwrap();
-    let write = |segment: u64, paper: &Paper| {
+    let write = |segment: u64, paper: &TestRecording| {
         let name = format!("talk.{segment:03}.acpr");
         fs::write(folder.path().join(name), &paper.text).unwrap();
     };
-    let ask = |paper: &mut Paper, id: &[u8]| {
+    let ask = |paper: &mut TestRecording, id: &[u8]| {
         let facts = FrameInfo {
-            kind: Some(MessageKind::Request),
+            kind: Some(Kind::Request),
             method: Some(b"_x"),
             id: Some(id),
             ..FrameInfo::new(Side::Client, Side::Agent)
         };
         paper.frame(&facts, r#"{"method":"_x"}"#);
     };
-    let mut first = Paper::segment(0);
+    let mut first = TestRecording::segment(0);
     ask(&mut first, b"1");
     first.what(&EventKind::End {
         rotated: true,
@@ -421,7 +421,7 @@ fn the_linter_is_told_of_every_segment() {
         let viewer = Viewer::of(folder.path());
         // What is still open is found a moment after the rest.
         let settled = |state: &Value| {
-            state["lint"]["seen"] == seen
+            state["lint"]["checked"] == seen
                 && (seen == 2 || asked(&state["lint"]["rules"], "unanswered") > 0)
         };
         let state = viewer.wait(settled);
@@ -431,14 +431,14 @@ fn the_linter_is_told_of_every_segment() {
     // What is open may be answered in the next segment.
     assert_eq!(found(2), [0, 0, 1]);
     // That is there, and nobody writes it any more.
-    let mut second = Paper::segment(1);
+    let mut second = TestRecording::segment(1);
     second.n = first.n;
     ask(&mut second, b"2");
     write(1, &second);
     assert_eq!(found(3), [2, 0, 2]);
     // It is not there, and what was open may have been answered in it.
     fs::remove_file(folder.path().join("talk.001.acpr")).unwrap();
-    let mut third = Paper::segment(2);
+    let mut third = TestRecording::segment(2);
     third.n = second.n;
     ask(&mut third, b"1");
     write(2, &third);
@@ -452,7 +452,7 @@ fn a_filter_learns_of_what_becomes_known_later() {
         rules.iter().any(|rule| rule["id"] == "unanswered")
     };
     let folder = tempfile::tempdir().unwrap();
-    let mut paper = Paper::new();
+    let mut paper = TestRecording::new();
     paper.turn();
     let whole = paper.text.len();
     let answer = paper.text[..whole - 1]
@@ -465,7 +465,7 @@ fn a_filter_learns_of_what_becomes_known_later() {
     file.lock().unwrap();
     file.write_all(&paper.text[..answer]).unwrap();
     let viewer = Viewer::of(&path);
-    let state = viewer.wait(|state| state["lint"]["seen"] == 6);
+    let state = viewer.wait(|state| state["lint"]["checked"] == 6);
     assert_eq!(state["writing"], true);
     let asked = "q=dur%3E1ms+or+lint:unanswered";
     assert!(viewer.found(asked).is_empty());
@@ -477,13 +477,13 @@ fn a_filter_learns_of_what_becomes_known_later() {
     assert_eq!(viewer.found(asked), [1]);
     file.lock().unwrap();
     file.write_all(&paper.text[answer..]).unwrap();
-    let state = viewer.wait(|state| state["lint"]["seen"] == 7);
+    let state = viewer.wait(|state| state["lint"]["checked"] == 7);
     assert!(!unanswered(&state), "{state}");
     assert_eq!(viewer.found(asked), [1, 7]);
     // One that was never answered is known as such when the recording ends.
     let written = paper.text.len();
     let facts = FrameInfo {
-        kind: Some(MessageKind::Request),
+        kind: Some(Kind::Request),
         method: Some(b"session/cancel"),
         id: Some(b"9"),
         ..FrameInfo::new(Side::Client, Side::Agent)
@@ -501,7 +501,7 @@ fn a_filter_learns_of_what_becomes_known_later() {
 #[test]
 fn an_event_is_given_byte_for_byte_and_in_ranges() {
     let folder = tempfile::tempdir().unwrap();
-    let mut paper = Paper::new();
+    let mut paper = TestRecording::new();
     let facts = FrameInfo::new(Side::Client, Side::Agent);
     let long = json!({"params": {"text": "x".repeat(100_000)}}).to_string();
     paper.frame(&facts, &long);
@@ -518,11 +518,11 @@ fn an_event_is_given_byte_for_byte_and_in_ranges() {
     let line = &paper.text[from..];
     assert_eq!(viewer.ask("api/0/event?i=0").body, line);
     let path = format!("{}api/0/event?i=0", viewer.path);
-    let part = viewer.say("GET", &path, &[("range", "bytes=10-19")]);
+    let part = viewer.request("GET", &path, &[("range", "bytes=10-19")]);
     assert_eq!((part.status, &part.body[..]), (206, &line[10..20]));
     let place = format!("content-range: bytes 10-19/{}", line.len());
     assert!(part.head.contains(&place), "{}", part.head);
-    let beyond = viewer.say("GET", &path, &[("range", "bytes=999999-")]);
+    let beyond = viewer.request("GET", &path, &[("range", "bytes=999999-")]);
     assert_eq!(beyond.status, 416);
     assert_eq!(viewer.ask("api/0/event?i=1").status, 404);
 }
@@ -530,7 +530,7 @@ fn an_event_is_given_byte_for_byte_and_in_ranges() {
 #[test]
 fn damaged_and_forged_lines_are_shown_as_such() {
     let folder = tempfile::tempdir().unwrap();
-    let mut paper = Paper::new();
+    let mut paper = TestRecording::new();
     paper.turn();
     paper.text.extend_from_slice(b"<script>alert(1)</script>\n");
     // Its checksum holds, and it is no JSON.
@@ -578,7 +578,7 @@ fn nobody_else_gets_anything() {
     fs::write(folder.path().join("secret.txt"), "secret").unwrap();
     let viewer = Viewer::of(folder.path());
     let state = format!("{}api/0/state", viewer.path);
-    let status = |method, path: &str, headers: &[_]| viewer.say(method, path, headers).status;
+    let status = |method, path: &str, headers: &[_]| viewer.request(method, path, headers).status;
     assert_eq!(status("GET", &state, &[]), 200);
     assert_eq!(status("HEAD", &state, &[]), 200);
     for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
@@ -629,18 +629,18 @@ fn the_page_can_be_had_in_one_file() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_at_once() {
+fn what_cannot_be_read_is_reported_at_once() {
     let args = ["inspect", "open", "/nowhere/at/all"];
     let done = relay(&args).output().unwrap();
     assert_eq!(done.status.code(), Some(66));
-    let said = String::from_utf8(done.stderr).unwrap();
-    assert!(said.contains("/nowhere/at/all"), "{said}");
+    let reported = String::from_utf8(done.stderr).unwrap();
+    assert!(reported.contains("/nowhere/at/all"), "{reported}");
 }
 
 #[test]
 fn a_text_of_stderr_is_found_and_given_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
-    let mut paper = Paper::new();
+    let mut paper = TestRecording::new();
     let text = "\u{1b}[31mred\u{202e}\n";
     paper.what(&EventKind::Stderr(Payload::Text(text.into())));
     fs::write(folder.path().join("a.acpr"), &paper.text).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! `autobahn_echo server` prints `listening on ws://127.0.0.1:PORT/` and echoes whatever comes,
 //! until it is killed; `autobahn_echo client ws://HOST:PORT` runs every case that the suite has
-//! there. It stands on `connect_stream` and `halves`, so all that moves messages is the relay's; as
+//! there. It stands on `open` and `halves`, so all that moves messages is the relay's; as
 //! a server it answers the handshake itself, for the relay's listener takes no binary messages.
 
 use std::error::Error;
@@ -10,17 +10,17 @@ use std::future::poll_fn;
 use std::process::ExitCode;
 
 use acp_relay::jsonrpc::Limits;
-use acp_relay::transport::websocket::{Half, Role, connect_stream, derive_accept_key, halves};
-use acp_relay::transport::{CloseReason, FrameSink};
+use acp_relay::transport::http::client::HttpStream;
+use acp_relay::transport::websocket::{Half, Role, derive_accept_key, halves, open};
+use acp_relay::transport::{CloseReason, Endpoint, FrameSink, Setup};
 use bytes::BytesMut;
-use hyper::HeaderMap;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 /// The name under which the suite files its verdicts.
 const NAME: &str = "acp-relay";
 
-type Halves = [Half<TcpStream>; 2];
+type Halves<S> = [Half<S>; 2];
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -88,30 +88,35 @@ async fn open_server(mut stream: TcpStream) -> Result<(TcpStream, BytesMut), Str
 }
 
 async fn run_cases(url: &str) -> Outcome {
-    let [mut receiver, mut sender] = open(&format!("{url}/getCaseCount")).await?;
+    let [mut receiver, mut sender] = open_client(&format!("{url}/getCaseCount")).await?;
     let received = poll_fn(|cx| receiver.poll_message(cx)).await;
     let (_, count) = received.ok_or("no case count came")??;
     let count: u32 = std::str::from_utf8(&count)?.parse()?;
     poll_fn(|cx| sender.poll_close(cx, CloseReason::Done)).await?;
     for case in 1..=count {
-        echo(open(&format!("{url}/runCase?case={case}&agent={NAME}")).await?).await;
+        echo(open_client(&format!("{url}/runCase?case={case}&agent={NAME}")).await?).await;
     }
-    echo(open(&format!("{url}/updateReports?agent={NAME}")).await?).await;
+    echo(open_client(&format!("{url}/updateReports?agent={NAME}")).await?).await;
     Ok(())
 }
 
-async fn open(url: &str) -> Outcome<Halves> {
-    let rest = url.strip_prefix("ws://").ok_or("the URL is not ws://")?;
-    let (authority, target) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let mut stream = TcpStream::connect(authority).await?;
-    stream.set_nodelay(true)?;
-    let limits = Limits::default();
-    let begun = connect_stream(&mut stream, authority, target, &HeaderMap::new(), &limits).await?;
-    Ok(halves(stream, &begun, Role::Client, &limits))
+async fn open_client(url: &str) -> Outcome<Halves<HttpStream>> {
+    // An endpoint of the relay's command line has no query.
+    let (base, target) = url.split_at(url.rfind('/').unwrap_or(url.len()));
+    let mut to: Endpoint = base.parse()?;
+    if let Endpoint::Http(web) = &mut to {
+        target.clone_into(&mut web.path);
+    }
+    let setup = Setup::default();
+    let (stream, begun) = open(&to, &setup).await?;
+    Ok(halves(stream, &begun, Role::Client, &setup.limits))
 }
 
 /// Echoes until the other end closes, or breaks the protocol; then closes as the relay does.
-async fn echo([mut receiver, mut sender]: Halves) {
+async fn echo<S>([mut receiver, mut sender]: Halves<S>)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin,
+{
     while let Some(Ok((kind, message))) = poll_fn(|cx| receiver.poll_message(cx)).await {
         let ready = poll_fn(|cx| sender.poll_ready(cx)).await.is_ok();
         if !ready || sender.start_message(kind, message).is_err() {

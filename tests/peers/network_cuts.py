@@ -40,7 +40,7 @@ WITHIN = 8
 # How long the server waits for an HTTP client, as by default: longer than the longest cut that has to
 # end well, and than a client takes to come back, whose tries are up to some seconds apart.
 GRACE = 30
-LIMITS = ["--limit", "silence=%d" % SILENCE, "--limit", "handshake=2"]
+LIMITS = ["--limit", "tcp-user-timeout=%d" % SILENCE, "--limit", "handshake=2"]
 LANES = 4
 SIDES = ("client", "server", "both")
 

@@ -5,10 +5,10 @@
 //              [--shots DIR] [--big MIB]
 //
 // DIR is that of the package playwright-core, and that of the official SDK, whose example agent and
-// client talk through a relay while the page looks on. Other recordings are written here
+// client talk through a relay while the page shows it. Other recordings are written here
 // (viewer_book.mjs) and opened with `acp-relay inspect open`. One line for each check, exit 1 when one
-// failed. --big writes a recording of that size and says when its first rows were to be seen, which
-// is a figure and no check: machines differ. --shots keeps pictures.
+// failed. --big writes a recording of that size and prints when its first rows were visible, which
+// is a figure and not a check: machines differ. --shots keeps pictures.
 //
 // In every check: no request leaves for anywhere but the viewer, no dialog opens, no error is
 // logged on the page. Two of them run at a time.
@@ -36,15 +36,15 @@ const children = new Set();
 async function begin(command, args, pattern) {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"] });
   children.add(child);
-  let said = "";
+  let output = "";
   return await new Promise((done, failed) => {
     for (const stream of [child.stdout, child.stderr]) {
       stream.on("data", (text) => {
-        const found = pattern.exec((said += text));
+        const found = pattern.exec((output += text));
         if (found) done({ child, found });
       });
     }
-    child.once("exit", () => failed(new Error(`${command} ${args.join(" ")} ended: ${said}`)));
+    child.once("exit", () => failed(new Error(`${command} ${args.join(" ")} ended: ${output}`)));
   });
 }
 
@@ -55,7 +55,7 @@ const browser = await chromium.launch({ executablePath: options.chromium, args: 
 const checks = [];
 let failures = 0;
 
-/** One check, with a page that must stay within the viewer: at `path`, or where `path()` says. */
+/** One check, with a page that must stay within the viewer: at `path`, or at the address that `path()` returns. */
 function check(name, path, body, how = {}) {
   if (options.only && !name.includes(options.only)) return;
   // What takes long by itself goes on beside the others.
@@ -100,12 +100,12 @@ const row = (page, words) => page.locator(".row", { hasText: words }).first();
 
 const plain = conversation("plain.acpr", 3).path;
 
-check("the sequence shows who said what, and how long it took", plain, async (page) => {
+check("the sequence shows senders, messages and durations", plain, async (page) => {
   await row(page, "question 1").waitFor();
   demand((await page.locator(".row").count()) === 20, "20 rows");
   demand((await row(page, "question 1").locator(".lane.request.to-agent.through").count()) === 1, "a prompt goes through to the agent");
-  demand((await row(page, "×2").locator(".say").textContent()) === "Hello and more", "chunks are folded");
-  demand((await row(page, "end_turn").locator(".tail").textContent()) === "70 ms", "the answer says what it took");
+  demand((await row(page, "×2").locator(".summary").textContent()) === "Hello and more", "chunks are folded");
+  demand((await row(page, "end_turn").locator(".tail").textContent()) === "70 ms", "the answer shows its duration");
   demand((await row(page, "agent: ready").locator(".remark.stderr").count()) === 1, "stderr stands in line");
   demand((await row(page, "client open").locator(".remark.link").count()) === 1, "links stand in line");
 });
@@ -123,7 +123,7 @@ check("a filter narrows the list, and Esc widens it", plain, async (page) => {
   await counted(page, "29 events");
 });
 
-check("what is no filter is said while it is typed, and the list stays", plain, async (page) => {
+check("a fault in the filter is shown while it is typed, and the list stays", plain, async (page) => {
   await row(page, "question 1").waitFor();
   await page.locator("#filter").fill("metod:x");
   await page.locator("#fault mark", { hasText: "metod" }).waitFor();
@@ -147,7 +147,7 @@ check("findings stand at their rows, in a view by rule, and in the filter", plai
   await page.locator("#detail .finding.error", { hasText: "not-initialized" }).waitFor();
   await page.locator("#detail .finding .id", { hasText: "not-initialized" }).click();
   await counted(page, "3 of 29 events");
-  demand((await page.locator("#filter").inputValue()) === "lint:not-initialized", "the filter says it");
+  demand((await page.locator("#filter").inputValue()) === "lint:not-initialized", "the filter shows it");
   await page.keyboard.press("n");
   await page.locator(".row.selected", { hasText: "question 2" }).waitFor({ state: "detached" });
 });
@@ -181,7 +181,7 @@ check("what was changed stands side by side with the rule", plain, async (page) 
   await page.locator(".after .differs", { hasText: "currentModeId" }).waitFor();
   await page.locator(".reason", { hasText: "official prose page" }).waitFor();
   demand((await page.locator(".patch li").count()) === 2, "the patch has two steps");
-  // From the heard one, too.
+  // From the received message, too.
   await page.locator("#detail .go").first().click();
   await page.locator(".row.selected", { hasText: "current_mode_update" }).waitFor();
   await page.locator(".after .differs", { hasText: "currentModeId" }).waitFor();
@@ -256,10 +256,10 @@ check("hostile text stays text", hostile(), async (page) => {
 const live = conversation("live.acpr", 1);
 check("a recording that is being written is followed, and requests wait in it", live.path, async (page) => {
   await row(page, "question 1").waitFor();
-  // What nobody writes is not live, and cannot be followed.
+  // A recording without a writer is not live, and cannot be followed.
   await page.locator("#top:not(.live)").waitFor();
   await page.locator("#follow").waitFor({ state: "hidden" });
-  // Whoever writes a recording has it locked.
+  // The writer has the recording locked.
   const writer = spawn("flock", ["-x", live.path, "cat"], { stdio: ["pipe", "ignore", "inherit"] });
   children.add(writer);
   await pause(100);
@@ -277,7 +277,7 @@ check("a recording that is being written is followed, and requests wait in it", 
   writer.stdin.end();
   // What broke off has its findings all the same.
   await page.locator("#top:not(.live)").waitFor();
-  await page.locator("#state", { hasText: "broke off" }).waitFor();
+  await page.locator("#state", { hasText: "not ended" }).waitFor();
   await page.keyboard.press("t");
   await page.locator(".group", { hasText: "unanswered" }).locator(".place").click();
   await row(page, "no answer to this").locator(".tail", { hasText: "no answer" }).waitFor();
@@ -296,7 +296,7 @@ check("a recording whose next file never came lacks it", cut.path, async (page) 
   await page.locator("#top:not(.live)").waitFor();
 });
 
-check("an address leads back to where somebody was", plain, async (page) => {
+check("an address restores the view", plain, async (page) => {
   await page.locator("#filter").fill("question");
   await counted(page, "3 of 29 events");
   await row(page, "question 2").click();
@@ -309,7 +309,7 @@ check("an address leads back to where somebody was", plain, async (page) => {
 used({ check, row, demand, plain });
 
 // The official SDK's client and agent, and a relay that records them.
-if (options.sdk) check("a real conversation is seen while it goes on, and that the relay has gone", () => serve(0), async (page, address) => {
+if (options.sdk) check("a real conversation is shown while it goes on, and the end of the relay is reported", () => serve(0), async (page, address) => {
   await page.locator("#welcome", { hasText: "as soon as it begins" }).waitFor();
   const prompt = ["--prompt", "Hello", "--cancel-prompt", "Stop", "--expect", "end_turn,cancelled"];
   const here = new URL("client.mjs", import.meta.url).pathname;
@@ -334,7 +334,7 @@ if (options.sdk) check("a real conversation is seen while it goes on, and that t
   await page.locator("#gone", { hasText: "tries again" }).waitFor();
   child.kill();
   await serve(port);
-  await page.locator("#gone", { hasText: "has a new address" }).waitFor();
+  await page.locator("#gone", { hasText: "prints a new address" }).waitFor();
 }, { long: true, fails: /ERR_CONNECTION_REFUSED|ERR_EMPTY|ERR_CONNECTION_RESET|404/ });
 
 let serving;
@@ -434,7 +434,7 @@ check("the keys alone do all that a mouse does", plain, async (page) => {
   for (let times = 0; times < 5; times++) await page.keyboard.press("PageDown");
   for (let times = 0; times < 3; times++) await page.keyboard.press("Shift+PageDown");
   await page.waitForFunction(() => / of 29 events/.test(document.getElementById("count").textContent));
-  demand(/selected/.test(await page.locator("#bars").getAttribute("aria-valuetext")), "what is selected is said");
+  demand(/selected/.test(await page.locator("#bars").getAttribute("aria-valuetext")), "the selection is announced");
   await page.keyboard.press("Escape");
   await counted(page, "29 events");
   // A filter, of suggestions alone.
@@ -452,7 +452,7 @@ check("the keys alone do all that a mouse does", plain, async (page) => {
   await page.keyboard.press("j");
   await page.locator(".row.selected").waitFor();
   const selected = await page.evaluate(() => document.getElementById(document.getElementById("list").getAttribute("aria-activedescendant"))?.ariaLabel);
-  demand(/agent answers, session\/prompt, end_turn, after 70 ms/.test(selected), `a row says what it is: ${selected}`);
+  demand(/agent result, session\/prompt, end_turn, after 70 ms/.test(selected), `a row has a spoken text: ${selected}`);
   // Commands for the terminal.
   await page.keyboard.press("x");
   await page.locator("dialog code", { hasText: `acp-relay replay agent ${plain}` }).waitFor();
@@ -467,7 +467,7 @@ check("a file is shown by the page alone", pathToFileURL(alone), async (page) =>
   await page.locator("#pick").setInputFiles(plain);
   await row(page, "question 1").waitFor();
   await counted(page, "29 events");
-  demand((await row(page, "×2").locator(".say").textContent()) === "Hello and more", "chunks are folded");
+  demand((await row(page, "×2").locator(".summary").textContent()) === "Hello and more", "chunks are folded");
   await page.locator("#filter").fill("method:session/prompt question");
   await counted(page, "3 of 29 events");
   await page.locator("#filter").fill("lint:not-initialized");
@@ -495,7 +495,7 @@ check("the page alone stays awake while it reads and searches", pathToFileURL(al
     const { port1, port2 } = new MessageChannel();
     const count = (window.busy = { most: 0, now: 0 });
     port1.onmessage = () => Object.assign(count, { most: Math.max(count.most, count.now), now: 0 });
-    for (const name of ["take", "passes"]) {
+    for (const name of ["addLine", "accepts"]) {
       const does = Dropped.prototype[name];
       Dropped.prototype[name] = function (...given) {
         if (count.now++ === 0) port2.postMessage(0);
@@ -511,7 +511,7 @@ check("the page alone stays awake while it reads and searches", pathToFileURL(al
   demand(most > 0 && most < 12000, `so many lines in one go: ${most}`);
 });
 
-check("the page alone says what is no recording, and what the schema is judged with", pathToFileURL(alone), async (page) => {
+check("the page alone reports a file that is not a recording, and names the command that checks the schema", pathToFileURL(alone), async (page) => {
   await page.locator("#welcome").waitFor();
   demand((await page.locator("[role=tab]:visible, #filter:visible").count()) === 0, "there is nothing to look at yet");
   const capture = { name: "my capture.jsonl", mimeType: "", buffer: Buffer.from('{"dir":"c2a","ts":1,"msg":{}}\n'.repeat(9)) };
@@ -545,7 +545,7 @@ check("the page alone unpacks, and puts segments together", pathToFileURL(alone)
   await page.locator("#pick").setInputFiles(new URL("../vectors/inspect/opencode-1.18.33.acpr.zst", import.meta.url).pathname);
   await counted(page, "310 events");
   demand((await page.evaluate(() => view.state.damaged)) === 0, "all of it is whole");
-  // What is no Zstandard after its first bytes is said to be none.
+  // A file that is not Zstandard after its first bytes is reported.
   await page.locator("#pick").setInputFiles({ name: "broken.acpr.zst", mimeType: "", buffer: Buffer.concat([Buffer.from("28b52ffd", "hex"), Buffer.alloc(99, 7)]) });
   await page.locator("#gone", { hasText: "cannot be unpacked" }).waitFor();
 });
@@ -568,7 +568,7 @@ check("what is packed is shown before all of it is unpacked", pathToFileURL(alon
   });
   await page.locator("#pick").setInputFiles({ name: "many.acpr.zst", mimeType: "", buffer: framed(readFileSync(join(root, "many.acpr"))) });
   await counted(page, "32005 events");
-  await page.locator("#state", { hasText: "broke off" }).waitFor();
+  await page.locator("#state", { hasText: "not ended" }).waitFor();
   const [first, did, damaged] = await page.evaluate(() => [window.first, window.did, view.state.damaged]);
   demand(first < did && did > 5, `rows after ${first} of ${did} frames`);
   demand(damaged === 0, "all of it is whole");
@@ -578,14 +578,14 @@ check("what is packed is shown before all of it is unpacked", pathToFileURL(alon
 check("the page and the program find the same but for the schema", pathToFileURL(alone), async (page) => {
   const text = readFileSync(new URL("../vectors/inspect/lint.txt", import.meta.url), "utf8");
   const cases = text.split(/^## /m).slice(1).map((one) => {
-    const [head, ...said] = one.trim().split("\n");
+    const [head, ...messages] = one.trim().split("\n");
     const [name, ids] = head.split(/: (?=[a-z -]+$)/);
-    return { name, ids: ids.split(" ").filter((id) => !/^(?:schema-|none$)/.test(id)), said };
+    return { name, ids: ids.split(" ").filter((id) => !/^(?:schema-|none$)/.test(id)), messages };
   });
   await page.locator("#welcome").waitFor();
-  const wrong = await page.evaluate((cases) => cases.flatMap(({ name, ids, said }) => {
+  const wrong = await page.evaluate((cases) => cases.flatMap(({ name, ids, messages }) => {
     const asked = new Map();
-    const lines = said.map((words, at) => {
+    const lines = messages.map((words, at) => {
       const [d, from] = [words[0], words[0] === ">" ? "client" : "agent"];
       const line = { n: at + 1, t: at, k: "msg", h: from, d };
       try {
@@ -606,7 +606,7 @@ check("the page and the program find the same but for the schema", pathToFileURL
     const lint = (lines) => {
       const linter = new Linter();
       linter.begin({ seg: 0, first: lines[0].n });
-      const found = lines.flatMap((line) => linter.see(line, { n: line.n, t: line.n }));
+      const found = lines.flatMap((line) => linter.add(line, { n: line.n, t: line.n }));
       return [...found, ...linter.unanswered()].sort((a, b) => a.n - b.n);
     };
     const whole = lint(lines);
@@ -629,7 +629,7 @@ check("the page and the program mean the same with a filter", pathToFileURL(alon
   await page.locator("#welcome").waitFor();
   const wrong = await page.evaluate((vectors) => {
     const wrong = [];
-    const facts = (n) => vectors.facts[n] ?? { took: null, lint: [] };
+    const facts = (n) => ({ duration: vectors.facts[n]?.took ?? null, lint: vectors.facts[n]?.lint ?? [] });
     for (const { filter: text, n } of vectors.matches) {
       const filter = new Filter(text);
       const found = vectors.events.filter((line) => filter.matches(line, JSON.stringify(line), facts(line.n))).map((line) => line.n);

@@ -3,9 +3,9 @@
 
     viewer.py [--relay BINARY] [--only WORDS] [--shots DIR] [--big MIB]
 
-Runs viewer.mjs, which says what is checked, with the Chromium and the playwright-core that
-install.sh found or installed. Where there is no browser it says so and passes: what the server
-gives to the page is tested by `cargo test`, too.
+Runs viewer.mjs, which has the checks, with the Chromium and the playwright-core that
+install.sh found or installed. Without a browser it prints so and passes: the answers of the server
+are also tested by `cargo test`.
 """
 import argparse
 import os
@@ -29,7 +29,7 @@ def main():
     parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--only", help="only the checks with these words in their names")
     parser.add_argument("--shots", help="keep pictures in this directory")
-    parser.add_argument("--big", help="also open a recording of so many MiB, and say how long it took")
+    parser.add_argument("--big", help="also open a recording of so many MiB, and print how long it took")
     args = parser.parse_args()
 
     browser = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)

@@ -45,11 +45,11 @@ export function paper(name) {
 
 export const chunk = (text) => ({ method: "session/update", params: { sessionId: "s1", update: { sessionUpdate: "agent_message_chunk", content: { type: "text", text } } } });
 
-/** A turn with chunks, a tool call and an answer; `say` is what the agent says. */
-export function turn(book, id, say, stop = "end_turn") {
+/** A turn with chunks, a tool call and an answer; `words` is the text of the agent. */
+export function turn(book, id, words, stop = "end_turn") {
   const asked = book.frame("client", ">", "request", "session/prompt", { id, params: { sessionId: "s1", prompt: [{ type: "text", text: `question ${id}` }] } });
   book.add({ k: "passed", h: "agent", from: asked, to: asked, count: 1 });
-  const first = book.frame("agent", "<", "notification", "session/update", chunk(say));
+  const first = book.frame("agent", "<", "notification", "session/update", chunk(words));
   book.frame("agent", "<", "notification", "session/update", chunk(" and more"));
   const update = { sessionUpdate: "tool_call", toolCallId: "c" + id, title: `tool of ${id}`, status: "pending" };
   book.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update } });
@@ -60,17 +60,17 @@ export function turn(book, id, say, stop = "end_turn") {
 }
 
 /** A conversation of `turns` turns, with a translated message, stderr and links. */
-export function conversation(name, turns, say = "Hello") {
+export function conversation(name, turns, words = "Hello") {
   const book = paper(name);
   book.add({ k: "link", h: "client", ev: "open", what: "stdio:" });
   book.add({ k: "proc", ev: "start", what: "process 1 (agent)" });
   book.add({ k: "stderr", b: "agent: ready\n" });
-  for (let id = 1; id <= turns; id++) turn(book, id, say);
+  for (let id = 1; id <= turns; id++) turn(book, id, words);
   const body = { sessionUpdate: "current_mode_update", modeId: "ask" };
-  const heard = book.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: body } });
+  const received = book.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: body } });
   const now = { sessionUpdate: "current_mode_update", currentModeId: "ask" };
   book.frame("client", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: now } }, {
-    of: heard, rules: ["loose-v1/mode-update"],
+    of: received, rules: ["loose-v1/mode-update"],
     p: [{ op: "remove", path: "/params/update/modeId" }, { op: "add", path: "/params/update/currentModeId", value: "ask" }],
   });
   return book;
@@ -84,11 +84,11 @@ export function translated(name) {
   const asked = book.frame("client", ">", "request", "session/prompt", { id: 1, params: { sessionId: "s1", prompt: [{ type: "text", text: "hi" }] } });
   const again = book.frame("agent", ">", "request", "session/prompt", { id: 1, params: { sessionId: "s1", prompt: [{ type: "text", text: "hi" }] } }, made(asked));
   const update = (text, kind) => ({ method: "session/update", params: { sessionId: "s1", update: { sessionUpdate: kind, content: { type: "text", text } } } });
-  const says = ["Hello ", "from ", "acme."];
-  const heard = says.map((text) => book.frame("agent", "<", "notification", "session/update", update(text, "reply")));
+  const texts = ["Hello ", "from ", "acme."];
+  const originals = texts.map((text) => book.frame("agent", "<", "notification", "session/update", update(text, "reply")));
   const odd = book.frame("agent", "<", "notification", "news", { method: "news" });
   const last = book.frame("agent", "<", "result", "session/prompt", { id: 1, result: { stopReason: "end_turn" } }, { re: again });
-  heard.forEach((of, at) => book.frame("client", "<", "notification", "session/update", update(says[at], "agent_message_chunk"), made(of)));
+  originals.forEach((of, at) => book.frame("client", "<", "notification", "session/update", update(texts[at], "agent_message_chunk"), made(of)));
   book.frame("client", "<", "notification", "_acme/news", { method: "_acme/news" }, made(odd));
   book.add({ k: "passed", h: "client", from: last, to: last, count: 1 });
   book.add({ k: "end", why: "over", b3: "" });

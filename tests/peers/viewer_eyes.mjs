@@ -1,4 +1,4 @@
-// What somebody sees of a page who sees little of it, for viewer.mjs. The functions run on the page.
+// Checks of contrast and names for accessibility, for viewer.mjs. The functions run on the page.
 
 /** Texts whose contrast is less than WCAG's AA wants (2.2, 1.4.3). */
 export function pale() {

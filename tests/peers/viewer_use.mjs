@@ -1,12 +1,12 @@
-// What makes the page pleasant to use, for viewer.mjs: addresses, copying, widths, times, neighbours,
-// and what somebody hears of it who does not see it.
+// The use of the page, for viewer.mjs: addresses, copying, widths, times, neighbours,
+// and what screen readers get.
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { conversation, paper, root } from "./viewer_book.mjs";
 
 /** Adds the checks; `plain` is a recording of three turns. */
 export function used({ check, row, demand, plain }) {
-  check("an address that is changed leads there, and says range and folding too", plain, async (page, address) => {
+  check("a changed address is followed, with range and folding", plain, async (page, address) => {
     await row(page, "question 1").waitFor();
     await page.evaluate(() => (location.hash = "recording=plain&t=100000-190000&all=1"));
     await page.locator("#range").waitFor();
@@ -24,7 +24,7 @@ export function used({ check, row, demand, plain }) {
     demand((await page.locator("#gone").count()) === 0, "nothing else is wrong");
   });
 
-  check("what is copied is what was recorded, and copying says how it went", plain, async (page, address) => {
+  check("copied text is what was recorded, and the result of copying is shown", plain, async (page, address) => {
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: new URL(address).origin });
     const pasted = () => page.evaluate(() => navigator.clipboard.readText());
     const line = readFileSync(plain, "utf8").split("\n").find((line) => line.includes("question 2"));
@@ -51,7 +51,7 @@ export function used({ check, row, demand, plain }) {
     await page.locator("#detail .copy", { hasText: "not allowed" }).waitFor();
   });
 
-  check("an event is as wide as somebody wants it, also the next time, and so are colours", plain, async (page) => {
+  check("the width of an event and the colours are kept", plain, async (page) => {
     await row(page, "question 1").click();
     const width = () => page.evaluate(() => Math.round(document.getElementById("detail").getBoundingClientRect().width));
     await page.locator("#detail .json").waitFor();
@@ -65,7 +65,7 @@ export function used({ check, row, demand, plain }) {
     await page.locator("#split").focus();
     await page.keyboard.press("ArrowRight");
     demand((await width()) === 602, `keys move it: ${await width()}`);
-    demand((await page.locator("#split").getAttribute("aria-valuenow")) === "47", "it says how wide");
+    demand((await page.locator("#split").getAttribute("aria-valuenow")) === "47", "the width is announced");
     await page.keyboard.press("d");
     await page.keyboard.press("w");
     await page.reload();
@@ -75,7 +75,7 @@ export function used({ check, row, demand, plain }) {
     demand(/^16:59:00/.test(await row(page, "question 1").locator("time").textContent()), "it stays the time of the day");
   }, { zone: "Europe/Berlin" });
 
-  check("times are those of who looks, and say how far they are from UTC", plain, async (page) => {
+  check("times are local, with the offset from UTC", plain, async (page) => {
     await page.locator("#about .began", { hasText: "2026-11-20 07:59:00 −08:00" }).waitFor();
     demand((await page.locator("#about .began").getAttribute("title")).startsWith("2026-11-20T15:59:00"), "UTC is there, too");
     const time = row(page, "question 1").locator("time");
@@ -97,10 +97,10 @@ export function used({ check, row, demand, plain }) {
     await page.locator(".row.selected", { hasText: "mode-update" }).waitFor();
   });
 
-  check("who does not see the page hears of it what there is", plain, async (page) => {
+  check("screen readers get positions, headings and shapes", plain, async (page) => {
     await row(page, "question 1").waitFor();
     const places = await page.locator(".row").evaluateAll((all) => all.map((one) => `${one.ariaPosInSet} of ${one.ariaSetSize}`));
-    demand(places[0] === "1 of 20" && places[19] === "20 of 20", `rows say which they are: ${places}`);
+    demand(places[0] === "1 of 20" && places[19] === "20 of 20", `rows have positions: ${places}`);
     demand((await page.locator("h1").textContent()) === "plain", "the recording is the heading");
     // Colour is never all.
     const shape = (name) => page.evaluate((name) => {
@@ -111,7 +111,7 @@ export function used({ check, row, demand, plain }) {
       made.remove();
       return clipPath + borderRadius;
     }, name);
-    demand(new Set([await shape("hint"), await shape("warning"), await shape("error")]).size === 3, "each weight has its shape");
+    demand(new Set([await shape("hint"), await shape("warning"), await shape("error")]).size === 3, "each severity has its shape");
     await page.keyboard.press("t");
     await page.locator(".turn .prompt").first().focus();
     demand((await page.locator(".turn h2").first().textContent()) === "Turn 1", "a turn is a heading");
@@ -124,8 +124,8 @@ export function used({ check, row, demand, plain }) {
   long.frame("client", ">", "request", "session/prompt", { id: 1, params: { sessionId: "s1", prompt: [{ type: "text", text: "much" }] } });
   for (let id = 0; id < 1500; id++) long.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: { sessionUpdate: "tool_call_update", toolCallId: `c${id}`, status: id === 3 ? "failed" : "completed" } } });
   long.frame("agent", "<", "result", "session/prompt", { id: 1, result: { stopReason: "max_tokens" } }, { re: 1 });
-  check("a turn of many events says how it ended, and leads to those it leaves out", long.path, async (page) => {
-    await row(page, "c3").locator(".say").waitFor();
+  check("a turn of many events shows its end, and leads to the events it leaves out", long.path, async (page) => {
+    await row(page, "c3").locator(".summary").waitFor();
     demand((await page.locator(".row.bad").count()) === 1, "what failed stands out");
     await page.keyboard.press("t");
     await page.locator(".turn .stop", { hasText: "max_tokens" }).waitFor();

@@ -6,8 +6,8 @@
 use std::net::SocketAddr;
 use std::sync::OnceLock;
 
-use acp_relay::agent_connect::search;
-use acp_relay::agent_connect::run_request::RunRequest;
+use acp_relay::agent_connect::api::search::{AgentFilter, RunFilter, Search, ThreadFilter};
+use acp_relay::agent_connect::api::run_request::RunRequest;
 use acp_relay::transport::{Endpoint, HttpEndpoint, Setup, registry};
 use libfuzzer_sys::fuzz_target;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -59,9 +59,9 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     if let Ok(value) = serde_json::from_slice::<serde_json::Value>(body) {
-        let _ = search::AgentSearch::read(&value);
-        let _ = search::ThreadSearch::read(&value);
-        let _ = search::RunSearch::read(&value);
+        let _ = Search::<AgentFilter>::read(&value);
+        let _ = Search::<ThreadFilter>::read(&value);
+        let _ = Search::<RunFilter>::read(&value);
         let _ = RunRequest::read(value);
     }
     let (runtime, at) = relay();

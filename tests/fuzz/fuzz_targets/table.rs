@@ -25,7 +25,7 @@ fuzz_target!(|text: &str| {
             return;
         }
     };
-    let _ = library.check_examples("fuzz.json", text, &table);
+    let _ = library.check_examples(&library.sources()[0]);
     // It may extend what is not there.
     let Ok(program) = library.program(&table.name) else {
         return;

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
 use super::generate::Generator;
-use super::{frame, tell};
+use super::{describe, frame};
 
 /// A definition that a method uses.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ fn the_published_schema_is_that_of_the_types() {
 
 /// The walk reads these words of JSON Schema; a new one in the file has to be taught to it.
 #[test]
-fn the_published_schema_says_nothing_that_is_not_read() {
+fn the_published_schema_reports_nothing_that_is_not_read() {
     const READ: [&str; 17] = [
         "$ref",
         "additionalProperties",
@@ -281,7 +281,7 @@ proptest! {
         let value = Generator::new(&PUBLISHED, seed, noise).definition(one.name);
         if let Ok(written) = (one.pass)(&value) {
             let found = check(one.name, &written);
-            prop_assert!(found.is_empty(), "{}: {written}: {:#?}", one.name, tell(&found));
+            prop_assert!(found.is_empty(), "{}: {written}: {:#?}", one.name, describe(&found));
         }
     }
 
@@ -295,8 +295,8 @@ proptest! {
             .filter(|one| one.consequence == Consequence::Refused)
             .collect();
         match (one.pass)(&value) {
-            Ok(_) => prop_assert!(refused.iter().all(|one| positional(one)), "{}: {value} is read, but: {:#?}", one.name, tell(&found)),
-            Err(error) => prop_assert!(!refused.is_empty(), "{}: {value}: {error}: {:#?}", one.name, tell(&found)),
+            Ok(_) => prop_assert!(refused.iter().all(|one| positional(one)), "{}: {value} is read, but: {:#?}", one.name, describe(&found)),
+            Err(error) => prop_assert!(!refused.is_empty(), "{}: {value}: {error}: {:#?}", one.name, describe(&found)),
         }
     }
 

@@ -14,7 +14,7 @@ fn rules_as_data() {
     assert!(cases.len() > 5);
     let mut repaired = 0;
     for (place, case) in cases {
-        let said = case["said"].as_array().unwrap();
+        let reported = case["said"].as_array().unwrap();
         let mut args = vec!["--json"];
         for (key, option) in [("client", "--client-dialect"), ("agent", "--agent-dialect")] {
             args.extend(
@@ -26,14 +26,21 @@ fn rules_as_data() {
             );
         }
         args.push("-");
-        let captured: String = said
+        let captured: String = reported
             .iter()
-            .map(|said| {
-                let dir = if said[0] == "client" { "c2a" } else { "a2c" };
-                format!("{{\"dir\":\"{dir}\",\"ts\":0.1,\"msg\":{}}}\n", said[1])
+            .map(|reported| {
+                let dir = if reported[0] == "client" {
+                    "c2a"
+                } else {
+                    "a2c"
+                };
+                format!("{{\"dir\":\"{dir}\",\"ts\":0.1,\"msg\":{}}}\n", reported[1])
             })
             .collect();
-        let plain: String = said.iter().map(|said| format!("{}\n", said[1])).collect();
+        let plain: String = reported
+            .iter()
+            .map(|reported| format!("{}\n", reported[1]))
+            .collect();
         // A method that only a dialect has does not tell who speaks.
         let plain = (case["capture_only"] != true).then_some(plain);
         for input in [Some(captured), plain].into_iter().flatten() {

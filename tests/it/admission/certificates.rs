@@ -179,12 +179,12 @@ fn a_certificate_is_a_name_and_no_certificate_is_none() {
             let shown = authority.sign(&named(common, alternatives));
             let mut stream = dial(port, &authority, Some(shown)).await.unwrap();
             assert_eq!(upgrade(&mut stream, port).await.unwrap(), "HTTP/1.1 101");
-            let who = accept(&mut *listener).await.peer.principal.unwrap();
+            let principal = accept(&mut *listener).await.peer.principal.unwrap();
             assert_eq!(
-                (who.auth_method, &*who.name),
+                (principal.auth_method, &*principal.name),
                 (AuthMethod::Certificate, expected)
             );
-            assert!(!who.grant.admin && who.expires.is_some());
+            assert!(!principal.grant.admin && principal.expires.is_some());
         }
         let taken = tokio::spawn(async move { while listener.accept().await.is_some() {} });
         let mut stream = dial(port, &authority, None).await.unwrap();
@@ -261,7 +261,7 @@ fn exchanged(at: &str, answer: &str) {
 }
 
 #[test]
-fn the_file_says_which_names_come_in_and_which_certificate_is_shown() {
+fn the_file_reports_which_names_come_in_and_which_certificate_is_shown() {
     run(async {
         let config = r#"
             default-agent = "one"

@@ -44,13 +44,13 @@ fn ones_own_token_is_made_once_and_for_ones_own_eyes() {
         fs::remove_file(state.join("token")).unwrap();
         let args = ["--log", "trace", "serve", "--", "cat"];
         let mut relay = Program::start_in(&state, &args);
-        let mut said = String::new();
-        while !said.contains("listening on") {
-            said += &relay.complaint().await.unwrap();
+        let mut reported = String::new();
+        while !reported.contains("listening on") {
+            reported += &relay.complaint().await.unwrap();
         }
         let made = fs::read_to_string(state.join("token")).unwrap();
         assert_ne!(made, first.stdout);
-        assert!(!said.contains(made.trim_end()), "{said}");
+        assert!(!reported.contains(made.trim_end()), "{reported}");
     });
 }
 
@@ -154,7 +154,7 @@ fn a_token_may_be_written_where_nobody_else_reads_it() {
 }
 
 #[test]
-fn a_file_of_tokens_that_is_opened_to_others_is_told() {
+fn a_file_of_tokens_that_is_opened_to_others_is_reported() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(token(dir.path(), &["new", "alice"]).await.code, Some(0));
@@ -172,9 +172,12 @@ fn a_file_of_tokens_that_is_opened_to_others_is_told() {
             }
         }
         set_mode(&dir.path().join("tokens"), 0o644);
-        let said = relay.complaint().await.unwrap();
-        assert!(said.contains("the previous ones stay valid"), "{said}");
-        assert!(said.contains("mode 0644"), "{said}");
+        let reported = relay.complaint().await.unwrap();
+        assert!(
+            reported.contains("the previous ones stay valid"),
+            "{reported}"
+        );
+        assert!(reported.contains("mode 0644"), "{reported}");
     });
 }
 
@@ -221,15 +224,19 @@ fn what_others_could_have_read_is_refused_and_left_alone() {
         ),
     ];
     block_on(async {
-        for (spoil, says) in cases {
+        for (spoil, reports) in cases {
             let dir = tempfile::tempdir().unwrap();
             let state = dir.path().join("state");
             assert_eq!(token(&state, &["new", "alice"]).await.code, Some(0));
             assert_eq!(token(&state, &["show"]).await.code, Some(0));
             spoil(&state);
             let served = run_in(&state, &["serve", "--", "cat"]).await;
-            assert_eq!(served.code, Some(77), "{says}: {}", served.stderr);
-            assert!(served.stderr.contains(says), "{says}: {}", served.stderr);
+            assert_eq!(served.code, Some(77), "{reports}: {}", served.stderr);
+            assert!(
+                served.stderr.contains(reports),
+                "{reports}: {}",
+                served.stderr
+            );
         }
         if geteuid().is_root() {
             let dir = tempfile::tempdir().unwrap();
@@ -268,8 +275,8 @@ fn a_machine_without_a_home_serves_its_own_user_all_the_same() {
     block_on(async {
         let nowhere = Path::new("/proc/nowhere");
         let mut relay = Program::start_in(nowhere, &["serve", "--", "cat"]);
-        let said = relay.complaint().await.unwrap();
-        assert!(said.contains("no token will be accepted"), "{said}");
+        let reported = relay.complaint().await.unwrap();
+        assert!(reported.contains("no token will be accepted"), "{reported}");
         relay.address().await;
         let strict = run_in(nowhere, &["serve", "--require-token", "--", "cat"]).await;
         assert_eq!(strict.code, Some(73), "{}", strict.stderr);

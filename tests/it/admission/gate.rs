@@ -107,7 +107,7 @@ fn each_claim_has_its_answer_at_each_place() {
     ];
     let ask = |gate: &Gate, claim| {
         let judged = gate.authenticate(&claim, at(EXPIRY - 1));
-        judged.map(|who| (who.auth_method, who.name.to_string()))
+        judged.map(|principal| (principal.auth_method, principal.name.to_string()))
     };
     let by_user = gate(AuthRequirement::User, ME, 1000);
     for (claim, expected) in all {
@@ -127,12 +127,12 @@ fn each_claim_has_its_answer_at_each_place() {
         assert_eq!(ask(&by_token, claim), strict, "{claim:?}");
         // Where anybody may come in, nothing is wrong.
         let open = gate(AuthRequirement::Nothing, ME, 1000);
-        let who = ask(&open, claim).unwrap();
+        let principal = ask(&open, claim).unwrap();
         match expected {
             Ok((means, name)) if means != AuthMethod::User || claim.token.is_some() => {
-                assert_eq!(who, (means, name));
+                assert_eq!(principal, (means, name));
             }
-            _ => assert_eq!(who, (AuthMethod::Anonymous, "anonymous".to_owned())),
+            _ => assert_eq!(principal, (AuthMethod::Anonymous, "anonymous".to_owned())),
         }
     }
     // A Unix socket is the user's own, whatever loopback wants.
@@ -143,7 +143,8 @@ fn each_claim_has_its_answer_at_each_place() {
             user: Some(user),
             ..NOTHING
         };
-        gate.authenticate(&claim, at(0)).map(|who| who.auth_method)
+        gate.authenticate(&claim, at(0))
+            .map(|principal| principal.auth_method)
     };
     let strict = gate(AuthRequirement::Credential, ME, 1000);
     assert_eq!(socket(&strict, ME), Ok(AuthMethod::User));

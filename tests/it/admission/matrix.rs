@@ -187,13 +187,13 @@ pub(super) async fn taken_at(at: &str, setup: &Setup) -> (u16, tokio::task::Join
 }
 
 #[test]
-fn every_combination_is_answered_as_the_rules_say() {
+fn every_combination_is_answered_as_the_rules_report() {
     let count = combinations("http://127.0.0.1:0", "/acp", &VERBS);
     assert_eq!(count, 2 * 7 * 9 * 9 * 10);
 }
 
 #[test]
-fn every_combination_at_a_port_of_agent_connect_is_answered_as_the_rules_say() {
+fn every_combination_at_a_port_of_agent_connect_is_answered_as_the_rules_report() {
     let count = combinations(
         "agent-connect+http://127.0.0.1:0",
         "/runs/search",
@@ -285,7 +285,7 @@ async fn refusal(port: u16, shown: Shown) -> String {
 }
 
 #[test]
-fn nothing_tells_a_wrong_secret_from_an_unknown_or_an_expired_token() {
+fn nothing_reports_a_wrong_secret_from_an_unknown_or_an_expired_token() {
     run(async {
         let (port, taken) = site("http://127.0.0.1:0", AuthRequirement::Credential).await;
         let wrong = refusal(port, Shown::Wrong).await;

@@ -8,7 +8,7 @@ use acp_relay::proxy::{Attached, ConversationStore};
 use acp_relay::transport::{Link, Setup, memory};
 
 use super::gate::{gate, token};
-use crate::support::link::{accept, heard, listen, run, say, setup};
+use crate::support::link::{accept, listen, received, run, send, setup};
 use crate::transport::http::caller::{Caller, INITIALIZE};
 
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#;
@@ -31,8 +31,8 @@ fn a_connections_name_is_no_key_for_others() {
         let asking = async { caller.post(&[alice], INITIALIZE).await };
         let answering = async {
             let mut link = accept(&mut *listener).await;
-            heard(&mut *link.rx).await;
-            say(&mut *link.tx, INITIALIZED).await.unwrap();
+            received(&mut *link.rx).await;
+            send(&mut *link.tx, INITIALIZED).await.unwrap();
             link
         };
         let (reply, mut link) = tokio::join!(asking, answering);
@@ -44,15 +44,21 @@ fn a_connections_name_is_no_key_for_others() {
         let name = ("acp-connection-id", id);
         let note = r#"{"jsonrpc":"2.0","method":"n"}"#;
         // The relay's own user is another one, too.
-        for who in [&[name][..], &[name, ("authorization", "Bearer x")]] {
-            let expected = if who.len() == 1 { 404 } else { 401 };
-            assert_eq!(caller.post(who, note).await.status.as_u16(), expected);
-            assert_eq!(caller.no_events(who).await.status.as_u16(), expected);
-            let deleted = caller.ask("DELETE", "/acp", who, "").await;
+        for credentials in [&[name][..], &[name, ("authorization", "Bearer x")]] {
+            let expected = if credentials.len() == 1 { 404 } else { 401 };
+            assert_eq!(
+                caller.post(credentials, note).await.status.as_u16(),
+                expected
+            );
+            assert_eq!(
+                caller.no_events(credentials).await.status.as_u16(),
+                expected
+            );
+            let deleted = caller.ask("DELETE", "/acp", credentials, "").await;
             assert_eq!(deleted.status.as_u16(), expected);
         }
         assert_eq!(caller.post(&[name, alice], note).await.status.as_u16(), 202);
-        assert_eq!(heard(&mut *link.rx).await, Frame::from(note));
+        assert_eq!(received(&mut *link.rx).await, Frame::from(note));
     });
 }
 
@@ -71,20 +77,27 @@ fn a_clients_own_name_may_be_anothers_as_well() {
         let caller = Caller::to(&listener.address().to_string());
         let alice = format!("Bearer {}", token(1).reveal());
         let json = ("content-type", "application/json");
-        let note = |who| format!(r#"{{"jsonrpc":"2.0","method":"{who}"}}"#);
+        let note = |credentials| format!(r#"{{"jsonrpc":"2.0","method":"{credentials}"}}"#);
         let path = "/acp/rpc?client_id=1";
-        for (who, fields) in [
+        for (credentials, fields) in [
             ("me", &[json][..]),
             ("alice", &[json, ("authorization", &alice)]),
         ] {
-            let body = note(who);
+            let body = note(credentials);
             let (reply, mut link) = tokio::join!(
                 caller.ask("POST", path, fields, &body),
                 accept(&mut *listener)
             );
             assert_eq!(reply.status.as_u16(), 202);
-            assert_eq!(heard(&mut *link.rx).await, Frame::from(body));
-            assert!(link.peer.principal.unwrap().to_string().ends_with(who) || who == "me");
+            assert_eq!(received(&mut *link.rx).await, Frame::from(body));
+            assert!(
+                link.peer
+                    .principal
+                    .unwrap()
+                    .to_string()
+                    .ends_with(credentials)
+                    || credentials == "me"
+            );
         }
     });
 }
@@ -111,10 +124,10 @@ fn only_who_began_a_conversation_may_come_back_to_it() {
         let (relay, mut client) = pair("alice", AuthMethod::Token);
         let mut conversation = store.add(relay);
         for (asked, answered) in [(INITIALIZE, INITIALIZED), (new, made)] {
-            say(&mut *client.tx, asked).await.unwrap();
-            heard(&mut *conversation.rx).await;
-            say(&mut *conversation.tx, answered).await.unwrap();
-            heard(&mut *client.rx).await;
+            send(&mut *client.tx, asked).await.unwrap();
+            received(&mut *conversation.rx).await;
+            send(&mut *conversation.tx, answered).await.unwrap();
+            received(&mut *client.rx).await;
         }
         let load = r#"{"jsonrpc":"2.0","id":1,"method":"session/load","params":{"sessionId":"s"}}"#;
         let cases = [
@@ -124,8 +137,8 @@ fn only_who_began_a_conversation_may_come_back_to_it() {
         ];
         for (name, means, back) in cases {
             let (relay, mut client) = pair(name, means);
-            say(&mut *client.tx, INITIALIZE).await.unwrap();
-            say(&mut *client.tx, load).await.unwrap();
+            send(&mut *client.tx, INITIALIZE).await.unwrap();
+            send(&mut *client.tx, load).await.unwrap();
             let received = store.attach(relay).await;
             assert_eq!(
                 matches!(received, Attached::Resumed),

@@ -82,9 +82,9 @@ fn ones_own_programs_need_no_token_unless_one_is_wanted() {
             other_user.env("ACP_RELAY_STATE_DIR", other.path());
             let connect = run_command(other_user, &format!("{HELLO}\n")).await;
             assert_eq!(connect.code, Some(77), "{address}: {connect:?}");
-            let said = [connect.stdout, connect.stderr].concat();
-            assert!(said.contains("--bearer-file"), "{address}: {said}");
-            assert!(said.contains("401"), "{address}: {said}");
+            let reported = [connect.stdout, connect.stderr].concat();
+            assert!(reported.contains("--bearer-file"), "{address}: {reported}");
+            assert!(reported.contains("401"), "{address}: {reported}");
         }
     });
 }
@@ -119,7 +119,7 @@ fn ones_own_token_is_not_shown_to_others() {
 fn a_token_is_good_until_it_is_revoked() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
-        let options = ["--require-token", "--limit", "recheck=50ms"];
+        let options = ["--require-token", "--limit", "credential-check=50ms"];
         let mut relay = serve(dir.path(), &options);
         let address = relay.address().await;
         let alice = make(dir.path(), &["alice"]).await;
@@ -161,7 +161,7 @@ fn a_principal_has_no_more_than_its_share() {
 }
 
 #[test]
-fn a_client_that_talks_too_fast_is_heard_later_and_whole() {
+fn a_client_that_talks_too_fast_is_received_later_and_whole() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let options = ["serve", "--limit", "client-messages=50", "--", "cat"];
@@ -174,9 +174,9 @@ fn a_client_that_talks_too_fast_is_heard_later_and_whole() {
             socket.send(Message::text(note)).await.unwrap();
         }
         for number in 0..300 {
-            let heard = socket.next().await.unwrap().unwrap();
-            let heard: Value = serde_json::from_str(heard.to_text().unwrap()).unwrap();
-            assert_eq!(heard["params"], json!([number]));
+            let received = socket.next().await.unwrap().unwrap();
+            let received: Value = serde_json::from_str(received.to_text().unwrap()).unwrap();
+            assert_eq!(received["params"], json!([number]));
         }
         assert!(start.elapsed().as_millis() >= 900, "{:?}", start.elapsed());
     });
@@ -239,11 +239,11 @@ fn what_nobody_guards_is_not_begun() {
                 &["without TLS"],
             ),
         ];
-        for (options, says) in cases {
+        for (options, reports) in cases {
             let args = [&["serve"], options, &["--", "cat"]].concat();
             let refused = run_in(dir.path(), &args).await;
             assert_eq!(refused.code, Some(77), "{options:?}: {}", refused.stderr);
-            for words in says {
+            for words in reports {
                 assert!(
                     refused.stderr.contains(words),
                     "{words}: {}",
@@ -254,13 +254,15 @@ fn what_nobody_guards_is_not_begun() {
         // Overruled, it says so; and a token is wanted all the same.
         let options = ["--listen", "ws://0.0.0.0:0", "--dangerously-plaintext"];
         let mut relay = serve(dir.path(), &options);
-        let said = [
+        let reported = [
             relay.complaint().await.unwrap(),
             relay.complaint().await.unwrap(),
         ];
-        let warned = said.iter().any(|line| line.contains("tokens can be read"));
-        assert!(warned, "{said:?}");
-        let at = said
+        let warned = reported
+            .iter()
+            .any(|line| line.contains("tokens can be read"));
+        assert!(warned, "{reported:?}");
+        let at = reported
             .iter()
             .find_map(|line| line.strip_prefix("acp-relay: listening on "));
         let at = at.unwrap().replace("0.0.0.0", "127.0.0.1");

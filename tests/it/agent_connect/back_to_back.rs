@@ -11,12 +11,12 @@ use acp_relay::transport::{Link, memory, registry};
 use serde_json::{Value, json};
 
 use super::stage::{Agent, Stage};
-use crate::support::link::{next, run, say, setup};
+use crate::support::link::{next, run, send, setup};
 
 /// An editor.
 struct Editor {
     link: Link,
-    heard: Vec<Value>,
+    received: Vec<Value>,
     id: u64,
 }
 
@@ -30,12 +30,12 @@ impl Editor {
         let (near, link) = memory::pair(&setup.limits);
         let stop = StopSignals::default();
         tokio::spawn(async move {
-            let (limits, speech) = (Arc::clone(&setup.limits), DialectOptions::canonical());
+            let (limits, dialects) = (Arc::clone(&setup.limits), DialectOptions::canonical());
             proxy::run(
                 near,
                 remote,
                 limits,
-                speech,
+                dialects,
                 None,
                 Observers::default(),
                 &stop,
@@ -44,20 +44,20 @@ impl Editor {
         });
         let mut editor = Self {
             link,
-            heard: Vec::new(),
+            received: Vec::new(),
             id: 0,
         };
         let params = json!({ "protocolVersion": 1, "clientCapabilities": { "elicitation": { "form": {} } } });
         let asked = editor.ask("initialize", params).await;
-        let said = editor.answer(asked).await;
-        assert_eq!(said["agentInfo"]["name"], "claude-agent");
-        assert_eq!(said["agentCapabilities"]["loadSession"], true);
+        let reported = editor.answer(asked).await;
+        assert_eq!(reported["agentInfo"]["name"], "claude-agent");
+        assert_eq!(reported["agentCapabilities"]["loadSession"], true);
         editor
     }
 
     async fn ask(&mut self, method: &str, params: Value) -> u64 {
         self.id += 1;
-        self.say(json!({ "jsonrpc": "2.0", "id": self.id, "method": method, "params": params }))
+        self.send(json!({ "jsonrpc": "2.0", "id": self.id, "method": method, "params": params }))
             .await;
         self.id
     }
@@ -80,7 +80,7 @@ impl Editor {
                 json!({ "cwd": "/work", "mcpServers": servers }),
             )
             .await;
-        let opening = agent.hear("session/new").await;
+        let opening = agent.receive("session/new").await;
         assert_eq!(opening["params"]["cwd"], "/work");
         assert_eq!(opening["params"]["mcpServers"], servers);
         agent
@@ -90,8 +90,8 @@ impl Editor {
         opened["sessionId"].as_str().unwrap().to_owned()
     }
 
-    async fn say(&mut self, message: Value) {
-        say(&mut *self.link.tx, message.to_string()).await.unwrap();
+    async fn send(&mut self, message: Value) {
+        send(&mut *self.link.tx, message.to_string()).await.unwrap();
     }
 
     async fn next(&mut self) -> Value {
@@ -109,16 +109,16 @@ impl Editor {
                 assert!(message["error"].is_null(), "{message}");
                 return message["result"].clone();
             }
-            self.heard.push(message);
+            self.received.push(message);
         }
     }
 
     /// What was heard of a session since this was asked last.
     fn updates(&mut self, session: &str) -> Vec<Value> {
-        let (of, others) = std::mem::take(&mut self.heard)
+        let (of, others) = std::mem::take(&mut self.received)
             .into_iter()
             .partition(|message| message["params"]["sessionId"] == session);
-        self.heard = others;
+        self.received = others;
         let of: Vec<Value> = of;
         of.into_iter()
             .map(|one| one["params"]["update"].clone())
@@ -138,7 +138,7 @@ fn a_turn_with_a_permission_goes_through_both_halves() {
         let mut editor = Editor::before(&stage, "claude-agent").await;
         let session = editor.open(&mut agent, "s1").await;
         let asked = editor.prompt(&session, "Run the tests").await;
-        let turn = agent.hear("session/prompt").await;
+        let turn = agent.receive("session/prompt").await;
         assert_eq!(turn["params"]["prompt"][0]["text"], "Run the tests");
         agent.chunk("s1", "I ").await;
         agent.chunk("s1", "will.").await;
@@ -148,14 +148,14 @@ fn a_turn_with_a_permission_goes_through_both_halves() {
             if message["method"] == "session/request_permission" {
                 break message;
             }
-            editor.heard.push(message);
+            editor.received.push(message);
         };
         assert_eq!(question["params"]["sessionId"], session);
         assert_eq!(question["params"]["toolCall"], json!({ "toolCallId": "t" }));
         assert_eq!(question["params"]["options"][1]["optionId"], "reject");
         let chosen = json!({ "outcome": { "outcome": "selected", "optionId": "reject" } });
         editor
-            .say(json!({ "jsonrpc": "2.0", "id": question["id"], "result": chosen }))
+            .send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": chosen }))
             .await;
         let answered = agent.listen().await.unwrap();
         assert_eq!((&answered["id"], &answered["result"]), (&json!(7), &chosen));
@@ -164,23 +164,23 @@ fn a_turn_with_a_permission_goes_through_both_halves() {
             .answer(&turn["id"], json!({ "stopReason": "refusal" }))
             .await;
         assert_eq!(editor.answer(asked).await["stopReason"], "refusal");
-        let said: Vec<String> = editor
+        let reported: Vec<String> = editor
             .updates(&session)
             .iter()
             .map(|update| update["content"]["text"].as_str().unwrap().to_owned())
             .collect();
-        assert_eq!(said.concat(), "I will. Not.");
+        assert_eq!(reported.concat(), "I will. Not.");
 
         // Another editor takes the same thread up.
         let mut other = Editor::before(&stage, "claude-agent").await;
         let params = json!({ "sessionId": session, "cwd": "/work", "mcpServers": [] });
         let asked = other.ask("session/load", params).await;
         other.answer(asked).await;
-        let told = [
+        let stated = [
             chunk("user_message_chunk", "Run the tests"),
             chunk("agent_message_chunk", "I will. Not."),
         ];
-        assert_eq!(other.updates(&session), told);
+        assert_eq!(other.updates(&session), stated);
     });
 }
 
@@ -193,9 +193,9 @@ fn two_sessions_do_not_disturb_each_other_and_one_is_cancelled() {
         let first = editor.open(&mut agent, "s1").await;
         let second = editor.open(&mut agent, "s2").await;
         let long = editor.prompt(&first, "Write a long mail").await;
-        let turn = agent.hear("session/prompt").await;
+        let turn = agent.receive("session/prompt").await;
         let short = editor.prompt(&second, "Hi").await;
-        let other = agent.hear("session/prompt").await;
+        let other = agent.receive("session/prompt").await;
         assert_eq!(other["params"]["sessionId"], "s2");
         agent.chunk("s1", "Dear").await;
         agent.chunk("s2", "Hello").await;
@@ -208,9 +208,9 @@ fn two_sessions_do_not_disturb_each_other_and_one_is_cancelled() {
             [chunk("agent_message_chunk", "Hello")]
         );
         let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": first } });
-        editor.say(cancel).await;
-        let heard = agent.hear("session/cancel").await;
-        assert_eq!(heard["params"]["sessionId"], "s1");
+        editor.send(cancel).await;
+        let received = agent.receive("session/cancel").await;
+        assert_eq!(received["params"]["sessionId"], "s1");
         agent
             .answer(&turn["id"], json!({ "stopReason": "cancelled" }))
             .await;
@@ -219,7 +219,7 @@ fn two_sessions_do_not_disturb_each_other_and_one_is_cancelled() {
         let again = loop {
             let asked = editor.prompt(&first, "Again").await;
             let message = tokio::select! {
-                turn = agent.hear("session/prompt") => Ok(turn),
+                turn = agent.receive("session/prompt") => Ok(turn),
                 message = editor.next() => Err(message),
             };
             match message {
@@ -231,7 +231,7 @@ fn two_sessions_do_not_disturb_each_other_and_one_is_cancelled() {
                 }
                 // The run before is over for the client as soon as the server was told.
                 Err(refused) if refused["error"]["data"]["acp-relay"]["httpStatus"] == 409 => {}
-                Err(message) => editor.heard.push(message),
+                Err(message) => editor.received.push(message),
             }
         };
         assert_eq!(editor.answer(again).await["stopReason"], "end_turn");
@@ -246,8 +246,8 @@ fn a_run_that_nobody_follows_any_more_is_cancelled() {
         let mut editor = Editor::before(&stage, "claude-agent").await;
         let session = editor.open(&mut agent, "s1").await;
         editor.prompt(&session, "Hi").await;
-        agent.hear("session/prompt").await;
+        agent.receive("session/prompt").await;
         drop(editor);
-        agent.hear("session/cancel").await;
+        agent.receive("session/cancel").await;
     });
 }

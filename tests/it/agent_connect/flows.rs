@@ -4,16 +4,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use acp_relay::agent_connect::run_request::Permissions;
+use acp_relay::agent_connect::AgentConnectConfig;
+use acp_relay::agent_connect::api::permissions::Permissions;
 use acp_relay::jsonrpc::Limits;
-use acp_relay::transport::{AgentConnectConfig, Endpoint, Setup, registry};
+use acp_relay::transport::{Endpoint, Setup, registry};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-use super::stage::{Agent, Client, Stage, human};
+use super::stage::{Agent, Client, Stage, configured, human};
 use crate::support::link::{run, setup};
 
 /// A listener, and its agent, which offers all that is optional.
@@ -33,13 +34,10 @@ async fn open_with(setup: Setup) -> (Stage, Client, Agent) {
 }
 
 fn kept(store: &TempDir) -> Setup {
-    Setup {
-        agent_connect: AgentConnectConfig {
-            store: Some(store.path().join("store.db")),
-            ..AgentConnectConfig::default()
-        },
-        ..setup()
-    }
+    configured(AgentConnectConfig {
+        store: Some(store.path().join("store.db")),
+        ..AgentConnectConfig::default()
+    })
 }
 
 /// A thread with a session of this name.
@@ -66,7 +64,7 @@ fn a_busy_thread_does_what_the_new_run_wishes() {
         let path = format!("/threads/{thread}/runs");
         let wish = |text: &str, strategy: &str| json!({ "input": human(text), "multitask_strategy": strategy });
         let first = client.post(&path, wish("one", "reject")).await;
-        let prompt = agent.hear("session/prompt").await;
+        let prompt = agent.receive("session/prompt").await;
         let refused = client
             .call("POST", &path, Some(&wish("two", "reject")))
             .await;
@@ -79,13 +77,13 @@ fn a_busy_thread_does_what_the_new_run_wishes() {
         let second = client.post(&path, wish("two", "enqueue")).await;
         let third = client.post(&path, wish("three", "interrupt")).await;
         assert_eq!(
-            agent.hear("session/cancel").await["params"]["sessionId"],
+            agent.receive("session/cancel").await["params"]["sessionId"],
             "s"
         );
         agent
             .answer(&prompt["id"], json!({ "stopReason": "cancelled" }))
             .await;
-        let prompt = agent.hear("session/prompt").await;
+        let prompt = agent.receive("session/prompt").await;
         assert_eq!(prompt["params"]["prompt"][0]["text"], "three");
         finish(&mut agent, &prompt).await;
         for (run, reason) in [
@@ -112,7 +110,7 @@ fn a_stream_is_taken_up_where_it_was_left() {
             json!({ "input": human("go"), "stream_mode": "custom", "on_disconnect": "continue" });
         let mut events = client.events("POST", "/runs/stream", Some(&wish)).await;
         agent.open("s").await;
-        let prompt = agent.hear("session/prompt").await;
+        let prompt = agent.receive("session/prompt").await;
         agent.chunk("s", "one ").await;
         let (last, _, data) = events.next().await.unwrap();
         assert_eq!(data["update"]["content"]["text"], "one ");
@@ -148,11 +146,11 @@ fn a_run_ends_with_the_stream_it_was_started_with() {
         let wish = json!({ "input": human("go") });
         let mut events = client.events("POST", "/runs/stream", Some(&wish)).await;
         agent.open("s").await;
-        let prompt = agent.hear("session/prompt").await;
+        let prompt = agent.receive("session/prompt").await;
         agent.chunk("s", "one ").await;
         let run = id(&events.next().await.unwrap().2, "run_id");
         drop(events);
-        agent.hear("session/cancel").await;
+        agent.receive("session/cancel").await;
         agent
             .answer(&prompt["id"], json!({ "stopReason": "cancelled" }))
             .await;
@@ -170,10 +168,10 @@ fn permissions_follow_the_rule_where_nobody_is_asked() {
             let wish = json!({ "input": human("go"), "config": { "configurable": configurable } });
             let run = client.post("/runs", wish).await;
             agent.open("s").await;
-            let mode = agent.hear("session/set_mode").await;
+            let mode = agent.receive("session/set_mode").await;
             assert_eq!(mode["params"]["modeId"], "code");
             agent.answer(&mode["id"], json!({})).await;
-            let prompt = agent.hear("session/prompt").await;
+            let prompt = agent.receive("session/prompt").await;
             agent.ask(7, "s").await;
             let answer = agent.listen().await.unwrap();
             assert_eq!(answer["result"]["outcome"]["optionId"], chosen);
@@ -181,7 +179,7 @@ fn permissions_follow_the_rule_where_nobody_is_asked() {
             client
                 .get(&format!("/runs/{}/wait", id(&run, "run_id")))
                 .await;
-            let closed = agent.hear("session/close").await;
+            let closed = agent.receive("session/close").await;
             agent.answer(&closed["id"], json!({})).await;
         }
         // In a session in which nothing runs, the operator's rule counts: it is refused.
@@ -203,9 +201,9 @@ fn an_elicitation_is_an_interrupt_as_well() {
             .post("/runs", json!({ "input": human("book") }))
             .await;
         agent.open("s").await;
-        let prompt = agent.hear("session/prompt").await;
+        let prompt = agent.receive("session/prompt").await;
         let params = json!({ "sessionId": "s", "mode": "form", "message": "Which day?", "requestedSchema": { "type": "object" } });
-        agent.say(&json!({ "jsonrpc": "2.0", "id": "e1", "method": "elicitation/create", "params": params })).await;
+        agent.send(&json!({ "jsonrpc": "2.0", "id": "e1", "method": "elicitation/create", "params": params })).await;
         let path = format!("/runs/{}", id(&run, "run_id"));
         let asked = client.get(&format!("{path}/output")).await;
         assert_eq!(asked["interrupt_type"], "acp_elicitation");
@@ -235,11 +233,11 @@ fn a_thread_is_copied_where_the_agent_can_fork() {
             &format!("/threads/{first}/runs/wait"),
             json!({ "input": human("hi") }),
         ));
-        let prompt = agent.hear("session/prompt").await;
+        let prompt = agent.receive("session/prompt").await;
         finish(&mut agent, &prompt).await;
         ran.await.unwrap();
         let copied = tokio::spawn(client.clone_post(&format!("/threads/{first}/copy"), json!({})));
-        let forked = agent.hear("session/fork").await;
+        let forked = agent.receive("session/fork").await;
         assert_eq!(forked["params"]["sessionId"], "s");
         agent
             .answer(&forked["id"], json!({ "sessionId": "s2" }))
@@ -266,14 +264,14 @@ fn a_thread_goes_on_after_the_relay_was_started_anew() {
         let thread = thread(client, &mut agent, "s").await;
         let path = format!("/threads/{thread}/runs/wait");
         let ran = tokio::spawn(client.clone_post(&path, json!({ "input": human("one") })));
-        let prompt = agent.hear("session/prompt").await;
+        let prompt = agent.receive("session/prompt").await;
         agent.chunk("s", "first").await;
         finish(&mut agent, &prompt).await;
         ran.await.unwrap();
         // One that nobody will finish.
         let open = client.post("/runs", json!({ "input": human("two") })).await;
         agent.open("other").await;
-        agent.hear("session/prompt").await;
+        agent.receive("session/prompt").await;
         (thread, id(&open, "run_id"))
     });
     run(async {
@@ -283,20 +281,20 @@ fn a_thread_goes_on_after_the_relay_was_started_anew() {
         assert_eq!(lost["output"]["errcode"], -32603);
         let path = format!("/threads/{thread}/runs/wait");
         let ran = tokio::spawn(client.clone_post(&path, json!({ "input": human("three") })));
-        let loaded = agent.hear("session/load").await;
+        let loaded = agent.receive("session/load").await;
         assert_eq!(loaded["params"]["sessionId"], "s");
         agent.answer(&loaded["id"], json!({})).await;
-        let prompt = agent.hear("session/prompt").await;
+        let prompt = agent.receive("session/prompt").await;
         finish(&mut agent, &prompt).await;
         assert_eq!(ran.await.unwrap()["run"]["status"], "success");
         let state = client.get(&format!("/threads/{thread}/state")).await;
-        let said: Vec<&Value> = state["messages"]
+        let reported: Vec<&Value> = state["messages"]
             .as_array()
             .unwrap()
             .iter()
             .map(|m| &m["content"])
             .collect();
-        assert_eq!(said, ["one", "first", "three"]);
+        assert_eq!(reported, ["one", "first", "three"]);
     });
 }
 
@@ -317,7 +315,7 @@ fn an_agent_that_dies_fails_its_runs_and_is_started_again() {
         let (mut stage, client, mut agent) = open().await;
         let run = client.post("/runs", json!({ "input": human("go") })).await;
         agent.open("s").await;
-        agent.hear("session/prompt").await;
+        agent.receive("session/prompt").await;
         drop(agent);
         let ended = client
             .get(&format!("/runs/{}/wait", id(&run, "run_id")))
@@ -347,8 +345,8 @@ fn a_run_that_takes_too_long_times_out() {
         .await;
         let run = client.post("/runs", json!({ "input": human("go") })).await;
         agent.open("s").await;
-        agent.hear("session/prompt").await;
-        agent.hear("session/cancel").await;
+        agent.receive("session/prompt").await;
+        agent.receive("session/cancel").await;
         let ended = client
             .get(&format!("/runs/{}/wait", id(&run, "run_id")))
             .await;
@@ -357,7 +355,7 @@ fn a_run_that_takes_too_long_times_out() {
 }
 
 #[test]
-fn who_wants_to_hear_of_a_run_is_called_until_it_hears() {
+fn who_wants_to_receive_of_a_run_is_called_until_it_receives() {
     run(async {
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = socket.local_addr().unwrap().to_string();
@@ -367,11 +365,7 @@ fn who_wants_to_hear_of_a_run_is_called_until_it_hears() {
             callbacks: vec![at.clone()],
             ..AgentConnectConfig::default()
         };
-        let (_stage, client, mut agent) = open_with(Setup {
-            agent_connect: service,
-            ..setup()
-        })
-        .await;
+        let (_stage, client, mut agent) = open_with(configured(service)).await;
         let refused = json!({ "input": human("go"), "webhook": "https://169.254.169.254/x" });
         assert_eq!(client.call("POST", "/runs", Some(&refused)).await.0, 422);
         let refused = json!({ "input": human("go"), "webhook": "http://127.0.0.1:1/x" });
@@ -379,19 +373,19 @@ fn who_wants_to_hear_of_a_run_is_called_until_it_hears() {
         let wish = json!({ "input": human("go"), "webhook": format!("http://{at}/callme") });
         let run = client.post("/runs", wish).await;
         agent.open("s").await;
-        let prompt = agent.hear("session/prompt").await;
+        let prompt = agent.receive("session/prompt").await;
         finish(&mut agent, &prompt).await;
         // The first call is answered with 503, so there is a second.
         for _ in 0..2 {
-            let told: Value = calls.recv().await.unwrap();
-            assert_eq!(told["run_id"], run["run_id"]);
-            assert_eq!(told["status"], "success");
+            let stated: Value = calls.recv().await.unwrap();
+            assert_eq!(stated["run_id"], run["run_id"]);
+            assert_eq!(stated["status"], "success");
         }
     });
 }
 
 /// Answers the first call with 503 and the others with 204; their bodies are told.
-async fn answer_calls(socket: TcpListener, tell: mpsc::Sender<Value>) {
+async fn answer_calls(socket: TcpListener, notify: mpsc::Sender<Value>) {
     let mut answers = ["503 Busy"]
         .into_iter()
         .chain(std::iter::repeat("204 Heard"));
@@ -410,7 +404,7 @@ async fn answer_calls(socket: TcpListener, tell: mpsc::Sender<Value>) {
         let answer = answers.next().unwrap();
         let answer = format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
         call.write_all(answer.as_bytes()).await.unwrap();
-        tell.send(body).await.unwrap();
+        notify.send(body).await.unwrap();
     }
 }
 
@@ -452,17 +446,17 @@ fn runs_on_many_threads_go_on_side_by_side() {
             }
             // The sessions of runs without a thread are closed.
             for _ in 0..COUNT {
-                let closed = agent.hear("session/close").await;
+                let closed = agent.receive("session/close").await;
                 agent.answer(&closed["id"], json!({})).await;
             }
         };
-        let hear = async {
+        let receive = async {
             for client in clients {
-                let (number, said) = client.await.unwrap();
-                assert_eq!(said, format!("say {number}"));
+                let (number, reported) = client.await.unwrap();
+                assert_eq!(reported, format!("say {number}"));
             }
         };
-        tokio::join!(speak, hear);
+        tokio::join!(speak, receive);
     });
 }
 
@@ -470,21 +464,21 @@ fn runs_on_many_threads_go_on_side_by_side() {
 fn what_is_not_there_or_makes_no_sense_is_refused() {
     run(async {
         let (_stage, client, _agent) = open().await;
-        let nobody = "b7a9f2d4-6c1e-4a0b-9c55-0000000002ff";
+        let unknown = "b7a9f2d4-6c1e-4a0b-9c55-0000000002ff";
         let wish = json!({ "input": human("hi") });
         for (method, path, body, status) in [
-            ("GET", format!("/threads/{nobody}"), None, 404),
-            ("GET", format!("/runs/{nobody}/wait"), None, 404),
+            ("GET", format!("/threads/{unknown}"), None, 404),
+            ("GET", format!("/runs/{unknown}/wait"), None, 404),
             (
                 "POST",
-                format!("/threads/{nobody}/runs"),
+                format!("/threads/{unknown}/runs"),
                 Some(wish.clone()),
                 404,
             ),
             (
                 "POST",
                 "/runs".to_owned(),
-                Some(json!({ "agent_id": nobody, "input": human("hi") })),
+                Some(json!({ "agent_id": unknown, "input": human("hi") })),
                 404,
             ),
             ("POST", "/runs".to_owned(), Some(json!({})), 422),
@@ -503,5 +497,19 @@ fn what_is_not_there_or_makes_no_sense_is_refused() {
         }
         let document = client.get("/openapi.json").await;
         assert!(document["paths"]["/runs"]["post"].is_object());
+        // Every operation of the document has a route; the body is one that starts nothing.
+        for (path, operations) in document["paths"].as_object().unwrap() {
+            let named = path.split('/').map(|part| match part.starts_with('{') {
+                true => unknown,
+                false => part,
+            });
+            let path = named.collect::<Vec<_>>().join("/");
+            for method in operations.as_object().unwrap().keys() {
+                let method = method.to_uppercase();
+                let (status, body) = client.call(&method, &path, Some(&json!([]))).await;
+                let has_route = status != 405 && body != "nothing is served at this path";
+                assert!(has_route, "{method} {path}: {status} {body}");
+            }
+        }
     });
 }

@@ -86,12 +86,12 @@ fn each_principal_finds_its_own_threads_and_runs_alone() {
             ("GET", format!("{at}/runs/{run}"), None),
         ];
         for (method, path, body) in tries {
-            let told = client.call_as(bob, method, &path, body).await;
-            assert_eq!(told.0, 404, "{method} {path}: {}", told.1);
+            let stated = client.call_as(bob, method, &path, body).await;
+            assert_eq!(stated.0, 404, "{method} {path}: {}", stated.1);
         }
-        let told = client.call_as(bob, "POST", "/runs", Some(&take)).await;
-        assert_eq!(told.0, 404, "{}", told.1);
-        agent.hear("session/prompt").await;
+        let stated = client.call_as(bob, "POST", "/runs", Some(&take)).await;
+        assert_eq!(stated.0, 404, "{}", stated.1);
+        agent.receive("session/prompt").await;
         // A thread of one's own may be called as somebody else's is: whether there is one is not told.
         let same = json!({ "thread_id": thread });
         let made = client.call_as(bob, "POST", "/threads", Some(&same));

@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::exchanges;
 use super::vectors::covers;
-use crate::support::link::{next, run, say, setup};
+use crate::support::link::{next, run, send, setup};
 
 /// The agent that the exchanges have.
 const AGENT: &str = "7f3c1c9e-0d5b-4a55-9b6e-0a2f1f6f0001";
@@ -79,12 +79,12 @@ async fn play(case: &Value) {
     if steps[0]["acp"]["method"] != "initialize" {
         let form = json!({ "elicitation": { "form": {} } });
         let params = json!({ "protocolVersion": 1, "clientCapabilities": case.get("client").unwrap_or(&form) });
-        play.say(
+        play.send(
             &json!({ "jsonrpc": "2.0", "id": "init", "method": "initialize", "params": params }),
         )
         .await;
-        let heard = play.hear().await;
-        assert_eq!(heard["id"], "init", "{heard}");
+        let received = play.receive().await;
+        assert_eq!(received["id"], "init", "{received}");
     }
     for step in steps {
         play.step(step).await;
@@ -115,19 +115,19 @@ impl Play<'_> {
             if message["method"].is_null() {
                 message["id"] = self.ids[&message["id"].to_string()].clone();
             }
-            self.say(&message).await;
+            self.send(&message).await;
         } else if let Some(expected) = step.get("acp") {
-            let heard = self.hear().await;
+            let received = self.receive().await;
             let mut wanted = expected.clone();
             if expected["method"].is_string() && expected.get("id").is_some() {
                 self.ids
-                    .insert(expected["id"].to_string(), heard["id"].clone());
-                wanted["id"] = heard["id"].clone();
+                    .insert(expected["id"].to_string(), received["id"].clone());
+                wanted["id"] = received["id"].clone();
             }
-            let judged = covers(&wanted, &heard, &mut HashMap::new());
-            judged.unwrap_or_else(|why| panic!("{name}: {why}\n{expected}\n{heard}"));
+            let judged = covers(&wanted, &received, &mut HashMap::new());
+            judged.unwrap_or_else(|why| panic!("{name}: {why}\n{expected}\n{received}"));
             if expected.get("error").is_none() {
-                assert!(heard.get("error").is_none(), "{name}: {heard}");
+                assert!(received.get("error").is_none(), "{name}: {received}");
             }
         }
     }
@@ -206,16 +206,16 @@ impl Play<'_> {
         } })
     }
 
-    async fn say(&mut self, message: &Value) {
-        say(&mut *self.link.tx, message.to_string()).await.unwrap();
+    async fn send(&mut self, message: &Value) {
+        send(&mut *self.link.tx, message.to_string()).await.unwrap();
     }
 
     /// The next message; requests that come meanwhile and are not written are answered.
-    async fn hear(&mut self) -> Value {
+    async fn receive(&mut self) -> Value {
         loop {
             tokio::select! {
                 biased;
-                heard = next(&mut *self.link.rx) => match heard {
+                received = next(&mut *self.link.rx) => match received {
                     Some(Ok(Decoded::Frame(frame))) => return serde_json::from_slice(frame.as_bytes()).unwrap(),
                     other => panic!("{}: expected a message, heard {other:?}", self.case["name"]),
                 },

@@ -20,7 +20,7 @@ async fn turn(client: Client, agent: &mut Agent, thread: &str, session: &str) ->
 }
 
 async fn finish(agent: &mut Agent, session: &str, text: &str) {
-    let asked = agent.hear("session/prompt").await;
+    let asked = agent.receive("session/prompt").await;
     agent.chunk(session, text).await;
     agent
         .answer(&asked["id"], json!({ "stopReason": "end_turn" }))
@@ -56,22 +56,22 @@ fn the_thread_that_was_not_used_for_longest_makes_room() {
         turn(client, &mut agent, &first, "a").await;
         let made = tokio::spawn(client.clone_post("/threads", json!({})));
         // The second was not used since.
-        let mut heard = [agent.listen().await.unwrap(), agent.listen().await.unwrap()];
-        heard.sort_by_key(|message| message["method"].to_string());
-        assert_eq!(heard[0]["method"], "session/close");
-        assert_eq!(heard[0]["params"]["sessionId"], "b");
-        assert_eq!(heard[1]["method"], "session/new");
-        agent.answer(&heard[0]["id"], json!({})).await;
+        let mut received = [agent.listen().await.unwrap(), agent.listen().await.unwrap()];
+        received.sort_by_key(|message| message["method"].to_string());
+        assert_eq!(received[0]["method"], "session/close");
+        assert_eq!(received[0]["params"]["sessionId"], "b");
+        assert_eq!(received[1]["method"], "session/new");
+        agent.answer(&received[0]["id"], json!({})).await;
         agent
-            .answer(&heard[1]["id"], json!({ "sessionId": "c" }))
+            .answer(&received[1]["id"], json!({ "sessionId": "c" }))
             .await;
         made.await.unwrap();
         // It is there all the same.
         let path = format!("/threads/{second}/runs/wait");
         let done = tokio::spawn(client.clone_post(&path, json!({ "input": human("hi") })));
-        let closed = agent.hear("session/close").await;
+        let closed = agent.receive("session/close").await;
         agent.answer(&closed["id"], json!({})).await;
-        let loaded = agent.hear("session/load").await;
+        let loaded = agent.receive("session/load").await;
         assert_eq!(loaded["params"]["sessionId"], "b");
         agent.answer(&loaded["id"], json!({})).await;
         finish(&mut agent, "b", "Again").await;
@@ -80,7 +80,7 @@ fn the_thread_that_was_not_used_for_longest_makes_room() {
 }
 
 #[test]
-fn what_is_told_of_the_past_is_no_part_of_the_turn() {
+fn what_is_reported_of_the_past_is_no_part_of_the_turn() {
     run(async {
         let mut stage = Stage::open().await;
         let client = stage.client();
@@ -92,13 +92,13 @@ fn what_is_told_of_the_past_is_no_part_of_the_turn() {
         let path = format!("/threads/{thread}/runs/wait");
         let done = tokio::spawn(client.clone_post(&path, json!({ "input": human("And?") })));
         let mut agent = stage.introduced(capabilities).await;
-        let loaded = agent.hear("session/load").await;
+        let loaded = agent.receive("session/load").await;
         agent.answer(&loaded["id"], json!({})).await;
-        let asked = agent.hear("session/prompt").await;
+        let asked = agent.receive("session/prompt").await;
         // Behind the answer, as Gemini CLI does it.
         let params = json!({ "sessionId": "s", "update": user("hi") });
         agent
-            .say(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }))
+            .send(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }))
             .await;
         for text in ["Hel", "lo", "Hello", " again"] {
             agent.chunk("s", text).await;
@@ -112,13 +112,13 @@ fn what_is_told_of_the_past_is_no_part_of_the_turn() {
             "{done}"
         );
         let state = client.get(&format!("/threads/{thread}/state")).await;
-        let said: Vec<&str> = state["messages"]
+        let reported: Vec<&str> = state["messages"]
             .as_array()
             .unwrap()
             .iter()
             .map(|message| message["content"].as_str().unwrap())
             .collect();
-        assert_eq!(said, ["hi", "Hello", "And?", "Hello again"]);
+        assert_eq!(reported, ["hi", "Hello", "And?", "Hello again"]);
     });
 }
 
@@ -132,11 +132,11 @@ fn sessions_that_the_agent_lists_are_threads_as_well() {
         let own = thread(client, &mut agent, "own").await;
         for _ in 0..2 {
             let found = tokio::spawn(client.clone_post("/threads/search", json!({})));
-            let asked = agent.hear("session/list").await;
+            let asked = agent.receive("session/list").await;
             let session = json!({ "sessionId": "own", "cwd": "/a" });
             let page = json!({ "sessions": [session], "nextCursor": "more" });
             agent.answer(&asked["id"], page).await;
-            let asked = agent.hear("session/list").await;
+            let asked = agent.receive("session/list").await;
             assert_eq!(asked["params"]["cursor"], "more");
             let session = json!({ "sessionId": "other", "cwd": "/b", "title": "Old" });
             agent
@@ -154,7 +154,7 @@ fn sessions_that_the_agent_lists_are_threads_as_well() {
         }
         let found = client.clone_post("/threads/search", json!({ "metadata": { "title": "Old" } }));
         let found = tokio::spawn(found);
-        let asked = agent.hear("session/list").await;
+        let asked = agent.receive("session/list").await;
         agent.answer(&asked["id"], json!({ "sessions": [] })).await;
         let found = found.await.unwrap();
         let path = format!(
@@ -162,7 +162,7 @@ fn sessions_that_the_agent_lists_are_threads_as_well() {
             found[0]["thread_id"].as_str().unwrap()
         );
         let done = tokio::spawn(client.clone_post(&path, json!({ "input": human("hi") })));
-        let loaded = agent.hear("session/load").await;
+        let loaded = agent.receive("session/load").await;
         assert_eq!(loaded["params"]["sessionId"], "other");
         assert_eq!(loaded["params"]["cwd"], "/b");
         agent.answer(&loaded["id"], json!({})).await;
@@ -176,7 +176,7 @@ fn who_is_no_longer_let_in_follows_and_waits_no_longer() {
     run(async {
         let gate = gate();
         let limits = Limits {
-            recheck: Duration::from_millis(20),
+            credential_check: Duration::from_millis(20),
             ..Limits::default()
         };
         let setup = Setup {
@@ -200,7 +200,7 @@ fn who_is_no_longer_let_in_follows_and_waits_no_longer() {
             .to_str()
             .unwrap()
             .to_owned();
-        agent.hear("session/prompt").await;
+        agent.receive("session/prompt").await;
         agent.chunk("s", "Hello").await;
         let mut events = Events::of(stream);
         let (_, _, data) = events.next().await.unwrap();
@@ -215,6 +215,6 @@ fn who_is_no_longer_let_in_follows_and_waits_no_longer() {
         assert_eq!(status, 401);
         assert!(events.next().await.is_none());
         // Nobody follows it, and nobody wanted it to go on.
-        agent.hear("session/cancel").await;
+        agent.receive("session/cancel").await;
     });
 }

@@ -2,39 +2,45 @@
 
 use std::sync::Arc;
 
+use acp_relay::agent_connect::{AgentConnectConfig, ServedAgent};
 use acp_relay::auth::{Agents, AuthRequirement, Gate, GateRules, Grant, Key, KeyId, Keyring};
-use acp_relay::transport::{AgentConnectConfig, HttpOptions, ServedAgent, Setup};
+use acp_relay::transport::{HttpOptions, Setup};
 use serde_json::{Value, json};
 
 use super::principals::token;
-use super::stage::{Agent, Stage, human, introduction};
-use crate::support::link::{run, setup};
+use super::stage::{Agent, Stage, configured, human, introduction};
+use crate::support::link::run;
 
 /// A listener with these agents, the first of which is the usual one.
 fn serving(names: &[&str]) -> Setup {
+    serving_at(None, names)
+}
+
+/// The same, below a path of a listener for ACP.
+fn serving_at(path: Option<&str>, names: &[&str]) -> Setup {
     let offer = |name: &&str| ServedAgent {
         name: Some((*name).to_owned()),
         description: Some(format!("This is {name}")),
         default_permission: None,
     };
     Setup {
-        agent_connect: AgentConnectConfig {
-            agents: names.iter().map(offer).collect(),
-            ..AgentConnectConfig::default()
-        },
         http: HttpOptions {
             agents: names.iter().map(|name| (*name).to_owned()).collect(),
             default_agent: Some(names[0].to_owned()),
             ..HttpOptions::default()
         },
-        ..setup()
+        ..configured(AgentConnectConfig {
+            agents: names.iter().map(offer).collect(),
+            path: path.map(str::to_owned),
+            ..AgentConnectConfig::default()
+        })
     }
 }
 
 /// Has the next agent that is asked for introduce itself.
 async fn introduced(stage: &mut Stage) -> Agent {
     let mut agent = stage.agent().await;
-    let asked = agent.hear("initialize").await;
+    let asked = agent.receive("initialize").await;
     let capabilities = json!({ "sessionCapabilities": { "close": {} } });
     agent
         .answer(&asked["id"], introduction(&capabilities, &json!([])))
@@ -89,12 +95,12 @@ fn each_agent_is_found_by_its_name_and_runs_on_its_own_link() {
         let body = json!({ "input": human("hi") });
         client.post("/runs", body.clone()).await;
         goose.open("g").await;
-        goose.hear("session/prompt").await;
+        goose.receive("session/prompt").await;
         let mut body = body;
         body["agent_id"] = json!(agents[1].1);
         client.post("/runs", body).await;
         claude.open("c").await;
-        claude.hear("session/prompt").await;
+        claude.receive("session/prompt").await;
     });
 }
 
@@ -114,7 +120,7 @@ fn a_thread_stays_with_the_agent_that_has_spoken_in_it() {
         let mut goose = introduced(&mut stage).await;
         let run = run.await.unwrap();
         goose.open("g").await;
-        let asked = goose.hear("session/prompt").await;
+        let asked = goose.receive("session/prompt").await;
         goose.chunk("g", "Hello").await;
         goose
             .answer(&asked["id"], json!({ "stopReason": "end_turn" }))
@@ -138,10 +144,10 @@ fn an_agent_that_cannot_be_had_is_listed_as_the_configuration_has_it() {
     run(async {
         let mut stage = Stage::with(serving(&["broken"])).await;
         let mut agent = stage.agent().await;
-        let asked = agent.hear("initialize").await;
+        let asked = agent.receive("initialize").await;
         let error = json!({ "code": -32603, "message": "told to fail" });
         agent
-            .say(&json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error }))
+            .send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error }))
             .await;
         let client = stage.client();
         let agents = client.post("/agents/search", json!({})).await;
@@ -234,8 +240,7 @@ fn nobody_sees_an_agent_that_it_may_not_use() {
 #[test]
 fn acp_and_agent_connect_are_served_at_one_port() {
     run(async {
-        let mut setup = serving(&["goose"]);
-        setup.agent_connect.path = Some("/".to_owned());
+        let setup = serving_at(Some("/"), &["goose"]);
         let mut stage = Stage::at("http://127.0.0.1:0", setup).await;
         let _goose = introduced(&mut stage).await;
         let client = stage.client();
@@ -245,7 +250,7 @@ fn acp_and_agent_connect_are_served_at_one_port() {
         for path in ["/acp", "/agents/goose/acp"] {
             let opened = tokio::spawn(client.clone_post(path, initialize.clone()));
             let mut agent = stage.agent().await;
-            let asked = agent.hear("initialize").await;
+            let asked = agent.receive("initialize").await;
             agent
                 .answer(&asked["id"], introduction(&json!({}), &json!([])))
                 .await;

@@ -8,6 +8,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use acp_relay::agent_connect::AgentConnectConfig;
 use acp_relay::conversation::DialectOptions;
 use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::observe::Observers;
@@ -24,7 +25,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-use crate::support::link::{next, say, setup};
+use crate::support::link::{next, send, setup};
 
 /// A listener that is served.
 pub(crate) struct Stage {
@@ -45,6 +46,13 @@ pub(crate) struct Client(SocketAddr);
 pub(crate) struct Events {
     body: Incoming,
     text: String,
+}
+
+/// The usual settings, with this configuration.
+pub(crate) fn configured(config: AgentConnectConfig) -> Setup {
+    let mut setup = setup();
+    config.apply(&mut setup);
+    setup
 }
 
 impl Stage {
@@ -81,7 +89,7 @@ impl Stage {
     /// The same, once it has introduced itself.
     pub(crate) async fn introduced(&mut self, capabilities: Value) -> Agent {
         let mut agent = self.agent().await;
-        let asked = agent.hear("initialize").await;
+        let asked = agent.receive("initialize").await;
         agent
             .answer(&asked["id"], introduction(&capabilities, &json!([])))
             .await;
@@ -150,7 +158,7 @@ impl Agent {
     }
 
     /// The next message, which calls this method.
-    pub(crate) async fn hear(&mut self, method: &str) -> Value {
+    pub(crate) async fn receive(&mut self, method: &str) -> Value {
         let message = self.listen().await.expect("a message, not the end");
         assert_eq!(message["method"], method, "{message}");
         message
@@ -167,18 +175,18 @@ impl Agent {
         }
     }
 
-    pub(crate) async fn say(&mut self, message: &Value) {
-        say(&mut *self.0.tx, message.to_string()).await.unwrap();
+    pub(crate) async fn send(&mut self, message: &Value) {
+        send(&mut *self.0.tx, message.to_string()).await.unwrap();
     }
 
     pub(crate) async fn answer(&mut self, id: &Value, result: Value) {
-        self.say(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
             .await;
     }
 
     /// Opens the session that is asked for next.
     pub(crate) async fn open(&mut self, session: &str) {
-        let asked = self.hear("session/new").await;
+        let asked = self.receive("session/new").await;
         self.answer(&asked["id"], json!({ "sessionId": session }))
             .await;
     }
@@ -187,7 +195,7 @@ impl Agent {
     pub(crate) async fn chunk(&mut self, session: &str, text: &str) {
         let update = json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } });
         let params = json!({ "sessionId": session, "update": update });
-        self.say(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }))
+        self.send(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }))
             .await;
     }
 
@@ -198,7 +206,7 @@ impl Agent {
             { "optionId": "reject", "name": "Reject", "kind": "reject_once" },
         ] });
         let method = "session/request_permission";
-        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
             .await;
     }
 }
@@ -281,7 +289,7 @@ impl Client {
 
     /// The status of an answer, and its body; `null` when it has none.
     pub(crate) async fn call(self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
-        told(self.send(method, path, body).await).await
+        stated(self.send(method, path, body).await).await
     }
 
     /// The same, with a token.
@@ -292,7 +300,7 @@ impl Client {
         path: &str,
         body: Option<&Value>,
     ) -> (u16, Value) {
-        told(self.send_as(method, path, body, None, Some(token)).await).await
+        stated(self.send_as(method, path, body, None, Some(token)).await).await
     }
 
     pub(crate) async fn get(self, path: &str) -> Value {
@@ -360,7 +368,7 @@ impl Events {
     }
 }
 
-async fn told(answer: Response<Incoming>) -> (u16, Value) {
+async fn stated(answer: Response<Incoming>) -> (u16, Value) {
     let status = answer.status().as_u16();
     let body = answer.into_body().collect().await.unwrap().to_bytes();
     let body = if body.is_empty() {

@@ -44,7 +44,7 @@ struct Play {
 }
 
 enum Answered {
-    Told(u16, Value),
+    Expected(u16, Value),
     Stream(Events),
 }
 
@@ -66,7 +66,7 @@ async fn play(case: &Value) {
     let mut names = HashMap::new();
     let mut ids = HashMap::new();
     let is_first = |step: &&Value| step["acp"]["method"] == "initialize";
-    let asked = agent.hear("initialize").await;
+    let asked = agent.receive("initialize").await;
     match steps.iter().find(is_first) {
         Some(step) => {
             let id = &step["acp"]["id"];
@@ -107,22 +107,22 @@ async fn play(case: &Value) {
         if step["note"].is_string() || is_first(&step) {
         } else if step["http"].is_object() {
             play.settle().await;
-            play.be_heard().await;
+            play.be_received().await;
             let next = steps[at + 1..]
                 .iter()
                 .find(|step| !step["note"].is_string());
-            let heard = next.is_some_and(|next| next["direction"] == "client_to_agent");
+            let received = next.is_some_and(|next| next["direction"] == "client_to_agent");
             play.request(&step["http"]).await;
-            if !heard {
+            if !received {
                 play.settle().await;
             }
         } else if step["sse"].is_array() {
             play.settle().await;
             play.follow(step["sse"].as_array().unwrap()).await;
         } else if ours {
-            play.hear(&step["acp"]).await;
+            play.receive(&step["acp"]).await;
         } else {
-            play.say(&step["acp"]).await;
+            play.send(&step["acp"]).await;
         }
     }
     play.settle().await;
@@ -207,14 +207,14 @@ impl Play {
             if let Some(fields) = fields {
                 let body = body.unwrap_or_default();
                 let (status, body) = client.call_with(&method, &path, &fields, &body).await;
-                return Answered::Told(status, body);
+                return Answered::Expected(status, body);
             }
             let body = body.map(|body| serde_json::from_str(&body).unwrap());
             if stream {
                 return Answered::Stream(client.events(&method, &path, body.as_ref()).await);
             }
             let (status, body) = client.call(&method, &path, body.as_ref()).await;
-            Answered::Told(status, body)
+            Answered::Expected(status, body)
         });
         self.pending = Some((http.clone(), answered));
     }
@@ -226,7 +226,7 @@ impl Play {
         };
         match answered.await.unwrap() {
             Answered::Stream(events) => self.stream = Some(events),
-            Answered::Told(status, body) => {
+            Answered::Expected(status, body) => {
                 assert_eq!(http["status"], status, "{}: {http}\n{body}", self.name);
                 let judged = covers(&http["response"], &body, &mut self.names);
                 judged.unwrap_or_else(|why| panic!("{}: {why}\n{http}\n{body}", self.name));
@@ -259,37 +259,37 @@ impl Play {
         }
     }
 
-    async fn hear(&mut self, expected: &Value) {
-        let heard = match self.early.pop_front() {
+    async fn receive(&mut self, expected: &Value) {
+        let received = match self.early.pop_front() {
             Some(early) => early,
             None => self.agent.listen().await.expect("a message"),
         };
         let mut wanted = expected.clone();
         if let (Some(id), true) = (expected.get("id"), expected["method"].is_string()) {
-            self.ids.insert(id.to_string(), heard["id"].clone());
-            wanted["id"] = heard["id"].clone();
+            self.ids.insert(id.to_string(), received["id"].clone());
+            wanted["id"] = received["id"].clone();
         }
-        let judged = covers(&wanted, &heard, &mut self.names);
-        judged.unwrap_or_else(|why| panic!("{}: {why}\n{expected}\n{heard}", self.name));
+        let judged = covers(&wanted, &received, &mut self.names);
+        judged.unwrap_or_else(|why| panic!("{}: {why}\n{expected}\n{received}", self.name));
     }
 
-    async fn say(&mut self, message: &Value) {
+    async fn send(&mut self, message: &Value) {
         let mut message = message.clone();
         if message["method"].is_null() {
             message["id"] = self.ids[&message["id"].to_string()].clone();
         }
-        self.agent.say(&message).await;
+        self.agent.send(&message).await;
         self.unheard = true;
     }
 
     /// Waits until the server has taken in all that the agent said, which it hears in order: a request
     /// that goes there by another way, as the next one over HTTP does, may else be faster.
-    async fn be_heard(&mut self) {
+    async fn be_received(&mut self) {
         if !mem::take(&mut self.unheard) {
             return;
         }
         let question = json!({ "jsonrpc": "2.0", "id": "heard?", "method": "_test/heard" });
-        self.agent.say(&question).await;
+        self.agent.send(&question).await;
         loop {
             let message = self.agent.listen().await.expect("an answer");
             if message["id"] == question["id"] {

@@ -98,13 +98,14 @@ fn a_syntax_error_of_a_table_is_reported_at_its_line() {
             let column = format!("at line {line} column {column}; correct it");
             let check = run(&["dialect", "check", &path], "").await;
             let connect = run(&["connect", "--table", &path, "--", "cat"], "").await;
-            for (code, wanted, said) in [
+            for (code, wanted, reported) in [
                 (check.code, 1, &check.stdout),
                 (connect.code, 65, &connect.stderr),
             ] {
-                assert_eq!(code, Some(wanted), "{text}{said}");
-                let told = |said: &str| said.starts_with(&place) && said.ends_with(&column);
-                assert!(said.lines().any(told), "{place}…{column}: {said}");
+                assert_eq!(code, Some(wanted), "{text}{reported}");
+                let stated =
+                    |reported: &str| reported.starts_with(&place) && reported.ends_with(&column);
+                assert!(reported.lines().any(stated), "{place}…{column}: {reported}");
             }
             let json = run(&["dialect", "check", "--json", &path], "").await.stdout;
             let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -167,11 +168,11 @@ fn an_agent_that_ends_before_it_answers_a_request_makes_connect_fail() {
         ("cat > /dev/null", "", 0, false),
     ];
     block_on(async {
-        for (agent, says, code, told) in cases {
-            let outcome = run(&["connect", "--", "sh", "-c", agent], says).await;
+        for (agent, reports, code, stated) in cases {
+            let outcome = run(&["connect", "--", "sh", "-c", agent], reports).await;
             assert_eq!(outcome.code, Some(code), "{agent}: {outcome:?}");
             let why = "the agent ended with exit code 0 before it answered a request";
-            assert_eq!(outcome.stderr.contains(why), told, "{agent}: {outcome:?}");
+            assert_eq!(outcome.stderr.contains(why), stated, "{agent}: {outcome:?}");
         }
         // A client that is slower than the agent is told nothing, and the exit code is the same.
         let mut connect = Program::start(&["connect", "--", "sh", "-c", usage]);
@@ -212,10 +213,10 @@ fn the_name_of_a_well_known_agent_in_the_place_of_an_endpoint_is_answered_with_i
         ),
     ];
     block_on(async {
-        for (args, says) in cases {
+        for (args, reports) in cases {
             let outcome = run(args, "").await;
             assert_eq!(outcome.code, Some(64), "{outcome:?}");
-            assert!(outcome.stderr.contains(says), "{args:?}: {outcome:?}");
+            assert!(outcome.stderr.contains(reports), "{args:?}: {outcome:?}");
         }
     });
 }
@@ -258,18 +259,18 @@ fn a_wrong_token_of_a_program_that_needs_none_is_refused_with_that_remark() {
             args.extend(["--", "cat"]);
             let mut serve = Program::start(&args);
             let address = serve.address().await;
-            for (_, fields, status, told) in cases.iter().filter(|case| case.0 == option) {
+            for (_, fields, status, stated) in cases.iter().filter(|case| case.0 == option) {
                 let answer = asked(&address, fields).await;
                 let case = format!("{option:?} {fields}{answer}");
                 assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{case}");
-                assert_eq!(answer.contains(REMARK), *told, "{case}");
+                assert_eq!(answer.contains(REMARK), *stated, "{case}");
             }
         }
     });
 }
 
 #[test]
-fn connect_says_where_it_records_and_that_a_relative_folder_depends_on_the_editor() {
+fn connect_reports_where_it_records_and_that_a_relative_folder_depends_on_the_editor() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path().canonicalize().unwrap();
@@ -281,16 +282,16 @@ fn connect_says_where_it_records_and_that_a_relative_folder_depends_on_the_edito
             connect.current_dir(&here);
             let outcome = run_command(connect, "").await;
             assert_eq!(outcome.code, Some(0), "{outcome:?}");
-            let says = format!("acp-relay: recording into {tapes}{rest}\n");
-            assert_eq!(outcome.stderr, says);
+            let reports = format!("acp-relay: recording into {tapes}{rest}\n");
+            assert_eq!(outcome.stderr, reports);
         }
         let listen = ["serve", "--listen", "ws://127.0.0.1:0", "--record", "tapes"];
         let mut serve = command(&[&listen[..], &["--", "cat"]].concat());
         serve.current_dir(&here);
         let mut serve = Program::of(serve);
         serve.address().await;
-        let says = format!("acp-relay: recording into {tapes}");
-        assert_eq!(serve.complaint().await, Some(says));
+        let reports = format!("acp-relay: recording into {tapes}");
+        assert_eq!(serve.complaint().await, Some(reports));
     });
 }
 

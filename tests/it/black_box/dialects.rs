@@ -30,15 +30,15 @@ impl Talk {
     fn hold(options: &[&str], client: &[(Value, usize)], agent: &[&[Value]]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-        let [script, heard, answers] = ["agent.py", "heard", "answers"].map(path);
+        let [script, log, answers] = ["agent.py", "heard", "answers"].map(path);
         fs::write(&script, AGENT).unwrap();
-        fs::write(&heard, "").unwrap();
+        fs::write(&log, "").unwrap();
         let texts = |all: &&[Value]| all.iter().map(Value::to_string).collect::<Vec<_>>();
         let texts: Vec<Vec<String>> = agent.iter().map(texts).collect();
         fs::write(&answers, json!(texts).to_string()).unwrap();
         let mut received = Vec::new();
         block_on(async {
-            let command = ["--", "python3", &script, &heard, &answers];
+            let command = ["--", "python3", &script, &log, &answers];
             let mut program = Program::start(&[&["connect"], options, &command].concat());
             for (message, lines) in client {
                 program.write(&format!("{message}\n")).await;
@@ -53,7 +53,7 @@ impl Talk {
             }
             program.exit().await;
         });
-        let agent = fs::read_to_string(&heard).unwrap();
+        let agent = fs::read_to_string(&log).unwrap();
         Self {
             client: received,
             agent: agent.lines().map(str::to_owned).collect(),
@@ -226,16 +226,16 @@ fn models_reach_every_client_as_the_agent_has_them_beside_the_options() {
 #[test]
 fn a_prompt_before_the_sign_in_is_answered_with_the_error_of_the_session() {
     let refusal = json!({"code": -32000, "message": "Authentication required", "data": {"k": 1}});
-    let say = |id| ask(id, "sendUserMessage", json!({"chunks": [{"text": "hi"}]}));
+    let send = |id| ask(id, "sendUserMessage", json!({"chunks": [{"text": "hi"}]}));
     let client = [
         (ask(0, "initialize", json!({"protocolVersion": "0.0.9"})), 1),
-        (say(1), 1),
-        (say(2), 1),
+        (send(1), 1),
+        (send(2), 1),
         (
             json!({"jsonrpc": "2.0", "id": 3, "method": "authenticate"}),
             1,
         ),
-        (say(4), 1),
+        (send(4), 1),
     ];
     let ways = json!([{"id": "key", "name": "Key"}]);
     let refused = json!({"jsonrpc": "2.0", "id": 1_000_000_001, "error": refusal});
@@ -302,7 +302,7 @@ fn a_tool_of_the_copilot_documents_is_one_call_and_then_updates_of_it() {
 
 /// One message of the client and what the agent reads of it.
 #[test]
-fn what_a_client_sends_reaches_the_agent_as_the_dialects_say() {
+fn what_a_client_sends_reaches_the_agent_as_the_dialects_report() {
     let prompt = |more: Value| {
         let mut params = json!({"sessionId": "s", "prompt": []});
         params
@@ -353,7 +353,7 @@ fn what_a_client_sends_reaches_the_agent_as_the_dialects_say() {
 
 /// One message of the agent, in answer to a request, and what the client reads of it.
 #[test]
-fn what_an_agent_sends_reaches_the_client_as_the_dialects_say() {
+fn what_an_agent_sends_reaches_the_client_as_the_dialects_report() {
     let update = |update: Value| {
         json!({"jsonrpc": "2.0", "method": "session/update",
             "params": {"sessionId": "s", "update": update}})

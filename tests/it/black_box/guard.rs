@@ -145,10 +145,10 @@ fn a_guarded_agent_makes_only_the_requests_that_acp_has_for_clients() {
             for ((number, error), expected) in errors.iter().zip(refused) {
                 assert_eq!(*number, expected as u64);
                 assert_eq!(error["code"], -32057);
-                let told = error["message"].as_str().unwrap();
+                let stated = error["message"].as_str().unwrap();
                 let denied = options.contains(&"--deny") && expected == 2;
                 let hint = if denied { "--deny" } else { "--guard never" };
-                assert!(told.contains(hint), "{told}");
+                assert!(stated.contains(hint), "{stated}");
             }
         }
     });
@@ -310,18 +310,18 @@ async fn tunnel(from: &str, to: u16) -> (u16, Arc<Mutex<Vec<u8>>>) {
     tokio::spawn(async move {
         while let Ok((near, _)) = listener.accept().await {
             let (kept, far) = (Arc::clone(&kept), TcpStream::connect(("127.0.0.1", to)));
-            let (mut said, mut heard) = near.into_split();
+            let (mut reported, mut received) = near.into_split();
             let (mut back, mut on) = far.await.unwrap().into_split();
             tokio::spawn(async move {
                 let mut bytes = vec![0; 64 << 10];
-                while let Ok(count @ 1..) = said.read(&mut bytes).await {
+                while let Ok(count @ 1..) = reported.read(&mut bytes).await {
                     kept.lock().unwrap().extend(&bytes[..count]);
                     if on.write_all(&bytes[..count]).await.is_err() {
                         return;
                     }
                 }
             });
-            tokio::spawn(async move { tokio::io::copy(&mut back, &mut heard).await });
+            tokio::spawn(async move { tokio::io::copy(&mut back, &mut received).await });
         }
     });
     (port, sent)
@@ -451,8 +451,8 @@ fn silence_an_unknown_server_and_a_wrong_proof_make_an_agent_remote() {
             let result = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#;
             socket.send(Message::text(result)).await.unwrap();
             assert_eq!(connect.json().await["id"], 0);
-            let said = connect.complaint().await.unwrap();
-            assert!(said.contains("--guard never"), "{said}");
+            let reported = connect.complaint().await.unwrap();
+            assert!(reported.contains("--guard never"), "{reported}");
             drop(challenge);
         }
     });

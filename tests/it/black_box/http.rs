@@ -157,21 +157,21 @@ impl Editor {
         Self(Program::start(&[&["connect", address], options].concat()))
     }
 
-    async fn say(&mut self, message: &str) {
+    async fn send(&mut self, message: &str) {
         self.0.write(&format!("{message}\n")).await;
     }
 
-    async fn heard(&mut self) -> Value {
+    async fn received(&mut self) -> Value {
         self.0.json().await
     }
 
     /// Says a message and expects a next one with that id.
     async fn ask(&mut self, message: &str, id: u64) -> Value {
-        self.say(message).await;
-        let heard = self.heard().await;
-        assert_eq!(heard["id"], id, "{heard}");
-        assert_eq!(heard.get("error"), None, "{heard}");
-        heard
+        self.send(message).await;
+        let received = self.received().await;
+        assert_eq!(received["id"], id, "{received}");
+        assert_eq!(received.get("error"), None, "{received}");
+        received
     }
 
     async fn begin(&mut self) {
@@ -183,7 +183,7 @@ impl Editor {
     async fn turn(&mut self) {
         self.ask(PROMPT, 7).await;
         self.ask(CHOICE, 2).await;
-        self.say(CANCEL).await;
+        self.send(CANCEL).await;
         let counted = self.ask(COUNT, 3).await;
         assert_eq!(counted["result"], json!({"messages": 6}));
     }
@@ -243,7 +243,7 @@ fn a_server_whose_port_refuses_is_given_up_after_its_grace_with_a_warning_before
             let warning = editor.0.complaint().await.unwrap();
             assert!(warning.contains("waiting for the server"), "{warning}");
             assert!(warning.contains("4s where nothing listens"), "{warning}");
-            let answer = editor.heard().await;
+            let answer = editor.received().await;
             assert_eq!(
                 (&answer["id"], &answer["error"]["code"]),
                 (&json!(2), &json!(-32050))
@@ -279,13 +279,13 @@ impl Server {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}/acp", listener.local_addr().unwrap());
-        let (tell, asked) = mpsc::channel(1024);
+        let (notify, asked) = mpsc::channel(1024);
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
-                let tell = tell.clone();
+                let notify = notify.clone();
                 tokio::spawn(async move {
                     let text = request(&mut stream).await?;
-                    tell.send((text, stream)).await.ok()
+                    notify.send((text, stream)).await.ok()
                 });
             }
         });
@@ -302,7 +302,7 @@ impl Server {
     /// A `connect` whose `initialize` was answered, and its stream.
     async fn begun(&mut self, options: &[&str]) -> (Editor, TcpStream) {
         let mut editor = Editor::start(&self.address, options);
-        editor.say(INITIALIZE).await;
+        editor.send(INITIALIZE).await;
         let (_, mut post) = self.next("POST").await;
         let body = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#;
         let head = "content-type: application/json\r\nacp-connection-id: c\r\nconnection: close";
@@ -311,7 +311,7 @@ impl Server {
             body.len()
         );
         send(&mut post, &answer).await;
-        assert_eq!(editor.heard().await["id"], 0);
+        assert_eq!(editor.received().await["id"], 0);
         let (_, mut stream) = self.next("GET").await;
         send(&mut stream, STREAM).await;
         send(&mut stream, ": hello\nid: e1\n\n").await;
@@ -359,7 +359,7 @@ fn a_stream_whose_comments_stop_is_resumed_after_the_last_event() {
         assert!(asked.contains("last-event-id: e1"), "{asked}");
         send(&mut again, STREAM).await;
         send(&mut again, &update(1)).await;
-        assert_eq!(editor.heard().await["params"]["n"], 1);
+        assert_eq!(editor.received().await["params"]["n"], 1);
         drop(stream);
     });
 }
@@ -375,7 +375,7 @@ fn a_stream_whose_interval_of_comments_is_not_known_is_not_given_up() {
         sleep(Duration::from_secs(13)).await;
         assert!(server.asked.try_recv().is_err(), "it asked again");
         send(&mut stream, &update(1)).await;
-        assert_eq!(editor.heard().await["params"]["n"], 1);
+        assert_eq!(editor.received().await["params"]["n"], 1);
     });
 }
 
@@ -384,21 +384,21 @@ fn a_server_that_may_not_drop_repeats_gets_a_request_once() {
     run(async {
         let mut server = Server::start().await;
         let (mut editor, mut stream) = server.begun(&[]).await;
-        editor.say(COUNT).await;
+        editor.send(COUNT).await;
         let (asked, cut) = server.next("POST").await;
         assert!(asked.contains("_count"), "{asked}");
         drop(cut);
-        let answer = editor.heard().await;
+        let answer = editor.received().await;
         assert_eq!(
             answer["error"]["data"]["relay"]["delivered"], "unknown",
             "{answer}"
         );
-        editor.say(r#"{"jsonrpc":"2.0","method":"_note"}"#).await;
+        editor.send(r#"{"jsonrpc":"2.0","method":"_note"}"#).await;
         let (asked, mut post) = server.next("POST").await;
         assert!(asked.contains("_note"), "{asked}");
         send(&mut post, ACCEPTED).await;
         send(&mut stream, &update(1)).await;
-        assert_eq!(editor.heard().await["params"]["n"], 1);
+        assert_eq!(editor.received().await["params"]["n"], 1);
     });
 }
 

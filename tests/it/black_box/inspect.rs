@@ -97,25 +97,28 @@ fn a_deviation_that_a_rule_repaired_is_a_hint_that_names_the_rule() {
         let (_folder, file) = recorded(false).await;
         let found = lines(&printed(&["inspect", "lint", "--json", &file], 0).await);
         let repaired = found.iter().any(|one| {
-            let says = one["what"].as_str().unwrap_or_default();
+            let reports = one["what"].as_str().unwrap_or_default();
             one["id"] == "schema-repaired"
-                && one["weight"] == "hint"
-                && says.starts_with("repaired by ")
-                && says.contains("/updates: ")
-                && says.contains("agentThoughtChunk")
+                && one["severity"] == "hint"
+                && reports.starts_with("repaired by ")
+                && reports.contains("/updates: ")
+                && reports.contains("agentThoughtChunk")
         });
         assert!(repaired, "{found:?}");
-        let told = printed(&["inspect", "lint", "--fail-on", "hint", &file], 1).await;
-        assert!(told.contains("\n0 errors, 0 warnings, 4 hints"), "{told}");
+        let stated = printed(&["inspect", "lint", "--fail-on", "hint", &file], 1).await;
+        assert!(
+            stated.contains("\n0 errors, 0 warnings, 4 hints"),
+            "{stated}"
+        );
         let args = ["inspect", "lint", &file, "lint:schema-unknown-variant"];
         let chosen = printed(&args, 0).await;
         assert!(chosen.starts_with("0 errors"), "{chosen}");
         printed(&["check", "--fail-on", "unrepaired", &file], 0).await;
         // What no rule repaired stays an error.
         let (_folder, file) = recorded(true).await;
-        let told = printed(&["inspect", "lint", &file], 1).await;
-        assert!(told.contains("mystery"), "{told}");
-        assert!(told.contains("\n1 errors"), "{told}");
+        let stated = printed(&["inspect", "lint", &file], 1).await;
+        assert!(stated.contains("mystery"), "{stated}");
+        assert!(stated.contains("\n1 errors"), "{stated}");
     });
 }
 
@@ -138,16 +141,16 @@ fn transcripts_and_figures_show_what_the_client_was_sent() {
             ),
         ];
         for (args, wanted) in cases {
-            let told = printed(&[&["inspect"], args, &[file.as_str()]].concat(), 0).await;
+            let stated = printed(&[&["inspect"], args, &[file.as_str()]].concat(), 0).await;
             for words in wanted {
-                assert!(told.contains(words), "{args:?} lacks {words}: {told}");
+                assert!(stated.contains(words), "{args:?} lacks {words}: {stated}");
             }
         }
         let stats = printed(&["inspect", "stats", "--json", &file], 0).await;
         assert_eq!(lines(&stats)[0]["first_update"]["count"], 1, "{stats}");
         let args = ["inspect", "export", "--to", "md", "--at", "received", &file];
-        let heard = printed(&args, 0).await;
-        assert!(!heard.contains("Hello"), "{heard}");
+        let received = printed(&args, 0).await;
+        assert!(!received.contains("Hello"), "{received}");
     });
 }
 
@@ -166,9 +169,9 @@ fn a_transcript_of_an_unfinished_recording_has_its_last_answer() {
         let torn = folder.path().join("torn.acpr");
         std::fs::write(&torn, kept.collect::<String>()).unwrap();
         let torn = torn.to_str().unwrap();
-        let told = printed(&["inspect", "export", "--to", "md", torn], 0).await;
-        assert!(told.contains("> Hello there."), "{told}");
-        assert!(told.contains("end\\_turn"), "{told}");
+        let stated = printed(&["inspect", "export", "--to", "md", torn], 0).await;
+        assert!(stated.contains("> Hello there."), "{stated}");
+        assert!(stated.contains("end\\_turn"), "{stated}");
     });
 }
 
@@ -232,7 +235,7 @@ fn the_viewer_has_the_whole_of_a_translated_turn() {
         assert_eq!(kinds, wanted, "{rows:?}");
         // The findings are those that the command prints.
         let mut state = viewer.get("api/0/state").await;
-        while state["lint"]["seen"] != state["events"] {
+        while state["lint"]["checked"] != state["events"] {
             state = viewer.get("api/0/state").await;
         }
         let rules = state["lint"]["rules"].as_array().unwrap();
@@ -243,7 +246,7 @@ fn the_viewer_has_the_whole_of_a_translated_turn() {
 }
 
 #[test]
-fn open_says_what_to_do_with_a_capture_and_a_path_that_leads_nowhere() {
+fn open_reports_what_to_do_with_a_capture_and_a_path_that_leads_nowhere() {
     on_runtime(async {
         let folder = tempdir().unwrap();
         let capture = folder.path().join("capture.jsonl");
@@ -258,11 +261,18 @@ fn open_says_what_to_do_with_a_capture_and_a_path_that_leads_nowhere() {
             ),
         ] {
             let done = program::run(&["inspect", "open", path.to_str().unwrap()], "").await;
-            let said = done.stderr;
-            assert_eq!((done.code, done.stdout.as_str()), (Some(66), ""), "{said}");
+            let reported = done.stderr;
+            assert_eq!(
+                (done.code, done.stdout.as_str()),
+                (Some(66), ""),
+                "{reported}"
+            );
             let head = format!("acp-relay: {}: ", path.display());
-            assert!(said.starts_with(&head) && said.contains(wanted), "{said}");
-            assert_eq!(said.lines().count(), 1, "{said}");
+            assert!(
+                reported.starts_with(&head) && reported.contains(wanted),
+                "{reported}"
+            );
+            assert_eq!(reported.lines().count(), 1, "{reported}");
         }
     });
 }
@@ -279,16 +289,19 @@ fn a_line_that_is_not_json_is_logged_with_its_beginning_and_without_secrets() {
             "y ".repeat(30)
         );
         let done = program::run(&["connect", "--", "sh", "-c", &agent], "").await;
-        let said = done.stderr;
+        let reported = done.stderr;
         for wanted in [
             "not forwarded: Loading \\u{1b}[1mmodel\\u{7}",
             &format!("not forwarded: {} … ", &long[..80]),
             "not forwarded: a key ",
             "not forwarded: y y y ",
         ] {
-            assert!(said.contains(wanted), "no {wanted}: {said}");
+            assert!(reported.contains(wanted), "no {wanted}: {reported}");
         }
-        assert!(!said.contains("sk-ant") && !said.contains("x7Qd"), "{said}");
+        assert!(
+            !reported.contains("sk-ant") && !reported.contains("x7Qd"),
+            "{reported}"
+        );
     });
 }
 

@@ -11,10 +11,20 @@ use super::support_ws::{agent_pid, connected, frame, open, received, request, se
 use crate::support::link::run as block_on;
 
 /// A second of silence, and a second for the answer to a ping; TCP would wait an hour.
-const SHORT: [&str; 4] = ["--limit", "http-keepalive=1s", "--limit", "silence=3600"];
+const SHORT: [&str; 4] = [
+    "--limit",
+    "http-keepalive=1s",
+    "--limit",
+    "tcp-user-timeout=3600",
+];
 
 /// The same for a test that has to answer in time.
-const LONGER: [&str; 4] = ["--limit", "http-keepalive=4s", "--limit", "silence=3600"];
+const LONGER: [&str; 4] = [
+    "--limit",
+    "http-keepalive=4s",
+    "--limit",
+    "tcp-user-timeout=3600",
+];
 
 #[test]
 fn connect_ends_when_a_websocket_server_goes_silent() {
@@ -23,9 +33,9 @@ fn connect_ends_when_a_websocket_server_goes_silent() {
         let (mut connect, _socket) = connected(&SHORT).await;
         connect.write(&format!("{}\n", request(1, "x"))).await;
         let answer = connect.json().await;
-        let told = answer["error"]["message"].as_str().unwrap();
+        let stated = answer["error"]["message"].as_str().unwrap();
         assert_eq!(answer["id"], 1);
-        assert!(told.contains("silent for 2s"), "{answer}");
+        assert!(stated.contains("silent for 2s"), "{answer}");
         let line = connect.complaint().await.unwrap();
         assert!(
             line.contains("silent for 2s") && line.contains("tunnel"),
@@ -103,8 +113,8 @@ fn a_websocket_frame_longer_than_the_limit_ends_the_connection_at_once() {
             socket.write_all(&head).await.unwrap();
             let answer = connect.json().await;
             assert_eq!(answer["id"], 1);
-            let told = answer["error"]["message"].as_str().unwrap();
-            assert!(told.contains("frame-from-network"), "{answer}");
+            let stated = answer["error"]["message"].as_str().unwrap();
+            assert!(stated.contains("frame-from-network"), "{answer}");
             assert_ne!(connect.exit().await.code(), Some(0));
 
             let (_serve, address) = serve("ws", &[]).await;

@@ -18,11 +18,11 @@ const LIMITS: [&str; 10] = [
     "--limit",
     "drain=1s",
     "--limit",
-    "silence=3600",
+    "tcp-user-timeout=3600",
     "--limit",
     "http-grace=3600",
     "--limit",
-    "http-stall=3600",
+    "http-write-timeout=3600",
     "--limit",
     "http-keepalive=3600",
 ];

@@ -71,8 +71,8 @@ fn a_table_is_a_regular_file_of_at_most_a_mebibyte() {
     ] {
         let outcome = relay(&args);
         assert_eq!(outcome.code, Some(66), "{args:?} {outcome:?}");
-        let told = format!("cannot read {file}: {why}");
-        assert!(outcome.stderr.contains(&told), "{args:?} {outcome:?}");
+        let stated = format!("cannot read {file}: {why}");
+        assert!(outcome.stderr.contains(&stated), "{args:?} {outcome:?}");
     }
 }
 

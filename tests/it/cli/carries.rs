@@ -79,7 +79,7 @@ fn connect_exits_as_the_agent_behind_a_server_did() {
 }
 
 #[test]
-fn an_agent_that_dies_over_a_request_is_told_of() {
+fn an_agent_that_dies_over_a_request_is_reported_of() {
     block_on(async {
         let script = "read line; echo 'out of memory' >&2; exit 3";
         let mut serve = Program::start(&[

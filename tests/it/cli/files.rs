@@ -130,7 +130,7 @@ fn one_socket_can_be_both() {
 
 /// A reader that is gone ends the conversation, and not the program's manners.
 #[test]
-fn an_editor_that_reads_nothing_any_more_is_told_by_no_signal() {
+fn an_editor_that_reads_nothing_any_more_is_reported_by_no_signal() {
     for kind in ["pipe", "socket"] {
         let (input, far) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         let (output, reader) = stdout(kind);

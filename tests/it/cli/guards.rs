@@ -28,7 +28,7 @@ for line in sys.stdin:
 "#;
 
 /// What a client hears that opens a session in `folder` and has a result for every call.
-async fn heard(options: &[&str], folder: &str, calls: &[Value]) -> Vec<Value> {
+async fn received(options: &[&str], folder: &str, calls: &[Value]) -> Vec<Value> {
     counted(options, folder, calls).await.0
 }
 
@@ -52,7 +52,7 @@ async fn counted(options: &[&str], folder: &str, calls: &[Value]) -> (Vec<Value>
     let params = json!({"cwd": folder, "mcpServers": []});
     let new = json!({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params});
     program.write(&format!("{new}\n")).await;
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     let mut answered = 0;
     while answered < calls.len() {
         let message = program.json().await;
@@ -61,14 +61,14 @@ async fn counted(options: &[&str], folder: &str, calls: &[Value]) -> (Vec<Value>
             program.write(&format!("{answer}\n")).await;
         }
         answered += usize::from(message["method"] == "_answered");
-        heard.push(message);
+        received.push(message);
     }
     let answer = Relay::ask_at(admin, "GET", "/metrics", &[("Host", admin)]);
-    (heard, Scrape::read(&answer.body))
+    (received, Scrape::read(&answer.body))
 }
 
-fn methods(heard: &[Value]) -> Vec<&str> {
-    let methods = heard.iter().filter_map(|one| one["method"].as_str());
+fn methods(received: &[Value]) -> Vec<&str> {
+    let methods = received.iter().filter_map(|one| one["method"].as_str());
     methods.filter(|method| !method.starts_with('_')).collect()
 }
 
@@ -91,13 +91,13 @@ fn a_guarded_agent_gets_no_commands_and_only_the_sessions_files() {
             read(&inside),
         ];
         let folder = work.display().to_string();
-        let (heard, scrape) = counted(&["--guard", "always"], &folder, &calls).await;
-        assert_eq!(methods(&heard), ["fs/read_text_file"], "{heard:#?}");
-        let denied = heard.iter().filter(|one| one["method"] == "_answered");
+        let (received, scrape) = counted(&["--guard", "always"], &folder, &calls).await;
+        assert_eq!(methods(&received), ["fs/read_text_file"], "{received:#?}");
+        let denied = received.iter().filter(|one| one["method"] == "_answered");
         let denied: Vec<_> = denied
             .map(|one| one["params"]["error"]["code"].clone())
             .collect();
-        assert_eq!(denied[..3], [-32057, -32057, -32057], "{heard:#?}");
+        assert_eq!(denied[..3], [-32057, -32057, -32057], "{received:#?}");
 
         let decisions = |method| {
             let labels = [("method", method), ("outcome", "denied")];
@@ -109,14 +109,14 @@ fn a_guarded_agent_gets_no_commands_and_only_the_sessions_files() {
         let errors = scrape.value("acp_relay_synthesised_errors_total", &ours);
         assert_eq!(errors, 3.);
 
-        let free = self::heard(&[], &folder, &calls).await;
+        let free = self::received(&[], &folder, &calls).await;
         assert_eq!(
             methods(&free).len(),
             4,
             "an agent started here is not guarded against"
         );
         let root = ["--guard", "always", "--root", "/", "--allow", "terminal/*"];
-        let free = self::heard(&root, &folder, &calls).await;
+        let free = self::received(&root, &folder, &calls).await;
         assert_eq!(methods(&free).len(), 4);
     });
 }
@@ -125,9 +125,9 @@ fn a_guarded_agent_gets_no_commands_and_only_the_sessions_files() {
 fn folders_have_their_names_on_the_other_machine() {
     block_on(async {
         let calls = [json!(["fs/read_text_file", {"sessionId": "s", "path": "/srv/app/x"}])];
-        let heard = heard(&["--map", "/home/me/app=/srv/app"], "/home/me/app", &calls).await;
-        assert_eq!(heard[0]["params"]["cwd"], "/srv/app", "{heard:#?}");
-        let call = heard
+        let received = received(&["--map", "/home/me/app=/srv/app"], "/home/me/app", &calls).await;
+        assert_eq!(received[0]["params"]["cwd"], "/srv/app", "{received:#?}");
+        let call = received
             .iter()
             .find(|one| one["method"] == "fs/read_text_file")
             .unwrap();
@@ -140,12 +140,12 @@ fn what_was_asked_for_is_no_warning() {
     block_on(async {
         let agent = ["--map", "/home/me=/srv", "--", "cat"];
         let new = r#"{"jsonrpc":"2.0","method":"session/new","params":{"cwd":"/home/me/app","mcpServers":[]}}"#;
-        for (log, told) in [("warn", 0), ("info", 10)] {
+        for (log, stated) in [("warn", 0), ("info", 10)] {
             let mut args = vec!["connect", "--log", log];
             args.extend(agent);
             let outcome = run(&args, &format!("{new}\n").repeat(30)).await;
             let lines = outcome.stderr.matches("to the other machine").count();
-            assert_eq!(lines, told, "{}", outcome.stderr);
+            assert_eq!(lines, stated, "{}", outcome.stderr);
         }
     });
 }

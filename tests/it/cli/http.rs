@@ -94,7 +94,7 @@ fn an_agents_last_words_come_before_its_end() {
 }
 
 #[test]
-fn told_to_stop_it_ends_streams_and_agents() {
+fn reported_to_stop_it_ends_streams_and_agents() {
     block_on(async {
         let mut serve = serve(&[]);
         let client = Client::open(&serve.address().await).await;
@@ -124,7 +124,7 @@ fn a_client_that_vanishes_leaves_no_agent() {
 }
 
 #[test]
-fn a_full_house_says_so() {
+fn a_full_house_reports_so() {
     block_on(async {
         let mut serve = serve(&["--limit", "connections=1"]);
         let address = serve.address().await;

@@ -27,7 +27,7 @@ async fn check(cases: &[Case<'_>]) {
 }
 
 #[test]
-fn help_tells_of_every_endpoint_and_shows_examples() {
+fn help_reports_of_every_endpoint_and_shows_examples() {
     block_on(async {
         let help = run(&["--help"], "").await;
         assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
@@ -288,13 +288,13 @@ fn an_http_server_that_does_not_take_initialize_ends_connect_with_a_fitting_code
             let to = server(no).await;
             let mut connect = Program::start(&["connect", to.as_str()]);
             connect.write(&format!("{initialize}\n")).await;
-            let told = connect.json().await;
-            assert!(told["error"]["code"].is_i64(), "{status}: {told}");
+            let stated = connect.json().await;
+            assert!(stated["error"]["code"].is_i64(), "{status}: {stated}");
             // Its client has not left.
             assert_eq!(connect.exit().await.code(), Some(code), "{status}");
             let outcome = run(&["connect", to.as_str()], &format!("{initialize}\n")).await;
-            let says = format!("its server answered {}", &status[..3]);
-            assert!(outcome.stderr.contains(&says), "{outcome:?}");
+            let reports = format!("its server answered {}", &status[..3]);
+            assert!(outcome.stderr.contains(&reports), "{outcome:?}");
         }
         // What the agent itself has against it is an answer, and the client may do better.
         let error = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no version"}}"#;

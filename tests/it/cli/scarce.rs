@@ -36,15 +36,15 @@ fn too_few_files_are_an_error_and_no_panic() {
     for files in [5, 6, 7, 8, 10, 12, 16, 18, 20, 22, 24] {
         for words in subcommands {
             let done = run(&format!("ulimit -n {files}; exec \"$@\""), words);
-            let said = String::from_utf8(done.stderr).unwrap();
-            let case = format!("{files} {words:?}: {:?} {said}", done.status);
+            let reported = String::from_utf8(done.stderr).unwrap();
+            let case = format!("{files} {words:?}: {:?} {reported}", done.status);
             // Nobody listens there, and so it goes wrong with enough, too.
             let code = done.status.code().unwrap_or(-1);
             assert!([0, 69, 71].contains(&code), "{case}");
-            assert!(!said.contains("panicked"), "{case}");
-            assert!(code == 0 || said.contains("acp-relay: "), "{case}");
-            let told = said.contains("may have") && said.contains("ulimit -n");
-            assert!(files > 16 || (code == 71 && told), "{case}");
+            assert!(!reported.contains("panicked"), "{case}");
+            assert!(code == 0 || reported.contains("acp-relay: "), "{case}");
+            let stated = reported.contains("may have") && reported.contains("ulimit -n");
+            assert!(files > 16 || (code == 71 && stated), "{case}");
         }
     }
 }
@@ -70,16 +70,19 @@ fn what_cannot_be_printed_is_a_failure_unless_nobody_reads() {
     ];
     for words in subcommands {
         let full = run("exec \"$@\" >/dev/full", words);
-        let said = String::from_utf8(full.stderr).unwrap();
-        let case = format!("{words:?}: {:?} {said}", full.status);
+        let reported = String::from_utf8(full.stderr).unwrap();
+        let case = format!("{words:?}: {:?} {reported}", full.status);
         assert_eq!(full.status.code(), Some(71), "{case}");
-        assert_eq!(said.lines().count(), 1, "{case}");
-        assert!(said.starts_with("acp-relay: cannot print: "), "{case}");
+        assert_eq!(reported.lines().count(), 1, "{case}");
+        assert!(reported.starts_with("acp-relay: cannot print: "), "{case}");
 
         // The shell prints the code after whoever would read has gone.
         let left = run("{ \"$@\"; echo $? >&2; } | :", words);
-        let said = String::from_utf8(left.stderr).unwrap();
-        assert!(["0\n", "1\n"].contains(&&*said), "{words:?}: {said}");
+        let reported = String::from_utf8(left.stderr).unwrap();
+        assert!(
+            ["0\n", "1\n"].contains(&&*reported),
+            "{words:?}: {reported}"
+        );
     }
 }
 
@@ -89,9 +92,9 @@ fn an_editor_whose_file_is_full_has_not_left() {
     let ask = r#"printf '{"jsonrpc":"2.0","id":1,"method":"initialize"}\n'"#;
     let words = ["connect", "--", "sh", "-c", agent];
     let full = run(&format!("{ask} | \"$@\" >/dev/full"), &words);
-    let said = String::from_utf8(full.stderr).unwrap();
-    assert_eq!(full.status.code(), Some(71), "{said}");
-    assert!(said.contains("cannot be forwarded: "), "{said}");
+    let reported = String::from_utf8(full.stderr).unwrap();
+    assert_eq!(full.status.code(), Some(71), "{reported}");
+    assert!(reported.contains("cannot be forwarded: "), "{reported}");
     let read = run(&format!("{ask} | \"$@\""), &words);
     assert_eq!(read.status.code(), Some(0), "{read:?}");
 }
@@ -112,14 +115,14 @@ fn without_proc_agents_are_reached_and_none_is_started() {
         eprintln!("not tried: /proc cannot be hidden here");
         return;
     }
-    for (words, code, says) in [
+    for (words, code, reports) in [
         (&["connect", "ws://127.0.0.1:1"][..], 69, "nothing listens"),
         (&["connect", "--", "cat"], 71, "where /proc is mounted"),
         (&["serve", "--", "cat"], 71, "where /proc is mounted"),
     ] {
         let done = hidden(words);
-        let said = String::from_utf8(done.stderr).unwrap();
-        assert_eq!(done.status.code(), Some(code), "{words:?}: {said}");
-        assert!(said.contains(says), "{words:?}: {said}");
+        let reported = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(code), "{words:?}: {reported}");
+        assert!(reported.contains(reports), "{words:?}: {reported}");
     }
 }

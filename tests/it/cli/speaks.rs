@@ -35,7 +35,7 @@ say({'id': prompt['id'], 'result': {'stopReason': 'end_turn'}})
 /// What a canonical editor says and hears in that turn: the plan's entries and the agent's text.
 async fn turn(editor: &mut Program) -> (Value, Value) {
     let capabilities = json!({"protocolVersion": 1, "clientCapabilities": {}});
-    tell(
+    notify(
         editor,
         &json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": capabilities}),
     )
@@ -46,14 +46,14 @@ async fn turn(editor: &mut Program) -> (Value, Value) {
         true
     );
     let session = json!({"cwd": "/", "mcpServers": []});
-    tell(
+    notify(
         editor,
         &json!({"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": session}),
     )
     .await;
     assert_eq!(editor.json().await["result"]["sessionId"], "s");
     let prompt = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "go"}]});
-    tell(
+    notify(
         editor,
         &json!({"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": prompt}),
     )
@@ -62,17 +62,17 @@ async fn turn(editor: &mut Program) -> (Value, Value) {
     let asked = editor.json().await;
     assert_eq!(asked["method"], "session/request_permission");
     let chosen = json!({"outcome": {"outcome": "selected", "optionId": "no"}});
-    tell(
+    notify(
         editor,
         &json!({"jsonrpc": "2.0", "id": asked["id"], "result": chosen}),
     )
     .await;
-    let heard = editor.json().await["params"]["update"]["content"]["text"].clone();
+    let received = editor.json().await["params"]["update"]["content"]["text"].clone();
     assert_eq!(editor.json().await["result"]["stopReason"], "end_turn");
-    (plan, heard)
+    (plan, received)
 }
 
-async fn tell(editor: &mut Program, message: &Value) {
+async fn notify(editor: &mut Program, message: &Value) {
     editor.write(&format!("{message}\n")).await;
 }
 
@@ -90,12 +90,16 @@ fn an_agent_with_a_dialect_serves_a_canonical_editor() {
                 COPILOT,
             ];
             let mut editor = Program::start(&args);
-            let (plan, heard) = turn(&mut editor).await;
+            let (plan, received) = turn(&mut editor).await;
             let entry = json!({"content": "Look", "priority": "medium", "status": "pending"});
             assert_eq!(plan, json!([entry]), "{dialect}");
             // A refusal arrives as one, in the agent's own words.
-            let heard: Value = serde_json::from_str(heard.as_str().unwrap()).unwrap();
-            assert_eq!(heard, json!({"selected": {"optionId": "no"}}), "{dialect}");
+            let received: Value = serde_json::from_str(received.as_str().unwrap()).unwrap();
+            assert_eq!(
+                received,
+                json!({"selected": {"optionId": "no"}}),
+                "{dialect}"
+            );
         }
     });
 }

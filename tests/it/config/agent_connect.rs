@@ -126,9 +126,13 @@ async fn answered(caller: &Caller, agent: &str) -> String {
     let ran = caller
         .ask("POST", "/connect/runs/wait", &[JSON], &wish)
         .await;
-    let said = ["allow_once", "reject_once"];
-    let said = said.into_iter().find(|said| ran.body.contains(said));
-    said.unwrap_or_else(|| panic!("{}", ran.body)).to_owned()
+    let reported = ["allow_once", "reject_once"];
+    let reported = reported
+        .into_iter()
+        .find(|reported| ran.body.contains(reported));
+    reported
+        .unwrap_or_else(|| panic!("{}", ran.body))
+        .to_owned()
 }
 
 #[test]

@@ -43,8 +43,8 @@ fn a_token_is_for_its_agents_and_what_the_file_wants_is_wanted() {
             ("/acp", Some(&alice), 403),
             ("/agents/three/acp", Some(&alice), 404),
         ] {
-            let (told, body) = ask(path, token).await;
-            assert_eq!(told, status, "{path} {body}");
+            let (stated, body) = ask(path, token).await;
+            assert_eq!(stated, status, "{path} {body}");
             assert!(
                 !body.contains(alice.trim_start_matches("Bearer ")),
                 "{body}"

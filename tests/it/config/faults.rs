@@ -12,7 +12,7 @@ use crate::support::link::run as block_on;
 use crate::support::program::{command, run, run_command, run_in};
 
 #[test]
-fn every_fault_is_told_at_once_with_its_place() {
+fn every_fault_is_reported_at_once_with_its_place() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/config");
     let mut cases = 0;
     for entry in fs::read_dir(folder).unwrap() {
@@ -25,12 +25,12 @@ fn every_fault_is_told_at_once_with_its_place() {
         let shown = path.to_str().unwrap();
         let outcome = block_on(run(&["config", "check", "--other-machine", shown], ""));
         let prefix = format!("{shown}:");
-        let said: Vec<&str> = outcome
+        let reported: Vec<&str> = outcome
             .stderr
             .lines()
             .map(|line| line.trim_start_matches(&prefix))
             .collect();
-        assert_eq!(said, expected, "{shown}");
+        assert_eq!(reported, expected, "{shown}");
         let code = if expected.is_empty() { 0 } else { 78 };
         assert_eq!(outcome.code, Some(code), "{shown}");
         cases += 1;
@@ -65,10 +65,10 @@ fn the_example_has_no_faults_and_everything_in_it() {
         "[dialects]\n",
         "[log]\n",
     ] {
-        let said = check(&format!("{table}zzzzzz = 1\n")).stderr;
-        let (_, known) = said
+        let reported = check(&format!("{table}zzzzzz = 1\n")).stderr;
+        let (_, known) = reported
             .split_once("; expected one of ")
-            .unwrap_or_else(|| panic!("{said}"));
+            .unwrap_or_else(|| panic!("{reported}"));
         for key in known.lines().next().unwrap().split(", ") {
             assert!(example.contains(key), "{key} is not in the example");
             keys += 1;
@@ -133,7 +133,7 @@ fn every_flag_of_serve_has_its_key() {
 }
 
 #[test]
-fn what_this_machine_lacks_is_told_with_all_the_rest() {
+fn what_this_machine_lacks_is_reported_with_all_the_rest() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
     fs::write(path("cert.pem"), "no certificate").unwrap();
@@ -181,7 +181,7 @@ endpoint = "tcp://192.0.2.1:9000"
     check.env("PATH", "/usr/bin:/bin");
     let outcome = block_on(run_command(check, ""));
     assert_eq!(outcome.code, Some(78), "{outcome:?}");
-    for (place, says) in [
+    for (place, reports) in [
         (":2:1:", "`listen` is not known"),
         (":4:11:", "acp-relay-no-such-program"),
         (":6:11:", "npm i -g @google/gemini-cli"),
@@ -199,10 +199,10 @@ endpoint = "tcp://192.0.2.1:9000"
         (":32:12:", "a file that is not a socket exists there"),
         (":34:12:", "this machine has no such address"),
     ] {
-        let told = |line: &&str| line.contains(place) && line.contains(says);
+        let stated = |line: &&str| line.contains(place) && line.contains(reports);
         assert!(
-            outcome.stderr.lines().any(|line| told(&line)),
-            "{place} {says}: {}",
+            outcome.stderr.lines().any(|line| stated(&line)),
+            "{place} {reports}: {}",
             outcome.stderr
         );
     }
@@ -234,21 +234,21 @@ fn a_port_that_is_in_use_is_noted_and_no_fault() {
 }
 
 #[test]
-fn what_is_not_utf8_is_told_with_its_place() {
+fn what_is_not_utf8_is_reported_with_its_place() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.toml").display().to_string();
     fs::write(&file, b"# \xc3\xa4\n# \xc3\xa4\xff\n").unwrap();
     let (check, serve) = (["config", "check", &file], ["serve", "--config", &file]);
     for args in [&check[..], &serve] {
         let outcome = block_on(run(args, ""));
-        let says = format!("{file}:2:4: byte 9 (0xff) is not UTF-8");
-        assert!(outcome.stderr.contains(&says), "{outcome:?}");
+        let reports = format!("{file}:2:4: byte 9 (0xff) is not UTF-8");
+        assert!(outcome.stderr.contains(&reports), "{outcome:?}");
         assert_eq!(outcome.code, Some(78), "{outcome:?}");
     }
 }
 
 #[test]
-fn tokens_that_others_could_have_read_are_told_of() {
+fn tokens_that_others_could_have_read_are_reported_of() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.toml").display().to_string();
     fs::write(&file, "[agents.a]\ncommand = [\"cat\"]\n").unwrap();

@@ -83,7 +83,7 @@ fn a_websocket_and_a_socket_have_theirs() {
 }
 
 #[test]
-fn strangers_are_not_told_which_agents_there_are() {
+fn strangers_are_not_reported_which_agents_there_are() {
     block_on(async {
         let stage = two();
         let mut serve = stage.serve();
@@ -135,7 +135,7 @@ fn without_a_default_an_agent_has_to_be_named() {
 }
 
 #[test]
-fn what_is_started_is_what_the_file_says() {
+fn what_is_started_is_what_the_file_reports() {
     let runtime = Runtime::new().unwrap();
     let stage = two();
     let (serve, caller) = runtime.block_on(async {
@@ -170,7 +170,7 @@ fn what_is_started_is_what_the_file_says() {
         ];
         let reply = runtime.block_on(caller.ask("POST", &path, &fields, &ask.to_string()));
         let place = path.split('?').next().unwrap_or_default();
-        let (words, say) = match place {
+        let (words, send) = match place {
             "/acp" | "/agents/one/acp" => (json!(["first words", "--x"]), ""),
             "/agents/two/acp" => (json!(["second"]), "hello"),
             _ => {
@@ -181,7 +181,7 @@ fn what_is_started_is_what_the_file_says() {
         prop_assert_eq!(reply.status.as_u16(), 200);
         let answer: Value = serde_json::from_str(&reply.body).unwrap();
         prop_assert_eq!(&answer["result"]["words"], &words);
-        prop_assert_eq!(&answer["result"]["say"], say);
+        prop_assert_eq!(&answer["result"]["say"], send);
         Ok(())
     });
     tried.unwrap();

@@ -32,7 +32,7 @@ fn a_file_in_the_current_folder_is_never_picked_up() {
 }
 
 #[test]
-fn the_users_file_is_read_when_the_command_line_says_nothing() {
+fn the_users_file_is_read_when_the_command_line_reports_nothing() {
     block_on(async {
         let stage = Stage::with(ONE);
         fs::create_dir(stage.path("acp-relay")).unwrap();
@@ -86,7 +86,7 @@ fn flags_are_stronger_than_the_environment_and_that_than_the_file() {
 }
 
 #[test]
-fn an_empty_variable_says_nothing() {
+fn an_empty_variable_reports_nothing() {
     block_on(async {
         let stage = Stage::with(ONE);
         let mut serve = stage.command(&[]);
@@ -165,7 +165,7 @@ fn our_secrets_are_not_the_agents() {
 }
 
 #[test]
-fn an_agent_that_is_not_installed_is_told_with_what_to_do() {
+fn an_agent_that_is_not_installed_is_reported_with_what_to_do() {
     block_on(async {
         let stage =
             Stage::with("[agents.g]\nprofile = \"gemini\"\n[agents.c]\nprofile = \"cline\"\n");

@@ -44,8 +44,8 @@ fn conversations_go_on_and_new_ones_are_served_by_the_new_file() {
         stage.write(&after);
         serve.signal(Signal::HUP);
         let unix = serve.address().await;
-        let said = serve.complaint().await.unwrap();
-        assert!(said.ends_with("was reloaded"), "{said}");
+        let reported = serve.complaint().await.unwrap();
+        assert!(reported.ends_with("was reloaded"), "{reported}");
 
         assert_eq!(
             old.post(r#"{"jsonrpc":"2.0","id":5,"method":"x"}"#).await,
@@ -75,8 +75,11 @@ fn conversations_go_on_and_new_ones_are_served_by_the_new_file() {
 
         stage.write(BEFORE);
         serve.signal(Signal::HUP);
-        let said = serve.complaint().await.unwrap();
-        assert_eq!(said, format!("acp-relay: no longer listening on {unix}"));
+        let reported = serve.complaint().await.unwrap();
+        assert_eq!(
+            reported,
+            format!("acp-relay: no longer listening on {unix}")
+        );
         assert!(serve.complaint().await.unwrap().ends_with("was reloaded"));
         client
             .write("{\"jsonrpc\":\"2.0\",\"id\":6,\"method\":\"x\"}\n")
@@ -111,8 +114,8 @@ fn a_file_with_faults_changes_nothing() {
             for _ in 0..lines {
                 serve.complaint().await.unwrap();
             }
-            let said = serve.complaint().await.unwrap();
-            assert!(said.ends_with("nothing was changed"), "{said}");
+            let reported = serve.complaint().await.unwrap();
+            assert!(reported.ends_with("nothing was changed"), "{reported}");
             assert_eq!(Client::open(&caller, "/agents/b/acp").await.words(), ["b"]);
             assert_eq!(Client::open(&caller, "/acp").await.words(), ["before"]);
         }
@@ -121,7 +124,7 @@ fn a_file_with_faults_changes_nothing() {
 }
 
 #[test]
-fn a_listener_that_would_become_another_at_its_port_is_told_of() {
+fn a_listener_that_would_become_another_at_its_port_is_reported_of() {
     block_on(async {
         let stage = Stage::with(BEFORE);
         let mut serve = stage.serve();
@@ -133,14 +136,17 @@ fn a_listener_that_would_become_another_at_its_port_is_told_of() {
         for other in [format!("http://{place}/x"), format!("tcp://{place}")] {
             stage.write(&BEFORE.replace("http://127.0.0.1:0", &other));
             serve.signal(Signal::HUP);
-            let said = serve.complaint().await.unwrap();
-            assert!(said.contains("this relay itself listens there"), "{said}");
+            let reported = serve.complaint().await.unwrap();
             assert!(
-                said.contains(&address) && said.contains("after a restart"),
-                "{said}"
+                reported.contains("this relay itself listens there"),
+                "{reported}"
             );
-            let said = serve.complaint().await.unwrap();
-            assert!(said.ends_with("nothing was changed"), "{said}");
+            assert!(
+                reported.contains(&address) && reported.contains("after a restart"),
+                "{reported}"
+            );
+            let reported = serve.complaint().await.unwrap();
+            assert!(reported.ends_with("nothing was changed"), "{reported}");
         }
     });
 }
@@ -149,7 +155,7 @@ fn a_listener_that_would_become_another_at_its_port_is_told_of() {
 fn a_token_taken_away_after_the_listeners_have_changed_lets_nobody_stay() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
-        let stage = Stage::with(&format!("{BEFORE}[limits]\nrecheck = \"50ms\"\n"));
+        let stage = Stage::with(&format!("{BEFORE}[limits]\ncredential-check = \"50ms\"\n"));
         let made = run_in(state.path(), &["token", "new", "alice"]).await;
         let bearer = format!("Bearer {}", made.stdout.trim_end());
         let mut serve = stage.command(&[]);
@@ -167,7 +173,9 @@ fn a_token_taken_away_after_the_listeners_have_changed_lets_nobody_stay() {
         let mut events = caller.events(&fields).await;
 
         let listener = "[[listeners]]\nendpoint = \"tcp://127.0.0.1:0\"\n";
-        stage.write(&format!("{BEFORE}{listener}[limits]\nrecheck = \"50ms\"\n"));
+        stage.write(&format!(
+            "{BEFORE}{listener}[limits]\ncredential-check = \"50ms\"\n"
+        ));
         serve.signal(Signal::HUP);
         serve.address().await;
         assert!(serve.complaint().await.unwrap().ends_with("was reloaded"));
@@ -178,7 +186,7 @@ fn a_token_taken_away_after_the_listeners_have_changed_lets_nobody_stay() {
 }
 
 #[test]
-fn what_counts_from_the_next_start_on_is_said() {
+fn what_counts_from_the_next_start_on_is_reported() {
     block_on(async {
         let stage = Stage::with(BEFORE);
         let mut serve = stage.serve();
@@ -188,9 +196,9 @@ fn what_counts_from_the_next_start_on_is_said() {
              [traces]\ntrace-context = \"insert\"\n"
         ));
         serve.signal(Signal::HUP);
-        let said = serve.complaint().await.unwrap();
+        let reported = serve.complaint().await.unwrap();
         let later = "was reloaded; changes in [log], [admin], [traces] take effect after a restart";
-        assert!(said.ends_with(later), "{said}");
+        assert!(reported.ends_with(later), "{reported}");
     });
 }
 
@@ -206,7 +214,7 @@ fn a_listener_that_goes_is_named_by_where_it_was() {
         assert!(!tcp.ends_with(":0"), "{tcp}");
         stage.write(&format!("{agent}{listener}"));
         serve.signal(Signal::HUP);
-        let said = serve.complaint().await.unwrap();
-        assert_eq!(said, format!("acp-relay: no longer listening on {tcp}"));
+        let reported = serve.complaint().await.unwrap();
+        assert_eq!(reported, format!("acp-relay: no longer listening on {tcp}"));
     });
 }

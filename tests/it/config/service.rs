@@ -37,7 +37,7 @@ fn activated(like: &Command, socket: impl Into<OwnedFd>) -> Command {
     shell
 }
 
-async fn told(by: &UnixDatagram) -> String {
+async fn stated(by: &UnixDatagram) -> String {
     let mut text = vec![0; 4096];
     let length = timeout(PATIENCE, by.recv(&mut text))
         .await
@@ -106,7 +106,7 @@ fn a_socket_that_nobody_serves_is_a_fault() {
 }
 
 #[test]
-fn the_manager_is_told_when_it_is_ready_reads_again_and_ends() {
+fn the_manager_is_reported_when_it_is_ready_reads_again_and_ends() {
     block_on(async {
         let config =
             "[agents.a]\ncommand = [\"AGENT\"]\n[[listeners]]\nendpoint = \"tcp://127.0.0.1:0\"\n";
@@ -116,16 +116,16 @@ fn the_manager_is_told_when_it_is_ready_reads_again_and_ends() {
         let mut serve = stage.command(&[]);
         serve.env("NOTIFY_SOCKET", &socket);
         let serve = Program::of(serve);
-        let ready = told(&manager).await;
+        let ready = stated(&manager).await;
         assert!(ready.starts_with("READY=1\nSTATUS=1 listener"), "{ready}");
         serve.signal(Signal::HUP);
-        let reloading = told(&manager).await;
+        let reloading = stated(&manager).await;
         assert!(
             reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="),
             "{reloading}"
         );
-        assert!(told(&manager).await.starts_with("READY=1"));
+        assert!(stated(&manager).await.starts_with("READY=1"));
         serve.signal(Signal::TERM);
-        assert!(told(&manager).await.starts_with("STOPPING=1"));
+        assert!(stated(&manager).await.starts_with("STOPPING=1"));
     });
 }

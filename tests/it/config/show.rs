@@ -68,7 +68,7 @@ fn line<'s>(shown: &'s str, heading: &str, key: &str) -> (&'s str, &'s str) {
 }
 
 #[test]
-fn each_value_has_who_said_it() {
+fn each_value_has_who_reported_it() {
     block_on(async {
         let stage = Stage::with(FILE);
         let env = [

@@ -18,38 +18,38 @@ impl Talk {
     fn new() -> Self {
         let limits = Limits::default();
         let library = Arc::new(super::library().clone());
-        let speech =
+        let dialects =
             DialectOptions::new(&library, &DialectChoice::Auto, &DialectChoice::Auto).unwrap();
         let manners = LinkTraits::default();
         Self {
             out: Outbox::new(&limits),
-            core: Conversation::new(Arc::new(limits), manners, speech),
+            core: Conversation::new(Arc::new(limits), manners, dialects),
         }
     }
 
     /// One side says something; this is what the other side hears.
-    fn say(&mut self, from: Side, message: &Value) -> Vec<Value> {
+    fn send(&mut self, from: Side, message: &Value) -> Vec<Value> {
         let frame = Frame::from(message.to_string());
         self.core
             .handle_frame(from, frame, Instant::now(), &mut self.out);
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         while let Some(frame) = self.out.pop(from.other()) {
-            heard.push(serde_json::from_slice(frame.as_bytes()).unwrap());
+            received.push(serde_json::from_slice(frame.as_bytes()).unwrap());
         }
         while self.out.pop_note().is_some() {}
-        heard
+        received
     }
 
     fn asks(&mut self, id: i64, method: &str, params: Value) -> Vec<Value> {
         let mut message = json!({"jsonrpc": "2.0", "id": id, "method": method});
         message["params"] = params;
-        self.say(Side::Client, &message)
+        self.send(Side::Client, &message)
     }
 
     fn answers(&mut self, id: i64, result: Value) -> Vec<Value> {
         let mut message = json!({"jsonrpc": "2.0", "id": id});
         message["result"] = result;
-        self.say(Side::Agent, &message)
+        self.send(Side::Agent, &message)
     }
 }
 
@@ -71,12 +71,12 @@ fn what_was_asked_before_an_agent_is_recognised_is_not_forgotten() {
         0,
         json!({"protocolVersion": 1, "agentInfo": {"name": "Kimi Code CLI", "version": "1.47.0"}}),
     );
-    let heard = talk.say(
+    let received = talk.send(
         Side::Agent,
         &json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "Invalid params",
             "data": {"session_id": "Session not found"}}}),
     );
-    assert_eq!(heard[0]["error"]["code"], -32002, "{heard:?}");
+    assert_eq!(received[0]["error"]["code"], -32002, "{received:?}");
 }
 
 #[test]
@@ -86,12 +86,12 @@ fn an_agent_that_shows_itself_in_its_updates_is_understood() {
     talk.answers(0, json!({"protocolVersion": 1}));
     let update = json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s",
         "update": {"kind": "agentMessageChunk", "content": {"type": "text", "text": "x"}}}});
-    let heard = talk.say(Side::Agent, &update);
+    let received = talk.send(Side::Agent, &update);
     assert_eq!(
-        heard[0]["params"]["update"],
+        received[0]["params"]["update"],
         json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}})
     );
-    let asked = talk.say(
+    let asked = talk.send(
         Side::Client,
         &json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}}),
     );
@@ -99,7 +99,7 @@ fn an_agent_that_shows_itself_in_its_updates_is_understood() {
 }
 
 #[test]
-fn an_agent_that_has_stated_v1_is_told_v1_however_it_spells_its_updates() {
+fn an_agent_that_has_stated_v1_is_reported_v1_however_it_spells_its_updates() {
     let states = [
         (json!({}), vec!["session/cancel", "session/cancelled"]),
         (
@@ -124,19 +124,19 @@ fn an_agent_that_has_stated_v1_is_told_v1_however_it_spells_its_updates() {
         talk.asks(0, "initialize", json!({"protocolVersion": 1}));
         stated["protocolVersion"] = json!(1);
         talk.answers(0, stated.clone());
-        let said =
+        let reported =
             json!({"sessionUpdate": "agentMessageChunk", "content": {"type": "text", "text": "x"}});
         let update = json!({"jsonrpc": "2.0", "method": "session/update",
-            "params": {"sessionId": "s", "update": said}});
-        let heard = talk.say(Side::Agent, &update);
-        let name = &heard[0]["params"]["update"]["sessionUpdate"];
+            "params": {"sessionId": "s", "update": reported}});
+        let received = talk.send(Side::Agent, &update);
+        let name = &received[0]["params"]["update"]["sessionUpdate"];
         assert_eq!(name, "agent_message_chunk", "{stated}");
         let cancel =
             json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}});
-        let told = talk.say(Side::Client, &cancel);
-        let names: Vec<&str> = told
+        let noted = talk.send(Side::Client, &cancel);
+        let names: Vec<&str> = noted
             .iter()
-            .map(|told| told["method"].as_str().unwrap())
+            .map(|noted| noted["method"].as_str().unwrap())
             .collect();
         assert_eq!(names, wanted, "{stated}");
     }
@@ -153,10 +153,10 @@ fn an_agent_is_not_looked_at_for_ever() {
     };
     for _ in 0..32 {
         let same = chunk(json!({"sessionUpdate": "agent_message_chunk"}));
-        assert_eq!(talk.say(Side::Agent, &same), [same]);
+        assert_eq!(talk.send(Side::Agent, &same), [same]);
     }
     let late = chunk(json!({"kind": "agentMessageChunk"}));
-    assert_eq!(talk.say(Side::Agent, &late), [late]);
+    assert_eq!(talk.send(Side::Agent, &late), [late]);
 }
 
 #[test]
@@ -173,10 +173,10 @@ fn a_client_with_models_talks_with_an_agent_with_models() {
         json!({"protocolVersion": 1, "agentInfo": {"name": "gemini-cli", "version": "0.61.0"}}),
     );
     talk.asks(1, "session/new", json!({"cwd": "/", "mcpServers": []}));
-    let heard = talk.answers(1, json!({"sessionId": "s", "models": models()}));
-    assert_eq!(heard[0]["result"]["models"], models());
-    let option = &heard[0]["result"]["configOptions"][0];
-    assert_eq!(option["category"], "model", "{heard:?}");
+    let received = talk.answers(1, json!({"sessionId": "s", "models": models()}));
+    assert_eq!(received[0]["result"]["models"], models());
+    let option = &received[0]["result"]["configOptions"][0];
+    assert_eq!(option["category"], "model", "{received:?}");
     let asked = talk.asks(
         2,
         "session/set_model",
@@ -196,8 +196,8 @@ fn a_client_with_config_options_talks_with_an_agent_with_models() {
     talk.asks(0, "initialize", json!({"protocolVersion": 1}));
     talk.answers(0, json!({"protocolVersion": 1}));
     talk.asks(1, "session/new", json!({"cwd": "/", "mcpServers": []}));
-    let heard = talk.answers(1, json!({"sessionId": "s", "models": models()}));
-    let id = heard[0]["result"]["configOptions"][0]["id"].clone();
+    let received = talk.answers(1, json!({"sessionId": "s", "models": models()}));
+    let id = received[0]["result"]["configOptions"][0]["id"].clone();
     let choice = json!({"sessionId": "s", "configId": id, "value": "b"});
     let asked = talk.asks(2, "session/set_config_option", choice);
     assert_eq!(asked[0]["method"], "session/set_model", "{asked:?}");
@@ -205,9 +205,9 @@ fn a_client_with_config_options_talks_with_an_agent_with_models() {
         asked[0]["params"],
         json!({"sessionId": "s", "modelId": "b"})
     );
-    let heard = talk.answers(2, json!({}));
-    let option = &heard[0]["result"]["configOptions"][0];
-    assert_eq!(option["currentValue"], "b", "{heard:?}");
+    let received = talk.answers(2, json!({}));
+    let option = &received[0]["result"]["configOptions"][0];
+    assert_eq!(option["currentValue"], "b", "{received:?}");
 }
 
 #[test]
@@ -231,6 +231,6 @@ fn a_client_with_models_talks_with_an_agent_with_config_options() {
         asked[0]["params"],
         json!({"sessionId": "s", "configId": "llm", "value": "b"})
     );
-    let heard = talk.answers(2, json!({"configOptions": options("b")}));
-    assert_eq!(heard[0]["result"], json!({}));
+    let received = talk.answers(2, json!({"configOptions": options("b")}));
+    assert_eq!(received[0]["result"], json!({}));
 }

@@ -108,8 +108,8 @@ fn a_list_is_cut_into_so_many_messages_and_no_more() {
             Forward::Frames(frames) => assert_eq!((frames.len(), is_cut), (elements, true)),
             Forward::Unchanged => assert!(!is_cut, "{elements}"),
         }
-        let told = made.notes.iter().any(|note| untranslatable(&note.what));
-        assert_eq!(told, !is_cut, "{elements}");
+        let stated = made.notes.iter().any(|note| untranslatable(&note.what));
+        assert_eq!(stated, !is_cut, "{elements}");
     }
 }
 

@@ -37,7 +37,7 @@ impl Auto {
     }
 
     /// What a message of one side is in canonical; the other side has heard it then.
-    fn hear(&mut self, from: Side, frame: &Frame, asked: Option<&str>) -> Vec<Frame> {
+    fn receive(&mut self, from: Side, frame: &Frame, asked: Option<&str>) -> Vec<Frame> {
         let Scanned::Message(at) = scan(frame, &Limits::default()) else {
             panic!("this is no message: {frame:?}");
         };
@@ -112,7 +112,7 @@ fn canonical_keeps_its_bytes_and_the_rest_becomes_canonical() {
             let asked = matches!(at.kind, Kind::Result | Kind::Error)
                 .then(|| verdict.method.clone())
                 .flatten();
-            let read = auto.hear(from, &frame, asked.as_deref());
+            let read = auto.receive(from, &frame, asked.as_deref());
             let verdicts: Vec<CheckedMessage> = read
                 .iter()
                 .map(|frame| after.check(Some(from), frame))

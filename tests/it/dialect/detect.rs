@@ -55,23 +55,24 @@ pub(super) fn vectors(folder: &str, file: &str) -> Vec<Value> {
 /// The messages of a capture.
 pub(super) fn transcript(file: &str) -> Vec<(Side, Value)> {
     let lines = vectors("transcripts", file).into_iter();
-    let said = lines.filter(|line| line.get("msg").is_some());
-    said.map(|line| {
-        let side = if line["dir"] == "c2a" {
-            Side::Client
-        } else {
-            Side::Agent
-        };
-        (side, line["msg"].clone())
-    })
-    .collect()
+    let reported = lines.filter(|line| line.get("msg").is_some());
+    reported
+        .map(|line| {
+            let side = if line["dir"] == "c2a" {
+                Side::Client
+            } else {
+                Side::Agent
+            };
+            (side, line["msg"].clone())
+        })
+        .collect()
 }
 
 #[test]
 fn peers_are_recognised_by_their_first_messages() {
     let cases = vectors("detect", "openings.jsonl");
     let mut wrong = Vec::new();
-    let (mut known, mut nobody) = (BTreeSet::new(), 0);
+    let (mut known, mut undetected) = (BTreeSet::new(), 0);
     for case in &cases {
         let opening: Vec<(Side, Value)> = match case["transcript"].as_str() {
             Some(file) => transcript(file),
@@ -98,10 +99,10 @@ fn peers_are_recognised_by_their_first_messages() {
             }
             known.extend(wanted.map(str::to_owned));
         }
-        nobody += usize::from(case["client"].is_null() && case["agent"].is_null());
+        undetected += usize::from(case["client"].is_null() && case["agent"].is_null());
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
-    assert!(nobody > 20, "only {nobody} cases are of nobody");
+    assert!(undetected > 20, "only {undetected} cases have no dialect");
     // Every table with clues has a case.
     let tables = super::library().tables().iter();
     let silent: Vec<&str> = tables
@@ -112,13 +113,13 @@ fn peers_are_recognised_by_their_first_messages() {
 }
 
 /// Whether agents of a dialect are told anything that canonical agents are not.
-fn tells_agents(name: &str) -> bool {
-    let told = |rule: &Rule| rule.on.from == Side::Client && rule.base.only != Some(Way::Read);
+fn names_agents(name: &str) -> bool {
+    let stated = |rule: &Rule| rule.on.from == Side::Client && rule.base.only != Some(Way::Read);
     let stack = super::library().stack(name).unwrap();
     let mut own = stack
         .iter()
         .filter(|storey| storey.writes && storey.table.name != "loose-v1");
-    own.any(|storey| storey.table.rules.iter().any(told))
+    own.any(|storey| storey.table.rules.iter().any(stated))
 }
 
 #[test]
@@ -127,7 +128,7 @@ fn what_an_update_shows_does_not_overrule_what_was_stated_before() {
     for table in super::library().tables() {
         for clue in &table.detect {
             let late = matches!(&clue.on, Selector::Method(names) if names.canonical.as_deref() == Some("session/update"));
-            if late && tells_agents(&table.name) {
+            if late && names_agents(&table.name) {
                 let name = &table.name;
                 assert!(!clue.stated.is_empty(), "{name} is told by an update alone");
                 guarded += 1;

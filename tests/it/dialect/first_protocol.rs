@@ -15,12 +15,12 @@ impl Peer {
     }
 
     /// What goes on and what goes back when the peer says `message`.
-    fn says(&mut self, message: &Value) -> (Vec<Value>, Vec<Value>) {
+    fn sends(&mut self, message: &Value) -> (Vec<Value>, Vec<Value>) {
         self.with(message, Translator::read)
     }
 
     /// What goes on and what goes back when the peer is told `message`.
-    fn is_told(&mut self, message: &Value) -> (Vec<Value>, Vec<Value>) {
+    fn receives(&mut self, message: &Value) -> (Vec<Value>, Vec<Value>) {
         self.with(message, Translator::write)
     }
 
@@ -62,19 +62,19 @@ fn update(update: impl Into<Value>) -> Value {
 fn client_in_a_turn() -> Peer {
     let mut client = Peer::new(Side::Client, "zed-legacy-0.0.9");
     client.0.set_cwd("/where/it/runs");
-    client.says(&request(
+    client.sends(&request(
         0,
         "initialize",
         json!({"protocolVersion": "0.0.9"}),
     ));
-    let (_, asked) = client.is_told(&result(
+    let (_, asked) = client.receives(&result(
         0,
         json!({"protocolVersion": 1, "agentCapabilities": {}}),
     ));
     assert_eq!(asked[0]["params"]["cwd"], "/where/it/runs");
-    client.is_told(&result(asked[0]["id"].clone(), json!({"sessionId": "s"})));
+    client.receives(&result(asked[0]["id"].clone(), json!({"sessionId": "s"})));
     let chunks = json!({"chunks": [{"text": "go"}]});
-    let (prompt, _) = client.says(&request(5, "sendUserMessage", chunks));
+    let (prompt, _) = client.sends(&request(5, "sendUserMessage", chunks));
     assert_eq!(prompt[0]["params"]["sessionId"], "s");
     client
 }
@@ -84,7 +84,7 @@ fn what_comes_after_an_update_that_waits_does_not_overtake_it() {
     let mut client = client_in_a_turn();
     let call =
         json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "Edit", "kind": "edit"});
-    let (push, _) = client.is_told(&update(call));
+    let (push, _) = client.receives(&update(call));
     let done =
         json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed"});
     let words =
@@ -95,13 +95,13 @@ fn what_comes_after_an_update_that_waits_does_not_overtake_it() {
         result(5, json!({"stopReason": "end_turn"})),
     ] {
         assert_eq!(
-            client.is_told(&later),
+            client.receives(&later),
             (vec![], vec![]),
             "the number is not known yet"
         );
     }
-    let (_, said) = client.says(&result(push[0]["id"].clone(), json!({"id": 7})));
-    let methods: Vec<_> = said
+    let (_, reported) = client.sends(&result(push[0]["id"].clone(), json!({"id": 7})));
+    let methods: Vec<_> = reported
         .iter()
         .map(|message| message["method"].as_str())
         .collect();
@@ -111,8 +111,8 @@ fn what_comes_after_an_update_that_waits_does_not_overtake_it() {
         None,
     ];
     assert_eq!(methods, wanted);
-    assert_eq!(said[0]["params"]["toolCallId"], 7);
-    assert_eq!(said[2], result(5, json!(null)));
+    assert_eq!(reported[0]["params"]["toolCallId"], 7);
+    assert_eq!(reported[2], result(5, json!(null)));
 }
 
 #[test]
@@ -121,20 +121,20 @@ fn a_confirmation_gives_its_tool_call_a_number() {
     let update_of_it = |status| {
         update(json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": status}))
     };
-    let unheard = client.is_told(&update_of_it("pending"));
+    let unheard = client.receives(&update_of_it("pending"));
     assert_eq!(
         unheard,
         (vec![], vec![]),
         "the client could not read its id"
     );
-    let (asked, _) = client.is_told(&request(
+    let (asked, _) = client.receives(&request(
         "p",
         "session/request_permission",
         json!({"sessionId": "s", "toolCall": {"toolCallId": "c", "title": "Edit", "kind": "edit"},
                "options": [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]}),
     ));
     let answer = json!({"id": 8, "outcome": "allow"});
-    let (allowed, _) = client.says(&result(asked[0]["id"].clone(), answer));
+    let (allowed, _) = client.sends(&result(asked[0]["id"].clone(), answer));
     assert_eq!(
         allowed,
         [result(
@@ -142,27 +142,27 @@ fn a_confirmation_gives_its_tool_call_a_number() {
             json!({"outcome": {"outcome": "selected", "optionId": "y"}})
         )]
     );
-    let (told, _) = client.is_told(&update_of_it("completed"));
-    assert_eq!(told[0]["params"]["toolCallId"], 8);
+    let (stated, _) = client.receives(&update_of_it("completed"));
+    assert_eq!(stated[0]["params"]["toolCallId"], 8);
 }
 
 #[test]
-fn why_a_turn_ended_is_told_in_words_before_a_null() {
-    for (reason, tells) in [
+fn why_a_turn_ended_is_reported_in_words_before_a_null() {
+    for (reason, describes) in [
         ("refusal", true),
         ("max_tokens", true),
         ("max_turn_requests", true),
         ("end_turn", false),
     ] {
         let mut client = client_in_a_turn();
-        let (said, _) = client.is_told(&result(5, json!({"stopReason": reason})));
-        let (last, before) = said.split_last().unwrap();
+        let (reported, _) = client.receives(&result(5, json!({"stopReason": reason})));
+        let (last, before) = reported.split_last().unwrap();
         assert_eq!(*last, result(5, json!(null)));
-        assert_eq!(before.len(), usize::from(tells), "{reason}: {before:?}");
-        if tells {
+        assert_eq!(before.len(), usize::from(describes), "{reason}: {before:?}");
+        if describes {
             assert_eq!(before[0]["method"], "streamAssistantMessageChunk");
             // The client's answer to it is nobody's.
-            let acknowledged = client.says(&result(before[0]["id"].clone(), json!(null)));
+            let acknowledged = client.sends(&result(before[0]["id"].clone(), json!(null)));
             assert_eq!(acknowledged, (vec![], vec![]));
         }
     }
@@ -172,25 +172,25 @@ fn why_a_turn_ended_is_told_in_words_before_a_null() {
 fn an_agent_without_sessions_has_one_and_not_before_the_sign_in() {
     let mut agent = Peer::new(Side::Agent, "zed-legacy-0.0.9");
     let open = |id| request(id, "session/new", json!({"cwd": "/w", "mcpServers": []}));
-    agent.is_told(&request(0, "initialize", json!({"protocolVersion": 1})));
-    agent.says(&result(
+    agent.receives(&request(0, "initialize", json!({"protocolVersion": 1})));
+    agent.sends(&result(
         0,
         json!({"protocolVersion": "0.0.9", "isAuthenticated": false}),
     ));
-    let (on, back) = agent.is_told(&open(1));
+    let (on, back) = agent.receives(&open(1));
     assert_eq!((on.len(), &back[0]["error"]["code"]), (0, &json!(-32000)));
-    agent.is_told(&request(
+    agent.receives(&request(
         2,
         "authenticate",
         json!({"methodId": "legacy-auth"}),
     ));
-    agent.says(&result(2, json!(null)));
-    let (on, back) = agent.is_told(&open(3));
+    agent.sends(&result(2, json!(null)));
+    let (on, back) = agent.receives(&open(3));
     assert_eq!(
         (on.len(), &back[0]["result"]["sessionId"]),
         (0, &json!("legacy-1"))
     );
-    let (on, back) = agent.is_told(&open(4));
+    let (on, back) = agent.receives(&open(4));
     assert_eq!((on.len(), &back[0]["error"]["code"]), (0, &json!(-32600)));
 }
 
@@ -198,17 +198,17 @@ fn an_agent_without_sessions_has_one_and_not_before_the_sign_in() {
 fn a_request_that_is_taken_back_has_the_id_that_the_peer_knows() {
     let mut client = Peer::new(Side::Client, "goref-ccui");
     let params = json!({"sessionId": "s", "toolCall": {"toolCallId": "t"}, "options": []});
-    let (asked, _) = client.is_told(&request("a-b", "session/request_permission", params));
+    let (asked, _) = client.receives(&request("a-b", "session/request_permission", params));
     assert!(asked[0]["id"].is_number());
     let cancel = |id: Value| json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}});
-    let (told, _) = client.is_told(&cancel(json!("a-b")));
-    assert_eq!(told, [cancel(asked[0]["id"].clone())]);
-    assert_eq!(client.is_told(&cancel(json!(7))).0, [cancel(json!(7))]);
-    assert_eq!(client.is_told(&cancel(json!("never"))).0, [] as [Value; 0]);
+    let (stated, _) = client.receives(&cancel(json!("a-b")));
+    assert_eq!(stated, [cancel(asked[0]["id"].clone())]);
+    assert_eq!(client.receives(&cancel(json!(7))).0, [cancel(json!(7))]);
+    assert_eq!(client.receives(&cancel(json!("never"))).0, [] as [Value; 0]);
     // Where every message is a request, the notification means nothing.
     for side in [Side::Client, Side::Agent] {
-        let told = Peer::new(side, "zed-legacy-0.0.9").is_told(&cancel(json!(7)));
-        assert_eq!(told, (vec![], vec![]));
+        let stated = Peer::new(side, "zed-legacy-0.0.9").receives(&cancel(json!(7)));
+        assert_eq!(stated, (vec![], vec![]));
     }
 }
 
@@ -216,9 +216,9 @@ fn a_request_that_is_taken_back_has_the_id_that_the_peer_knows() {
 fn a_peer_that_goes_over_to_another_dialect_still_answers() {
     let mut agent = Peer::new(Side::Agent, "loose-v1");
     let prompt = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "go"}]});
-    agent.is_told(&request(1, "session/prompt", prompt));
+    agent.receives(&request(1, "session/prompt", prompt));
     let program = super::library().program("draft-v0.0.16").unwrap();
     agent.0.switch_to(program);
-    let (ended, _) = agent.says(&result(1, json!(null)));
+    let (ended, _) = agent.sends(&result(1, json!(null)));
     assert_eq!(ended, [result(1, json!({"stopReason": "end_turn"}))]);
 }

@@ -105,12 +105,12 @@ fn whatever_comes_of_a_vector_is_canonical() {
             faults: Vec::new(),
         };
         for line in vector["context"].as_array().into_iter().flatten() {
-            play.hear(side(line), line);
+            play.receive(side(line), line);
         }
         // One that is only written is no message of the peer's.
         if vector["roundtrip"] == true || vector["flow"] != "c2d" {
             let before = play.faults.len();
-            play.hear(peer, vector);
+            play.receive(peer, vector);
             judged += 1;
             if unrepaired(vector) {
                 play.faults.truncate(before);
@@ -123,7 +123,7 @@ fn whatever_comes_of_a_vector_is_canonical() {
 }
 
 impl Play<'_> {
-    fn hear(&mut self, from: Side, line: &Value) {
+    fn receive(&mut self, from: Side, line: &Value) {
         let reads = from == self.peer;
         let message = if reads {
             &line["dialect_msg"]

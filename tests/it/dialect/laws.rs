@@ -113,18 +113,18 @@ proptest! {
     #[test]
     fn an_answer_that_names_a_refusal_allows_nothing(options in options(), id in word(), extra in word()) {
         let offered = offered(&options);
-        let said = json!({ "outcome": { "outcome": "selected", "optionId": id }, "also": extra });
-        let ruling = check_read(said.to_string().as_bytes(), &offered, &PermissionAnswer::Selected(id.clone()));
+        let reported = json!({ "outcome": { "outcome": "selected", "optionId": id }, "also": extra });
+        let ruling = check_read(reported.to_string().as_bytes(), &offered, &PermissionAnswer::Selected(id.clone()));
         if let PermissionAnswer::Selected(chosen) = &ruling.answer
             && let Some(offer) = offered.get(chosen)
         {
             let refusing = |word: &str| offered.get(word).is_some_and(|offer| offer.kind.starts_with("reject"));
             if offer.kind.starts_with("allow") {
-                prop_assert!(!refusing(&id) && !refusing(&extra), "{said} became {offer:?}");
+                prop_assert!(!refusing(&id) && !refusing(&extra), "{reported} became {offer:?}");
             }
             let lasting = chosen == &id || id == "allow_always";
             if offer.kind == "allow_always" {
-                prop_assert!(lasting, "{said} became {offer:?}");
+                prop_assert!(lasting, "{reported} became {offer:?}");
             }
         }
     }
@@ -180,9 +180,9 @@ proptest! {
         let (sent, at) = frame(&message);
         let first = if write { translator.write(&sent, &at) } else { translator.read(&sent, &at) };
         let answer = if error { json!({ "jsonrpc": "2.0", "id": 3, "error": result }) } else { json!({ "jsonrpc": "2.0", "id": 3, "result": result }) };
-        let (said, at) = frame(&answer);
-        let second = if write { translator.read(&said, &at) } else { translator.write(&said, &at) };
-        for made in first.frames(&sent).iter().chain(&first.replies).chain(&second.frames(&said)).chain(&second.replies) {
+        let (reported, at) = frame(&answer);
+        let second = if write { translator.read(&reported, &at) } else { translator.write(&reported, &at) };
+        for made in first.frames(&sent).iter().chain(&first.replies).chain(&second.frames(&reported)).chain(&second.replies) {
             prop_assert!(matches!(scan(made, &Limits::default()), Scanned::Message(_)), "{made:?}");
         }
     }

@@ -24,7 +24,7 @@ pub(super) struct Line {
 
 /// What came of one message.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct Received {
     /// What the other peer got.
     pub(super) there: Vec<Value>,
     /// What the one who spoke got.
@@ -66,7 +66,12 @@ impl Line {
     }
 
     /// Sends a request with an id of its own.
-    pub(super) fn request(&mut self, from: Side, method: &str, params: &Value) -> (Value, Heard) {
+    pub(super) fn request(
+        &mut self,
+        from: Side,
+        method: &str,
+        params: &Value,
+    ) -> (Value, Received) {
         self.requests += 1;
         // Ids of all kinds, and some that fit no 32 bits.
         let id = match self.requests % 3 {
@@ -75,13 +80,13 @@ impl Line {
             _ => json!(self.requests << 33),
         };
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        let heard = self.say(from, &message);
-        (message, heard)
+        let received = self.send(from, &message);
+        (message, received)
     }
 
     /// Says a canonical message, and plays all that follows from it.
-    pub(super) fn say(&mut self, from: Side, message: &Value) -> Heard {
-        let mut heard = Heard::default();
+    pub(super) fn send(&mut self, from: Side, message: &Value) -> Received {
+        let mut received = Received::default();
         let mut open = VecDeque::from([(from, true, Frame::from(message.to_string()))]);
         let mut hops = 0;
         while let Some((by, writes, frame)) = open.pop_front() {
@@ -98,18 +103,18 @@ impl Line {
             } else {
                 relay.read(&frame, &at)
             };
-            heard.learn(&outcome);
+            received.learn(&outcome);
             for made in outcome.frames(&frame) {
                 if writes {
-                    heard.wire.push(value(&made));
+                    received.wire.push(value(&made));
                     open.push_back((by, false, made));
                 } else {
-                    heard.deliver(by != from, value(&made));
+                    received.deliver(by != from, value(&made));
                 }
             }
             for made in outcome.replies {
                 if !writes {
-                    heard.wire.push(value(&made));
+                    received.wire.push(value(&made));
                     open.push_back((by.other(), false, made));
                     continue;
                 }
@@ -119,23 +124,23 @@ impl Line {
                     let answer = json!({ "jsonrpc": "2.0", "id": got["id"], "result": { "sessionId": "s1" } });
                     open.push_back((by, true, Frame::from(answer.to_string())));
                 } else {
-                    heard.deliver(by == from, got);
+                    received.deliver(by == from, got);
                 }
             }
         }
-        heard
+        received
     }
 
     /// The client asks, and the agent answers if it is reached.
     pub(super) fn open(&mut self, method: &str, params: &Value, result: &Value) {
-        let (_, heard) = self.request(Side::Client, method, params);
-        let asked = heard.there.iter().find(|one| one["method"] == method);
+        let (_, received) = self.request(Side::Client, method, params);
+        let asked = received.there.iter().find(|one| one["method"] == method);
         let answers = match asked {
             Some(asked) => {
                 let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result });
-                self.say(Side::Agent, &answer).there
+                self.send(Side::Agent, &answer).there
             }
-            None => heard.here,
+            None => received.here,
         };
         let session = answers
             .iter()
@@ -146,7 +151,7 @@ impl Line {
     }
 }
 
-impl Heard {
+impl Received {
     fn deliver(&mut self, here: bool, got: Value) {
         if here {
             self.here.push(got);

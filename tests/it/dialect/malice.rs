@@ -10,7 +10,7 @@ use acp_relay::jsonrpc::{Frame, Side};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::line::{Heard, scanned, value};
+use super::line::{Received, scanned, value};
 use super::permission::{broken, options_of};
 
 /// Few enough that a table meets what it maps.
@@ -89,7 +89,7 @@ fn decide(
     program: Arc<Program>,
     options: &Value,
     at: Option<usize>,
-) -> Option<(Value, Option<String>, Heard)> {
+) -> Option<(Value, Option<String>, Received)> {
     let mut relay = Translator::new(dialect, program);
     let mut pass = |from: Side, message: &Value| -> Option<Value> {
         let frame = Frame::from(message.to_string());
@@ -118,9 +118,9 @@ fn decide(
     Some((
         shown,
         picked,
-        Heard {
+        Received {
             there,
-            ..Heard::default()
+            ..Received::default()
         },
     ))
 }
@@ -133,9 +133,9 @@ proptest! {
         table in table(), options in options_of(&IDS, &KINDS), at in prop::option::of(0..5_usize), agent in any::<bool>(),
     ) {
         let dialect = if agent { Side::Agent } else { Side::Client };
-        if let Some((shown, picked, heard)) = decide(dialect, program(&table), &options, at) {
-            let found = broken(&options, &shown, picked.as_deref(), &heard, !agent);
-            prop_assert!(found.is_none(), "{found:?}\n{table}\n{options}\n{shown}\n{picked:?}\n{heard:#?}");
+        if let Some((shown, picked, received)) = decide(dialect, program(&table), &options, at) {
+            let found = broken(&options, &shown, picked.as_deref(), &received, !agent);
+            prop_assert!(found.is_none(), "{found:?}\n{table}\n{options}\n{shown}\n{picked:?}\n{received:#?}");
         }
     }
 }

@@ -11,7 +11,7 @@ use acp_relay::jsonrpc::Side;
 use serde_json::{Value, json};
 
 use super::detect::vectors;
-use super::line::{Heard, Line};
+use super::line::{Line, Received};
 use super::speech::begun;
 
 /// What does not arrive of a message and its answer; `None` when all does.
@@ -33,36 +33,40 @@ fn lost(line: &mut Line, case: &Value) -> Option<String> {
     if answer.is_some() {
         message["id"] = json!(format!("newer-{}", case["method"]));
     }
-    let heard = line.say(from, &message);
-    let Some(got) = arrived(&heard, &message, &["method", "params"]) else {
-        return Some(told(&message, &heard));
+    let received = line.send(from, &message);
+    let Some(got) = arrived(&received, &message, &["method", "params"]) else {
+        return Some(stated(&message, &received));
     };
     let mut back = json!({ "jsonrpc": "2.0", "id": got["id"] });
     for (name, value) in answer? {
         back[name] = value.clone();
     }
-    let heard = line.say(from.other(), &back);
-    let answered = arrived(&heard, &back, &["result", "error"]);
+    let received = line.send(from.other(), &back);
+    let answered = arrived(&received, &back, &["result", "error"]);
     let fits = answered.is_some_and(|got| got["id"] == message["id"]);
-    (!fits).then(|| told(&back, &heard))
+    (!fits).then(|| stated(&back, &received))
 }
 
 /// The message as it was said, in these members; further messages may come beside it.
-fn arrived<'h>(heard: &'h Heard, said: &Value, members: &[&str]) -> Option<&'h Value> {
-    let same = |got: &&Value| members.iter().all(|name| got.get(name) == said.get(name));
-    let here = heard.here.is_empty();
-    heard.there.iter().find(same).filter(|_| here)
+fn arrived<'h>(received: &'h Received, reported: &Value, members: &[&str]) -> Option<&'h Value> {
+    let same = |got: &&Value| {
+        members
+            .iter()
+            .all(|name| got.get(name) == reported.get(name))
+    };
+    let here = received.here.is_empty();
+    received.there.iter().find(same).filter(|_| here)
 }
 
-fn told(said: &Value, heard: &Heard) -> String {
-    let Heard {
+fn stated(reported: &Value, received: &Received) -> String {
+    let Received {
         there, here, rules, ..
-    } = heard;
-    format!("{said}\n  by {rules:?}\n  there {there:?}\n  here {here:?}")
+    } = received;
+    format!("{reported}\n  by {rules:?}\n  there {there:?}\n  here {here:?}")
 }
 
 #[test]
-fn what_the_official_types_do_not_say_crosses_every_dialect() {
+fn what_the_official_types_do_not_report_crosses_every_dialect() {
     let library = super::library();
     let mut faults = String::new();
     for (nth, case) in vectors("speech", "newer.jsonl").iter().enumerate() {

@@ -7,7 +7,7 @@ use acp_relay::jsonrpc::Side;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::line::{Heard, Line};
+use super::line::{Line, Received};
 use super::speech::begun;
 
 /// Kinds, those that mean nothing, and none.
@@ -121,12 +121,12 @@ fn decide(
     line: &mut Line,
     options: &Value,
     answer: &Answer,
-) -> Option<(Value, Option<String>, Heard)> {
+) -> Option<(Value, Option<String>, Received)> {
     let session = line.session(Side::Agent).to_owned();
     let call = json!({ "toolCallId": "t1", "title": "Run", "kind": "execute" });
     let params = json!({ "sessionId": session, "toolCall": call, "options": options });
-    let (_, heard) = line.request(Side::Agent, "session/request_permission", &params);
-    let asked = heard
+    let (_, received) = line.request(Side::Agent, "session/request_permission", &params);
+    let asked = received
         .there
         .iter()
         .find(|one| one["method"] == "session/request_permission")?;
@@ -142,8 +142,8 @@ fn decide(
         _ => json!({ "outcome": { "outcome": "cancelled" } }),
     };
     let message = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result });
-    let heard = line.say(Side::Client, &message);
-    Some((shown, picked, heard))
+    let received = line.send(Side::Client, &message);
+    Some((shown, picked, received))
 }
 
 /// What is wrong with what an agent hears. `strict` is one that speaks canonical: it is told only
@@ -152,17 +152,17 @@ pub(super) fn broken(
     options: &Value,
     shown: &Value,
     picked: Option<&str>,
-    heard: &Heard,
+    received: &Received,
     strict: bool,
 ) -> Option<String> {
-    let Some(got) = heard.there.first() else {
+    let Some(got) = received.there.first() else {
         return Some("the agent hears nothing".to_owned());
     };
-    let told = got["result"]["outcome"]["optionId"].as_str();
-    let told = told.filter(|_| got["result"]["outcome"]["outcome"] == "selected")?;
-    let reached = meanings(options, told);
+    let stated = got["result"]["outcome"]["optionId"].as_str();
+    let stated = stated.filter(|_| got["result"]["outcome"]["outcome"] == "selected")?;
+    let reached = meanings(options, stated);
     if reached.is_empty() && !options.as_array().is_some_and(Vec::is_empty) {
-        return strict.then(|| format!("`{told}` was not offered"));
+        return strict.then(|| format!("`{stated}` was not offered"));
     }
     let allows = |all: &[Meaning]| {
         all.iter()
@@ -179,16 +179,17 @@ pub(super) fn broken(
             .iter()
             .any(|word| picked.starts_with(word));
         let refusal = allows(&reached) && !plainly;
-        return (more || refusal).then(|| format!("`{picked}` was not shown and allows `{told}`"));
+        return (more || refusal)
+            .then(|| format!("`{picked}` was not shown and allows `{stated}`"));
     }
     if meant.contains(&Meaning::Refusal)
         && !meant.iter().any(|one| *one != Meaning::Refusal)
         && allows(&reached)
     {
-        return Some(format!("the refusal `{picked}` allows `{told}`"));
+        return Some(format!("the refusal `{picked}` allows `{stated}`"));
     }
     if meant.iter().all(|one| *one == Meaning::Once) && reached.contains(&Meaning::Always) {
-        return Some(format!("`{picked}` once becomes `{told}` always"));
+        return Some(format!("`{picked}` once becomes `{stated}` always"));
     }
     None
 }
@@ -203,9 +204,9 @@ proptest! {
         let library = super::library();
         let name = &which.get(library.tables()).name;
         let mut line = begun(&library.program(name).unwrap());
-        if let Some((shown, picked, heard)) = decide(&mut line, &options, &answer) {
-            let found = broken(&options, &shown, picked.as_deref(), &heard, true);
-            prop_assert!(found.is_none(), "{name}: {found:?}\n{options}\n{shown}\n{picked:?}\n{heard:#?}");
+        if let Some((shown, picked, received)) = decide(&mut line, &options, &answer) {
+            let found = broken(&options, &shown, picked.as_deref(), &received, true);
+            prop_assert!(found.is_none(), "{name}: {found:?}\n{options}\n{shown}\n{picked:?}\n{received:#?}");
         }
     }
 }

@@ -29,7 +29,7 @@ impl Disk for Empty {
 fn passes(library: &Arc<Library>, dialect: &str, method: &str) -> usize {
     let limits = Limits::default();
     let choice = DialectChoice::Named(dialect.to_owned());
-    let speech = DialectOptions::new(library, &choice, &DialectChoice::Canonical).unwrap();
+    let dialects = DialectOptions::new(library, &choice, &DialectChoice::Canonical).unwrap();
     let manners = LinkTraits {
         client_half_close: true,
         agent_half_close: true,
@@ -40,7 +40,7 @@ fn passes(library: &Arc<Library>, dialect: &str, method: &str) -> usize {
         ..PolicyRules::default()
     };
     let border = MessagePolicy::new(rules, PathMap::default(), Box::new(Empty));
-    let mut core = Conversation::new(Arc::new(limits.clone()), manners, speech)
+    let mut core = Conversation::new(Arc::new(limits.clone()), manners, dialects)
         .with_policy(Some(Box::new(border)));
     let mut out = Outbox::new(&limits);
     let params = json!({ "sessionId": "s", "path": "/etc/x", "content": "" });

@@ -8,7 +8,7 @@ use acp_relay::dialect::table::Rule;
 use acp_relay::dialect::{Library, Way};
 use serde_json::Value;
 
-use super::speech::{Role, Said, Speech, begun, deviates};
+use super::speech::{MessageKind, Role, Sent, begun, deviates};
 
 /// A rule, as `dialect/rule`, and a place.
 type Loss = (String, String);
@@ -42,11 +42,11 @@ fn what_crosses_a_dialect_loses_what_its_table_states_and_nothing_else() {
             }
         }
         let program = library.program(&table.name).unwrap();
-        for speech in Speech::all() {
+        for dialects in MessageKind::all() {
             let mut line = begun(&program);
-            for seed in 0..rounds() * speech.weight() {
-                if let Some(said) = speech.say(&mut line, seed) {
-                    ledger.judge(library, &speech, &said);
+            for seed in 0..rounds() * dialects.weight() {
+                if let Some(reported) = dialects.send(&mut line, seed) {
+                    ledger.judge(library, &dialects, &reported);
                 }
             }
         }
@@ -57,53 +57,53 @@ fn what_crosses_a_dialect_loses_what_its_table_states_and_nothing_else() {
         unstated,
         faults,
     } = ledger;
-    let mut told = String::new();
+    let mut noted = String::new();
     for ((rules, place), sample) in &unstated {
         let _ = writeln!(
-            told,
+            noted,
             "{rules} loses `{place}` and does not state it: {sample}"
         );
     }
     for (rule, place) in stated.difference(&seen) {
         let _ = writeln!(
-            told,
+            noted,
             "{rule} states the loss of `{place}`, which never occurs"
         );
     }
     for fault in faults {
-        let _ = writeln!(told, "{fault}");
+        let _ = writeln!(noted, "{fault}");
     }
-    assert!(told.is_empty(), "\n{told}");
+    assert!(noted.is_empty(), "\n{noted}");
 }
 
 impl Ledger {
-    fn judge(&mut self, library: &Library, speech: &Speech, said: &Said) {
-        let Said {
+    fn judge(&mut self, library: &Library, dialects: &MessageKind, reported: &Sent) {
+        let Sent {
             message,
-            heard,
+            received,
             asked,
-        } = said;
-        let answers = matches!(speech.role, Role::Result | Role::Error);
-        let (fits, others): (Vec<&Value>, Vec<&Value>) = heard.there.iter().partition(|got| {
+        } = reported;
+        let answers = matches!(dialects.role, Role::Result | Role::Error);
+        let (fits, others): (Vec<&Value>, Vec<&Value>) = received.there.iter().partition(|got| {
             if answers {
                 got.get("method").is_none() && Some(&got["id"]) == asked.as_ref()
             } else {
                 got["method"] == message["method"]
             }
         });
-        let told = || {
+        let noted = || {
             format!(
                 "{message}\n  by {:?}\n  wire {}\n  there {}\n  here {} {:?}",
-                heard.rules,
-                shown(&heard.wire),
-                shown(&heard.there),
-                shown(&heard.here),
-                heard.notes
+                received.rules,
+                shown(&received.wire),
+                shown(&received.there),
+                shown(&received.here),
+                received.notes
             )
         };
         // Where ids are given anew, a request that nobody made cannot be named.
-        let of_nobody = |note: &String| note.contains("cancels a request that is not open");
-        if fits.is_empty() && heard.notes.iter().any(of_nobody) {
+        let of_no_client = |note: &String| note.contains("cancels a request that is not open");
+        if fits.is_empty() && received.notes.iter().any(of_no_client) {
             return;
         }
         let mut lost = Vec::new();
@@ -116,16 +116,16 @@ impl Ledger {
             all if all.iter().any(|got| body(got).1 == body(message).1) => {}
             _ => {
                 self.faults
-                    .insert(format!("one message became several: {}", told()));
+                    .insert(format!("one message became several: {}", noted()));
             }
         }
         // Whoever asks is answered once, by the other peer later or by the bridge at once.
-        let owed = usize::from(speech.role == Role::Request && fits.is_empty());
-        if heard.here.len() != owed || (answers && fits.len() != 1) {
+        let owed = usize::from(dialects.role == Role::Request && fits.is_empty());
+        if received.here.len() != owed || (answers && fits.len() != 1) {
             self.faults
-                .insert(format!("an answer is missing or too many: {}", told()));
+                .insert(format!("an answer is missing or too many: {}", noted()));
         }
-        let rules: Vec<(&String, &Rule)> = heard
+        let rules: Vec<(&String, &Rule)> = received
             .rules
             .iter()
             .filter_map(|name| Some((name, find(library, name)?)))
@@ -137,7 +137,7 @@ impl Ledger {
         };
         if (!others.is_empty() || fits.len() > 1) && !rules.iter().any(|(_, rule)| makes(rule)) {
             self.faults
-                .insert(format!("something was added: {}", told()));
+                .insert(format!("something was added: {}", noted()));
         }
         // A rule that only writes has no way back: nothing is to be learnt from what returns.
         let one_way = |rule: &Rule| rule.base.only == Some(Way::Write);
@@ -146,10 +146,10 @@ impl Ledger {
         }
         // What arrives as it was sent is what the official types wrote.
         let news = |got: &&Value| body(got).1 != body(message).1;
-        for got in heard.there.iter().chain(&heard.here).filter(news) {
-            if let Some(found) = deviates(got, speech.method) {
+        for got in received.there.iter().chain(&received.here).filter(news) {
+            if let Some(found) = deviates(got, dialects.method) {
                 self.faults
-                    .insert(format!("{} is not canonical: {found}\n\t{}", got, told()));
+                    .insert(format!("{} is not canonical: {found}\n\t{}", got, noted()));
             }
         }
         let sent = body(message).1.to_string();
@@ -173,9 +173,9 @@ impl Ledger {
                 }
             }
             if !known {
-                let names: Vec<&str> = heard.rules.iter().map(String::as_str).collect();
+                let names: Vec<&str> = received.rules.iter().map(String::as_str).collect();
                 let entry = self.unstated.entry((names.join(" "), place));
-                entry.or_insert_with(|| format!("{:?} {}", speech.role, told()));
+                entry.or_insert_with(|| format!("{:?} {}", dialects.role, noted()));
             }
         }
     }

@@ -11,14 +11,14 @@ use acp_relay::jsonrpc::Side;
 use agent_client_protocol_schema::v1;
 use serde_json::{Value, json};
 
-use super::line::{Heard, Line};
+use super::line::{Line, Received};
+use crate::acp::describe;
 use crate::acp::generate::Generator;
 use crate::acp::official::{OFFICIAL, Official, PUBLISHED, check};
-use crate::acp::tell;
 
 /// One kind of message of one side.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Speech {
+pub(super) struct MessageKind {
     pub(super) from: Side,
     pub(super) method: &'static str,
     pub(super) role: Role,
@@ -35,9 +35,9 @@ pub(super) enum Role {
 
 /// A message that was said, and what came of it.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct Sent {
     pub(super) message: Value,
-    pub(super) heard: Heard,
+    pub(super) received: Received,
     /// The id that its asker knows an answer by.
     pub(super) asked: Option<Value>,
 }
@@ -60,7 +60,7 @@ fn definition(name: &str) -> &'static Official {
     OFFICIAL.iter().find(|one| one.name == name).unwrap()
 }
 
-impl Speech {
+impl MessageKind {
     /// All that can be said.
     pub(super) fn all() -> Vec<Self> {
         let mut all = Vec::new();
@@ -104,25 +104,25 @@ impl Speech {
     }
 
     /// Says one in a conversation. `None` when it answers what has not arrived.
-    pub(super) fn say(&self, line: &mut Line, seed: u64) -> Option<Said> {
+    pub(super) fn send(&self, line: &mut Line, seed: u64) -> Option<Sent> {
         let name = self.method;
         match self.role {
             Role::Request => {
                 let params = fitted(made(self.made_by, seed), line.session(self.from), seed);
-                let (message, heard) = line.request(self.from, name, &params);
-                Some(Said {
+                let (message, received) = line.request(self.from, name, &params);
+                Some(Sent {
                     message,
-                    heard,
+                    received,
                     asked: None,
                 })
             }
             Role::Notification => {
                 let params = fitted(made(self.made_by, seed), line.session(self.from), seed);
                 let message = json!({ "jsonrpc": "2.0", "method": name, "params": params });
-                let heard = line.say(self.from, &message);
-                Some(Said {
+                let received = line.send(self.from, &message);
+                Some(Sent {
                     message,
-                    heard,
+                    received,
                     asked: None,
                 })
             }
@@ -130,13 +130,13 @@ impl Speech {
         }
     }
 
-    fn answer(&self, line: &mut Line, seed: u64) -> Option<Said> {
+    fn answer(&self, line: &mut Line, seed: u64) -> Option<Sent> {
         let stem = self.made_by.name.trim_end_matches("Response");
         let asker = self.from.other();
         let params = made(definition(&format!("{stem}Request")), seed + 1);
         let params = fitted(params, line.session(asker), seed);
-        let (question, heard) = line.request(asker, self.method, &params);
-        let arrived = heard
+        let (question, received) = line.request(asker, self.method, &params);
+        let arrived = received
             .there
             .iter()
             .find(|one| one["method"] == self.method)?;
@@ -151,10 +151,10 @@ impl Speech {
                 *chosen = options.get(at)?["optionId"].clone();
             }
         }
-        let heard = line.say(self.from, &message);
-        Some(Said {
+        let received = line.send(self.from, &message);
+        Some(Sent {
             message,
-            heard,
+            received,
             asked: Some(question["id"].clone()),
         })
     }
@@ -180,7 +180,7 @@ pub(super) fn begun(program: &Arc<Program>) -> Line {
     let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Run", "kind": "execute", "status": "pending", "rawInput": { "command": "ls" } });
     let update = json!({ "sessionId": line.session(Side::Agent), "update": call });
     let update = json!({ "jsonrpc": "2.0", "method": "session/update", "params": update });
-    line.say(Side::Agent, &update);
+    line.send(Side::Agent, &update);
     line
 }
 
@@ -250,5 +250,5 @@ pub(super) fn deviates(message: &Value, method: &str) -> Option<String> {
         return Some(error);
     }
     let found = check(one.name, body);
-    (!found.is_empty()).then(|| format!("{:?}", tell(&found)))
+    (!found.is_empty()).then(|| format!("{:?}", describe(&found)))
 }

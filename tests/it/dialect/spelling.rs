@@ -72,11 +72,11 @@ fn plain(value: Value) -> Value {
 }
 
 /// All that comes of a conversation with a peer.
-fn said(vector: &Value, peer: Side, oddly: bool) -> Vec<Value> {
+fn reported(vector: &Value, peer: Side, oddly: bool) -> Vec<Value> {
     let program = super::library().program(vector["dialect"].as_str().unwrap());
     let mut translator = Translator::new(peer, program.unwrap());
     let context = vector["context"].as_array().into_iter().flatten();
-    let mut said = Vec::new();
+    let mut reported = Vec::new();
     for line in context.chain([vector]) {
         let reads = side(line) == peer;
         let column = if reads {
@@ -99,15 +99,15 @@ fn said(vector: &Value, peer: Side, oddly: bool) -> Vec<Value> {
         } else {
             translator.write(&frame, &at)
         };
-        said.extend(
+        reported.extend(
             outcome
                 .frames(&frame)
                 .iter()
                 .map(|frame| plain(value(frame))),
         );
-        said.extend(outcome.replies.iter().map(|frame| plain(value(frame))));
+        reported.extend(outcome.replies.iter().map(|frame| plain(value(frame))));
     }
-    said
+    reported
 }
 
 #[test]
@@ -115,7 +115,10 @@ fn what_is_spelled_otherwise_means_the_same() {
     let (mut faults, mut judged) = (Vec::new(), 0);
     for vector in [vectors(), examples()].concat() {
         for peer in [Side::Client, Side::Agent] {
-            let (one, other) = (said(&vector, peer, false), said(&vector, peer, true));
+            let (one, other) = (
+                reported(&vector, peer, false),
+                reported(&vector, peer, true),
+            );
             judged += 1;
             if one != other {
                 let name = &vector["name"];

@@ -7,9 +7,8 @@ use acp_relay::dialect::{Library, Table};
 fn every_example_of_every_table_holds() {
     let library = super::library();
     let mut faults = Vec::new();
-    for (file, text) in Library::builtin_files() {
-        let table = Table::read(file, text).unwrap();
-        if let Err(found) = library.check_examples(file, text, &table) {
+    for source in library.sources() {
+        if let Err(found) = library.check_examples(source) {
             faults.push(found.to_string());
         }
     }
@@ -17,24 +16,24 @@ fn every_example_of_every_table_holds() {
 }
 
 #[test]
-fn the_covers_tell_of_their_tables_what_has_to_be_known_at_the_start() {
+fn the_covers_report_of_their_tables_what_has_to_be_known_at_the_start() {
     let library = Library::builtin().unwrap();
-    let told = |table: &Table| {
+    let stated = |table: &Table| {
         assert!(!table.name.is_empty());
         format!(
             "{:?} {:?} {:?} {:?} {:?}",
             table.name, table.aliases, table.speaker, table.extends, table.detect
         )
     };
-    let covers: Vec<String> = library.headers().map(|cover| told(cover)).collect();
-    let tables: Vec<String> = library.tables().iter().map(|table| told(table)).collect();
+    let covers: Vec<String> = library.headers().map(|cover| stated(cover)).collect();
+    let tables: Vec<String> = library.tables().iter().map(|table| stated(table)).collect();
     assert_eq!(covers, tables);
     assert!(library.headers().all(|cover| cover.rules.is_empty()));
     assert!(library.tables().iter().any(|table| !table.rules.is_empty()));
 }
 
 #[test]
-fn all_faults_of_a_table_are_told_at_once() {
+fn all_faults_of_a_table_are_reported_at_once() {
     let table = r#"{
   "format": 1,
   "dialect": "bad", "title": "Bad", "detect": [{"agentInfo": {"name": "a"}, "update": {"/x": 1}}],
@@ -70,19 +69,19 @@ fn all_faults_of_a_table_are_told_at_once() {
 }
 
 #[test]
-fn a_loss_is_somewhere_and_is_said_in_words_too() {
+fn a_loss_is_somewhere_and_is_reported_in_words_too() {
     let read = |loses: &str, lossy: &str| {
         let text = format!(
             r#"{{"format":1,"dialect":"d","title":"D","rules":[{{"id":"a","why":"x",{lossy}"on":{{"from":"agent","method":"m"}},"loses":{loses},"examples":[{{}}]}}]}}"#
         );
         Table::read("d.json", &text).map_err(|faults| faults.to_string())
     };
-    let said = r#""lossy":"y","#;
-    assert!(read(r#"[{"at":["/a/*",""],"when":{"/b":1}}]"#, said).is_ok());
+    let reported = r#""lossy":"y","#;
+    assert!(read(r#"[{"at":["/a/*",""],"when":{"/b":1}}]"#, reported).is_ok());
     let fault = |loses, lossy| read(loses, lossy).unwrap_err();
     assert!(fault(r#"[{"at":["/a"]}]"#, "").contains("what is lost is not stated"));
-    assert!(fault("[{}]", said).contains("this loss is nowhere"));
-    assert!(fault(r#"[{"at":["a"]}]"#, said).contains("begin it with `/`"));
+    assert!(fault("[{}]", reported).contains("this loss is nowhere"));
+    assert!(fault(r#"[{"at":["a"]}]"#, reported).contains("begin it with `/`"));
 }
 
 #[test]

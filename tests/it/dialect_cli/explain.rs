@@ -64,7 +64,7 @@ impl Talk {
             panic!("{faults}");
         }
         let agent = DialectChoice::Named("mishaps".to_owned());
-        let speech =
+        let dialects =
             DialectOptions::new(&Arc::new(library), &DialectChoice::Canonical, &agent).unwrap();
         let manners = LinkTraits {
             client_half_close: true,
@@ -75,14 +75,14 @@ impl Talk {
         let limits = Limits::default();
         Self {
             out: Outbox::new(&limits),
-            core: Conversation::new(Arc::new(limits), manners, speech),
+            core: Conversation::new(Arc::new(limits), manners, dialects),
             taps: Observers::default(),
             notes: Vec::new(),
         }
     }
 
     /// The agent says it; what the two sides then hear.
-    fn say(&mut self, message: &Value) -> [Vec<Value>; 2] {
+    fn send(&mut self, message: &Value) -> [Vec<Value>; 2] {
         let frame = Frame::from(message.to_string());
         self.core
             .handle_frame(Side::Agent, frame, Instant::now(), &mut self.out);
@@ -91,16 +91,16 @@ impl Talk {
             self.notes.push(note);
         }
         [Side::Client, Side::Agent].map(|side| {
-            let mut heard = Vec::new();
+            let mut received = Vec::new();
             while let Some(frame) = self.out.pop(side) {
-                heard.push(serde_json::from_slice(frame.as_bytes()).unwrap());
+                received.push(serde_json::from_slice(frame.as_bytes()).unwrap());
             }
-            heard
+            received
         })
     }
 
-    fn tell(&mut self, method: &str, params: &Value) -> [Vec<Value>; 2] {
-        self.say(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
+    fn notify(&mut self, method: &str, params: &Value) -> [Vec<Value>; 2] {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
     }
 
     fn counts(&self) -> Vec<String> {
@@ -113,16 +113,16 @@ impl Talk {
 fn what_rules_did_is_counted_by_dialect_and_rule() {
     let mut talk = Talk::new();
     for _ in 0..3 {
-        talk.tell("_deep", &json!({"a": 1}));
+        talk.notify("_deep", &json!({"a": 1}));
     }
-    talk.tell("_deep", &json!({"a": 1, "b": "in the way"}));
-    talk.tell("_kinds", &json!({"k": 7}));
-    talk.tell("_strangers", &json!({"a": 1, "secret-name": 1, "x": 2}));
-    talk.tell("gone", &json!({}));
+    talk.notify("_deep", &json!({"a": 1, "b": "in the way"}));
+    talk.notify("_kinds", &json!({"k": 7}));
+    talk.notify("_strangers", &json!({"a": 1, "secret-name": 1, "x": 2}));
+    talk.notify("gone", &json!({}));
     for word in ["evil", "worse"] {
-        talk.tell(word, &json!({}));
+        talk.notify(word, &json!({}));
     }
-    talk.tell("session/update", &json!({"sessionId": "s"}));
+    talk.notify("session/update", &json!({"sessionId": "s"}));
     assert_eq!(
         talk.counts(),
         [
@@ -136,21 +136,21 @@ fn what_rules_did_is_counted_by_dialect_and_rule() {
             "agent unknown_method mishaps 2",
         ]
     );
-    let told: String = talk.notes.iter().map(|note| format!("{note}\n")).collect();
+    let stated: String = talk.notes.iter().map(|note| format!("{note}\n")).collect();
     for word in ["secret", "evil", "worse"] {
-        assert!(!told.contains(word), "a peer's word in the log: {told}");
+        assert!(!stated.contains(word), "a peer's word in the log: {stated}");
     }
     assert!(
-        told.contains("_deep, translated for the agent by mishaps/deep\n"),
-        "{told}"
+        stated.contains("_deep, translated for the agent by mishaps/deep\n"),
+        "{stated}"
     );
 }
 
 #[test]
-fn a_request_that_a_rule_cannot_translate_is_told_which_and_why_and_what_to_do() {
+fn a_request_that_a_rule_cannot_translate_is_reported_which_and_why_and_what_to_do() {
     let mut talk = Talk::new();
     let ask = json!({"jsonrpc": "2.0", "id": "q", "method": "_deep", "params": {"a": 1, "b": 2}});
-    let [client, agent] = talk.say(&ask);
+    let [client, agent] = talk.send(&ask);
     assert_eq!(client, [Value::Null; 0], "never half of it");
     assert_eq!(agent.len(), 1);
     let error = &agent[0]["error"];
@@ -174,7 +174,7 @@ fn a_request_that_a_rule_cannot_translate_is_told_which_and_why_and_what_to_do()
 #[test]
 fn a_notification_that_a_rule_cannot_translate_passes_and_is_counted() {
     let mut talk = Talk::new();
-    let [client, agent] = talk.tell("_deep", &json!({"a": 1, "b": 2}));
+    let [client, agent] = talk.notify("_deep", &json!({"a": 1, "b": 2}));
     assert_eq!(client[0]["params"], json!({"a": 1, "b": 2}), "as it came");
     assert_eq!(agent, [Value::Null; 0]);
     assert_eq!(talk.counts(), ["agent untranslatable mishaps/deep 1"]);

@@ -141,16 +141,16 @@ fn explain_names_the_rule_the_reason_and_what_it_touched() {
     }
     let args = [&args[..], &["--json"]].concat();
     let outcome = relay(&args, &lines(&[NEW, PLAN, "noise"]));
-    let told: Vec<Value> = outcome
+    let stated: Vec<Value> = outcome
         .stderr
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(told.len(), 1, "only what was changed");
-    assert_eq!(told[0]["line"], 2);
-    assert_eq!(told[0]["rules"][0]["rule"], "copilot-overseer/plan-steps");
-    assert_eq!(told[0]["changes"][0]["at"], "/params/update/steps");
-    assert_eq!(told[0]["changes"][1]["after"][0]["content"], "one");
+    assert_eq!(stated.len(), 1, "only what was changed");
+    assert_eq!(stated[0]["line"], 2);
+    assert_eq!(stated[0]["rules"][0]["rule"], "copilot-overseer/plan-steps");
+    assert_eq!(stated[0]["changes"][0]["at"], "/params/update/steps");
+    assert_eq!(stated[0]["changes"][1]["after"][0]["content"], "one");
 }
 
 #[test]
@@ -162,8 +162,8 @@ fn plain_lines_need_to_know_who_speaks() {
     );
     assert_eq!(known.code, Some(0), "only agents speak it: {known:?}");
     assert!(known.stdout.contains("entries"), "{}", known.stdout);
-    let told = relay(&["translate", "--from", "acpex"], &lines(&[&plan]));
-    assert_eq!(told.code, Some(0), "its method tells: {told:?}");
+    let stated = relay(&["translate", "--from", "acpex"], &lines(&[&plan]));
+    assert_eq!(stated.code, Some(0), "its method tells: {stated:?}");
     let strange = r#"{"jsonrpc":"2.0","method":"strange","params":{}}"#;
     let unknown = relay(&["translate", "--from", "acpex"], &lines(&[strange]));
     assert_eq!(unknown.code, Some(64));
@@ -172,11 +172,11 @@ fn plain_lines_need_to_know_who_speaks() {
         "{}",
         unknown.stderr
     );
-    let said = relay(
+    let reported = relay(
         &["translate", "--from", "acpex", "--speaker", "agent"],
         &lines(&[strange]),
     );
-    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(reported.code, Some(0), "{reported:?}");
 }
 
 const INITIALIZE: &str = r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}}"#;
@@ -199,12 +199,12 @@ fn auto_finds_out_what_was_spoken() {
         let capabilities = &message(got[1])["result"]["agentCapabilities"];
         assert_eq!(capabilities["promptCapabilities"], json!({"image": true}));
         assert!(message(got[4])["params"]["update"]["entries"].is_array());
-        let told = "line 2: the agent speaks copilot-overseer, as its ";
-        assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+        let stated = "line 2: the agent speaks copilot-overseer, as its ";
+        assert!(outcome.stderr.contains(stated), "{}", outcome.stderr);
     }
     let args = ["translate", "--from", "auto", "--explain", "--json"];
-    let told = relay(&args, &input).stderr;
-    let first: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
+    let stated = relay(&args, &input).stderr;
+    let first: Value = serde_json::from_str(stated.lines().next().unwrap()).unwrap();
     assert_eq!(first["line"], 2);
     assert_eq!(first["recognised"]["side"], "agent");
     assert_eq!(first["recognised"]["dialect"], "copilot-overseer");

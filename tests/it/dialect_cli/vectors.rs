@@ -75,7 +75,7 @@ fn test_fails_where_one_vector_does() {
 }
 
 #[test]
-fn test_says_what_it_does_not_run_and_what_it_does_not_know() {
+fn test_reports_what_it_does_not_run_and_what_it_does_not_know() {
     let folder = tempfile::tempdir().unwrap();
     let own = write(folder.path(), "mine.json", &table("mine"));
     let vector = |more: &[(&str, Value)]| {

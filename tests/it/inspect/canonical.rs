@@ -87,7 +87,7 @@ fn ids_folders_chunks_and_races_do_not_count() {
 }
 
 #[test]
-fn what_was_said_counts() {
+fn what_was_reported_counts() {
     let x = r#"> {"method":"_x"}"#;
     let y = r#"> {"method":"_y"}"#;
     let z = r#"> {"method":"_x","params":{"a":1}}"#;
@@ -104,8 +104,8 @@ fn what_was_said_counts() {
     assert_eq!(differ(&[x, y], &[y, x]).len(), 2);
     // The session that an answer is about, and which of two requests it answers.
     let ask = |id| format!(r#"> {{"id":{id},"method":"_ask"}}"#);
-    let told = |id| format!(r#"< {{"id":{id},"result":{{}}}}"#);
-    let (a, b, ra, rb) = (ask(1), ask(2), told(1), told(2));
+    let stated = |id| format!(r#"< {{"id":{id},"result":{{}}}}"#);
+    let (a, b, ra, rb) = (ask(1), ask(2), stated(1), stated(2));
     assert_eq!(differ(&[&a, &b, &ra, &rb], &[&a, &b, &ra, &rb]), []);
     assert!(!differ(&[&a, &b, &ra], &[&a, &b, &rb]).is_empty());
 }
@@ -124,11 +124,11 @@ fn real_captures_equal_themselves_and_nobody_else() {
         }
     }
     // What was handed over unchanged is the same from everywhere.
-    for (file, heard) in files.iter().zip(&all) {
+    for (file, received) in files.iter().zip(&all) {
         for view in ["client", "agent"] {
-            let said = answer(&["export", file, "--to", "ndjson", "--at", view], 0);
-            let all: u64 = heard.iter().map(|step| step.frames).sum();
-            assert_eq!(said.lines().count() as u64, all);
+            let reported = answer(&["export", file, "--to", "ndjson", "--at", view], 0);
+            let all: u64 = received.iter().map(|step| step.frames).sum();
+            assert_eq!(reported.lines().count() as u64, all);
         }
     }
 }

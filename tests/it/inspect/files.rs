@@ -8,7 +8,7 @@ use crate::support::once::run_on;
 /// What each subcommand says of a file it cannot read: one line that names the file and says what
 /// to do.
 #[test]
-fn what_is_no_recording_is_told_in_one_line() {
+fn what_is_no_recording_is_reported_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let good = import(folder.path(), &capture(CAPTURES[4]), "good");
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -25,7 +25,7 @@ fn what_is_no_recording_is_told_in_one_line() {
     .unwrap();
     fs::write(path("packed"), zstd::encode_all(&whole[..], 1).unwrap()).unwrap();
     fs::write(path("newer.acpr"), newer(&whole)).unwrap();
-    for (name, says) in [
+    for (name, reports) in [
         ("missing.acpr", "no such file"),
         ("folder", "inspect ls"),
         ("empty.acpr", "it is empty"),
@@ -50,12 +50,12 @@ fn what_is_no_recording_is_told_in_one_line() {
         ] {
             let before = fs::read(&file).ok();
             let output = inspect(&args);
-            let said = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(output.status.code(), Some(66), "{args:?}: {said}");
-            assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
+            let reported = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(66), "{args:?}: {reported}");
+            assert_eq!(reported.lines().count(), 1, "{args:?}: {reported}");
             assert!(
-                said.contains(says) && said.contains(&file),
-                "{args:?}: {said}"
+                reported.contains(reports) && reported.contains(&file),
+                "{args:?}: {reported}"
             );
             assert_eq!(output.stdout, b"", "{args:?}");
             assert_eq!(fs::read(&file).ok(), before, "{args:?} has changed it");
@@ -87,9 +87,9 @@ fn a_pipe_is_refused_where_it_would_be_read_twice() {
     ] {
         for text in [&whole, &bare] {
             let output = run_on(args, text);
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(66), "{args:?}: {said}");
-            assert!(said.contains("is a pipe"), "{args:?}: {said}");
+            let reported = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(66), "{args:?}: {reported}");
+            assert!(reported.contains("is a pipe"), "{args:?}: {reported}");
         }
     }
     // What is read once may be one.
@@ -102,7 +102,7 @@ fn a_pipe_is_refused_where_it_would_be_read_twice() {
 
 /// Whoever reads on behind damage says so; what the linter misses for it is nobody's fault.
 #[test]
-fn damage_is_told_by_all_who_read_on() {
+fn damage_is_reported_by_all_who_read_on() {
     let folder = tempfile::tempdir().unwrap();
     let good = import(folder.path(), &capture(CAPTURES[4]), "good");
     let text = fs::read_to_string(&good).unwrap();
@@ -121,9 +121,9 @@ fn damage_is_told_by_all_who_read_on() {
         &["diff", bad, &good],
         &["export", bad, "--to", "md"],
     ] {
-        let said = String::from_utf8(inspect(args).stderr).unwrap();
-        let told = "1 damaged line was skipped: see `inspect verify`";
-        assert!(said.contains(told), "{args:?}: {said}");
+        let reported = String::from_utf8(inspect(args).stderr).unwrap();
+        let stated = "1 damaged line was skipped: see `inspect verify`";
+        assert!(reported.contains(stated), "{args:?}: {reported}");
     }
     let found = String::from_utf8(inspect(&["lint", bad]).stdout).unwrap();
     assert!(!found.contains("answer-to-nobody"), "{found}");
@@ -131,13 +131,13 @@ fn damage_is_told_by_all_who_read_on() {
 
 /// The reason is one for all lines, so each says it.
 #[test]
-fn changed_line_breaks_are_told_as_such() {
+fn changed_line_breaks_are_reported_as_such() {
     let folder = tempfile::tempdir().unwrap();
     let good = import(folder.path(), &capture(CAPTURES[4]), "good");
     let text = fs::read_to_string(&good).unwrap();
     fs::write(&good, text.replace('\n', "\r\n")).unwrap();
-    let said = answer(&["verify", &good], 1);
-    assert!(said.contains("it ends with CR LF"), "{said}");
+    let reported = answer(&["verify", &good], 1);
+    assert!(reported.contains("it ends with CR LF"), "{reported}");
 }
 
 /// `verify` tells damage, and of what never was a recording what all others tell.
@@ -150,22 +150,22 @@ fn what_never_was_a_recording_is_no_damaged_one() {
     fs::write(path("foreign.acpr"), "hello\nworld\n").unwrap();
     fs::write(path("bytes.acpr"), [0xff; 300]).unwrap();
     fs::write(path("newer.acpr"), newer(&whole)).unwrap();
-    for (name, says) in [
+    for (name, reports) in [
         ("foreign.acpr", "inspect import"),
         ("bytes.acpr", "inspect import"),
         ("newer.acpr", "use a newer acp-relay"),
         ("missing.acpr", "no such file"),
     ] {
         let output = inspect(&["verify", &path(name), &good]);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(66), "{name}: {said}");
-        assert_eq!(said.lines().count(), 1, "{name}: {said}");
-        assert!(said.contains(says), "{name}: {said}");
+        let reported = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(66), "{name}: {reported}");
+        assert_eq!(reported.lines().count(), 1, "{name}: {reported}");
+        assert!(reported.contains(reports), "{name}: {reported}");
         // The other one is looked at all the same.
-        let said = String::from_utf8(output.stdout).unwrap();
+        let reported = String::from_utf8(output.stdout).unwrap();
         assert!(
-            said.contains("intact") && said.lines().count() == 1,
-            "{said}"
+            reported.contains("intact") && reported.lines().count() == 1,
+            "{reported}"
         );
     }
     // Damage at the very beginning is damage.
@@ -196,8 +196,8 @@ fn one_that_was_cut_off_is_shown_as_far_as_it_goes() {
     fs::write(&torn, &whole[..whole.len() / 2]).unwrap();
     let output = inspect(&["show", torn.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("was cut off"), "{said}");
+    let reported = String::from_utf8(output.stderr).unwrap();
+    assert!(reported.contains("was cut off"), "{reported}");
     assert!(output.stdout.len() > 1_000);
 }
 

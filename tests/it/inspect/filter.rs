@@ -1,11 +1,9 @@
 //! The filter language: what it means, where it points when it is wrong, and that any text is
 //! either a filter or an error.
 
-use acp_relay::jsonrpc::Side;
+use acp_relay::jsonrpc::{Kind, Side};
 use acp_relay::recording::filter::{DerivedFields, FIELDS, Filter};
-use acp_relay::recording::{
-    EventKind, Message, MessageKind, Parsed, Payload, RecordedEvent, parse_line,
-};
+use acp_relay::recording::{EventKind, Message, Parsed, Payload, RecordedEvent, parse_line};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -22,7 +20,7 @@ fn update() -> RecordedEvent {
             id: None,
             method: Some("session/update".to_owned()),
             session: Some("ab12-34".to_owned()),
-            kind: Some(MessageKind::Notification),
+            kind: Some(Kind::Notification),
             answers: None,
             source: None,
             rules: vec!["goose/modes".to_owned()],
@@ -61,7 +59,7 @@ fn event(members: &Value) -> RecordedEvent {
 }
 
 #[test]
-fn each_term_asks_what_it_says() {
+fn each_term_asks_what_it_reports() {
     let vectors = vectors();
     let events: Vec<RecordedEvent> = (vectors["events"].as_array().unwrap().iter())
         .map(event)

@@ -57,13 +57,13 @@ fn it_follows_to_the_end() {
         .spawn()
         .unwrap();
     let stdout = BufReader::new(child.stdout.take().unwrap());
-    let (tell, told) = sync_channel(64);
+    let (notify, stated) = sync_channel(64);
     std::thread::spawn(move || {
         for line in stdout.lines() {
-            tell.send(line.unwrap()).unwrap();
+            notify.send(line.unwrap()).unwrap();
         }
     });
-    let next = || told.recv_timeout(PATIENCE).expect("it follows");
+    let next = || stated.recv_timeout(PATIENCE).expect("it follows");
     assert!(next().ends_with("mark: early 29"));
     assert!(next().ends_with("mark: early 30"));
     let mut file = OpenOptions::new().append(true).open(path(0)).unwrap();

@@ -52,7 +52,7 @@ fn what_went_out_comes_back() {
 fn what_no_tree_can_hold_goes_out_and_comes_back() {
     let folder = tempfile::tempdir().unwrap();
     let deep = "[".repeat(200) + &"]".repeat(200);
-    let says = [
+    let reports = [
         r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"n":1e999,"n":2}}"#.to_owned(),
         r#"{"jsonrpc":"2.0","id":1e999,"method":"_x"}"#.to_owned(),
         r#"{"jsonrpc":"2.0","method":"_n","params":{"n":123456789012345678901234567890}}"#
@@ -60,10 +60,10 @@ fn what_no_tree_can_hold_goes_out_and_comes_back() {
         format!(r#"{{"jsonrpc":"2.0","method":"_deep","params":{deep}}}"#),
         r#"{"jsonrpc":"2.0","id":"\ud83d","method":"_half"}"#.to_owned(),
     ];
-    let lines = says.map(|message| format!("{{\"dir\":\"c2a\",\"msg\":{message}}}\n"));
-    let said = folder.path().join("said");
-    fs::write(&said, lines.concat()).unwrap();
-    let file = import(folder.path(), &said, "x");
+    let lines = reports.map(|message| format!("{{\"dir\":\"c2a\",\"msg\":{message}}}\n"));
+    let reported = folder.path().join("said");
+    fs::write(&reported, lines.concat()).unwrap();
+    let file = import(folder.path(), &reported, "x");
     for (form, kept) in [("jsons", 4), ("devtools", 5), ("har", 5), ("capture", 5)] {
         let out = folder.path().join(form);
         let out = out.to_str().unwrap();
@@ -196,8 +196,8 @@ fn packets_lie_one_after_the_other() {
         at += length;
     }
     assert_eq!(kinds[..3], [0x0a0d_0d0a, 1, 6]);
-    let said = String::from_utf8_lossy(&streams[1]);
-    assert!(said.starts_with("HTTP/1.1 101") && said.contains("session/update"));
+    let reported = String::from_utf8_lossy(&streams[1]);
+    assert!(reported.starts_with("HTTP/1.1 101") && reported.contains("session/update"));
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn half_of_an_emoji_is_shown_as_it_is_spelled() {
 "#;
     let file = recording(folder.path(), "x", text);
     let other = recording(folder.path(), "y", &text.replace("end", "END"));
-    for (args, code, says) in [
+    for (args, code, reports) in [
         (vec!["show", &file], 0, r"say \ud83d end"),
         (vec!["diff", &file, &other], 1, r"say \ud83d END"),
         (vec!["diff", "--json", &file, &other], 1, r"say \\ud83d END"),
@@ -246,14 +246,14 @@ fn half_of_an_emoji_is_shown_as_it_is_spelled() {
             "hi #92;ud83d x",
         ),
     ] {
-        let said = answer(&args, code);
-        assert!(said.contains(says), "{args:?}: {said}");
-        assert!(!said.contains('\u{10f03d}'), "{args:?}: {said}");
+        let reported = answer(&args, code);
+        assert!(reported.contains(reports), "{args:?}: {reported}");
+        assert!(!reported.contains('\u{10f03d}'), "{args:?}: {reported}");
     }
 }
 
 #[test]
-fn forms_are_told_apart_or_refused() {
+fn forms_are_reported_apart_or_refused() {
     let folder = tempfile::tempdir().unwrap();
     let bare = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}
 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}
@@ -271,8 +271,8 @@ not json
 "#;
     let file = recording(folder.path(), "proxied", proxied);
     for (at, count) in [("received", 2), ("client", 1), ("agent", 2)] {
-        let said = answer(&["export", &file, "--to", "ndjson", "--at", at], 0);
-        assert_eq!(said.lines().count(), count, "{at}: {said}");
+        let reported = answer(&["export", &file, "--to", "ndjson", "--at", at], 0);
+        assert_eq!(reported.lines().count(), count, "{at}: {reported}");
     }
     for (text, why) in [
         ("", "nothing in it"),
@@ -304,7 +304,7 @@ not json
 }
 
 #[test]
-fn a_form_leaves_out_what_it_has_no_place_for_and_says_why() {
+fn a_form_leaves_out_what_it_has_no_place_for_and_reports_why() {
     let folder = tempfile::tempdir().unwrap();
     let text = r#"{"dir":"a2c","ts":0,"raw":"booting…"}
 {"dir":"a2c","ts":0,"raw":"{\"id\":1,"}
@@ -318,9 +318,9 @@ fn a_form_leaves_out_what_it_has_no_place_for_and_says_why() {
         lines,
         "[{\"id\":1, \"method\":\"x\"}]\n{\"method\":\"x\"}\n"
     );
-    let said = String::from_utf8(output.stderr).unwrap();
+    let reported = String::from_utf8(output.stderr).unwrap();
     let wanted = "2 messages were left out: this format cannot represent them";
-    assert!(said.contains(wanted), "{said}");
+    assert!(reported.contains(wanted), "{reported}");
     assert_eq!(
         answer(&["export", &file, "--to", "capture"], 0)
             .lines()
@@ -331,15 +331,15 @@ fn a_form_leaves_out_what_it_has_no_place_for_and_says_why() {
     let bare = bare.to_str().unwrap();
     answer(&["scrub", &file, bare, "--redact", "meta"], 0);
     let output = inspect(&["export", bare, "--to", "ndjson"]);
-    let said = String::from_utf8(output.stderr).unwrap();
+    let reported = String::from_utf8(output.stderr).unwrap();
     assert_eq!(
-        said,
+        reported,
         "acp-relay: 4 messages were left out: their bodies were not recorded\n"
     );
     let output = inspect(&["export", bare, "--to", "md", "--json"]);
-    let said: Value = serde_json::from_slice(&output.stderr).unwrap();
+    let reported: Value = serde_json::from_slice(&output.stderr).unwrap();
     assert_eq!(
-        (&said["left_out"], &said["bodiless"]),
+        (&reported["left_out"], &reported["bodiless"]),
         (&0.into(), &4.into())
     );
 }
@@ -372,11 +372,11 @@ fn an_array_of_messages_is_read_and_what_is_no_message_counted() {
     fs::write(&from, format!("{}\nhello\n\n{{}}\n", lines.join("\n"))).unwrap();
     let from = from.to_str().unwrap();
     let to = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let said = answer(&["import", from, &to("odd.acpr")], 0);
-    assert!(said.contains("2 of them are no messages"), "{said}");
-    let said = answer(&["import", "--json", from, &to("json.acpr")], 0);
-    let said: Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(said["odd"], 2);
+    let reported = answer(&["import", from, &to("odd.acpr")], 0);
+    assert!(reported.contains("2 of them are no messages"), "{reported}");
+    let reported = answer(&["import", "--json", from, &to("json.acpr")], 0);
+    let reported: Value = serde_json::from_str(&reported).unwrap();
+    assert_eq!(reported["odd"], 2);
 }
 
 #[test]
@@ -402,7 +402,7 @@ fn a_packed_recording_is_read_like_the_plain_one_by_all_who_read_captures() {
     );
     acp_relay::recording::pack(plain, to, 3).unwrap();
     let packed = packed.to_str().unwrap();
-    let said = |args: &[&str], path: &str| {
+    let reported = |args: &[&str], path: &str| {
         let mut relay = std::process::Command::new(env!("CARGO_BIN_EXE_acp-relay"));
         let output = relay.args(args).arg(path).output().unwrap();
         assert!(
@@ -417,9 +417,9 @@ fn a_packed_recording_is_read_like_the_plain_one_by_all_who_read_captures() {
         &["check", "--json"][..],
         &["translate", "--from", "canonical", "--to", "canonical"],
     ] {
-        let plain = said(args, &file);
+        let plain = reported(args, &file);
         assert!(plain.lines().count() > 1, "{args:?}: {plain}");
-        assert!(plain == said(args, packed), "{args:?}");
+        assert!(plain == reported(args, packed), "{args:?}");
     }
     // A zstd file that is none of ours is refused with a reason, and not taken for text.
     let other = folder.path().join("other.acpr.zst");
@@ -435,14 +435,14 @@ fn a_packed_recording_is_read_like_the_plain_one_by_all_who_read_captures() {
 
 #[test]
 fn the_two_are_called_what_they_call_themselves() {
-    let said = r#"{"method":"initialize","id":0,"params":{"protocolVersion":1,"clientInfo":{"name":"zed","version":"1.2"}}}
+    let reported = r#"{"method":"initialize","id":0,"params":{"protocolVersion":1,"clientInfo":{"name":"zed","version":"1.2"}}}
 {"id":0,"result":{"protocolVersion":1,"agentInfo":{"title":"The Goose","name":"goose"}}}"#;
     let folder = tempfile::tempdir().unwrap();
     let listed = |file: &str| -> [String; 2] {
         let line: Value = serde_json::from_str(&answer(&["ls", "--json", file], 0)).unwrap();
         ["client", "agent"].map(|side| line[side].as_str().unwrap().to_owned())
     };
-    let file = recording(folder.path(), "bare", said);
+    let file = recording(folder.path(), "bare", reported);
     assert_eq!(listed(&file), ["zed 1.2", "goose"]);
     for form in ["jsons", "har", "capture"] {
         let out = folder.path().join(format!("it.{form}"));
@@ -457,12 +457,12 @@ fn the_two_are_called_what_they_call_themselves() {
     let own = recording(folder.path(), "own", own);
     assert_eq!(listed(&own), ["an editor of mine", "goose acp"]);
     // Nobody says it, or says it where texts are not kept.
-    let nobody = recording(
+    let unnamed = recording(
         folder.path(),
         "nobody",
         r#"{"id":0,"result":{"agentInfo":{"name":7,"version":"x"}}}"#,
     );
-    assert_eq!(listed(&nobody), ["a client", "an agent"]);
+    assert_eq!(listed(&unnamed), ["a client", "an agent"]);
     let to = folder.path().join("structure.acpr");
     let to = to.to_str().unwrap();
     let from = folder.path().join("bare.jsonl");

@@ -19,7 +19,7 @@ fn each_fault_is_found_and_nothing_else() {
         let (title, _) = case.split_once('\n').unwrap();
         let (name, ids) = title.split_once(": ").unwrap();
         let wanted: Vec<&str> = ids.split_whitespace().filter(|id| *id != "none").collect();
-        let file = recording(folder.path(), &format!("c{at}"), &told(case));
+        let file = recording(folder.path(), &format!("c{at}"), &stated(case));
         let found = lint(&file, "", wanted.iter().any(|id| weight(id) == "error"));
         assert_eq!(found, wanted, "{name}");
         seen.extend(found);
@@ -45,7 +45,7 @@ fn what_lies_before_the_beginning_or_after_the_end_is_no_fault() {
         .into();
     let cases = fs::read_to_string(vectors().join("inspect/lint.txt")).unwrap();
     for (at, case) in cases.split("\n## ").enumerate().skip(1) {
-        files.push(recording(folder.path(), &format!("c{at}"), &told(case)));
+        files.push(recording(folder.path(), &format!("c{at}"), &stated(case)));
     }
     for file in &files {
         let events: Vec<RecordedEvent> = open(file.as_ref())
@@ -103,10 +103,10 @@ fn a_filter_and_a_weight_decide_what_fails() {
 }
 
 #[test]
-fn that_only_one_side_is_heard_is_said() {
+fn that_only_one_side_is_received_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let all = fs::read_to_string(capture(CAPTURES[4])).unwrap();
-    for (dir, says) in [
+    for (dir, reports) in [
         ("c2a", "only messages of the client"),
         ("a2c", "only messages of the agent"),
         ("", ""),
@@ -114,18 +114,18 @@ fn that_only_one_side_is_heard_is_said() {
         let own = all.lines().filter(|line| line.contains(dir));
         let own: Vec<&str> = own.collect();
         let file = recording(folder.path(), &format!("of-{dir}"), &own.join("\n"));
-        let said = String::from_utf8(inspect(&["lint", &file]).stderr).unwrap();
+        let reported = String::from_utf8(inspect(&["lint", &file]).stderr).unwrap();
         assert_eq!(
-            said.contains("findings that need"),
+            reported.contains("findings that need"),
             !dir.is_empty(),
-            "{said}"
+            "{reported}"
         );
-        assert!(said.contains(says), "{said}");
+        assert!(reported.contains(reports), "{reported}");
     }
 }
 
 /// The lines of a case as a capture.
-fn told(case: &str) -> String {
+fn stated(case: &str) -> String {
     let lines = case.lines().skip(1).filter(|line| !line.is_empty());
     let lines = lines.map(|line| {
         let (dir, message) = line.split_once(' ').unwrap();

@@ -41,8 +41,8 @@ fn inspect(args: &[&str]) -> Output {
 /// Runs it and wants this exit code; what it printed.
 fn answer(args: &[&str], code: i32) -> String {
     let output = inspect(args);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {reported}");
     String::from_utf8(output.stdout).unwrap()
 }
 

@@ -6,8 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use acp_relay::jsonrpc::Side;
 use acp_relay::recording::capture::{LineContent, Lines, expanded};
-use acp_relay::recording::replay::{Edge, Script};
+use acp_relay::recording::replay::Script;
 use serde_json::{Value, json};
 
 use super::{CAPTURES, answer, capture, import, recording, vectors};
@@ -72,8 +73,8 @@ fn what_is_unfolded_is_imported_checked_and_played() {
     };
     let plain = import(folder.path(), &capture("gemini-cli-0.61.0"), "plain");
     let back = |file: &str| -> Vec<Value> {
-        let said = answer(&["export", file, "--to", "capture"], 0);
-        let lines = said.lines();
+        let reported = answer(&["export", file, "--to", "capture"], 0);
+        let lines = reported.lines();
         lines
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
@@ -84,8 +85,8 @@ fn what_is_unfolded_is_imported_checked_and_played() {
             .arg(file)
             .output()
             .unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        let last: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+        let reported = String::from_utf8(output.stdout).unwrap();
+        let last: Value = serde_json::from_str(reported.lines().last().unwrap()).unwrap();
         last
     };
     let wanted = (back(&plain), checked(&capture("gemini-cli-0.61.0")));
@@ -103,7 +104,7 @@ fn what_is_unfolded_is_imported_checked_and_played() {
         fs::write(&file, text).unwrap();
         let found = (back(&import(folder.path(), &file, name)), checked(&file));
         assert_eq!(found, wanted, "{name}");
-        let script = Script::open(&file, Edge::Client).unwrap();
+        let script = Script::open(&file, Side::Client).unwrap();
         assert_eq!(script.steps.len(), wanted.0.len(), "{name}");
     }
 }
@@ -136,8 +137,8 @@ fn what_zed_copies_is_the_conversation() {
                     let at = open.iter().position(same);
                     let method =
                         at.map_or_else(|| "[unrecognized response]".into(), |at| open.remove(at).2);
-                    let said = message.get("error").unwrap_or_else(|| &message["result"]);
-                    ("response", method, said)
+                    let reported = message.get("error").unwrap_or_else(|| &message["result"]);
+                    ("response", method, reported)
                 }
             };
             copied.push(

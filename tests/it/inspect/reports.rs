@@ -65,7 +65,7 @@ fn a_difference_is_shown_where_it_is() {
 }
 
 #[test]
-fn a_request_says_which_answer_it_got_and_an_answer_which_request() {
+fn a_request_reports_which_answer_it_got_and_an_answer_which_request() {
     let folder = tempfile::tempdir().unwrap();
     let text = r#"{"dir":"c2a","ts":1,"msg":{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}}
 {"dir":"a2c","ts":3.5,"msg":{"jsonrpc":"2.0","id":1,"result":{}}}
@@ -91,23 +91,29 @@ fn a_request_says_which_answer_it_got_and_an_answer_which_request() {
 }
 
 #[test]
-fn what_was_done_is_said_to_programs() {
+fn what_was_done_is_reported_to_programs() {
     let folder = tempfile::tempdir().unwrap();
     let text = r#"{"dir":"c2a","ts":0,"msg":{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[{"name":"x","command":"y","args":[],"env":[{"name":"KEY","value":"canary-4711"}]}]}}}"#;
     let file = recording(folder.path(), "x", text);
     let copy = folder.path().join("copy.acpr");
     let copy = copy.to_str().unwrap();
-    let said = answer(&["scrub", "--json", &file, copy], 0);
-    let said: Value = serde_json::from_str(&said).unwrap();
-    assert_eq!((&said["file"], &said["events"]), (&copy.into(), &4.into()));
+    let reported = answer(&["scrub", "--json", &file, copy], 0);
+    let reported: Value = serde_json::from_str(&reported).unwrap();
     assert_eq!(
-        (&said["mode"], &said["redacted"]),
+        (&reported["file"], &reported["events"]),
+        (&copy.into(), &4.into())
+    );
+    assert_eq!(
+        (&reported["mode"], &reported["redacted"]),
         (&"default".into(), &1.into())
     );
-    let said = answer(&["mark", "--json", &file, "here"], 0);
-    let said: Value = serde_json::from_str(&said).unwrap();
+    let reported = answer(&["mark", "--json", &file, "here"], 0);
+    let reported: Value = serde_json::from_str(&reported).unwrap();
     // After the end comes that it goes on, and the mark.
-    assert_eq!((&said["by"], &said["n"]), (&"mark".into(), &6.into()));
+    assert_eq!(
+        (&reported["by"], &reported["n"]),
+        (&"mark".into(), &6.into())
+    );
     let marks = answer(&["show", &file, "n:6"], 0);
     assert!(marks.contains("mark: here"), "{marks}");
 }
@@ -150,17 +156,17 @@ fn what_stands_in_several_chunks_is_found() {
 }
 
 #[test]
-fn that_nothing_goes_with_a_filter_is_said() {
+fn that_nothing_goes_with_a_filter_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = import(folder.path(), &capture(CAPTURES[0]), "x");
-    let said = |filter: &str| {
+    let reported = |filter: &str| {
         let output = inspect(&["show", &file, filter]);
         assert_eq!(output.status.code(), Some(0));
         String::from_utf8(output.stderr).unwrap()
     };
     let nothing = "acp-relay: no event matches the filter\n";
-    assert_eq!(said("method:nobody/asks"), nothing);
-    assert_eq!(said("method:initialize"), "");
+    assert_eq!(reported("method:nobody/asks"), nothing);
+    assert_eq!(reported("method:initialize"), "");
 }
 
 #[test]
@@ -177,7 +183,7 @@ fn capitals_are_the_same_when_that_is_asked_for() {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_told_in_words() {
+fn files_that_cannot_be_used_are_reported_in_words() {
     let folder = tempfile::tempdir().unwrap();
     let file = import(folder.path(), &capture(CAPTURES[0]), "x");
     let from = capture(CAPTURES[0]);
@@ -200,10 +206,10 @@ fn files_that_cannot_be_used_are_told_in_words() {
             "it exists already",
         ),
     ] {
-        let said = run(args);
+        let reported = run(args);
         assert!(
-            said.contains(why) && !said.contains("os error"),
-            "{args:?}: {said}"
+            reported.contains(why) && !reported.contains("os error"),
+            "{args:?}: {reported}"
         );
     }
 }

@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-use acp_relay::jsonrpc::Side;
+use acp_relay::jsonrpc::{Kind, Side};
 use acp_relay::recording::write::{self, Stamp};
-use acp_relay::recording::{EventKind, Header, Message, MessageKind, Payload, VERSION};
+use acp_relay::recording::{EventKind, Header, Message, Payload, VERSION};
 use serde_json::Value;
 
 use super::answer;
@@ -27,7 +27,7 @@ fn recording(folder: &Path, body: Payload) -> String {
         id: Some("1".to_owned()),
         method: Some(format!("_log/{KEY}")),
         session: None,
-        kind: Some(MessageKind::Request),
+        kind: Some(Kind::Request),
         answers: None,
         source: None,
         rules: Vec::new(),
@@ -108,7 +108,7 @@ fn a_copy_is_whole_or_not_there() {
 }
 
 #[test]
-fn what_was_left_out_before_is_still_told() {
+fn what_was_left_out_before_is_still_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = recording(folder.path(), body());
     let scrub = |mode: &str, from: &str, name: &str| {
@@ -121,20 +121,20 @@ fn what_was_left_out_before_is_still_told() {
             from,
             to.to_str().unwrap(),
         ];
-        let said: Value = serde_json::from_str(&answer(&args, 0)).unwrap();
-        let told = header(&to)["redact"].clone();
+        let reported: Value = serde_json::from_str(&answer(&args, 0)).unwrap();
+        let stated = header(&to)["redact"].clone();
         assert_eq!(
-            (&said["mode"], &said["rules"]),
-            (&told["mode"], &told["rules"])
+            (&reported["mode"], &reported["rules"]),
+            (&stated["mode"], &stated["rules"])
         );
-        (to.to_str().unwrap().to_owned(), told)
+        (to.to_str().unwrap().to_owned(), stated)
     };
-    let (outlines, told) = scrub("structure", &file, "outlines.acpr");
-    assert_eq!(told["mode"], "structure");
-    let rules = told["rules"].clone();
+    let (outlines, stated) = scrub("structure", &file, "outlines.acpr");
+    assert_eq!(stated["mode"], "structure");
+    let rules = stated["rules"].clone();
     assert_ne!(rules, "none");
     let (_, full) = scrub("full", &outlines, "full.acpr");
-    assert_eq!(full, told);
+    assert_eq!(full, stated);
     let (_, less) = scrub("default", &outlines, "less.acpr");
     assert_eq!(
         (&less["mode"], &less["rules"]),

@@ -29,12 +29,12 @@ fn each_is_linted_and_one_that_fails_fails_all() {
     let report = folder.path().join("report.xml");
     let junit = ["--junit", report.to_str().unwrap()];
 
-    let said = answer(&["lint", &sound, &broken, junit[0], junit[1]], 1);
+    let reported = answer(&["lint", &sound, &broken, junit[0], junit[1]], 1);
     let heads = [format!("{sound}:"), format!("{broken}:")];
     for head in &heads {
-        assert!(said.lines().any(|line| line == head), "{said}");
+        assert!(reported.lines().any(|line| line == head), "{reported}");
     }
-    assert!(said.contains("unanswered"), "{said}");
+    assert!(reported.contains("unanswered"), "{reported}");
     let xml = fs::read_to_string(&report).unwrap();
     let suites: Vec<&str> = xml.split("<testsuite ").skip(1).collect();
     assert_eq!(suites.len(), 2, "{xml}");
@@ -76,7 +76,7 @@ fn each_is_linted_and_one_that_fails_fails_all() {
 }
 
 #[test]
-fn figures_texts_and_lists_are_told_for_each() {
+fn figures_texts_and_lists_are_reported_for_each() {
     let folder = tempfile::tempdir().unwrap();
     let one = import(folder.path(), &capture(CAPTURES[4]), "one");
     let two = recording(folder.path(), "two", SOUND);
@@ -109,10 +109,10 @@ fn figures_texts_and_lists_are_told_for_each() {
     let to = copies.to_str().unwrap();
     answer(&["scrub", &one, &two, to], 64);
     fs::create_dir(&copies).unwrap();
-    let said = objects(&answer(&["scrub", "--json", &one, &two, to], 0));
-    assert_eq!(said.len(), 2);
+    let reported = objects(&answer(&["scrub", "--json", &one, &two, to], 0));
+    assert_eq!(reported.len(), 2);
     let copy = copies.join("two.acpr");
-    assert_eq!(said[1]["file"], copy.to_str().unwrap());
+    assert_eq!(reported[1]["file"], copy.to_str().unwrap());
     answer(&["verify", copy.to_str().unwrap()], 0);
     answer(&["diff", &two, copy.to_str().unwrap()], 0);
 }

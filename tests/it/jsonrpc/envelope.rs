@@ -7,7 +7,7 @@ use acp_relay::jsonrpc::{
 use super::{flaw, limits, number, one};
 
 #[test]
-fn messages_are_told_apart() {
+fn messages_are_reported_apart() {
     let cases: &[(&str, Kind, Id<'_>, Option<&str>)] = &[
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1}}"#,
@@ -340,7 +340,7 @@ fn ids_and_methods_have_limits() {
 }
 
 #[test]
-fn a_head_tells_what_it_can() {
+fn a_head_reports_what_it_can() {
     let text = br#" {"jsonrpc":"2.0","id":"a-1","method":"session/prompt","params":{"prompt":[{"text":"xx"#;
     let id = Id::String(b"\"a-1\"").to_owned();
     for cut in 0..text.len() {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{flaw, one};
 
 #[test]
-fn errors_carry_the_id_as_spelled_and_say_whose_they_are() {
+fn errors_carry_the_id_as_spelled_and_report_whose_they_are() {
     let mut reason = Reason::new(reply::AGENT_EXITED, "the agent \"x\" has exited");
     reason.source = ErrorSource::Agent;
     reason.delivered = Delivered::Unknown;

@@ -92,8 +92,8 @@ fn agrees<'a>(messages: impl IntoIterator<Item = &'a [u8]>, limits: &Limits) {
 /// A stream of messages that are alike, some with a fault at some place.
 fn stream() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let fault = (0..30_u8, any::<prop::sample::Index>());
-    let said = proptest::collection::vec((0..MIDDLES.len(), fault), 1..40);
-    (0..MESSAGES.len(), said).prop_map(|(kind, said)| {
+    let reported = proptest::collection::vec((0..MIDDLES.len(), fault), 1..40);
+    (0..MESSAGES.len(), reported).prop_map(|(kind, reported)| {
         let (begin, end) = MESSAGES[kind];
         let message = |(middle, (fault, place)): (usize, (u8, prop::sample::Index))| {
             let end = match fault {
@@ -112,7 +112,7 @@ fn stream() -> impl Strategy<Value = Vec<Vec<u8>>> {
             }
             text
         };
-        said.into_iter().map(message).collect()
+        reported.into_iter().map(message).collect()
     })
 }
 

@@ -7,7 +7,7 @@ use acp_relay::jsonrpc::{Frame, FrameFault, IdBuf, Limits, Role, Scanned, is_jso
 use super::{flaw, limits, number, shape};
 
 #[test]
-fn the_json_test_suite_is_judged_as_it_says() {
+fn the_json_test_suite_is_judged_as_it_reports() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/json");
     let mut wrong = Vec::new();
     let mut seen = 0;

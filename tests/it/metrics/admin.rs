@@ -6,13 +6,13 @@ use super::stage::Relay;
 use crate::support::program::run;
 
 #[test]
-fn health_and_readiness_tell_of_a_drain() {
+fn health_and_readiness_report_of_a_drain() {
     let mut relay = Relay::start(&[]);
     let mut client = relay.client();
     client.begin();
     client
-        .say(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-1"}}"#);
-    client.hear_of("request_permission");
+        .send(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-1"}}"#);
+    client.receive_until("request_permission");
     for path in [
         "/healthz",
         "/readyz",
@@ -88,12 +88,12 @@ fn commands_of_the_same_user_find_it() {
 }
 
 #[test]
-fn no_body_and_no_secret_is_told() {
+fn no_body_and_no_secret_is_reported() {
     let relay = Relay::start(&[]);
     let mut client = relay.client();
     client.begin();
-    client.say(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-1","prompt":[{"type":"text","text":"hunter2"}]}}"#);
-    client.hear_of("request_permission");
+    client.send(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-1","prompt":[{"type":"text","text":"hunter2"}]}}"#);
+    client.receive_until("request_permission");
     for path in ["/metrics", "/status"] {
         let body = relay.get(path).body;
         for secret in ["hunter2", "s-1", "Bearer"] {

@@ -145,7 +145,7 @@ endpoint = "tcp://127.0.0.1:0"
 "#;
 
 #[test]
-fn a_file_that_is_read_again_is_counted_and_the_listeners_told_are_those_that_are_open() {
+fn a_file_that_is_read_again_is_counted_and_the_listeners_reported_are_those_that_are_open() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("acp-relay.toml");
     let socket = folder.path().join("s");

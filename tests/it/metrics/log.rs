@@ -80,7 +80,7 @@ fn member(argument: &str) -> Option<&str> {
 fn named() -> [BTreeMap<String, PathBuf>; 2] {
     let mut files = vec![root().join("src")];
     let mut named = [const { BTreeMap::new() }; 2];
-    let mut said = 0;
+    let mut reported = 0;
     while let Some(path) = files.pop() {
         if path.is_dir() {
             files.extend(
@@ -100,7 +100,7 @@ fn named() -> [BTreeMap<String, PathBuf>; 2] {
             if !WORDS.contains(&plain) {
                 continue;
             }
-            said += 1;
+            reported += 1;
             for argument in arguments(rest) {
                 if argument.starts_with("target:") {
                     continue;
@@ -118,7 +118,7 @@ fn named() -> [BTreeMap<String, PathBuf>; 2] {
             }
         }
     }
-    assert!(said > 60, "only {said} places found");
+    assert!(reported > 60, "only {reported} places found");
     named
 }
 
@@ -150,7 +150,7 @@ fn the_listed_members_are_those_of_the_code() {
 }
 
 #[test]
-fn what_is_said_has_the_listed_members_and_no_others() {
+fn what_is_reported_has_the_listed_members_and_no_others() {
     let [_, details] = listed();
     let options = [
         "--log",

@@ -18,13 +18,13 @@ fn link(scrape: &Scrape, state: &str) -> f64 {
 }
 
 #[test]
-fn the_time_that_an_end_takes_is_told_while_it_lasts() {
+fn the_time_that_an_end_takes_is_reported_while_it_lasts() {
     let mut relay = Relay::start(&[]);
     let mut client = relay.client();
     client.begin();
     client
-        .say(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-1"}}"#);
-    client.hear_of("request_permission");
+        .send(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-1"}}"#);
+    client.receive_until("request_permission");
     let scrape = relay.scrape();
     let name = "acp_relay_drain_duration_seconds";
     assert_eq!(scrape.value(name, &[]), 0.);
@@ -57,15 +57,15 @@ const HELLO: Turn<'_> = (
 );
 
 #[test]
-fn clients_that_are_cut_off_and_come_back_are_told_apart() {
+fn clients_that_are_cut_off_and_come_back_are_reported_apart() {
     let options = ["--listen", "ws://127.0.0.1:0", "--on-disconnect", "detach"];
     let relay = Relay::serve(TempDir::new().unwrap(), &options, &[]);
     let address = format!("ws://{}/acp", relay.address);
     let begin = |turns: &[Turn<'_>]| {
         let (mut socket, _) = connect(&address).unwrap();
-        for (said, heard) in turns {
-            socket.send(Message::text(*said)).unwrap();
-            while !socket.read().unwrap().to_text().unwrap().contains(heard) {}
+        for (reported, received) in turns {
+            socket.send(Message::text(*reported)).unwrap();
+            while !socket.read().unwrap().to_text().unwrap().contains(received) {}
         }
         socket
     };

@@ -37,15 +37,15 @@ pub(crate) const RARE: [&str; 14] = [
 ];
 
 #[test]
-fn a_live_scrape_and_the_list_of_metrics_say_the_same() {
+fn a_live_scrape_and_the_list_of_metrics_report_the_same() {
     let relay = Relay::start(&["--record", "tapes", "--limit", "connections=1"]);
     let mut client = relay.client();
     client.live();
     let mut second = relay.client();
-    second.say(r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#);
-    second.hear_of("-32053");
-    client.say(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-1","password":"C4nary0"}}"#);
-    client.hear_of("request_permission");
+    second.send(r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#);
+    second.receive_until("-32053");
+    client.send(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-1","password":"C4nary0"}}"#);
+    client.receive_until("request_permission");
     let during = relay.scrape();
     assert_eq!(during.value("acp_relay_turns", &[]), 1.);
     assert_eq!(
@@ -55,10 +55,10 @@ fn a_live_scrape_and_the_list_of_metrics_say_the_same() {
     assert_eq!(during.value("acp_relay_context_used_ratio", &[]), 0.5);
     // Recorders write in a moment of their own.
     relay.scrape_until("acp_relay_redactions_total");
-    client.say(ALLOW);
-    client.hear_of("end_turn");
-    client.say(r#"{"jsonrpc":"2.0","id":8,"method":"die"}"#);
-    client.hear_of("error");
+    client.send(ALLOW);
+    client.receive_until("end_turn");
+    client.send(r#"{"jsonrpc":"2.0","id":8,"method":"die"}"#);
+    client.receive_until("error");
     let scrape = relay.scrape_until("acp_relay_agent_exits_total");
 
     let listed: BTreeSet<_> = CATALOGUE
@@ -229,11 +229,11 @@ impl Counted {
         }
     }
 
-    pub(super) fn say(&mut self, from: Side, text: String) {
-        self.say_at(from, text, Instant::now());
+    pub(super) fn send(&mut self, from: Side, text: String) {
+        self.send_at(from, text, Instant::now());
     }
 
-    pub(super) fn say_at(&mut self, from: Side, text: String, now: Instant) {
+    pub(super) fn send_at(&mut self, from: Side, text: String, now: Instant) {
         self.core
             .handle_frame(from, Frame::from(text), now, &mut self.out);
         while let Some(summary) = self.out.pop_summary() {
@@ -265,17 +265,17 @@ fn ten_thousand_methods_of_a_peer_are_no_series() {
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
             let name = format!("{}{number:x}/x", ["", "_", "session/"][at % 3]);
-            counted.say(
+            counted.send(
                 Side::Client,
                 format!(
                     r#"{{"jsonrpc":"2.0","method":"{name}","params":{{"sessionId":"{number}"}}}}"#
                 ),
             );
-            counted.say(
+            counted.send(
                 Side::Client,
                 format!(r#"{{"jsonrpc":"2.0","id":{at},"method":"{name}"}}"#),
             );
-            counted.say(
+            counted.send(
                 Side::Agent,
                 format!(r#"{{"jsonrpc":"2.0","id":{at},"error":{{"code":-{at},"message":""}}}}"#),
             );
@@ -310,7 +310,7 @@ impl GaugeSource for Noisy {
 #[test]
 fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
     let mut counted = Counted::new();
-    counted.say(
+    counted.send(
         Side::Client,
         r#"{"jsonrpc":"2.0","method":"session/cancel"}"#.to_owned(),
     );
@@ -407,15 +407,15 @@ fn gauges_of_conversations_are_right_when_one_ends() {
                 r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"sessionId":"s"}}}}"#
             )
         };
-        counted.say(Side::Client, ask(1, "session/new"));
-        counted.say(
+        counted.send(Side::Client, ask(1, "session/new"));
+        counted.send(
             Side::Agent,
             r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#.to_owned(),
         );
-        counted.say(Side::Client, ask(2, "session/prompt"));
-        counted.say(Side::Agent, ask(3, "fs/read_text_file"));
+        counted.send(Side::Client, ask(2, "session/prompt"));
+        counted.send(Side::Agent, ask(3, "fs/read_text_file"));
         let usage = r#"{"sessionUpdate":"usage_update","used":1,"size":4}"#;
-        counted.say(
+        counted.send(
             Side::Agent,
             format!(
                 r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{usage}}}}}"#
@@ -465,7 +465,7 @@ fn pages_are_in_order_and_no_two_registries_share_a_figure() {
     let mut counted = Counted::new();
     let other = Counted::new();
     let note = r#"{"jsonrpc":"2.0","method":"session/cancel"}"#;
-    counted.say(Side::Client, note.to_owned());
+    counted.send(Side::Client, note.to_owned());
     let page = counted.metrics.scrape(Instant::now());
     let names = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     assert!(names.is_sorted(), "{page}");

@@ -314,55 +314,55 @@ impl Drop for Relay {
 }
 
 impl Client {
-    pub(crate) fn say(&mut self, line: &str) {
+    pub(crate) fn send(&mut self, line: &str) {
         writeln!(self.stream, "{line}").unwrap();
     }
 
-    pub(crate) fn hear(&mut self) -> String {
-        self.hear_or_end().expect("no end")
+    pub(crate) fn receive(&mut self) -> String {
+        self.receive_or_end().expect("no end")
     }
 
     /// The next line; `None` at the end, or when the connection is broken.
-    pub(crate) fn hear_or_end(&mut self) -> Option<String> {
+    pub(crate) fn receive_or_end(&mut self) -> Option<String> {
         let mut line = String::new();
         let read = self.reader.read_line(&mut line);
         read.is_ok_and(|bytes| bytes > 0).then_some(line)
     }
 
     /// Hears until a line holds `what`.
-    pub(crate) fn hear_of(&mut self, what: &str) {
-        while !self.hear().contains(what) {}
+    pub(crate) fn receive_until(&mut self, what: &str) {
+        while !self.receive().contains(what) {}
     }
 
     /// A turn with a tool, a permission, and everything that can go wrong.
     pub(crate) fn live(&mut self) {
         self.begin();
-        self.say(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-1","prompt":[{"type":"text","text":"hello"}]}}"#);
-        self.hear_of("request_permission");
-        self.say(ALLOW);
-        self.hear_of("end_turn");
-        self.say(r#"{"jsonrpc":"2.0","id":3,"method":"_mine"}"#);
-        self.hear_of("-32601");
-        self.say("[1]");
-        self.hear_of("error");
-        self.say(r#"{"jsonrpc":"2.0","id":5,"method":"#);
-        self.hear_of("error");
-        self.say(&format!(
+        self.send(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-1","prompt":[{"type":"text","text":"hello"}]}}"#);
+        self.receive_until("request_permission");
+        self.send(ALLOW);
+        self.receive_until("end_turn");
+        self.send(r#"{"jsonrpc":"2.0","id":3,"method":"_mine"}"#);
+        self.receive_until("-32601");
+        self.send("[1]");
+        self.receive_until("error");
+        self.send(r#"{"jsonrpc":"2.0","id":5,"method":"#);
+        self.receive_until("error");
+        self.send(&format!(
             r#"{{"jsonrpc":"2.0","method":"x","params":{}{}}}"#,
             "[".repeat(5000),
             "]".repeat(5000)
         ));
-        self.hear_of("error");
+        self.receive_until("error");
     }
 
     /// `initialize` and `session/new`.
     pub(crate) fn begin(&mut self) {
-        self.say(
+        self.send(
             r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#,
         );
-        self.hear_of("protocolVersion");
-        self.say(r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}"#);
-        self.hear_of("sessionId");
+        self.receive_until("protocolVersion");
+        self.send(r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}"#);
+        self.receive_until("sessionId");
     }
 }
 

@@ -35,7 +35,7 @@ fn of(scrape: &Scrape, name: &str, labels: &[(&str, &str)]) -> f64 {
 fn a_reader_that_stops_holds_up_its_writer_and_what_waits_is_bounded() {
     let relay = Relay::under("", &["--limit", "queue-bytes=64KiB"], TALKER);
     let mut client = relay.client();
-    client.say(r#"{"jsonrpc":"2.0","id":1,"method":"flood"}"#);
+    client.send(r#"{"jsonrpc":"2.0","id":1,"method":"flood"}"#);
     // It does not read: the system's buffers run full, and then ours.
     let place = [("dir", "to_client"), ("where", "outbox")];
     let full = |scrape: &Scrape| of(scrape, "buffer_bytes", &place);
@@ -46,7 +46,7 @@ fn a_reader_that_stops_holds_up_its_writer_and_what_waits_is_bounded() {
     assert_eq!(room, f64::from(64 << 10));
     // What was read at one go is let in as a whole.
     assert!(full(&scrape) < 2. * room, "{}", full(&scrape));
-    client.hear_of("\"done\"");
+    client.receive_until("\"done\"");
     let scrape = relay.scrape_for("acp_relay_pauses_total", &[("side", "agent")]);
     let paused = of(
         &scrape,
@@ -63,17 +63,17 @@ fn an_opening_that_is_none_or_never_ends_leaves_a_figure() {
     for listen in ["ws://127.0.0.1:0", "http://127.0.0.1:0"] {
         let options = ["--listen", listen, "--limit", "handshake=300ms"];
         let relay = Relay::serve(TempDir::new().unwrap(), &options, &[]);
-        for (said, reason) in [
+        for (reported, reason) in [
             ("nonsense\r\n\r\n", "handshake"),
             ("GET /acp HT", "timeout"),
         ] {
             let mut stream = TcpStream::connect(&relay.address).unwrap();
-            stream.write_all(said.as_bytes()).unwrap();
+            stream.write_all(reported.as_bytes()).unwrap();
             let scrape = relay.scrape_for(name, &[("reason", reason)]);
             assert_eq!(
                 scrape.value(name, &[("reason", reason)]),
                 1.,
-                "{listen} {said}"
+                "{listen} {reported}"
             );
         }
         assert_eq!(relay.scrape().value(name, &[]), 2., "{listen}");
@@ -115,7 +115,7 @@ fn what_is_anothers_is_unknown_and_leaves_a_figure() {
             .scrape()
             .value("acp_relay_connections_rejected_total", &labels)
     };
-    for (who, id, status) in [
+    for (sender, id, status) in [
         (alice.as_str(), name, 202),
         // The relay's own user is another one, and nobody is told that there is such a name.
         ("", name, 404),
@@ -123,7 +123,7 @@ fn what_is_anothers_is_unknown_and_leaves_a_figure() {
         (alice.as_str(), "never-was", 404),
     ] {
         let before = counted();
-        let fields = format!("{who}Acp-Connection-Id: {id}\r\n");
+        let fields = format!("{sender}Acp-Connection-Id: {id}\r\n");
         assert_eq!(relay.post("/acp", &fields, note).status, status, "{id}");
         let expected = if status == 404 { 1. } else { 0. };
         assert_eq!(counted() - before, expected, "{id}");
@@ -155,7 +155,7 @@ fn a_full_disk_ends_the_recording_and_is_counted() {
     let dropped = "acp_relay_recording_dropped_total";
     let begun = Instant::now();
     while relay.scrape().value(dropped, &[]) == 0. {
-        client.say(&note);
+        client.send(&note);
         assert!(begun.elapsed() < PATIENCE, "nothing is dropped");
     }
     drop(client);
@@ -170,19 +170,19 @@ fn a_full_disk_ends_the_recording_and_is_counted() {
 }
 
 #[test]
-fn one_that_has_to_be_recorded_says_so_to_its_client_and_in_its_figure() {
+fn one_that_has_to_be_recorded_reports_so_to_its_client_and_in_its_figure() {
     let shell = "trap '' XFSZ; ulimit -f 8";
     let relay = Relay::under(shell, &["--record", "tapes", "--record-strict"], MUTE);
     let mut client = relay.client();
-    client.say(r#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{}}"#);
+    client.send(r#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{}}"#);
     let words = "words ".repeat(2000);
-    client.say(&format!(
+    client.send(&format!(
         r#"{{"jsonrpc":"2.0","method":"n","params":["{words}"]}}"#
     ));
-    let heard = client.hear();
-    assert!(heard.contains(r#""code":-32057"#), "{heard}");
-    assert!(heard.contains(r#""reason":"unrecorded""#), "{heard}");
-    assert_eq!(client.hear_or_end(), None);
+    let received = client.receive();
+    assert!(received.contains(r#""code":-32057"#), "{received}");
+    assert!(received.contains(r#""reason":"unrecorded""#), "{received}");
+    assert_eq!(client.receive_or_end(), None);
     let reason = [("reason", "unrecorded"), ("side", "client")];
     relay.scrape_for("acp_relay_connections_closed_total", &reason);
 
@@ -191,9 +191,9 @@ fn one_that_has_to_be_recorded_says_so_to_its_client_and_in_its_figure() {
     fs::remove_dir_all(&tapes).unwrap();
     fs::write(&tapes, "").unwrap();
     let mut client = relay.client();
-    client.say(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#);
-    let heard = client.hear();
-    assert!(heard.contains(r#""reason":"unrecorded""#), "{heard}");
+    client.send(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#);
+    let received = client.receive();
+    assert!(received.contains(r#""reason":"unrecorded""#), "{received}");
     drop(client);
     relay.scrape_when("acp_relay_connections_closed_total", |scrape| {
         of(scrape, "connections_closed_total", &reason) == 2.
@@ -214,12 +214,15 @@ fn a_listener_without_descriptors_is_counted_and_takes_clients_again() {
     let begun = Instant::now();
     loop {
         let mut client = relay.client();
-        client.say(r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#);
-        let heard = client.hear_or_end().unwrap_or_default();
-        if heard.contains("protocolVersion") {
+        client.send(r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#);
+        let received = client.receive_or_end().unwrap_or_default();
+        if received.contains("protocolVersion") {
             break;
         }
-        assert!(begun.elapsed() < PATIENCE, "no clients any more: {heard}");
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "no clients any more: {received}"
+        );
     }
 }
 
@@ -230,16 +233,16 @@ fn secrets_that_are_kept_out_of_recordings_are_counted_by_rule() {
     let relay = Relay::under("", &options, MUTE);
     let mut client = relay.client();
     let shape = "ghp_C4nary0aA1bB2cC3dD4eE5fF6gG7hH8iI9jJ0";
-    let said = [
+    let reported = [
         (format!(r#"{{"text":"use {shape} now"}}"#), "shape"),
         (r#"{"password":"C4nary1"}"#.to_owned(), "place"),
         (r#"{"env":{"A":"C4nary2"}}"#.to_owned(), "place"),
         (r#"{"mine":"C4nary3"}"#.to_owned(), "pointer"),
     ];
-    for (params, rule) in &said {
+    for (params, rule) in &reported {
         let labels = [("rule", *rule)];
         let before = of(&relay.scrape(), "redactions_total", &labels);
-        client.say(&format!(
+        client.send(&format!(
             r#"{{"jsonrpc":"2.0","method":"_x","params":{params}}}"#
         ));
         relay.scrape_when(rule, |scrape| {
@@ -299,8 +302,8 @@ fn a_peers_words_are_in_no_figure_and_make_no_series() {
     let note = |name: &str| format!(r#"{{"jsonrpc":"2.0","method":"{name}","params":{{}}}}"#);
     let counted =
         |scrape: &Scrape, method: &str| of(scrape, "messages_total", &[("method", method)]);
-    client.say(&note("first"));
-    client.say(&note("_first"));
+    client.send(&note("first"));
+    client.send(&note("_first"));
     let scrape = relay.scrape_for("acp_relay_messages_total", &[("method", "_ext")]);
     let series = |scrape: &Scrape| -> Vec<String> {
         let names = scrape.samples.iter();
@@ -316,8 +319,8 @@ fn a_peers_words_are_in_no_figure_and_make_no_series() {
     };
     let before = series(&scrape);
     for at in 0..5000 {
-        client.say(&note(&format!("C4nary{at}")));
-        client.say(&note(&format!("_C4nary{at}")));
+        client.send(&note(&format!("C4nary{at}")));
+        client.send(&note(&format!("_C4nary{at}")));
     }
     let scrape = relay.scrape_when("the last of them", |scrape| {
         counted(scrape, "other") + counted(scrape, "_ext") >= 10_002.
@@ -345,14 +348,14 @@ fn a_flood_of_the_log_is_cut_and_counted_and_has_no_secret_in_it() {
         let mut client = relay.client();
         for line in &lines {
             for _ in 0..11 {
-                client.say(line);
+                client.send(line);
             }
         }
         // It is heard to its end.
         for _ in 0..2 {
-            client.say(r#"{"jsonrpc":"2.0","id":7,"method":"x"}"#);
+            client.send(r#"{"jsonrpc":"2.0","id":7,"method":"x"}"#);
         }
-        while !client.hear().contains("\"id\":7") {}
+        while !client.receive().contains("\"id\":7") {}
         if relay.scrape().value(name, &flood) > 0. {
             break;
         }
@@ -360,14 +363,14 @@ fn a_flood_of_the_log_is_cut_and_counted_and_has_no_secret_in_it() {
     relay.scrape_for(name, &flood);
     relay.signal(rustix::process::Signal::KILL);
     relay.wait();
-    let mut said = 0;
+    let mut reported = 0;
     loop {
         let line = relay.complaint();
         if line.is_empty() {
             break;
         }
         assert!(!line.contains("C4nary"), "{line}");
-        said += 1;
+        reported += 1;
     }
-    assert!(said > 100, "{said} lines");
+    assert!(reported > 100, "{reported} lines");
 }

@@ -58,7 +58,7 @@ impl Traced {
     }
 
     /// What the other side hears of it.
-    fn say(&mut self, from: Side, text: &str) -> Vec<String> {
+    fn send(&mut self, from: Side, text: &str) -> Vec<String> {
         let frame = Frame::from(text.to_owned());
         self.core
             .handle_frame(from, frame, Instant::now(), &mut self.out);
@@ -68,39 +68,39 @@ impl Traced {
         while let Some(note) = self.out.pop_note() {
             self.tracer.on_event(&Event::Note(&note));
         }
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         while let Some(frame) = self.out.pop(from.other()) {
-            heard.push(String::from_utf8_lossy(frame.as_bytes()).into_owned());
+            received.push(String::from_utf8_lossy(frame.as_bytes()).into_owned());
         }
-        heard
+        received
     }
 
     /// A whole turn, whose prompt has these members besides.
     fn turn(&mut self, meta: &str) {
         let (client, agent) = (Side::Client, Side::Agent);
-        self.say(client, r#"{"jsonrpc":"2.0","id":0,"method":"session/new"}"#);
-        self.say(
+        self.send(client, r#"{"jsonrpc":"2.0","id":0,"method":"session/new"}"#);
+        self.send(
             agent,
             r#"{"jsonrpc":"2.0","id":0,"result":{"sessionId":"s"}}"#,
         );
         let prompt = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{{"sessionId":"s","prompt":[{{"text":"hunter2"}}]{meta}}}}}"#
         );
-        self.say(client, &prompt);
+        self.send(client, &prompt);
         for update in [
             r#"{"sessionUpdate":"agent_message_chunk","content":{"text":"hunter2"}}"#,
             r#"{"sessionUpdate":"tool_call","toolCallId":"c","title":"hunter2","kind":"edit"}"#,
         ] {
-            self.say(agent, &update_of(update));
+            self.send(agent, &update_of(update));
         }
         let ask = r#"{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"s"}}"#;
-        self.say(agent, ask);
+        self.send(agent, ask);
         let outcome = r#"{"jsonrpc":"2.0","id":1,"result":{"outcome":{"outcome":"selected","optionId":"a"}}}"#;
-        self.say(client, outcome);
+        self.send(client, outcome);
         let done = r#"{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"failed"}"#;
-        self.say(agent, &update_of(done));
+        self.send(agent, &update_of(done));
         let end = r#"{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}"#;
-        self.say(agent, end);
+        self.send(agent, end);
     }
 
     /// The spans, by name, once all is over.
@@ -201,18 +201,18 @@ fn a_turn_with_a_trace_stays_in_it_and_is_linked_to_its_session() {
 #[test]
 fn a_trace_is_written_into_requests_only_when_that_was_asked_for_and_never_over_another() {
     let bare = r#"{"jsonrpc":"2.0","id":5,"method":"session/prompt","params":{"sessionId":"s"}}"#;
-    assert_eq!(Traced::new(9, false).say(Side::Client, bare), [bare]);
+    assert_eq!(Traced::new(9, false).send(Side::Client, bare), [bare]);
     let own = bare.replace("}}", r#","_meta":{"traceparent":"mine"}}}"#);
     let mut traced = Traced::new(9, true);
     assert_eq!(
-        traced.say(Side::Client, &own.replace('5', "6")),
+        traced.send(Side::Client, &own.replace('5', "6")),
         [own.replace('5', "6")]
     );
-    let marked = traced.say(Side::Client, bare).remove(0);
+    let marked = traced.send(Side::Client, bare).remove(0);
     let note = r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#;
-    assert_eq!(traced.say(Side::Client, note), [note]);
+    assert_eq!(traced.send(Side::Client, note), [note]);
     let answer = r#"{"jsonrpc":"2.0","id":5,"result":{"stopReason":"end_turn"}}"#;
-    traced.say(Side::Agent, answer);
+    traced.send(Side::Agent, answer);
     let marked: Value = serde_json::from_str(&marked).unwrap();
     let mark = marked["params"]["_meta"]["traceparent"].as_str().unwrap();
     let span = traced.spans.try_recv().unwrap();
@@ -224,10 +224,10 @@ fn a_trace_is_written_into_requests_only_when_that_was_asked_for_and_never_over_
 fn what_we_answer_ourselves_and_what_is_never_answered_ends_as_an_error() {
     let mut traced = Traced::new(9, false);
     let ask = |id, method| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#);
-    traced.say(Side::Client, &ask(1, "session/list"));
-    traced.say(Side::Client, &ask(2, "session/load"));
+    traced.send(Side::Client, &ask(1, "session/list"));
+    traced.send(Side::Client, &ask(2, "session/load"));
     let failed = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"hunter2"}}"#;
-    traced.say(Side::Agent, failed);
+    traced.send(Side::Agent, failed);
     let all = traced.over();
     let failed = &all["session/list"];
     assert_eq!(has(failed, "error.type").as_deref(), Some("-32602"));
@@ -259,16 +259,16 @@ fn spans_that_nobody_takes_are_left_out_and_counted() {
 fn collector() -> (String, Receiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let (tell, told) = sync_channel(64);
+    let (notify, stated) = sync_channel(64);
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let told = take(stream.unwrap());
-            if tell.send(told).is_err() {
+            let stated = take(stream.unwrap());
+            if notify.send(stated).is_err() {
                 return;
             }
         }
     });
-    (address, told)
+    (address, stated)
 }
 
 fn take(mut stream: TcpStream) -> (String, Value) {
@@ -293,8 +293,8 @@ fn take(mut stream: TcpStream) -> (String, Value) {
 }
 
 #[test]
-fn a_collector_named_by_the_usual_variables_is_sent_them_and_one_that_is_down_is_said_once() {
-    let (address, told) = collector();
+fn a_collector_named_by_the_usual_variables_is_sent_them_and_one_that_is_down_is_reported_once() {
+    let (address, stated) = collector();
     let vars = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", address.as_str()),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),
@@ -307,7 +307,7 @@ fn a_collector_named_by_the_usual_variables_is_sent_them_and_one_that_is_down_is
     relay.client().live();
     let mut names = Vec::new();
     while !names.contains(&"connection".to_owned()) {
-        let (head, body) = told.recv_timeout(PATIENCE).unwrap();
+        let (head, body) = stated.recv_timeout(PATIENCE).unwrap();
         assert!(head.contains("post /v1/traces "), "{head}");
         assert!(head.contains("x-key: s3cret"), "{head}");
         let resource = body["resourceSpans"][0]["resource"].to_string();
@@ -337,13 +337,13 @@ fn a_collector_named_by_the_usual_variables_is_sent_them_and_one_that_is_down_is
         while relay.scrape().value(name, &[("outcome", "failed")]) < spans {}
     }
     relay.signal(Signal::TERM);
-    let mut said = 0;
+    let mut reported = 0;
     loop {
         let line = relay.complaint();
         if line.is_empty() {
             break;
         }
-        said += usize::from(line.contains("traces are lost"));
+        reported += usize::from(line.contains("traces are lost"));
     }
-    assert_eq!(said, 1, "once, not with each batch");
+    assert_eq!(reported, 1, "once, not with each batch");
 }

@@ -29,7 +29,7 @@ fn play(counted: &mut Counted, capture: &str) {
             Some("a2c") => Side::Agent,
             _ => continue,
         };
-        counted.say(from, line["msg"].to_string());
+        counted.send(from, line["msg"].to_string());
     }
 }
 
@@ -48,7 +48,7 @@ fn totals_and_single_turns_come_to_what_was_spent() {
 }
 
 #[test]
-fn the_context_of_a_real_agent_is_as_full_as_it_said_last() {
+fn the_context_of_a_real_agent_is_as_full_as_it_reported_last() {
     let mut counted = Counted::new();
     play(&mut counted, "copilot-1.0.102");
     let scrape = Scrape::read(&counted.metrics.scrape(Instant::now()));
@@ -61,11 +61,11 @@ fn turn(counted: &mut Counted, id: usize, session: &str, usage: &str) {
     let prompt = format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"session/prompt","params":{{"sessionId":"{session}"}}}}"#
     );
-    counted.say(Side::Client, prompt);
+    counted.send(Side::Client, prompt);
     let answer = format!(
         r#"{{"jsonrpc":"2.0","id":{id},"result":{{"stopReason":"end_turn","usage":{usage}}}}}"#
     );
-    counted.say(Side::Agent, answer);
+    counted.send(Side::Agent, answer);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn sessions_are_counted_apart_and_nonsense_not_at_all() {
         let update = format!(
             r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"a","update":{{"sessionUpdate":"usage_update",{update}}}}}}}"#
         );
-        counted.say(Side::Agent, update);
+        counted.send(Side::Agent, update);
     }
     let scrape = Scrape::read(&counted.metrics.scrape(Instant::now()));
     assert!(!scrape.samples.contains_key("acp_relay_context_used_ratio"));
@@ -127,7 +127,7 @@ fn a_thousand_sessions_are_not_all_remembered() {
 fn a_gap_is_between_two_updates_of_one_turn() {
     let mut counted = Counted::new();
     let start = Instant::now();
-    let mut tell = |from, method: &str, name: &str, millis, ask| {
+    let mut notify = |from, method: &str, name: &str, millis, ask| {
         let text = match method {
             "session/prompt" => format!(
                 r#"{{"jsonrpc":"2.0","id":{ask},"method":"session/prompt","params":{{"sessionId":"{name}"}}}}"#
@@ -136,17 +136,17 @@ fn a_gap_is_between_two_updates_of_one_turn() {
                 r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{name}"}}}}"#
             ),
         };
-        counted.say_at(from, text, start + Duration::from_millis(millis));
+        counted.send_at(from, text, start + Duration::from_millis(millis));
     };
     // Before the turn, and the first of it: no gap.
-    tell(Side::Agent, "session/update", "a", 0, 0);
-    tell(Side::Client, "session/prompt", "a", 10, 1);
-    tell(Side::Agent, "session/update", "a", 500, 0);
+    notify(Side::Agent, "session/update", "a", 0, 0);
+    notify(Side::Client, "session/prompt", "a", 10, 1);
+    notify(Side::Agent, "session/update", "a", 500, 0);
     // Of another session, and said by a client: none either.
-    tell(Side::Agent, "session/update", "b", 600, 0);
-    tell(Side::Client, "session/update", "a", 700, 0);
-    tell(Side::Agent, "session/update", "a", 2500, 0);
-    tell(Side::Agent, "session/update", "a", 2600, 0);
+    notify(Side::Agent, "session/update", "b", 600, 0);
+    notify(Side::Client, "session/update", "a", 700, 0);
+    notify(Side::Agent, "session/update", "a", 2500, 0);
+    notify(Side::Agent, "session/update", "a", 2600, 0);
     let scrape = Scrape::read(&counted.metrics.scrape(Instant::now()));
     let of = |part: &str| scrape.value(&format!("acp_relay_update_gap_seconds_{part}"), &[]);
     assert_eq!(of("count"), 2.);

@@ -31,15 +31,15 @@ fn a_daemon_ends_with_the_agent_that_made_it_and_not_before() {
     });
 
     // An older and a younger agent stay.
-    relay.tell("drop 1");
+    relay.notify("drop 1");
     wait_until("its daemon is reaped", || daemons[1].is_reaped());
     assert!(!daemons[0].is_gone() && !daemons[2].is_gone());
-    relay.tell("drop 0");
+    relay.notify("drop 0");
     wait_until("its daemon is reaped", || daemons[0].is_reaped());
     assert!(!daemons[2].is_gone());
-    relay.tell("drop 2");
+    relay.notify("drop 2");
     // Nothing is waited for here: that is what settling is.
-    assert_eq!(relay.tell("settle"), "true");
+    assert_eq!(relay.notify("settle"), "true");
     assert!(daemons[2].is_reaped());
     assert_eq!(relay.children().len(), 1, "only the keeper is left");
 }
@@ -59,7 +59,7 @@ fn a_daemon_without_a_mark_ends_with_the_last_agent_that_may_have_made_it() {
     wait_until("the clock has moved on", || ticks() > daemon.start + 1);
     relay.spawn(&second, "echo $$ >>\"$1\"; sleep 1000");
     let young = second.wait_for(1).remove(0);
-    relay.tell("drop 0");
+    relay.notify("drop 0");
     wait_until("it is reaped", || daemon.is_reaped());
     assert!(!young.is_gone());
 }

@@ -46,11 +46,11 @@ impl Relay {
         let words: Vec<String> = (notes.script(script).iter())
             .map(|word| word.to_str().unwrap().replace('\n', "\x02"))
             .collect();
-        self.tell(&format!("spawn {}", words.join("\x01")));
+        self.notify(&format!("spawn {}", words.join("\x01")));
     }
 
     /// Gives it a line and waits for its answer, or its end.
-    pub(crate) fn tell(&mut self, line: &str) -> String {
+    pub(crate) fn notify(&mut self, line: &str) -> String {
         let stdin = self.child.stdin.as_mut().unwrap();
         writeln!(stdin, "{line}").unwrap();
         loop {

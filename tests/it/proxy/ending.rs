@@ -12,7 +12,7 @@ use acp_relay::transport::StopStep;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::support::bridge::{Bridge, Mouth, Plan};
+use crate::support::bridge::{Bridge, Plan, TestPeer};
 
 /// The longest an ending may take: a stalled client's 30 seconds, each step of stopping an agent.
 const BOUND: Duration = Duration::from_secs(60);
@@ -30,9 +30,9 @@ fn update(number: usize) -> String {
 }
 
 /// The agent says updates until nobody takes them, and says how many were taken.
-async fn fill(agent: &mut Mouth) -> usize {
+async fn fill(agent: &mut TestPeer) -> usize {
     let mut taken = 0;
-    while agent.try_say(&update(taken)).await {
+    while agent.try_send(&update(taken)).await {
         taken += 1;
     }
     taken
@@ -59,17 +59,17 @@ async fn when_the_agents_link_ends_each_open_request_is_answered_once() {
     ] {
         let mut bridge = Bridge::over(&plan);
         for id in 0..5 {
-            bridge.client.say(&ask(id)).await;
-            assert_eq!(bridge.agent.hear().await.unwrap(), ask(id));
+            bridge.client.send(&ask(id)).await;
+            assert_eq!(bridge.agent.receive().await.unwrap(), ask(id));
         }
-        bridge.agent.say(&answer(3)).await;
-        bridge.agent.say(&update(1)).await;
+        bridge.agent.send(&answer(3)).await;
+        bridge.agent.send(&update(1)).await;
         bridge.agent.end().await;
         bridge.process.exit(Exit::Code(0));
-        let heard = bridge.client.hear_all().await;
-        assert_eq!(heard[..2], [answer(3), update(1)]);
+        let received = bridge.client.receive_all().await;
+        assert_eq!(received[..2], [answer(3), update(1)]);
         let open = [0, 1, 2, 4].map(|id| (json!(id), code));
-        assert_eq!(codes(&heard[2..]), open);
+        assert_eq!(codes(&received[2..]), open);
         let end = bridge.end().await;
         assert_eq!(end.counts.note("answered_for_peer"), 4);
         assert_eq!(end.exit, plan.child.then_some(Exit::Code(0)));
@@ -80,15 +80,15 @@ async fn when_the_agents_link_ends_each_open_request_is_answered_once() {
 async fn when_the_client_vanishes_the_agents_open_requests_are_answered() {
     let mut bridge = Bridge::over(&Plan::default().with_child());
     for id in 0..3 {
-        bridge.agent.say(&ask(id)).await;
-        assert_eq!(bridge.client.hear().await.unwrap(), ask(id));
+        bridge.agent.send(&ask(id)).await;
+        assert_eq!(bridge.client.receive().await.unwrap(), ask(id));
     }
-    bridge.client.say(&answer(1)).await;
-    assert_eq!(bridge.agent.hear().await.unwrap(), answer(1));
+    bridge.client.send(&answer(1)).await;
+    assert_eq!(bridge.agent.receive().await.unwrap(), answer(1));
     drop(bridge.client);
     bridge.client = Bridge::over(&Plan::default()).client;
-    let heard = bridge.agent.hear_all().await;
-    assert_eq!(codes(&heard), [0, 2].map(|id| (json!(id), -32050)));
+    let received = bridge.agent.receive_all().await;
+    assert_eq!(codes(&received), [0, 2].map(|id| (json!(id), -32050)));
     bridge.agent.end().await;
     bridge.process.exit(Exit::Code(0));
     let end = bridge.end().await;
@@ -97,25 +97,25 @@ async fn when_the_client_vanishes_the_agents_open_requests_are_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_has_ended_its_stream_hears_what_it_asked_for() {
+async fn a_client_that_has_ended_its_stream_receives_what_it_asked_for() {
     for half_close in [true, false] {
         let mut bridge = Bridge::over(&Plan {
             agent_half_close: half_close,
             ..Plan::default()
         });
-        bridge.client.say(&ask(1)).await;
+        bridge.client.send(&ask(1)).await;
         bridge.client.end().await;
-        assert_eq!(bridge.agent.hear().await.unwrap(), ask(1));
+        assert_eq!(bridge.agent.receive().await.unwrap(), ask(1));
         if half_close {
-            assert_eq!(bridge.agent.hear().await, None);
+            assert_eq!(bridge.agent.receive().await, None);
         }
-        bridge.agent.say(&update(1)).await;
-        bridge.agent.say(&answer(1)).await;
+        bridge.agent.send(&update(1)).await;
+        bridge.agent.send(&answer(1)).await;
         if !half_close {
-            assert_eq!(bridge.agent.hear().await, None);
+            assert_eq!(bridge.agent.receive().await, None);
         }
         bridge.agent.end().await;
-        assert_eq!(bridge.client.hear_all().await, [update(1), answer(1)]);
+        assert_eq!(bridge.client.receive_all().await, [update(1), answer(1)]);
         assert_eq!(bridge.end().await.cause, Cause::ClientLeft);
     }
 }
@@ -125,19 +125,19 @@ async fn a_slow_client_loses_nothing_when_the_agent_exits() {
     // With its pipe closed behind it, and with a grandchild that holds it open.
     for held in [false, true] {
         let mut bridge = Bridge::over(&Plan::narrow(4).with_child());
-        bridge.client.say(&ask(7)).await;
-        assert_eq!(bridge.agent.hear().await.unwrap(), ask(7));
-        let said = fill(&mut bridge.agent).await;
-        assert!(said > 256, "{said}");
+        bridge.client.send(&ask(7)).await;
+        assert_eq!(bridge.agent.receive().await.unwrap(), ask(7));
+        let reported = fill(&mut bridge.agent).await;
+        assert!(reported > 256, "{reported}");
         bridge.process.exit(Exit::Code(3));
         if !held {
             bridge.agent.end().await;
         }
-        for number in 0..said {
+        for number in 0..reported {
             sleep(Duration::from_secs(20)).await;
-            assert_eq!(bridge.client.hear().await.unwrap(), update(number));
+            assert_eq!(bridge.client.receive().await.unwrap(), update(number));
         }
-        let rest = bridge.client.hear_all().await;
+        let rest = bridge.client.receive_all().await;
         assert_eq!(codes(&rest[..1]), [(json!(7), -32051)]);
         // And the client, which cannot see the exit, is told of it.
         assert!(rest[1].contains(r#""exit":{"code":3}"#), "{rest:?}");
@@ -152,19 +152,22 @@ async fn a_slow_client_loses_nothing_when_the_agent_exits() {
 #[tokio::test(start_paused = true)]
 async fn a_stopped_relay_refuses_new_requests_and_ends_the_agent() {
     let mut bridge = Bridge::over(&Plan::default().with_child());
-    bridge.client.say(&ask(1)).await;
-    bridge.client.say(&ask(2)).await;
-    bridge.agent.say(&ask(1)).await;
-    assert_eq!(bridge.agent.hear().await.unwrap(), ask(1));
-    assert_eq!(bridge.agent.hear().await.unwrap(), ask(2));
-    assert_eq!(bridge.client.hear().await.unwrap(), ask(1));
+    bridge.client.send(&ask(1)).await;
+    bridge.client.send(&ask(2)).await;
+    bridge.agent.send(&ask(1)).await;
+    assert_eq!(bridge.agent.receive().await.unwrap(), ask(1));
+    assert_eq!(bridge.agent.receive().await.unwrap(), ask(2));
+    assert_eq!(bridge.client.receive().await.unwrap(), ask(1));
     bridge.stop.requested.cancel();
     // The agent's own request is answered before it hears the end.
-    assert_eq!(codes(&bridge.agent.hear_all().await), [(json!(1), -32054)]);
-    bridge.client.say(&ask(3)).await;
-    assert_eq!(bridge.client.hear_json().await["error"]["code"], -32054);
-    bridge.agent.say(&answer(2)).await;
-    assert_eq!(bridge.client.hear().await.unwrap(), answer(2));
+    assert_eq!(
+        codes(&bridge.agent.receive_all().await),
+        [(json!(1), -32054)]
+    );
+    bridge.client.send(&ask(3)).await;
+    assert_eq!(bridge.client.receive_json().await["error"]["code"], -32054);
+    bridge.agent.send(&answer(2)).await;
+    assert_eq!(bridge.client.receive().await.unwrap(), answer(2));
     // It does not end by itself.
     sleep(Duration::from_millis(1500)).await;
     assert_eq!(bridge.process.signals(), [StopStep::Terminate]);
@@ -175,7 +178,7 @@ async fn a_stopped_relay_refuses_new_requests_and_ends_the_agent() {
     );
     bridge.process.exit(Exit::Signal(9));
     bridge.agent.end().await;
-    let rest = bridge.client.hear_all().await;
+    let rest = bridge.client.receive_all().await;
     assert_eq!(codes(&rest), [(json!(1), -32054)]);
     assert_eq!(bridge.end().await.cause, Cause::Stopped);
 }
@@ -192,11 +195,11 @@ async fn a_client_that_reads_nothing_is_given_up() {
             let mut plan = Plan::narrow(16);
             plan.child = way != "link ends";
             let mut bridge = Bridge::over(&plan);
-            let said = if full {
+            let reported = if full {
                 fill(&mut bridge.agent).await
             } else {
                 for number in 0..260 {
-                    bridge.agent.say(&update(number)).await;
+                    bridge.agent.send(&update(number)).await;
                 }
                 260
             };
@@ -222,7 +225,7 @@ async fn a_client_that_reads_nothing_is_given_up() {
                 counts.sent(Side::Client).frames + counts.note("undeliverable"),
                 "{way}, full: {full}"
             );
-            assert!(counts.received(Side::Agent).frames <= said as u64);
+            assert!(counts.received(Side::Agent).frames <= reported as u64);
         }
     }
 }
@@ -230,13 +233,13 @@ async fn a_client_that_reads_nothing_is_given_up() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_vanishes_while_it_is_behind_ends_the_conversation() {
     let mut bridge = Bridge::over(&Plan::narrow(16).with_child());
-    let said = fill(&mut bridge.agent).await;
-    assert!(said > 256, "{said}");
+    let reported = fill(&mut bridge.agent).await;
+    assert!(reported > 256, "{reported}");
     drop(std::mem::replace(
         &mut bridge.client,
         Bridge::over(&Plan::default()).client,
     ));
-    assert_eq!(bridge.agent.hear().await, None);
+    assert_eq!(bridge.agent.receive().await, None);
     // It exits, and something of it holds its pipe open.
     bridge.process.exit(Exit::Code(0));
     let (end, time) = timed(&mut bridge).await;
@@ -251,8 +254,8 @@ async fn a_relay_that_is_forced_to_stop_waits_for_nobody() {
         if full {
             fill(&mut bridge.agent).await;
         }
-        bridge.client.say(&ask(1)).await;
-        assert_eq!(bridge.agent.hear().await.unwrap(), ask(1));
+        bridge.client.send(&ask(1)).await;
+        assert_eq!(bridge.agent.receive().await.unwrap(), ask(1));
         bridge.stop.requested.cancel();
         sleep(Duration::from_millis(1)).await;
         bridge.stop.forced.cancel();
@@ -264,8 +267,8 @@ async fn a_relay_that_is_forced_to_stop_waits_for_nobody() {
         assert_eq!(end.cause, Cause::Stopped);
         assert_eq!(end.exit, Some(Exit::Signal(9)));
         if !full {
-            let heard = bridge.client.hear_all().await;
-            assert_eq!(codes(&heard), [(json!(1), -32054)]);
+            let received = bridge.client.receive_all().await;
+            assert_eq!(codes(&received), [(json!(1), -32054)]);
         }
     }
 }
@@ -274,7 +277,7 @@ async fn a_relay_that_is_forced_to_stop_waits_for_nobody() {
 async fn force_while_the_last_words_are_delivered_repeats_nothing() {
     let mut bridge = Bridge::over(&Plan::narrow(1024).with_child());
     for number in 0..300 {
-        bridge.agent.say(&update(number)).await;
+        bridge.agent.send(&update(number)).await;
     }
     bridge.stop.requested.cancel();
     bridge.process.exit(Exit::Code(3));
@@ -282,9 +285,9 @@ async fn force_while_the_last_words_are_delivered_repeats_nothing() {
     sleep(Duration::from_secs(1)).await;
     assert!(!bridge.is_over(), "the client has not read yet");
     bridge.stop.forced.cancel();
-    let heard = bridge.client.hear_all().await;
-    let notices = heard.iter().filter(|text| text.contains("agent_exited"));
-    assert_eq!((notices.count(), heard.len()), (1, 301));
+    let received = bridge.client.receive_all().await;
+    let notices = received.iter().filter(|text| text.contains("agent_exited"));
+    assert_eq!((notices.count(), received.len()), (1, 301));
     assert_eq!(bridge.end().await.exit, Some(Exit::Code(3)));
 }
 
@@ -292,14 +295,14 @@ async fn force_while_the_last_words_are_delivered_repeats_nothing() {
 async fn what_never_left_for_the_agent_is_accounted_for() {
     let mut bridge = Bridge::over(&Plan::narrow(1024));
     for number in 0..300 {
-        bridge.client.say(&update(number)).await;
+        bridge.client.send(&update(number)).await;
     }
-    bridge.client.say(&ask(1)).await;
+    bridge.client.send(&ask(1)).await;
     sleep(Duration::from_millis(1)).await;
     bridge.agent.end().await;
-    let answer = bridge.client.hear_json().await;
+    let answer = bridge.client.receive_json().await;
     assert_eq!(answer["error"]["data"]["relay"]["delivered"], "no");
-    assert_eq!(bridge.client.hear().await, None);
+    assert_eq!(bridge.client.receive().await, None);
     let counts = bridge.end().await.counts;
     assert_eq!(counts.received(Side::Client).frames, 301);
     let unsent = 300 - counts.sent(Side::Agent).frames;
@@ -317,7 +320,7 @@ async fn an_agent_that_talks_to_nobody_costs_no_memory() {
     ));
     // The first word after the client has gone finds out.
     for number in 0..2000 {
-        bridge.agent.say(&update(number)).await;
+        bridge.agent.send(&update(number)).await;
     }
     bridge.agent.end().await;
     bridge.process.exit(Exit::Code(0));
@@ -333,8 +336,8 @@ async fn an_agent_that_talks_to_nobody_costs_no_memory() {
     for seen in &seen {
         use crate::support::bridge::Seen;
         match seen {
-            Seen::Heard(..) => unsettled += 1,
-            Seen::Said(..) => unsettled -= 1,
+            Seen::Received(..) => unsettled += 1,
+            Seen::Sent(..) => unsettled -= 1,
             Seen::Note(note) if note.name() == "undeliverable" => unsettled -= 1,
             Seen::Note(_) => {}
         }

@@ -3,7 +3,7 @@
 use acp_relay::conversation::Cause;
 use acp_relay::jsonrpc::Side;
 
-use crate::support::bridge::{Bridge, Mouth, Plan, within};
+use crate::support::bridge::{Bridge, Plan, TestPeer, within};
 
 /// Messages that a parser and a printer would not give back as they were.
 const ODD: [&str; 9] = [
@@ -26,29 +26,29 @@ fn update(number: usize) -> String {
 async fn messages_cross_byte_for_byte_and_in_order() {
     let mut bridge = Bridge::over(&Plan::default());
     for text in ODD {
-        bridge.client.say(text).await;
-        bridge.agent.say(text).await;
+        bridge.client.send(text).await;
+        bridge.agent.send(text).await;
     }
     for text in ODD {
-        assert_eq!(bridge.agent.hear().await.unwrap(), text);
-        assert_eq!(bridge.client.hear().await.unwrap(), text);
+        assert_eq!(bridge.agent.receive().await.unwrap(), text);
+        assert_eq!(bridge.client.receive().await.unwrap(), text);
     }
     // Requests of both sides under one id, answered crosswise.
     let ask = r#"{"jsonrpc":"2.0","id":0,"method":"ask","params":[1.0]}"#;
     let answer = r#"{"id":0,"jsonrpc":"2.0","result":{"z":1,"a":1.10}}"#;
-    bridge.client.say(ask).await;
-    bridge.agent.say(ask).await;
-    assert_eq!(bridge.agent.hear().await.unwrap(), ask);
-    assert_eq!(bridge.client.hear().await.unwrap(), ask);
-    bridge.agent.say(answer).await;
-    bridge.client.say(answer).await;
-    assert_eq!(bridge.client.hear().await.unwrap(), answer);
-    assert_eq!(bridge.agent.hear().await.unwrap(), answer);
+    bridge.client.send(ask).await;
+    bridge.agent.send(ask).await;
+    assert_eq!(bridge.agent.receive().await.unwrap(), ask);
+    assert_eq!(bridge.client.receive().await.unwrap(), ask);
+    bridge.agent.send(answer).await;
+    bridge.client.send(answer).await;
+    assert_eq!(bridge.client.receive().await.unwrap(), answer);
+    assert_eq!(bridge.agent.receive().await.unwrap(), answer);
 
     bridge.client.end().await;
-    assert_eq!(bridge.agent.hear().await, None);
+    assert_eq!(bridge.agent.receive().await, None);
     bridge.agent.end().await;
-    assert_eq!(bridge.client.hear().await, None);
+    assert_eq!(bridge.client.receive().await, None);
     let end = bridge.end().await;
     assert_eq!(end.cause, Cause::ClientLeft);
     let bytes: usize = ODD.iter().map(|text| text.len()).sum::<usize>() + ask.len() + answer.len();
@@ -69,18 +69,18 @@ async fn a_reader_that_stalls_pauses_the_writer_across() {
             Side::Agent => (&mut bridge.agent, &mut bridge.client),
         };
         let mut taken = 0;
-        while from.try_say(&update(taken)).await {
+        while from.try_send(&update(taken)).await {
             taken += 1;
             assert!(taken < 10_000, "the {writer} is never held up");
         }
         // 256 in each link, 64 between them.
         assert!((64..=2 * 256 + 64 + 1).contains(&taken), "{taken}");
         for number in 0..taken {
-            assert_eq!(to.hear().await.unwrap(), update(number));
+            assert_eq!(to.receive().await.unwrap(), update(number));
         }
         // And it goes on.
-        from.say(&update(taken)).await;
-        assert_eq!(to.hear().await.unwrap(), update(taken));
+        from.send(&update(taken)).await;
+        assert_eq!(to.receive().await.unwrap(), update(taken));
     }
 }
 
@@ -92,13 +92,13 @@ async fn the_bound_counts_bytes_too_and_one_message_of_any_size_fits() {
     let pad = "x".repeat(100_000);
     let large = format!(r#"{{"method":"large","params":"{pad}"}}"#);
     let mut taken = 0;
-    while bridge.agent.try_say(&large).await {
+    while bridge.agent.try_send(&large).await {
         taken += 1;
         assert!(taken < 100, "the agent is never held up");
     }
     assert!((1..=3).contains(&taken), "{taken}");
     for _ in 0..taken {
-        assert_eq!(bridge.client.hear().await.unwrap(), large);
+        assert_eq!(bridge.client.receive().await.unwrap(), large);
     }
 }
 
@@ -109,15 +109,15 @@ async fn two_peers_that_both_write_before_they_read_do_not_lock() {
         // As much as fits without a reader: a link each side of the room between them.
         let much = 2 * 256 + room - 1;
         let (client, agent) = (&mut bridge.client, &mut bridge.agent);
-        let write = async |mouth: &mut Mouth| {
+        let write = async |peer: &mut TestPeer| {
             for number in 0..much {
-                mouth.say(&update(number)).await;
+                peer.send(&update(number)).await;
             }
         };
         tokio::join!(write(client), write(agent));
-        let read = async |mouth: &mut Mouth| {
+        let read = async |peer: &mut TestPeer| {
             for number in 0..much {
-                assert_eq!(mouth.hear().await.unwrap(), update(number));
+                assert_eq!(peer.receive().await.unwrap(), update(number));
             }
         };
         tokio::join!(read(client), read(agent));
@@ -130,13 +130,13 @@ async fn a_burst_of_ten_thousand_updates_arrives_whole() {
     let (client, agent) = (&mut bridge.client, &mut bridge.agent);
     let burst = async {
         for number in 0..10_000 {
-            agent.say(&update(number)).await;
+            agent.send(&update(number)).await;
         }
         agent.end().await;
     };
-    let (heard, ()) = tokio::join!(client.hear_all(), burst);
-    assert_eq!(heard.len(), 10_000);
-    for (number, text) in heard.iter().enumerate() {
+    let (received, ()) = tokio::join!(client.receive_all(), burst);
+    assert_eq!(received.len(), 10_000);
+    for (number, text) in received.iter().enumerate() {
         assert_eq!(*text, update(number));
     }
     let end = bridge.end().await;
@@ -157,22 +157,22 @@ async fn broken_messages_are_answered_and_the_conversation_goes_on() {
         (r#"[{"jsonrpc":"2.0","id":1,"method":"a"}]"#, -32600),
         ("[]", -32600),
     ] {
-        bridge.client.say(broken).await;
-        let answer = bridge.client.hear_json().await;
+        bridge.client.send(broken).await;
+        let answer = bridge.client.receive_json().await;
         assert_eq!(answer["error"]["code"], code, "{broken}");
         assert!(answer["id"].is_null(), "{broken}");
         assert_eq!(answer["error"]["data"]["relay"]["source"], "relay");
     }
     // The agent's batches are refused to the agent, and its stray lines are dropped.
-    bridge.agent.say("[{}]").await;
-    assert_eq!(bridge.agent.hear_json().await["error"]["code"], -32600);
-    bridge.agent.say("Starting agent v1.2 ...").await;
-    bridge.agent.say(ODD[0]).await;
-    bridge.client.say(ODD[1]).await;
-    assert_eq!(bridge.client.hear().await.unwrap(), ODD[0]);
-    assert_eq!(bridge.agent.hear().await.unwrap(), ODD[1]);
+    bridge.agent.send("[{}]").await;
+    assert_eq!(bridge.agent.receive_json().await["error"]["code"], -32600);
+    bridge.agent.send("Starting agent v1.2 ...").await;
+    bridge.agent.send(ODD[0]).await;
+    bridge.client.send(ODD[1]).await;
+    assert_eq!(bridge.client.receive().await.unwrap(), ODD[0]);
+    assert_eq!(bridge.agent.receive().await.unwrap(), ODD[1]);
     drop(bridge.client);
-    assert_eq!(bridge.agent.hear().await, None);
+    assert_eq!(bridge.agent.receive().await, None);
     bridge.agent.end().await;
     let counts = within(bridge.run).await.unwrap().counts;
     let notes: Vec<_> = counts.notes().collect();
@@ -198,22 +198,22 @@ async fn the_third_over_long_message_ends_the_conversation() {
         let pad = "x".repeat(200);
         let long = format!(r#"{{"jsonrpc":"2.0","method":"a","params":"{pad}"}}"#);
         for number in 0..3 {
-            from.say(&long).await;
+            from.send(&long).await;
             // What stands between them passes.
             if number < 2 {
-                from.say(ODD[0]).await;
-                assert_eq!(to.hear().await.unwrap(), ODD[0]);
+                from.send(ODD[0]).await;
+                assert_eq!(to.receive().await.unwrap(), ODD[0]);
             }
             if (sender, number) != (Side::Agent, 2) {
-                assert_eq!(from.hear_json().await["error"]["code"], -32056);
+                assert_eq!(from.receive_json().await["error"]["code"], -32056);
             }
         }
         if sender == Side::Client {
-            assert_eq!(from.hear().await, None);
-            assert_eq!(to.hear().await, None);
+            assert_eq!(from.receive().await, None);
+            assert_eq!(to.receive().await, None);
             to.end().await;
         } else {
-            assert_eq!(to.hear().await, None);
+            assert_eq!(to.receive().await, None);
         }
         let end = bridge.end().await;
         assert_eq!(end.cause, Cause::Violation(sender));

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::support::bridge::{Bridge, Mouth, Plan, Seen};
+use crate::support::bridge::{Bridge, Plan, Seen, TestPeer};
 
 /// The longest message a side takes, in bytes. The relay's own may quote 2 KiB of what the agent
 /// printed.
@@ -26,9 +26,9 @@ const LONGEST: usize = 8 << 10;
 #[derive(Clone, Debug)]
 enum Step {
     /// A side says something, if it is taken.
-    Say(Side, Words),
+    Say(Side, TestMessage),
     /// Many of them at once.
-    Burst(Side, Words, u8),
+    Burst(Side, TestMessage, u8),
     /// A side reads so many messages, if they are there. It stalls otherwise.
     Hear(Side, u8),
     End(Side),
@@ -39,7 +39,7 @@ enum Step {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Words {
+enum TestMessage {
     /// A request under a new id.
     Request,
     /// A request under an id from a few, so that it may be in use.
@@ -58,9 +58,9 @@ enum Words {
 
 /// One peer and what it knows.
 struct Player {
-    mouth: Option<Mouth>,
+    peer: Option<TestPeer>,
     ended: bool,
-    heard: Vec<String>,
+    received: Vec<String>,
     /// How many of the heard it has looked through for requests to answer.
     looked: usize,
 }
@@ -82,18 +82,18 @@ fn side() -> impl Strategy<Value = Side> {
     prop_oneof![Just(Side::Client), Just(Side::Agent)]
 }
 
-fn words() -> impl Strategy<Value = Words> {
+fn words() -> impl Strategy<Value = TestMessage> {
     prop_oneof![
-        6 => Just(Words::Request),
-        2 => (0..3_u8).prop_map(Words::Again),
-        6 => Just(Words::Notification),
-        6 => Just(Words::Answer),
-        1 => Just(Words::Unasked),
-        1 => Just(Words::Complaint),
-        1 => Just(Words::Garbage),
-        1 => Just(Words::Stray),
-        1 => Just(Words::Batch),
-        1 => Just(Words::Large),
+        6 => Just(TestMessage::Request),
+        2 => (0..3_u8).prop_map(TestMessage::Again),
+        6 => Just(TestMessage::Notification),
+        6 => Just(TestMessage::Answer),
+        1 => Just(TestMessage::Unasked),
+        1 => Just(TestMessage::Complaint),
+        1 => Just(TestMessage::Garbage),
+        1 => Just(TestMessage::Stray),
+        1 => Just(TestMessage::Batch),
+        1 => Just(TestMessage::Large),
     ]
 }
 
@@ -128,7 +128,7 @@ fn plan() -> impl Strategy<Value = Plan> {
                         frame_from_network: LONGEST,
                         // Nobody is expelled here: who is, hears nothing more.
                         oversized_messages: usize::MAX,
-                        strays: usize::MAX,
+                        invalid_messages: usize::MAX,
                         ..Limits::default()
                     },
                     child,
@@ -166,10 +166,10 @@ proptest! {
 async fn play(plan: &Plan, steps: Vec<Step>, leaver: Side) -> Outcome {
     let mut bridge = Bridge::over(plan);
     let spare = Bridge::over(plan);
-    let player = |mouth| Player {
-        mouth: Some(mouth),
+    let player = |peer| Player {
+        peer: Some(peer),
         ended: false,
-        heard: Vec::new(),
+        received: Vec::new(),
         looked: 0,
     };
     let client = std::mem::replace(&mut bridge.client, spare.client);
@@ -192,15 +192,15 @@ async fn play(plan: &Plan, steps: Vec<Step>, leaver: Side) -> Outcome {
     let stalled = Duration::from_secs(waits.sum()) >= plan.limits.drain;
     for step in steps {
         match step {
-            Step::Say(side, words) => players[side as usize].say(words, &mut serial).await,
+            Step::Say(side, words) => players[side as usize].send(words, &mut serial).await,
             Step::Burst(side, words, many) => {
                 for _ in 0..many {
-                    players[side as usize].say(words, &mut serial).await;
+                    players[side as usize].send(words, &mut serial).await;
                 }
             }
-            Step::Hear(side, many) => players[side as usize].hear(many).await,
+            Step::Hear(side, many) => players[side as usize].receive(many).await,
             Step::End(side) => players[side as usize].end().await,
-            Step::Vanish(side) => players[side as usize].mouth = None,
+            Step::Vanish(side) => players[side as usize].peer = None,
             Step::Exit(code) => bridge.process.exit(Exit::Code(code)),
             Step::Stop => bridge.stop.requested.cancel(),
             Step::Wait(seconds) => sleep(Duration::from_secs(seconds.into())).await,
@@ -212,15 +212,15 @@ async fn play(plan: &Plan, steps: Vec<Step>, leaver: Side) -> Outcome {
         if leaver == Side::Client {
             client.end().await;
         }
-        client.hear_all().await;
+        client.receive_all().await;
     };
     let agent_leaves = async {
         if leaver == Side::Client {
-            agent.hear_all().await;
+            agent.receive_all().await;
         }
         agent.end().await;
         bridge.process.exit(Exit::Code(0));
-        agent.hear_all().await;
+        agent.receive_all().await;
     };
     tokio::join!(client_leaves, agent_leaves);
     Outcome {
@@ -234,35 +234,37 @@ async fn play(plan: &Plan, steps: Vec<Step>, leaver: Side) -> Outcome {
 }
 
 impl Player {
-    async fn say(&mut self, words: Words, serial: &mut u64) {
+    async fn send(&mut self, words: TestMessage, serial: &mut u64) {
         if self.ended {
             return;
         }
         *serial += 1;
         let n = *serial;
         let text = match words {
-            Words::Request => format!(r#"{{"id":"new {n}","method":"ask","params":{n}}}"#),
-            Words::Again(id) => format!(r#"{{"id":{id},"method":"ask","params":{n}}}"#),
-            Words::Notification => format!(r#"{{"method":"tell","params":{n}}}"#),
-            Words::Answer => match self.next_open() {
+            TestMessage::Request => format!(r#"{{"id":"new {n}","method":"ask","params":{n}}}"#),
+            TestMessage::Again(id) => format!(r#"{{"id":{id},"method":"ask","params":{n}}}"#),
+            TestMessage::Notification => format!(r#"{{"method":"tell","params":{n}}}"#),
+            TestMessage::Answer => match self.next_open() {
                 Some(id) => format!(r#"{{"id":{id},"result":{n}}}"#),
                 None => return,
             },
-            Words::Unasked => format!(r#"{{"id":"nobody {n}","result":{n}}}"#),
-            Words::Complaint => format!(r#"{{"error":{{"code":1,"message":"{n}"}}}}"#),
-            Words::Garbage => format!(r#"{{"id":"broken {n}","method":"ask""#),
-            Words::Stray => format!("Loading {n} ..."),
-            Words::Batch => format!(r#"[{{"method":"tell","params":{n}}}]"#),
-            Words::Large => format!(r#"{{"method":"{n}","params":"{}"}}"#, "x".repeat(LONGEST)),
+            TestMessage::Unasked => format!(r#"{{"id":"nobody {n}","result":{n}}}"#),
+            TestMessage::Complaint => format!(r#"{{"error":{{"code":1,"message":"{n}"}}}}"#),
+            TestMessage::Garbage => format!(r#"{{"id":"broken {n}","method":"ask""#),
+            TestMessage::Stray => format!("Loading {n} ..."),
+            TestMessage::Batch => format!(r#"[{{"method":"tell","params":{n}}}]"#),
+            TestMessage::Large => {
+                format!(r#"{{"method":"{n}","params":"{}"}}"#, "x".repeat(LONGEST))
+            }
         };
-        if let Some(mouth) = &mut self.mouth {
-            mouth.try_say(&text).await;
+        if let Some(peer) = &mut self.peer {
+            peer.try_send(&text).await;
         }
     }
 
     /// The id of the oldest request heard that was not looked at before.
     fn next_open(&mut self) -> Option<Value> {
-        while let Some(text) = self.heard.get(self.looked) {
+        while let Some(text) = self.received.get(self.looked) {
             self.looked += 1;
             let message: Value = serde_json::from_str(text).unwrap();
             if message.get("method").is_some() && message.get("id").is_some() {
@@ -272,25 +274,25 @@ impl Player {
         None
     }
 
-    async fn hear(&mut self, many: u8) {
-        let Some(mouth) = &mut self.mouth else { return };
+    async fn receive(&mut self, many: u8) {
+        let Some(peer) = &mut self.peer else { return };
         for _ in 0..many {
-            match mouth.try_hear().await {
-                Some(text) => self.heard.push(text),
+            match peer.try_receive().await {
+                Some(text) => self.received.push(text),
                 None => return,
             }
         }
     }
 
-    async fn hear_all(&mut self) {
-        if let Some(mouth) = &mut self.mouth {
-            self.heard.extend(mouth.hear_all().await);
+    async fn receive_all(&mut self) {
+        if let Some(peer) = &mut self.peer {
+            self.received.extend(peer.receive_all().await);
         }
     }
 
     async fn end(&mut self) {
-        if let Some(mouth) = &mut self.mouth {
-            mouth.end().await;
+        if let Some(peer) = &mut self.peer {
+            peer.end().await;
         }
         self.ended = true;
     }
@@ -300,20 +302,24 @@ impl Outcome {
     /// What `side` heard is what the relay said to it, and what was passed on is what the other
     /// side said, in order and once.
     fn check_crossing(&self, side: Side) {
-        let said: Vec<&[u8]> = self.said(side).collect();
-        let heard = &self.players[side as usize].heard;
+        let reported: Vec<&[u8]> = self.reported(side).collect();
+        let received = &self.players[side as usize].received;
         // A link that vanishes takes with it what was on the way.
-        assert!(heard.len() <= said.len());
-        for (heard, said) in heard.iter().zip(&said) {
-            assert_eq!(heard.as_bytes(), *said);
+        assert!(received.len() <= reported.len());
+        for (received, reported) in received.iter().zip(&reported) {
+            assert_eq!(received.as_bytes(), *reported);
         }
-        if self.players[side as usize].mouth.is_some() {
-            assert_eq!(heard.len(), said.len(), "the {side} misses something");
+        if self.players[side as usize].peer.is_some() {
+            assert_eq!(
+                received.len(),
+                reported.len(),
+                "the {side} misses something"
+            );
         }
-        let mut source = self.heard(side.other()).peekable();
-        for text in said.iter().filter(|text| !ours(text)) {
+        let mut source = self.received(side.other()).peekable();
+        for text in reported.iter().filter(|text| !ours(text)) {
             assert!(
-                source.any(|heard| heard == *text),
+                source.any(|received| received == *text),
                 "out of order, twice, or made up: {}",
                 String::from_utf8_lossy(text)
             );
@@ -326,7 +332,7 @@ impl Outcome {
     fn check_answers(&self, side: Side) {
         let mut owed: HashMap<Value, i64> = HashMap::new();
         let player = &self.players[side as usize];
-        for text in self.heard(side) {
+        for text in self.received(side) {
             let Ok(text) = serde_json::from_slice::<Value>(text) else {
                 continue;
             };
@@ -334,7 +340,7 @@ impl Outcome {
                 *owed.entry(text["id"].clone()).or_default() += 1;
             }
         }
-        for text in &player.heard {
+        for text in &player.received {
             let text: Value = serde_json::from_str(text).unwrap();
             if text.get("method").is_none() && text.get("id").is_some_and(|id| !id.is_null()) {
                 *owed.entry(text["id"].clone()).or_default() -= 1;
@@ -350,7 +356,7 @@ impl Outcome {
             Side::Client => player.ended && !self.plan.client_half_close,
             Side::Agent => self.agent_was_ended,
         };
-        if left || player.mouth.is_none() {
+        if left || player.peer.is_none() {
             return;
         }
         let excused = match side {
@@ -363,10 +369,16 @@ impl Outcome {
     /// Every message of `from` that did not cross is accounted for.
     fn check_books(&self, from: Side) {
         let counts = &self.end.counts;
-        let heard = self.heard(from).count();
-        let crossed = self.said(from.other()).filter(|text| !ours(text)).count();
-        assert_eq!(counts.received(from).frames as usize, heard);
-        assert_eq!(counts.sent(from).frames as usize, self.said(from).count());
+        let received = self.received(from).count();
+        let crossed = self
+            .reported(from.other())
+            .filter(|text| !ours(text))
+            .count();
+        assert_eq!(counts.received(from).frames as usize, received);
+        assert_eq!(
+            counts.sent(from).frames as usize,
+            self.reported(from).count()
+        );
         let accounted: u64 = [
             "stray_line",
             "refused",
@@ -381,22 +393,22 @@ impl Outcome {
         .into_iter()
         .sum();
         assert!(
-            (heard - crossed) as u64 <= accounted,
+            (received - crossed) as u64 <= accounted,
             "{} messages of the {from} are gone, {accounted} are accounted for",
-            heard - crossed
+            received - crossed
         );
     }
 
-    fn heard(&self, from: Side) -> impl Iterator<Item = &[u8]> {
+    fn received(&self, from: Side) -> impl Iterator<Item = &[u8]> {
         self.seen.iter().filter_map(move |seen| match seen {
-            Seen::Heard(side, frame) if *side == from => Some(frame.as_bytes()),
+            Seen::Received(side, frame) if *side == from => Some(frame.as_bytes()),
             _ => None,
         })
     }
 
-    fn said(&self, to: Side) -> impl Iterator<Item = &[u8]> {
+    fn reported(&self, to: Side) -> impl Iterator<Item = &[u8]> {
         self.seen.iter().filter_map(move |seen| match seen {
-            Seen::Said(side, frame) if *side == to => Some(frame.as_bytes()),
+            Seen::Sent(side, frame) if *side == to => Some(frame.as_bytes()),
             _ => None,
         })
     }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use crate::support::bridge::{Mouth, within};
+use crate::support::bridge::{TestPeer, within};
 
 /// A store of conversations, and what a test needs to connect clients and agents to it.
 struct Port {
@@ -30,7 +30,7 @@ struct Port {
 
 /// A client that has been let in, and the agent's end if it got an agent of its own.
 struct Guest {
-    client: Mouth,
+    client: TestPeer,
     reception: JoinHandle<Option<Begun>>,
 }
 
@@ -49,7 +49,7 @@ impl FrameStream for Breaks {
 
 /// A conversation that began.
 struct Begun {
-    agent: Mouth,
+    agent: TestPeer,
     run: JoinHandle<End>,
 }
 
@@ -74,47 +74,47 @@ impl Port {
             let link = store.add(link);
             let (agent, near_agent) = memory::pair(&limits);
             let run = tokio::spawn(async move {
-                let (speech, taps) = (DialectOptions::canonical(), Observers::default());
+                let (dialects, taps) = (DialectOptions::canonical(), Observers::default());
                 let stop = StopSignals::default();
-                proxy::run(link, near_agent, limits, speech, None, taps, &stop).await
+                proxy::run(link, near_agent, limits, dialects, None, taps, &stop).await
             });
-            let agent = Mouth(agent);
+            let agent = TestPeer(agent);
             Some(Begun { agent, run })
         });
         Guest {
-            client: Mouth(client),
+            client: TestPeer(client),
             reception,
         }
     }
 
     /// A client that has begun the session `s1` with an agent of its own.
-    async fn settle(&self) -> (Mouth, Begun) {
+    async fn settle(&self) -> (TestPeer, Begun) {
         let mut guest = self.enter();
-        guest.client.say(&initialize(0, json!({}))).await;
+        guest.client.send(&initialize(0, json!({}))).await;
         let mut begun = within(guest.reception).await.unwrap().unwrap();
-        begun.agent.hear_json().await;
-        begun.agent.say(&initialized(0)).await;
-        guest.client.hear_json().await;
+        begun.agent.receive_json().await;
+        begun.agent.send(&initialized(0)).await;
+        guest.client.receive_json().await;
         guest
             .client
-            .say(&request(1, "session/new", json!({"cwd": "/"})))
+            .send(&request(1, "session/new", json!({"cwd": "/"})))
             .await;
-        begun.agent.hear_json().await;
+        begun.agent.receive_json().await;
         let session = json!({"modes": {"currentModeId": "ask"}, "sessionId": "s1"});
-        begun.agent.say(&result(1, session)).await;
-        guest.client.hear_json().await;
+        begun.agent.send(&result(1, session)).await;
+        guest.client.receive_json().await;
         (guest.client, begun)
     }
 
     /// A client comes back and asks for its session.
-    async fn come_back(&self, method: &str, id: u32) -> Mouth {
+    async fn come_back(&self, method: &str, id: u32) -> TestPeer {
         let mut guest = self.enter();
-        guest.client.say(&initialize(id, json!({}))).await;
-        let answer = guest.client.hear_json().await;
+        guest.client.send(&initialize(id, json!({}))).await;
+        let answer = guest.client.receive_json().await;
         assert_eq!(answer["id"], id);
         assert_eq!(answer["result"]["agentInfo"]["name"], "the agent");
         let params = json!({"sessionId": "s1", "cwd": "/", "mcpServers": []});
-        guest.client.say(&request(id + 1, method, params)).await;
+        guest.client.send(&request(id + 1, method, params)).await;
         assert!(
             within(guest.reception).await.unwrap().is_none(),
             "it found no agent"
@@ -174,33 +174,33 @@ fn summary(message: &Value) -> String {
     }
 }
 
-async fn gists(client: &mut Mouth, many: usize) -> Vec<String> {
+async fn gists(client: &mut TestPeer, many: usize) -> Vec<String> {
     let mut all = Vec::new();
     for _ in 0..many {
-        all.push(summary(&client.hear_json().await));
+        all.push(summary(&client.receive_json().await));
     }
     all
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_comes_back_is_told_all_it_missed_and_goes_on() {
+async fn a_client_that_comes_back_is_reported_all_it_missed_and_goes_on() {
     let port = Port::new(Limits::default());
     let (mut client, mut begun) = port.settle().await;
-    client.say(&prompt(2, "hello")).await;
-    begun.agent.hear_json().await;
-    begun.agent.say(&update("one")).await;
-    client.hear_json().await;
+    client.send(&prompt(2, "hello")).await;
+    begun.agent.receive_json().await;
+    begun.agent.send(&update("one")).await;
+    client.receive_json().await;
     drop(client);
 
-    begun.agent.say(&update("two")).await;
-    begun.agent.say(&permission(0)).await;
+    begun.agent.send(&update("two")).await;
+    begun.agent.send(&permission(0)).await;
     let mut client = port.come_back("session/load", 0).await;
-    let heard = gists(&mut client, 3).await;
-    assert_eq!(heard, ["user:hello", "agent:one", "agent:two"]);
-    let loaded = client.hear_json().await;
+    let received = gists(&mut client, 3).await;
+    assert_eq!(received, ["user:hello", "agent:one", "agent:two"]);
+    let loaded = client.receive_json().await;
     assert_eq!(loaded["id"], 1);
     assert_eq!(loaded["result"], json!({"modes": {"currentModeId": "ask"}}));
-    let asked = client.hear_json().await;
+    let asked = client.receive_json().await;
     assert_eq!(
         (&asked["id"], summary(&asked)),
         (&json!(0), "session/request_permission".to_owned())
@@ -208,10 +208,10 @@ async fn a_client_that_comes_back_is_told_all_it_missed_and_goes_on() {
 
     // The answer reaches the agent, and what is new the client.
     client
-        .say(&result(0, json!({"outcome": {"outcome": "cancelled"}})))
+        .send(&result(0, json!({"outcome": {"outcome": "cancelled"}})))
         .await;
-    assert_eq!(begun.agent.hear_json().await["id"], 0);
-    begun.agent.say(&update("three")).await;
+    assert_eq!(begun.agent.receive_json().await["id"], 0);
+    begun.agent.send(&update("three")).await;
     assert_eq!(gists(&mut client, 1).await, ["agent:three"]);
 }
 
@@ -219,34 +219,34 @@ async fn a_client_that_comes_back_is_told_all_it_missed_and_goes_on() {
 async fn the_ids_of_two_connections_are_not_mixed_up() {
     let port = Port::new(Limits::default());
     let (mut client, mut begun) = port.settle().await;
-    client.say(&prompt(2, "first")).await;
-    assert_eq!(begun.agent.hear_json().await["id"], 2);
+    client.send(&prompt(2, "first")).await;
+    assert_eq!(begun.agent.receive_json().await["id"], 2);
     drop(client);
 
     let mut client = port.come_back("session/resume", 1).await;
-    assert_eq!(client.hear_json().await["id"], 2);
+    assert_eq!(client.receive_json().await["id"], 2);
     // The old prompt's id is free again for the client, but not for the agent.
     client
-        .say(&request(
+        .send(&request(
             2,
             "session/set_mode",
             json!({"sessionId": "s1", "modeId": "x"}),
         ))
         .await;
-    let asked = begun.agent.hear_json().await;
+    let asked = begun.agent.receive_json().await;
     let ours = asked["id"].as_u64().unwrap();
     assert!(ours > 1 << 30, "{asked}");
     let params = json!({"_meta": {"a": 1}, "requestId": 2});
     let cancel = json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": params});
-    client.say(&cancel.to_string()).await;
+    client.send(&cancel.to_string()).await;
     let params = json!({"_meta": {"a": 1}, "requestId": ours});
-    assert_eq!(begun.agent.hear_json().await["params"], params);
+    assert_eq!(begun.agent.receive_json().await["params"], params);
     begun
         .agent
-        .say(&result(2, json!({"stopReason": "end_turn"})))
+        .send(&result(2, json!({"stopReason": "end_turn"})))
         .await;
-    begun.agent.say(&result(ours, json!({"ours": true}))).await;
-    let answer = client.hear_json().await;
+    begun.agent.send(&result(ours, json!({"ours": true}))).await;
+    let answer = client.receive_json().await;
     assert_eq!(
         (&answer["id"], &answer["result"]["ours"]),
         (&json!(2), &json!(true))
@@ -254,13 +254,13 @@ async fn the_ids_of_two_connections_are_not_mixed_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_resumes_is_told_only_what_was_missed() {
+async fn who_resumes_is_reported_only_what_was_missed() {
     let port = Port::new(Limits::default());
     let (mut client, mut begun) = port.settle().await;
-    begun.agent.say(&update("seen")).await;
-    client.hear_json().await;
+    begun.agent.send(&update("seen")).await;
+    client.receive_json().await;
     drop(client);
-    begun.agent.say(&update("missed")).await;
+    begun.agent.send(&update("missed")).await;
     // The relay has to notice the end before the client is back.
     sleep(Duration::from_secs(1)).await;
     let mut client = port.come_back("session/resume", 0).await;
@@ -273,22 +273,22 @@ async fn a_newcomer_with_other_wishes_gets_an_agent_of_its_own() {
     let (client, _begun) = port.settle().await;
     drop(client);
     let mut guest = port.enter();
-    guest.client.say(&initialize(7, json!({}))).await;
-    assert_eq!(guest.client.hear_json().await["id"], 7);
+    guest.client.send(&initialize(7, json!({}))).await;
+    assert_eq!(guest.client.receive_json().await["id"], 7);
     guest
         .client
-        .say(&request(8, "session/new", json!({"cwd": "/"})))
+        .send(&request(8, "session/new", json!({"cwd": "/"})))
         .await;
     let mut other = within(guest.reception).await.unwrap().unwrap();
     // It is told of the newcomer's `initialize`, and its answer is not said twice.
-    assert_eq!(other.agent.hear_json().await["method"], "initialize");
-    other.agent.say(&initialized(7)).await;
-    assert_eq!(other.agent.hear_json().await["method"], "session/new");
+    assert_eq!(other.agent.receive_json().await["method"], "initialize");
+    other.agent.send(&initialized(7)).await;
+    assert_eq!(other.agent.receive_json().await["method"], "session/new");
     other
         .agent
-        .say(&result(8, json!({"sessionId": "s2"})))
+        .send(&result(8, json!({"sessionId": "s2"})))
         .await;
-    assert_eq!(guest.client.hear_json().await["id"], 8);
+    assert_eq!(guest.client.receive_json().await["id"], 8);
 }
 
 #[tokio::test(start_paused = true)]
@@ -296,16 +296,16 @@ async fn an_agent_is_not_given_to_a_client_that_can_do_less() {
     let port = Port::new(Limits::default());
     let mut guest = port.enter();
     let able = json!({"fs": {"readTextFile": true, "writeTextFile": false}});
-    guest.client.say(&initialize(0, able)).await;
+    guest.client.send(&initialize(0, able)).await;
     let mut begun = within(guest.reception).await.unwrap().unwrap();
-    begun.agent.hear_json().await;
-    begun.agent.say(&initialized(0)).await;
-    guest.client.hear_json().await;
+    begun.agent.receive_json().await;
+    begun.agent.send(&initialized(0)).await;
+    guest.client.receive_json().await;
     drop(guest.client);
     let mut less = port.enter();
-    less.client.say(&initialize(0, json!({}))).await;
+    less.client.send(&initialize(0, json!({}))).await;
     let mut other = within(less.reception).await.unwrap().unwrap();
-    assert_eq!(other.agent.hear_json().await["method"], "initialize");
+    assert_eq!(other.agent.receive_json().await["method"], "initialize");
 }
 
 #[tokio::test(start_paused = true)]
@@ -316,12 +316,12 @@ async fn nobody_is_waited_for_longer_than_the_grace() {
     sleep(Duration::from_secs(599)).await;
     assert!(!begun.run.is_finished());
     sleep(Duration::from_secs(2)).await;
-    assert_eq!(begun.agent.hear().await, None);
+    assert_eq!(begun.agent.receive().await, None);
     begun.agent.end().await;
     assert_eq!(within(begun.run).await.unwrap().cause, Cause::ClientLeft);
     // Who comes now gets an agent of its own at once.
     let mut late = port.enter();
-    late.client.say(&initialize(0, json!({}))).await;
+    late.client.send(&initialize(0, json!({}))).await;
     assert!(within(late.reception).await.unwrap().is_some());
 }
 
@@ -329,37 +329,37 @@ async fn nobody_is_waited_for_longer_than_the_grace() {
 async fn a_running_turn_is_waited_for() {
     let port = Port::new(Limits::default());
     let (mut client, mut begun) = port.settle().await;
-    client.say(&prompt(2, "long")).await;
-    begun.agent.hear_json().await;
+    client.send(&prompt(2, "long")).await;
+    begun.agent.receive_json().await;
     drop(client);
     sleep(Duration::from_secs(3600)).await;
     assert!(!begun.run.is_finished());
     begun
         .agent
-        .say(&result(2, json!({"stopReason": "end_turn"})))
+        .send(&result(2, json!({"stopReason": "end_turn"})))
         .await;
     sleep(Duration::from_secs(599)).await;
     assert!(!begun.run.is_finished());
     sleep(Duration::from_secs(2)).await;
-    assert_eq!(begun.agent.hear().await, None);
+    assert_eq!(begun.agent.receive().await, None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_waits_for_the_client_is_not_waited_for() {
     let port = Port::new(Limits::default());
     let (mut client, mut begun) = port.settle().await;
-    client.say(&prompt(2, "may I?")).await;
-    begun.agent.hear_json().await;
+    client.send(&prompt(2, "may I?")).await;
+    begun.agent.receive_json().await;
     drop(client);
     sleep(Duration::from_secs(10)).await;
-    begun.agent.say(&permission(0)).await;
+    begun.agent.send(&permission(0)).await;
     sleep(Duration::from_secs(601)).await;
-    let answer = begun.agent.hear_json().await;
+    let answer = begun.agent.receive_json().await;
     assert_eq!(
         (&answer["id"], &answer["error"]["code"]),
         (&json!(0), &json!(-32050))
     );
-    assert_eq!(begun.agent.hear().await, None);
+    assert_eq!(begun.agent.receive().await, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -372,18 +372,22 @@ async fn an_agent_that_is_alone_is_paused_and_loses_nothing() {
     let (client, mut begun) = port.settle().await;
     drop(client);
     let mut taken = 0;
-    while begun.agent.try_say(&update(&format!("{taken:0100}"))).await {
+    while begun
+        .agent
+        .try_send(&update(&format!("{taken:0100}")))
+        .await
+    {
         taken += 1;
         assert!(taken < 10_000, "nothing pauses it");
     }
     let mut client = port.come_back("session/resume", 0).await;
-    let mut heard = Vec::new();
-    while heard.len() < taken + 1 {
-        heard.push(summary(&client.hear_json().await));
+    let mut received = Vec::new();
+    while received.len() < taken + 1 {
+        received.push(summary(&client.receive_json().await));
     }
-    heard.retain(|summary| summary != "answer");
+    received.retain(|summary| summary != "answer");
     let all: Vec<String> = (0..taken).map(|n| format!("agent:{n:0100}")).collect();
-    assert_eq!(heard, all);
+    assert_eq!(received, all);
 }
 
 #[tokio::test(start_paused = true)]
@@ -395,18 +399,18 @@ async fn a_history_that_was_not_kept_is_asked_of_the_agent() {
     let port = Port::new(limits);
     let (mut client, mut begun) = port.settle().await;
     for n in 0..100 {
-        begun.agent.say(&update(&format!("{n:0100}"))).await;
-        client.hear_json().await;
+        begun.agent.send(&update(&format!("{n:0100}"))).await;
+        client.receive_json().await;
     }
     drop(client);
     sleep(Duration::from_secs(1)).await;
     let mut client = port.come_back("session/load", 0).await;
-    let asked = begun.agent.hear_json().await;
+    let asked = begun.agent.receive_json().await;
     assert_eq!(asked["method"], "session/load");
-    begun.agent.say(&update("replayed")).await;
+    begun.agent.send(&update("replayed")).await;
     begun
         .agent
-        .say(&result(asked["id"].clone(), json!({})))
+        .send(&result(asked["id"].clone(), json!({})))
         .await;
     assert_eq!(gists(&mut client, 2).await, ["agent:replayed", "answer"]);
 }
@@ -417,32 +421,32 @@ async fn the_newest_connection_of_a_client_wins() {
     let (mut old, mut begun) = port.settle().await;
     let mut new = port.come_back("session/load", 0).await;
     assert_eq!(gists(&mut new, 1).await, ["answer"]);
-    assert_eq!(old.hear().await, None);
-    begun.agent.say(&update("for the new one")).await;
+    assert_eq!(old.receive().await, None);
+    begun.agent.send(&update("for the new one")).await;
     assert_eq!(gists(&mut new, 1).await, ["agent:for the new one"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_history_is_not_told_after_the_agent_has_refused_to_tell_it() {
+async fn a_history_is_not_reported_after_the_agent_has_refused_to_report_it() {
     let port = Port::new(Limits::default());
     let (mut client, mut begun) = port.settle().await;
-    begun.agent.say(&update("one")).await;
-    client.hear_json().await;
+    begun.agent.send(&update("one")).await;
+    client.receive_json().await;
     let refused = json!({"jsonrpc": "2.0", "id": 2, "error": {"code": -32603, "message": "no"}});
     client
-        .say(&request(2, "session/load", json!({"sessionId": "s1"})))
+        .send(&request(2, "session/load", json!({"sessionId": "s1"})))
         .await;
-    begun.agent.hear_json().await;
-    begun.agent.say(&refused.to_string()).await;
-    client.hear_json().await;
+    begun.agent.receive_json().await;
+    begun.agent.send(&refused.to_string()).await;
+    client.receive_json().await;
     drop(client);
 
     let mut client = port.come_back("session/load", 0).await;
-    let asked = begun.agent.hear_json().await;
+    let asked = begun.agent.receive_json().await;
     assert_eq!(asked["method"], "session/load");
-    let told = result(asked["id"].clone(), json!({}));
-    begun.agent.say(&update("one")).await;
-    begun.agent.say(&told).await;
+    let stated = result(asked["id"].clone(), json!({}));
+    begun.agent.send(&update("one")).await;
+    begun.agent.send(&stated).await;
     assert_eq!(gists(&mut client, 2).await, ["agent:one", "answer"]);
 }
 
@@ -452,16 +456,16 @@ async fn who_lists_sessions_first_gets_an_agent_of_its_own_and_the_other_goes_on
     let (client, _begun) = port.settle().await;
     drop(client);
     let mut guest = port.enter();
-    guest.client.say(&initialize(0, json!({}))).await;
-    guest.client.hear_json().await;
+    guest.client.send(&initialize(0, json!({}))).await;
+    guest.client.receive_json().await;
     guest
         .client
-        .say(&request(1, "session/list", json!({})))
+        .send(&request(1, "session/list", json!({})))
         .await;
     let mut other = within(guest.reception).await.unwrap().unwrap();
-    assert_eq!(other.agent.hear_json().await["method"], "initialize");
-    other.agent.say(&initialized(0)).await;
-    assert_eq!(other.agent.hear_json().await["method"], "session/list");
+    assert_eq!(other.agent.receive_json().await["method"], "initialize");
+    other.agent.send(&initialized(0)).await;
+    assert_eq!(other.agent.receive_json().await["method"], "session/list");
     let mut back = port.come_back("session/load", 0).await;
     assert_eq!(gists(&mut back, 1).await, ["answer"]);
 }
@@ -472,25 +476,25 @@ async fn nobody_comes_back_to_a_session_that_was_closed() {
     let (client, mut begun) = port.settle().await;
     drop(client);
     let mut client = port.come_back("session/load", 0).await;
-    client.hear_json().await;
-    begun.agent.say(&permission(7)).await;
-    client.hear_json().await;
+    client.receive_json().await;
+    begun.agent.send(&permission(7)).await;
+    client.receive_json().await;
     client
-        .say(&request(2, "session/close", json!({"sessionId": "s1"})))
+        .send(&request(2, "session/close", json!({"sessionId": "s1"})))
         .await;
-    let asked = begun.agent.hear_json().await;
+    let asked = begun.agent.receive_json().await;
     assert_eq!(asked["method"], "session/close");
     begun
         .agent
-        .say(&result(asked["id"].clone(), json!({})))
+        .send(&result(asked["id"].clone(), json!({})))
         .await;
-    assert_eq!(client.hear_json().await["id"], 2);
+    assert_eq!(client.receive_json().await["id"], 2);
     drop(client);
 
     let mut guest = port.enter();
-    guest.client.say(&initialize(0, json!({}))).await;
-    guest.client.hear_json().await;
+    guest.client.send(&initialize(0, json!({}))).await;
+    guest.client.receive_json().await;
     let load = request(1, "session/load", json!({"sessionId": "s1"}));
-    guest.client.say(&load).await;
+    guest.client.send(&load).await;
     assert!(within(guest.reception).await.unwrap().is_some());
 }

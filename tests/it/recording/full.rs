@@ -27,9 +27,9 @@ fn talk(options: &[&str]) -> Output {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    let says = r#"{"method":"session/cancel","params":{"sessionId":"s"}}"#;
+    let reports = r#"{"method":"session/cancel","params":{"sessionId":"s"}}"#;
     // A program that was told to be strict does not read all of it.
-    let _ = stdin.write_all(format!("{says}\n").repeat(LINES).as_bytes());
+    let _ = stdin.write_all(format!("{reports}\n").repeat(LINES).as_bytes());
     drop(stdin);
     child.wait_with_output().unwrap()
 }
@@ -37,24 +37,24 @@ fn talk(options: &[&str]) -> Output {
 #[test]
 fn the_talk_goes_on_and_the_failure_is_counted() {
     let output = talk(&[]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    let heard = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(heard.lines().count(), LINES);
+    let reported = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{reported}");
+    let received = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(received.lines().count(), LINES);
     let loud = "the conversation continues unrecorded";
-    assert_eq!(said.matches(loud).count(), 1, "{said}");
-    assert!(said.contains(r#"("unrecorded", 1)"#), "{said}");
+    assert_eq!(reported.matches(loud).count(), 1, "{reported}");
+    assert!(reported.contains(r#"("unrecorded", 1)"#), "{reported}");
 }
 
 #[test]
 fn a_strict_one_fails_with_it() {
     let output = talk(&["--record-strict"]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(73), "{said}");
-    assert!(said.contains(r#"("unrecorded", 1)"#), "{said}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(73), "{reported}");
+    assert!(reported.contains(r#"("unrecorded", 1)"#), "{reported}");
     // The log says what becomes of the conversation, and the agent has time to end.
-    assert!(said.contains("and ends the conversation"), "{said}");
-    assert!(!said.contains("continues unrecorded"), "{said}");
-    assert!(said.contains("left in peace"), "{said}");
-    assert!(said.contains("cause=Unrecorded"), "{said}");
+    assert!(reported.contains("and ends the conversation"), "{reported}");
+    assert!(!reported.contains("continues unrecorded"), "{reported}");
+    assert!(reported.contains("left in peace"), "{reported}");
+    assert!(reported.contains("cause=Unrecorded"), "{reported}");
 }

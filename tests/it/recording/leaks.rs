@@ -122,20 +122,20 @@ fn input(aviary: &mut Aviary) -> String {
         {"name": "x", "command": "y", "args": ["--token", secret(), format!("--api-key={}", secret())],
          "env": [{"name": "PLAIN", "value": secret()}]},
     ]);
-    let mut said = vec![
+    let mut reported = vec![
         json!({"id": 0, "method": "initialize", "params": {"protocolVersion": 1, "_meta": {"token": secret()}}}),
         json!({"id": 1, "method": "authenticate", "params": {"methodId": "m", "deep": {"er": [secret()]}}}),
         json!({"id": 2, "method": "session/new", "params": {"cwd": "/", "mcpServers": servers}}),
     ];
     for (number, text) in aviary.shaped().into_iter().enumerate() {
-        said.push(
+        reported.push(
             json!({"id": 10 + number, "method": "session/prompt", "params": {"sessionId": "s",
             "prompt": [{"type": "text", "text": format!("use {text} now")}], "_meta": {text: 1}}}),
         );
     }
     let method = format!("_x/sk-{}", aviary.secret());
-    said.push(json!({"id": 9, "method": method, "params": {}}));
-    let lines = said.into_iter().map(|mut message| {
+    reported.push(json!({"id": 9, "method": method, "params": {}}));
+    let lines = reported.into_iter().map(|mut message| {
         message["jsonrpc"] = json!("2.0");
         message.to_string() + "\n"
     });
@@ -151,39 +151,39 @@ fn output(aviary: &mut Aviary) -> (String, String) {
             .to_string()
             + "\n"
     };
-    let (mut said, mut complains) = (String::new(), String::new());
+    let (mut reported, mut complains) = (String::new(), String::new());
     let id = |aviary: &mut Aviary| format!("sk-{}", aviary.secret());
     for text in aviary.shaped() {
         let content = json!({"type": "text", "text": format!("it is {text}")});
-        said += &update(json!({"sessionUpdate": "agent_message_chunk", "content": content}));
+        reported += &update(json!({"sessionUpdate": "agent_message_chunk", "content": content}));
     }
     for text in aviary.shaped() {
-        said += &update(
+        reported += &update(
             json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": text,
             "content": [{"type": "diff", "path": "/a", "oldText": text, "newText": text}]}),
         );
-        said += &format!("[INFO] {}\n", text.replace('\n', "\\n"));
-        said +=
+        reported += &format!("[INFO] {}\n", text.replace('\n', "\\n"));
+        reported +=
             &json!({"jsonrpc": "2.0", "id": 10, "error": {"code": 1, "message": text}}).to_string();
-        said += "\n";
+        reported += "\n";
     }
     for text in aviary.shaped() {
         complains += &format!("warn: {text}\n");
     }
-    said += &json!({"jsonrpc": "2.0", "id": id(aviary), "method": "terminal/create",
+    reported += &json!({"jsonrpc": "2.0", "id": id(aviary), "method": "terminal/create",
         "params": {"env": [{"name": "N", "value": aviary.secret()}]}})
     .to_string();
-    said += &format!(
+    reported += &format!(
         "\n{}\n",
         json!({"jsonrpc": "2.0", "id": id(aviary), "result": {}})
     );
-    said += &format!(
+    reported += &format!(
         "[{}]\n",
         json!({"jsonrpc": "2.0", "id": id(aviary), "method": id(aviary)})
     );
-    said += &format!("{{\"id\":1,\"result\":\"{}\",}}\n", id(aviary));
+    reported += &format!("{{\"id\":1,\"result\":\"{}\",}}\n", id(aviary));
     complains += &format!("without an end: sk-{}", aviary.secret());
-    (said, complains)
+    (reported, complains)
 }
 
 async fn answer(args: &[&str]) -> Vec<u8> {
@@ -196,16 +196,16 @@ async fn nothing_of_ours_holds_a_secret() {
     let mut aviary = Aviary::default();
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
-    let (said, complains) = output(&mut aviary);
-    fs::write(path("says"), said).unwrap();
+    let (reported, complains) = output(&mut aviary);
+    fs::write(path("says"), reported).unwrap();
     fs::write(path("complains"), complains).unwrap();
     let input = input(&mut aviary);
     assert!(aviary.0.len() >= 120, "{} are planted", aviary.0.len());
 
     // It hears all, says all, and dies of it.
-    let (says, complains) = (path("says"), path("complains"));
+    let (reports, complains) = (path("says"), path("complains"));
     let agent = format!(
-        "n=0; while [ $n -lt {} ] && read -r line; do n=$((n+1)); done; cat {says}; cat {complains} >&2; exit 3",
+        "n=0; while [ $n -lt {} ] && read -r line; do n=$((n+1)); done; cat {reports}; cat {complains} >&2; exit 3",
         input.lines().count() - 1,
     );
     let record = path("recordings");
@@ -295,12 +295,12 @@ async fn replayed(aviary: &mut Aviary, folder: &Path) {
             &pace,
             &["--", "sh", "-c", &agent],
         ];
-        let said = answer(&args.concat()).await;
+        let reported = answer(&args.concat()).await;
         assert!(
-            String::from_utf8_lossy(&said).contains("say"),
+            String::from_utf8_lossy(&reported).contains("say"),
             "no difference is told"
         );
-        aviary.absent("replay client", &said);
+        aviary.absent("replay client", &reported);
     }
     let report = fs::read(report).unwrap();
     assert!(String::from_utf8_lossy(&report).contains("say"));

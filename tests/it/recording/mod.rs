@@ -4,7 +4,6 @@ mod crash;
 mod format;
 mod full;
 mod leaks;
-mod memory;
 mod names;
 mod pairs;
 mod pieces;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use acp_relay::conversation::Note;
-use acp_relay::jsonrpc::{Frame, IdBuf, Limits, Scanned, Side, scan};
+use acp_relay::jsonrpc::{Frame, IdBuf, Kind, Limits, Scanned, Side, scan};
 use acp_relay::observe::{Event, Observer};
-use acp_relay::recording::{EventKind, Exchanges, Message, MessageKind, RecordedEvent};
+use acp_relay::recording::{EventKind, Exchanges, Message, RecordedEvent};
 
 use super::stage::{Scene, Stage};
 
@@ -16,8 +16,8 @@ use Side::{Agent, Client};
 struct Line {
     from: Side,
     fate: char,
-    heard: String,
-    said: Option<String>,
+    received: String,
+    reported: Option<String>,
     /// The line that it answers.
     answers: Option<usize>,
 }
@@ -45,32 +45,34 @@ fn line(text: &str) -> Line {
         Some((rest, line)) => (rest, line.parse().ok()),
         None => (rest, None),
     };
-    let (heard, said) = match rest.split_once(" => ") {
-        Some((heard, said)) => (heard, Some(said.to_owned())),
+    let (received, reported) = match rest.split_once(" => ") {
+        Some((received, reported)) => (received, Some(reported.to_owned())),
         None => (rest, None),
     };
     Line {
         from,
         fate: arrow.next().unwrap_or(' '),
-        heard: heard.to_owned(),
-        said,
+        received: received.to_owned(),
+        reported,
         answers,
     }
 }
 
 /// Has the recorder see one line as the relay would show it.
 fn show(stage: &mut Stage, line: &Line) {
-    let heard = Frame::from(line.heard.clone());
+    let received = Frame::from(line.received.clone());
     match line.fate {
-        ' ' => stage.lead(line.from, &heard, &[], &heard.clone()),
+        ' ' => stage.lead(line.from, &received, &[], &received.clone()),
         '~' => {
-            let other = || line.heard.replacen('{', "{\"other\":1,", 1);
-            let said = Frame::from(line.said.clone().unwrap_or_else(other));
-            stage.lead(line.from, &heard, &[], &said);
+            let other = || line.received.replacen('{', "{\"other\":1,", 1);
+            let reported = Frame::from(line.reported.clone().unwrap_or_else(other));
+            stage.lead(line.from, &received, &[], &reported);
         }
         fate => {
-            stage.recorder.on_event(&Event::Received(line.from, &heard));
-            if let Scanned::Message(envelope) = scan(&heard, &Limits::default()) {
+            stage
+                .recorder
+                .on_event(&Event::Received(line.from, &received));
+            if let Scanned::Message(envelope) = scan(&received, &Limits::default()) {
                 stage.recorder.on_event(&Event::Parsed(&envelope));
             }
             if fate == 'x' {
@@ -84,7 +86,7 @@ fn show(stage: &mut Stage, line: &Line) {
             let mut waiting = [0; 2];
             waiting[from as usize] = 1;
             stage.recorder.on_event(&Event::Settled(waiting));
-            let id = &line.heard[..line.heard.find(",\"method\"").unwrap()];
+            let id = &line.received[..line.received.find(",\"method\"").unwrap()];
             let refusal = format!("{id},\"error\":{{\"code\":-32600,\"message\":\"in flight\"}}}}");
             let refusal = Frame::from(refusal);
             stage.recorder.on_event(&Event::Sent(from, &refusal));
@@ -110,7 +112,7 @@ fn answers_are_for_what_they_answer() {
         let events = stage.events();
         // The line of each event: heard in their order, and what was said because of them.
         let mut line_of = HashMap::new();
-        let mut heard = 0;
+        let mut received = 0;
         for event in &events {
             let Some(message) = message(event) else {
                 continue;
@@ -118,13 +120,13 @@ fn answers_are_for_what_they_answer() {
             let line = match message.source {
                 Some(of) => line_of[&of],
                 None => {
-                    heard += 1;
-                    heard
+                    received += 1;
+                    received
                 }
             };
             line_of.insert(event.n, line);
         }
-        assert_eq!(heard, lines.len(), "{name}");
+        assert_eq!(received, lines.len(), "{name}");
         let mut known = Exchanges::default();
         for event in &events {
             known.add(event);
@@ -133,7 +135,7 @@ fn answers_are_for_what_they_answer() {
             };
             let at = line_of[&event.n];
             let line = &lines[at - 1];
-            let is_answer = message.kind.is_some_and(MessageKind::is_answer);
+            let is_answer = message.kind.is_some_and(Kind::is_answer);
             // A refusal answers its own line.
             let wanted = match line.fate {
                 '!' => Some(at),
@@ -141,11 +143,11 @@ fn answers_are_for_what_they_answer() {
             };
             let wanted = wanted.filter(|_| is_answer);
             let found = message.answers.map(|n| line_of[&n]);
-            assert_eq!(found, wanted, "{name}, line {at}: {}", line.heard);
+            assert_eq!(found, wanted, "{name}, line {at}: {}", line.received);
             if is_answer {
                 let method = wanted.map(|asked| {
                     let asked: serde_json::Value =
-                        serde_json::from_str(&lines[asked - 1].heard).unwrap();
+                        serde_json::from_str(&lines[asked - 1].received).unwrap();
                     asked["method"].as_str().unwrap().to_owned()
                 });
                 assert_eq!(message.method, method, "{name}, line {at}");

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use acp_relay::recording::MessageKind;
+use acp_relay::jsonrpc::Kind;
 use acp_relay::recording::redact::{Mode, RedactState, Redactor};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ fn redactor() -> Redactor {
 
 /// One message as it is recorded.
 fn recorded(redactor: &Redactor, flow: &mut RedactState, message: &Value) -> Value {
-    let (bytes, kind) = (message.to_string(), MessageKind::Notification);
+    let (bytes, kind) = (message.to_string(), Kind::Notification);
     match redactor.json_streamed(flow, bytes.as_bytes(), Some(kind), None) {
         Some(clean) => {
             assert!(!clean.places.is_empty() && clean.hits != Default::default());
@@ -88,7 +88,7 @@ fn recorded(redactor: &Redactor, flow: &mut RedactState, message: &Value) -> Val
 }
 
 /// What is recorded of texts that are said side by side, each in its pieces.
-fn said(redactor: &Redactor, texts: &[(Form, Vec<&str>)]) -> Vec<String> {
+fn reported(redactor: &Redactor, texts: &[(Form, Vec<&str>)]) -> Vec<String> {
     let (mut flow, mut all) = (RedactState::default(), vec![String::new(); texts.len()]);
     let longest = texts.iter().map(|(_, pieces)| pieces.len()).max();
     for at in 0..longest.unwrap_or(0) {
@@ -206,7 +206,7 @@ fn a_secret_in_even_pieces_is_found() {
             // In all ways, but for long pieces.
             for first in (0..length).step_by(1 + length / 6) {
                 let pieces = even(&case.text, first, length);
-                let all = said(&redactor, &[(FORMS[0], pieces)]);
+                let all = reported(&redactor, &[(FORMS[0], pieces)]);
                 if let Some(window) = left(case, &all[0]) {
                     faults.push(format!(
                         "{} by {length}+{first}: {window} in {}",
@@ -231,7 +231,7 @@ fn a_secret_in_two_pieces_is_found_in_each_form() {
             // Two of them side by side, each with each in turn.
             let forms = [at, at + 1 + at / FORMS.len() % (FORMS.len() - 1)];
             let texts = forms.map(|form| (FORMS[form % FORMS.len()], vec![one, two]));
-            for all in said(&redactor, &texts) {
+            for all in reported(&redactor, &texts) {
                 assert_eq!(left(case, &all), None, "{} at {at}: {all}", case.name);
             }
         }
@@ -267,18 +267,18 @@ fn a_secret_ends_with_its_turn_and_with_its_text() {
         "$ cat it\nsk-ant-",
         "$ cat it\nsk-ant-api03-abcdefgh01",
     ] {
-        let said = recorded(&redactor, &mut flow, &update(text)).to_string();
+        let reported = recorded(&redactor, &mut flow, &update(text)).to_string();
         assert!(
-            said.contains("$ cat it") && !said.contains("efgh01"),
-            "{said}"
+            reported.contains("$ cat it") && !reported.contains("efgh01"),
+            "{reported}"
         );
     }
-    let said = recorded(
+    let reported = recorded(
         &redactor,
         &mut flow,
         &update("$ cat it\nsk-ant-api03-abcdefgh01234\n$"),
     );
-    assert!(said.to_string().contains("$ cat it\\n"), "{said}");
+    assert!(reported.to_string().contains("$ cat it\\n"), "{reported}");
 }
 
 /// Paragraphs of this project's own prose and code in which nothing is found.
@@ -326,7 +326,7 @@ fn prose_and_code_in_even_pieces_stay() {
     for (at, text) in paragraphs.iter().enumerate() {
         for length in [1 + at % 4, 5 + at % 20] {
             count += 1;
-            let all = said(&redactor, &[(FORMS[0], even(text, at % length, length))]);
+            let all = reported(&redactor, &[(FORMS[0], even(text, at % length, length))]);
             if all[0] != *text {
                 faults.push(format!("by {length}: {}", all[0]));
             }
@@ -354,7 +354,7 @@ proptest! {
         let redactor = redactor();
         let [one, two] = [which.get(&CASES[..]), other.get(&CASES[..])];
         let texts = [(forms[0], cut(&one.text, &shares)), (forms[1], cut(&two.text, &others))];
-        let all = said(&redactor, &texts);
+        let all = reported(&redactor, &texts);
         prop_assert_eq!(left(one, &all[0]), None, "{}: {}", one.name, all[0]);
         prop_assert_eq!(left(two, &all[1]), None, "{}: {}", two.name, all[1]);
     }
@@ -372,7 +372,7 @@ fn who_talks_of_keys_loses_nothing() {
     ] {
         assert_eq!(redactor.text(text.as_bytes()), None, "{text}");
         for length in 1..20 {
-            let all = said(&redactor, &[(FORMS[0], even(text, 0, length))]);
+            let all = reported(&redactor, &[(FORMS[0], even(text, 0, length))]);
             // The piece in which the label ends is written before what follows is known.
             let stays = match text.contains("PRIVATE") {
                 true => all[0].ends_with("`, as ever."),
@@ -424,7 +424,7 @@ fn a_message_of_many_texts_has_no_other_forgotten() {
 /// Has a message recorded, whatever becomes of it.
 fn recorded_if(redactor: &Redactor, flow: &mut RedactState, message: &Value) {
     let bytes = message.to_string();
-    let kind = Some(MessageKind::Notification);
+    let kind = Some(Kind::Notification);
     if let Some(clean) = redactor.json_streamed(flow, bytes.as_bytes(), kind, None) {
         assert!(serde_json::from_slice::<Value>(&clean.text).is_ok());
     }

@@ -301,32 +301,32 @@ async fn what_was_deleted_is_in_the_log() {
 }
 
 #[tokio::test]
-async fn prune_says_what_goes_and_wants_a_bound() {
+async fn prune_reports_what_goes_and_wants_a_bound() {
     let place = tempfile::tempdir().unwrap();
     let name = "20260101T000000Z-aaaaaaaa";
     let path = place.path().join(format!("{name}.000.acpr"));
     file(&path, "aaaaaaaa", 2048, 48 * HOUR);
     let folder = place.path().to_str().unwrap();
-    let said = async |args: &[&str]| {
+    let reported = async |args: &[&str]| {
         let outcome = run(&[&["inspect", "prune", folder], args].concat(), "").await;
         (outcome.code, outcome.stdout)
     };
-    assert_eq!(said(&[]).await.0, Some(64));
-    assert_eq!(said(&["--max-age", "30"]).await.0, Some(64));
-    assert_eq!(said(&["--max-age", "0d"]).await.0, Some(64));
-    assert_eq!(said(&["--max-total", "much"]).await.0, Some(64));
-    let (code, text) = said(&["--max-age", "3d", "--max-total", "2KiB"]).await;
+    assert_eq!(reported(&[]).await.0, Some(64));
+    assert_eq!(reported(&["--max-age", "30"]).await.0, Some(64));
+    assert_eq!(reported(&["--max-age", "0d"]).await.0, Some(64));
+    assert_eq!(reported(&["--max-total", "much"]).await.0, Some(64));
+    let (code, text) = reported(&["--max-age", "3d", "--max-total", "2KiB"]).await;
     assert_eq!(
         (code, &*text),
         (Some(0), "0 recordings (0 B) deleted; 2.0 KiB remain\n")
     );
-    let (_, text) = said(&["--max-age", "1d", "--dry-run"]).await;
+    let (_, text) = reported(&["--max-age", "1d", "--dry-run"]).await;
     assert_eq!(
         text,
         format!("{name}     2.0 KiB  age\n1 recordings (2.0 KiB) would be deleted; 0 B remain\n")
     );
     assert!(path.exists());
-    let (_, text) = said(&["--max-total", "2047", "--json"]).await;
+    let (_, text) = reported(&["--max-total", "2047", "--json"]).await;
     let wanted =
         format!("{{\"name\":\"{name}\",\"bytes\":2048,\"why\":\"total\"}}\n{{\"left\":0}}\n");
     assert_eq!(text, wanted);

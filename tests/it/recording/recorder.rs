@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use acp_relay::conversation::Note;
 use acp_relay::dialect::FiredRule;
-use acp_relay::jsonrpc::{Exit, Frame, Side};
+use acp_relay::jsonrpc::{Exit, Frame, Kind, Side};
 use acp_relay::observe::recorder::{OverflowPolicy, RecordingOutcome};
 use acp_relay::observe::{Event, Observer};
 use acp_relay::recording::redact::Mode;
-use acp_relay::recording::{EventKind, Message, MessageKind, Parsed, RecordedEvent, parse_line};
+use acp_relay::recording::{EventKind, Message, Parsed, RecordedEvent, parse_line};
 use proptest::prelude::*;
 
 use super::stage::{Scene, Stage, events, frames};
@@ -65,7 +65,7 @@ fn a_turn_is_written_once_and_paired() {
         (Some(1), Some("s1"))
     );
     assert_eq!(answer.method.as_deref(), Some("session/prompt"));
-    assert_eq!(reverse.kind, Some(MessageKind::Request));
+    assert_eq!(reverse.kind, Some(Kind::Request));
     let passed: u64 = all
         .iter()
         .map(|event| match &event.kind {
@@ -97,27 +97,27 @@ fn a_translated_frame_names_its_origin_its_rules_and_the_difference() {
     }
     .set();
     stage.pass(Client, ASK);
-    let heard = Frame::from(r#"{"jsonrpc":"2.0","id":0,"result":{"stop":"end"}}"#);
-    let said = Frame::from(r#"{"jsonrpc":"2.0","id":0,"result":{"stopReason":"end_turn"}}"#);
+    let received = Frame::from(r#"{"jsonrpc":"2.0","id":0,"result":{"stop":"end"}}"#);
+    let reported = Frame::from(r#"{"jsonrpc":"2.0","id":0,"result":{"stopReason":"end_turn"}}"#);
     let note = translated("goose-v1", "stop");
-    stage.lead(Agent, &heard, &[note], &said);
+    stage.lead(Agent, &received, &[note], &reported);
     let all = stage.events();
     let all = messages(&all);
-    let [_, heard, said] = all[..] else {
+    let [_, received, reported] = all[..] else {
         panic!("{all:?}");
     };
-    assert_eq!((heard.source, said.source), (None, Some(2)));
-    assert_eq!(said.rules, ["goose-v1/stop"]);
-    assert_eq!((heard.answers, said.answers), (Some(1), Some(1)));
-    let patch = said.patch.as_ref().unwrap().to_string();
+    assert_eq!((received.source, reported.source), (None, Some(2)));
+    assert_eq!(reported.rules, ["goose-v1/stop"]);
+    assert_eq!((received.answers, reported.answers), (Some(1), Some(1)));
+    let patch = reported.patch.as_ref().unwrap().to_string();
     assert!(patch.contains(r#""path":"/result/stop""#), "{patch}");
 }
 
 #[test]
-fn rules_that_leave_nothing_of_a_message_are_told_all_the_same() {
+fn rules_that_leave_nothing_of_a_message_are_reported_all_the_same() {
     let mut stage = Scene::default().set();
-    let heard = Frame::from(r#"{"method":"_x/noise"}"#);
-    stage.recorder.on_event(&Event::Received(Agent, &heard));
+    let received = Frame::from(r#"{"method":"_x/noise"}"#);
+    stage.recorder.on_event(&Event::Received(Agent, &received));
     stage
         .recorder
         .on_event(&Event::Note(&translated("x", "drop")));
@@ -132,7 +132,7 @@ fn rules_that_leave_nothing_of_a_message_are_told_all_the_same() {
 }
 
 #[test]
-fn a_message_that_is_dropped_is_not_told_to_have_passed() {
+fn a_message_that_is_dropped_is_not_reported_to_have_passed() {
     let mut stage = Scene::default().set();
     stage.pass(Agent, br#"{"method":"a"}"#);
     let stray = Frame::from("Ready.");
@@ -188,8 +188,8 @@ fn a_lossy_recorder_counts_what_it_leaves_out() {
         ..Scene::default()
     }
     .set();
-    let said = 200_000_u64;
-    for _ in 0..said {
+    let reported = 200_000_u64;
+    for _ in 0..reported {
         stage.pass(Agent, br#"{"method":"x"}"#);
     }
     let all = stage.events();
@@ -201,31 +201,31 @@ fn a_lossy_recorder_counts_what_it_leaves_out() {
         })
         .sum();
     // What is lost as heard is lost as said.
-    let heard = messages(&all)
+    let received = messages(&all)
         .iter()
         .filter(|message| message.is_received())
         .count() as u64;
-    let alone = messages(&all).len() as u64 - heard;
+    let alone = messages(&all).len() as u64 - received;
     assert_eq!(alone, 0);
-    assert!(heard + lost >= said, "{heard} heard, {lost} lost");
+    assert!(received + lost >= reported, "{received} heard, {lost} lost");
 }
 
 #[test]
-fn what_waits_for_a_slow_disk_is_told_with_its_bound() {
+fn what_waits_for_a_slow_disk_is_reported_with_its_bound() {
     let mut stage = Scene::default().set();
     let (disk, tally) = (stage.paper.0.clone(), Arc::clone(&stage.tally));
     let held = disk.lock().unwrap();
     let text = format!(r#"{{"method":"x","params":"{}"}}"#, "y".repeat(1 << 10));
     // The desk may take the first of it and stand before the disk; what follows waits.
-    let mut said = 0;
+    let mut reported = 0;
     while tally.waiting().0 < 64 << 10 {
         stage.pass(Agent, text.as_bytes());
-        said += 1;
+        reported += 1;
     }
     let (bytes, room) = tally.waiting();
     assert!(bytes < room, "{bytes} of {room}");
     drop(held);
-    assert_eq!(messages(&stage.events()).len(), said);
+    assert_eq!(messages(&stage.events()).len(), reported);
     assert_eq!(tally.waiting().0, 0);
     assert!(tally.bytes() > 64 << 10);
 }
@@ -338,12 +338,12 @@ proptest! {
 
     #[test]
     fn any_frames_are_recorded_byte_for_byte(
-        said in prop::collection::vec(
+        reported in prop::collection::vec(
             (any::<bool>(), prop::collection::vec(any::<u8>(), 0..6000)), 1..40),
     ) {
         let mut stage = Scene { mode: Mode::Full, ..Scene::default() }.set();
         let mut expected = Vec::new();
-        for (client, text) in &said {
+        for (client, text) in &reported {
             let from = if *client { Client } else { Agent };
             stage.pass(from, text);
             expected.push((from, from.other(), text.clone()));

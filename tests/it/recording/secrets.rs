@@ -205,9 +205,9 @@ fn perform(stage: &mut Stage, aviary: &mut Aviary) {
             code: 1,
         }));
         // What a rule makes of it, and the patch from one to the other.
-        let heard = Frame::from(json!({"method": "a", "params": {"t": text}}).to_string());
-        let said = Frame::from(json!({"method": "b", "params": {"u": text}}).to_string());
-        stage.lead(Side::Agent, &heard, &[], &said);
+        let received = Frame::from(json!({"method": "a", "params": {"t": text}}).to_string());
+        let reported = Frame::from(json!({"method": "b", "params": {"u": text}}).to_string());
+        stage.lead(Side::Agent, &received, &[], &reported);
     }
 }
 
@@ -269,7 +269,7 @@ fn redacted(text: &str) -> Option<(String, Vec<String>)> {
 }
 
 #[test]
-fn all_around_a_secret_keeps_its_bytes_and_its_place_is_told() {
+fn all_around_a_secret_keeps_its_bytes_and_its_place_is_reported() {
     let text =
         r#"{ "a" :1e400, "params":{"env":[ {"name":"A/~B","value":"hunter2"} ],"z":"\ud83d"} }"#;
     let (clean, places) = redacted(text).unwrap();
@@ -525,7 +525,7 @@ fn json_value() -> impl Strategy<Value = Value> {
 proptest! {
     /// It stays JSON, differs at the places that are told and nowhere else, and is done once.
     #[test]
-    fn only_what_is_told_is_changed(tree in json_value()) {
+    fn only_what_is_reported_is_changed(tree in json_value()) {
         let text = tree.to_string();
         let redactor = Redactor::new(Mode::Default, Vec::new(), [1; 32]);
         if let Some(found) = redactor.json(text.as_bytes(), None) {
@@ -533,8 +533,8 @@ proptest! {
             let clean: Value = serde_json::from_slice(&found.text).unwrap();
             for step in patch::between(&tree, &clean).as_array().unwrap() {
                 let place = step["path"].as_str().unwrap();
-                let told = found.places.iter().any(|told| told == place || told.ends_with("/*"));
-                prop_assert!(told, "{place} is not among {:?}", found.places);
+                let stated = found.places.iter().any(|stated| stated == place || stated.ends_with("/*"));
+                prop_assert!(stated, "{place} is not among {:?}", found.places);
             }
             prop_assert!(!String::from_utf8(found.text).unwrap().contains("sk-abcdefgh0"));
         }

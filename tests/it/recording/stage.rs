@@ -33,7 +33,7 @@ pub(super) struct Scene {
 pub(super) struct Stage {
     pub(super) recorder: Recorder,
     pub(super) remarks: RecorderHandle,
-    pub(super) paper: Paper,
+    pub(super) paper: WrittenLines,
     /// Where it is counted.
     pub(super) tally: Arc<RecorderStats>,
     end: Receiver<RecordingOutcome>,
@@ -42,10 +42,10 @@ pub(super) struct Stage {
 
 /// What was written, segment by segment.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Paper(pub(super) Arc<Mutex<Vec<Vec<u8>>>>);
+pub(super) struct WrittenLines(pub(super) Arc<Mutex<Vec<Vec<u8>>>>);
 
 struct Pad {
-    paper: Paper,
+    paper: WrittenLines,
     room: usize,
 }
 
@@ -64,9 +64,9 @@ impl Default for Scene {
 
 impl Scene {
     pub(super) fn set(self) -> Stage {
-        let (tell, end) = sync_channel(1);
+        let (notify, end) = sync_channel(1);
         let (cry, failed) = sync_channel(1);
-        let paper = Paper::default();
+        let paper = WrittenLines::default();
         let tally = Arc::<RecorderStats>::default();
         let peer = |name: &str| PeerInfo {
             name: name.to_owned(),
@@ -87,7 +87,7 @@ impl Scene {
             redactor: Arc::new(Redactor::new(self.mode, self.patterns, [7; 32])),
             stats: Arc::clone(&tally),
             on_failure: Box::new(move || cry.send(()).unwrap()),
-            on_end: Box::new(move |outcome| tell.send(outcome).unwrap()),
+            on_end: Box::new(move |outcome| notify.send(outcome).unwrap()),
         };
         let (recorder, remarks) = Recorder::open(desk(), plan).unwrap();
         Stage {
@@ -115,9 +115,9 @@ impl Stage {
     }
 
     /// `from` says something, and the relay says something else.
-    pub(super) fn lead(&mut self, from: Side, heard: &Frame, notes: &[Note], said: &Frame) {
-        self.recorder.on_event(&Event::Received(from, heard));
-        if let Scanned::Message(envelope) = scan(heard, &Limits::default()) {
+    pub(super) fn lead(&mut self, from: Side, received: &Frame, notes: &[Note], reported: &Frame) {
+        self.recorder.on_event(&Event::Received(from, received));
+        if let Scanned::Message(envelope) = scan(received, &Limits::default()) {
             self.recorder.on_event(&Event::Parsed(&envelope));
         }
         for note in notes {
@@ -126,7 +126,7 @@ impl Stage {
         let mut waiting = [0; 2];
         waiting[from.other() as usize] = 1;
         self.recorder.on_event(&Event::Settled(waiting));
-        self.recorder.on_event(&Event::Sent(from.other(), said));
+        self.recorder.on_event(&Event::Sent(from.other(), reported));
         self.recorder.on_event(&Event::Settled([0; 2]));
         self.recorder.flush();
     }

@@ -70,7 +70,7 @@ async fn a_conversation_is_recorded_and_read_again() {
     assert!(verified.stdout.contains("intact"));
 
     let shown = inspect(&["show", path]).await;
-    for says in [
+    for reports in [
         "initialize [0]",
         "(1 redacted)",
         "] result ",
@@ -81,7 +81,11 @@ async fn a_conversation_is_recorded_and_read_again() {
         "stderr: listening",
         "the recording ends: over",
     ] {
-        assert!(shown.stdout.contains(says), "{says} in {}", shown.stdout);
+        assert!(
+            shown.stdout.contains(reports),
+            "{reports} in {}",
+            shown.stdout
+        );
     }
     let all = inspect(&["show", "--all", "--bodies", path]).await;
     assert!(all.stdout.contains("forwarded to the client unchanged"));
@@ -138,7 +142,7 @@ async fn a_conversation_is_recorded_and_read_again() {
 }
 
 #[tokio::test]
-async fn a_mark_is_added_and_damage_is_told() {
+async fn a_mark_is_added_and_damage_is_reported() {
     let temporary = tempfile::tempdir().unwrap();
     record(temporary.path(), &[]).await;
     let path = file(temporary.path());
@@ -260,7 +264,7 @@ async fn a_recording_that_was_ended_is_so_after_a_mark_which_has_no_secrets() {
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_recorded_into_is_told_at_once() {
+async fn a_folder_that_cannot_be_recorded_into_is_reported_at_once() {
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path().join("shared");
     fs::create_dir(&folder).unwrap();

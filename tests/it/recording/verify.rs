@@ -61,9 +61,9 @@ fn a_translation_that_is_not_what_it_was_made_of_is_found() {
         ..Scene::default()
     }
     .set();
-    let heard = Frame::from(r#"{"id":1,"result":{"stop":"end"}}"#);
-    let said = Frame::from(r#"{"id":1,"result":{"stopReason":"end_turn"}}"#);
-    stage.lead(Side::Agent, &heard, &[], &said);
+    let received = Frame::from(r#"{"id":1,"result":{"stop":"end"}}"#);
+    let reported = Frame::from(r#"{"id":1,"result":{"stopReason":"end_turn"}}"#);
+    stage.lead(Side::Agent, &received, &[], &reported);
     let text = String::from_utf8(stage.end().1.concat()).unwrap();
     // Without its end, whose digest would tell.
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -108,7 +108,7 @@ fn lines_that_are_missing_doubled_or_moved_are_found() {
 }
 
 #[test]
-fn a_torn_tail_is_told_and_all_before_it_read() {
+fn a_torn_tail_is_reported_and_all_before_it_read() {
     let text = recorded();
     for length in 1..text.len() {
         let cut = &text[..length];
@@ -216,7 +216,7 @@ fn segments_are_linked() {
 }
 
 #[test]
-fn what_cannot_be_read_on_is_said_once_by_every_reader() {
+fn what_cannot_be_read_on_is_reported_once_by_every_reader() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.acpr.zst");
     let mut packed = Vec::new();

@@ -59,17 +59,17 @@ fn a_turn_waits_for_the_clients_answer_and_goes_by_the_live_names() {
 fn requests_are_matched_by_params_by_shape_or_in_order() {
     let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"someone else"},"clientCapabilities":{"terminal":true}}}"#;
     for by in [MatchRule::Strict, MatchRule::Shape, MatchRule::Order] {
-        let heard = house(|rules| rules.matching = by).ask(initialize);
-        assert_eq!(heard.len(), 1);
+        let received = house(|rules| rules.matching = by).ask(initialize);
+        assert_eq!(received.len(), 1);
         assert!(
-            heard[0].contains("result"),
-            "{by}: who asks is no part of it: {heard:?}"
+            received[0].contains("result"),
+            "{by}: who asks is no part of it: {received:?}"
         );
     }
 
     let answers = |matching, text: &str| {
-        let heard = house(|rules| rules.matching = matching).ask(text);
-        !heard[0].contains("\"error\"")
+        let received = house(|rules| rules.matching = matching).ask(text);
+        !received[0].contains("\"error\"")
     };
     let empty =
         r#"{"jsonrpc":"2.0","id":8,"method":"session/prompt","params":{"sessionId":"s-old"}}"#;
@@ -91,7 +91,7 @@ fn requests_are_matched_by_params_by_shape_or_in_order() {
 }
 
 #[test]
-fn what_was_not_recorded_is_an_error_that_says_so() {
+fn what_was_not_recorded_is_an_error_that_reports_so() {
     let mut house = house(|_| {});
     let unknown = r#"{"jsonrpc":"2.0","id":9,"method":"session/fork","params":{}}"#;
     let (code, message) = error_of(&house.ask(unknown)[0]);
@@ -135,7 +135,7 @@ fn a_terminal_of_another_name_is_no_other_answer() {
 }
 
 #[test]
-fn what_is_no_message_is_told_so_unless_it_was_recorded() {
+fn what_is_no_message_is_reported_so_unless_it_was_recorded() {
     let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"x"}]"#;
     let object = r#"{"jsonrpc":"2.0","id":{"a":1},"method":"initialize","params":{}}"#;
     let long = format!(
@@ -145,10 +145,10 @@ fn what_is_no_message_is_told_so_unless_it_was_recorded() {
     let all = [batch, object, &long, "garbage", "{}"];
     let mut house = house(|_| {});
     for line in all {
-        let heard = house.ask(line);
-        assert_eq!(heard.len(), 1, "{line}: {heard:?}");
-        let (code, _) = error_of(&heard[0]);
-        assert!([-32600, -32700].contains(&code), "{line}: {heard:?}");
+        let received = house.ask(line);
+        assert_eq!(received.len(), 1, "{line}: {received:?}");
+        let (code, _) = error_of(&received[0]);
+        assert!([-32600, -32700].contains(&code), "{line}: {received:?}");
         assert_eq!(
             house.actor.notice().as_deref(),
             Some("received a line that is not a message")
@@ -233,8 +233,8 @@ fn pauses_are_those_of_the_recording() {
             rules.max_idle = max_idle;
         });
         house.now = Duration::from_secs(100);
-        let heard = house.ask(HI);
-        heard
+        let received = house.ask(HI);
+        received
             .into_iter()
             .filter(|line| line.starts_with("after"))
             .collect::<Vec<_>>()
@@ -273,20 +273,23 @@ fn faults_strike_after_their_event() {
     assert_eq!(noisy.ask(HI)[0], "not json");
 
     let mut gone = faulty("after 6 close");
-    let heard = gone.ask(HI);
-    assert_eq!(heard[1..], ["closed"], "{heard:?}");
+    let received = gone.ask(HI);
+    assert_eq!(received[1..], ["closed"], "{received:?}");
     assert_eq!(gone.listen(), ["closed"]);
 }
 
 #[test]
 fn a_request_that_was_dropped_is_not_waited_for() {
     let mut house = faulty("after 6 drop");
-    let heard = house.ask(HI);
-    assert!(heard.last().unwrap().contains("end_turn"), "{heard:?}");
+    let received = house.ask(HI);
+    assert!(
+        received.last().unwrap().contains("end_turn"),
+        "{received:?}"
+    );
 }
 
 #[test]
-fn a_schedule_says_what_is_wrong_with_it() {
+fn a_schedule_reports_what_is_wrong_with_it() {
     for wrong in [
         "after x drop",
         "before 3 drop",
@@ -349,19 +352,19 @@ fn a_live_agent_has_what_was_not_recorded() {
         &r#"{"jsonrpc":"2.0","id":8,"method":"fs/read_text_file","params":{}}"#.into(),
     );
     assert!(house.listen()[0].contains(r#""id":"replay-live-2""#));
-    let told = house.ask(r#"{"jsonrpc":"2.0","id":"replay-live-2","result":{},"result":{}}"#);
+    let stated = house.ask(r#"{"jsonrpc":"2.0","id":"replay-live-2","result":{},"result":{}}"#);
     let of = |id: u8| format!(r#"\"id\":{id},\"error\":{{\"code\":-32600"#);
     assert!(
-        told.len() == 1 && told[0].starts_with("forwarded") && told[0].contains(&of(8)),
-        "{told:?}"
+        stated.len() == 1 && stated[0].starts_with("forwarded") && stated[0].contains(&of(8)),
+        "{stated:?}"
     );
     house.actor.receive_live(
         &r#"{"jsonrpc":"2.0","id":9,"method":"fs/read_text_file","params":{},"params":{}}"#.into(),
     );
-    let told = house.listen();
+    let stated = house.listen();
     assert!(
-        told.len() == 1 && told[0].starts_with("forwarded") && told[0].contains(&of(9)),
-        "{told:?}"
+        stated.len() == 1 && stated[0].starts_with("forwarded") && stated[0].contains(&of(9)),
+        "{stated:?}"
     );
     house.ask(
         &HI.replace("s-old", "theirs")
@@ -370,8 +373,8 @@ fn a_live_agent_has_what_was_not_recorded() {
     house
         .actor
         .receive_live(&r#"{"jsonrpc":"2.0","id":55,"result":{},"result":{}}"#.into());
-    let heard = house.listen();
-    assert!(heard[0].contains(r#""id":55,"error""#), "{heard:?}");
+    let received = house.listen();
+    assert!(received[0].contains(r#""id":55,"error""#), "{received:?}");
     house.actor.lose_live();
     let (code, _) = error_of(&house.listen()[0]);
     assert_eq!(code, -32050);

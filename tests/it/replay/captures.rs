@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use acp_relay::jsonrpc::{Frame, Side};
-use acp_relay::recording::replay::{Edge, IgnoreRules, Script, compare};
+use acp_relay::recording::replay::{IgnoreRules, Script, compare};
 
 use crate::support::link::run;
 use crate::support::program;
@@ -52,13 +52,13 @@ fn words(script: &Script, side: Side) -> Vec<&Frame> {
 fn a_replayed_recording_is_recorded_as_it_was() {
     for capture in captures("transcripts") {
         let dir = tempfile::tempdir().unwrap();
-        let original = Script::open(&capture, Edge::Client).unwrap();
+        let original = Script::open(&capture, Side::Client).unwrap();
         let (first, second) = run(async {
             let first = record(&capture, &dir.path().join("1")).await;
             let second = record(&first, &dir.path().join("2")).await;
             (first, second)
         });
-        let open = |path: &Path| Script::open(path, Edge::Client).unwrap();
+        let open = |path: &Path| Script::open(path, Side::Client).unwrap();
         let (first, second) = (open(&first), open(&second));
         for (name, other) in [("first", &first), ("second", &second)] {
             let compared = compare(&original, other, &IgnoreRules::default());
@@ -84,7 +84,7 @@ fn odd_conversations_are_played_as_they_went() {
             let dir = tempfile::tempdir().unwrap();
             let first = record(&capture, &dir.path().join("1")).await;
             let second = record(&first, &dir.path().join("2")).await;
-            let open = |path: &Path| Script::open(path, Edge::Client).unwrap();
+            let open = |path: &Path| Script::open(path, Side::Client).unwrap();
             let original = open(&capture);
             for recording in [&first, &second] {
                 let other = open(recording);
@@ -95,8 +95,10 @@ fn odd_conversations_are_played_as_they_went() {
                     let odd = |script: &Script| -> Vec<Frame> {
                         let steps = script.steps.iter().filter(|step| step.from == side);
                         let odd = steps.filter(|step| step.envelope.is_none());
-                        let said = odd.map(|step| step.frame.clone());
-                        said.filter(|frame| !frame.as_bytes().is_empty()).collect()
+                        let reported = odd.map(|step| step.frame.clone());
+                        reported
+                            .filter(|frame| !frame.as_bytes().is_empty())
+                            .collect()
                     };
                     assert_eq!(odd(&original), odd(&other), "{}", capture.display());
                 }
@@ -113,7 +115,7 @@ fn a_capture_with_one_word_changed_is_another_conversation() {
     let dir = tempfile::tempdir().unwrap();
     let changed = dir.path().join("changed.jsonl");
     std::fs::write(&changed, text.replacen("\"end_turn\"", "\"refusal\"", 1)).unwrap();
-    let open = |path: &Path| Script::open(path, Edge::Client).unwrap();
+    let open = |path: &Path| Script::open(path, Side::Client).unwrap();
     let compared = compare(&open(capture), &open(&changed), &IgnoreRules::default());
     assert_eq!(compared.differences.len(), 1, "{:?}", compared.differences);
     assert_eq!(compared.differences[0].title, "result of session/prompt");

@@ -31,33 +31,36 @@ fn permission(options: &[(&str, &str, &str)]) -> String {
 /// A client whose first prompt was said.
 fn prompted() -> Guest {
     let mut guest = Guest::of(TALK);
-    assert!(guest.hear(&[]).0[0].contains("initialize"));
-    assert!(guest.hear(&[INITIALIZED]).0[0].contains("session/new"));
-    let (said, _) = guest.hear(&[OPENED]);
-    assert_eq!(said.len(), 1);
-    assert!(said[0].contains(r#""sessionId":"s-new""#), "{said:?}");
+    assert!(guest.receive(&[]).0[0].contains("initialize"));
+    assert!(guest.receive(&[INITIALIZED]).0[0].contains("session/new"));
+    let (reported, _) = guest.receive(&[OPENED]);
+    assert_eq!(reported.len(), 1);
+    assert!(
+        reported[0].contains(r#""sessionId":"s-new""#),
+        "{reported:?}"
+    );
     guest
 }
 
 #[test]
 fn each_message_waits_for_what_came_before_it() {
     let mut guest = prompted();
-    let (said, wait) = guest.hear(&[CHUNK]);
-    assert_eq!((said.len(), wait), (0, Some(Duration::from_secs(60))));
+    let (reported, wait) = guest.receive(&[CHUNK]);
+    assert_eq!((reported.len(), wait), (0, Some(Duration::from_secs(60))));
     let same = [("y", "allow_once", "Yes"), ("n", "reject_once", "No")];
-    let (said, _) = guest.hear(&[&permission(&same)]);
+    let (reported, _) = guest.receive(&[&permission(&same)]);
     assert_eq!(
-        said,
+        reported,
         [
             r#"{"jsonrpc":"2.0","id":"p","result":{"outcome":{"outcome":"selected","optionId":"y"}}}"#
         ]
     );
-    assert!(guest.hear(&[TOOL]).0.is_empty());
-    assert!(guest.hear(&[DONE]).0[0].contains("long"));
+    assert!(guest.receive(&[TOOL]).0.is_empty());
+    assert!(guest.receive(&[DONE]).0[0].contains("long"));
     // It cancels once it has heard what it had heard before it cancelled.
-    assert!(guest.hear(&[]).0.is_empty());
-    assert!(guest.hear(&[THOUGHT]).0[0].contains("session/cancel"));
-    assert_eq!(guest.hear(&[USAGE, CANCELLED]), (vec![], None));
+    assert!(guest.receive(&[]).0.is_empty());
+    assert!(guest.receive(&[THOUGHT]).0[0].contains("session/cancel"));
+    assert_eq!(guest.receive(&[USAGE, CANCELLED]), (vec![], None));
     let compared = compare(&script(TALK), guest.driver.live(), &IgnoreRules::default());
     assert_eq!(compared.differences, []);
     assert_eq!((compared.turns, compared.steps), (vec![5, 11], 15));
@@ -67,41 +70,44 @@ fn each_message_waits_for_what_came_before_it() {
 fn a_permission_is_chosen_by_its_kind() {
     let mut guest = prompted();
     let other = [("no", "reject_once", "No"), ("once", "allow_once", "Go on")];
-    let (said, _) = guest.hear(&[CHUNK, &permission(&other)]);
-    assert!(said[0].contains(r#""optionId":"once""#), "{said:?}");
+    let (reported, _) = guest.receive(&[CHUNK, &permission(&other)]);
+    assert!(reported[0].contains(r#""optionId":"once""#), "{reported:?}");
     let mut guest = prompted();
-    let (said, _) = guest.hear(&[CHUNK, &permission(&[("no", "reject_once", "No")])]);
+    let (reported, _) = guest.receive(&[CHUNK, &permission(&[("no", "reject_once", "No")])]);
     assert!(
-        said[0].contains("-32059") && said[0].contains("no option"),
-        "{said:?}"
+        reported[0].contains("-32059") && reported[0].contains("no option"),
+        "{reported:?}"
     );
 }
 
 #[test]
-fn what_was_never_asked_is_refused_and_told() {
+fn what_was_never_asked_is_refused_and_reported() {
     let mut guest = prompted();
     let terminal =
         r#"{"jsonrpc":"2.0","id":4,"method":"terminal/create","params":{"sessionId":"s-new"}}"#;
-    let (said, _) = guest.hear(&[terminal]);
+    let (reported, _) = guest.receive(&[terminal]);
     assert!(
-        said[0].contains(r#""id":4"#) && said[0].contains("-32059"),
-        "{said:?}"
+        reported[0].contains(r#""id":4"#) && reported[0].contains("-32059"),
+        "{reported:?}"
     );
     // The turn ends without the permission; the client goes on.
-    assert!(guest.hear(&[CHUNK, TOOL, DONE]).0[0].contains("long"));
-    guest.hear(&[THOUGHT, USAGE, CANCELLED]);
+    assert!(guest.receive(&[CHUNK, TOOL, DONE]).0[0].contains("long"));
+    guest.receive(&[THOUGHT, USAGE, CANCELLED]);
     let compared = compare(&script(TALK), guest.driver.live(), &IgnoreRules::default());
-    let told: Vec<_> = compared
+    let stated: Vec<_> = compared
         .differences
         .iter()
         .map(|one| (one.kind, one.turn, one.title.as_str()))
         .collect();
     assert!(
-        told.contains(&("missing", 1, "session/request_permission")),
-        "{told:?}"
+        stated.contains(&("missing", 1, "session/request_permission")),
+        "{stated:?}"
     );
-    assert!(told.contains(&("extra", 1, "terminal/create")), "{told:?}");
-    assert!(told.iter().all(|one| one.1 == 1), "{told:?}");
+    assert!(
+        stated.contains(&("extra", 1, "terminal/create")),
+        "{stated:?}"
+    );
+    assert!(stated.iter().all(|one| one.1 == 1), "{stated:?}");
 }
 
 #[test]
@@ -110,9 +116,9 @@ fn what_is_ignored_or_was_redacted_is_no_difference() {
     let mut guest = prompted();
     let same = [("y", "allow_once", "Yes"), ("n", "reject_once", "No")];
     let tool = TOOL.replace("\"t9\"", "\"t9\",\"rawOutput\":5");
-    guest.hear(&[CHUNK, &permission(&same), &tool, DONE]);
-    guest.hear(&[THOUGHT]);
-    guest.hear(&[USAGE, CANCELLED]);
+    guest.receive(&[CHUNK, &permission(&same), &tool, DONE]);
+    guest.receive(&[THOUGHT]);
+    guest.receive(&[USAGE, CANCELLED]);
     let ignoring = |places: &[&str], messages: &[&str]| {
         let ignored = IgnoreRules {
             places: places.iter().map(|one| one.parse().unwrap()).collect(),
@@ -153,10 +159,10 @@ fn what_a_run_used_and_where_a_cancelled_text_ends_is_no_difference() {
 #[test]
 fn silence_is_given_up_on() {
     let mut guest = prompted();
-    let (_, wait) = guest.hear(&[CHUNK]);
+    let (_, wait) = guest.receive(&[CHUNK]);
     guest.now += wait.unwrap();
     // First the permission is not waited for any longer, then the answer.
-    while let (_, Some(wait)) = guest.hear(&[]) {
+    while let (_, Some(wait)) = guest.receive(&[]) {
         guest.now += wait;
     }
     let troubles = guest.driver.problems();
@@ -168,10 +174,10 @@ fn silence_is_given_up_on() {
 }
 
 #[test]
-fn an_end_of_the_agent_is_told() {
+fn an_end_of_the_agent_is_reported() {
     let mut guest = prompted();
     guest.driver.end();
-    assert_eq!(guest.hear(&[]), (vec![], None));
+    assert_eq!(guest.receive(&[]), (vec![], None));
     let troubles = guest.driver.problems();
     assert!(
         troubles[0].contains("ended its stream before it answered"),
@@ -196,37 +202,37 @@ fn answers_are_given_in_their_order() {
         )
     };
     let mut guest = Guest::of(ASKED);
-    guest.hear(&[]);
+    guest.receive(&[]);
     // The other one was answered first, so it is waited for.
-    assert!(guest.hear(&[&ask(5, "/a")]).0.is_empty());
-    let (said, _) = guest.hear(&[&ask(6, "/b")]);
-    assert!(said[0].contains(r#""content":"b""#) && said[1].contains(r#""content":"a""#));
-    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(guest.receive(&[&ask(5, "/a")]).0.is_empty());
+    let (reported, _) = guest.receive(&[&ask(6, "/b")]);
+    assert!(reported[0].contains(r#""content":"b""#) && reported[1].contains(r#""content":"a""#));
+    assert_eq!(reported.len(), 2, "{reported:?}");
 
     // An agent that asks one after the other has its answer once it is silent.
     let mut slow = Guest::of(ASKED);
-    slow.hear(&[]);
-    let (_, wait) = slow.hear(&[&ask(5, "/a")]);
+    slow.receive(&[]);
+    let (_, wait) = slow.receive(&[&ask(5, "/a")]);
     slow.now += wait.unwrap();
-    assert!(slow.hear(&[]).0[0].contains(r#""content":"a""#));
+    assert!(slow.receive(&[]).0[0].contains(r#""content":"a""#));
 }
 
 #[test]
-fn what_was_left_open_may_be_answered_once_all_is_said() {
+fn what_was_left_open_may_be_answered_once_all_is_reported() {
     let open = r#"
 > {"jsonrpc":"2.0","id":1,"method":"_never/answered"}
 < {"jsonrpc":"2.0","method":"_told"}
 "#;
     let answer = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32050,"message":"gone"}}"#;
-    let told = r#"{"jsonrpc":"2.0","method":"_told"}"#;
+    let stated = r#"{"jsonrpc":"2.0","method":"_told"}"#;
     for closes in [true, false] {
         let mut guest = Guest::of(open);
-        guest.hear(&[]);
-        guest.hear(&[told]);
+        guest.receive(&[]);
+        guest.receive(&[stated]);
         if closes {
             guest.driver.close();
         }
-        guest.hear(&[answer]);
+        guest.receive(&[answer]);
         guest.driver.end();
         let compared = compare(&script(open), guest.driver.live(), &IgnoreRules::default());
         assert_eq!(compared.differences.is_empty(), closes, "{compared:?}");

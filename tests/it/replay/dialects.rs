@@ -5,7 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use acp_relay::recording::replay::{Edge, IgnoreRules, Script, compare};
+use acp_relay::jsonrpc::Side;
+use acp_relay::recording::replay::{IgnoreRules, Script, compare};
 
 use super::captures::captures;
 use crate::support::link::run;
@@ -33,7 +34,7 @@ async fn record(file: &Path, into: &Path, dialect: &str, agent: &[&str]) -> (Pat
 }
 
 /// That two recordings hold the same at an edge.
-fn assert_same(one: &Path, two: &Path, edge: Edge, what: &str) {
+fn assert_same(one: &Path, two: &Path, edge: Side, what: &str) {
     let open = |path: &Path| Script::open(path, edge).unwrap();
     let compared = compare(&open(one), &open(two), &IgnoreRules::default());
     assert!(compared.steps > 5, "{what}: {compared:?}");
@@ -90,7 +91,7 @@ async fn play(capture: PathBuf, dialect: &'static str) -> bool {
     let agent = ["--", RELAY, "replay", "agent", file];
     let (again, same) = record(&first, &dir.path().join("2"), "canonical", &agent).await;
     assert!(same, "{what}, as the client heard it");
-    assert_same(&first, &again, Edge::Client, &what);
+    assert_same(&first, &again, Side::Client, &what);
     let two = again.to_str().unwrap();
     let diff = program::run(&["inspect", "diff", "--at", "client", file, two], "").await;
     assert_eq!(diff.code, Some(0), "{what}: {diff:?}");
@@ -99,7 +100,7 @@ async fn play(capture: PathBuf, dialect: &'static str) -> bool {
     let played = format!("replay:{file}?edge=agent");
     let (again, same) = record(&first, &dir.path().join("3"), dialect, &[&played]).await;
     assert!(same, "{what}, as the agent said it");
-    assert_same(&first, &again, Edge::Client, &what);
-    assert_same(&first, &again, Edge::Agent, &what);
+    assert_same(&first, &again, Side::Client, &what);
+    assert_same(&first, &again, Side::Agent, &what);
     translated
 }

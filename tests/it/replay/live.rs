@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::stage::TALK;
 use crate::support::bridge::within;
-use crate::support::link::{PATIENCE, close, heard, next, say, setup};
+use crate::support::link::{PATIENCE, close, next, received, send, setup};
 
 /// The conversation as a capture, a second a line.
 pub(super) fn capture(dir: &tempfile::TempDir) -> PathBuf {
@@ -62,15 +62,15 @@ async fn a_link_keeps_the_recordings_time() {
     let mut link = registry::connect(&to, &setup()).await.unwrap();
     let began = Instant::now();
     let long = r#"{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"s-old","prompt":[{"type":"text","text":"long"}]}}"#;
-    within(say(&mut *link.tx, long)).await.unwrap();
-    within(heard(&mut *link.rx)).await;
+    within(send(&mut *link.tx, long)).await.unwrap();
+    within(received(&mut *link.rx)).await;
     assert_eq!(began.elapsed(), Duration::from_secs(1));
     // A day later the client cancels.
     tokio::time::sleep(Duration::from_secs(86_400)).await;
     let cancel = r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s-old"}}"#;
-    within(say(&mut *link.tx, cancel)).await.unwrap();
-    within(heard(&mut *link.rx)).await;
-    let answer = within(heard(&mut *link.rx)).await;
+    within(send(&mut *link.tx, cancel)).await.unwrap();
+    within(received(&mut *link.rx)).await;
+    let answer = within(received(&mut *link.rx)).await;
     assert!(format!("{answer:?}").contains("cancelled"));
     assert_eq!(began.elapsed(), Duration::from_secs(86_400 + 1 + 2));
     within(close(&mut *link.tx, CloseReason::Done))
@@ -92,8 +92,8 @@ async fn another_recording_can_stand_behind_it() {
         r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
     // The first is answered by the one, the second by the other.
     for _ in 0..2 {
-        within(say(&mut *link.tx, initialize)).await.unwrap();
-        let answer = within(heard(&mut *link.rx)).await;
+        within(send(&mut *link.tx, initialize)).await.unwrap();
+        let answer = within(received(&mut *link.rx)).await;
         assert!(
             format!("{answer:?}").contains("protocolVersion"),
             "{answer:?}"
@@ -102,7 +102,7 @@ async fn another_recording_can_stand_behind_it() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_played_is_told_before_a_client_comes() {
+async fn what_cannot_be_played_is_reported_before_a_client_comes() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
     let check = |text: String| {
@@ -131,16 +131,19 @@ async fn the_link_ends_with_the_client_whatever_the_live_agent_owes() {
     let path = capture(&dir);
     let path = path.display();
     let fork = r#"{"jsonrpc":"2.0","id":9,"method":"session/fork","params":{}}"#;
-    for (behind, says) in [
+    for (behind, reports) in [
         (format!("replay:{path}"), "not recorded"),
         ("exec:true".to_owned(), "is gone"),
         ("exec:cat".to_owned(), "session/fork"),
     ] {
         let to = format!("replay:{path}?forward={behind}").parse().unwrap();
         let mut link = registry::connect(&to, &setup()).await.unwrap();
-        within(say(&mut *link.tx, fork)).await.unwrap();
-        let answer = within(heard(&mut *link.rx)).await;
-        assert!(format!("{answer:?}").contains(says), "{behind}: {answer:?}");
+        within(send(&mut *link.tx, fork)).await.unwrap();
+        let answer = within(received(&mut *link.rx)).await;
+        assert!(
+            format!("{answer:?}").contains(reports),
+            "{behind}: {answer:?}"
+        );
         within(close(&mut *link.tx, CloseReason::Done))
             .await
             .unwrap();

@@ -44,10 +44,14 @@ fn house(matching: MatchRule) -> House {
 }
 
 /// Whether each line holds its word, in this order.
-fn holds(heard: &[String], words: &[&str]) {
-    assert_eq!(heard.len(), words.len(), "{heard:#?} instead of {words:?}");
-    for (line, word) in heard.iter().zip(words) {
-        assert!(line.contains(word), "{heard:#?} instead of {words:?}");
+fn holds(received: &[String], words: &[&str]) {
+    assert_eq!(
+        received.len(),
+        words.len(),
+        "{received:#?} instead of {words:?}"
+    );
+    for (line, word) in received.iter().zip(words) {
+        assert!(line.contains(word), "{received:#?} instead of {words:?}");
     }
 }
 
@@ -82,19 +86,19 @@ fn it_may_come_in_another_order() {
     eager.ask(NEW);
     holds(&eager.ask(NEW), &[r#""sessionId":"b""#]);
     for text in [ONE, TWO, MODE] {
-        eager.hear(text);
+        eager.receive(text);
     }
-    let heard = eager.listen();
-    assert_eq!(heard.len(), 6, "{heard:#?}");
+    let received = eager.listen();
+    assert_eq!(received.len(), 6, "{received:#?}");
     for (id, count) in [
         (r#""id":"one""#, 0),
         (r#""id":"two""#, 1),
         (r#""id":"mode""#, 1),
     ] {
         assert_eq!(
-            heard.iter().filter(|line| line.contains(id)).count(),
+            received.iter().filter(|line| line.contains(id)).count(),
             count,
-            "{heard:#?}"
+            "{received:#?}"
         );
     }
     // The answer before the cancel, which the turn waits for.
@@ -105,7 +109,7 @@ fn it_may_come_in_another_order() {
     let mut late = house(MatchRule::Strict);
     late.ask(NEW);
     late.ask(ONE);
-    late.hear(CANCEL);
+    late.receive(CANCEL);
     // It is waited for a moment, and then no more.
     holds(
         &late.ask(NO),
@@ -130,7 +134,7 @@ fn a_cancel_ends_the_turn_of_its_session_alone() {
     house.ask(ONE);
     house.ask(NEW);
     holds(&house.ask(TWO), &["b1", r#""id":10"#]);
-    house.hear(CANCEL);
+    house.receive(CANCEL);
     holds(
         &house.ask(NO),
         &[
@@ -159,8 +163,8 @@ fn answers_come_in_the_recorded_order() {
     let one = r#"{"jsonrpc":"2.0","id":"a","method":"_x/one"}"#;
     let two = r#"{"jsonrpc":"2.0","id":"b","method":"_x/two"}"#;
     let mut house = House::of(crossed, ReplayRules::default());
-    house.hear(one);
-    house.hear(two);
+    house.receive(one);
+    house.receive(two);
     holds(&house.listen(), &["\"two\"", "\"one\""]);
     let mut alone = House::of(crossed, ReplayRules::default());
     holds(&alone.ask(one), &["after 1s", "\"one\""]);

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use acp_relay::recording::replay::{Edge, Script};
+use acp_relay::jsonrpc::Side;
+use acp_relay::recording::replay::Script;
 
 use super::live::capture;
 use crate::support::link::run;
@@ -30,7 +31,7 @@ fn changed(file: &Path, from: &str, to: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_difference_is_said_to_people_programs_and_ci() {
+fn a_difference_is_reported_to_people_programs_and_ci() {
     let dir = tempfile::tempdir().unwrap();
     let file = capture(&dir);
     let same = against(&["replay", "client"], &file, &file, &[]);
@@ -82,9 +83,9 @@ fn a_difference_is_said_to_people_programs_and_ci() {
         ),
         (&["--json"], r"half \\ud83d of it"),
     ] {
-        let told = against(&["replay", "client"], &file, &half, more).stdout;
-        assert!(told.contains(spelled), "{told}");
-        assert!(!told.contains('\u{10f03d}'), "{told}");
+        let stated = against(&["replay", "client"], &file, &half, more).stdout;
+        assert!(stated.contains(spelled), "{stated}");
+        assert!(!stated.contains('\u{10f03d}'), "{stated}");
     }
     let xml = std::fs::read_to_string(&junit).unwrap();
     assert!(xml.contains(r"half \ud83d of it"), "{xml}");
@@ -122,9 +123,15 @@ fn several_recordings_are_played_one_after_the_other() {
         .map(|value| value["same"].as_bool().unwrap())
         .collect();
     assert_eq!(same, [true, false]);
-    let told = suites();
-    assert!(told[0].contains("tests=\"3\" failures=\"0\""), "{told:?}");
-    assert!(told[1].contains("tests=\"3\" failures=\"1\""), "{told:?}");
+    let stated = suites();
+    assert!(
+        stated[0].contains("tests=\"3\" failures=\"0\""),
+        "{stated:?}"
+    );
+    assert!(
+        stated[1].contains("tests=\"3\" failures=\"1\""),
+        "{stated:?}"
+    );
     // A file twice is one; one that is not there leaves the others.
     assert_eq!(played(&[one, one], &[]).stdout.lines().count(), 1);
     let outcome = played(&["/none.acpr", one], &[]);
@@ -192,8 +199,8 @@ fn bisect_finds_the_first_turn_in_which_something_is_met() {
     let other = changed(&file, "\"hm\"", "\"zebra\"");
     assert!(met("from:agent zebra", &other, "2 turns").contains("agent: session/update"));
     let other = changed(&file, "\"end_turn\"", "\"bored\"");
-    let said = met("kind:result lint:schema-*", &other, "1 turn");
-    assert!(said.contains("bored"), "{said}");
+    let reported = met("kind:result lint:schema-*", &other, "1 turn");
+    assert!(reported.contains("bored"), "{reported}");
     let refused = against(&["bisect"], &file, &file, &["--until", "lint"]);
     assert_eq!(refused.code, Some(64), "{refused:?}");
 }
@@ -310,8 +317,8 @@ fn a_translated_conversation_is_played_at_either_edge() {
         steps.map(|step| step.frame).collect::<Vec<_>>()
     };
     assert_ne!(
-        words(Edge::Client),
-        words(Edge::Agent),
+        words(Side::Client),
+        words(Side::Agent),
         "nothing was translated"
     );
     // What the agent said, translated once more, is what the client had heard.
@@ -326,17 +333,17 @@ fn a_line_that_is_no_message_reaches_the_client() {
     let faults = dir.path().join("faults.txt");
     std::fs::write(&faults, "after 2 garbage not { json\nafter 2 garbage\n").unwrap();
     let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
-    let heard = |edge: &str| {
+    let received = |edge: &str| {
         let mut args = vec!["replay", "agent", file.to_str().unwrap(), "--edge", edge];
         args.extend(["--fault", faults.to_str().unwrap()]);
         let outcome = run(program::run(&args, &format!("{hello}\n")));
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
         outcome.stdout
     };
-    let client = heard("client");
+    let client = received("client");
     let lines: Vec<&str> = client.lines().collect();
     assert!(lines[0].contains("\"result\""), "{client}");
     assert_eq!(lines[1..], ["not { json", "{\"garbage\":"]);
     // At the agent's edge a relay stands in between, and lets nothing of the kind through.
-    assert_eq!(heard("agent").lines().count(), 1);
+    assert_eq!(received("agent").lines().count(), 1);
 }

@@ -37,8 +37,8 @@ pub(super) fn script(text: &str) -> Arc<Script> {
     let mut script = Script::default();
     let lines = text.lines().filter(|line| !line.is_empty());
     for (n, line) in (1..).zip(lines) {
-        let (who, words) = line.split_once(' ').unwrap();
-        let from = match who {
+        let (sender, words) = line.split_once(' ').unwrap();
+        let from = match sender {
             ">" => Side::Client,
             "<" => Side::Agent,
             other => panic!("{other} is nobody"),
@@ -64,33 +64,33 @@ impl House {
 
     /// Says something; what the agent says until it waits.
     pub(super) fn ask(&mut self, text: &str) -> Vec<String> {
-        self.hear(text);
+        self.receive(text);
         self.listen()
     }
 
     /// Says something, and does not listen yet.
-    pub(super) fn hear(&mut self, text: &str) {
+    pub(super) fn receive(&mut self, text: &str) {
         self.actor.receive(&Frame::from(text.to_owned()), self.now);
     }
 
     /// What the agent says until it waits for us.
     pub(super) fn listen(&mut self) -> Vec<String> {
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         loop {
             match self.actor.next(self.now) {
                 ActorAction::Send(frame) => {
-                    heard.push(String::from_utf8(frame.as_bytes().to_vec()).unwrap());
+                    received.push(String::from_utf8(frame.as_bytes().to_vec()).unwrap());
                 }
-                ActorAction::Forward(frame) => heard.push(format!("forwarded {frame:?}")),
+                ActorAction::Forward(frame) => received.push(format!("forwarded {frame:?}")),
                 ActorAction::Wait(Some(until)) => {
                     assert!(until > self.now, "it waits for the past");
-                    heard.push(format!("after {:?}", until - self.now));
+                    received.push(format!("after {:?}", until - self.now));
                     self.now = until;
                 }
-                ActorAction::Wait(None) => return heard,
+                ActorAction::Wait(None) => return received,
                 ActorAction::Close => {
-                    heard.push("closed".to_owned());
-                    return heard;
+                    received.push("closed".to_owned());
+                    return received;
                 }
             }
         }
@@ -116,22 +116,22 @@ impl Guest {
     }
 
     /// The agent says these; what the client says until it waits, and how long it would.
-    pub(super) fn hear(&mut self, lines: &[&str]) -> (Vec<String>, Option<Duration>) {
+    pub(super) fn receive(&mut self, lines: &[&str]) -> (Vec<String>, Option<Duration>) {
         for line in lines {
             let frame = Frame::from((*line).to_owned());
             self.driver.receive(&frame, self.now);
         }
-        let mut said = Vec::new();
+        let mut reported = Vec::new();
         loop {
             match self.driver.next(self.now) {
                 DriverAction::Send(frame) => {
-                    said.push(String::from_utf8(frame.as_bytes().to_vec()).unwrap());
+                    reported.push(String::from_utf8(frame.as_bytes().to_vec()).unwrap());
                 }
                 DriverAction::Wait(until) => {
                     assert!(until > self.now, "it waits for the past");
-                    return (said, Some(until - self.now));
+                    return (reported, Some(until - self.now));
                 }
-                DriverAction::Done => return (said, None),
+                DriverAction::Done => return (reported, None),
             }
         }
     }

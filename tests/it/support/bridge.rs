@@ -46,8 +46,8 @@ pub(crate) struct Plan {
 
 /// A conversation in progress.
 pub(crate) struct Bridge {
-    pub(crate) client: Mouth,
-    pub(crate) agent: Mouth,
+    pub(crate) client: TestPeer,
+    pub(crate) agent: TestPeer,
     pub(crate) process: Process,
     pub(crate) stop: StopSignals,
     pub(crate) notebook: Notebook,
@@ -55,7 +55,7 @@ pub(crate) struct Bridge {
 }
 
 /// One of the peers: the far end of its link.
-pub(crate) struct Mouth(pub(crate) Link);
+pub(crate) struct TestPeer(pub(crate) Link);
 
 /// The agent's process, as far as the relay can see it.
 pub(crate) struct Process {
@@ -69,8 +69,8 @@ pub(crate) struct Notebook(Arc<Mutex<Vec<Seen>>>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    Heard(Side, Frame),
-    Said(Side, Frame),
+    Received(Side, Frame),
+    Sent(Side, Frame),
     Note(acp_relay::conversation::Note),
 }
 
@@ -129,7 +129,7 @@ impl Bridge {
         let notebook = Notebook::default();
         let limits = Arc::new(plan.limits.clone());
         let taps = Observers::default().with(notebook.clone());
-        let told = stop.clone();
+        let stated = stop.clone();
         let run = tokio::spawn(async move {
             proxy::run(
                 near_client,
@@ -138,13 +138,13 @@ impl Bridge {
                 DialectOptions::canonical(),
                 None,
                 taps,
-                &told,
+                &stated,
             )
             .await
         });
         Self {
-            client: Mouth(client),
-            agent: Mouth(agent),
+            client: TestPeer(client),
+            agent: TestPeer(agent),
             process: Process {
                 exit: Some(exit),
                 signals,
@@ -166,39 +166,39 @@ impl Bridge {
     }
 }
 
-impl Mouth {
+impl TestPeer {
     /// Says one message; fails when nobody takes it.
-    pub(crate) async fn say(&mut self, text: &str) {
-        within(link::say(&mut *self.0.tx, text.to_owned()))
+    pub(crate) async fn send(&mut self, text: &str) {
+        within(link::send(&mut *self.0.tx, text.to_owned()))
             .await
             .unwrap();
     }
 
     /// Says one message if it is taken without waiting for anybody.
-    pub(crate) async fn try_say(&mut self, text: &str) -> bool {
-        let said = timeout(MOMENT, link::say(&mut *self.0.tx, text.to_owned())).await;
-        matches!(said, Ok(Ok(())))
+    pub(crate) async fn try_send(&mut self, text: &str) -> bool {
+        let reported = timeout(MOMENT, link::send(&mut *self.0.tx, text.to_owned())).await;
+        matches!(reported, Ok(Ok(())))
     }
 
     /// The next message; `None` when there are no more.
-    pub(crate) async fn hear(&mut self) -> Option<String> {
+    pub(crate) async fn receive(&mut self) -> Option<String> {
         within(self.next()).await
     }
 
     /// The next message as JSON.
-    pub(crate) async fn hear_json(&mut self) -> Value {
-        let text = self.hear().await.expect("a message, not the end");
+    pub(crate) async fn receive_json(&mut self) -> Value {
+        let text = self.receive().await.expect("a message, not the end");
         serde_json::from_str(&text).unwrap()
     }
 
     /// The next message if it comes without waiting for anybody.
-    pub(crate) async fn try_hear(&mut self) -> Option<String> {
+    pub(crate) async fn try_receive(&mut self) -> Option<String> {
         timeout(MOMENT, self.next()).await.ok().flatten()
     }
     /// All that is still to come.
-    pub(crate) async fn hear_all(&mut self) -> Vec<String> {
+    pub(crate) async fn receive_all(&mut self) -> Vec<String> {
         let mut all = Vec::new();
-        while let Some(text) = self.hear().await {
+        while let Some(text) = self.receive().await {
             all.push(text);
         }
         all
@@ -245,8 +245,8 @@ impl Notebook {
 impl Observer for Notebook {
     fn on_event(&mut self, sight: &Event<'_>) {
         let seen = match sight {
-            Event::Received(from, frame) => Seen::Heard(*from, (*frame).clone()),
-            Event::Sent(to, frame) => Seen::Said(*to, (*frame).clone()),
+            Event::Received(from, frame) => Seen::Received(*from, (*frame).clone()),
+            Event::Sent(to, frame) => Seen::Sent(*to, (*frame).clone()),
             Event::Note(note) => Seen::Note((*note).clone()),
             _ => return,
         };

@@ -9,6 +9,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
+use acp_relay::agent_connect::TRANSPORTS;
 use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::{
@@ -36,6 +37,7 @@ pub(crate) fn setup() -> Setup {
 pub(crate) fn setup_with(limits: Limits) -> Setup {
     Setup {
         limits: Arc::new(limits),
+        added: TRANSPORTS,
         ..Setup::default()
     }
 }
@@ -45,7 +47,7 @@ pub(crate) async fn next(rx: &mut dyn FrameStream) -> Option<Result<Decoded, Lin
 }
 
 /// The next message, which has to be whole.
-pub(crate) async fn heard(rx: &mut dyn FrameStream) -> Frame {
+pub(crate) async fn received(rx: &mut dyn FrameStream) -> Frame {
     match next(rx).await {
         Some(Ok(Decoded::Frame(frame))) => frame,
         other => panic!("expected a message, heard {other:?}"),
@@ -66,7 +68,7 @@ pub(crate) async fn flush(tx: &mut dyn FrameSink) -> Result<(), LinkError> {
     poll_fn(|cx| tx.poll_flush(cx)).await
 }
 
-pub(crate) async fn say(tx: &mut dyn FrameSink, frame: impl Into<Frame>) -> Result<(), LinkError> {
+pub(crate) async fn send(tx: &mut dyn FrameSink, frame: impl Into<Frame>) -> Result<(), LinkError> {
     feed(tx, frame).await?;
     flush(tx).await
 }

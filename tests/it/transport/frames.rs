@@ -23,7 +23,7 @@ const MAX: usize = 40_000;
 
 /// A message, how its peer cuts it, and the pings it puts in between.
 #[derive(Clone, Debug)]
-struct Told {
+struct Expected {
     kind: Data,
     payload: Vec<u8>,
     /// Lengths of its frames; the last takes what is left.
@@ -33,7 +33,7 @@ struct Told {
 }
 
 /// A message as it is received.
-type Heard = (Data, Vec<u8>);
+type Received = (Data, Vec<u8>);
 
 /// Gives what it has in chunks of these sizes, over and over, and takes whatever is written.
 struct Chunks {
@@ -97,7 +97,7 @@ fn frame(first: u8, payload: &[u8], key: [u8; 4], into: &mut Vec<u8>) {
     into.extend(masked.map(|(byte, key)| byte ^ key));
 }
 
-impl Told {
+impl Expected {
     fn lay(&self, into: &mut Vec<u8>) {
         let mut rest = &self.payload[..];
         let mut opcode = match self.kind {
@@ -115,13 +115,13 @@ impl Told {
         frame(0x80 | opcode, rest, self.key, into);
     }
 
-    fn expected(&self) -> Heard {
+    fn expected(&self) -> Received {
         (self.kind, self.payload.clone())
     }
 }
 
 /// All that is heard of `stream`, and the bytes that are answered.
-fn hear(bytes: Vec<u8>, sizes: Vec<usize>) -> (Vec<Heard>, bool) {
+fn receive(bytes: Vec<u8>, sizes: Vec<usize>) -> (Vec<Received>, bool) {
     run(async {
         let reader = Chunks {
             bytes,
@@ -135,18 +135,18 @@ fn hear(bytes: Vec<u8>, sizes: Vec<usize>) -> (Vec<Heard>, bool) {
         };
         let writer = Nowhere(Vec::new());
         let [mut receiver, _sender] = halves(join(reader, writer), &[], Role::Server, &limits);
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         loop {
             match poll_fn(|cx| receiver.poll_message(cx)).await {
-                Some(Ok((kind, message))) => heard.push((kind, message.to_vec())),
-                Some(Err(_)) => return (heard, true),
-                None => return (heard, false),
+                Some(Ok((kind, message))) => received.push((kind, message.to_vec())),
+                Some(Err(_)) => return (received, true),
+                None => return (received, false),
             }
         }
     })
 }
 
-fn told() -> impl Strategy<Value = Told> {
+fn stated() -> impl Strategy<Value = Expected> {
     let length = prop_oneof![
         4 => 0_usize..300,
         2 => 16_000_usize..17_000,
@@ -169,7 +169,7 @@ fn told() -> impl Strategy<Value = Told> {
                     .into_bytes(),
                 _ => vec![seed; length],
             };
-            Told {
+            Expected {
                 kind,
                 payload,
                 frames,
@@ -189,8 +189,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn what_was_told_is_heard_however_it_is_cut(
-        messages in prop::collection::vec(told(), 0..8),
+    fn what_was_reported_is_received_however_it_is_cut(
+        messages in prop::collection::vec(stated(), 0..8),
         sizes in sizes(),
     ) {
         let mut stream = Vec::new();
@@ -198,16 +198,16 @@ proptest! {
         // An over-long message ends the connection.
         let over = messages.iter().position(|message| message.payload.len() > MAX);
         let whole = &messages[..over.unwrap_or(messages.len())];
-        let expected: Vec<Heard> = whole.iter().map(Told::expected).collect();
-        let (heard, broken) = hear(stream, sizes);
-        let right = heard == expected && broken == over.is_some();
-        prop_assert!(right, "{} of {}", heard.len(), expected.len());
+        let expected: Vec<Received> = whole.iter().map(Expected::expected).collect();
+        let (received, broken) = receive(stream, sizes);
+        let right = received == expected && broken == over.is_some();
+        prop_assert!(right, "{} of {}", received.len(), expected.len());
     }
 
     /// Nonsense, too, means the same however it is cut.
     #[test]
     fn a_spoilt_stream_is_spoilt_however_it_is_cut(
-        messages in prop::collection::vec(told(), 1..4),
+        messages in prop::collection::vec(stated(), 1..4),
         place: prop::sample::Index,
         byte: u8,
         sizes in sizes(),
@@ -216,8 +216,8 @@ proptest! {
         messages.iter().for_each(|message| message.lay(&mut stream));
         let place = place.index(stream.len());
         stream[place] = byte;
-        let whole = hear(stream.clone(), vec![usize::MAX]);
-        let cut = hear(stream, sizes);
+        let whole = receive(stream.clone(), vec![usize::MAX]);
+        let cut = receive(stream, sizes);
         prop_assert!(whole == cut, "{} and {}", whole.0.len(), cut.0.len());
     }
 }

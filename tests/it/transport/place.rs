@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use super::http::caller::{How, Site};
 use super::http::linked;
-use crate::support::link::{accept, close, heard, listen, next, run, say, setup_with};
+use crate::support::link::{accept, close, listen, next, received, run, send, setup_with};
 
 /// Two ends of one fresh link.
 pub(super) struct Pair {
@@ -105,7 +105,7 @@ pub(super) async fn pair(scheme: &'static str, limits: &Limits) -> Pair {
     let mut client = client.unwrap_or_else(|fault| panic!("{fault}"));
     if child {
         // The test harness of the second process says a few words of its own first.
-        while heard(&mut *client.rx).await != Frame::from("ready") {}
+        while received(&mut *client.rx).await != Frame::from("ready") {}
     }
     Pair {
         scheme,
@@ -137,8 +137,8 @@ fn second_process(far_end: &Endpoint) -> Endpoint {
         "transport::place::in_the_second_process",
         "--nocapture",
     ];
-    let told = format!("{FAR_END}={far_end}");
-    let head = ["env".into(), told.into(), program.into_os_string()];
+    let stated = format!("{FAR_END}={far_end}");
+    let head = ["env".into(), stated.into(), program.into_os_string()];
     Endpoint::Exec(head.into_iter().chain(words.map(Into::into)).collect())
 }
 
@@ -153,7 +153,7 @@ fn in_the_second_process() {
         let far = registry::connect(&far_end.parse().unwrap(), &setup).await;
         let near = registry::connect(&Endpoint::Stdio, &setup).await;
         let (far, mut near) = (far.unwrap(), near.unwrap());
-        say(&mut *near.tx, "ready").await.unwrap();
+        send(&mut *near.tx, "ready").await.unwrap();
         tokio::join!(pass(near.rx, far.tx), pass(far.rx, near.tx));
     });
     // Before the harness says more.
@@ -162,7 +162,7 @@ fn in_the_second_process() {
 
 async fn pass(mut from: Box<dyn FrameStream>, mut to: Box<dyn FrameSink>) {
     while let Some(Ok(Decoded::Frame(frame))) = next(&mut *from).await {
-        if say(&mut *to, frame).await.is_err() {
+        if send(&mut *to, frame).await.is_err() {
             break;
         }
     }

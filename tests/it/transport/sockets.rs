@@ -16,7 +16,7 @@ use acp_relay::transport::{Endpoint, OpenError, OpenErrorKind, registry};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::support::link::{accept, heard, listen, next, run, setup};
+use crate::support::link::{accept, listen, next, received, run, setup};
 
 fn unix(path: &Path) -> Endpoint {
     Endpoint::Unix(path.to_owned())
@@ -168,7 +168,7 @@ fn somebody_elses_socket_file_is_not_removed() {
 }
 
 #[test]
-fn faults_say_what_where_and_what_to_do() {
+fn faults_report_what_where_and_what_to_do() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| unix(&dir.path().join(name));
@@ -184,10 +184,10 @@ fn faults_say_what_where_and_what_to_do() {
         let address = taken.address();
         let fault = refused_to_listen(&address).await;
         assert_eq!(fault.kind, OpenErrorKind::Unavailable);
-        let said = fault.to_string();
+        let reported = fault.to_string();
         assert!(
-            said.starts_with(&format!("{address}: the port is in use. ")),
-            "{said}"
+            reported.starts_with(&format!("{address}: the port is in use. ")),
+            "{reported}"
         );
 
         // Nobody listens where somebody has just stopped to.
@@ -230,7 +230,7 @@ fn a_plain_program_can_speak_to_us_byte_by_byte() {
         };
         let listen = async {
             for line in ["hello?", r#"{"id":1}"#, r#"{"id":2"#] {
-                assert_eq!(heard(&mut *server.rx).await, Frame::from(line));
+                assert_eq!(received(&mut *server.rx).await, Frame::from(line));
             }
             assert!(next(&mut *server.rx).await.is_none());
         };

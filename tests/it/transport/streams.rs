@@ -9,7 +9,7 @@ use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::{CloseReason, FrameStream, Setup, stream};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex};
 
-use crate::support::link::{close, feed, flush, heard, next, ready, run, say, setup};
+use crate::support::link::{close, feed, flush, next, ready, received, run, send, setup};
 
 const MAX: usize = 16 << 20;
 
@@ -147,7 +147,7 @@ fn messages_are_cut_wherever_the_bytes_are_torn() {
             };
             let listen = async {
                 for line in expected {
-                    assert_eq!(heard(&mut reader).await, Frame::from(line), "{pipe}");
+                    assert_eq!(received(&mut reader).await, Frame::from(line), "{pipe}");
                 }
                 assert!(next(&mut reader).await.is_none());
             };
@@ -164,15 +164,15 @@ fn we_answer_in_the_framing_the_peer_uses() {
         let (mut reader, mut writer) = stream::halves(reading, writing, MAX, &setup());
         let mut buffer = vec![0; 4096];
         // It has not spoken yet.
-        say(&mut writer, r#"{"id":0}"#).await.unwrap();
+        send(&mut writer, r#"{"id":0}"#).await.unwrap();
         let count = far.read(&mut buffer).await.unwrap();
         assert_eq!(&buffer[..count], b"{\"id\":0}\n");
         let pretty = "{\n  \"id\": 1\n}";
         let head = format!("Content-Length: {}\r\n\r\n", pretty.len());
         far.write_all(head.as_bytes()).await.unwrap();
         far.write_all(pretty.as_bytes()).await.unwrap();
-        assert_eq!(heard(&mut reader).await.as_bytes(), pretty.as_bytes());
-        say(&mut writer, r#"{"id":2}"#).await.unwrap();
+        assert_eq!(received(&mut reader).await.as_bytes(), pretty.as_bytes());
+        send(&mut writer, r#"{"id":2}"#).await.unwrap();
         let count = far.read(&mut buffer).await.unwrap();
         assert_eq!(&buffer[..count], b"Content-Length: 8\r\n\r\n{\"id\":2}");
     });
@@ -207,7 +207,7 @@ fn an_over_long_line_is_passed_over_in_pieces() {
         let listen = async {
             let first = next(&mut reader).await;
             assert!(matches!(first, Some(Ok(Decoded::Error(_)))), "{first:?}");
-            assert_eq!(heard(&mut reader).await, Frame::from(r#"{"id":1}"#));
+            assert_eq!(received(&mut reader).await, Frame::from(r#"{"id":1}"#));
         };
         tokio::join!(speak, listen);
     });

@@ -8,7 +8,7 @@ use acp_relay::transport::{CloseReason, Endpoint, HttpEndpoint, registry};
 use tokio::time::timeout;
 
 use super::place::{Pair, listening, pair, place, schemes};
-use crate::support::link::{accept, close, feed, flush, heard, listen, next, ready, run, say};
+use crate::support::link::{accept, close, feed, flush, listen, next, ready, received, run, send};
 
 /// Runs `test` over a fresh pair of each transport.
 fn each(test: impl AsyncFn(Pair)) {
@@ -47,7 +47,7 @@ fn messages_go_both_ways_at_once_and_in_order() {
             };
             let listen = async {
                 for number in 0..count {
-                    assert_eq!(heard(&mut **rx).await, Frame::from(numbered(number)));
+                    assert_eq!(received(&mut **rx).await, Frame::from(numbered(number)));
                 }
             };
             tokio::join!(speak, listen);
@@ -62,13 +62,13 @@ fn eight_mebibytes_cross_as_one_message() {
         let message = large(8 << 20);
         let (client, server) = (&mut pair.client, &mut pair.server);
         let (sent, got) = tokio::join!(
-            say(&mut *client.tx, message.clone()),
-            heard(&mut *server.rx)
+            send(&mut *client.tx, message.clone()),
+            received(&mut *server.rx)
         );
         sent.unwrap();
         assert!(got == message, "{}: {got:?}", pair.scheme);
         // Straight back, in the memory it came in.
-        let (sent, got) = tokio::join!(say(&mut *server.tx, got), heard(&mut *client.rx));
+        let (sent, got) = tokio::join!(send(&mut *server.tx, got), received(&mut *client.rx));
         sent.unwrap();
         assert!(got == message, "{}: {got:?}", pair.scheme);
     });
@@ -98,7 +98,7 @@ fn small_and_large_messages_keep_their_order() {
         };
         let listen = async {
             for size in sizes {
-                assert!(heard(&mut **rx).await == large(size), "{size}");
+                assert!(received(&mut **rx).await == large(size), "{size}");
             }
         };
         tokio::join!(speak, listen);
@@ -118,12 +118,12 @@ fn a_message_beyond_the_limit_has_a_defined_outcome() {
             return;
         }
         let (client, server) = (&mut pair.client, &mut pair.server);
-        say(&mut *client.tx, numbered(1)).await.unwrap();
-        assert_eq!(heard(&mut *server.rx).await, Frame::from(numbered(1)));
+        send(&mut *client.tx, numbered(1)).await.unwrap();
+        assert_eq!(received(&mut *server.rx).await, Frame::from(numbered(1)));
         let speak = async {
             let request = format!(r#"{{"id":1,"params":"{}"}}"#, "x".repeat(400_000));
-            say(&mut *client.tx, request).await.unwrap();
-            say(&mut *client.tx, numbered(2)).await.unwrap();
+            send(&mut *client.tx, request).await.unwrap();
+            send(&mut *client.tx, numbered(2)).await.unwrap();
         };
         let listen = async {
             match next(&mut *server.rx).await {
@@ -136,7 +136,7 @@ fn a_message_beyond_the_limit_has_a_defined_outcome() {
                 other => panic!("{}: {other:?}", pair.scheme),
             }
             // The stream goes on behind it.
-            assert_eq!(heard(&mut *server.rx).await, Frame::from(numbered(2)));
+            assert_eq!(received(&mut *server.rx).await, Frame::from(numbered(2)));
         };
         tokio::join!(speak, listen);
     });
@@ -170,7 +170,7 @@ fn a_reader_that_stalls_pauses_its_writer_and_misses_nothing() {
         };
         let listen = async {
             for number in 0..COUNT {
-                let got = heard(&mut **rx).await;
+                let got = received(&mut **rx).await;
                 assert!(got == message(number), "{number}: {got:?}");
             }
         };
@@ -186,24 +186,27 @@ fn one_way_may_end_before_the_other() {
         if !client.peer.half_close {
             return;
         }
-        say(&mut *client.tx, numbered(1)).await.unwrap();
+        send(&mut *client.tx, numbered(1)).await.unwrap();
         close(&mut *client.tx, CloseReason::Done).await.unwrap();
-        assert_eq!(heard(&mut *server.rx).await, Frame::from(numbered(1)));
+        assert_eq!(received(&mut *server.rx).await, Frame::from(numbered(1)));
         assert!(next(&mut *server.rx).await.is_none());
         assert!(next(&mut *server.rx).await.is_none(), "it stays ended");
         for number in 2..5 {
-            say(&mut *server.tx, numbered(number)).await.unwrap();
+            send(&mut *server.tx, numbered(number)).await.unwrap();
         }
         close(&mut *server.tx, CloseReason::Done).await.unwrap();
         for number in 2..5 {
-            assert_eq!(heard(&mut *client.rx).await, Frame::from(numbered(number)));
+            assert_eq!(
+                received(&mut *client.rx).await,
+                Frame::from(numbered(number))
+            );
         }
         assert!(next(&mut *client.rx).await.is_none());
     });
 }
 
 #[test]
-fn what_was_said_before_the_end_arrives() {
+fn what_was_reported_before_the_end_arrives() {
     each(async |mut pair| {
         let (client, server) = (&mut pair.client, &mut pair.server);
         let speak = async {
@@ -215,7 +218,10 @@ fn what_was_said_before_the_end_arrives() {
         };
         let listen = async {
             for number in 0..500 {
-                assert_eq!(heard(&mut *server.rx).await, Frame::from(numbered(number)));
+                assert_eq!(
+                    received(&mut *server.rx).await,
+                    Frame::from(numbered(number))
+                );
             }
             assert!(next(&mut *server.rx).await.is_none());
         };
@@ -226,19 +232,25 @@ fn what_was_said_before_the_end_arrives() {
 #[test]
 fn a_peer_that_vanishes_ends_the_stream() {
     each(async |mut pair| {
-        say(&mut *pair.client.tx, numbered(1)).await.unwrap();
+        send(&mut *pair.client.tx, numbered(1)).await.unwrap();
         if pair.scheme == "exec" {
             // A child that is dropped is killed, with what it was about to pass on.
-            assert_eq!(heard(&mut *pair.server.rx).await, Frame::from(numbered(1)));
+            assert_eq!(
+                received(&mut *pair.server.rx).await,
+                Frame::from(numbered(1))
+            );
             drop(pair.client);
         } else {
             drop(pair.client);
-            assert_eq!(heard(&mut *pair.server.rx).await, Frame::from(numbered(1)));
+            assert_eq!(
+                received(&mut *pair.server.rx).await,
+                Frame::from(numbered(1))
+            );
         }
         assert!(!matches!(next(&mut *pair.server.rx).await, Some(Ok(_))));
         assert!(next(&mut *pair.server.rx).await.is_none());
         // Writing to nobody fails, sooner or later, and does not hang.
-        let speak = async { while say(&mut *pair.server.tx, large(100_000)).await.is_ok() {} };
+        let speak = async { while send(&mut *pair.server.tx, large(100_000)).await.is_ok() {} };
         speak.await;
         let _ = close(&mut *pair.server.tx, CloseReason::PeerFailed).await;
     });
@@ -251,7 +263,7 @@ fn a_wait_that_is_given_up_loses_nothing() {
         let (tx, rx) = (&mut pair.client.tx, &mut pair.server.rx);
         let speak = async {
             for _ in 0..4 {
-                say(&mut **tx, message.clone()).await.unwrap();
+                send(&mut **tx, message.clone()).await.unwrap();
             }
         };
         let listen = async {
@@ -288,13 +300,13 @@ fn every_byte_arrives_as_it_was_written() {
         for text in texts {
             // HTTP takes nothing but messages.
             if pair.scheme != "http" || text.starts_with('{') {
-                say(&mut *pair.client.tx, text).await.unwrap();
-                let got = heard(&mut *pair.server.rx).await;
+                send(&mut *pair.client.tx, text).await.unwrap();
+                let got = received(&mut *pair.server.rx).await;
                 assert_eq!(got.as_bytes(), text.as_bytes());
             }
-            say(&mut *pair.server.tx, text).await.unwrap();
+            send(&mut *pair.server.tx, text).await.unwrap();
             assert_eq!(
-                heard(&mut *pair.client.rx).await.as_bytes(),
+                received(&mut *pair.client.rx).await.as_bytes(),
                 text.as_bytes()
             );
         }
@@ -306,8 +318,8 @@ fn a_pretty_printed_message_stays_one_message() {
     each(async |mut pair| {
         for padding in ["", &" ".repeat(20_000)] {
             let pretty = format!("{{\r\n  \"id\": 1,\n{padding}\t\"result\": [\n]\n}}");
-            say(&mut *pair.client.tx, pretty.clone()).await.unwrap();
-            let got = heard(&mut *pair.server.rx).await;
+            send(&mut *pair.client.tx, pretty.clone()).await.unwrap();
+            let got = received(&mut *pair.server.rx).await;
             let flat = pretty.replace(['\r', '\n'], " ");
             let as_it_was = got.as_bytes() == pretty.as_bytes();
             assert!(as_it_was || got.as_bytes() == flat.as_bytes(), "{got:?}");

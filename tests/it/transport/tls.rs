@@ -101,7 +101,7 @@ fn only_a_trusted_certificate_of_that_name_is_taken() {
 }
 
 #[test]
-fn a_client_that_says_nothing_is_given_up() {
+fn a_client_that_reports_nothing_is_given_up() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
         let limits = Limits {

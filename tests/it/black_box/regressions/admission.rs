@@ -68,11 +68,15 @@ fn the_store_and_the_admin_socket_are_their_owners_alone() {
         // The second finds the socket that the first has left behind.
         for _ in 0..2 {
             let mut program = Program::start_in(state.path(), &options);
-            let mut said = String::new();
-            while !said.contains("listening on") {
-                said += &program.complaint().await.expect(&said);
+            let mut reported = String::new();
+            while !reported.contains("listening on") {
+                reported += &program.complaint().await.expect(&reported);
             }
-            assert_eq!((mode(&store), mode(&admin) & 0o077), (0o600, 0), "{said}");
+            assert_eq!(
+                (mode(&store), mode(&admin) & 0o077),
+                (0o600, 0),
+                "{reported}"
+            );
             program.signal(Signal::KILL);
             program.exit().await;
             assert!(admin.exists());
@@ -88,7 +92,7 @@ fn the_store_and_the_admin_socket_are_their_owners_alone() {
 fn who_came_with_the_users_own_token_is_closed_when_that_is_replaced() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
-        let options = ["--require-token", "--limit", "recheck=100ms"];
+        let options = ["--require-token", "--limit", "credential-check=100ms"];
         let mut program = serve(state.path(), &options, "");
         let address = program.address().await;
         let token = run_in(state.path(), &["token", "show"]).await.stdout;

@@ -87,7 +87,7 @@ fn the_answer_to_session_load_follows_the_history_on_one_stream() {
         let state = tempfile::tempdir().unwrap();
         let script = format!("{HISTORY}{AGENT}");
         // A client that does not open the session's stream must not wait until that is given up.
-        let options = [&HTTP[..], &["--limit", "http-unopened=90s"]].concat();
+        let options = [&HTTP[..], &["--limit", "http-stream-open=90s"]].concat();
         let mut program = serve_script(state.path(), &options, &script);
         let address = program.address().await;
         let load = r#"{"jsonrpc":"2.0","id":3,"method":"session/load","params":{"sessionId":"s","cwd":"/","mcpServers":[]}}"#;
@@ -161,7 +161,12 @@ fn connect_over_http_ends_as_over_a_websocket_when_the_server_is_stopped() {
 fn a_message_posted_while_the_last_ones_wait_is_refused_as_busy_and_they_are_delivered() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
-        let limits = ["--limit", "close-grace=20s", "--limit", "http-unopened=60s"];
+        let limits = [
+            "--limit",
+            "close-grace=20s",
+            "--limit",
+            "http-stream-open=60s",
+        ];
         let options = [&HTTP[..], &limits].concat();
         let mut program = serve(state.path(), &options, "exit 3");
         let client = Http::initialize(&program.address().await).await;

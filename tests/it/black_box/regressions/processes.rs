@@ -62,7 +62,7 @@ fn a_prompt_that_a_stop_ends_is_answered_as_stopped_and_not_as_a_crash() {
 }
 
 #[test]
-fn an_agent_that_keeps_talking_does_not_keep_a_relay_that_was_told_to_stop() {
+fn an_agent_that_keeps_talking_does_not_keep_a_relay_that_was_reported_to_stop() {
     block_on(async {
         let agent = r#"trap '' TERM; read x; echo '{"method":"begun"}'
             while :; do echo '{"method":"noise"}'; done"#;
@@ -107,7 +107,7 @@ fn an_answer_that_is_nothing_but_its_id_is_an_error_for_its_client() {
 }
 
 #[test]
-fn an_agent_that_the_relay_stopped_is_said_to_have_been_stopped_and_why() {
+fn an_agent_that_the_relay_stopped_is_reported_to_have_been_stopped_and_why() {
     block_on(async {
         let request = r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#;
         let run_on = "while :; do sleep 0.05; done";

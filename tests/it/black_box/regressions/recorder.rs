@@ -19,7 +19,7 @@ async fn record(folder: &Path, agent: &str, client: &str) -> PathBuf {
         "--record",
         folder.to_str().unwrap(),
         "--limit",
-        "strays=100000",
+        "invalid-messages=100000",
     ];
     let dialects = [
         "--client-dialect",

@@ -282,7 +282,7 @@ impl WebSocket {
         self.0.write_all(&frame).await.unwrap();
     }
 
-    pub(super) async fn say(&mut self, message: &str) {
+    pub(super) async fn send(&mut self, message: &str) {
         self.frame(1, message.as_bytes()).await;
     }
 
@@ -294,7 +294,7 @@ impl WebSocket {
         );
         let sending = async {
             loop {
-                self.say(&note).await;
+                self.send(&note).await;
             }
         };
         let _ = timeout(Duration::from_secs(2), sending).await;
@@ -306,7 +306,7 @@ impl WebSocket {
         for number in 0..100 {
             let note =
                 format!(r#"{{"jsonrpc":"2.0","method":"_n","params":["{number} {words}"]}}"#);
-            self.say(&note).await;
+            self.send(&note).await;
         }
     }
 
@@ -347,9 +347,9 @@ impl WebSocket {
 
     /// `initialize` and `session/new`; the process id of the agent.
     pub(super) async fn begin(&mut self) -> u64 {
-        self.say(INITIALIZE).await;
+        self.send(INITIALIZE).await;
         self.answer(0).await;
-        self.say(NEW_SESSION).await;
+        self.send(NEW_SESSION).await;
         self.answer(1).await["result"]["_meta"]["pid"]
             .as_u64()
             .unwrap()

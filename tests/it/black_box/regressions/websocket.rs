@@ -48,9 +48,9 @@ fn a_client_with_a_token_whose_websocket_breaks_finds_its_agent_again() {
         // No close frame.
         drop(first);
         let mut second = WebSocket::open(&address, &alice).await;
-        second.say(INITIALIZE).await;
+        second.send(INITIALIZE).await;
         second.answer(0).await;
-        second.say(LOAD).await;
+        second.send(LOAD).await;
         let answer = second.answer(3).await;
         assert_eq!(answer["result"]["_meta"]["pid"], json!(pid), "{answer}");
     });
@@ -60,7 +60,7 @@ fn a_client_with_a_token_whose_websocket_breaks_finds_its_agent_again() {
 fn a_client_that_is_held_back_is_closed_when_its_token_is_revoked() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
-        let options = ["--require-token", "--limit", "recheck=100ms"];
+        let options = ["--require-token", "--limit", "credential-check=100ms"];
         // An agent that reads nothing.
         let mut program = serve_script(state.path(), &options, "exec sleep 1000");
         let address = program.address().await;
@@ -96,16 +96,16 @@ fn a_history_is_whole_after_the_agent_has_refused_to_send_it() {
         let address = program.address().await;
         let mut first = WebSocket::open(&address, "").await;
         first.begin().await;
-        first.say(PROMPT).await;
+        first.send(PROMPT).await;
         first.answer(2).await;
-        first.say(LOAD).await;
+        first.send(LOAD).await;
         let refused = first.answer(3).await;
         assert_eq!(refused["error"]["code"], -32603, "{refused}");
         drop(first);
         let mut second = WebSocket::open(&address, "").await;
-        second.say(INITIALIZE).await;
+        second.send(INITIALIZE).await;
         second.answer(0).await;
-        second.say(LOAD).await;
+        second.send(LOAD).await;
         let mut texts = Vec::new();
         loop {
             let message = second.message().await;
@@ -121,7 +121,7 @@ fn a_history_is_whole_after_the_agent_has_refused_to_send_it() {
 }
 
 #[test]
-fn a_conversation_that_cannot_be_recorded_is_closed_with_1011_and_says_so() {
+fn a_conversation_that_cannot_be_recorded_is_closed_with_1011_and_reports_so() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().to_str().unwrap().to_owned();
@@ -149,7 +149,7 @@ fn a_conversation_that_cannot_be_recorded_is_closed_with_1011_and_says_so() {
         let mut client = WebSocket::open(&program.address().await, "").await;
         client.begin().await;
         // Never answered by its agent, and then by the relay.
-        client.say(PROMPT).await;
+        client.send(PROMPT).await;
         client.notify_100_kib().await;
         let answer = client.answer(2).await;
         let relay = &answer["error"]["data"]["relay"];

@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::caller::{How, Site};
-use crate::support::link::{heard, run};
+use crate::support::link::{received, run};
 
 /// A message of that many bytes.
 fn message(size: usize) -> String {
@@ -78,7 +78,7 @@ fn large_bodies_share_a_bound_and_leave_room_for_small_ones() {
             if reply.status.as_u16() != 202 {
                 break reply;
             }
-            heard(&mut *open.link.rx).await;
+            received(&mut *open.link.rx).await;
             // Read only when the other one was under way, it is the slow one that found no room.
             if slow.is_refused() {
                 slow = Slow::begin(&site, &other.id, &large, 249 << 10).await;
@@ -89,9 +89,12 @@ fn large_bodies_share_a_bound_and_leave_room_for_small_ones() {
         let small = message(60 << 10);
         let reply = site.caller.post(&name, &small).await;
         assert_eq!(reply.status.as_u16(), 202);
-        assert_eq!(heard(&mut *open.link.rx).await.as_bytes(), small.as_bytes());
+        assert_eq!(
+            received(&mut *open.link.rx).await.as_bytes(),
+            small.as_bytes()
+        );
         assert_eq!(slow.finish().await, "HTTP/1.1 202");
-        let frame = heard(&mut *other.link.rx).await;
+        let frame = received(&mut *other.link.rx).await;
         assert_eq!(frame.as_bytes(), large.as_bytes());
         // What has found its place makes room for the next.
         let reply = site.caller.post(&name, &message(250 << 10)).await;
@@ -108,16 +111,16 @@ fn a_body_that_does_not_come_holds_up_the_next_message_for_a_moment_only() {
         let name = [("acp-connection-id", &*open.id)];
         let reply = site.caller.post(&name, r#"{"method":"two"}"#).await;
         assert_eq!(reply.status.as_u16(), 202);
-        let first = heard(&mut *open.link.rx).await;
+        let first = received(&mut *open.link.rx).await;
         assert_eq!(first.as_bytes(), br#"{"method":"two"}"#);
         assert_eq!(slow.finish().await, "HTTP/1.1 202");
-        let second = heard(&mut *open.link.rx).await;
+        let second = received(&mut *open.link.rx).await;
         assert_eq!(second.as_bytes(), br#"{"method":"one"}"#);
     });
 }
 
 #[test]
-fn what_is_sent_side_by_side_is_heard_in_the_order_of_the_heads() {
+fn what_is_sent_side_by_side_is_received_in_the_order_of_the_heads() {
     run(async {
         let mut site = Site::open(How::H2, Limits::default()).await;
         let mut open = site.initialize().await;
@@ -147,7 +150,7 @@ fn what_is_sent_side_by_side_is_heard_in_the_order_of_the_heads() {
             }
         });
         for number in 0..100 {
-            let frame = heard(&mut *open.link.rx).await;
+            let frame = received(&mut *open.link.rx).await;
             assert!(frame == Frame::from(text(number)), "{number}");
         }
         answered.await.unwrap();

@@ -25,7 +25,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::super::place::certificate;
-use crate::support::link::{accept, heard, listen, say, setup_with};
+use crate::support::link::{accept, listen, received, send, setup_with};
 
 /// The ways to a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,9 +122,9 @@ impl Site {
         let asking = async { caller.post(&[], INITIALIZE).await };
         let answering = async {
             let mut link = accept(&mut *self.listener).await;
-            let first = heard(&mut *link.rx).await;
+            let first = received(&mut *link.rx).await;
             assert_eq!(first.as_bytes(), INITIALIZE.as_bytes());
-            say(&mut *link.tx, INITIALIZED).await.unwrap();
+            send(&mut *link.tx, INITIALIZED).await.unwrap();
             link
         };
         let (reply, link) = tokio::join!(asking, answering);

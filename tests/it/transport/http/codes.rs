@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::caller::{EVERY_WAY, How, INITIALIZE, Site};
-use crate::support::link::{heard, run, say};
+use crate::support::link::{received, run, send};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const EVENTS: (&str, &str) = ("accept", "text/event-stream");
@@ -105,7 +105,7 @@ fn every_wrong_request_has_its_status_and_a_word_of_help() {
             let last = r#"{"jsonrpc":"2.0","method":"last"}"#;
             let reply = site.caller.post(&name, last).await;
             assert_eq!((reply.status.as_u16(), &*reply.body), (202, ""));
-            assert_eq!(heard(&mut *open.link.rx).await, Frame::from(last));
+            assert_eq!(received(&mut *open.link.rx).await, Frame::from(last));
         });
     }
 }
@@ -133,9 +133,9 @@ fn a_connection_is_opened_used_and_closed() {
             let body = "{ \"jsonrpc\" : \"2.0\",\n\"id\":1e0, \"method\":\"session\\/new\" }";
             let reply = site.caller.ask("POST", "/acp", &typed, body).await;
             assert_eq!(reply.status.as_u16(), 202);
-            assert_eq!(heard(&mut *open.link.rx).await, Frame::from(body));
+            assert_eq!(received(&mut *open.link.rx).await, Frame::from(body));
             let answer = "{\"id\":1e0,\r\n\"result\":{}}";
-            say(&mut *open.link.tx, answer).await.unwrap();
+            send(&mut *open.link.tx, answer).await.unwrap();
             let event = events.event().await;
             assert_eq!(event.data, answer.replace("\r\n", "  "));
             assert!(!event.id.is_empty());
@@ -235,7 +235,7 @@ fn a_head_names_one_host() {
 }
 
 #[test]
-fn who_is_refused_in_the_middle_hears_why_at_the_end() {
+fn who_is_refused_in_the_middle_receives_why_at_the_end() {
     run(async {
         let limits = Limits {
             frame_from_network: 2000,

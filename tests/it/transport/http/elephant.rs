@@ -4,7 +4,7 @@ use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::HttpOptions;
 
 use super::caller::{How, Site};
-use crate::support::link::{accept, heard, run, say};
+use crate::support::link::{accept, received, run, send};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const NOTICE: &str = r#"{"jsonrpc":"2.0","method":"x"}"#;
@@ -58,8 +58,10 @@ fn a_client_names_itself_and_has_one_stream() {
             let asking = caller.ask("POST", path, &[JSON], hello);
             let (reply, mut link) = tokio::join!(asking, accept(&mut *site.listener));
             assert_eq!(reply.status.as_u16(), 202);
-            assert_eq!(heard(&mut *link.rx).await, Frame::from(hello));
-            say(&mut *link.tx, r#"{"id":1,"result":{}}"#).await.unwrap();
+            assert_eq!(received(&mut *link.rx).await, Frame::from(hello));
+            send(&mut *link.tx, r#"{"id":1,"result":{}}"#)
+                .await
+                .unwrap();
             let mut first = caller.events_at("/acp/sse?client_id=a", &[]).await;
             let connected = first.next().await.unwrap();
             assert_eq!(connected.comment.as_deref(), Some(" connected"));
@@ -68,12 +70,12 @@ fn a_client_names_itself_and_has_one_stream() {
             let mut second = caller.events_at("/acp/sse?client_id=a", &[]).await;
             assert!(first.ends().await, "the second stream takes over");
             let session = r#"{"method":"session/update","params":{"sessionId":"s"}}"#;
-            say(&mut *link.tx, session).await.unwrap();
+            send(&mut *link.tx, session).await.unwrap();
             assert_eq!(second.data().await, session);
             let answer = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
             let reply = caller.ask("POST", path, &[JSON], answer).await;
             assert_eq!((reply.status.as_u16(), &*reply.body), (204, ""));
-            assert_eq!(heard(&mut *link.rx).await, Frame::from(answer));
+            assert_eq!(received(&mut *link.rx).await, Frame::from(answer));
         });
     }
 }

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::caller::{EVERY_WAY, Events, How, INITIALIZE, Site};
-use crate::support::link::{accept, close, feed, heard, next, run, say};
+use crate::support::link::{accept, close, feed, next, received, run, send};
 
 fn brief() -> Limits {
     Limits {
@@ -33,7 +33,7 @@ fn a_client_that_vanishes_is_lost_after_its_grace() {
             let lost = next(&mut *open.link.rx).await.unwrap().unwrap_err();
             assert!(matches!(lost, LinkError::Io { .. }), "{lost}");
             assert!(next(&mut *open.link.rx).await.is_none());
-            assert!(say(&mut *open.link.tx, "{}").await.is_err());
+            assert!(send(&mut *open.link.tx, "{}").await.is_err());
             let reply = site.caller.post(&name, "{\"method\":\"x\"}").await;
             assert_eq!(reply.status.as_u16(), 404);
         });
@@ -55,7 +55,7 @@ fn a_client_that_does_not_wait_for_its_initialize_has_left() {
         );
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut link = accept(&mut *site.listener).await;
-        heard(&mut *link.rx).await;
+        received(&mut *link.rx).await;
         drop(stream);
         assert!(next(&mut *link.rx).await.is_none());
     });
@@ -69,8 +69,8 @@ fn an_initialize_that_fails_is_answered_and_leaves_nothing() {
         let refusal = r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"no"}}"#;
         let answering = async {
             let mut link = accept(&mut *site.listener).await;
-            heard(&mut *link.rx).await;
-            say(&mut *link.tx, refusal).await.unwrap();
+            received(&mut *link.rx).await;
+            send(&mut *link.tx, refusal).await.unwrap();
             assert!(next(&mut *link.rx).await.is_none());
             // What would have to wait for a client does not.
             close(&mut *link.tx, CloseReason::Done).await.unwrap();
@@ -91,20 +91,20 @@ fn an_initialize_that_fails_is_answered_and_leaves_nothing() {
 }
 
 #[test]
-fn what_is_said_before_the_initialize_is_answered_waits() {
+fn what_is_reported_before_the_initialize_is_answered_waits() {
     run(async {
         let mut site = Site::open(How::H1, Limits::default()).await;
         let caller = site.caller.clone();
         let answered = r#"{"jsonrpc":"2.0","id":0,"result":{}}"#;
         let answering = async {
             let mut link = accept(&mut *site.listener).await;
-            heard(&mut *link.rx).await;
-            say(&mut *link.tx, r#"{"method":"early"}"#).await.unwrap();
+            received(&mut *link.rx).await;
+            send(&mut *link.tx, r#"{"method":"early"}"#).await.unwrap();
             // A request of the agent's with the same id is no answer.
-            say(&mut *link.tx, r#"{"id":0,"method":"early"}"#)
+            send(&mut *link.tx, r#"{"id":0,"method":"early"}"#)
                 .await
                 .unwrap();
-            say(&mut *link.tx, answered).await.unwrap();
+            send(&mut *link.tx, answered).await.unwrap();
             link
         };
         let (reply, _link) = tokio::join!(caller.post(&[], INITIALIZE), answering);
@@ -147,7 +147,7 @@ fn the_last_words_reach_the_streams_before_they_end() {
 }
 
 #[test]
-fn a_conversation_that_is_over_says_so_on_each_stream() {
+fn a_conversation_that_is_over_reports_so_on_each_stream() {
     let reasons = [
         (CloseReason::Done, "1000 "),
         (CloseReason::Shutdown, "1001 the relay is shutting down"),
@@ -165,7 +165,7 @@ fn a_conversation_that_is_over_says_so_on_each_stream() {
             let name = ("acp-connection-id", &*open.id);
             let prompt = r#"{"id":1,"method":"session/prompt","params":{"sessionId":"a"}}"#;
             assert_eq!(site.caller.post(&[name], prompt).await.status, 202);
-            heard(&mut *link.rx).await;
+            received(&mut *link.rx).await;
             // Another stream takes it over; the server did not close it.
             let mut first = site.caller.events(&[name]).await;
             let opening = first.next().await.unwrap();
@@ -173,14 +173,14 @@ fn a_conversation_that_is_over_says_so_on_each_stream() {
             let mut own = site.caller.events(&[name, back]).await;
             assert_eq!(last_comment(&mut first).await, None);
             let answer = r#"{"id":1,"result":{}}"#;
-            say(&mut *link.tx, answer).await.unwrap();
+            send(&mut *link.tx, answer).await.unwrap();
             let closing = async {
                 close(&mut *link.tx, why).await.unwrap();
                 drop(link);
             };
             let listening = async {
-                let said = format!(" acp-relay close {words}");
-                assert_eq!(last_comment(&mut own).await, Some(said.clone()));
+                let reported = format!(" acp-relay close {words}");
+                assert_eq!(last_comment(&mut own).await, Some(reported.clone()));
                 // What waits can be read, but nothing more is taken.
                 let reply = site.caller.post(&[name], r#"{"method":"x"}"#).await;
                 assert_eq!(reply.status, 503);
@@ -188,7 +188,7 @@ fn a_conversation_that_is_over_says_so_on_each_stream() {
                 let session = ("acp-session-id", "a");
                 let mut a = site.caller.events(&[name, session]).await;
                 assert_eq!(a.data().await, answer);
-                assert_eq!(last_comment(&mut a).await, Some(said));
+                assert_eq!(last_comment(&mut a).await, Some(reported));
             };
             tokio::join!(closing, listening);
         });
@@ -201,7 +201,7 @@ async fn last_comment(events: &mut Events) -> Option<String> {
     while let Some(event) = events.next().await {
         last = event.comment;
     }
-    last.filter(|said| !said.is_empty())
+    last.filter(|reported| !reported.is_empty())
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn a_listener_that_is_dropped_leaves_connections_alone() {
         // On a socket that is opened now.
         let reply = caller.post(&name, "{\"method\":\"x\"}").await;
         assert_eq!(reply.status.as_u16(), 202);
-        heard(&mut *open.link.rx).await;
+        received(&mut *open.link.rx).await;
         let reply = caller.post(&[], INITIALIZE).await;
         assert_eq!(reply.status.as_u16(), 503);
         drop(open.link);
@@ -232,7 +232,7 @@ fn a_listener_that_is_dropped_leaves_connections_alone() {
 fn a_reader_that_takes_nothing_loses_its_socket_and_not_its_messages() {
     run(async {
         let limits = Limits {
-            http_stall: Duration::from_millis(500),
+            http_write_timeout: Duration::from_millis(500),
             http_waiting: 64 << 20,
             http_replay: 64 << 20,
             ..Limits::default()
@@ -254,7 +254,7 @@ fn a_reader_that_takes_nothing_loses_its_socket_and_not_its_messages() {
         assert_eq!(&begun, b"HTTP/1.1 200");
         let text = |number: usize| format!("{{\"method\":\"{number} {}\"}}", "x".repeat(1 << 18));
         for number in 0..64 {
-            say(&mut *link.tx, text(number)).await.unwrap();
+            send(&mut *link.tx, text(number)).await.unwrap();
         }
         // It comes back on another socket when this one has been taken from it.
         let name = ("acp-connection-id", &*open.id);

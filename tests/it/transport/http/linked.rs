@@ -27,13 +27,13 @@ type Sender = SendRequest<Full<Bytes>>;
 type Posting = Pin<Box<dyn Future<Output = Result<Sender, LinkError>> + Send>>;
 
 /// Hears the connection's stream.
-struct Ear {
+struct EventReceiver {
     listening: Pin<Box<dyn Future<Output = (Events, Option<String>)> + Send>>,
     ended: bool,
 }
 
 /// Posts on one socket.
-struct Mouth {
+struct PostSender {
     sender: Option<Sender>,
     posting: Option<Posting>,
     host: String,
@@ -58,11 +58,11 @@ pub(in super::super) async fn pair(site: &mut Site) -> (Link, Link) {
             principal: None,
             wanted_agent: None,
         },
-        rx: Box::new(Ear {
+        rx: Box::new(EventReceiver {
             listening: Box::pin(listen(events)),
             ended: false,
         }),
-        tx: Box::new(Mouth {
+        tx: Box::new(PostSender {
             sender: Some(sender),
             posting: None,
             host: format!("localhost:{}", site.caller.port),
@@ -84,7 +84,7 @@ async fn listen(mut events: Events) -> (Events, Option<String>) {
     }
 }
 
-impl FrameStream for Ear {
+impl FrameStream for EventReceiver {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
         if self.ended {
             return Poll::Ready(None);
@@ -96,7 +96,7 @@ impl FrameStream for Ear {
     }
 }
 
-impl Mouth {
+impl PostSender {
     fn send(&mut self, method: &str, body: Bytes) -> Result<(), LinkError> {
         let mut sender = self
             .sender
@@ -128,7 +128,7 @@ impl Mouth {
     }
 }
 
-impl FrameSink for Mouth {
+impl FrameSink for PostSender {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         self.poll_flush(cx)
     }

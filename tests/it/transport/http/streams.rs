@@ -12,7 +12,7 @@ use acp_relay::transport::Link;
 use tokio::time::timeout;
 
 use super::caller::{Caller, How, Open, Site};
-use crate::support::link::{heard, ready, run, say};
+use crate::support::link::{ready, received, run, send};
 
 /// A client with an open connection, and the relay's end of it.
 struct Talk {
@@ -52,7 +52,7 @@ impl Talk {
     async fn ask(&mut self, session: Option<&str>, text: &str) {
         assert_eq!(self.post(session, text).await, 202, "{text}");
         assert_eq!(
-            heard(&mut *self.link.rx).await,
+            received(&mut *self.link.rx).await,
             Frame::from(text.to_owned())
         );
     }
@@ -64,8 +64,8 @@ impl Talk {
     }
 
     /// The agent says something.
-    async fn say(&mut self, text: &str) {
-        say(&mut *self.link.tx, text.to_owned()).await.unwrap();
+    async fn send(&mut self, text: &str) {
+        send(&mut *self.link.tx, text.to_owned()).await.unwrap();
     }
 }
 
@@ -89,22 +89,22 @@ fn every_message_comes_on_its_stream() {
         // Before anybody was told of a session it speaks on the connection's stream.
         talk.ask(None, r#"{"id":1,"method":"session/new","params":{}}"#)
             .await;
-        talk.say(&update("a", "early")).await;
+        talk.send(&update("a", "early")).await;
         assert_eq!(own.data().await, update("a", "early"));
         let new = r#"{"id":1,"result":{"sessionId":"a"}}"#;
-        talk.say(new).await;
+        talk.send(new).await;
         assert_eq!(own.data().await, new);
         // From then on its stream has it, opened or not.
-        talk.say(&update("a", "late")).await;
+        talk.send(&update("a", "late")).await;
         let mut a = talk.events(Some("a")).await;
         assert_eq!(a.fields["acp-session-id"], "a");
         assert_eq!(a.data().await, update("a", "late"));
         // Opened before anybody knows of it; the client names it then.
         let mut b = talk.events(Some("b")).await;
         talk.ask(Some("b"), &request(2, "session/load", "b")).await;
-        talk.say(&update("b", "history")).await;
+        talk.send(&update("b", "history")).await;
         assert_eq!(b.data().await, update("b", "history"));
-        talk.say(&answer(2)).await;
+        talk.send(&answer(2)).await;
         assert_eq!(b.data().await, answer(2));
         talk.ask(Some("a"), &request(3, "session/prompt", "a"))
             .await;
@@ -113,7 +113,7 @@ fn every_message_comes_on_its_stream() {
         talk.ask(Some("a"), &request(5, "session/fork", "a")).await;
         // Answers in another order.
         for id in [5, 4, 3] {
-            talk.say(&answer(id)).await;
+            talk.send(&answer(id)).await;
         }
         assert_eq!(own.data().await, answer(5));
         assert_eq!(b.data().await, answer(4));
@@ -124,7 +124,7 @@ fn every_message_comes_on_its_stream() {
             "{}",
             "nonsense",
         ] {
-            talk.say(text).await;
+            talk.send(text).await;
             assert_eq!(own.data().await, text);
         }
     });
@@ -139,26 +139,26 @@ fn the_answer_that_lets_into_a_session_comes_behind_its_history() {
             let mut own = talk.events(None).await;
             // Nobody has its stream open: all on one stream, even if it is opened meanwhile.
             talk.ask(None, &request(1, method, "a")).await;
-            talk.say(&update("a", "one")).await;
+            talk.send(&update("a", "one")).await;
             assert_eq!(own.data().await, update("a", "one"));
             let mut a = talk.events(Some("a")).await;
-            talk.say(&update("a", "two")).await;
-            talk.say(&answer(1)).await;
+            talk.send(&update("a", "two")).await;
+            talk.send(&answer(1)).await;
             assert_eq!(own.data().await, update("a", "two"));
             assert_eq!(own.data().await, answer(1));
-            talk.say(&update("a", "three")).await;
+            talk.send(&update("a", "three")).await;
             assert_eq!(a.data().await, update("a", "three"));
             // It is open, as the official clients of TypeScript and Rust have it.
             talk.ask(Some("a"), &request(2, method, "a")).await;
-            talk.say(&update("a", "four")).await;
-            talk.say(&answer(2)).await;
-            talk.say(&update("a", "five")).await;
+            talk.send(&update("a", "four")).await;
+            talk.send(&answer(2)).await;
+            talk.send(&update("a", "five")).await;
             assert_eq!(a.data().await, update("a", "four"));
             assert_eq!(a.data().await, answer(2));
             assert_eq!(a.data().await, update("a", "five"));
             // Without a history as well: what comes after the answer must not come before it.
             talk.ask(None, &request(3, method, "b")).await;
-            talk.say(&answer(3)).await;
+            talk.send(&answer(3)).await;
             assert_eq!(own.data().await, answer(3));
         });
     }
@@ -172,7 +172,7 @@ fn a_history_whose_stream_broke_is_still_before_the_answer() {
         let mut a = talk.events(Some("a")).await;
         let opening = a.next().await.unwrap();
         talk.ask(Some("a"), &request(1, "session/load", "a")).await;
-        talk.say(&update("a", "one")).await;
+        talk.send(&update("a", "one")).await;
         assert_eq!(a.data().await, update("a", "one"));
         // It broke before the client had read that.
         drop(a);
@@ -182,7 +182,7 @@ fn a_history_whose_stream_broke_is_still_before_the_answer() {
             ("accept", "text/event-stream"),
         ];
         while talk.caller.try_events(&fresh).await.is_none() {}
-        talk.say(&answer(1)).await;
+        talk.send(&answer(1)).await;
         let back = [
             talk.name(),
             ("acp-session-id", "a"),
@@ -191,7 +191,7 @@ fn a_history_whose_stream_broke_is_still_before_the_answer() {
         let mut a = talk.caller.events(&back).await;
         assert_eq!(a.data().await, update("a", "one"));
         assert_eq!(a.data().await, answer(1));
-        talk.say("{}").await;
+        talk.send("{}").await;
         assert_eq!(own.data().await, "{}");
     });
 }
@@ -204,12 +204,12 @@ fn an_answer_is_held_against_the_session_of_its_request() {
         talk.ask(Some("a"), &request(1, "session/prompt", "a"))
             .await;
         let permission = request(0, "session/request_permission", "a");
-        talk.say(&permission).await;
+        talk.send(&permission).await;
         assert_eq!(a.data().await, permission);
         assert_eq!(talk.post(Some("b"), &answer(0)).await, 400);
         // The official Rust client names no session here.
         talk.ask(None, &answer(0)).await;
-        talk.say(&permission).await;
+        talk.send(&permission).await;
         assert_eq!(a.data().await, permission);
         talk.ask(Some("a"), &answer(0)).await;
         // One that nobody asked for is the core's to judge.
@@ -224,17 +224,17 @@ fn the_header_alone_chooses_the_stream_of_the_answer() {
         let mut a = talk.events(Some("a")).await;
         let text = r#"{"id":1,"method":"session/prompt","params":{}}"#;
         talk.ask(Some("a"), text).await;
-        talk.say(&answer(1)).await;
+        talk.send(&answer(1)).await;
         assert_eq!(a.data().await, answer(1));
         // The session in the message alone will do as well.
         talk.ask(None, &request(2, "session/prompt", "a")).await;
-        talk.say(&answer(2)).await;
+        talk.send(&answer(2)).await;
         assert_eq!(a.data().await, answer(2));
     });
 }
 
 #[test]
-fn a_repeated_message_is_heard_once() {
+fn a_repeated_message_is_received_once() {
     run(async {
         let mut talk = Talk::new(Limits::default()).await;
         let mut a = talk.events(Some("a")).await;
@@ -243,7 +243,7 @@ fn a_repeated_message_is_heard_once() {
         assert_eq!(talk.post(Some("a"), &prompt).await, 202, "while it is open");
         let other = request(1, "session/set_mode", "a");
         assert_eq!(talk.post(Some("a"), &other).await, 409);
-        talk.say(&answer(1)).await;
+        talk.send(&answer(1)).await;
         assert_eq!(a.data().await, answer(1));
         assert_eq!(
             talk.post(Some("a"), &prompt).await,
@@ -251,12 +251,12 @@ fn a_repeated_message_is_heard_once() {
             "once it is answered"
         );
         let permission = request(1, "session/request_permission", "a");
-        talk.say(&permission).await;
+        talk.send(&permission).await;
         talk.ask(Some("a"), &answer(1)).await;
         assert_eq!(talk.post(Some("a"), &answer(1)).await, 202);
         // Ids may be used again for something else; and for a new question the same answer is new.
         talk.ask(Some("a"), &other).await;
-        talk.say(&permission).await;
+        talk.send(&permission).await;
         talk.ask(Some("a"), &answer(1)).await;
         // Notifications have no id and are what they are.
         let notice = r#"{"method":"x"}"#;
@@ -277,7 +277,7 @@ fn a_client_that_comes_back_is_sent_all_it_missed_or_refused() {
         let text = |number: u32| format!(r#"{{"method":"n","params":{{"number":{number}}}}}"#);
         let mut ids = Vec::new();
         for number in 0..10 {
-            talk.say(&text(number)).await;
+            talk.send(&text(number)).await;
             let event = own.event().await;
             assert_eq!(event.data, text(number));
             ids.push(event.id);
@@ -297,7 +297,7 @@ fn a_client_that_comes_back_is_sent_all_it_missed_or_refused() {
                 (text(number), &ids[number as usize])
             );
         }
-        talk.say(&text(10)).await;
+        talk.send(&text(10)).await;
         assert_eq!(again.data().await, text(10));
         // From the last one on there is nothing yet.
         let last = back(&talk, &ids[9]).await;
@@ -306,7 +306,7 @@ fn a_client_that_comes_back_is_sent_all_it_missed_or_refused() {
         let mut own = back(&talk, &ids[9]).await;
         for number in 10..60 {
             if number > 10 {
-                talk.say(&text(number)).await;
+                talk.send(&text(number)).await;
             }
             assert_eq!(own.data().await, text(number));
         }
@@ -318,7 +318,7 @@ fn a_client_that_comes_back_is_sent_all_it_missed_or_refused() {
             assert_eq!(reply.fields["content-type"], "application/json");
         }
         // A refusal takes nothing from whoever has the stream.
-        talk.say(&text(60)).await;
+        talk.send(&text(60)).await;
         assert_eq!(own.data().await, text(60));
     });
 }
@@ -336,10 +336,10 @@ fn a_stream_that_broke_before_its_first_message_is_taken_up() {
             let mut again = talk.caller.events(&fields).await;
             assert_eq!(again.next().await.unwrap(), opening);
             match session {
-                None => talk.say(r#"{"method":"first"}"#).await,
+                None => talk.send(r#"{"method":"first"}"#).await,
                 Some(_) => {
                     talk.ask(session, &request(1, "session/prompt", "a")).await;
-                    talk.say(&update("a", "first")).await;
+                    talk.send(&update("a", "first")).await;
                 }
             }
             let first = again.event().await;
@@ -379,7 +379,7 @@ fn what_waits_pauses_the_agent_and_is_not_lost() {
 fn a_session_whose_stream_nobody_opens_is_carried_by_the_connection() {
     run(async {
         let limits = Limits {
-            http_unopened: Duration::from_millis(50),
+            http_stream_open: Duration::from_millis(50),
             ..Limits::default()
         };
         let mut talk = Talk::new(limits).await;
@@ -387,10 +387,10 @@ fn a_session_whose_stream_nobody_opens_is_carried_by_the_connection() {
         talk.ask(None, &request(1, "session/prompt", "a")).await;
         talk.ask(None, &request(2, "session/prompt", "b")).await;
         for text in ["one", "two"] {
-            talk.say(&update("a", text)).await;
-            talk.say(&update("b", text)).await;
+            talk.send(&update("a", text)).await;
+            talk.send(&update("b", text)).await;
         }
-        talk.say(&answer(1)).await;
+        talk.send(&answer(1)).await;
         // In the order they came in, and without waiting again.
         for text in ["one", "two"] {
             for session in ["a", "b"] {
@@ -398,11 +398,11 @@ fn a_session_whose_stream_nobody_opens_is_carried_by_the_connection() {
             }
         }
         assert_eq!(own.data().await, answer(1));
-        talk.say(&update("a", "three")).await;
+        talk.send(&update("a", "three")).await;
         assert_eq!(own.data().await, update("a", "three"));
         // Until somebody opens it.
         let mut a = talk.events(Some("a")).await;
-        talk.say(&update("a", "four")).await;
+        talk.send(&update("a", "four")).await;
         assert_eq!(a.data().await, update("a", "four"));
     });
 }
@@ -444,8 +444,8 @@ fn a_large_message_comes_whole_and_silence_is_broken() {
         let large = format!(r#"{{"id":1,"result":"{}"}}"#, "é".repeat(500_000));
         for text in [&large, "{}", &large] {
             let tx = &mut talk.link.tx;
-            let (said, event) = tokio::join!(say(&mut **tx, text.to_owned()), own.event());
-            said.unwrap();
+            let (reported, event) = tokio::join!(send(&mut **tx, text.to_owned()), own.event());
+            reported.unwrap();
             assert!(event.data == *text);
         }
     });

@@ -5,7 +5,7 @@ use acp_relay::transport::{CloseReason, Link, LinkError, OpenErrorKind, registry
 use hyper::Method;
 
 use super::server::{Events, Server};
-use crate::support::link::{close, heard, next, run, say, setup};
+use crate::support::link::{close, next, received, run, send, setup};
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
@@ -35,7 +35,7 @@ fn a_conversation() {
         let mut server = Server::start().await;
         let (mut link, events, client) = open(&mut server).await;
         assert!(client.len() >= 32, "{client}");
-        say(&mut *link.tx, INITIALIZE).await.unwrap();
+        send(&mut *link.tx, INITIALIZE).await.unwrap();
         let asked = server.of(Method::POST).await;
         assert_eq!(asked.uri.path(), "/acp/rpc");
         assert_eq!(
@@ -47,20 +47,20 @@ fn a_conversation() {
         asked.accept();
         let result = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#;
         events.piece(format!(": ping\n\ndata: {result}\n\n")).await;
-        assert_eq!(heard(&mut *link.rx).await, Frame::from(result));
+        assert_eq!(received(&mut *link.rx).await, Frame::from(result));
         let asks = r#"{"jsonrpc":"2.0","id":7,"method":"m","params":{"sessionId":"s"}}"#;
-        events.say(asks).await;
-        heard(&mut *link.rx).await;
-        say(&mut *link.tx, ANSWER).await.unwrap();
+        events.send(asks).await;
+        received(&mut *link.rx).await;
+        send(&mut *link.tx, ANSWER).await.unwrap();
         let asked = server.of(Method::POST).await;
         assert_eq!(asked.body, ANSWER);
         asked.answer(204, &[], "");
-        say(&mut *link.tx, INITIALIZE).await.unwrap();
+        send(&mut *link.tx, INITIALIZE).await.unwrap();
         server
             .of(Method::POST)
             .await
             .answer(400, &[], "invalid payload");
-        let error = heard(&mut *link.rx).await;
+        let error = received(&mut *link.rx).await;
         let error = String::from_utf8_lossy(error.as_bytes()).into_owned();
         assert!(
             error.contains("400 Bad Request: invalid payload"),

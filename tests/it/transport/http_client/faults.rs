@@ -7,7 +7,7 @@ use hyper::Method;
 use serde_json::Value;
 
 use super::server::{Events, INITIALIZE, INITIALIZED, Server};
-use crate::support::link::{heard, next, run, say, setup, setup_with};
+use crate::support::link::{next, received, run, send, setup, setup_with};
 
 const NEW: &str = r#"{"jsonrpc":"2.0","id":"n","method":"session/new","params":{}}"#;
 const NOTICE: &str = r#"{"jsonrpc":"2.0","method":"_x/y"}"#;
@@ -22,7 +22,7 @@ async fn begun() -> (Server, Link, Events) {
 
 /// The error that answers the request `id`.
 async fn error(link: &mut Link, id: &str) -> Value {
-    let frame = heard(&mut *link.rx).await;
+    let frame = received(&mut *link.rx).await;
     let answer: Value = serde_json::from_slice(frame.as_bytes()).unwrap();
     assert_eq!(answer["id"], id, "{answer}");
     answer["error"].clone()
@@ -64,7 +64,7 @@ fn a_refusal_is_that_of_one_request() {
     for (status, headers, code, delivered, words) in cases {
         run(async {
             let (mut server, mut link, _events) = begun().await;
-            say(&mut *link.tx, NEW).await.unwrap();
+            send(&mut *link.tx, NEW).await.unwrap();
             server
                 .of(Method::POST)
                 .await
@@ -81,7 +81,7 @@ fn a_refusal_is_that_of_one_request() {
             let after = relay["retryAfterMs"].as_u64();
             assert_eq!(after, (status == 503).then_some(3_600_000), "{error}");
             // The next is none the worse for it.
-            say(&mut *link.tx, NOTICE).await.unwrap();
+            send(&mut *link.tx, NOTICE).await.unwrap();
             server.of(Method::POST).await.accept();
         });
     }
@@ -91,22 +91,22 @@ fn a_refusal_is_that_of_one_request() {
 fn the_servers_own_error_is_passed_on() {
     run(async {
         let (mut server, mut link, _events) = begun().await;
-        say(&mut *link.tx, NEW).await.unwrap();
+        send(&mut *link.tx, NEW).await.unwrap();
         let own = r#"{"jsonrpc":"2.0","id":"n","error":{"code":-32000,"message":"log in"}}"#;
         server.of(Method::POST).await.answer(400, &[], own);
-        assert_eq!(heard(&mut *link.rx).await, own.into());
+        assert_eq!(received(&mut *link.rx).await, own.into());
     });
 }
 
 #[test]
-fn what_is_answered_in_the_post_itself_is_heard() {
+fn what_is_answered_in_the_post_itself_is_received() {
     run(async {
         let json = [("content-type", "application/json; charset=utf-8")];
         let (mut server, mut link, _events) = begun().await;
         let answer = r#"{"jsonrpc":"2.0","id":"n","result":{"sessionId":"s"}}"#;
-        say(&mut *link.tx, NEW).await.unwrap();
+        send(&mut *link.tx, NEW).await.unwrap();
         server.of(Method::POST).await.answer(200, &json, answer);
-        assert_eq!(heard(&mut *link.rx).await, answer.into());
+        assert_eq!(received(&mut *link.rx).await, answer.into());
         // Its session has a stream from now on, if the server has one.
         let asked = server.of(Method::GET).await;
         assert_eq!(asked.header("acp-session-id"), Some("s"));
@@ -118,11 +118,11 @@ fn what_is_answered_in_the_post_itself_is_heard() {
             "",
             "no",
         ] {
-            say(&mut *link.tx, NEW).await.unwrap();
+            send(&mut *link.tx, NEW).await.unwrap();
             server.of(Method::POST).await.answer(200, &json, odd);
         }
         // A stream there is none that anybody listens to, and the client is told at once.
-        say(&mut *link.tx, NEW).await.unwrap();
+        send(&mut *link.tx, NEW).await.unwrap();
         let stream = [("content-type", "text/event-stream")];
         let posted = server.of(Method::POST).await;
         posted.answer(200, &stream, "data: {}\n\n");
@@ -142,7 +142,7 @@ fn some_refusals_end_the_link() {
     ] {
         run(async {
             let (mut server, mut link, events) = begun().await;
-            say(&mut *link.tx, NEW).await.unwrap();
+            send(&mut *link.tx, NEW).await.unwrap();
             server.of(Method::POST).await.answer(status, &[], "because");
             // What was refused has not been delivered; of all else nothing is known.
             let error = error(&mut link, "n").await;
@@ -172,7 +172,7 @@ fn a_session_that_is_not_known_is_not_a_connection_that_is_not_known() {
             let (mut server, mut link, _events) = begun().await;
             let load =
                 r#"{"jsonrpc":"2.0","id":"l","method":"session/load","params":{"sessionId":"s"}}"#;
-            say(&mut *link.tx, load).await.unwrap();
+            send(&mut *link.tx, load).await.unwrap();
             server
                 .of(Method::GET)
                 .await
@@ -197,7 +197,7 @@ fn a_session_that_is_not_known_is_not_a_connection_that_is_not_known() {
                     }
                 }
                 _ => {
-                    say(&mut *link.tx, NOTICE).await.unwrap();
+                    send(&mut *link.tx, NOTICE).await.unwrap();
                     assert_eq!(server.of(Method::POST).await.body, NOTICE);
                 }
             }
@@ -209,8 +209,8 @@ fn a_session_that_is_not_known_is_not_a_connection_that_is_not_known() {
 fn a_busy_server_is_asked_again() {
     run(async {
         let (mut server, mut link, _events) = begun().await;
-        say(&mut *link.tx, NEW).await.unwrap();
-        say(&mut *link.tx, NOTICE).await.unwrap();
+        send(&mut *link.tx, NEW).await.unwrap();
+        send(&mut *link.tx, NOTICE).await.unwrap();
         for status in [429, 503] {
             let asked = server.of(Method::POST).await;
             assert_eq!(asked.body, NEW);
@@ -227,7 +227,7 @@ fn a_busy_server_is_asked_again() {
 fn a_server_that_stays_busy_is_not_asked_for_ever() {
     run(async {
         let (mut server, mut link, _events) = begun().await;
-        say(&mut *link.tx, NEW).await.unwrap();
+        send(&mut *link.tx, NEW).await.unwrap();
         for _ in 0..4 {
             let asked = server.of(Method::POST).await;
             asked.answer(429, &[("retry-after", "0")], "");
@@ -242,13 +242,13 @@ fn a_server_that_stays_busy_is_not_asked_for_ever() {
 fn a_request_whose_connection_broke_is_not_repeated() {
     run(async {
         let (mut server, mut link, _events) = begun().await;
-        say(&mut *link.tx, NEW).await.unwrap();
+        send(&mut *link.tx, NEW).await.unwrap();
         server.of(Method::POST).await.hang_up();
         let error = error(&mut link, "n").await;
         assert_eq!(error["code"], -32050, "{error}");
         assert_eq!(error["data"]["relay"]["delivered"], "unknown", "{error}");
         server.quiet().await;
-        say(&mut *link.tx, NOTICE).await.unwrap();
+        send(&mut *link.tx, NOTICE).await.unwrap();
         assert_eq!(server.of(Method::POST).await.body, NOTICE);
     });
 }
@@ -258,11 +258,11 @@ fn an_answer_whose_connection_broke_is_repeated() {
     run(async {
         let (mut server, mut link, events) = begun().await;
         events
-            .say(r#"{"jsonrpc":"2.0","id":5,"method":"terminal/create"}"#)
+            .send(r#"{"jsonrpc":"2.0","id":5,"method":"terminal/create"}"#)
             .await;
-        heard(&mut *link.rx).await;
+        received(&mut *link.rx).await;
         let answer = r#"{"jsonrpc":"2.0","id":5,"result":{}}"#;
-        say(&mut *link.tx, answer).await.unwrap();
+        send(&mut *link.tx, answer).await.unwrap();
         server.of(Method::POST).await.hang_up();
         let asked = server.of(Method::POST).await;
         assert_eq!(asked.body, answer);
@@ -275,7 +275,7 @@ fn an_answer_whose_connection_broke_is_repeated() {
 fn a_notification_that_may_be_lost_ends_the_link() {
     run(async {
         let (mut server, mut link, _events) = begun().await;
-        say(&mut *link.tx, NOTICE).await.unwrap();
+        send(&mut *link.tx, NOTICE).await.unwrap();
         server.of(Method::POST).await.hang_up();
         let fault = ended(&mut link).await;
         assert!(matches!(fault, LinkError::Io { .. }), "{fault}");
@@ -310,13 +310,13 @@ fn what_does_not_speak_acp_is_found_out() {
         run(async {
             let mut server = Server::start().await;
             let mut link = server.link(&setup()).await;
-            say(&mut *link.tx, INITIALIZE).await.unwrap();
+            send(&mut *link.tx, INITIALIZE).await.unwrap();
             server.of(Method::POST).await.answer(status, headers, body);
             if status == 404 {
-                let answer = heard(&mut *link.rx).await;
+                let answer = received(&mut *link.rx).await;
                 let answer: Value = serde_json::from_slice(answer.as_bytes()).unwrap();
-                let told = &answer["error"]["data"]["relay"]["delivered"];
-                assert_eq!(told, "no", "{answer}");
+                let stated = &answer["error"]["data"]["relay"]["delivered"];
+                assert_eq!(stated, "no", "{answer}");
             }
             let fault = ended(&mut link).await;
             assert!(fault.to_string().contains(words), "{fault}");
@@ -330,17 +330,17 @@ fn initialize_comes_first_and_may_be_tried_again() {
     run(async {
         let mut server = Server::start().await;
         let mut link = server.link(&setup()).await;
-        say(&mut *link.tx, NOTICE).await.unwrap();
-        say(&mut *link.tx, NEW).await.unwrap();
+        send(&mut *link.tx, NOTICE).await.unwrap();
+        send(&mut *link.tx, NEW).await.unwrap();
         let early = error(&mut link, "n").await;
         assert_eq!(early["code"], -32600, "{early}");
         server.quiet().await;
-        say(&mut *link.tx, INITIALIZE).await.unwrap();
+        send(&mut *link.tx, INITIALIZE).await.unwrap();
         let no = r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"no"}}"#;
         let json = [("content-type", "application/json")];
         server.of(Method::POST).await.answer(200, &json, no);
-        assert_eq!(heard(&mut *link.rx).await, no.into());
-        say(&mut *link.tx, INITIALIZE).await.unwrap();
+        assert_eq!(received(&mut *link.rx).await, no.into());
+        send(&mut *link.tx, INITIALIZE).await.unwrap();
         let head = [json[0], ("acp-connection-id", "c2")];
         server
             .of(Method::POST)
@@ -348,6 +348,36 @@ fn initialize_comes_first_and_may_be_tried_again() {
             .answer(200, &head, INITIALIZED);
         let asked = server.of(Method::GET).await;
         assert_eq!(asked.header("acp-connection-id"), Some("c2"));
+    });
+}
+
+#[test]
+fn initialize_is_tried_again_over_another_connection() {
+    run(async {
+        let mut server = Server::start().await;
+        let mut link = server.link(&setup()).await;
+        let no = r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"protocol version"}}"#;
+        let json = ("content-type", "application/json");
+        for (id, answer) in [("c1", no), ("c2", no), ("c3", INITIALIZED)] {
+            send(&mut *link.tx, INITIALIZE).await.unwrap();
+            let asked = server.of(Method::POST).await;
+            assert_eq!(asked.header("acp-connection-id"), None, "{asked:?}");
+            asked.answer(200, &[json, ("acp-connection-id", id)], answer);
+            assert_eq!(received(&mut *link.rx).await, answer.into());
+            if answer == no {
+                // The agent of the connection that did not open is released.
+                let asked = server.of(Method::DELETE).await;
+                assert_eq!(asked.header("acp-connection-id"), Some(id));
+                asked.accept();
+            }
+        }
+        let asked = server.of(Method::GET).await;
+        assert_eq!(asked.header("acp-connection-id"), Some("c3"));
+        let _events = asked.stream();
+        send(&mut *link.tx, NEW).await.unwrap();
+        let asked = server.of(Method::POST).await;
+        assert_eq!(asked.header("acp-connection-id"), Some("c3"));
+        asked.accept();
     });
 }
 
@@ -381,12 +411,12 @@ fn an_over_long_message_is_one_flaw() {
             r#"{{"jsonrpc":"2.0","id":9,"result":"{}"}}"#,
             "x".repeat(3000)
         );
-        events.say(&long).await;
-        events.say(NOTICE).await;
+        events.send(&long).await;
+        events.send(NOTICE).await;
         let Some(Ok(Decoded::Error(flaw))) = next(&mut *link.rx).await else {
             panic!("it was taken");
         };
         assert_eq!(flaw.id.as_id().json(), b"9", "{flaw}");
-        assert_eq!(heard(&mut *link.rx).await, NOTICE.into());
+        assert_eq!(received(&mut *link.rx).await, NOTICE.into());
     });
 }

@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use crate::support::link::{heard, say};
+use crate::support::link::{received, send};
 
 /// A request that waits for the test's answer.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ impl Server {
     /// A link whose `initialize` is answered, and the connection's stream.
     pub(super) async fn begun(&mut self, setup: &Setup) -> (Link, Events) {
         let mut link = self.link(setup).await;
-        say(&mut *link.tx, INITIALIZE).await.expect("it is said");
+        send(&mut *link.tx, INITIALIZE).await.expect("it is said");
         let asked = self.of(Method::POST).await;
         assert_eq!(asked.body, INITIALIZE);
         assert!(asked.header("acp-connection-id").is_none(), "{asked:?}");
@@ -125,7 +125,7 @@ impl Server {
         ];
         asked.answer(200, &head, INITIALIZED);
         let events = self.of(Method::GET).await.stream();
-        assert_eq!(heard(&mut *link.rx).await, INITIALIZED.into());
+        assert_eq!(received(&mut *link.rx).await, INITIALIZED.into());
         (link, events)
     }
 
@@ -191,7 +191,7 @@ impl Events {
     }
 
     /// Sends one event, without an id.
-    pub(super) async fn say(&self, data: &str) {
+    pub(super) async fn send(&self, data: &str) {
         self.piece(format!("data: {data}\n\n")).await;
     }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hyper::Method;
 
 use super::server::{Events, Server};
-use crate::support::link::{heard, next, run, say, setup};
+use crate::support::link::{next, received, run, send, setup};
 
 fn prompt(id: u8, session: &str) -> String {
     format!(
@@ -28,7 +28,7 @@ async fn begun() -> (Server, Link, Events) {
 
 /// A session with a prompt that was posted, and its stream.
 async fn prompted(server: &mut Server, link: &mut Link, id: u8, session: &str) -> Events {
-    say(&mut *link.tx, prompt(id, session)).await.unwrap();
+    send(&mut *link.tx, prompt(id, session)).await.unwrap();
     let asked = server.of(Method::GET).await;
     assert_eq!(asked.header("acp-session-id"), Some(session));
     let events = asked.stream();
@@ -57,8 +57,8 @@ fn events_come_whole_however_they_are_cut() {
             }
         };
         let listen = async {
-            assert_eq!(heard(&mut *link.rx).await, Frame::from(long.clone()));
-            assert_eq!(heard(&mut *link.rx).await, Frame::from(update(1)));
+            assert_eq!(received(&mut *link.rx).await, Frame::from(long.clone()));
+            assert_eq!(received(&mut *link.rx).await, Frame::from(update(1)));
         };
         tokio::join!(feed, listen);
     });
@@ -72,7 +72,7 @@ fn a_stream_with_ids_that_breaks_200_times_loses_nothing() {
             let whole = format!("retry: 1\nid: e-{number}\ndata: {}\n\n", update(number));
             let half = format!("id: e-x\ndata: {}\n\n", update(number + 1));
             events.piece(whole).await;
-            assert_eq!(heard(&mut *link.rx).await, Frame::from(update(number)));
+            assert_eq!(received(&mut *link.rx).await, Frame::from(update(number)));
             // What was begun does not count: it is said again.
             events.piece(half[..number % half.len()].to_owned()).await;
             if number % 3 == 0 {
@@ -86,8 +86,8 @@ fn a_stream_with_ids_that_breaks_200_times_loses_nothing() {
             assert_eq!(asked.header("acp-connection-id"), Some("c1"));
             events = asked.stream();
         }
-        events.say(&update(0)).await;
-        assert_eq!(heard(&mut *link.rx).await, Frame::from(update(0)));
+        events.send(&update(0)).await;
+        assert_eq!(received(&mut *link.rx).await, Frame::from(update(0)));
     });
 }
 
@@ -98,7 +98,7 @@ fn a_server_that_is_busy_or_gone_for_a_moment_is_waited_for() {
         events
             .piece(format!("retry: 1\nid: 1\ndata: {}\n\n", update(1)))
             .await;
-        heard(&mut *link.rx).await;
+        received(&mut *link.rx).await;
         events.break_off().await;
         server
             .of(Method::GET)
@@ -107,8 +107,8 @@ fn a_server_that_is_busy_or_gone_for_a_moment_is_waited_for() {
         server.of(Method::GET).await.hang_up();
         let asked = server.of(Method::GET).await;
         assert_eq!(asked.header("last-event-id"), Some("1"));
-        asked.stream().say(&update(2)).await;
-        assert_eq!(heard(&mut *link.rx).await, Frame::from(update(2)));
+        asked.stream().send(&update(2)).await;
+        assert_eq!(received(&mut *link.rx).await, Frame::from(update(2)));
     });
 }
 
@@ -120,7 +120,7 @@ fn a_gap_that_cannot_be_closed_ends_the_link_with_one_error() {
             let (mut server, mut link, events) = begun().await;
             let id = if ids { "retry: 1\nid: 1\n" } else { "" };
             events.piece(format!("{id}data: {}\n\n", update(1))).await;
-            heard(&mut *link.rx).await;
+            received(&mut *link.rx).await;
             events.break_off().await;
             if ids {
                 server
@@ -140,7 +140,7 @@ fn a_gap_that_cannot_be_closed_ends_the_link_with_one_error() {
             let ours = matches!(fault, LinkError::Refused(_) | LinkError::Forbidden(_));
             assert_eq!(ours, ids, "{fault}");
             assert!(next(&mut *link.rx).await.is_none());
-            assert!(say(&mut *link.tx, update(0)).await.is_err());
+            assert!(send(&mut *link.tx, update(0)).await.is_err());
             server.of(Method::DELETE).await.accept();
         });
     }
@@ -153,25 +153,25 @@ fn the_end_of_a_sessions_stream_is_that_of_its_requests() {
         let first = prompted(&mut server, &mut link, 1, "s1").await;
         let second = prompted(&mut server, &mut link, 2, "s2").await;
         drop(first);
-        let error = heard(&mut *link.rx).await;
+        let error = received(&mut *link.rx).await;
         let error = String::from_utf8_lossy(error.as_bytes()).into_owned();
         assert!(error.contains(r#""id":1,"error""#), "{error}");
         let done = r#"{"jsonrpc":"2.0","id":2,"result":{}}"#;
-        second.say(done).await;
-        assert_eq!(heard(&mut *link.rx).await, Frame::from(done));
+        second.send(done).await;
+        assert_eq!(received(&mut *link.rx).await, Frame::from(done));
         // What was answered is not answered again.
         drop(second);
         let third = prompted(&mut server, &mut link, 3, "s1").await;
         let done = r#"{"jsonrpc":"2.0","id":3,"result":{}}"#;
-        third.say(done).await;
-        assert_eq!(heard(&mut *link.rx).await, Frame::from(done));
+        third.send(done).await;
+        assert_eq!(received(&mut *link.rx).await, Frame::from(done));
     });
 }
 
 #[test]
-fn a_server_that_says_farewell_is_heard_out_and_not_asked_again() {
+fn a_server_that_reports_farewell_is_received_out_and_not_asked_again() {
     // What it says, and what is wrong with it.
-    let said = [
+    let reported = [
         ("1000 ", None),
         ("1001 the relay is shutting down", None),
         (
@@ -180,18 +180,18 @@ fn a_server_that_says_farewell_is_heard_out_and_not_asked_again() {
         ),
         ("4401 no longer", Some("4401: no longer. Check the token")),
     ];
-    for (words, wrong) in said {
+    for (words, wrong) in reported {
         run(async {
             let (mut server, mut link, events) = begun().await;
             let session = prompted(&mut server, &mut link, 1, "s1").await;
             let close_comment = format!(": acp-relay close {words}\n\n");
             let piece = format!("retry: 1\nid: 1\ndata: {}\n\n{close_comment}", update(1));
             events.piece(piece).await;
-            assert_eq!(heard(&mut *link.rx).await, Frame::from(update(1)));
+            assert_eq!(received(&mut *link.rx).await, Frame::from(update(1)));
             // The last words of a session come on another socket.
             let done = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
-            session.say(done).await;
-            assert_eq!(heard(&mut *link.rx).await, Frame::from(done));
+            session.send(done).await;
+            assert_eq!(received(&mut *link.rx).await, Frame::from(done));
             session.piece(close_comment).await;
             drop(session);
             let end = next(&mut *link.rx).await;
@@ -232,11 +232,11 @@ fn eight_mebibytes_cross_both_ways() {
             r#"{{"jsonrpc":"2.0","method":"m","params":"{}"}}"#,
             "x".repeat(8 << 20)
         );
-        say(&mut *link.tx, long.clone()).await.unwrap();
+        send(&mut *link.tx, long.clone()).await.unwrap();
         let asked = server.of(Method::POST).await;
         assert!(asked.body == long, "{} bytes", asked.body.len());
         asked.accept();
-        let (frame, ()) = tokio::join!(heard(&mut *link.rx), events.say(&long));
+        let (frame, ()) = tokio::join!(received(&mut *link.rx), events.send(&long));
         assert!(frame.as_bytes() == long.as_bytes(), "{frame:?}");
     });
 }
@@ -257,15 +257,15 @@ fn a_slow_reader_holds_up_the_server() {
         }
         let feed = async {
             for number in 0..4 {
-                events.say(&update(number)).await;
+                events.send(&update(number)).await;
             }
         };
         let listen = async {
             for _ in 0..sent {
-                assert_eq!(heard(&mut *link.rx).await.len(), (64 << 10) + 2);
+                assert_eq!(received(&mut *link.rx).await.len(), (64 << 10) + 2);
             }
             for number in 0..4 {
-                assert_eq!(heard(&mut *link.rx).await, Frame::from(update(number)));
+                assert_eq!(received(&mut *link.rx).await, Frame::from(update(number)));
             }
         };
         tokio::join!(feed, listen);
@@ -283,7 +283,7 @@ fn a_writer_is_held_up_by_a_server_that_takes_nothing() {
         );
         let giving = async {
             loop {
-                say(&mut *link.tx, notice.clone()).await.unwrap();
+                send(&mut *link.tx, notice.clone()).await.unwrap();
                 given += 1;
                 assert!(given < 100, "{given} messages are kept");
             }

@@ -15,7 +15,7 @@ use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
 use super::server::{INITIALIZE, Server};
-use crate::support::link::{run, say, setup};
+use crate::support::link::{run, send, setup};
 
 /// A server's side of TLS, and the hashes of its certificate and its key.
 fn acceptor(names: &[&str], protocols: &[&str]) -> (TlsAcceptor, [Vec<u8>; 2], String) {
@@ -74,7 +74,7 @@ fn the_version_is_agreed_on() {
             let mut link = registry::connect(&server.at("https"), &setup)
                 .await
                 .unwrap();
-            say(&mut *link.tx, INITIALIZE).await.unwrap();
+            send(&mut *link.tx, INITIALIZE).await.unwrap();
             let asked = server.of(Method::POST).await;
             assert_eq!(asked.version, version);
         });
@@ -82,7 +82,7 @@ fn the_version_is_agreed_on() {
 }
 
 #[test]
-fn a_pinned_server_is_trusted_whoever_it_says_it_is() {
+fn a_pinned_server_is_trusted_whoever_it_reports_it_is() {
     run(async {
         let (tls, [certificate, key], _) = acceptor(&["elsewhere.example"], &["h2"]);
         let mut server = Server::start_with(Some(tls)).await;
@@ -100,7 +100,7 @@ fn a_pinned_server_is_trusted_whoever_it_says_it_is() {
             let mut link = registry::connect(&server.at("https"), &setup)
                 .await
                 .unwrap();
-            say(&mut *link.tx, INITIALIZE).await.unwrap();
+            send(&mut *link.tx, INITIALIZE).await.unwrap();
             server.of(Method::POST).await.accept();
         }
     });
@@ -134,7 +134,7 @@ fn what_is_no_hash_is_no_pin() {
 }
 
 #[test]
-fn headers_that_are_not_ours_to_say_are_refused() {
+fn headers_that_are_not_ours_to_report_are_refused() {
     let mut greeting = RequestHeaders::default();
     for (line, words) in [
         ("nothing", "no colon"),

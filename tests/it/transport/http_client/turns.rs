@@ -5,7 +5,7 @@ use acp_relay::transport::{CloseReason, RequestHeaders, Setup};
 use hyper::{Method, Version};
 
 use super::server::{INITIALIZE, INITIALIZED, Server};
-use crate::support::link::{close, heard, next, run, say, setup};
+use crate::support::link::{close, next, received, run, send, setup};
 
 const NEW: &str = r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/"}}"#;
 const PROMPT: &str =
@@ -21,7 +21,7 @@ fn a_whole_turn() {
         let mut server = Server::start().await;
         let (mut link, events) = server.begun(&setup()).await;
 
-        say(&mut *link.tx, NEW).await.unwrap();
+        send(&mut *link.tx, NEW).await.unwrap();
         let asked = server.of(Method::POST).await;
         assert_eq!(asked.header("acp-connection-id"), Some("c1"));
         assert_eq!(asked.header("acp-session-id"), None);
@@ -29,35 +29,35 @@ fn a_whole_turn() {
         assert_eq!(asked.body, NEW);
         asked.accept();
         let created = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s1"}}"#;
-        events.say(created).await;
-        assert_eq!(heard(&mut *link.rx).await, Frame::from(created));
+        events.send(created).await;
+        assert_eq!(received(&mut *link.rx).await, Frame::from(created));
 
         // The stream is there before anything is posted that it answers.
         let asked = server.of(Method::GET).await;
         assert_eq!(asked.header("acp-connection-id"), Some("c1"));
         assert_eq!(asked.header("acp-session-id"), Some("s1"));
-        say(&mut *link.tx, PROMPT).await.unwrap();
+        send(&mut *link.tx, PROMPT).await.unwrap();
         server.quiet().await;
         let session = asked.stream();
         let asked = server.of(Method::POST).await;
         assert_eq!(asked.header("acp-session-id"), Some("s1"));
         asked.accept();
 
-        session.say(ASKS).await;
-        assert_eq!(heard(&mut *link.rx).await, Frame::from(ASKS));
-        say(&mut *link.tx, ANSWER).await.unwrap();
+        session.send(ASKS).await;
+        assert_eq!(received(&mut *link.rx).await, Frame::from(ASKS));
+        send(&mut *link.tx, ANSWER).await.unwrap();
         let asked = server.of(Method::POST).await;
         assert_eq!(asked.body, ANSWER);
         assert_eq!(asked.header("acp-session-id"), Some("s1"), "{asked:?}");
         asked.accept();
 
-        say(&mut *link.tx, CANCEL).await.unwrap();
+        send(&mut *link.tx, CANCEL).await.unwrap();
         let asked = server.of(Method::POST).await;
         assert_eq!(asked.header("acp-session-id"), Some("s1"));
         asked.accept();
         let over = r#"{"jsonrpc":"2.0","id":2,"result":{"stopReason":"cancelled"}}"#;
-        session.say(over).await;
-        assert_eq!(heard(&mut *link.rx).await, Frame::from(over));
+        session.send(over).await;
+        assert_eq!(received(&mut *link.rx).await, Frame::from(over));
 
         let leave = async {
             let asked = server.of(Method::DELETE).await;
@@ -82,17 +82,17 @@ fn calls_keep_their_order_and_answers_do_not_wait_for_them() {
             .map(|n| format!(r#"{{"jsonrpc":"2.0","method":"n{n}"}}"#))
             .collect();
         for notice in &notices {
-            say(&mut *link.tx, notice.clone()).await.unwrap();
+            send(&mut *link.tx, notice.clone()).await.unwrap();
         }
         let held = server.of(Method::POST).await;
         assert_eq!(held.body, notices[0]);
         server.quiet().await;
         // An answer that the held call may wait for.
         let asks = r#"{"jsonrpc":"2.0","id":"a","method":"fs/read_text_file"}"#;
-        events.say(asks).await;
-        heard(&mut *link.rx).await;
+        events.send(asks).await;
+        received(&mut *link.rx).await;
         let answer = r#"{"jsonrpc":"2.0","id":"a","result":null}"#;
-        say(&mut *link.tx, answer).await.unwrap();
+        send(&mut *link.tx, answer).await.unwrap();
         let asked = server.of(Method::POST).await;
         assert_eq!(asked.body, answer);
         assert_eq!(asked.header("acp-session-id"), None);
@@ -112,14 +112,16 @@ fn a_session_that_is_loaded_has_its_stream_first() {
         let mut server = Server::start().await;
         let (mut link, _events) = server.begun(&setup()).await;
         let load = r#"{"jsonrpc":"2.0","id":1,"method":"session/load","params":{"sessionId":"caf\u00e9 1"}}"#;
-        say(&mut *link.tx, load).await.unwrap();
+        send(&mut *link.tx, load).await.unwrap();
         let asked = server.of(Method::GET).await;
         let session = asked.headers.get("acp-session-id").unwrap();
         assert_eq!(session.as_bytes(), "caf\u{e9} 1".as_bytes());
         let session = asked.stream();
         server.of(Method::POST).await.accept();
-        session.say(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).await;
-        heard(&mut *link.rx).await;
+        session
+            .send(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)
+            .await;
+        received(&mut *link.rx).await;
     });
 }
 
@@ -129,7 +131,7 @@ fn without_streams_for_sessions_all_comes_on_the_connections() {
         run(async {
             let mut server = Server::start().await;
             let (mut link, events) = server.begun(&setup()).await;
-            say(&mut *link.tx, PROMPT).await.unwrap();
+            send(&mut *link.tx, PROMPT).await.unwrap();
             server
                 .of(Method::GET)
                 .await
@@ -137,9 +139,9 @@ fn without_streams_for_sessions_all_comes_on_the_connections() {
             let asked = server.of(Method::POST).await;
             assert_eq!(asked.header("acp-session-id"), Some("s1"));
             asked.accept();
-            events.say(ASKS).await;
-            assert_eq!(heard(&mut *link.rx).await, Frame::from(ASKS));
-            say(&mut *link.tx, ANSWER).await.unwrap();
+            events.send(ASKS).await;
+            assert_eq!(received(&mut *link.rx).await, Frame::from(ASKS));
+            send(&mut *link.tx, ANSWER).await.unwrap();
             // It is asked for again, for the session may be known by now.
             let mut asked = server.next().await;
             if asked.method == Method::GET {
@@ -157,13 +159,13 @@ fn an_answer_may_come_before_its_202() {
     run(async {
         let mut server = Server::start().await;
         let (mut link, events) = server.begun(&setup()).await;
-        say(&mut *link.tx, NEW).await.unwrap();
+        send(&mut *link.tx, NEW).await.unwrap();
         let asked = server.of(Method::POST).await;
         let created = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
-        events.say(created).await;
-        assert_eq!(heard(&mut *link.rx).await, Frame::from(created));
+        events.send(created).await;
+        assert_eq!(received(&mut *link.rx).await, Frame::from(created));
         asked.accept();
-        say(&mut *link.tx, CANCEL).await.unwrap();
+        send(&mut *link.tx, CANCEL).await.unwrap();
         server.of(Method::GET).await.stream();
     });
 }
@@ -181,7 +183,7 @@ fn cookies_and_headers_go_along() {
         };
         let mut server = Server::start().await;
         let mut link = server.link(&setup).await;
-        say(&mut *link.tx, INITIALIZE).await.unwrap();
+        send(&mut *link.tx, INITIALIZE).await.unwrap();
         let asked = server.of(Method::POST).await;
         assert_eq!(asked.header("cookie"), Some("mine=1"));
         let head = [
@@ -219,7 +221,7 @@ fn http2_is_spoken_when_it_is_known_to_be() {
         };
         let mut server = Server::start().await;
         let (mut link, _events) = server.begun(&setup).await;
-        say(&mut *link.tx, NEW).await.unwrap();
+        send(&mut *link.tx, NEW).await.unwrap();
         let asked = server.of(Method::POST).await;
         assert_eq!(asked.version, Version::HTTP_2);
         asked.accept();
@@ -231,7 +233,7 @@ fn leave_is_taken_in_bounded_time() {
     run(async {
         let mut server = Server::start().await;
         let (mut link, _events) = server.begun(&setup()).await;
-        say(&mut *link.tx, NEW).await.unwrap();
+        send(&mut *link.tx, NEW).await.unwrap();
         let held = server.of(Method::POST).await;
         let leave = async {
             let asked = server.of(Method::DELETE).await;
@@ -246,13 +248,13 @@ fn leave_is_taken_in_bounded_time() {
 }
 
 #[test]
-fn what_was_said_before_the_end_is_posted_before_leave_is_taken() {
+fn what_was_reported_before_the_end_is_posted_before_leave_is_taken() {
     run(async {
         let mut server = Server::start().await;
         let (mut link, _events) = server.begun(&setup()).await;
         for number in 0..20 {
             let notice = format!(r#"{{"jsonrpc":"2.0","method":"n{number}"}}"#);
-            say(&mut *link.tx, notice).await.unwrap();
+            send(&mut *link.tx, notice).await.unwrap();
         }
         let last = async {
             for number in 0..20 {

@@ -11,10 +11,10 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::{close_frame, open, text};
-use crate::support::link::{close, heard, next, run, say, setup};
+use crate::support::link::{close, next, received, run, send, setup};
 
 #[test]
-fn the_close_code_says_why() {
+fn the_close_code_reports_why() {
     for (why, code) in [
         (CloseReason::Done, CloseCode::Normal),
         (CloseReason::PeerFailed, CloseCode::Error),
@@ -51,11 +51,11 @@ fn a_peer_that_closes_is_answered() {
         };
         client.send(text("{}")).await.unwrap();
         client.close(Some(frame)).await.unwrap();
-        assert_eq!(heard(&mut *server.rx).await, Frame::from("{}"));
+        assert_eq!(received(&mut *server.rx).await, Frame::from("{}"));
         assert!(next(&mut *server.rx).await.is_none());
         assert_eq!(close_frame(&mut client).await.code, CloseCode::Away);
         // There is nobody to write to, and nothing to wait for.
-        say(&mut *server.tx, "{}").await.unwrap_err();
+        send(&mut *server.tx, "{}").await.unwrap_err();
         close(&mut *server.tx, CloseReason::Done).await.unwrap();
     });
 }
@@ -81,7 +81,7 @@ fn a_close_without_a_code_or_with_1000_is_on_purpose() {
 }
 
 #[test]
-fn a_server_that_goes_is_told_of_by_what_it_said() {
+fn a_server_that_goes_is_reported_of_by_what_it_reported() {
     let closed = |code, why: &'static str| {
         Some(Some(CloseFrame {
             code: CloseCode::from(code),
@@ -101,7 +101,7 @@ fn a_server_that_goes_is_told_of_by_what_it_said() {
         // It goes without a word.
         (None, "reading from the peer"),
     ];
-    for (close, told) in cases {
+    for (close, stated) in cases {
         run(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let to = format!("ws://{}/acp", listener.local_addr().unwrap());
@@ -118,12 +118,15 @@ fn a_server_that_goes_is_told_of_by_what_it_said() {
                 None => drop(server),
             }
             match next(&mut *link.rx).await {
-                None => assert_eq!(told, ""),
+                None => assert_eq!(stated, ""),
                 Some(Err(fault)) => {
-                    let said = fault.to_string();
-                    assert!(!told.is_empty() && said.contains(told), "{told}: {said}");
+                    let reported = fault.to_string();
+                    assert!(
+                        !stated.is_empty() && reported.contains(stated),
+                        "{stated}: {reported}"
+                    );
                     let forbidden = matches!(fault, LinkError::Forbidden(_));
-                    assert_eq!(forbidden, told.starts_with("4401"), "{said}");
+                    assert_eq!(forbidden, stated.starts_with("4401"), "{reported}");
                 }
                 Some(Ok(cut)) => panic!("{cut:?}"),
             }
@@ -155,7 +158,7 @@ fn a_peer_that_goes_without_a_word_just_ends_the_stream() {
         let (mut client, mut server) = open(&setup()).await;
         client.send(text("{}")).await.unwrap();
         drop(client.into_inner());
-        assert_eq!(heard(&mut *server.rx).await, Frame::from("{}"));
+        assert_eq!(received(&mut *server.rx).await, Frame::from("{}"));
         assert!(next(&mut *server.rx).await.is_none());
         assert!(!server.rx.ended_cleanly());
     });

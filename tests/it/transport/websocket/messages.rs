@@ -11,20 +11,20 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame as Part;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 
 use super::{close_frame, open, text};
-use crate::support::link::{close, flush, heard, next, run, say, setup};
+use crate::support::link::{close, flush, next, received, run, send, setup};
 
 #[test]
 fn a_message_is_a_text_frame() {
     run(async {
         let (mut client, mut server) = open(&setup()).await;
         client.send(text(r#"{"id":1}"#)).await.unwrap();
-        assert_eq!(heard(&mut *server.rx).await, Frame::from(r#"{"id":1}"#));
-        say(&mut *server.tx, "{\n\"id\":2}").await.unwrap();
+        assert_eq!(received(&mut *server.rx).await, Frame::from(r#"{"id":1}"#));
+        send(&mut *server.tx, "{\n\"id\":2}").await.unwrap();
         let got = client.next().await.unwrap().unwrap();
         assert_eq!(got, text("{\n\"id\":2}"));
         // A long one, too.
         let long = format!("\"{}\"", "é".repeat(200_000));
-        say(&mut *server.tx, long.clone()).await.unwrap();
+        send(&mut *server.tx, long.clone()).await.unwrap();
         let got = client.next().await.unwrap().unwrap();
         assert!(got == text(&long));
         // Fragments of a peer are put together, with a ping in between.
@@ -37,7 +37,7 @@ fn a_message_is_a_text_frame() {
             client.send(Message::Frame(part)).await.unwrap();
             client.send(Message::Ping("p".into())).await.unwrap();
         }
-        assert_eq!(heard(&mut *server.rx).await, Frame::from(r#"{"id":3}"#));
+        assert_eq!(received(&mut *server.rx).await, Frame::from(r#"{"id":3}"#));
         let pong = client.next().await.unwrap().unwrap();
         assert_eq!(pong, Message::Pong("p".into()));
     });
@@ -51,7 +51,7 @@ fn binary_messages_are_passed_over_until_there_are_ten() {
             client.send(Message::Binary("{}".into())).await.unwrap();
         }
         client.send(text("{}")).await.unwrap();
-        assert_eq!(heard(&mut *server.rx).await, Frame::from("{}"));
+        assert_eq!(received(&mut *server.rx).await, Frame::from("{}"));
         client.send(Message::Binary("{}".into())).await.unwrap();
         let fault = next(&mut *server.rx).await.unwrap().unwrap_err();
         assert!(matches!(fault, LinkError::Protocol { .. }), "{fault}");
@@ -61,7 +61,7 @@ fn binary_messages_are_passed_over_until_there_are_ten() {
 }
 
 #[test]
-fn what_breaks_the_protocol_is_told_its_code() {
+fn what_breaks_the_protocol_is_reported_its_code() {
     let cases: [(&[u8], CloseCode); _] = [
         (b"\x81\x82\0\0\0\0\xc3\x28", CloseCode::Invalid),
         // In a fragment; the rest of the message has not come.
@@ -125,8 +125,8 @@ fn text_that_is_not_utf8_is_never_sent() {
     run(async {
         let (mut client, mut server) = open(&setup()).await;
         let broken = Frame::new(&b"\"\xff\""[..]);
-        say(&mut *server.tx, broken).await.unwrap_err();
-        say(&mut *server.tx, "{}").await.unwrap();
+        send(&mut *server.tx, broken).await.unwrap_err();
+        send(&mut *server.tx, "{}").await.unwrap();
         flush(&mut *server.tx).await.unwrap();
         assert_eq!(client.next().await.unwrap().unwrap(), text("{}"));
     });
@@ -155,11 +155,11 @@ fn a_flood_of_pings_holds_up_nothing() {
             }
             stream.write_all(&frame(0x81, b"{}")).await.unwrap();
         };
-        let (heard, ()) = tokio::join!(heard(&mut *server.rx), speak);
-        assert_eq!(heard, Frame::from("{}"));
+        let (received, ()) = tokio::join!(received(&mut *server.rx), speak);
+        assert_eq!(received, Frame::from("{}"));
         // Once the pongs are read, whole frames come, and what we say is among them.
         let mut client = WebSocketStream::from_raw_socket(stream, Role::Client, None).await;
-        let hear = async {
+        let receive = async {
             loop {
                 match client.next().await.unwrap().unwrap() {
                     Message::Pong(payload) => assert_eq!(payload.len(), 125),
@@ -167,8 +167,8 @@ fn a_flood_of_pings_holds_up_nothing() {
                 }
             }
         };
-        let (said, ()) = tokio::join!(say(&mut *server.tx, "[]"), hear);
-        said.unwrap();
+        let (reported, ()) = tokio::join!(send(&mut *server.tx, "[]"), receive);
+        reported.unwrap();
     });
 }
 
@@ -187,7 +187,7 @@ fn a_flood_of_fragments_is_one_message() {
             }
             stream.write_all(&frame(0x80, b"")).await.unwrap();
         };
-        let (heard, ()) = tokio::join!(heard(&mut *server.rx), speak);
-        assert!(heard.as_bytes() == "x".repeat(300_000).as_bytes());
+        let (received, ()) = tokio::join!(received(&mut *server.rx), speak);
+        assert!(received.as_bytes() == "x".repeat(300_000).as_bytes());
     });
 }

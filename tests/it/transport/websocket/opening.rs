@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::dial;
-use crate::support::link::{accept, heard, listen, run, setup};
+use crate::support::link::{accept, listen, received, run, setup};
 
 #[test]
 fn another_path_or_a_web_page_is_refused() {
@@ -73,7 +73,7 @@ fn another_path_or_a_web_page_is_refused() {
 }
 
 #[test]
-fn a_connector_says_why_it_was_refused() {
+fn a_connector_reports_why_it_was_refused() {
     run(async {
         let mut listener = listen(&"ws://127.0.0.1:0/here".parse().unwrap(), &setup()).await;
         let there = listener.address().to_string().replace("/here", "/there");
@@ -83,10 +83,10 @@ fn a_connector_says_why_it_was_refused() {
         let (client, server) = tokio::join!(connecting, accepting);
         let fault = client.unwrap_err();
         assert_eq!(fault.kind, OpenErrorKind::Protocol);
-        let said = fault.to_string();
+        let reported = fault.to_string();
         assert!(
-            said.contains("404") && said.contains("only /here is served"),
-            "{said}"
+            reported.contains("404") && reported.contains("only /here is served"),
+            "{reported}"
         );
         assert!(server.unwrap_err().to_string().contains("404"));
     });
@@ -204,7 +204,7 @@ fn who_asks_for_something_else_gets_http() {
 }
 
 #[test]
-fn a_server_that_says_no_is_explained() {
+fn a_server_that_reports_no_is_explained() {
     run(async {
         for (status, kind, remedy) in [
             ("401 Unauthorized", OpenErrorKind::Forbidden, "token"),
@@ -222,6 +222,10 @@ fn a_server_that_says_no_is_explained() {
             let endpoint = format!("ws://{}/acp", listener.local_addr().unwrap());
             let answering = async {
                 let (mut socket, _) = listener.accept().await.unwrap();
+                let mut request = Vec::new();
+                while !request.ends_with(b"\r\n\r\n") {
+                    request.push(socket.read_u8().await.unwrap());
+                }
                 let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 4\r\n\r\nwhy\n");
                 socket.write_all(answer.as_bytes()).await.unwrap();
                 socket
@@ -229,16 +233,19 @@ fn a_server_that_says_no_is_explained() {
             let (endpoint, setup) = (endpoint.parse().unwrap(), setup());
             let (opened, _socket) = tokio::join!(registry::connect(&endpoint, &setup), answering);
             let error = opened.map(drop).unwrap_err();
-            let told = error.to_string();
-            assert_eq!(error.kind, kind, "{told}");
-            assert!(told.contains(status) && told.contains("why"), "{told}");
-            assert!(told.contains(remedy), "{told}");
+            let stated = error.to_string();
+            assert_eq!(error.kind, kind, "{stated}");
+            assert!(
+                stated.contains(status) && stated.contains("why"),
+                "{stated}"
+            );
+            assert!(stated.contains(remedy), "{stated}");
         }
     });
 }
 
 #[test]
-fn what_follows_the_head_is_heard() {
+fn what_follows_the_head_is_received() {
     run(async {
         let mut listener = listen(&"ws://127.0.0.1:0".parse().unwrap(), &setup()).await;
         let address = listener.address();
@@ -261,7 +268,7 @@ fn what_follows_the_head_is_heard() {
         bytes.extend_from_slice(b"\x81\x82\0\0\0\0{}");
         client.write_all(&bytes).await.unwrap();
         let mut server = accept(&mut *listener).await;
-        assert_eq!(heard(&mut *server.rx).await, Frame::from("{}"));
+        assert_eq!(received(&mut *server.rx).await, Frame::from("{}"));
     });
 }
 
@@ -315,7 +322,7 @@ fn a_server_may_list_what_it_upgrades() {
                 request.push(stream.read_u8().await.unwrap());
             }
             let request = String::from_utf8(request).unwrap();
-            let (_, key) = request.split_once("Sec-WebSocket-Key: ").unwrap();
+            let (_, key) = request.split_once("sec-websocket-key: ").unwrap();
             let accept = derive_accept_key(key.lines().next().unwrap().as_bytes());
             let answer = format!(
                 "HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\n\
@@ -328,6 +335,6 @@ fn a_server_may_list_what_it_upgrades() {
         };
         let (opened, _stream) = tokio::join!(registry::connect(&to, &setup), serving);
         let mut link = opened.unwrap();
-        assert_eq!(heard(&mut *link.rx).await, Frame::from("{}"));
+        assert_eq!(received(&mut *link.rx).await, Frame::from("{}"));
     });
 }
