@@ -91,7 +91,7 @@ fn judge(redactor: &Redactor, row: &Value) -> Result<(), String> {
 #[test]
 fn a_line_that_is_cut_off_in_a_string_does_not_hide_what_the_next_one_holds() {
     let redactor = Redactor::new(Mode::Default, Vec::new(), [7; 32]);
-    let lines = r#"{"a":[{"na
+    let lines = r#"{"env":[{"na
 {"x":[{"name":"API_TOKEN","value":"letmein"}],"stays":1}"#;
     let clean = redactor.text(lines.as_bytes()).expect("a secret is found");
     let clean = String::from_utf8(clean).unwrap();
