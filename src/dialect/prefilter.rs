@@ -61,7 +61,10 @@ impl Prefilter {
                 own.find_map(|(_, expect)| strings(expect))
             };
             let strings: Option<Vec<_>> = all.iter().map(at).collect();
-            Some((place.clone(), strings?.concat()))
+            let mut strings = strings?.concat();
+            strings.sort();
+            strings.dedup();
+            Some((place.clone(), strings))
         });
     }
 
@@ -74,7 +77,8 @@ impl Prefilter {
             let found = found.json();
             let named = || strings.iter().any(|string| **string == *found);
             // A string with escapes may equal one of them.
-            if found.first() != Some(&b'"') || !named() && !found.contains(&b'\\') {
+            let escaped = || memchr::memchr(b'\\', &found).is_some();
+            if found.first() != Some(&b'"') || !named() && !escaped() {
                 return false;
             }
         }

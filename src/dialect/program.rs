@@ -5,7 +5,7 @@
 //! rule costs one lookup by its method and one in its body, and no allocation, however many tables
 //! there are.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,9 +19,13 @@ use super::table::{
 };
 use crate::jsonrpc::{Kind, Side};
 
-/// A value by way, sending side, kind and method. There are few methods, so comparing them costs
-/// less than a hash.
-type Routes<T> = [[[BTreeMap<Box<[u8]>, T>; 4]; 2]; 2];
+/// A value by way, sending side, kind and method.
+type Routes<T> = [[[Methods<T>; 4]; 2]; 2];
+
+/// A value by method. There are few methods, and most differ in length, so comparing them one by
+/// one costs less than the lookup in a tree or a hash map.
+#[derive(Debug)]
+struct Methods<T>(Vec<(Box<[u8]>, T)>);
 
 /// One dialect, compiled.
 #[derive(Debug)]
@@ -69,6 +73,33 @@ impl fmt::Display for FiredRule {
     }
 }
 
+impl<T> Default for Methods<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Methods<T> {
+    fn get(&self, method: &[u8]) -> Option<&T> {
+        let mut all = self.0.iter();
+        all.find_map(|(known, value)| (**known == *method).then_some(value))
+    }
+}
+
+impl<T: Default> Methods<T> {
+    fn get_or_default(&mut self, method: &str) -> &mut T {
+        let all = &mut self.0;
+        let known = all
+            .iter()
+            .position(|(known, _)| **known == *method.as_bytes());
+        let at = known.unwrap_or_else(|| {
+            all.push((method.as_bytes().into(), T::default()));
+            all.len() - 1
+        });
+        &mut all[at].1
+    }
+}
+
 impl Program {
     /// Compiles a stack; the dialect's own table is first.
     #[must_use]
@@ -107,7 +138,9 @@ impl Program {
             });
         }
         for methods in prefilters.iter_mut().flatten().flatten() {
-            methods.values_mut().for_each(Prefilter::finish);
+            for (_, prefilter) in &mut methods.0 {
+                prefilter.finish();
+            }
         }
         Self {
             layers,
@@ -134,7 +167,7 @@ impl Program {
     ) -> Option<&Prefilter> {
         let prefilters = &self.prefilters[way as usize][from as usize][kind as usize];
         prefilters.get(method).or_else(|| {
-            let all = (kind == Kind::Error).then(|| prefilters.get(&b"*"[..]));
+            let all = (kind == Kind::Error).then(|| prefilters.get(b"*"));
             all.flatten()
         })
     }
@@ -149,7 +182,7 @@ impl Program {
     /// Whether messages of that kind are never changed or remembered.
     pub(super) fn ignores(&self, way: Way, from: Side, kind: Kind) -> bool {
         let prefilters = &self.prefilters[way as usize][from as usize][kind as usize];
-        prefilters.is_empty()
+        prefilters.0.is_empty()
             && !self.tracking.any()
             && (way == Way::Read || !self.strips_jsonrpc())
     }
@@ -201,7 +234,7 @@ impl Layer {
                 for kind in kinds(&rule.on, way).iter().copied() {
                     let side = rule.on.from;
                     let list = &mut routes[way as usize][side as usize][kind as usize];
-                    list.entry(name.as_bytes().into()).or_default().push(at);
+                    list.get_or_default(name).push(at);
                     prefilter(prefilters, way, side, kind, name).add_rule(rule, &table.shapes, way);
                 }
             }
@@ -222,17 +255,13 @@ impl Layer {
         pending: &PendingRequest,
     ) -> bool {
         let routes = &self.routes[way as usize][from as usize][message.kind as usize];
-        !routes.is_empty()
-            && match message.kind {
-                Kind::Request | Kind::Notification => {
-                    routes.contains_key(message.method.as_bytes())
-                }
-                Kind::Result | Kind::Error => {
-                    routes.contains_key(pending.dialect.as_bytes())
-                        || routes.contains_key(pending.canonical.as_bytes())
-                        || routes.contains_key(&b"*"[..])
-                }
+        let has = |method: &str| routes.get(method.as_bytes()).is_some();
+        match message.kind {
+            Kind::Request | Kind::Notification => has(&message.method),
+            Kind::Result | Kind::Error => {
+                has(&pending.dialect) || has(&pending.canonical) || has("*")
             }
+        }
     }
 
     /// The rules for a message with that name.
@@ -244,9 +273,7 @@ impl Layer {
         method: &str,
     ) -> impl Iterator<Item = &Rule> {
         let routes = &self.routes[way as usize][from as usize][kind as usize];
-        let all = (kind == Kind::Error)
-            .then(|| routes.get(&b"*"[..]))
-            .flatten();
+        let all = (kind == Kind::Error).then(|| routes.get(b"*")).flatten();
         let found = routes.get(method.as_bytes()).into_iter().chain(all);
         found.flatten().map(|at| &self.table.rules[*at])
     }
@@ -281,7 +308,7 @@ fn prefilter<'d>(
     method: &str,
 ) -> &'d mut Prefilter {
     let methods = &mut prefilters[way as usize][side as usize][kind as usize];
-    methods.entry(method.as_bytes().into()).or_default()
+    methods.get_or_default(method)
 }
 
 /// Adds the session data that a rule needs besides its own message.
