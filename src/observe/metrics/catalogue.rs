@@ -107,7 +107,7 @@ catalogue! {
         orphans: Counter "acp_relay_orphan_responses_total" [dir: DIRECTIONS] "Answers that nobody waited for.";
         undeliverable: Counter "acp_relay_undeliverable_messages_total" [dir: DIRECTIONS] "Messages for a side that was gone.";
         notes: Counter "acp_relay_notes_total" [note: &Note::NAMES] "Everything that is not simply a message passed on, under its name in the log.";
-        pauses: Counter "acp_relay_pauses_total" [side: SIDES] "Such pauses that are over.";
+        pauses: Counter "acp_relay_pauses_total" [side: SIDES] "Pauses in reading a side that are over.";
         recordings: Counter "acp_relay_recordings_total" [outcome: RecordingResult::NAMES] "Recordings: begun, finished (kept, or dropped because nothing went wrong), failed.";
     }
 
@@ -136,7 +136,7 @@ catalogue! {
         Gauge "acp_relay_draining" [] "1 once the relay was asked to end, 0 before.";
         Gauge "acp_relay_drain_duration_seconds" [] "For how long it has been ending; 0 before.";
         Gauge "acp_relay_links" [state] "Links to clients: attached; detached, whose client is away and waited for (--on-disconnect detach); draining, all of them once the relay was asked to end.";
-        Gauge "acp_relay_config_last_reload_success_timestamp_seconds" [] "When that last succeeded, in seconds since 1970; 0 while it never did.";
+        Gauge "acp_relay_config_last_reload_success_timestamp_seconds" [] "When the configuration file was last read again with success, in seconds since 1970; 0 while it never was.";
         Gauge "acp_relay_turns" [agent] "Turns that go on now.";
         Gauge "acp_relay_sessions_open" [agent] "Sessions opened in conversations that go on, and not closed.";
         Gauge "acp_relay_context_used_ratio" [agent] "How full the context is, by usage_update: the fullest of the conversations that go on, each as it was told last.";
