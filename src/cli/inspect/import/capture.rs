@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{Frame, Limits, Scanned, Side, scan};
+use crate::jsonrpc::{Limits, Scanned, Side, scan_text};
 
 /// The content of a capture.
 #[derive(Debug, Default)]
@@ -51,12 +51,8 @@ impl Item {
     }
 
     pub(super) fn is_message(&self) -> bool {
-        let shape = scan(&self.frame(), &Limits::default());
+        let shape = scan_text(&self.bytes, &Limits::default());
         matches!(shape, Scanned::Message(_) | Scanned::Batch)
-    }
-
-    pub(super) fn frame(&self) -> Frame {
-        Frame::new(self.bytes.clone())
     }
 }
 
