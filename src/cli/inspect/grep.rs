@@ -12,7 +12,7 @@ use super::chunk_search::ChunkSearch;
 use super::hit::Hit;
 use super::paint::Paint;
 use super::recordings::Recordings;
-use super::select::Selection;
+use super::select::{Part, Selection};
 use crate::cli::console::Output;
 use crate::cli::exit;
 use crate::cli::inputs::Inputs;
@@ -78,35 +78,31 @@ fn find(
 ) -> Result<(), ExitCode> {
     let chosen = selection.open(None)?;
     let mut chunks = ChunkSearch::default();
-    let done = chosen.each(
-        |_| {},
-        |event| {
-            chunks.add(event, pattern, &mut report);
-            search(event, &mut |pointer, text| {
-                if pattern.is_match(text) {
-                    report(&Hit {
-                        n: event.n,
-                        t: event.t,
-                        pointer,
-                        text,
-                        chunks: 1,
-                    });
-                }
-            });
-        },
-    );
+    let done = chosen.each(|part, _| {
+        let Part::Event(event) = part else { return };
+        chunks.add(event, pattern, &mut report);
+        search(event, &mut |pointer, text| {
+            if pattern.is_match(text) {
+                report(&Hit {
+                    n: event.n,
+                    t: event.t,
+                    pointer,
+                    text,
+                    chunks: 1,
+                });
+            }
+        });
+    });
     chunks.end(pattern, &mut report);
     done
 }
 
-/// Passes all texts of an event to `see`.
+/// Passes all texts of an event to `visit`, each with its place.
 fn search(event: &RecordedEvent, visit: &mut impl FnMut(&str, &str)) {
     match &event.kind {
-        EventKind::Message(message) => match (&message.body, message.body.json()) {
-            (Payload::Json(_) | Payload::Text(_), Some(tree)) => {
-                visit_leaves(&tree, visit);
-            }
-            (body, _) => visit_body(body, visit),
+        EventKind::Message(message) => match message.body.json() {
+            Some(tree) => visit_leaves(&tree, visit),
+            None => visit_body(&message.body, visit),
         },
         EventKind::Stderr(body) => visit_body(body, visit),
         EventKind::Gap { .. } | EventKind::End { .. } => {}

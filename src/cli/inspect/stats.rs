@@ -6,13 +6,13 @@ use clap::Args;
 
 use super::paint::Paint;
 use super::recordings::Recordings;
-use super::select::{Selection, Viewpoint};
+use super::select::{Part, Selection};
 use super::statistics::Statistics;
 use super::stats_report;
 use crate::cli::console::Output;
 use crate::cli::exit;
 use crate::cli::inputs::Inputs;
-use crate::recording::RecordedEvent;
+use crate::recording::View;
 
 /// The arguments of `inspect stats`.
 #[derive(Debug, Args)]
@@ -21,7 +21,7 @@ pub(super) struct Stats {
     sources: Inputs,
     /// Which messages to count
     #[arg(long, value_enum, default_value = "client")]
-    at: Viewpoint,
+    at: View,
     /// One JSON object a file: file, lasted, client, agent (frames, bytes), turns, first_update,
     /// permission (count, p50, p99, max; in seconds), stop_reasons, methods (a list: from, method,
     /// requests, notifications, errors, unanswered, took, bytes), updates, rules, notes, links,
@@ -56,15 +56,16 @@ pub(super) fn run(args: &Stats) -> Result<ExitCode, ExitCode> {
     Ok(recordings.done(output, exit::SUCCESS))
 }
 
-fn count(selection: &Selection, at: Viewpoint) -> Result<Statistics, ExitCode> {
+fn count(selection: &Selection, at: View) -> Result<Statistics, ExitCode> {
     let chosen = selection.open(Some(at))?;
-    let mut stats = Statistics::of(at.view());
-    let see = |event: &RecordedEvent, in_view| {
-        stats.count_rules(event);
-        if in_view {
-            stats.count(event);
+    let mut stats = Statistics::of(at);
+    chosen.each(|part, in_view| {
+        if let Part::Event(event) = part {
+            stats.count_rules(event);
+            if in_view {
+                stats.count(event);
+            }
         }
-    };
-    chosen.each_with_view(|_| {}, see)?;
+    })?;
     Ok(stats)
 }
