@@ -11,8 +11,8 @@ use clap::Args;
 use rustix::io::Errno;
 use serde_json::json;
 
-use super::open::{recording, report_unreadable};
-use crate::cli::console::{self, print};
+use super::open::{recording, report_uncreatable, report_unreadable};
+use crate::cli::console::print;
 use crate::cli::exit;
 use crate::cli::inputs::distinct;
 use crate::cli::random::{random, random_hex};
@@ -80,10 +80,7 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<ExitCode, ExitCode> {
     };
     let key = random().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
     let redactor = Redactor::new(args.redact.mode(), args.redact_pointer.clone(), key);
-    let refused = |error: io::Error| {
-        let what = format!("{}: {}", to.display(), console::explain(&error));
-        exit::fail(exit::CANNOT_CREATE, &what)
-    };
+    let refused = |error| report_uncreatable(&to, &error);
     // A partial copy would look like a complete one.
     let part = temp_path(&to).map_err(refused)?;
     let file = create(&part).map_err(refused)?;

@@ -12,7 +12,7 @@ use clap::Args;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 
-use super::open::report_unusable;
+use super::open::{report_uncreatable, report_unusable};
 use crate::cli::console::{self, note};
 use crate::cli::http::{self, Socket};
 use crate::cli::random::random;
@@ -38,11 +38,9 @@ pub(super) struct Open {
 /// Runs the subcommand.
 pub(super) fn run(args: &Open) -> Result<ExitCode, ExitCode> {
     if let Some(path) = &args.page {
-        let refused = |error| format!("{}: {error}", path.display());
-        return match fs::write(path, single_file()).map_err(refused) {
-            Ok(()) => Ok(ExitCode::SUCCESS),
-            Err(fault) => Err(exit::fail(exit::CANNOT_CREATE, &fault)),
-        };
+        let written = fs::write(path, single_file());
+        written.map_err(|error| report_uncreatable(path, &error))?;
+        return Ok(ExitCode::SUCCESS);
     }
     check_path(&args.path)?;
     let viewer = Viewer::of(&args.path, dialect::describe_rule).map_err(|error| {

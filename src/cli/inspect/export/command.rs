@@ -17,6 +17,7 @@ use super::pcapng::Pcapng;
 use super::{Exported, Format};
 use crate::cli::console::{Output, note};
 use crate::cli::exit;
+use crate::cli::inspect::open::report_uncreatable;
 use crate::cli::inspect::select::{Part, Selection};
 use crate::jsonrpc::Side;
 use crate::observe::recorder::create;
@@ -80,10 +81,7 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> Result<ExitCode, ExitCode> 
     let opened = args.selection.open(Some(at))?;
     let mut sink = match &args.out {
         None => Sink::Stdout(Output::new()),
-        Some(path) => Sink::File(create(path).map_err(|error| {
-            let what = format!("{}: {error}", path.display());
-            exit::fail(exit::CANNOT_CREATE, &what)
-        })?),
+        Some(path) => Sink::File(create(path).map_err(|error| report_uncreatable(path, &error))?),
     };
     let (mut format, mut out) = (new_format(args.to), Vec::new());
     let mut conversation = Exchanges::default();

@@ -38,6 +38,34 @@ pub(super) struct Item {
     pub(super) bytes: Vec<u8>,
 }
 
+impl Capture {
+    /// A capture without messages.
+    pub(super) fn of(format: &'static str) -> Self {
+        Self {
+            format,
+            ..Self::default()
+        }
+    }
+
+    /// Reads a format whose lines have a message each, or something else.
+    pub(super) fn of_lines(
+        format: &'static str,
+        text: &[u8],
+        mut read: impl FnMut(&[u8]) -> serde_json::Result<Option<Item>>,
+    ) -> Result<Self, String> {
+        let mut capture = Self::of(format);
+        for (at, line) in text.split(|byte| *byte == b'\n').enumerate() {
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let item = read(line).map_err(|error| format!("line {}: {error}", at + 1))?;
+            capture.left_out += u64::from(item.is_none());
+            capture.items.extend(item);
+        }
+        Ok(capture)
+    }
+}
+
 impl Item {
     /// A message that was sent by one side and received by the other unchanged.
     pub(super) const fn unchanged(t: u64, to: Side, bytes: Vec<u8>) -> Self {

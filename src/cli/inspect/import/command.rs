@@ -13,7 +13,7 @@ use super::formats;
 use super::writer;
 use crate::cli::console::{self, print};
 use crate::cli::exit;
-use crate::cli::inspect::open::report_unreadable;
+use crate::cli::inspect::open::{report_uncreatable, report_unreadable};
 use crate::cli::random::{random, random_hex};
 use crate::cli::record::RecordRedact;
 use crate::observe::recorder::create;
@@ -70,10 +70,7 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> Result<ExitCode, ExitCode> 
     let redactor = Redactor::new(args.redact.mode(), args.redact_pointer.clone(), key);
     let (lines, events) = writer::recording(&capture, redactor, id);
     let done = create(&args.to).and_then(|mut file| file.write_all(&lines));
-    done.map_err(|error| {
-        let what = format!("{}: {}", args.to.display(), console::explain(&error));
-        exit::fail(exit::CANNOT_CREATE, &what)
-    })?;
+    done.map_err(|error| report_uncreatable(&args.to, &error))?;
     let (form, left_out, guessed) = (capture.format, capture.left_out, capture.guessed);
     if args.json {
         let done = json!({
