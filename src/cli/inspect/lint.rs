@@ -56,51 +56,43 @@ pub(super) struct Lint {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
-    let mut output = Output::new();
     if args.list {
-        list(args.json, &mut output);
-        return Ok(output.done(exit::SUCCESS));
+        return Ok(list(args.json));
     }
-    let (files, filter) = split_filter(&args.words, args.filter.as_ref())?;
-    let mut recordings = Recordings::of(files, filter);
+    let files = split_filter(&args.words, args.filter.as_ref())?;
+    let mut recordings = Recordings::of(files);
     let mut code = exit::SUCCESS;
     let mut suites = Vec::new();
-    while let Some(selection) = recordings.next(&mut output) {
+    recordings.each(|to, selection| {
         let name = selection.file.display().to_string();
         let begun = Instant::now();
-        let findings = match find(args.at, &selection) {
-            Ok(findings) => findings,
-            Err(code) => {
-                suites.push(Suite::unreadable(name, "it could not be read".to_owned()));
-                recordings.fail(code);
-                continue;
-            }
-        };
+        let findings = find(args.at, selection).inspect_err(|_| {
+            let why = "it could not be read".to_owned();
+            suites.push(Suite::unreadable(name.clone(), why));
+        })?;
         if findings.iter().any(|finding| args.counts(finding)) {
             code = exit::VIOLATIONS;
         }
         if args.json {
             for finding in &findings {
-                output.line(as_json(&name, finding).as_bytes());
+                to.output.line(as_json(&name, finding).as_bytes());
             }
         } else {
-            let paint = Paint::of(&output);
-            recordings.head(&selection, paint, &mut output);
-            print_findings(&findings, paint, &mut output);
+            to.head(selection);
+            print_findings(&findings, to.paint, &mut to.output);
         }
+        let cases = RULES.iter().map(|rule| args.case(rule, &findings));
         suites.push(Suite {
             name,
             took: begun.elapsed(),
-            cases: RULES
-                .iter()
-                .map(|rule| args.case(rule, &findings))
-                .collect(),
+            cases: cases.collect(),
         });
-    }
+        Ok(())
+    });
     if let Some(path) = &args.junit {
         junit::write(path, &suites)?;
     }
-    Ok(recordings.done(output, code))
+    Ok(recordings.done(code))
 }
 
 /// Prints findings and their totals.
@@ -156,8 +148,10 @@ impl ValueEnum for Severity {
     }
 }
 
-fn list(json: bool, output: &mut Output) {
-    let paint = Paint::of(output);
+/// Prints the rules.
+fn list(json: bool) -> ExitCode {
+    let mut output = Output::new();
+    let paint = Paint::of(&output);
     for rule in RULES {
         let line = if json {
             json!({"id": rule.id, "severity": rule.severity.name(), "message": rule.description})
@@ -168,6 +162,7 @@ fn list(json: bool, output: &mut Output) {
         };
         output.line(line.as_bytes());
     }
+    output.done(exit::SUCCESS)
 }
 
 /// The findings that the filter selects.

@@ -4,12 +4,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::paint::Paint;
 use super::recordings::Recordings;
 use super::select::{Part, Selection};
 use super::statistics::Statistics;
 use super::stats_report;
-use crate::cli::console::Output;
 use crate::cli::exit;
 use crate::cli::inputs::Inputs;
 use crate::recording::View;
@@ -32,28 +30,21 @@ pub(super) struct Stats {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Stats) -> Result<ExitCode, ExitCode> {
-    let (files, filter) = args.sources.read()?;
-    let mut output = Output::new();
-    let paint = Paint::of(&output);
-    let mut recordings = Recordings::of(files, filter);
-    while let Some(selection) = recordings.next(&mut output) {
-        let mut stats = match count(&selection, args.at) {
-            Ok(figures) => figures,
-            Err(code) => {
-                recordings.fail(code);
-                continue;
-            }
-        };
+    let mut recordings = Recordings::of(args.sources.read()?);
+    recordings.each(|to, selection| {
+        let mut stats = count(selection, args.at)?;
         if args.json {
             let mut value = stats_report::json(&mut stats);
             value["file"] = selection.file.display().to_string().into();
-            output.line(value.to_string().as_bytes());
+            to.output.line(value.to_string().as_bytes());
         } else {
-            recordings.head(&selection, paint, &mut output);
-            output.bytes(stats_report::text(&mut stats, paint).as_bytes());
+            to.head(selection);
+            let text = stats_report::text(&mut stats, to.paint);
+            to.output.bytes(text.as_bytes());
         }
-    }
-    Ok(recordings.done(output, exit::SUCCESS))
+        Ok(())
+    });
+    Ok(recordings.done(exit::SUCCESS))
 }
 
 fn count(selection: &Selection, at: View) -> Result<Statistics, ExitCode> {
