@@ -68,12 +68,14 @@ impl Exchange {
 }
 
 impl Exchanges {
-    /// Adds an event; returns the exchange it belongs to, when it is a request or an answer.
+    /// Adds an event, unless it is known; returns the exchange it belongs to, when it is a request
+    /// or an answer.
     pub fn add(&mut self, event: &RecordedEvent) -> Option<&Exchange> {
         let message = event.message()?;
         let index = match message.kind? {
-            Kind::Request => self.add_request(event, message),
             Kind::Notification => return None,
+            _ if self.by_number.contains_key(&event.n) => self.by_number[&event.n],
+            Kind::Request => self.add_request(event, message),
             kind => self.add_answer(event, message, kind == Kind::Error)?,
         };
         Some(&self.list[index])

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::{Entry, PackedReader, Parsed, RecordedEvent, SegmentReader};
+use super::{Entry, Header, PackedReader, Parsed, RecordedEvent, SegmentReader};
 
 /// The file name extension of a segment.
 pub const PLAIN: &str = ".acpr";
@@ -95,6 +95,15 @@ impl Recording {
         let found = group_segments(folder, |candidate| base(candidate) == base(path))?;
         let same = |known: &Self| known.name == name;
         Ok(found.into_iter().find(same).unwrap_or(alone))
+    }
+
+    /// The first header that can be read.
+    #[must_use]
+    pub fn header(&self) -> Option<Header> {
+        self.entries().find_map(|entry| match entry.ok()?.1.parsed {
+            Parsed::Header(header) => Some(*header),
+            _ => None,
+        })
     }
 
     /// The lines of all segments, each with the index of its segment. If a segment cannot be read
@@ -211,7 +220,7 @@ impl Seek for SegmentSource {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::{Header, write};
+    use crate::recording::write;
 
     #[test]
     fn file_number_is_a_segment_only_with_its_header() {

@@ -4,6 +4,8 @@
 //! is recorded when it is written; it is listed after the message that it was made of, as its
 //! receiver got it.
 
+use serde::Serialize;
+
 use super::findings::Findings;
 use crate::jsonrpc::{Kind, Side};
 use crate::recording::lint::Finding;
@@ -77,8 +79,9 @@ pub(super) enum Class {
 }
 
 /// A prompt and its answer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct Turn {
+    #[serde(rename = "i")]
     pub(super) item: usize,
     pub(super) n: u64,
     pub(super) t: u64,
@@ -87,8 +90,9 @@ pub(super) struct Turn {
 }
 
 /// How a turn ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct TurnEnd {
+    #[serde(rename = "i")]
     pub(super) item: usize,
     pub(super) n: u64,
     pub(super) t: u64,

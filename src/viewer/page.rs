@@ -83,38 +83,3 @@ pub fn single_file() -> String {
         )
         .replace("</body>", &format!("<script>{SCRIPT}</script>\n</body>"))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The parts share one scope, in which a second definition would replace the first silently.
-    #[test]
-    fn declarations_are_unique() {
-        let mut names = std::collections::HashSet::new();
-        for line in SCRIPT.lines() {
-            let line = line.strip_prefix("async ").unwrap_or(line);
-            let declared = ["function* ", "function ", "const ", "let ", "class "];
-            let Some(rest) = declared.iter().find_map(|word| line.strip_prefix(word)) else {
-                continue;
-            };
-            let name = rest.split(['(', ' ', ';']).next().unwrap_or_default();
-            assert!(names.insert(name), "{name} is there twice");
-        }
-        assert!(names.len() > 100, "{}", names.len());
-    }
-
-    #[test]
-    fn the_page_is_small_and_self_contained() {
-        let whole = single_file();
-        assert!(whole.len() < 300 << 10, "{} bytes", whole.len());
-        for word in ["http://", "https://", "innerHTML", "eval(", "//# source"] {
-            assert!(!whole.contains(word), "the page has {word}");
-        }
-        assert!(!whole.contains("page.css") && !whole.contains("page.js"));
-        assert!(whole.contains("\"id\":\"unanswered\"") && whole.contains("session/prompt"));
-        for part in [SCRIPT, STYLE] {
-            assert!(!part.contains("</"), "a part would end its element");
-        }
-    }
-}

@@ -12,14 +12,13 @@ use axum::Router;
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap,
-    HeaderName, HeaderValue, RANGE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::request::Parts;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use bytes::Bytes;
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 use tower_http::set_header::SetResponseHeaderLayer;
@@ -36,6 +35,9 @@ const LONG_POLL: Duration = Duration::from_secs(20);
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
+
+/// The length of an event's line, of which the answer may hold only the beginning.
+const LENGTH: HeaderName = HeaderName::from_static("event-length");
 
 /// What a rule of a dialect table is for, by `dialect/rule`, as JSON.
 pub type RuleLookup = fn(&str) -> Value;
@@ -185,14 +187,18 @@ async fn turns(Opened(recording): Opened, query: Query) -> Answer {
     json(move || Ok(rows::turns(&recording, &query).to_string())).await
 }
 
-async fn event(Opened(recording): Opened, query: Query, headers: HeaderMap) -> Answer {
+/// The line of an event, or its first `most` bytes; a header has its length.
+async fn event(Opened(recording): Opened, query: Query) -> Answer {
     let at: usize = query.number("i").ok_or_else(not_found)?;
     let line = blocking(move || {
         let item = recording.content.index().items.get(at).copied();
         let item = item.ok_or(io::ErrorKind::NotFound)?;
         recording.content.span(&item, &item)
     });
-    range_response(line.await?, headers.get(RANGE))
+    let mut line = line.await?;
+    let length = [(LENGTH, line.len().to_string())];
+    line.truncate(query.number("most").unwrap_or(usize::MAX));
+    Ok((length, respond(TEXT, line)).into_response())
 }
 
 /// The state of a recording, once it is newer than the page's.
@@ -224,45 +230,6 @@ fn filter(query: &Query) -> Result<Option<Filter>, ErrorResponse> {
     }
 }
 
-/// All of `bytes`, or the one range of them that is asked for (RFC 9110, 14).
-fn range_response(bytes: Bytes, range: Option<&HeaderValue>) -> Answer {
-    let length = bytes.len();
-    let requested = range
-        .and_then(|range| range.to_str().ok()?.strip_prefix("bytes="))
-        .filter(|ranges| !ranges.contains(','));
-    let mut answer = match requested {
-        None => respond(TEXT, bytes),
-        Some(requested) => {
-            let (from, to) = byte_range(requested, length).ok_or_else(|| {
-                let why = format!("there are {length} bytes");
-                ErrorResponse(StatusCode::RANGE_NOT_SATISFIABLE, why)
-            })?;
-            let mut answer = respond(TEXT, bytes.slice(from..to));
-            *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
-            let place = format!("bytes {from}-{}/{length}", to - 1);
-            let place = HeaderValue::from_str(&place).expect("digits are a header");
-            answer.headers_mut().insert(CONTENT_RANGE, place);
-            answer
-        }
-    };
-    let bytes = HeaderValue::from_static("bytes");
-    answer.headers_mut().insert(ACCEPT_RANGES, bytes);
-    Ok(answer)
-}
-
-fn byte_range(requested: &str, length: usize) -> Option<(usize, usize)> {
-    let (first, last) = requested.split_once('-')?;
-    let (from, to) = match (first, last) {
-        ("", count) => (length.saturating_sub(count.parse().ok()?), length),
-        (first, "") => (first.parse().ok()?, length),
-        (first, last) => {
-            let last: usize = last.parse().ok()?;
-            (first.parse().ok()?, last.saturating_add(1).min(length))
-        }
-    };
-    (from < to).then_some((from, to))
-}
-
 /// Runs `work`, which reads files, on a thread for blocking calls.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -289,27 +256,4 @@ fn not_found() -> ErrorResponse {
 
 fn respond(kind: &'static str, body: impl Into<axum::body::Body>) -> Response {
     ([(CONTENT_TYPE, kind)], body.into()).into_response()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_follow_the_rfc() {
-        for (requested, found) in [
-            ("0-0", Some((0, 1))),
-            ("2-", Some((2, 10))),
-            ("-3", Some((7, 10))),
-            ("-99", Some((0, 10))),
-            ("5-99", Some((5, 10))),
-            ("10-", None),
-            ("-0", None),
-            ("4-3", None),
-            ("x-3", None),
-            ("3", None),
-        ] {
-            assert_eq!(byte_range(requested, 10), found, "{requested}");
-        }
-    }
 }

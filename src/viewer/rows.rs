@@ -133,14 +133,8 @@ pub(super) fn turns(recording: &OpenRecording, query: &Query) -> Value {
     let index = recording.content.index();
     let from: usize = query.number("from").unwrap_or(0).min(index.turns.len());
     let count = query.number("count").unwrap_or(MAX_ROWS).min(MAX_ROWS);
-    let rest = &index.turns[from..];
-    let turns = rest.iter().take(count).map(|turn| {
-        let end = turn
-            .end
-            .map(|end| json!({"i": end.item, "n": end.n, "t": end.t, "failed": end.failed}));
-        json!({"i": turn.item, "n": turn.n, "t": turn.t, "session": turn.session, "end": end})
-    });
-    json!({"total": index.turns.len(), "from": from, "turns": turns.collect::<Vec<_>>()})
+    let turns: Vec<_> = index.turns[from..].iter().take(count).collect();
+    json!({"total": index.turns.len(), "from": from, "turns": turns})
 }
 
 /// The linter's findings: of the rule `id`, or of all, `count` from `from`.

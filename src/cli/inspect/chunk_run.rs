@@ -19,6 +19,8 @@ pub(super) struct ChunkRun {
     pub(super) kind: String,
     /// Their texts, joined.
     pub(super) text: String,
+    /// Where each text ends, except the last.
+    pub(super) ends: Vec<usize>,
     pub(super) message: Message,
 }
 
@@ -59,6 +61,7 @@ impl ChunkRun {
             count: 1,
             kind: kind.to_owned(),
             text: text.to_owned(),
+            ends: Vec::new(),
             message: message.clone(),
         })
     }
@@ -82,6 +85,7 @@ impl ChunkRun {
         }
         self.count += next.count;
         self.until = next.until;
+        self.ends.push(self.text.len());
         self.text.push_str(&next.text);
         None
     }

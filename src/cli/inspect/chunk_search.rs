@@ -19,17 +19,7 @@ const MAX_BYTES: usize = 1 << 20;
 
 /// The open runs, by side, direction and session.
 #[derive(Debug, Default)]
-pub(super) struct ChunkSearch(HashMap<RunKey, OpenRun>);
-
-type RunKey = (Side, Side, Option<String>);
-
-/// A run that may continue.
-#[derive(Debug)]
-struct OpenRun {
-    run: ChunkRun,
-    /// The ends of its chunks, except the last.
-    boundaries: Vec<usize>,
-}
+pub(super) struct ChunkSearch(HashMap<(Side, Side, Option<String>), ChunkRun>);
 
 impl ChunkSearch {
     /// Adds an event; searches a run that ends with it.
@@ -45,65 +35,45 @@ impl ChunkSearch {
         let key = (message.edge, message.to, message.session.clone());
         let Some(chunk) = ChunkRun::from_event(event) else {
             if let Some(ended) = self.0.remove(&key) {
-                ended.search(pattern, report);
+                search(&ended, pattern, report);
             }
             return;
         };
-        let Some(open) = self.0.get_mut(&key) else {
-            self.0.insert(key, OpenRun::new(chunk));
-            return;
+        let next = match self.0.get_mut(&key) {
+            Some(run) if run.text.len() < MAX_BYTES => run.merge(chunk),
+            _ => Some(chunk),
         };
-        let end = open.run.text.len();
-        let next = if end < MAX_BYTES {
-            open.run.merge(chunk)
-        } else {
-            Some(chunk)
-        };
-        match next {
-            None => open.boundaries.push(end),
-            Some(next) => {
-                let ended = std::mem::replace(open, OpenRun::new(next));
-                ended.search(pattern, report);
-            }
+        if let Some(next) = next
+            && let Some(ended) = self.0.insert(key, next)
+        {
+            search(&ended, pattern, report);
         }
     }
 
     /// Searches the remaining runs.
     pub(super) fn end(self, pattern: &Regex, report: &mut impl FnMut(&Hit<'_>)) {
-        let mut rest: Vec<OpenRun> = self.0.into_values().collect();
-        rest.sort_by_key(|open| open.run.n);
-        for open in rest {
-            open.search(pattern, report);
+        let mut rest: Vec<ChunkRun> = self.0.into_values().collect();
+        rest.sort_by_key(|run| run.n);
+        for run in rest {
+            search(&run, pattern, report);
         }
     }
 }
 
-impl OpenRun {
-    const fn new(run: ChunkRun) -> Self {
-        Self {
-            run,
-            boundaries: Vec::new(),
-        }
-    }
-
-    /// Reports a match that spans several chunks.
-    fn search(&self, pattern: &Regex, report: &mut impl FnMut(&Hit<'_>)) {
-        let spans_chunks = |found: &regex_lite::Match<'_>| {
-            let at = self.boundaries.partition_point(|end| *end <= found.start());
-            self.boundaries
-                .get(at)
-                .is_some_and(|end| *end < found.end())
-        };
-        let mut found = pattern.find_iter(&self.run.text).filter(spans_chunks);
-        if let Some(first) = found.next() {
-            report(&Hit {
-                n: self.run.n,
-                t: self.run.t,
-                pointer: POINTER,
-                text: excerpt_from(&self.run.text, first.start()),
-                chunks: self.run.count,
-            });
-        }
+/// Reports a match that spans several chunks.
+fn search(run: &ChunkRun, pattern: &Regex, report: &mut impl FnMut(&Hit<'_>)) {
+    let spans_chunks = |found: &regex_lite::Match<'_>| {
+        let at = run.ends.partition_point(|end| *end <= found.start());
+        run.ends.get(at).is_some_and(|end| *end < found.end())
+    };
+    if let Some(first) = pattern.find_iter(&run.text).find(spans_chunks) {
+        report(&Hit {
+            n: run.n,
+            t: run.t,
+            pointer: POINTER,
+            text: excerpt_from(&run.text, first.start()),
+            chunks: run.count,
+        });
     }
 }
 

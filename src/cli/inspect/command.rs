@@ -61,16 +61,16 @@ pub(in crate::cli) fn run(args: &Inspect) -> ExitCode {
         Command::Show(args) => show::run(args),
         Command::Grep(args) => grep::run(args),
         Command::Verify(args) => verify::run(args),
-        Command::Open(args) => Ok(viewer::run(args)),
+        Command::Open(args) => viewer::run(args),
         Command::Mark(args) => mark::run(args),
-        Command::Scrub(args) => Ok(scrub::run(args)),
-        Command::Follow(args) => Ok(follow::run(args)),
+        Command::Scrub(args) => scrub::run(args),
+        Command::Follow(args) => follow::run(args),
         Command::Stats(args) => stats::run(args),
         Command::Lint(args) => lint::run(args),
         Command::Diff(args) => diff::run(args),
         Command::Export(args) => export::run(args),
-        Command::Import(args) => Ok(import::run(args)),
-        Command::Prune(args) => Ok(prune::run(args)),
+        Command::Import(args) => import::run(args),
+        Command::Prune(args) => prune::run(args),
     };
     done.unwrap_or_else(|code| code)
 }

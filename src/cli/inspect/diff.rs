@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use super::open::{recording, report_unreadable};
 use super::paint::{Paint, Tone};
-use super::select::{Part, Viewpoint, each_in_order};
+use super::select::{Part, each_in_order};
 use super::units::excerpt;
 use crate::cli::console::Output;
 use crate::cli::exit;
 use crate::jsonrpc::Kind;
 use crate::recording::canonical::{Difference, Step, Steps, compare};
-use crate::recording::{ViewFilter, show_halves_json};
+use crate::recording::{View, ViewFilter, show_halves_json};
 
 /// The arguments of `inspect diff`.
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ pub(super) struct Diff {
     right: PathBuf,
     /// Which messages to compare
     #[arg(long, value_enum, default_value_t)]
-    at: Viewpoint,
+    at: View,
     /// Ignore this place in params, results and errors, such as /update/used; `*` is any one step
     #[arg(long, value_name = "POINTER")]
     ignore: Vec<String>,
@@ -83,9 +83,9 @@ pub(super) fn run(args: &Diff) -> Result<ExitCode, ExitCode> {
 }
 
 /// The steps of a recording.
-fn load(path: &Path, at: Viewpoint) -> Result<Vec<Step>, ExitCode> {
+fn load(path: &Path, at: View) -> Result<Vec<Step>, ExitCode> {
     let recording = recording(path)?;
-    let mut scene = ViewFilter::new_empty(at.view());
+    let mut scene = ViewFilter::new_empty(at);
     for event in recording.events() {
         scene.add(&event.map_err(|error| report_unreadable(path, &error))?);
     }

@@ -13,9 +13,7 @@ use clap::Args;
 use super::open::{open_unchecked, recording, report_unreadable};
 use super::printer::{Printer, Style};
 use super::select::Selection;
-use crate::cli::console::note;
 use crate::cli::exit;
-use crate::jsonrpc::printable;
 use crate::recording::filter::Filter;
 use crate::recording::{
     Annotations, Entry, Exchanges, Parsed, RecordedEvent, Recording, Tail, recordings,
@@ -35,49 +33,30 @@ pub(super) struct Follow {
     /// Begin this many events before the current end
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     last: usize,
-    /// Show every event separately, also the notes that a frame was forwarded
-    #[arg(long)]
-    all: bool,
-    /// Show whole message bodies
-    #[arg(long)]
-    bodies: bool,
-    /// Print the lines of the recording, each answer with its duration
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    style: Style,
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: &Follow) -> ExitCode {
-    let path = match newest(&args.selection.file) {
-        Ok(path) => path,
-        Err(error) => return report_unreadable(&args.selection.file, &error),
-    };
+pub(super) fn run(args: &Follow) -> Result<ExitCode, ExitCode> {
+    let file = &args.selection.file;
+    let path = newest(file).map_err(|error| report_unreadable(file, &error))?;
     // A recording that has just begun may still be empty.
     let is_empty = std::fs::metadata(&path).is_ok_and(|data| data.len() == 0);
-    let opened = if is_empty {
-        open_unchecked(&path)
+    let recording = if is_empty {
+        open_unchecked(&path)?
     } else {
-        recording(&path)
+        recording(&path)?
     };
-    let recording = match opened {
-        Ok(recording) => recording,
-        Err(code) => return code,
-    };
-    let style = Style {
-        all: args.all,
-        bodies: args.bodies,
-        json: args.json,
-        complete: false,
-    };
-    let known = exchanges(&recording);
-    let mut printer = Printer::new(style, known.clone());
-    match follow(args, recording, &known, &mut printer) {
-        Ok(()) => {
-            printer.end_run();
-            printer.output.done(exit::SUCCESS)
-        }
-        Err(error) => report_unreadable(&path, &error),
+    let mut known = Exchanges::default();
+    // An error is reported later, when the entry is read to be shown.
+    for event in recording.events().map_while(Result::ok) {
+        known.add(&event);
     }
+    let mut printer = Printer::new(args.style, false, known);
+    follow(args, recording, &mut printer).map_err(|error| report_unreadable(&path, &error))?;
+    printer.end_run();
+    Ok(printer.output.done(exit::SUCCESS))
 }
 
 /// The file, or the latest recording in a folder.
@@ -91,21 +70,7 @@ fn newest(path: &Path) -> io::Result<PathBuf> {
     last.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the folder has no recording yet"))
 }
 
-/// The exchanges recorded so far. An error is reported later, when the entry is read to be shown.
-fn exchanges(recording: &Recording) -> Exchanges {
-    let mut known = Exchanges::default();
-    for event in recording.events().map_while(Result::ok) {
-        known.add(&event);
-    }
-    known
-}
-
-fn follow(
-    args: &Follow,
-    recording: Recording,
-    known: &Exchanges,
-    printer: &mut Printer,
-) -> io::Result<()> {
+fn follow(args: &Follow, recording: Recording, printer: &mut Printer) -> io::Result<()> {
     let filter = args.selection.filter.as_ref();
     let mut annotations = Annotations::for_filter(filter);
     let mut tail = Tail::open(recording)?;
@@ -115,7 +80,7 @@ fn follow(
     while printer.output.is_open() {
         let Some(entry) = tail.next_entry()? else {
             for entry in backlog.take().into_iter().flatten() {
-                show(printer, entry);
+                printer.entry(entry);
             }
             if tail.has_ended() {
                 return Ok(());
@@ -133,13 +98,13 @@ fn follow(
             annotations.begin(header);
         }
         if let Parsed::Event(event) = &entry.parsed
-            && !is_match(filter, event, known, &mut annotations)
+            && !is_match(filter, event, &printer.exchanges, &mut annotations)
         {
-            printer.skip(event);
+            printer.exchanges.add(event);
             continue;
         }
         let Some(recent) = &mut backlog else {
-            show(printer, entry);
+            printer.entry(entry);
             continue;
         };
         recent.push_back(entry);
@@ -149,7 +114,7 @@ fn follow(
                 ..
             }) = recent.pop_front()
         {
-            printer.skip(&event);
+            printer.exchanges.add(&event);
         }
     }
     Ok(())
@@ -169,12 +134,4 @@ fn is_match(
     let mut facts = annotations.derived(event.n);
     facts.duration = facts.duration.or_else(|| known.duration(event.n));
     filter.matches(event, facts)
-}
-
-fn show(printer: &mut Printer, entry: Entry) {
-    if let Some(fault) = printer.entry(entry) {
-        printer.end_run();
-        printer.output.flush();
-        note(&format!("acp-relay: {}", printable(fault.as_bytes())));
-    }
 }

@@ -10,10 +10,8 @@ use serde_json::Value;
 
 use super::chunk_search::ChunkSearch;
 use super::hit::Hit;
-use super::paint::Paint;
 use super::recordings::Recordings;
-use super::select::Selection;
-use crate::cli::console::Output;
+use super::select::{Part, Selection};
 use crate::cli::exit;
 use crate::cli::inputs::Inputs;
 use crate::recording::{EventKind, Payload, RecordedEvent, find_leaf, show_halves_json};
@@ -41,33 +39,29 @@ pub(super) fn run(args: &Grep) -> Result<ExitCode, ExitCode> {
         .case_insensitive(args.ignore_case)
         .build()
         .map_err(|error| exit::fail(exit::USAGE, &format!("the pattern: {error}")))?;
-    let (files, filter) = args.sources.read()?;
-    let mut output = Output::new();
     let mut code = exit::VIOLATIONS;
-    let paint = Paint::of(&output);
-    let mut recordings = Recordings::of(files, filter);
-    while let Some(selection) = recordings.next(&mut output) {
+    let mut recordings = Recordings::of(args.sources.read()?);
+    recordings.each(|to, selection| {
         let mut hits = 0_u64;
         let name = selection.file.display().to_string();
-        let done = find(&selection, &pattern, &mut |hit| {
+        let done = find(selection, &pattern, &mut |hit| {
             if args.json {
-                output.line(show_halves_json(&hit.json(&name).to_string()).as_bytes());
+                let line = hit.json(&name).to_string();
+                to.output.line(show_halves_json(&line).as_bytes());
             } else {
                 if hits == 0 {
-                    recordings.head(&selection, paint, &mut output);
+                    to.head(selection);
                 }
-                output.line(hit.line(paint).as_bytes());
+                to.output.line(hit.line(to.paint).as_bytes());
             }
             hits += 1;
         });
         if hits > 0 {
             code = exit::SUCCESS;
         }
-        if let Err(code) = done {
-            recordings.fail(code);
-        }
-    }
-    Ok(recordings.done(output, code))
+        done
+    });
+    Ok(recordings.done(code))
 }
 
 /// Reports all matches in a recording.
@@ -78,35 +72,31 @@ fn find(
 ) -> Result<(), ExitCode> {
     let chosen = selection.open(None)?;
     let mut chunks = ChunkSearch::default();
-    let done = chosen.each(
-        |_| {},
-        |event| {
-            chunks.add(event, pattern, &mut report);
-            search(event, &mut |pointer, text| {
-                if pattern.is_match(text) {
-                    report(&Hit {
-                        n: event.n,
-                        t: event.t,
-                        pointer,
-                        text,
-                        chunks: 1,
-                    });
-                }
-            });
-        },
-    );
+    let done = chosen.each(|part, _| {
+        let Part::Event(event) = part else { return };
+        chunks.add(event, pattern, &mut report);
+        search(event, &mut |pointer, text| {
+            if pattern.is_match(text) {
+                report(&Hit {
+                    n: event.n,
+                    t: event.t,
+                    pointer,
+                    text,
+                    chunks: 1,
+                });
+            }
+        });
+    });
     chunks.end(pattern, &mut report);
     done
 }
 
-/// Passes all texts of an event to `see`.
+/// Passes all texts of an event to `visit`, each with its place.
 fn search(event: &RecordedEvent, visit: &mut impl FnMut(&str, &str)) {
     match &event.kind {
-        EventKind::Message(message) => match (&message.body, message.body.json()) {
-            (Payload::Json(_) | Payload::Text(_), Some(tree)) => {
-                visit_leaves(&tree, visit);
-            }
-            (body, _) => visit_body(body, visit),
+        EventKind::Message(message) => match message.body.json() {
+            Some(tree) => visit_leaves(&tree, visit),
+            None => visit_body(&message.body, visit),
         },
         EventKind::Stderr(body) => visit_body(body, visit),
         EventKind::Gap { .. } | EventKind::End { .. } => {}

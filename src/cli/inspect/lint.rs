@@ -8,13 +8,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::open::{recording, report_unreadable};
 use super::paint::{Paint, Tone};
 use super::recordings::Recordings;
-use super::select::{Part, Selection, Viewpoint, each_in_order};
+use super::select::{Part, Selection, each_in_order};
 use super::units::{excerpt, timestamp};
 use crate::cli::console::{Output, note};
 use crate::cli::exit;
@@ -23,7 +24,7 @@ use crate::cli::junit::{self, Case, Suite, Verdict};
 use crate::jsonrpc::Side;
 use crate::recording::filter::{DerivedFields, Filter};
 use crate::recording::lint::{Finding, LintRule, Linter, RULES, Severity};
-use crate::recording::{RecordedEvent, ViewFilter};
+use crate::recording::{RecordedEvent, View, ViewFilter};
 
 /// The arguments of `inspect lint`.
 #[derive(Debug, Args)]
@@ -40,10 +41,10 @@ pub(super) struct Lint {
     list: bool,
     /// Which messages to check
     #[arg(long, value_enum, default_value_t)]
-    at: Viewpoint,
+    at: View,
     /// The lowest severity that makes the exit code 1
     #[arg(long, value_enum, value_name = "SEVERITY", default_value = "error")]
-    fail_on: MinSeverity,
+    fail_on: Severity,
     /// Also write the outcome as JUnit XML: a suite for each file, in it a case for each rule
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
@@ -53,64 +54,45 @@ pub(super) struct Lint {
     json: bool,
 }
 
-/// The lowest severity that counts.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum MinSeverity {
-    /// Worth knowing
-    Hint,
-    /// Some peers will fail on it
-    Warning,
-    /// It breaks the protocol
-    Error,
-}
-
 /// Runs the subcommand.
 pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
-    let mut output = Output::new();
     if args.list {
-        list(args.json, &mut output);
-        return Ok(output.done(exit::SUCCESS));
+        return Ok(list(args.json));
     }
-    let (files, filter) = split_filter(&args.words, args.filter.as_ref())?;
-    let mut recordings = Recordings::of(files, filter);
+    let files = split_filter(&args.words, args.filter.as_ref())?;
+    let mut recordings = Recordings::of(files);
     let mut code = exit::SUCCESS;
     let mut suites = Vec::new();
-    while let Some(selection) = recordings.next(&mut output) {
+    recordings.each(|to, selection| {
         let name = selection.file.display().to_string();
         let begun = Instant::now();
-        let findings = match find(args.at, &selection) {
-            Ok(findings) => findings,
-            Err(code) => {
-                suites.push(Suite::unreadable(name, "it could not be read".to_owned()));
-                recordings.fail(code);
-                continue;
-            }
-        };
+        let findings = find(args.at, selection).inspect_err(|_| {
+            let why = "it could not be read".to_owned();
+            suites.push(Suite::unreadable(name.clone(), why));
+        })?;
         if findings.iter().any(|finding| args.counts(finding)) {
             code = exit::VIOLATIONS;
         }
         if args.json {
             for finding in &findings {
-                output.line(as_json(&name, finding).as_bytes());
+                to.output.line(as_json(&name, finding).as_bytes());
             }
         } else {
-            let paint = Paint::of(&output);
-            recordings.head(&selection, paint, &mut output);
-            print_findings(&findings, paint, &mut output);
+            to.head(selection);
+            print_findings(&findings, to.paint, &mut to.output);
         }
+        let cases = RULES.iter().map(|rule| args.case(rule, &findings));
         suites.push(Suite {
             name,
             took: begun.elapsed(),
-            cases: RULES
-                .iter()
-                .map(|rule| args.case(rule, &findings))
-                .collect(),
+            cases: cases.collect(),
         });
-    }
+        Ok(())
+    });
     if let Some(path) = &args.junit {
         junit::write(path, &suites)?;
     }
-    Ok(recordings.done(output, code))
+    Ok(recordings.done(code))
 }
 
 /// Prints findings and their totals.
@@ -130,7 +112,7 @@ fn print_findings(findings: &[Finding], paint: Paint, output: &mut Output) {
 impl Lint {
     /// Whether a finding makes the exit code 1.
     fn counts(&self, finding: &Finding) -> bool {
-        finding.rule.severity >= self.fail_on.severity()
+        finding.rule.severity >= self.fail_on
     }
 
     /// The findings of one rule, as a test case.
@@ -151,18 +133,25 @@ impl Lint {
     }
 }
 
-impl MinSeverity {
-    const fn severity(self) -> Severity {
-        match self {
-            Self::Hint => Severity::Hint,
-            Self::Warning => Severity::Warning,
-            Self::Error => Severity::Error,
-        }
+impl ValueEnum for Severity {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Hint, Self::Warning, Self::Error]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::Hint => "Worth knowing",
+            Self::Warning => "Some peers will fail on it",
+            Self::Error => "It breaks the protocol",
+        };
+        Some(PossibleValue::new(self.name()).help(help))
     }
 }
 
-fn list(json: bool, output: &mut Output) {
-    let paint = Paint::of(output);
+/// Prints the rules.
+fn list(json: bool) -> ExitCode {
+    let mut output = Output::new();
+    let paint = Paint::of(&output);
     for rule in RULES {
         let line = if json {
             json!({"id": rule.id, "severity": rule.severity.name(), "message": rule.description})
@@ -173,13 +162,14 @@ fn list(json: bool, output: &mut Output) {
         };
         output.line(line.as_bytes());
     }
+    output.done(exit::SUCCESS)
 }
 
 /// The findings that the filter selects.
-fn find(at: Viewpoint, selection: &Selection) -> Result<Vec<Finding>, ExitCode> {
+fn find(at: View, selection: &Selection) -> Result<Vec<Finding>, ExitCode> {
     let recording = recording(&selection.file)?;
     let unreadable = |error| report_unreadable(&selection.file, &error);
-    let mut scene = ViewFilter::new_empty(at.view());
+    let mut scene = ViewFilter::new_empty(at);
     let mut received = [false; 2];
     for event in recording.events() {
         let event = event.map_err(unreadable)?;

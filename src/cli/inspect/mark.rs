@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use rustix::fs::FlockOperation;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::open::{recording, report_unreadable};
 use crate::cli::console::print;
@@ -50,16 +50,15 @@ pub(super) fn run(args: &Mark) -> Result<ExitCode, ExitCode> {
         ));
     }
     let marked = mark(&last, &args.text).map_err(|error| report_unreadable(&last, &error))?;
-    Ok(match marked {
-        _ if !args.json => ExitCode::SUCCESS,
-        None => print_result(&last, json!({"by": "writer"})),
-        Some(n) => print_result(&last, json!({"by": "mark", "n": n})),
-    })
-}
-
-fn print_result(file: &Path, mut what: Value) -> ExitCode {
-    what["file"] = file.to_string_lossy().into();
-    print(&what.to_string(), exit::SUCCESS)
+    if !args.json {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut report = match marked {
+        None => json!({"by": "writer"}),
+        Some(n) => json!({"by": "mark", "n": n}),
+    };
+    report["file"] = last.to_string_lossy().into();
+    Ok(print(&report.to_string(), exit::SUCCESS))
 }
 
 /// Returns the number of the mark's event, or `None` if the recording has a writer, which sets it.
@@ -156,9 +155,7 @@ fn read_mode(file: &File) -> io::Result<Mode> {
 
 /// The mode with this name; for an unknown name, the default, which redacts secrets.
 fn mode_by_name(name: &str) -> Mode {
-    let modes = [Mode::Full, Mode::Structure, Mode::Meta];
-    let named = |mode: &Mode| mode.name() == name;
-    modes.into_iter().find(named).unwrap_or_default()
+    Mode::from_name(name).unwrap_or_default()
 }
 
 /// Redacts the text by the recording's mode.

@@ -2,13 +2,14 @@
 //!
 //! A recording may hold any bytes, so control characters in its texts are escaped.
 
+use clap::Args;
 use serde_json::value::RawValue;
 
 use super::chunk_run::{ChunkFolder, ChunkRun};
 use super::paint::{Paint, Tone};
 use super::summary::summary;
 use super::units::{duration, excerpt, size, timestamp};
-use crate::cli::console::Output;
+use crate::cli::console::{Output, note};
 use crate::jsonrpc::{Kind, Side, printable};
 use crate::recording::rfc3339;
 use crate::recording::{
@@ -19,50 +20,47 @@ use crate::recording::{
 const HEAD_WIDTH: usize = 17;
 
 /// How a conversation is printed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Args)]
 pub(super) struct Style {
-    /// Every event separately.
-    pub(super) all: bool,
-    /// Whole message bodies.
-    pub(super) bodies: bool,
-    /// The lines of the recording.
+    /// Show every event separately, also the notes that a frame was forwarded
+    #[arg(long)]
+    all: bool,
+    /// Show whole message bodies
+    #[arg(long)]
+    bodies: bool,
+    /// Print the lines of the recording, each answer with its duration
+    #[arg(long)]
     pub(super) json: bool,
-    /// Nothing will be added to the recording: a request without an answer stays unanswered.
-    pub(super) complete: bool,
 }
 
 /// Prints events.
 pub(super) struct Printer {
     style: Style,
+    /// Nothing will be added to the recording: a request without an answer stays unanswered.
+    complete: bool,
     paint: Paint,
     pub(super) output: Output,
-    conversation: Exchanges,
-    /// Exchanges that are known before their answers are printed.
-    known: Exchanges,
+    /// Of all events so far, and those that are known to follow.
+    pub(super) exchanges: Exchanges,
     chunks: ChunkFolder,
 }
 
 impl Printer {
-    /// `known` has the answers recorded so far.
-    pub(super) fn new(style: Style, known: Exchanges) -> Self {
+    /// `exchanges` has the answers recorded so far.
+    pub(super) fn new(style: Style, complete: bool, exchanges: Exchanges) -> Self {
         let output = Output::new();
         Self {
             style,
+            complete,
             paint: Paint::of(&output),
             output,
-            conversation: Exchanges::default(),
-            known,
+            exchanges,
             chunks: ChunkFolder::default(),
         }
     }
 
-    /// Notes an event that is not printed: later ones may belong to it.
-    pub(super) fn skip(&mut self, event: &RecordedEvent) {
-        self.conversation.add(event);
-    }
-
-    /// Prints a line; returns the fault if it is damaged.
-    pub(super) fn entry(&mut self, entry: Entry) -> Option<String> {
+    /// Prints a line; reports a damaged one.
+    pub(super) fn entry(&mut self, entry: Entry) {
         match entry.parsed {
             Parsed::Header(_) if self.style.json => {
                 self.output.line(entry.line.trim_ascii_end());
@@ -72,9 +70,15 @@ impl Printer {
                 self.raw(&event, entry.line.trim_ascii_end())
             }
             Parsed::Event(event) => self.event(&event),
-            Parsed::Invalid(fault) => return Some(format!("byte {}: {fault}", entry.at)),
+            Parsed::Invalid(fault) => self.report(&format!("byte {}: {fault}", entry.at)),
         }
-        None
+    }
+
+    /// Prints on stderr what cannot be printed as a line, after the lines so far.
+    pub(super) fn report(&mut self, fault: &str) {
+        self.end_run();
+        self.output.flush();
+        note(&format!("acp-relay: {}", printable(fault.as_bytes())));
     }
 
     fn header(&mut self, header: &Header) {
@@ -98,7 +102,7 @@ impl Printer {
 
     /// Prints the line as it is; an answer with its duration and the number of its request.
     fn raw(&mut self, event: &RecordedEvent, line: &[u8]) {
-        let exchange = self.conversation.add(event);
+        let exchange = self.exchanges.add(event);
         let took = exchange
             .filter(|exchange| exchange.n != event.n)
             .and_then(|exchange| Some((exchange.n, exchange.duration()?)));
@@ -125,7 +129,7 @@ impl Printer {
             return;
         }
         self.end_run();
-        let exchange = self.conversation.add(event).cloned();
+        let exchange = self.exchanges.add(event).cloned();
         let head = head(event.n, event.t);
         let line = match &event.kind {
             EventKind::Message(message) => self.message(&head, event, message, exchange.as_ref()),
@@ -188,17 +192,11 @@ impl Printer {
         match message.kind {
             Some(Kind::Request) => {
                 line += &format!(" {method} [{id}]");
-                if let Some(exchange) = self.known.exchange(event.n) {
-                    other = match exchange.answer {
-                        Some(answer) => {
-                            let took = duration(exchange.duration().unwrap_or_default());
-                            format!("answer {} after {took}", answer.n)
-                        }
-                        None if self.style.complete && message.is_received() => {
-                            "no answer".to_owned()
-                        }
-                        None => String::new(),
-                    };
+                let answer = exchange.and_then(|one| Some((one.answer?, one.duration()?)));
+                if let Some((answer, took)) = answer {
+                    other = format!("answer {} after {}", answer.n, duration(took));
+                } else if self.complete && message.is_received() {
+                    other = "no answer".to_owned();
                 }
             }
             Some(Kind::Notification) => line += &format!(" {method}"),

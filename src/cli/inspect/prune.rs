@@ -36,30 +36,21 @@ pub(super) struct Prune {
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: &Prune) -> ExitCode {
+pub(super) fn run(args: &Prune) -> Result<ExitCode, ExitCode> {
     let keep = Retention {
         age: args.max_age,
         total: args.max_total,
     };
-    let pruned = match prune(&args.folder, keep, SystemTime::now(), args.dry_run) {
-        Ok(pruned) => pruned,
-        Err(error) => return report_unreadable(&args.folder, &error),
-    };
+    let pruned = prune(&args.folder, keep, SystemTime::now(), args.dry_run)
+        .map_err(|error| report_unreadable(&args.folder, &error))?;
     let mut output = Output::new();
     let mut bytes = 0;
     for deleted in &pruned.deleted {
         bytes += deleted.bytes;
+        let (name, why) = (&deleted.name, deleted.reason.name());
         let line = match args.json {
-            true => {
-                json!({"name": deleted.name, "bytes": deleted.bytes, "why": deleted.reason.name()})
-                    .to_string()
-            }
-            false => format!(
-                "{}  {:>10}  {}",
-                deleted.name,
-                size(deleted.bytes),
-                deleted.reason.name()
-            ),
+            true => json!({"name": name, "bytes": deleted.bytes, "why": why}).to_string(),
+            false => format!("{name}  {:>10}  {why}", size(deleted.bytes)),
         };
         output.line(line.as_bytes());
     }
@@ -84,5 +75,5 @@ pub(super) fn run(args: &Prune) -> ExitCode {
         code = exit::SYSTEM;
         exit::fail(code, &format!("{}: {error}", path.display()));
     }
-    output.done(code)
+    Ok(output.done(code))
 }

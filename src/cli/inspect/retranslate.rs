@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
 use crate::dialect::Library;
 use crate::jsonrpc::{Frame, Kind, Limits, Side};
-use crate::recording::{Defect, EventKind, Header, Message, Parsed, Recording, parse_json};
+use crate::recording::{Defect, EventKind, Header, Message, Recording, parse_json};
 
 /// Maximum number of received messages whose translations are kept. The sent ones follow closely.
 const MAX_PENDING: usize = 4096;
@@ -56,13 +56,7 @@ pub(super) fn retranslate(
     tables: &CurrentTables,
 ) -> io::Result<Retranslation> {
     let mut result = Retranslation::default();
-    let header = recording
-        .entries()
-        .find_map(|entry| match entry.ok()?.1.parsed {
-            Parsed::Header(header) => Some(*header),
-            _ => None,
-        });
-    let Some(header) = header else {
+    let Some(header) = recording.header() else {
         return Ok(result);
     };
     let mut state = match begin(&header, recording, tables)? {
@@ -80,48 +74,35 @@ pub(super) fn retranslate(
             continue;
         };
         let why = match &event.kind {
-            EventKind::Message(message) => match state.check(event.n, event.t, message) {
-                Some(Verdict::Same) => {
-                    result.compared += 1;
-                    None
-                }
-                Some(Verdict::Different(text)) => {
+            EventKind::Message(message) if message.body.bytes().is_none() => {
+                "a message was not recorded"
+            }
+            EventKind::Gap { .. } => "events are missing",
+            EventKind::Message(message) => {
+                if let Some(verdict) = state.check(event.n, event.t, message) {
                     result.compared += 1;
                     let id = "translation";
-                    let defect = Defect {
+                    let defect = |text| Defect {
                         segment,
                         at,
                         id,
                         text,
                     };
-                    result.findings.push(defect);
-                    None
+                    result.findings.extend(verdict.err().map(defect));
                 }
-                Some(Verdict::NotRecorded) => Some("a message was not recorded"),
-                None => None,
-            },
+                continue;
+            }
             EventKind::Note { name, source, .. } => {
                 let is_altered = ["adjusted", "denied"].contains(&name.as_str());
                 state.altered.extend(source.filter(|_| is_altered));
-                None
+                continue;
             }
-            EventKind::Gap { .. } => Some("events are missing"),
-            _ => None,
+            _ => continue,
         };
-        if let Some(why) = why {
-            result.why = Some(format!("from event {} on {why}", event.n));
-            break;
-        }
+        result.why = Some(format!("from event {} on {why}", event.n));
+        break;
     }
     Ok(result)
-}
-
-/// The result for one message.
-enum Verdict {
-    Same,
-    Different(String),
-    /// The message was not recorded, so its effects are unknown.
-    NotRecorded,
 }
 
 /// The conversation at its beginning; `None` if nothing is translated in it, or the reason why it
@@ -194,11 +175,9 @@ fn folder(recording: &Recording) -> io::Result<String> {
 }
 
 impl Retranslator {
-    /// Processes a received message, or compares a sent one.
-    fn check(&mut self, n: u64, t: u64, message: &Message) -> Option<Verdict> {
-        let Some(bytes) = message.body.bytes() else {
-            return Some(Verdict::NotRecorded);
-        };
+    /// Processes a received message, or compares a sent one; returns how that differs, if it does.
+    fn check(&mut self, n: u64, t: u64, message: &Message) -> Option<Result<(), String>> {
+        let bytes = message.body.bytes()?;
         if message.is_received() {
             self.receive(n, t, message.edge, Frame::new(bytes.clone()));
             return None;
@@ -216,11 +195,11 @@ impl Retranslator {
         let made = expected.and_then(|frame| parse_json(frame.as_bytes()));
         let sent = parse_json(bytes);
         if made == sent || made == sent.map(without_trace) {
-            return Some(Verdict::Same);
+            return Some(Ok(()));
         }
         let rules = message.rules.join(", ");
         let what = format!("event {n} is not what these tables make of event {of} ({rules})");
-        Some(Verdict::Different(what))
+        Some(Err(what))
     }
 
     fn receive(&mut self, n: u64, t: u64, from: Side, frame: Frame) {

@@ -11,8 +11,8 @@ use clap::Args;
 use rustix::io::Errno;
 use serde_json::json;
 
-use super::open::{recording, report_unreadable};
-use crate::cli::console::{self, print};
+use super::open::{recording, report_uncreatable, report_unreadable};
+use crate::cli::console::print;
 use crate::cli::exit;
 use crate::cli::inputs::distinct;
 use crate::cli::random::{random, random_hex};
@@ -54,29 +54,24 @@ struct CopyResult {
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: &Scrub) -> ExitCode {
-    let Some((to, from)) = args.files.split_last() else {
-        return exit::fail(
-            exit::USAGE,
-            &"scrub needs a recording and the path of its copy",
-        );
-    };
+pub(super) fn run(args: &Scrub) -> Result<ExitCode, ExitCode> {
+    let (to, from) = args.files.split_last().expect("clap demands two");
     let from = distinct(from);
     if from.len() > 1 && !to.is_dir() {
         let what = format!("{}: several copies need a folder", to.display());
-        return exit::fail(exit::USAGE, &what);
+        return Err(exit::fail(exit::USAGE, &what));
     }
-    let mut failed = None;
+    let mut done = Ok(ExitCode::SUCCESS);
     for from in &from {
-        if let Err(code) = copy(args, from, to) {
-            failed.get_or_insert(code);
-        }
+        // The first error counts; the others are copied nevertheless.
+        let copied = copy(args, from, to);
+        done = done.and(copied);
     }
-    failed.unwrap_or(ExitCode::SUCCESS)
+    done
 }
 
 /// Copies one recording to a file, or into a folder.
-fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<(), ExitCode> {
+fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<ExitCode, ExitCode> {
     let recording = recording(from)?;
     let to = if to.is_dir() {
         to.join(format!("{}{PLAIN}", recording.name))
@@ -85,10 +80,7 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<(), ExitCode> {
     };
     let key = random().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
     let redactor = Redactor::new(args.redact.mode(), args.redact_pointer.clone(), key);
-    let refused = |error: io::Error| {
-        let what = format!("{}: {}", to.display(), console::explain(&error));
-        exit::fail(exit::CANNOT_CREATE, &what)
-    };
+    let refused = |error| report_uncreatable(&to, &error);
     // A partial copy would look like a complete one.
     let part = temp_path(&to).map_err(refused)?;
     let file = create(&part).map_err(refused)?;
@@ -100,25 +92,18 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<(), ExitCode> {
     if done.is_err() {
         let _ = fs::remove_file(&part);
     }
-    match done {
-        Ok(copied) if args.json => {
-            let report = json!({
-                "file": to,
-                "events": copied.events,
-                "redacted": copied.redacted,
-                "mode": copied.redaction.mode,
-                "rules": copied.redaction.rules,
-            });
-            let printed = print(&report.to_string(), exit::SUCCESS);
-            if printed == ExitCode::SUCCESS {
-                Ok(())
-            } else {
-                Err(printed)
-            }
-        }
-        Ok(_) => Ok(()),
-        Err(code) => Err(code),
+    let copied = done?;
+    if !args.json {
+        return Ok(ExitCode::SUCCESS);
     }
+    let report = json!({
+        "file": to,
+        "events": copied.events,
+        "redacted": copied.redacted,
+        "mode": copied.redaction.mode,
+        "rules": copied.redaction.rules,
+    });
+    Ok(print(&report.to_string(), exit::SUCCESS))
 }
 
 /// The temporary file of a copy, beside its final path, which must be free.
@@ -250,11 +235,7 @@ fn redact_event(
     }
 }
 
-pub(super) fn redact_message(
-    mut message: Message,
-    redactor: &Redactor,
-    flows: &mut RedactFlows,
-) -> Message {
+fn redact_message(mut message: Message, redactor: &Redactor, flows: &mut RedactFlows) -> Message {
     let method = message.method.clone().unwrap_or_default();
     if message.kind.is_some_and(Kind::is_answer) {
         let session = message.session.as_deref().map(str::as_bytes);

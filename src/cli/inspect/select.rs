@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use super::open::{recording, report_unreadable};
@@ -24,18 +25,6 @@ pub(super) struct Selection {
     pub(super) filter: Option<Filter>,
 }
 
-/// The point of view on a conversation.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(super) enum Viewpoint {
-    /// What the relay received from both sides, before translation
-    #[default]
-    Received,
-    /// What the client sent and received
-    Client,
-    /// What the agent sent and received
-    Agent,
-}
-
 /// An open recording, with what must be known from all of it.
 #[derive(Debug)]
 pub(super) struct OpenSelection<'a> {
@@ -46,7 +35,7 @@ pub(super) struct OpenSelection<'a> {
 }
 
 /// A part of a recording.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Part<'a> {
     Header(&'a Header),
     Event(&'a RecordedEvent),
@@ -63,20 +52,32 @@ pub(super) fn help() -> String {
     text.trim_end().to_owned()
 }
 
-impl Viewpoint {
-    pub(super) const fn view(self) -> View {
-        match self {
-            Self::Received => View::Received,
-            Self::Client => View::At(Side::Client),
-            Self::Agent => View::At(Side::Agent),
-        }
+impl ValueEnum for View {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[
+            Self::Received,
+            Self::At(Side::Client),
+            Self::At(Side::Agent),
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (name, help) = match self {
+            Self::Received => (
+                "received",
+                "What the relay received from both sides, before translation",
+            ),
+            Self::At(Side::Client) => ("client", "What the client sent and received"),
+            Self::At(Side::Agent) => ("agent", "What the agent sent and received"),
+        };
+        Some(PossibleValue::new(name).help(help))
     }
 }
 
 impl Selection {
     /// Opens the recording; on failure, prints why and returns the exit code. With `at`, messages
     /// outside of the view are skipped.
-    pub(super) fn open(&self, at: Option<Viewpoint>) -> Result<OpenSelection<'_>, ExitCode> {
+    pub(super) fn open(&self, at: Option<View>) -> Result<OpenSelection<'_>, ExitCode> {
         let mut opened = OpenSelection {
             selection: self,
             recording: recording(&self.file)?,
@@ -85,7 +86,6 @@ impl Selection {
         };
         let uses = |field| self.filter.as_ref().is_some_and(|f| f.uses(field));
         // The view of received messages needs no state.
-        let at = at.map(Viewpoint::view);
         let needs_state = at.is_some_and(|at| at != View::Received);
         if needs_state || uses(Field::Lint) || uses(Field::Dur) {
             opened.scan(at)?;
@@ -122,19 +122,6 @@ impl OpenSelection<'_> {
         Ok(())
     }
 
-    /// Whether the event is in the view and matches the filter.
-    pub(super) fn is_selected(&self, event: &RecordedEvent) -> bool {
-        self.is_in_view(event) && self.matches_filter(event)
-    }
-
-    /// Whether the event is in the view.
-    pub(super) fn is_in_view(&self, event: &RecordedEvent) -> bool {
-        match (&self.view, event.message()) {
-            (Some(scene), Some(message)) => scene.shows(event.n, message),
-            _ => true,
-        }
-    }
-
     /// Whether the event matches the filter.
     pub(super) fn matches_filter(&self, event: &RecordedEvent) -> bool {
         let filter = self.selection.filter.as_ref();
@@ -146,38 +133,23 @@ impl OpenSelection<'_> {
         self.recording.entries()
     }
 
-    /// Visits the header and all selected events; then reports damaged lines.
-    pub(super) fn each(
-        &self,
-        begin: impl FnMut(&Header),
-        mut see: impl FnMut(&RecordedEvent),
-    ) -> Result<(), ExitCode> {
-        self.each_with_view(begin, |event, in_view| {
-            if in_view {
-                see(event);
-            }
-        })
-    }
-
-    /// Like [`Self::each`], but also visits events outside of the view, with a flag.
-    pub(super) fn each_with_view(
-        &self,
-        mut begin: impl FnMut(&Header),
-        mut see: impl FnMut(&RecordedEvent, bool),
-    ) -> Result<(), ExitCode> {
-        let mut first = true;
+    /// Visits what the recording holds, without the events that the filter excludes, and whether it
+    /// is in the view; then reports damaged lines.
+    pub(super) fn each(&self, mut visit: impl FnMut(Part<'_>, bool)) -> Result<(), ExitCode> {
         let received = ViewFilter::received();
         let view = self.view.as_ref().unwrap_or(&received);
+        let in_view = |event: &RecordedEvent| match (&self.view, event.message()) {
+            (Some(scene), Some(message)) => scene.shows(event.n, message),
+            _ => true,
+        };
         each_in_order(
             &self.recording,
             &self.selection.file,
             view,
             |part| match part {
-                Part::Header(header) if std::mem::take(&mut first) => begin(header),
-                Part::Event(event) if self.matches_filter(event) => {
-                    see(event, self.is_in_view(event));
-                }
-                _ => {}
+                Part::Event(event) if !self.matches_filter(event) => {}
+                Part::Event(event) => visit(part, in_view(event)),
+                _ => visit(part, true),
             },
         )
     }

@@ -1,6 +1,6 @@
 //! `acp-relay inspect verify`: checks that recordings are complete and unchanged.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -44,86 +44,87 @@ pub(super) fn run(args: &Verify) -> Result<ExitCode, ExitCode> {
     let mut failed = None;
     for path in &distinct(&args.files) {
         output.flush();
-        let recording = match open_unchecked(path) {
-            Ok(recording) => recording,
+        match check(args, path, &tables, &mut output) {
+            Ok(true) => {}
+            Ok(false) => code = exit::VIOLATIONS,
             Err(code) => {
                 failed.get_or_insert(code);
-                continue;
             }
-        };
-        // Damage is a finding; a file that never was a recording is an error.
-        if let Err(misfit @ (NotRecording::OtherFormat | NotRecording::Newer(_))) =
-            recording.check()
-        {
-            let code = report_unusable(path, &misfit);
-            failed.get_or_insert(code);
-            continue;
         }
-        let mut report = verify(&recording);
-        // Translations of a damaged recording cannot be checked.
-        let translations = match report.findings.is_empty() {
-            true => retranslate(&recording, &tables),
-            false => Ok(Retranslation::default()),
-        };
-        let translations = match translations {
-            Ok(retold) => retold,
-            Err(error) => {
-                let code = report_unreadable(path, &error);
-                failed.get_or_insert(code);
-                continue;
-            }
-        };
-        report.findings.extend(translations.findings);
-        if !report.findings.is_empty() {
-            code = exit::VIOLATIONS;
-        }
-        let file = |segment: usize| {
-            let path = recording.segments.get(segment).unwrap_or(path);
-            path.display().to_string()
-        };
-        if args.json {
-            let findings = report.findings.iter().map(|finding| {
-                json!({
-                    "file": file(finding.segment),
-                    "at": finding.at,
-                    "id": finding.id,
-                    "what": finding.text,
-                })
-            });
-            let value = json!({
-                "name": recording.name,
-                "segments": report.segments,
-                "events": report.events,
-                "ended": report.ended,
-                "translations": {"again": translations.compared, "why": translations.why},
-                "findings": findings.collect::<Vec<_>>(),
-            });
-            output.line(value.to_string().as_bytes());
-            continue;
-        }
-        for finding in &report.findings {
-            let (file, at) = (file(finding.segment), finding.at);
-            let line = format!("{file}: byte {at}: {}: {}", finding.id, finding.text);
-            output.line(printable(line.as_bytes()).as_bytes());
-        }
-        let verdict = match (report.findings.len(), report.ended) {
-            (0, true) => "intact".to_owned(),
-            (0, false) => "intact, but not ended".to_owned(),
-            (count, _) => format!("{count} findings"),
-        };
-        let verdict = match (&translations.why, translations.compared) {
-            (None, 0) => verdict,
-            (None, count) => format!("{verdict}; {count} translations repeated"),
-            (Some(why), _) => {
-                let why = printable(why.as_bytes());
-                format!("{verdict}; translations were not repeated: {why}")
-            }
-        };
-        let (events, segments) = (report.events, report.segments);
-        let name = printable(recording.name.as_bytes());
-        output
-            .line(format!("{name}: {events} events in {segments} segments: {verdict}").as_bytes());
     }
     let done = output.done(code);
     Ok(failed.unwrap_or(done))
+}
+
+/// Checks one recording, and prints the result. Returns whether it is intact.
+fn check(
+    args: &Verify,
+    path: &Path,
+    tables: &CurrentTables,
+    output: &mut Output,
+) -> Result<bool, ExitCode> {
+    let recording = open_unchecked(path)?;
+    // Damage is a finding; a file that never was a recording is an error.
+    if let Err(misfit @ (NotRecording::OtherFormat | NotRecording::Newer(_))) = recording.check() {
+        return Err(report_unusable(path, &misfit));
+    }
+    let mut report = verify(&recording);
+    // Translations of a damaged recording cannot be checked.
+    let translations = match report.findings.is_empty() {
+        true => retranslate(&recording, tables),
+        false => Ok(Retranslation::default()),
+    };
+    let translations = translations.map_err(|error| report_unreadable(path, &error))?;
+    report.findings.extend(translations.findings);
+    let is_intact = report.findings.is_empty();
+    let file = |segment: usize| {
+        let path = recording
+            .segments
+            .get(segment)
+            .map_or(path, PathBuf::as_path);
+        path.display().to_string()
+    };
+    if args.json {
+        let findings = report.findings.iter().map(|finding| {
+            json!({
+                "file": file(finding.segment),
+                "at": finding.at,
+                "id": finding.id,
+                "what": finding.text,
+            })
+        });
+        let value = json!({
+            "name": recording.name,
+            "segments": report.segments,
+            "events": report.events,
+            "ended": report.ended,
+            "translations": {"again": translations.compared, "why": translations.why},
+            "findings": findings.collect::<Vec<_>>(),
+        });
+        output.line(value.to_string().as_bytes());
+        return Ok(is_intact);
+    }
+    for finding in &report.findings {
+        let (file, at) = (file(finding.segment), finding.at);
+        let line = format!("{file}: byte {at}: {}: {}", finding.id, finding.text);
+        output.line(printable(line.as_bytes()).as_bytes());
+    }
+    let verdict = match (report.findings.len(), report.ended) {
+        (0, true) => "intact".to_owned(),
+        (0, false) => "intact, but not ended".to_owned(),
+        (count, _) => format!("{count} findings"),
+    };
+    let verdict = match (&translations.why, translations.compared) {
+        (None, 0) => verdict,
+        (None, count) => format!("{verdict}; {count} translations repeated"),
+        (Some(why), _) => {
+            let why = printable(why.as_bytes());
+            format!("{verdict}; translations were not repeated: {why}")
+        }
+    };
+    let (events, segments) = (report.events, report.segments);
+    let name = printable(recording.name.as_bytes());
+    let line = format!("{name}: {events} events in {segments} segments: {verdict}");
+    output.line(line.as_bytes());
+    Ok(is_intact)
 }

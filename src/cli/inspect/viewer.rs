@@ -12,7 +12,7 @@ use clap::Args;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 
-use super::open::report_unusable;
+use super::open::{report_uncreatable, report_unusable};
 use crate::cli::console::{self, note};
 use crate::cli::http::{self, Socket};
 use crate::cli::random::random;
@@ -36,36 +36,31 @@ pub(super) struct Open {
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: &Open) -> ExitCode {
+pub(super) fn run(args: &Open) -> Result<ExitCode, ExitCode> {
     if let Some(path) = &args.page {
-        return match fs::write(path, single_file()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => exit::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display())),
-        };
+        let written = fs::write(path, single_file());
+        written.map_err(|error| report_uncreatable(path, &error))?;
+        return Ok(ExitCode::SUCCESS);
     }
-    if let Some(code) = check_path(&args.path) {
-        return code;
-    }
-    let viewer = match Viewer::of(&args.path, dialect::describe_rule) {
-        Ok(viewer) => viewer,
-        Err(error) => {
-            let place = args.path.display();
-            return exit::fail(exit::NO_INPUT, &format!("{place}: {error}"));
-        }
-    };
-    runtime::drive(Builder::new_multi_thread(), serve(viewer, args.port))
+    check_path(&args.path)?;
+    let viewer = Viewer::of(&args.path, dialect::describe_rule).map_err(|error| {
+        let place = args.path.display();
+        exit::fail(exit::NO_INPUT, &format!("{place}: {error}"))
+    })?;
+    let serving = serve(viewer, args.port);
+    Ok(runtime::drive(Builder::new_multi_thread(), serving))
 }
 
 /// Prints why a path is neither a folder nor a recording. A recording that has just begun may be
 /// empty.
-fn check_path(path: &Path) -> Option<ExitCode> {
+fn check_path(path: &Path) -> Result<(), ExitCode> {
     if path.is_dir() {
-        return None;
+        return Ok(());
     }
     let found = Recording::of(path).map_err(NotRecording::from);
     match found.and_then(|recording| recording.check()) {
-        Ok(()) | Err(NotRecording::Empty) => None,
-        Err(misfit) => Some(report_unusable(path, &misfit)),
+        Ok(()) | Err(NotRecording::Empty) => Ok(()),
+        Err(misfit) => Err(report_unusable(path, &misfit)),
     }
 }
 

@@ -53,14 +53,6 @@ pub(super) struct Client {
     play: Play,
 }
 
-/// The result of one file.
-enum RunResult {
-    Same,
-    Differs,
-    /// The file is unreadable, or there is no agent: reported, with this exit code.
-    Failed(ExitCode),
-}
-
 /// Runs the subcommand.
 pub(super) fn run(args: &Client) -> ExitCode {
     processes::run_and_reap(|| compare(args).unwrap_or_else(|code| code))
@@ -74,9 +66,9 @@ fn compare(args: &Client) -> Result<ExitCode, ExitCode> {
     let mut failure = None;
     for file in distinct(&args.files) {
         match compare_file(args, &file, &agent, &mut output, &mut suites) {
-            RunResult::Same => {}
-            RunResult::Differs => code = exit::VIOLATIONS,
-            RunResult::Failed(why) => failure = Some(failure.unwrap_or(why)),
+            Ok(true) => {}
+            Ok(false) => code = exit::VIOLATIONS,
+            Err(why) => failure = Some(failure.unwrap_or(why)),
         }
         output.flush();
     }
@@ -87,41 +79,31 @@ fn compare(args: &Client) -> Result<ExitCode, ExitCode> {
     Ok(failure.unwrap_or(done))
 }
 
+/// Whether the agent answers as in one file. A file that cannot be played is reported.
 fn compare_file(
     args: &Client,
     file: &Path,
     agent: &Endpoint,
     output: &mut Output,
     suites: &mut Vec<Suite>,
-) -> RunResult {
+) -> Result<bool, ExitCode> {
     let name = file.display().to_string();
     let played = args.play.script(file).and_then(|script| {
         let script = Arc::new(script);
         args.play.run(&script, agent)
     });
-    let outcome = match played {
-        Ok(outcome) => outcome,
-        Err(code) => {
-            suites.push(Suite::unreadable(name, "it could not be played".to_owned()));
-            return RunResult::Failed(code);
-        }
-    };
+    let outcome = played.inspect_err(|_| {
+        let why = "it could not be played".to_owned();
+        suites.push(Suite::unreadable(name.clone(), why));
+    })?;
     suites.push(report::suite(&name, &outcome));
     if args.json {
-        output.line(
-            clean(&show_halves_json(
-                &report::json(&name, &outcome).to_string(),
-            ))
-            .as_bytes(),
-        );
+        let report = report::json(&name, &outcome).to_string();
+        output.line(clean(&show_halves_json(&report)).as_bytes());
     } else {
         for line in report::lines(&name, &outcome) {
             output.line(clean(&line).as_bytes());
         }
     }
-    if outcome.is_same() {
-        RunResult::Same
-    } else {
-        RunResult::Differs
-    }
+    Ok(outcome.is_same())
 }

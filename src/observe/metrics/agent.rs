@@ -2,21 +2,11 @@
 
 use std::sync::Arc;
 
+use super::catalogue::AgentSeries;
+use super::labels::SessionStart;
 use super::registry::Registry;
-use super::series::AgentSeries;
 use crate::conversation::{TokenKind, Tokens, ToolStatus};
 use crate::jsonrpc::Exit;
-
-/// How a session was opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SessionStart {
-    /// `session/new`.
-    New,
-    /// `session/load`.
-    Load,
-    /// `session/resume`.
-    Resume,
-}
 
 /// The metrics of one agent.
 #[derive(Debug)]
@@ -41,7 +31,7 @@ impl AgentMetrics {
 
     /// Starting it or connecting to it succeeded or failed.
     pub fn started(&self, done: bool) {
-        self.series.starts.at([usize::from(!done)]).increment(1);
+        self.series.starts.count([usize::from(!done)]);
     }
 
     /// It wrote so many bytes to stderr.
@@ -56,19 +46,17 @@ impl AgentMetrics {
             Exit::Code(_) => 1,
             Exit::Signal(_) => 2,
         };
-        self.series.exits.at([how]).increment(1);
+        self.series.exits.count([how]);
     }
 
     pub(super) fn session_opened(&self, how: SessionStart) {
-        self.series.sessions.at([how as usize]).increment(1);
+        self.series.sessions.count([how as usize]);
     }
 
     pub(super) fn tokens_used(&self, tokens: &Tokens) {
         for kind in TokenKind::ALL {
-            self.series
-                .tokens
-                .at([kind as usize])
-                .increment(tokens.of(kind));
+            let counter = self.series.tokens.at([kind as usize]);
+            counter.increment(tokens.of(kind));
         }
     }
 

@@ -35,7 +35,7 @@ impl Metrics {
         let number = self.next.fetch_add(1, Relaxed);
         for (side, transport) in parties.transports.into_iter().enumerate() {
             let place = [side, transport as usize];
-            self.series.connections.at(place).increment(1);
+            self.series.connections.count(place);
             // The series stays when the connection does not.
             let _ = self.series.connections_open.at(place);
         }

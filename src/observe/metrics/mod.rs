@@ -27,26 +27,27 @@ mod buckets;
 mod catalogue;
 mod conversation;
 mod labels;
+mod metric;
 mod open_conversation;
 mod pending;
 mod process;
 mod registry;
 mod rules;
 mod scrape;
-mod series;
 mod shared;
 mod sources;
 mod stats;
 mod tokens;
 
-pub use agent::{AgentMetrics, SessionStart};
+pub use agent::AgentMetrics;
 pub(in crate::observe) use buckets::Buckets;
-pub use catalogue::{CATALOGUE, Metric, PREFIX, Type};
+pub use catalogue::CATALOGUE;
 pub use conversation::ConversationMetrics;
 pub use labels::{
     AdminRefusal, AttachKind, AuthOutcome, Closing, CredentialLabel, PolicyEffect, RecordingResult,
-    Rejection, ReloadOutcome, Transport,
+    Rejection, ReloadOutcome, SessionStart, Transport,
 };
+pub use metric::{Metric, PREFIX, Type};
 pub use shared::Metrics;
 pub use sources::{DetachedSource, DetachedStats, GaugeSource, RuntimeStats};
 pub use stats::{ConversationStats, Parties};

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
-use super::agent::{AgentMetrics, SessionStart};
+use super::agent::AgentMetrics;
 use super::buckets::{nanos, size_bucket};
-use super::labels::{self, Outcome, PolicyEffect};
+use super::catalogue::ProcessSeries;
+use super::labels::{self, Outcome, PolicyEffect, SessionStart};
 use super::pending::Pending;
 use super::registry::Registry;
 use super::rules::RuleCounts;
-use super::series::ProcessSeries;
 use super::stats::{ConversationStats, Parties};
 use super::tokens::TokenUsage;
 use crate::conversation::{
@@ -322,7 +322,7 @@ impl OpenConversation {
         {
             let code = i64::from(*code);
             let place = [*to as usize, labels::code(code)];
-            self.series.synthesised.at(place).increment(1);
+            self.series.synthesised.count(place);
             let method = Method::named(method.as_bytes());
             let outcome = Outcome::ProxyError;
             self.settle(*to, method, SessionHash::default(), outcome, code);
@@ -331,15 +331,14 @@ impl OpenConversation {
         let agent = &self.parties.agent;
         self.notes += 1;
         self.counts.notes.count(&series.notes, [note.index()], 1);
-        let fault = |from: &Side, at| series.faults.at([*from as usize, at]).increment(1);
-        let limit = |from: &Side, at| series.limits.at([*from as usize, at]).increment(1);
+        let fault = |from: &Side, at| series.faults.count([*from as usize, at]);
+        let limit = |from: &Side, at| series.limits.count([*from as usize, at]);
         let policy = |method: &str, what: PolicyEffect| {
             let method = Method::named(method.as_bytes());
-            let place = [method as usize, what as usize];
-            series.policy.at(place).increment(1);
+            series.policy.count([method as usize, what as usize]);
         };
         match note {
-            Note::Stray { .. } => agent.series.noise.at([]).increment(1),
+            Note::Stray { .. } => agent.series.noise.count([]),
             Note::Refused { from, error } => match labels::fault(&error.fault) {
                 Ok(at) => fault(from, at),
                 Err(at) => limit(from, at),
@@ -347,13 +346,8 @@ impl OpenConversation {
             Note::Batch { from } => fault(from, labels::BATCH),
             Note::ReusedId { from, .. } => fault(from, labels::REUSED_ID),
             Note::Overloaded { from } => limit(from, labels::IN_FLIGHT),
-            Note::UnknownAnswer { from, .. } => {
-                series.orphans.at([*from as usize]).increment(1);
-            }
-            Note::Undeliverable { to } => {
-                let from = to.other() as usize;
-                series.undeliverable.at([from]).increment(1);
-            }
+            Note::UnknownAnswer { from, .. } => series.orphans.count([*from as usize]),
+            Note::Undeliverable { to } => series.undeliverable.count([to.other() as usize]),
             Note::Stopping { signal } => self.killed |= *signal == "SIGKILL",
             Note::AgentExited { exit } => agent.exited(*exit, self.killed),
             Note::Translated {

@@ -8,13 +8,14 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::buckets::Buckets;
-use super::catalogue::{CATALOGUE, Metric, Type};
+use super::metric::{Metric, Type};
 
 const METADATA: Metadata<'static> = Metadata::new("acp_relay", Level::INFO, None);
 
 /// A recorder that is not installed for the process, so that there may be several.
 #[derive(Debug)]
 pub(super) struct Registry {
+    catalogue: &'static [Metric],
     recorder: PrometheusRecorder,
     exporter: PrometheusHandle,
     /// The histograms, in the order in which they were registered.
@@ -23,9 +24,9 @@ pub(super) struct Registry {
 
 impl Registry {
     /// A recorder that has the descriptions of all metrics in the catalogue.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(catalogue: &'static [Metric]) -> Self {
         let recorder = PrometheusBuilder::new().build_recorder();
-        for metric in CATALOGUE {
+        for metric in catalogue {
             let (name, help) = (metric.name.into(), metric.meaning.into());
             match metric.kind {
                 Type::Counter => recorder.describe_counter(name, None, help),
@@ -35,16 +36,17 @@ impl Registry {
             }
         }
         Self {
+            catalogue,
             exporter: recorder.handle(),
             recorder,
             histograms: Mutex::default(),
         }
     }
 
-    /// The handle of one series; `name` is without the prefix. The same labels lead to the same
+    /// The handle of one series; the name may lack its prefix. The same labels lead to the same
     /// counter or gauge.
     pub(super) fn handle<H: Handle>(&self, name: &str, labels: &[&str]) -> H {
-        H::register(self, Metric::named(name), labels)
+        H::register(self, Metric::named(self.catalogue, name), labels)
     }
 
     /// Sets a gauge.
@@ -178,5 +180,12 @@ impl<H: Handle, const N: usize> Family<H, N> {
     pub(super) fn used(&self) -> impl Iterator<Item = (usize, &H)> {
         let all = self.handles.iter().enumerate();
         all.filter_map(|(index, handle)| Some((index, handle.get()?)))
+    }
+}
+
+impl<const N: usize> Family<Counter, N> {
+    /// Counts one event.
+    pub(super) fn count(&self, place: [usize; N]) {
+        self.at(place).increment(1);
     }
 }

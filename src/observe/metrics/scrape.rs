@@ -13,10 +13,11 @@ use metrics_exporter_prometheus::formatting::{
     write_help_line, write_metric_line, write_type_line,
 };
 
-use super::catalogue::{CATALOGUE, Metric, Type};
+use super::catalogue::CATALOGUE;
 use super::labels::{DIRECTIONS, LINKS, SIDES, SPANS, Transport};
+use super::metric::{Metric, Type};
 use super::open_conversation::OpenConversation;
-use super::process::Process;
+use super::process;
 use super::shared::Metrics;
 use super::sources::{DetachedStats, LOST, RuntimeStats};
 use super::stats::Parties;
@@ -30,7 +31,6 @@ impl Metrics {
         // Before conversations are looked at: its sources have locks of their own.
         let detached = self.detached();
         let runtimes = self.program();
-        let process = Process::read();
         let live = self.live.lock().clone();
         let mut open = Open::default();
         for one in live.values() {
@@ -40,7 +40,11 @@ impl Metrics {
         }
         self.relay(now);
         self.recordings();
-        self.process(&process);
+        for (name, value) in process::gauges() {
+            if let Some(value) = value {
+                self.registry.gauge(name, &[], value);
+            }
+        }
         self.conversations_open(&open);
         self.buffers(&open, &detached);
         self.links(live.len(), &detached);
@@ -61,21 +65,18 @@ impl Metrics {
             page.family(metric, write);
         }
         let writes = self.recorder.writes();
-        let metric = Metric::named("recording_write_seconds");
+        let metric = Metric::named(CATALOGUE, "recording_write_seconds");
         page.family(metric, |page| writes.write(page));
         let paused = self.paused.iter();
         let paused = paused.map(|nanos| Duration::from_nanos(nanos.load(Relaxed)).as_secs_f64());
-        page.numbers(
-            "producer_paused_seconds_total",
-            SIDES.iter().copied().zip(paused),
-        );
-        let busy = runtimes
-            .iter()
-            .map(|one| (one.name, one.busy.as_secs_f64()));
+        let paused = SIDES.iter().zip(paused).map(|(side, sum)| ([*side], sum));
+        page.numbers("producer_paused_seconds_total", paused);
+        let busy = runtimes.iter();
+        let busy = busy.map(|one| ([one.name], one.busy.as_secs_f64()));
         page.numbers("tokio_busy_seconds_total", busy);
-        page.number("process_cpu_seconds_total", process.cpu);
+        page.numbers("process_cpu_seconds_total", [([], process::cpu_seconds())]);
         let ratios = open.agents.iter();
-        let ratios = ratios.filter_map(|(agent, open)| Some((&**agent, open.context?)));
+        let ratios = ratios.filter_map(|(agent, open)| Some(([&**agent], open.context?)));
         page.numbers("context_used_ratio", ratios);
         page.sorted()
     }
@@ -123,19 +124,6 @@ impl Metrics {
                 .gauge("tokio_global_queue_depth", &name, one.queued);
         }
         runtimes
-    }
-
-    fn process(&self, process: &Process) {
-        for (name, value) in [
-            ("process_resident_memory_bytes", process.resident),
-            ("process_open_fds", process.open_files),
-            ("process_max_fds", process.max_files),
-            ("process_threads", process.threads),
-        ] {
-            if let Some(value) = value {
-                self.registry.gauge(name, &[], value);
-            }
-        }
     }
 
     fn conversations_open(&self, open: &Open) {
@@ -278,24 +266,19 @@ impl Page {
         self.0.push('\n');
     }
 
-    /// Appends a family with one label.
-    fn numbers<'a>(&mut self, name: &str, series: impl Iterator<Item = (&'a str, f64)>) {
-        let metric = Metric::named(name);
+    /// Appends a family of numbers, by the values of the labels.
+    fn numbers<'a, const N: usize>(
+        &mut self,
+        name: &str,
+        series: impl IntoIterator<Item = ([&'a str; N], f64)>,
+    ) {
+        let metric = Metric::named(CATALOGUE, name);
         self.family(metric, |page| {
-            for (label, value) in series {
-                line(page, metric, &[label], value);
+            for (labels, value) in series {
+                let labels =
+                    LabelSet::from_key_and_global(&metric.key(&labels), &Default::default());
+                write_metric_line::<&str, _>(page, metric.name, None, &labels, None, value, None);
             }
         });
     }
-
-    /// Appends a family without labels.
-    fn number(&mut self, name: &str, value: f64) {
-        let metric = Metric::named(name);
-        self.family(metric, |page| line(page, metric, &[], value));
-    }
-}
-
-fn line(page: &mut String, metric: &Metric, labels: &[&str], value: f64) {
-    let labels = LabelSet::from_key_and_global(&metric.key(labels), &Default::default());
-    write_metric_line::<&str, _>(page, metric.name, None, &labels, None, value, None);
 }

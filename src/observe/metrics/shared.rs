@@ -9,13 +9,13 @@ use parking_lot::Mutex;
 
 use super::agent::AgentMetrics;
 use super::buckets::nanos;
+use super::catalogue::{CATALOGUE, ProcessSeries};
 use super::labels::{
     AdminRefusal, AttachKind, AuthOutcome, Closing, CredentialLabel, RecordingResult, Rejection,
     ReloadOutcome, Transport,
 };
 use super::open_conversation::OpenConversation;
 use super::registry::Registry;
-use super::series::ProcessSeries;
 use super::sources::{DetachedSource, GaugeSource};
 use super::stats::ConversationStats;
 use crate::jsonrpc::Side;
@@ -45,7 +45,7 @@ impl Metrics {
     /// The metrics of a process that has just started; `version` names the build.
     #[must_use]
     pub fn new(version: &str, now: Instant) -> Self {
-        let registry = Arc::new(Registry::new());
+        let registry = Arc::new(Registry::new(CATALOGUE));
         registry.gauge("build_info", &[version], 1_u64);
         registry.gauge_f64("process_start_time_seconds", &[], unix_time());
         registry.gauge(RELOADED, &[], 0_u64);
@@ -86,7 +86,7 @@ impl Metrics {
     ) {
         for (side, transport) in transports.into_iter().enumerate() {
             let place = [side, transport as usize, how as usize];
-            self.series.closed.at(place).increment(1);
+            self.series.closed.count(place);
         }
         let transport = transports[0] as usize;
         self.series.lasted.at([transport]).record(lasted);
@@ -95,34 +95,29 @@ impl Metrics {
 
     /// A client was rejected before it had a conversation.
     pub fn rejected(&self, transport: Transport, why: Rejection) {
-        let place = [transport as usize, why as usize];
-        self.series.rejected.at(place).increment(1);
+        self.series
+            .rejected
+            .count([transport as usize, why as usize]);
     }
 
     /// A listener could not accept a client.
     pub fn accept_failed(&self, transport: Transport) {
-        self.series
-            .accept_errors
-            .at([transport as usize])
-            .increment(1);
+        self.series.accept_errors.count([transport as usize]);
     }
 
     /// The admin listener refused a request.
     pub fn admin_refused(&self, why: AdminRefusal) {
-        self.series.admin_refused.at([why as usize]).increment(1);
+        self.series.admin_refused.count([why as usize]);
     }
 
     /// A client was attached that may reconnect.
     pub fn attached(&self, how: AttachKind) {
-        self.series.attached.at([how as usize]).increment(1);
+        self.series.attached.count([how as usize]);
     }
 
     /// A client was authenticated or refused.
     pub fn auth_attempt(&self, proof: CredentialLabel, how: AuthOutcome) {
-        self.series
-            .attempts
-            .at([proof as usize, how as usize])
-            .increment(1);
+        self.series.attempts.count([proof as usize, how as usize]);
     }
 
     /// The configuration file was to be read again.
@@ -131,17 +126,17 @@ impl Metrics {
         if how == ReloadOutcome::Taken {
             self.registry.gauge_f64(RELOADED, &[], unix_time().floor());
         }
-        self.series.reloads.at([how as usize]).increment(1);
+        self.series.reloads.count([how as usize]);
     }
 
     /// A recording was begun, or is over.
     pub fn recording(&self, how: RecordingResult) {
-        self.series.recordings.at([how as usize]).increment(1);
+        self.series.recordings.count([how as usize]);
     }
 
     pub(super) fn paused(&self, side: Side, took: Duration) {
         self.paused[side as usize].fetch_add(nanos(took), Relaxed);
-        self.series.pauses.at([side as usize]).increment(1);
+        self.series.pauses.count([side as usize]);
     }
 
     /// Reads this store at each scrape, for as long as it exists.

@@ -26,7 +26,7 @@ const REFUSED: &str = "reused_id";
 
 /// Encodes the lines of one recording.
 #[derive(Debug)]
-pub(super) struct EventEncoder {
+pub struct EventEncoder {
     redactor: Arc<Redactor>,
     lanes: RedactFlows,
     requests: RequestTable,
@@ -45,11 +45,13 @@ pub(super) struct EventEncoder {
     /// What was redacted since the last call of `take_hits`.
     hits: Hits,
     /// The encoded lines.
-    pub(super) out: Vec<u8>,
+    pub out: Vec<u8>,
 }
 
 impl EventEncoder {
-    pub(super) fn new(redactor: Arc<Redactor>, began: u64) -> Self {
+    /// For a recording that began at `began`, in microseconds since 1970.
+    #[must_use]
+    pub fn new(redactor: Arc<Redactor>, began: u64) -> Self {
         Self {
             redactor,
             lanes: RedactFlows::default(),
@@ -72,7 +74,8 @@ impl EventEncoder {
     }
 
     /// The number of the last event.
-    pub(super) const fn last(&self) -> u64 {
+    #[must_use]
+    pub const fn last(&self) -> u64 {
         self.n
     }
 
@@ -110,9 +113,15 @@ impl EventEncoder {
     }
 
     /// Adds one event of the recorder.
-    pub(super) fn event(&mut self, t: u64, what: &EventKind) {
+    pub fn event(&mut self, t: u64, what: &EventKind) {
         let stamp = self.stamp(t);
         write::event(&mut self.out, stamp, what);
+    }
+
+    /// Adds a frame that another program has captured at `edge`, and returns its number.
+    pub fn add_captured(&mut self, t: u64, edge: Side, to: Side, text: &[u8]) -> u64 {
+        self.add_frame(t, edge, to, None, None, text);
+        self.n
     }
 
     /// Adds an entry of a batch.

@@ -30,6 +30,7 @@ mod writer_thread;
 
 pub use capture::Recorder;
 pub use durable::Durability;
+pub use event_encoder::EventEncoder;
 pub use folder::{Folder, SegmentStore, create, marks_path};
 pub use handle::RecorderHandle;
 pub use prune::{PruneReason, PruneReport, PrunedRecording, Pruner, Retention, prune};

@@ -1,10 +1,9 @@
 //! One span, from its beginning to its end.
 
-use std::borrow::Cow;
 use std::time::SystemTime;
 
 use opentelemetry::trace::{
-    Event, Link, SpanContext, SpanId, SpanKind, Status, TraceContextExt as _, TraceFlags,
+    Event, Link, SpanContext, SpanKind, Status, TraceContextExt as _, TraceFlags,
 };
 use opentelemetry::{Context, InstrumentationScope, KeyValue};
 use opentelemetry_sdk::trace::{Config, IdGenerator as _, RandomIdGenerator, SamplingDecision};
@@ -18,32 +17,9 @@ pub struct SpanFactory {
     scope: InstrumentationScope,
 }
 
-/// A span that is not finished.
+/// A span that is not finished; a parent that is `SpanContext::NONE` begins a trace.
 #[derive(Debug)]
-pub(super) struct Span {
-    pub(super) context: SpanContext,
-    pub(super) attributes: Vec<KeyValue>,
-    name: Cow<'static, str>,
-    kind: SpanKind,
-    parent: SpanId,
-    remote: bool,
-    began: SystemTime,
-    links: Vec<Link>,
-    events: Vec<Event>,
-    scope: InstrumentationScope,
-}
-
-/// The data with which a span begins.
-pub(super) struct SpanStart {
-    pub(super) name: Cow<'static, str>,
-    pub(super) kind: SpanKind,
-    /// `SpanContext::NONE` begins a trace.
-    pub(super) parent: SpanContext,
-    /// A related span of another trace.
-    pub(super) link: Option<SpanContext>,
-    pub(super) attributes: Vec<KeyValue>,
-    pub(super) at: SystemTime,
-}
+pub(super) struct Span(SpanData);
 
 impl SpanFactory {
     /// A factory for spans of the build `version`.
@@ -57,79 +33,71 @@ impl SpanFactory {
         }
     }
 
-    pub(super) fn begin(&self, start: SpanStart) -> Span {
-        let SpanStart {
-            name,
-            kind,
-            parent,
-            link,
-            mut attributes,
-            at,
-        } = start;
+    pub(super) fn begin(
+        &self,
+        (name, kind): (&'static str, SpanKind),
+        parent: &SpanContext,
+        at: SystemTime,
+        mut attributes: Vec<KeyValue>,
+    ) -> Span {
         let is_root = !parent.is_valid();
         let trace = match is_root {
             true => self.ids.new_trace_id(),
             false => parent.trace_id(),
         };
-        let links: Vec<_> = link.into_iter().map(Link::with_context).collect();
         let above = Context::new().with_remote_span_context(parent.clone());
         let above = (!is_root).then_some(&above);
         let sampled = self
             .sampler
-            .should_sample(above, trace, &name, &kind, &attributes, &links);
+            .should_sample(above, trace, name, &kind, &attributes, &[]);
         let flags = match sampled.decision {
             SamplingDecision::RecordAndSample => TraceFlags::SAMPLED,
             SamplingDecision::RecordOnly | SamplingDecision::Drop => TraceFlags::default(),
         };
         attributes.extend(sampled.attributes);
         let id = self.ids.new_span_id();
-        Span {
-            context: SpanContext::new(trace, id, flags, false, sampled.trace_state),
+        Span(SpanData {
+            span_context: SpanContext::new(trace, id, flags, false, sampled.trace_state),
+            parent_span_id: parent.span_id(),
+            parent_span_is_remote: parent.is_remote(),
+            span_kind: kind,
+            name: name.into(),
+            start_time: at,
+            end_time: at,
             attributes,
-            name,
-            kind,
-            parent: parent.span_id(),
-            remote: parent.is_remote(),
-            began: at,
-            links,
-            events: Vec::new(),
-            scope: self.scope.clone(),
-        }
+            dropped_attributes_count: 0,
+            events: SpanEvents::default(),
+            links: SpanLinks::default(),
+            status: Status::Unset,
+            instrumentation_scope: self.scope.clone(),
+        })
     }
 }
 
 impl Span {
+    pub(super) const fn context(&self) -> &SpanContext {
+        &self.0.span_context
+    }
+
     pub(super) fn set(&mut self, name: &'static str, value: impl Into<opentelemetry::Value>) {
-        self.attributes.push(KeyValue::new(name, value));
+        self.0.attributes.push(KeyValue::new(name, value));
     }
 
     pub(super) fn add_event(&mut self, what: &'static str, at: SystemTime) {
-        self.events.push(Event::new(what, at, Vec::new(), 0));
+        let event = Event::new(what, at, Vec::new(), 0);
+        self.0.events.events.push(event);
+    }
+
+    /// Names a related span of another trace.
+    pub(super) fn add_link(&mut self, to: SpanContext) {
+        self.0.links.links.push(Link::with_context(to));
     }
 
     /// The data of the finished span; `None` when it is not sampled.
     pub(super) fn end(self, at: SystemTime, status: Status) -> Option<SpanData> {
-        if !self.context.is_sampled() {
-            return None;
-        }
-        let mut events = SpanEvents::default();
-        events.events = self.events;
-        let mut links = SpanLinks::default();
-        links.links = self.links;
-        Some(SpanData {
-            span_context: self.context,
-            parent_span_id: self.parent,
-            parent_span_is_remote: self.remote,
-            span_kind: self.kind,
-            name: self.name,
-            start_time: self.began,
-            end_time: at.max(self.began),
-            attributes: self.attributes,
-            dropped_attributes_count: 0,
-            events,
-            links,
-            status,
-            instrumentation_scope: self.scope,
-        })
+        let Self(mut span) = self;
+        span.end_time = at.max(span.start_time);
+        span.status = status;
+        span.span_context.is_sampled().then_some(span)
     }
 }

@@ -9,7 +9,7 @@ use opentelemetry::trace::{SpanContext, SpanKind, Status};
 use opentelemetry::{KeyValue, Value};
 
 use super::context;
-use super::span::{Span, SpanFactory, SpanStart};
+use super::span::{Span, SpanFactory};
 use super::span_sender::SpanSender;
 use crate::conversation::{
     Content, MessageSummary, Method, Note, SessionHash, ToolStatus, TraceContext,
@@ -90,14 +90,8 @@ impl SpanBuilder {
         };
         attributes.extend(named("acp_relay.principal", &info.principal));
         attributes.extend(named("gen_ai.agent.name", &info.agent));
-        let connection = factory.begin(SpanStart {
-            name: "connection".into(),
-            kind: SpanKind::Internal,
-            parent: SpanContext::NONE,
-            link: None,
-            attributes,
-            at: wall,
-        });
+        let what = ("connection", SpanKind::Internal);
+        let connection = factory.begin(what, &SpanContext::NONE, wall, attributes);
         Self {
             sender,
             factory,
@@ -115,7 +109,7 @@ impl SpanBuilder {
     /// The trace id of the connection.
     pub(super) fn trace(&self) -> String {
         let own = self.connection.as_ref();
-        own.map_or_else(String::new, |own| own.context.trace_id().to_string())
+        own.map_or_else(String::new, |own| own.context().trace_id().to_string())
     }
 
     /// The traceparent to insert into a request that has none: the request's own span.
@@ -125,7 +119,7 @@ impl SpanBuilder {
         }
         self.begin_request(message);
         let request = self.requests.get(&message.topic.request)?;
-        Some(context::traceparent(&request.span.context))
+        Some(context::traceparent(request.span.context()))
     }
 
     /// Handles a message that was forwarded.
@@ -168,15 +162,13 @@ impl SpanBuilder {
             let agent = self.agent.clone();
             attributes.extend(agent.map(|agent| KeyValue::new("gen_ai.agent.name", agent)));
         }
-        let span = self.factory.begin(SpanStart {
-            // Names of spans are never taken from a peer.
-            name: method.name().into(),
-            kind: SpanKind::Server,
-            parent,
-            link,
-            attributes,
-            at: self.wall_time(message.at),
-        });
+        // Names of spans are never taken from a peer.
+        let what = (method.name(), SpanKind::Server);
+        let at = self.wall_time(message.at);
+        let mut span = self.factory.begin(what, &parent, at, attributes);
+        if let Some(link) = link {
+            span.add_link(link);
+        }
         self.waiting += usize::from(is_turn);
         let request = OpenRequest {
             from: message.from,
@@ -200,7 +192,7 @@ impl SpanBuilder {
         turn.map(|turn| &turn.span)
             .or_else(|| own_session().map(|(_, span)| span))
             .or(self.connection.as_ref())
-            .map_or(SpanContext::NONE, |span| span.context.clone())
+            .map_or(SpanContext::NONE, |span| span.context().clone())
     }
 
     /// The turn of that session.
@@ -264,18 +256,15 @@ impl SpanBuilder {
         if self.calls.len() >= MAX_SPANS {
             return;
         }
-        let span = self.factory.begin(SpanStart {
-            name: "execute_tool".into(),
-            kind: SpanKind::Internal,
-            parent: parent.span.context.clone(),
-            link: None,
-            attributes: vec![
-                KeyValue::new("gen_ai.operation.name", "execute_tool"),
-                KeyValue::new("gen_ai.tool.call.id", id.to_owned()),
-                KeyValue::new("acp.tool.kind", kind),
-            ],
-            at,
-        });
+        let attributes = vec![
+            KeyValue::new("gen_ai.operation.name", "execute_tool"),
+            KeyValue::new("gen_ai.tool.call.id", id.to_owned()),
+            KeyValue::new("acp.tool.kind", kind),
+        ];
+        let what = ("execute_tool", SpanKind::Internal);
+        let span = self
+            .factory
+            .begin(what, parent.span.context(), at, attributes);
         let id = id.to_owned();
         self.calls.push(ToolCall { turn, id, span });
     }
@@ -321,15 +310,11 @@ impl SpanBuilder {
         if known || self.sessions.len() >= MAX_SPANS {
             return;
         }
-        let parent = self.connection.as_ref();
-        let span = self.factory.begin(SpanStart {
-            name: "session".into(),
-            kind: SpanKind::Internal,
-            parent: parent.map_or(SpanContext::NONE, |span| span.context.clone()),
-            link: None,
-            attributes: vec![KeyValue::new("gen_ai.conversation.id", session.clone())],
-            at,
-        });
+        let connection = self.connection.as_ref();
+        let parent = connection.map_or(&SpanContext::NONE, Span::context);
+        let attributes = vec![KeyValue::new("gen_ai.conversation.id", session.clone())];
+        let what = ("session", SpanKind::Internal);
+        let span = self.factory.begin(what, parent, at, attributes);
         self.sessions.push((session, span));
     }
 

@@ -177,13 +177,6 @@ impl Script {
         self.steps.push(step);
     }
 
-    /// Frees the tree of the last step, for callers that only pair answers with requests.
-    pub fn forget_body(&mut self) {
-        if let Some(step) = self.steps.last_mut() {
-            step.body = Value::Null;
-        }
-    }
-
     /// The indices of the prompts, each of which begins a turn.
     #[must_use]
     pub fn turns(&self) -> Vec<usize> {

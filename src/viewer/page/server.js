@@ -38,12 +38,9 @@ class Server {
 
   /** The line of an event; of a long one its beginning, unless `whole` is set. */
   async event(i, whole) {
-    const headers = whole ? {} : { range: `bytes=0-${(512 << 10) - 1}` };
-    const answer = await request(`${this.base}event?i=${i}`, { headers });
-    const place = answer.headers.get("content-range");
-    const length = place ? Number(place.split("/")[1]) : undefined;
-    const line = await answer.text();
-    return { line, whole: length === undefined || length <= 512 << 10, length: length ?? line.length };
+    const answer = await request(`${this.base}event?i=${i}${whole ? "" : `&most=${512 << 10}`}`);
+    const length = Number(answer.headers.get("event-length"));
+    return { line: await answer.text(), whole: whole || length <= 512 << 10, length };
   }
 
   async rule(id) {

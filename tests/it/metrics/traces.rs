@@ -199,6 +199,22 @@ fn a_turn_with_a_trace_stays_in_it_and_is_linked_to_its_session() {
 }
 
 #[test]
+fn a_turn_with_an_invalid_trace_is_in_the_trace_of_its_session() {
+    for bad in [
+        "",
+        "00",
+        "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+        "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+        "00-0AF7651916CD43DD8448EB211C80319C-B7AD6B7169203331-01",
+    ] {
+        let mut traced = Traced::new(100, false);
+        traced.turn(&format!(r#","_meta":{{"traceparent":"{bad}"}}"#));
+        hangs(&traced.over(), "session/prompt", "session");
+    }
+}
+
+#[test]
 fn a_trace_is_written_into_requests_only_when_that_was_asked_for_and_never_over_another() {
     let bare = r#"{"jsonrpc":"2.0","id":5,"method":"session/prompt","params":{"sessionId":"s"}}"#;
     assert_eq!(Traced::new(9, false).send(Side::Client, bare), [bare]);

@@ -17,9 +17,11 @@ use super::pcapng::Pcapng;
 use super::{Exported, Format};
 use crate::cli::console::{Output, note};
 use crate::cli::exit;
-use crate::cli::inspect::select::{Selection, Viewpoint};
+use crate::cli::inspect::open::report_uncreatable;
+use crate::cli::inspect::select::{Part, Selection};
+use crate::jsonrpc::Side;
 use crate::observe::recorder::create;
-use crate::recording::{EventKind, Exchanges};
+use crate::recording::{EventKind, Exchanges, View};
 
 /// Bytes after which the output is flushed.
 const FLUSH_BYTES: usize = 256 << 10;
@@ -37,7 +39,7 @@ pub(in crate::cli::inspect) struct Export {
     out: Option<PathBuf>,
     /// Which messages to export; default: client for md and mermaid, received for the others
     #[arg(long, value_enum)]
-    at: Option<Viewpoint>,
+    at: Option<View>,
     /// Report as JSON, on stderr: messages, left_out (the format cannot represent them), bodiless
     /// (their bodies were not recorded)
     #[arg(long)]
@@ -73,59 +75,53 @@ enum Sink {
 /// Runs the subcommand.
 pub(in crate::cli::inspect) fn run(args: &Export) -> Result<ExitCode, ExitCode> {
     let at = args.at.unwrap_or(match args.to {
-        Target::Md | Target::Mermaid => Viewpoint::Client,
-        _ => Viewpoint::Received,
+        Target::Md | Target::Mermaid => View::At(Side::Client),
+        _ => View::Received,
     });
     let opened = args.selection.open(Some(at))?;
     let mut sink = match &args.out {
         None => Sink::Stdout(Output::new()),
-        Some(path) => Sink::File(create(path).map_err(|error| {
-            let what = format!("{}: {error}", path.display());
-            exit::fail(exit::CANNOT_CREATE, &what)
-        })?),
+        Some(path) => Sink::File(create(path).map_err(|error| report_uncreatable(path, &error))?),
     };
-    let format = std::cell::RefCell::new(new_format(args.to));
-    let out = std::cell::RefCell::new(Vec::new());
+    let (mut format, mut out) = (new_format(args.to), Vec::new());
     let mut conversation = Exchanges::default();
     let (mut messages, mut left_out, mut bodiless) = (0_u64, 0_u64, 0_u64);
-    let mut failed = None;
-    opened.each_with_view(
-        |header| format.borrow_mut().begin(header, &mut out.borrow_mut()),
-        |event, in_view| {
-            // An event outside of the view may show which request an answer belongs to.
-            conversation.add(event);
-            let exchange = conversation.exchange_in(at.view(), event.n);
-            let exchange = exchange.filter(|one| one.n != event.n);
-            let took = exchange.map(|exchange| event.t.saturating_sub(exchange.requested_at));
-            if !in_view {
-                return;
+    let (mut begun, mut flushed) = (false, Ok(()));
+    opened.each(|part, in_view| {
+        let event = match part {
+            Part::Event(event) => event,
+            Part::Header(header) if !begun => {
+                begun = true;
+                return format.begin(header, &mut out);
             }
-            let (mut format, mut out) = (format.borrow_mut(), out.borrow_mut());
-            match &event.kind {
-                EventKind::Message(message) => {
-                    let exported = Exported::new(event, message, took);
-                    let written = exported.map(|message| format.message(&message, &mut out));
-                    *(match written {
-                        Some(true) => &mut messages,
-                        Some(false) => &mut left_out,
-                        None => &mut bodiless,
-                    }) += 1;
-                }
-                _ => format.event(event, &mut out),
+            Part::Header(_) | Part::Damaged => return,
+        };
+        // An event outside of the view may show which request an answer belongs to.
+        conversation.add(event);
+        let exchange = conversation.exchange_in(at, event.n);
+        let exchange = exchange.filter(|one| one.n != event.n);
+        let took = exchange.map(|exchange| event.t.saturating_sub(exchange.requested_at));
+        match &event.kind {
+            _ if !in_view => {}
+            EventKind::Message(message) => {
+                let exported = Exported::new(event, message, took);
+                let written = exported.map(|message| format.message(&message, &mut out));
+                *(match written {
+                    Some(true) => &mut messages,
+                    Some(false) => &mut left_out,
+                    None => &mut bodiless,
+                }) += 1;
             }
-            if out.len() > FLUSH_BYTES && failed.is_none() {
-                failed = sink.write(&std::mem::take(&mut *out)).err();
-            }
-        },
-    )?;
-    let mut out = out.into_inner();
-    format.borrow_mut().end(&mut out);
-    if failed.is_none() {
-        failed = sink.write(&out).err();
-    }
-    if let Some(error) = failed {
-        return Err(exit::fail(exit::SYSTEM, &format!("cannot write: {error}")));
-    }
+            _ => format.event(event, &mut out),
+        }
+        if out.len() > FLUSH_BYTES && flushed.is_ok() {
+            flushed = sink.write(&std::mem::take(&mut out));
+        }
+    })?;
+    format.end(&mut out);
+    flushed
+        .and_then(|()| sink.write(&out))
+        .map_err(|error| exit::fail(exit::SYSTEM, &format!("cannot write: {error}")))?;
     if args.json {
         let done = json!({"messages": messages, "left_out": left_out, "bodiless": bodiless});
         note(&done.to_string());

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{Frame, Id, Kind, Limits, Scanned, Side, scan};
-use crate::recording::{Header, Message, RecordedEvent};
+use crate::jsonrpc::{Envelope, Id, Kind, Limits, Scanned, Side, scan_text};
+use crate::recording::{Header, Message, RecordedEvent, find_lone};
 
 /// A format in which a conversation is written.
 pub(super) trait Format {
@@ -28,7 +28,6 @@ pub(super) struct Exported<'a> {
     pub(super) bytes: &'a [u8],
     /// Microseconds since the request, if this is its answer.
     pub(super) duration: Option<u64>,
-    frame: Frame,
 }
 
 impl<'a> Exported<'a> {
@@ -45,7 +44,6 @@ impl<'a> Exported<'a> {
             from: message.to.other(),
             bytes,
             duration: took,
-            frame: Frame::new(bytes.clone()),
         })
     }
 
@@ -63,12 +61,8 @@ impl<'a> Exported<'a> {
 
     /// The params, the result or the error, likewise; `null` if there is none.
     pub(super) fn body(&self) -> Option<&RawValue> {
-        let Scanned::Message(envelope) = scan(&self.frame, &Limits::default()) else {
-            return None;
-        };
-        let body = envelope
-            .body
-            .map_or(&b"null"[..], |span| span.of(self.bytes));
+        let body = self.envelope()?.body;
+        let body = body.map_or(&b"null"[..], |span| span.of(self.bytes));
         serde_json::from_slice(body)
             .ok()
             .filter(|_| self.has_no_surrogate())
@@ -76,15 +70,19 @@ impl<'a> Exported<'a> {
 
     /// The id, as spelled; `None` if many readers reject it.
     pub(super) fn id(&self) -> Option<&RawValue> {
-        let Scanned::Message(envelope) = scan(&self.frame, &Limits::default()) else {
-            return None;
-        };
-        match envelope.id.of(self.bytes) {
+        match self.envelope()?.id.of(self.bytes) {
             Id::Absent => None,
             Id::Null => serde_json::from_str("null").ok(),
             Id::Number(text) | Id::String(text) => serde_json::from_slice(text)
                 .ok()
-                .filter(|_| crate::recording::find_lone(text).is_none()),
+                .filter(|_| find_lone(text).is_none()),
+        }
+    }
+
+    fn envelope(&self) -> Option<Envelope> {
+        match scan_text(self.bytes, &Limits::default()) {
+            Scanned::Message(envelope) => Some(envelope),
+            _ => None,
         }
     }
 
@@ -98,7 +96,7 @@ impl<'a> Exported<'a> {
 
     /// Whether it has no lone surrogate.
     fn has_no_surrogate(&self) -> bool {
-        crate::recording::find_lone(self.bytes).is_none()
+        find_lone(self.bytes).is_none()
     }
 }
 

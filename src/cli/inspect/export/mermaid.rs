@@ -101,18 +101,7 @@ fn label(text: &str) -> String {
             break;
         }
         match character {
-            'a'..='z'
-            | 'A'..='Z'
-            | '0'..='9'
-            | ' '
-            | '/'
-            | '_'
-            | '.'
-            | ','
-            | ':'
-            | '-'
-            | '('
-            | ')' => {
+            _ if character.is_ascii_alphanumeric() || " /_.,:-()".contains(character) => {
                 out.push(character);
             }
             _ if character.is_control() => out.push(' '),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{Frame, Limits, Scanned, Side, scan};
+use crate::jsonrpc::{Limits, Scanned, Side, scan_text};
 
 /// The content of a capture.
 #[derive(Debug, Default)]
@@ -38,6 +38,34 @@ pub(super) struct Item {
     pub(super) bytes: Vec<u8>,
 }
 
+impl Capture {
+    /// A capture without messages.
+    pub(super) fn of(format: &'static str) -> Self {
+        Self {
+            format,
+            ..Self::default()
+        }
+    }
+
+    /// Reads a format whose lines have a message each, or something else.
+    pub(super) fn of_lines(
+        format: &'static str,
+        text: &[u8],
+        mut read: impl FnMut(&[u8]) -> serde_json::Result<Option<Item>>,
+    ) -> Result<Self, String> {
+        let mut capture = Self::of(format);
+        for (at, line) in text.split(|byte| *byte == b'\n').enumerate() {
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let item = read(line).map_err(|error| format!("line {}: {error}", at + 1))?;
+            capture.left_out += u64::from(item.is_none());
+            capture.items.extend(item);
+        }
+        Ok(capture)
+    }
+}
+
 impl Item {
     /// A message that was sent by one side and received by the other unchanged.
     pub(super) const fn unchanged(t: u64, to: Side, bytes: Vec<u8>) -> Self {
@@ -51,12 +79,8 @@ impl Item {
     }
 
     pub(super) fn is_message(&self) -> bool {
-        let shape = scan(&self.frame(), &Limits::default());
+        let shape = scan_text(&self.bytes, &Limits::default());
         matches!(shape, Scanned::Message(_) | Scanned::Batch)
-    }
-
-    pub(super) fn frame(&self) -> Frame {
-        Frame::new(self.bytes.clone())
     }
 }
 

@@ -13,7 +13,7 @@ use super::formats;
 use super::writer;
 use crate::cli::console::{self, print};
 use crate::cli::exit;
-use crate::cli::inspect::open::report_unreadable;
+use crate::cli::inspect::open::{report_uncreatable, report_unreadable};
 use crate::cli::random::{random, random_hex};
 use crate::cli::record::RecordRedact;
 use crate::observe::recorder::create;
@@ -43,23 +43,16 @@ pub(in crate::cli::inspect) struct Import {
 }
 
 /// Runs the subcommand.
-pub(in crate::cli::inspect) fn run(args: &Import) -> ExitCode {
+pub(in crate::cli::inspect) fn run(args: &Import) -> Result<ExitCode, ExitCode> {
     let text = if args.from.as_os_str() == "-" {
         let mut text = Vec::new();
         console::input().read_to_end(&mut text).map(|_| text)
     } else {
         fs::read(&args.from)
     };
-    let text = match text {
-        Ok(text) => text,
-        Err(error) => return report_unreadable(&args.from, &error),
-    };
-    let mut capture = match formats::read(&text) {
-        Ok(capture) => capture,
-        Err(why) => {
-            return exit::fail(exit::DATA, &format!("{}: {why}", args.from.display()));
-        }
-    };
+    let text = text.map_err(|error| report_unreadable(&args.from, &error))?;
+    let mut capture = formats::read(&text)
+        .map_err(|why| exit::fail(exit::DATA, &format!("{}: {why}", args.from.display())))?;
     if capture.began == 0 {
         // The file has no time; its modification time is an upper bound.
         let changed = fs::metadata(&args.from).and_then(|data| data.modified());
@@ -72,17 +65,12 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> ExitCode {
     if matches!(args.redact.mode(), Mode::Full | Mode::Default) {
         capture.name_peers();
     }
-    let (id, key) = match (random_hex::<16>(), random()) {
-        (Ok(id), Ok(key)) => (id, key),
-        (Err(error), _) | (_, Err(error)) => return exit::fail(exit::SYSTEM, &error),
-    };
+    let id = random_hex::<16>().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
+    let key = random().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
     let redactor = Redactor::new(args.redact.mode(), args.redact_pointer.clone(), key);
-    let (lines, events) = writer::recording(&capture, &redactor, id);
+    let (lines, events) = writer::recording(&capture, redactor, id);
     let done = create(&args.to).and_then(|mut file| file.write_all(&lines));
-    if let Err(error) = done {
-        let what = format!("{}: {}", args.to.display(), console::explain(&error));
-        return exit::fail(exit::CANNOT_CREATE, &what);
-    }
+    done.map_err(|error| report_uncreatable(&args.to, &error))?;
     let (form, left_out, guessed) = (capture.format, capture.left_out, capture.guessed);
     if args.json {
         let done = json!({
@@ -92,7 +80,7 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> ExitCode {
             "guessed": guessed,
             "odd": capture.odd,
         });
-        return print(&done.to_string(), exit::SUCCESS);
+        return Ok(print(&done.to_string(), exit::SUCCESS));
     }
     let mut text = format!("{form}: {events} events");
     if left_out > 0 {
@@ -104,5 +92,5 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> ExitCode {
     if capture.odd > 0 {
         text += &format!("; {} of them are no messages", capture.odd);
     }
-    print(&text, exit::SUCCESS)
+    Ok(print(&text, exit::SUCCESS))
 }

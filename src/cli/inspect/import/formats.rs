@@ -50,7 +50,7 @@ fn detect(text: &[u8]) -> Result<Capture, String> {
         Some(whole) if has(whole, "messages") && has(whole, "session") => devtools(text),
         Some(whole) if has(whole, "log") => har(text),
         _ if has(first, "type") && has(first, "from") && has(first, "to") => trace::read(text),
-        _ if zed::is_zed_line(first) => Ok(zed::read(text)),
+        _ if zed::is_zed_line(first) => zed::read(text),
         Some(whole) if whole.starts_with(b"[") => array(whole),
         Some(whole) => lines(&Vec::from_iter(one_line(whole))),
         None => lines(text),
@@ -66,7 +66,7 @@ fn array(text: &[u8]) -> Result<Capture, String> {
         .collect();
     let text = all.join(&b'\n');
     match all.first() {
-        Some(first) if zed::is_zed_line(first) => Ok(zed::read(&text)),
+        Some(first) if zed::is_zed_line(first) => zed::read(&text),
         _ => lines(&text),
     }
 }
@@ -88,11 +88,10 @@ fn devtools(text: &[u8]) -> Result<Capture, String> {
     let began = micros(&session["startedAt"], 1e3);
     let peer_name = |name: &str| session[name].as_str().map(str::to_owned);
     let mut capture = Capture {
-        format: "an export of acp-devtools",
         began,
         client: peer_name("clientName"),
         agent: peer_name("agentCommand"),
-        ..Capture::default()
+        ..Capture::of("an export of acp-devtools")
     };
     for message in messages {
         let wanted = ["direction", "raw", "timestamp"];
@@ -129,10 +128,7 @@ fn pick(text: &[u8], names: &[&str]) -> Result<Value, String> {
 fn har(text: &[u8]) -> Result<Capture, String> {
     let whole: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let entries = whole["log"]["entries"].as_array().into_iter().flatten();
-    let mut capture = Capture {
-        format: "a HAR file",
-        ..Capture::default()
-    };
+    let mut capture = Capture::of("a HAR file");
     for entry in entries {
         let messages = entry["_webSocketMessages"].as_array();
         for message in messages.into_iter().flatten() {
@@ -162,10 +158,7 @@ fn har(text: &[u8]) -> Result<Capture, String> {
 
 /// A capture with directions, or bare messages.
 fn lines(text: &[u8]) -> Result<Capture, String> {
-    let mut capture = Capture {
-        format: "a capture",
-        ..Capture::default()
-    };
+    let mut capture = Capture::of("a capture");
     let mut conversation = acp::Checker::new(false);
     let mut last = 0;
     // Reading from memory does not fail.

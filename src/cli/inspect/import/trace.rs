@@ -12,21 +12,10 @@ use super::capture::{Capture, Item, Parts, micros};
 use crate::jsonrpc::Side;
 
 pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
-    let mut capture = Capture {
-        format: "a trace of the conductor",
-        ..Capture::default()
-    };
     let mut mcp_requests = HashSet::new();
-    for (at, line) in text.split(|byte| *byte == b'\n').enumerate() {
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        let parts = Parts::of(line).map_err(|error| format!("line {}: {error}", at + 1))?;
-        let item = item(&parts, &mut mcp_requests);
-        capture.left_out += u64::from(item.is_none());
-        capture.items.extend(item);
-    }
-    Ok(capture)
+    Capture::of_lines("a trace of the conductor", text, |line| {
+        Ok(item(&Parts::of(line)?, &mut mcp_requests))
+    })
 }
 
 /// The message of a line; `None` if it is between proxies, or MCP. `inner` has the open requests of

@@ -18,18 +18,8 @@ pub(super) fn is_zed_line(line: &[u8]) -> bool {
 }
 
 /// Reads the lines.
-pub(super) fn read(text: &[u8]) -> Capture {
-    let mut capture = Capture {
-        format: "a log of Zed's",
-        ..Capture::default()
-    };
-    let lines = text.split(|byte| *byte == b'\n');
-    for line in lines.filter(|line| !line.trim_ascii().is_empty()) {
-        let item = item(line);
-        capture.left_out += u64::from(item.is_none());
-        capture.items.extend(item);
-    }
-    capture
+pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
+    Capture::of_lines("a log of Zed's", text, |line| Ok(item(line)))
 }
 
 fn item(line: &[u8]) -> Option<Item> {
