@@ -22,7 +22,7 @@ use super::sessions::{self, Session};
 use super::shared::{Api, Shared};
 use crate::jsonrpc::framing::{Decoded, too_long};
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
-use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Scanner};
+use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, scan_mut};
 use crate::transport::http::client::{Refusal, SseEvent, SseReader};
 use crate::transport::http::content::{self, is_type};
 use crate::transport::http::names::{self, CLOSE};
@@ -55,7 +55,6 @@ pub(super) struct Stream {
     /// `None`: the connection's own.
     session: Option<Session>,
     events: SseReader,
-    scanner: Scanner,
     /// The pool it was opened with.
     pool_token: CancellationToken,
     /// It was requested before.
@@ -134,7 +133,6 @@ impl Stream {
             shared: Arc::clone(shared),
             session,
             events: SseReader::new(shared.client.limits.frame_from_network),
-            scanner: Scanner::new(Arc::clone(&shared.client.limits)),
             pool_token: shared.client.pool_token(),
             requested: false,
         }
@@ -389,7 +387,7 @@ impl Stream {
     /// Records what a message changes for the link.
     fn note(&mut self, frame: &mut Frame) {
         let shared = &self.shared;
-        let Scanned::Message(at) = self.scanner.scan(frame) else {
+        let Scanned::Message(at) = scan_mut(frame, &shared.client.limits) else {
             return;
         };
         match at.kind {
