@@ -5,9 +5,8 @@
 //!
 //! - `endpoint` parses addresses, `open` holds the traits of a transport, `link` the link itself,
 //!   and `open_error` the errors of opening one.
-//! - [`stream`] frames byte streams: `stdio`, `tcp`, `unix`, and the pipes of [`process`], which
-//!   `pipe` widens under load. `admission` authenticates their clients, and `owner` finds the user
-//!   of a local TCP socket.
+//! - [`stream`] frames byte streams: `stdio`, `tcp`, `unix`, and the pipes of [`process`].
+//!   `admission` authenticates their clients, and `owner` finds the user of a local TCP socket.
 //! - [`http`] and [`websocket`] are network protocols, which share the HTTP client in
 //!   [`http::client`]; `tls`, `certificate` and `pin` are TLS, `request_headers` the configured
 //!   headers, `closing` the close codes.
@@ -28,7 +27,6 @@ mod open;
 mod open_error;
 pub mod owner;
 mod pin;
-mod pipe;
 pub mod process;
 pub mod registry;
 pub mod replay;

@@ -7,7 +7,6 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest};
 
 use super::pollable::{self, Socket};
 use super::threads;
-use crate::transport::pipe::Pipe;
 use crate::transport::{
     AcceptFuture, ConnectFuture, Endpoint, IncomingLink, Link, ListenFuture, Listener, OpenError,
     OpenErrorKind, Peer, PeerKind, Worker,
@@ -119,7 +118,7 @@ fn stdin() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
 
 fn stdout() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
     if let Some(pipe) = pollable::pipe_out() {
-        return Ok(Box::new(Pipe::new(pipe)));
+        return Ok(Box::new(pipe));
     }
     if let Some(socket) = Socket::of(rustix::stdio::stdout(), Interest::WRITABLE) {
         return Ok(Box::new(socket));
