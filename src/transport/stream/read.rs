@@ -185,29 +185,6 @@ mod tests {
         assert!(highest - lowest <= reader.input.pool.size(), "{memories:?}");
     }
 
-    #[test]
-    fn large_messages_alternate_between_two_buffers() {
-        let line = format!("{{\"x\":\"{}\"}}\n", "x".repeat(1 << 20));
-        let stream = line.repeat(20) + &"{\"small\":1}\n".repeat(20_000);
-        let mut reader = reader(stream.as_bytes());
-        let mut before = None;
-        let mut places = std::collections::BTreeSet::new();
-        for _ in 0..20 {
-            let (frame, _) = next(&mut reader).expect("there are more");
-            assert_eq!(frame.len(), line.len() - 1);
-            places.insert(frame.as_bytes().as_ptr().addr());
-            // One is being written while the next is read.
-            before = Some(frame);
-        }
-        assert!(places.len() <= 2, "{places:?}");
-        assert!(reader.input.pool.has_large());
-        drop(before);
-        for _ in 0..15_000 {
-            assert!(next(&mut reader).is_some());
-        }
-        assert!(!reader.input.pool.has_large());
-    }
-
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
 
