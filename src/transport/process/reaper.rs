@@ -197,9 +197,9 @@ impl Reaper {
         let root = table.root();
         for agent in table.agents.values_mut() {
             match agent.order.take() {
-                Some(StopStep::Terminate) => terminate.push((agent.id, agent.reaped)),
-                Some(StopStep::Kill) => kill.push((agent.id, agent.reaped)),
-                None if agent.leaving => kill.push((agent.id, agent.reaped)),
+                Some(StopStep::Terminate) => terminate.push((agent.id, agent.is_reaped())),
+                Some(StopStep::Kill) => kill.push((agent.id, agent.is_reaped())),
+                None if agent.leaving => kill.push((agent.id, agent.is_reaped())),
                 None => {}
             }
         }
@@ -223,7 +223,7 @@ impl Reaper {
     fn remove_gone(&self) -> bool {
         let mut table = self.lock();
         table.reap();
-        let has_left = |agent: &&Agent| agent.reaped && agent.leaving;
+        let has_left = |agent: &&Agent| agent.is_reaped() && agent.leaving;
         let dead: Vec<(u64, ProcessId)> = (table.agents.iter())
             .filter(|(_, agent)| has_left(agent))
             .map(|(&ticket, agent)| (ticket, agent.id))
