@@ -38,13 +38,13 @@ mod string_scan;
 
 pub use close_reason::CloseReason;
 pub use duration::parse_duration;
-pub(crate) use envelope::unescaped;
 pub use envelope::{Envelope, IdAt, Kind};
 pub use exit::Exit;
 pub use frame::Frame;
 pub use frame_error::{FrameError, FrameFault, Role};
 pub use id::{Id, IdBuf};
 pub use json::is_json;
+pub(crate) use key::unescaped;
 pub use limits::Limits;
 pub use member::{member, member_range, member_text, named_session};
 pub use member_index::{IndexedMember, MemberIndex, SlotId};
