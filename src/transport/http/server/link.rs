@@ -12,7 +12,7 @@ use super::streams::CONNECTION;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{CloseReason, Frame, Scanned, scan};
 use crate::transport::http::port::caller::AuthenticatedClient;
-use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer, PeerKind};
+use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer};
 
 /// Receives the client's messages.
 struct Receiver {
@@ -36,11 +36,9 @@ pub(super) fn link(
     let connection = connection.clone();
     Link {
         peer: Peer {
-            name: client.from.to_string(),
-            half_close: false,
-            kind: PeerKind::Remote,
             principal: Some(client.principal.clone()),
             wanted_agent: client.wanted_agent.clone(),
+            ..Peer::remote(client.from.to_string(), false)
         },
         rx: Box::new(Receiver {
             connection: connection.clone(),
