@@ -3,14 +3,15 @@
 //! It behaves as the other transports: bounded, ordered, half-closable, and with a limit on the
 //! length of a message. Frames are passed without a byte stream.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, ready};
 
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
+use super::queue::Queue;
 use super::{
     AcceptFuture, CloseReason, ConnectFuture, Endpoint, FrameSink, FrameStream, IncomingLink, Link,
     LinkError, ListenFuture, Worker,
@@ -19,10 +20,6 @@ use super::{Listener, OpenError, OpenErrorKind, Peer, Setup, Transport};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Frame, FrameError, FrameFault, IdBuf, Limits};
 
-/// Bytes that may be queued, beyond one frame.
-const MAX_BYTES: usize = 64 << 10;
-/// Frames that may be queued.
-const MAX_FRAMES: usize = 256;
 /// Links that may wait to be accepted.
 const BACKLOG: usize = 16;
 
@@ -38,35 +35,25 @@ struct Bound {
     rx: mpsc::Receiver<Link>,
 }
 
-/// One direction.
-#[derive(Debug, Default)]
-struct Direction {
-    frames: VecDeque<Frame>,
-    bytes: usize,
-    /// The sender has closed the stream or was dropped.
-    ended: bool,
-    /// The receiver was dropped.
-    receiver_dropped: bool,
-    receiver: Option<Waker>,
-    sender: Option<Waker>,
-}
-
-type Shared = Arc<Mutex<Direction>>;
+/// One direction. It ends when the sender closes it, or when either half is dropped.
+type Direction = Arc<Queue<Frame>>;
 
 struct Receiver {
-    direction: Shared,
+    direction: Direction,
     max: usize,
 }
 
 struct Sender {
-    direction: Shared,
+    direction: Direction,
+    /// The stream was closed here.
+    closed: bool,
 }
 
 /// Two connected links.
 #[must_use]
 pub fn pair(limits: &Limits) -> (Link, Link) {
-    let (there, back) = (Shared::default(), Shared::default());
-    let end = |rx: &Shared, tx: &Shared, name: &str| Link {
+    let (there, back) = (Direction::default(), Direction::default());
+    let end = |rx: &Direction, tx: &Direction, name: &str| Link {
         peer: Peer::remote(format!("memory:{name}"), true),
         rx: Box::new(Receiver {
             direction: rx.clone(),
@@ -74,6 +61,7 @@ pub fn pair(limits: &Limits) -> (Link, Link) {
         }),
         tx: Box::new(Sender {
             direction: tx.clone(),
+            closed: false,
         }),
         guard: Box::new(()),
     };
@@ -148,32 +136,11 @@ impl Listener for Bound {
     }
 }
 
-impl Direction {
-    fn wake_receiver(&mut self) {
-        if let Some(waker) = self.receiver.take() {
-            waker.wake();
-        }
-    }
-
-    fn wake_sender(&mut self) {
-        if let Some(waker) = self.sender.take() {
-            waker.wake();
-        }
-    }
-}
-
 impl FrameStream for Receiver {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
-        let mut direction = self.direction.lock();
-        let Some(frame) = direction.frames.pop_front() else {
-            if direction.ended {
-                return Poll::Ready(None);
-            }
-            direction.receiver = Some(cx.waker().clone());
-            return Poll::Pending;
+        let Some(frame) = ready!(self.direction.poll_take(cx)) else {
+            return Poll::Ready(None);
         };
-        direction.bytes -= frame.len();
-        direction.wake_sender();
         let cut = if frame.len() > self.max {
             Decoded::Error(Box::new(FrameError {
                 fault: FrameFault::TooLong { limit: self.max },
@@ -191,35 +158,25 @@ impl FrameStream for Receiver {
 
 impl FrameSink for Sender {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        let mut direction = self.direction.lock();
-        if direction.receiver_dropped {
-            return Poll::Ready(Err(disconnected()));
+        match ready!(self.direction.poll_room(cx)) {
+            true => Poll::Ready(Ok(())),
+            false => Poll::Ready(Err(disconnected())),
         }
-        if direction.frames.len() >= MAX_FRAMES || direction.bytes >= MAX_BYTES {
-            direction.sender = Some(cx.waker().clone());
-            return Poll::Pending;
-        }
-        Poll::Ready(Ok(()))
     }
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
-        let mut direction = self.direction.lock();
-        if direction.receiver_dropped || direction.ended {
+        if self.direction.has_ended() {
             return Err(disconnected());
         }
-        direction.bytes += frame.len();
-        direction.frames.push_back(frame);
-        direction.wake_receiver();
+        let bytes = frame.len();
+        self.direction.put(frame, bytes);
         Ok(())
     }
 
     // Queued frames can be read by the peer, so they count as flushed.
     fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        let direction = self.direction.lock();
-        if direction.receiver_dropped && !direction.frames.is_empty() {
-            return Poll::Ready(Err(disconnected()));
-        }
-        Poll::Ready(Ok(()))
+        let is_lost = self.direction.has_ended() && !self.closed && !self.direction.is_empty();
+        Poll::Ready(if is_lost { Err(disconnected()) } else { Ok(()) })
     }
 
     fn poll_close(
@@ -227,28 +184,22 @@ impl FrameSink for Sender {
         cx: &mut Context<'_>,
         _why: CloseReason,
     ) -> Poll<Result<(), LinkError>> {
-        {
-            let mut direction = self.direction.lock();
-            direction.ended = true;
-            direction.wake_receiver();
-        }
-        self.poll_flush(cx)
+        let flushed = self.poll_flush(cx);
+        self.closed = true;
+        self.direction.end();
+        flushed
     }
 }
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        let mut direction = self.direction.lock();
-        direction.receiver_dropped = true;
-        direction.wake_sender();
+        self.direction.end();
     }
 }
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        let mut direction = self.direction.lock();
-        direction.ended = true;
-        direction.wake_receiver();
+        self.direction.end();
     }
 }
 

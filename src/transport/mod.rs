@@ -10,7 +10,8 @@
 //! - [`http`] and [`websocket`] are network protocols, which share the HTTP client in
 //!   [`http::client`]; `tls`, `certificate` and `pin` are TLS, `request_headers` the configured
 //!   headers, `closing` the close codes.
-//! - [`replay`] is a client or an agent in this process; [`memory`] is for tests.
+//! - [`replay`] is a client or an agent in this process; [`memory`] is for tests. `queue` connects
+//!   tasks.
 //! - `workers` are the threads that serve clients, `inherited` the sockets passed by the service
 //!   manager, and `clock` reads the time.
 
@@ -28,6 +29,7 @@ mod open_error;
 pub mod owner;
 mod pin;
 pub mod process;
+mod queue;
 pub mod registry;
 pub mod replay;
 mod request_headers;

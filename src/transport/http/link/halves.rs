@@ -12,10 +12,10 @@ use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 
 use super::post::{Outgoing, post_all};
-use super::queue::Queue;
 use super::shared::Shared;
 use crate::jsonrpc::Frame;
 use crate::jsonrpc::framing::Decoded;
+use crate::transport::queue::Queue;
 use crate::transport::{CloseReason, FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer};
 
 /// Time for queued messages to be posted once the relay's side has ended.

@@ -17,7 +17,6 @@ use hyper::http::response::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::queue::Queue;
 use super::sessions::Session;
 use super::shared::{Api, Shared, wait_open};
 use super::stream;
@@ -28,6 +27,7 @@ use crate::transport::http::client::{NoResponse, Refusal, discard, read_body};
 use crate::transport::http::content::{self, is_type};
 use crate::transport::http::names::{self, CONNECTION};
 use crate::transport::open_error;
+use crate::transport::queue::Queue;
 
 /// How long a server may take for the status of a POST. `initialize` may start the agent.
 const STATUS: Duration = Duration::from_secs(120);
