@@ -4,7 +4,6 @@
 //! length of a message. Frames are passed without a byte stream.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -20,6 +19,8 @@ use super::{Listener, OpenError, OpenErrorKind, Peer, Setup, Transport};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Frame, FrameError, FrameFault, IdBuf, Limits};
 
+/// The context of errors.
+const WRITING: &str = "writing to the peer";
 /// Links that may wait to be accepted.
 const BACKLOG: usize = 16;
 
@@ -160,13 +161,13 @@ impl FrameSink for Sender {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         match ready!(self.direction.poll_room(cx)) {
             true => Poll::Ready(Ok(())),
-            false => Poll::Ready(Err(disconnected())),
+            false => Poll::Ready(Err(LinkError::broken_pipe(WRITING))),
         }
     }
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
         if self.direction.has_ended() {
-            return Err(disconnected());
+            return Err(LinkError::broken_pipe(WRITING));
         }
         let bytes = frame.len();
         self.direction.put(frame, bytes);
@@ -176,7 +177,11 @@ impl FrameSink for Sender {
     // Queued frames can be read by the peer, so they count as flushed.
     fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         let is_lost = self.direction.has_ended() && !self.closed && !self.direction.is_empty();
-        Poll::Ready(if is_lost { Err(disconnected()) } else { Ok(()) })
+        Poll::Ready(if is_lost {
+            Err(LinkError::broken_pipe(WRITING))
+        } else {
+            Ok(())
+        })
     }
 
     fn poll_close(
@@ -200,12 +205,5 @@ impl Drop for Receiver {
 impl Drop for Sender {
     fn drop(&mut self) {
         self.direction.end();
-    }
-}
-
-fn disconnected() -> LinkError {
-    LinkError::Io {
-        context: "writing to the peer",
-        source: io::ErrorKind::BrokenPipe.into(),
     }
 }

@@ -4,7 +4,6 @@
 //! for a client.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -349,7 +348,6 @@ impl DetachedConversation {
 
 /// Closes the link of a client that reconnected over another one.
 async fn close_replaced(mut old: Link) {
-    let closed = poll_fn(|cx| old.tx.poll_close(cx, CloseReason::Replaced));
     // A link that is not closed in time is dropped.
-    let _ = timeout(CLOSE_TIMEOUT, closed).await;
+    let _ = timeout(CLOSE_TIMEOUT, old.close(CloseReason::Replaced)).await;
 }
