@@ -10,8 +10,7 @@
 //! - [`http`] and [`websocket`] are network protocols, which share the HTTP client in
 //!   [`http::client`]; `tls`, `certificate` and `pin` are TLS, `request_headers` the configured
 //!   headers, `closing` the close codes.
-//! - [`replay`] is a client or an agent in this process; [`memory`] is for tests. `queue` connects
-//!   tasks.
+//! - [`replay`] is a client or an agent in this process.
 //! - `workers` are the threads that serve clients, `inherited` the sockets passed by the service
 //!   manager, and `clock` reads the time.
 
@@ -23,13 +22,11 @@ mod endpoint;
 pub mod http;
 mod inherited;
 mod link;
-pub mod memory;
 mod open;
 mod open_error;
 pub mod owner;
 mod pin;
 pub mod process;
-mod queue;
 pub mod registry;
 pub mod replay;
 mod request_headers;

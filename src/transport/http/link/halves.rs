@@ -12,10 +12,10 @@ use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 
 use super::post::{Outgoing, post_all};
+use super::queue::Queue;
 use super::shared::Shared;
 use crate::jsonrpc::Frame;
 use crate::jsonrpc::framing::Decoded;
-use crate::transport::queue::Queue;
 use crate::transport::{CloseReason, FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer};
 
 /// Time for queued messages to be posted once the relay's side has ended.
@@ -45,11 +45,7 @@ struct Sender {
 }
 
 /// Ends the link when it is dropped.
-struct Guard {
-    _ended: DropGuard,
-}
-
-impl LinkGuard for Guard {}
+impl LinkGuard for DropGuard {}
 
 /// Makes the link over the shared state, and its tasks.
 pub(super) fn link(shared: Arc<Shared>) -> Link {
@@ -64,9 +60,7 @@ pub(super) fn link(shared: Arc<Shared>) -> Link {
     });
     Link {
         peer: Peer::remote(shared.to.to_string(), false),
-        guard: Box::new(Guard {
-            _ended: shared.ended.clone().drop_guard(),
-        }),
+        guard: Box::new(shared.ended.clone().drop_guard()),
         rx: Box::new(Receiver {
             shared: Arc::clone(&shared),
         }),

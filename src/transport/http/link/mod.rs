@@ -2,7 +2,7 @@
 //!
 //! Every message to the agent is a POST, and the agent's messages come on streams of server-sent
 //! events: one for the connection, and one for each session. `halves` are what the relay holds;
-//! `post` and `stream` are their tasks, and `shared` the tasks' state; queues connect them.
+//! `post` and `stream` are their tasks, `shared` the tasks' state, and `queue` connects them.
 //! `sessions` finds the session of a message. `http::client` sends the requests.
 //!
 //! # Why
@@ -30,6 +30,7 @@
 mod connect;
 mod halves;
 mod post;
+mod queue;
 mod sessions;
 mod shared;
 mod stream;

@@ -15,6 +15,7 @@ use hyper::http::response::Parts;
 use hyper::{Method, Response, StatusCode};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::queue::Queue;
 use super::sessions::Session;
 use super::shared::{Api, Failure, Shared, wait_open};
 use super::stream;
@@ -24,7 +25,6 @@ use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Scanned, scan};
 use crate::transport::http::client::{NoResponse, Refusal, discard, read_body};
 use crate::transport::http::content::{self, is_type};
 use crate::transport::http::names::{self, CONNECTION};
-use crate::transport::queue::Queue;
 
 /// How long a server may take for the status of a POST. `initialize` may start the agent.
 const STATUS: Duration = Duration::from_secs(120);

@@ -17,13 +17,13 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::queue::Queue;
 use super::sessions::{self, Session, Sessions};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{Frame, IdBuf};
 use crate::transport::http::client::{HttpClient, NoResponse, Refusal, discard};
 use crate::transport::http::names::{CONNECTION, SESSION};
-use crate::transport::queue::Queue;
 use crate::transport::{Endpoint, LinkError, open_error};
 
 /// How long a message waits for the stream on which its answer will come. Some servers send the

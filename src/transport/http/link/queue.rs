@@ -1,4 +1,4 @@
-//! A queue between two tasks, bounded in items and in bytes.
+//! A queue between the tasks of one link, bounded in items and in bytes.
 //!
 //! A channel of tokio's counts items only, and ten of them may be ten bytes or a hundred megabytes.
 
@@ -96,11 +96,6 @@ impl<T> Queue<T> {
         let mut state = self.lock();
         state.put(item, 0);
         state.end();
-    }
-
-    /// Whether nothing is in it.
-    pub(super) fn is_empty(&self) -> bool {
-        self.lock().items.is_empty()
     }
 
     /// Whether the queue has ended; items may still be in it.
