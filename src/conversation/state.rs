@@ -317,7 +317,7 @@ impl Conversation {
     ) {
         let to = from.other();
         let id = envelope.id(&frame);
-        if let Some(answered) = self.pending[to as usize].answer(id) {
+        if let Some((answered, original_id)) = self.pending[to as usize].answer(id) {
             self.unmatched[from as usize] = 0;
             self.agent_answered |= from == Side::Agent;
             let wants_trace = out.wants_traces();
@@ -330,7 +330,7 @@ impl Conversation {
                     wants_trace,
                 )
             });
-            match answered.original_id {
+            match original_id {
                 Some(original) => {
                     out.note(Note::RestoredId { from });
                     let frame = envelope.with_id(&frame, original.as_id());

@@ -66,36 +66,16 @@ impl MemberIndex {
     /// The last member of the body with that name, in the frame it was found in.
     #[must_use]
     pub fn last_member(&self, name: &str, text: &[u8]) -> Option<IndexedMember> {
-        let mut at = usize::from(self.count);
-        while at > 0 {
-            at -= 1;
-            let member = self.get(at);
-            if self.nested >> at & 1 == 0 && member.has_name(name, text) {
-                return Some(member);
-            }
-        }
-        None
+        let mut members = self.members().rev();
+        members.find(|member| member.has_name(name, text))
     }
 
     /// The last member named `inner` of the last member of the body named `outer`.
     #[must_use]
     pub fn last_inner(&self, outer: &str, inner: &str, text: &[u8]) -> Option<IndexedMember> {
-        let mut found = None;
-        let mut at = usize::from(self.count);
-        while at > 0 {
-            at -= 1;
-            let member = self.get(at);
-            if self.nested >> at & 1 == 1 {
-                if found.is_none() && member.has_name(inner, text) {
-                    found = Some(member);
-                }
-            } else if member.has_name(outer, text) {
-                return found;
-            } else {
-                found = None;
-            }
-        }
-        None
+        let outer = self.last_member(outer, text)?;
+        let mut members = self.members_of(outer.slot).rev();
+        members.find(|member| member.has_name(inner, text))
     }
 
     /// The members of the object that a member is, in their order; none when it is not an object.
