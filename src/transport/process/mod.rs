@@ -27,7 +27,7 @@
 //!
 //! **Three descriptors for each agent**: its pipes. tokio has a fourth for each child, a pidfd, to
 //! wait for it; `reaper` gets SIGCHLD anyhow, for orphans, and checks for every agent whether it is
-//! the one, at most every few milliseconds. Rejected: one stderr for all agents, because a pipe
+//! the one. Rejected: one stderr for all agents, because a pipe
 //! does not show which process wrote, and what does (a datagram socket with credentials) cannot be
 //! opened as `/dev/stderr` and names processes that are gone; one socket for stdin and stdout,
 //! because programs check what kind of file those are, and closing stdin would take a `shutdown`.

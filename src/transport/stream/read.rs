@@ -18,7 +18,6 @@ pub struct Reader<R> {
     input: ReadBuffer<R>,
     cutter: Decoder,
     peer_framing: PeerFraming,
-    framing_shared: bool,
     /// The buffer holds no whole message, and nothing was read since.
     needs_read: bool,
     stage: Stage,
@@ -34,11 +33,9 @@ enum Stage {
 
 impl<R> Reader<R> {
     pub(super) fn new(io: R, peer_framing: PeerFraming, max: usize, setup: &Setup) -> Self {
-        let framing = peer_framing.get();
         Self {
             input: ReadBuffer::new(io, BytesMut::new()),
-            cutter: Decoder::new(framing, max, &setup.limits),
-            framing_shared: framing.is_some(),
+            cutter: Decoder::new(peer_framing.get().copied(), max, &setup.limits),
             peer_framing,
             needs_read: false,
             stage: Stage::Open,
@@ -52,11 +49,11 @@ impl<R> Reader<R> {
     }
 
     fn share_framing(&mut self) {
-        if !self.framing_shared
+        if self.peer_framing.get().is_none()
             && let Some(framing) = self.cutter.framing()
         {
-            self.peer_framing.set(framing);
-            self.framing_shared = true;
+            // It is detected once.
+            let _ = self.peer_framing.set(framing);
         }
     }
 }
@@ -118,7 +115,7 @@ mod tests {
 
     fn reader<R>(io: R) -> Reader<R> {
         let setup = Setup::default();
-        Reader::new(io, PeerFraming::new(None), 1 << 24, &setup)
+        Reader::new(io, PeerFraming::default(), 1 << 24, &setup)
     }
 
     /// The next frame, and the end and the size of the memory it shares with the buffer; `None`
