@@ -151,12 +151,12 @@ fn entries_below(root: u32) -> Option<BTreeMap<u32, Entry>> {
     let mut entries = BTreeMap::from([(root, lookup(root)?)]);
     let mut todo = vec![root];
     while let Some(pid) = todo.pop() {
-        // A process that has ended has no children any more.
-        let children = child_numbers(pid);
-        let children = if pid == root {
-            children.ok()?
-        } else {
-            children.unwrap_or_default()
+        let children = match child_numbers(pid) {
+            Ok(children) => children,
+            // A process that has ended has no children any more.
+            Err(_) if lookup(pid).is_none_or(|entry| !entry.alive) => continue,
+            // One of its threads has ended.
+            Err(_) => return None,
         };
         for entry in children.into_iter().filter_map(lookup) {
             if entry.parent == pid && entries.insert(entry.id.pid, entry).is_none() {
