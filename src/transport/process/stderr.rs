@@ -249,13 +249,11 @@ impl Lines {
         let line = self.line.trim_ascii_end();
         if !line.is_empty() && self.rate.allows(now) {
             let text = escaped(line);
-            match self.excess {
-                0 => tracing::info!(target: "agent", pid = self.rate.pid, "{text}"),
-                more => {
-                    let pid = self.rate.pid;
-                    tracing::info!(target: "agent", pid, "{text} ({more} bytes more)");
-                }
-            }
+            let more = match self.excess {
+                0 => String::new(),
+                more => format!(" ({more} bytes more)"),
+            };
+            tracing::info!(target: "agent", pid = self.rate.pid, "{text}{more}");
         }
         self.line.clear();
         self.excess = 0;
