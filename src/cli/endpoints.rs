@@ -66,7 +66,6 @@ pub(super) fn check_listener(at: &Endpoint) -> Result<(), String> {
         Endpoint::Replay(_) => {
             "a recording is played as the agent, not as a client (but see `acp-relay replay client`)"
         }
-        Endpoint::Memory(_) => "it stays within one process; it is for tests",
         _ => return Ok(()),
     };
     Err(format!("{at}: {fault}"))
@@ -97,7 +96,6 @@ pub(super) fn check_agent(to: &Endpoint) -> Result<(), String> {
         Endpoint::Stdio => {
             "our stdin and stdout belong to the client; an agent is a command after `--`, or listens"
         }
-        Endpoint::Memory(_) => "it stays within one process; it is for tests",
         Endpoint::Tcp { port: 0, .. } | Endpoint::Http(HttpEndpoint { port: 0, .. }) => {
             "port 0 is for listeners; nothing can be reached at it"
         }

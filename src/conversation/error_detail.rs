@@ -56,11 +56,6 @@ pub(super) fn add_stdout(reason: &mut Reason, printed: Option<String>) {
     reason.stdout_tail = Some(printed.into());
 }
 
-/// The relay is shutting down.
-pub(super) fn draining(delivered: Delivered) -> Reason {
-    Reason::draining().delivered(delivered)
-}
-
 /// The relay was asked to stop, and did not wait for this answer any longer.
 pub(super) fn stopped(delivered: Delivered) -> Reason {
     let message = "the relay was asked to stop and has ended the agent";
@@ -68,11 +63,6 @@ pub(super) fn stopped(delivered: Delivered) -> Reason {
         retryable: delivered == Delivered::No,
         ..Reason::new(reply::DRAINING, message).delivered(delivered)
     }
-}
-
-/// The conversation has to be recorded and could not be any more.
-pub(super) fn unrecorded(delivered: Delivered) -> Reason {
-    Reason::unrecorded().delivered(delivered)
 }
 
 /// Too many requests of one side are open.

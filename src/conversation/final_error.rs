@@ -118,8 +118,8 @@ impl Conversation {
     /// The error for requests that arrive while it ends.
     pub(super) fn stopping(&self, delivered: Delivered) -> Reason {
         match self.shutdown.cause {
-            Some(Cause::Unrecorded) => error_detail::unrecorded(delivered),
-            _ => error_detail::draining(delivered),
+            Some(Cause::Unrecorded) => Reason::unrecorded().delivered(delivered),
+            _ => Reason::draining().delivered(delivered),
         }
     }
 
@@ -140,7 +140,7 @@ impl Conversation {
         let stderr_tail = if with_output { tail } else { "" };
         let mut reason = match &shutdown.agent_error {
             _ if shutdown.stop_closed && shutdown.cause == Some(Cause::Unrecorded) => {
-                error_detail::unrecorded(delivered)
+                Reason::unrecorded().delivered(delivered)
             }
             _ if shutdown.stop_closed => error_detail::stopped(delivered),
             Some(cause) if self.links.agent_is_child => {

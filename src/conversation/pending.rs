@@ -24,10 +24,12 @@ pub(super) struct Pending {
 
 /// A request in flight.
 #[derive(Debug)]
-struct OpenRequest {
-    method: RawMethod,
-    topic: Topic,
-    requested_at: Instant,
+pub(super) struct OpenRequest {
+    pub(super) method: RawMethod,
+    /// What it is about, for observers.
+    pub(super) topic: Topic,
+    /// When it was sent.
+    pub(super) requested_at: Instant,
     order: u64,
 }
 
@@ -39,18 +41,6 @@ pub(super) type RawMethod = SmallVec<[u8; 32]>;
 pub(super) enum Rejection {
     Reused,
     Full,
-}
-
-/// An answered request.
-#[derive(Debug)]
-pub(super) struct Answered {
-    pub(super) method: RawMethod,
-    /// What it was about, for observers.
-    pub(super) topic: Topic,
-    /// When it was sent.
-    pub(super) requested_at: Instant,
-    /// The id as the request spelled it, when the answer spells it differently.
-    pub(super) original_id: Option<IdBuf>,
 }
 
 impl Pending {
@@ -106,18 +96,14 @@ impl Pending {
             .map(|request| &request.method[..])
     }
 
-    /// Removes the request that `id` answers.
-    pub(super) fn answer(&mut self, id: Id<'_>) -> Option<Answered> {
+    /// Removes the request that `id` answers; also returns the id as the request spelled it, when the
+    /// answer spells it differently.
+    pub(super) fn answer(&mut self, id: Id<'_>) -> Option<(OpenRequest, Option<IdBuf>)> {
         let id = id.to_owned();
         if let Some((original, request)) = self.open.remove_entry(&id) {
             self.lossy -= usize::from(is_lossy(id.as_id()));
             let differs = original.as_id().json() != id.as_id().json();
-            return Some(Answered {
-                method: request.method,
-                topic: request.topic,
-                requested_at: request.requested_at,
-                original_id: differs.then_some(original),
-            });
+            return Some((request, differs.then_some(original)));
         }
         if self.lossy == 0 && !is_lossy(id.as_id()) {
             return None;
@@ -133,12 +119,7 @@ impl Pending {
         };
         let request = self.open.remove(&original)?;
         self.lossy -= usize::from(is_lossy(original.as_id()));
-        Some(Answered {
-            method: request.method,
-            topic: request.topic,
-            requested_at: request.requested_at,
-            original_id: Some(original),
-        })
+        Some((request, Some(original)))
     }
 
     /// Removes all requests and returns them, oldest first.

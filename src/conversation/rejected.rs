@@ -25,8 +25,8 @@ impl Conversation {
         };
         match awaited {
             // The requester would wait for ever; the sender of an answer gets no error.
-            Some(answered) => {
-                let id = answered.original_id.unwrap_or_else(|| error.id.clone());
+            Some((answered, original_id)) => {
+                let id = original_id.unwrap_or_else(|| error.id.clone());
                 self.answer_for_peer(
                     requester,
                     &id,

@@ -5,6 +5,7 @@
 //! text of a peer, except what a `TraceContext` has for traces.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hasher as _};
 use std::time::{Duration, Instant};
 
 use super::known_values::{Method, PermissionOutcome, StopReason, ToolKind, ToolStatus};
@@ -81,17 +82,10 @@ impl SessionHash {
             .map_or_else(Self::default, |id| Self::hash(text_of(frame, id)))
     }
 
-    /// Hashes eight bytes at a time; two sessions with the same hash share a timer.
     fn hash(id: &[u8]) -> Self {
-        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut number = ODD ^ id.len() as u64;
-        for piece in id.chunks(8) {
-            let mut bytes = [0; 8];
-            bytes[..piece.len()].copy_from_slice(piece);
-            number = (number ^ u64::from_le_bytes(bytes)).wrapping_mul(ODD);
-            number ^= number >> 29;
-        }
-        Self(number)
+        let mut hasher = DefaultHasher::new();
+        hasher.write(id);
+        Self(hasher.finish())
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use super::key::unescaped;
 use super::{Frame, Id, MemberIndex, Span};
 
 /// The kinds of messages in JSON-RPC 2.0.
@@ -142,15 +143,4 @@ impl IdAt {
             Self::String(span) => Id::String(span.of(text)),
         }
     }
-}
-
-/// A method's name, from the text between its quotes.
-pub(crate) fn unescaped(raw: &[u8]) -> Cow<'_, str> {
-    if memchr::memchr(b'\\', raw).is_some() {
-        let quoted = [b"\"", raw, b"\""].concat();
-        if let Ok(text) = serde_json::from_slice::<String>(&quoted) {
-            return Cow::Owned(text);
-        }
-    }
-    String::from_utf8_lossy(raw)
 }

@@ -1,5 +1,7 @@
 //! The name of a member of an object, as spelled in the text.
 
+use std::borrow::Cow;
+
 /// A member's name, as spelled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key<'a> {
@@ -23,45 +25,27 @@ impl<'a> Key<'a> {
     /// Whether it is that name, with or without escapes.
     #[inline]
     pub(super) fn is(&self, name: &str) -> bool {
-        if self.escaped {
-            return self.name(&mut [0; 16]) == Some(name.as_bytes());
-        }
-        self.raw == name.as_bytes()
+        *self.name() == *name.as_bytes()
     }
 
-    /// The name, unescaped into `buffer`; `None` when it does not fit or is not ASCII.
-    ///
-    /// An escaped name (`"\u0069d"` is `id`) counts, because other readers unescape it.
+    /// The name, unescaped: an escaped one (`"\u0069d"` is `id`) counts, because other readers
+    /// unescape it.
     #[inline]
-    pub(super) fn name<'b>(&'b self, buffer: &'b mut [u8; 16]) -> Option<&'b [u8]> {
-        if !self.escaped {
-            return Some(self.raw);
+    pub(super) fn name(&self) -> Cow<'a, [u8]> {
+        match self.escaped {
+            true => Cow::Owned(unescaped(self.raw).into_owned().into_bytes()),
+            false => Cow::Borrowed(self.raw),
         }
-        let mut length = 0;
-        let mut rest = self.raw.iter().copied();
-        while let Some(byte) = rest.next() {
-            let plain = if byte == b'\\' {
-                match rest.next()? {
-                    b'b' => 8,
-                    b't' => b'\t',
-                    b'n' => b'\n',
-                    b'f' => 12,
-                    b'r' => b'\r',
-                    b'u' => {
-                        let mut code = 0;
-                        for _ in 0..4 {
-                            code = code * 16 + char::from(rest.next()?).to_digit(16)?;
-                        }
-                        u8::try_from(code).ok().filter(u8::is_ascii)?
-                    }
-                    itself => itself,
-                }
-            } else {
-                byte
-            };
-            *buffer.get_mut(length)? = plain;
-            length += 1;
-        }
-        Some(&buffer[..length])
     }
+}
+
+/// A name, from the text between its quotes.
+pub(crate) fn unescaped(raw: &[u8]) -> Cow<'_, str> {
+    if memchr::memchr(b'\\', raw).is_some() {
+        let quoted = [b"\"", raw, b"\""].concat();
+        if let Ok(text) = serde_json::from_slice::<String>(&quoted) {
+            return Cow::Owned(text);
+        }
+    }
+    String::from_utf8_lossy(raw)
 }

@@ -43,7 +43,7 @@ pub fn member_range(object: &[u8], name: &str) -> Option<Range<usize>> {
         let key = reader.key().ok()?;
         let start = reader.at;
         reader.value(1, &mut ()).ok()?;
-        if key.name(&mut [0; 16]) == Some(name.as_bytes()) {
+        if key.is(name) {
             return Some(start..reader.at);
         }
         reader.skip_space();

@@ -18,7 +18,7 @@ impl Member {
 
     #[inline]
     pub(super) fn of(key: Key<'_>) -> Option<Self> {
-        match key.name(&mut [0; 16])? {
+        match &*key.name() {
             b"jsonrpc" => Some(Self::Jsonrpc),
             b"id" => Some(Self::Id),
             b"method" => Some(Self::Method),

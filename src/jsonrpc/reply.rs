@@ -5,7 +5,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde::{Deserialize as _, Serialize, Serializer};
+use serde_json::{Value, json};
 
 use super::{Envelope, Exit, Frame, FrameError, FrameFault, Id, Kind, Role};
 
@@ -47,12 +48,15 @@ pub const UNRECORDED: &str = "unrecorded";
 /// Bytes of another relay's stderr tail that are accepted.
 const TAIL: usize = 4096;
 
-/// Why a request fails at the relay: one JSON-RPC error with `data.relay`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a request fails at the relay: one JSON-RPC error, and its `data.relay` when serialized.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Reason {
     /// The error code, one of those above.
+    #[serde(skip)]
     pub code: i32,
     /// `error.message`: a clause for a person.
+    #[serde(skip)]
     pub message: Cow<'static, str>,
     /// `data.relay.source`: where it failed.
     pub source: ErrorSource,
@@ -63,19 +67,29 @@ pub struct Reason {
     /// `data.relay.retryable`: whether the same request may succeed later.
     pub retryable: bool,
     /// `data.relay.retryAfterMs`, rounded down to milliseconds.
+    #[serde(
+        rename = "retryAfterMs",
+        serialize_with = "milliseconds",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub retry_after: Option<Duration>,
     /// `data.relay.exit`: how the agent's process ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<Exit>,
     /// `data.relay.stderrTail`: the end of what the agent wrote to stderr.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr_tail: Option<Box<str>>,
     /// `data.relay.stdoutTail`: the end of what the agent wrote to stdout instead of messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stdout_tail: Option<Box<str>>,
     /// `data.relay.rule`: the rule of a mapping table that refuses the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<Box<str>>,
 }
 
 /// Where a request failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ErrorSource {
     /// At the relay itself.
     Relay,
@@ -86,7 +100,8 @@ pub enum ErrorSource {
 }
 
 /// Whether the other side has received a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Delivered {
     /// It never left the relay; repeating it is safe.
     No,
@@ -174,32 +189,6 @@ impl Reason {
         };
         Self::new(code, fault.to_string())
     }
-
-    fn data(&self) -> Value {
-        let mut relay = Map::new();
-        let mut set = |name: &str, value: Value| relay.insert(name.to_owned(), value);
-        set("source", self.source.name().into());
-        set("reason", self.reason.into());
-        set("delivered", self.delivered.name().into());
-        set("retryable", self.retryable.into());
-        if let Some(after) = self.retry_after {
-            let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-            set("retryAfterMs", millis.into());
-        }
-        if let Some(exit) = self.exit {
-            set("exit", exit_value(exit));
-        }
-        if let Some(tail) = &self.stderr_tail {
-            set("stderrTail", (**tail).into());
-        }
-        if let Some(tail) = &self.stdout_tail {
-            set("stdoutTail", (**tail).into());
-        }
-        if let Some(rule) = &self.rule {
-            set("rule", (**rule).into());
-        }
-        json!({ "relay": relay })
-    }
 }
 
 /// The answer to the request `id`, with `body` as the JSON value of `member` (`result` or `error`).
@@ -224,7 +213,7 @@ pub fn error(id: Id<'_>, reason: &Reason) -> Frame {
     let error = json!({
         "code": reason.code,
         "message": reason.message,
-        "data": reason.data(),
+        "data": { "relay": reason },
     });
     answer(id, "error", error.to_string().as_bytes())
 }
@@ -280,7 +269,7 @@ pub fn agent_exited_notice(exit: Exit, stderr_tail: &str) -> Frame {
     let notice = json!({
         "jsonrpc": "2.0",
         "method": AGENT_EXITED_METHOD,
-        "params": { "exit": exit_value(exit), "stderrTail": stderr_tail },
+        "params": { "exit": exit, "stderrTail": stderr_tail },
     });
     Frame::from(notice.to_string())
 }
@@ -292,12 +281,7 @@ pub fn read_notice(frame: &Frame, at: &Envelope) -> Option<Notice> {
         return None;
     }
     let params: Value = serde_json::from_slice(at.body(frame)?).ok()?;
-    let number = |name| i32::try_from(params.pointer(name)?.as_i64()?).ok();
-    let exit = match (number("/exit/code"), number("/exit/signal")) {
-        (Some(code), None) => Exit::Code(code),
-        (None, Some(signal)) => Exit::Signal(signal),
-        _ => return None,
-    };
+    let exit = Exit::deserialize(params.get("exit")?).ok()?;
     let tail = params.get("stderrTail").and_then(Value::as_str);
     Some(Notice {
         exit,
@@ -322,30 +306,6 @@ fn sanitize(tail: &str) -> String {
     tail[start..].chars().map(shown).collect()
 }
 
-impl ErrorSource {
-    /// The word used in messages.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Relay => "relay",
-            Self::Client => "client",
-            Self::Agent => "agent",
-        }
-    }
-}
-
-impl Delivered {
-    /// The word used in messages.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::No => "no",
-            Self::Yes => "yes",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
 /// The name of one of the relay's codes.
 const fn name(code: i32) -> &'static str {
     match code {
@@ -365,9 +325,7 @@ const fn name(code: i32) -> &'static str {
     }
 }
 
-fn exit_value(exit: Exit) -> Value {
-    match exit {
-        Exit::Code(code) => json!({ "code": code }),
-        Exit::Signal(signal) => json!({ "signal": signal }),
-    }
+fn milliseconds<S: Serializer>(time: &Option<Duration>, out: S) -> Result<S::Ok, S::Error> {
+    let millis = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    millis.serialize(out)
 }

@@ -3,7 +3,6 @@
 //! A rejected client receives a JSON-RPC error with the id `null`, because no request came before.
 //! The decision itself is `auth`'s; clients over HTTP are handled elsewhere.
 
-use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,7 +70,6 @@ async fn reject(mut link: Link) -> Result<(), LinkError> {
         reply::POLICY_DENIED,
         "only programs of the relay's own user may connect here",
     );
-    poll_fn(|cx| link.tx.poll_ready(cx)).await?;
-    link.tx.start_send(reply::error(Id::Null, &reason))?;
-    poll_fn(|cx| link.tx.poll_close(cx, CloseReason::Unauthorized)).await
+    link.send(reply::error(Id::Null, &reason)).await?;
+    link.close(CloseReason::Unauthorized).await
 }

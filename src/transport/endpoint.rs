@@ -39,8 +39,6 @@ pub enum Endpoint {
     Http(HttpEndpoint),
     /// `replay:FILE`.
     Replay(ReplayAddress<Self>),
-    /// A pair of links in this process, for tests.
-    Memory(String),
 }
 
 /// Why a text is not an endpoint.
@@ -56,7 +54,7 @@ pub struct EndpointError {
 }
 
 impl Endpoint {
-    /// The forms of an endpoint, each with a description for `--help`. Those for tests are missing.
+    /// The forms of an endpoint, each with a description for `--help`.
     pub const FORMS: &[(&str, &str)] = &[
         ("stdio:", "the relay's own stdin and stdout"),
         (
@@ -101,7 +99,6 @@ impl Endpoint {
             Self::Unix(_) => "unix",
             Self::Http(web) => web.scheme(),
             Self::Replay(_) => "replay",
-            Self::Memory(_) => "memory",
         }
     }
 
@@ -110,7 +107,7 @@ impl Endpoint {
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self {
-            Self::Stdio | Self::Exec(_) | Self::Unix(_) | Self::Replay(_) | Self::Memory(_) => true,
+            Self::Stdio | Self::Exec(_) | Self::Unix(_) | Self::Replay(_) => true,
             Self::Tcp { host, .. } | Self::Http(HttpEndpoint { host, .. }) => {
                 is_loopback_host(host)
             }
@@ -128,7 +125,7 @@ impl Endpoint {
     pub const fn is_byte_stream(&self) -> bool {
         matches!(
             self,
-            Self::Stdio | Self::Exec(_) | Self::Tcp { .. } | Self::Unix(_) | Self::Memory(_)
+            Self::Stdio | Self::Exec(_) | Self::Tcp { .. } | Self::Unix(_)
         )
     }
 
@@ -179,7 +176,6 @@ impl fmt::Display for Endpoint {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Http(web) => web.fmt(f),
             Self::Replay(spot) => spot.fmt(f),
-            Self::Memory(name) => write!(f, "memory:{name}"),
         }
     }
 }
@@ -203,7 +199,6 @@ impl FromStr for Endpoint {
             "tcp" => tcp(rest),
             "unix" => unix(rest),
             "replay" => ReplayAddress::parse(rest).map(Self::Replay),
-            "memory" => Ok(Self::Memory(rest.to_owned())),
             lower => match HttpProtocol::from_scheme(lower) {
                 Some((manner, tls)) => {
                     http_endpoint::parse(manner, tls, rest, &expected(lower)).map(Self::Http)

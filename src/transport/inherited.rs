@@ -16,18 +16,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use socket2::{SockRef, Type};
+use socket2::{SockAddr, SockRef, Type};
 
 /// Inherited sockets that no listener has taken yet.
 #[derive(Clone, Default)]
 pub struct Inherited(Arc<Mutex<Vec<OwnedFd>>>);
-
-/// Where a socket is bound.
-#[derive(PartialEq, Eq)]
-enum At<'a> {
-    Internet(SocketAddr),
-    File(&'a Path),
-}
 
 impl Inherited {
     /// Takes over these sockets. They are closed in child processes.
@@ -44,7 +37,7 @@ impl Inherited {
 
     /// Takes the socket bound to one of these addresses.
     pub(super) fn tcp(&self, addresses: &[SocketAddr]) -> Option<TcpListener> {
-        let ours = |at: At<'_>| matches!(at, At::Internet(at) if addresses.contains(&at));
+        let ours = |at: &SockAddr| at.as_socket().is_some_and(|at| addresses.contains(&at));
         let socket: TcpListener = self.take(ours)?.into();
         socket.set_nonblocking(true).ok()?;
         Some(socket)
@@ -52,7 +45,7 @@ impl Inherited {
 
     /// Takes the socket bound to this file.
     pub(super) fn unix(&self, path: &Path) -> Option<UnixListener> {
-        let socket: UnixListener = self.take(|at| at == At::File(path))?.into();
+        let socket: UnixListener = self.take(|at| at.as_pathname() == Some(path))?.into();
         socket.set_nonblocking(true).ok()?;
         Some(socket)
     }
@@ -70,21 +63,12 @@ impl Inherited {
         Some(address.unwrap_or_else(|| "an address of another kind".to_owned()))
     }
 
-    fn take(&self, wanted: impl Fn(At<'_>) -> bool) -> Option<OwnedFd> {
+    fn take(&self, wanted: impl Fn(&SockAddr) -> bool) -> Option<OwnedFd> {
         let mut sockets = self.lock();
         let found = sockets.iter().position(|socket| {
             let socket = SockRef::from(socket);
-            if socket.r#type().ok() != Some(Type::STREAM) {
-                return false;
-            }
-            let Ok(address) = socket.local_addr() else {
-                return false;
-            };
-            match (address.as_socket(), address.as_pathname()) {
-                (Some(at), _) => wanted(At::Internet(at)),
-                (None, Some(path)) => wanted(At::File(path)),
-                (None, None) => false,
-            }
+            let is_stream = socket.r#type().is_ok_and(|kind| kind == Type::STREAM);
+            is_stream && socket.local_addr().is_ok_and(|address| wanted(&address))
         });
         found.map(|at| sockets.remove(at))
     }

@@ -6,6 +6,7 @@
 //! cancelling loses nothing.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -40,6 +41,25 @@ pub struct Peer {
     pub principal: Option<Arc<Principal>>,
     /// The agent that it requests by name, where agents have names.
     pub wanted_agent: Option<Arc<str>>,
+}
+
+impl Link {
+    /// The next item from the peer.
+    pub(crate) async fn receive(&mut self) -> Option<Result<Decoded, LinkError>> {
+        poll_fn(|cx| self.rx.poll_next(cx)).await
+    }
+
+    /// Sends a frame and waits until it is flushed.
+    pub(crate) async fn send(&mut self, frame: Frame) -> Result<(), LinkError> {
+        poll_fn(|cx| self.tx.poll_ready(cx)).await?;
+        self.tx.start_send(frame)?;
+        poll_fn(|cx| self.tx.poll_flush(cx)).await
+    }
+
+    /// Ends the stream to the peer.
+    pub(crate) async fn close(&mut self, why: CloseReason) -> Result<(), LinkError> {
+        poll_fn(|cx| self.tx.poll_close(cx, why)).await
+    }
 }
 
 impl Peer {
@@ -219,6 +239,12 @@ impl LinkError {
                 | NotConnected
                 | TimedOut
         )
+    }
+
+    /// The peer can be sent nothing any more.
+    pub(super) fn broken_pipe(context: &'static str) -> Self {
+        let source = io::ErrorKind::BrokenPipe.into();
+        Self::Io { context, source }
     }
 
     /// The framing error, if that is what ended the link.

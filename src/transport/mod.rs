@@ -5,13 +5,12 @@
 //!
 //! - `endpoint` parses addresses, `open` holds the traits of a transport, `link` the link itself,
 //!   and `open_error` the errors of opening one.
-//! - [`stream`] frames byte streams: `stdio`, `tcp`, `unix`, and the pipes of [`process`], which
-//!   `pipe` widens under load. `admission` authenticates their clients, and `owner` finds the user
-//!   of a local TCP socket.
+//! - [`stream`] frames byte streams: `stdio`, `tcp`, `unix`, and the pipes of [`process`].
+//!   `admission` authenticates their clients, and `owner` finds the user of a local TCP socket.
 //! - [`http`] and [`websocket`] are network protocols, which share the HTTP client in
 //!   [`http::client`]; `tls`, `certificate` and `pin` are TLS, `request_headers` the configured
 //!   headers, `closing` the close codes.
-//! - [`replay`] is a client or an agent in this process; [`memory`] is for tests.
+//! - [`replay`] is a client or an agent in this process.
 //! - `workers` are the threads that serve clients, `inherited` the sockets passed by the service
 //!   manager, and `clock` reads the time.
 
@@ -23,12 +22,10 @@ mod endpoint;
 pub mod http;
 mod inherited;
 mod link;
-pub mod memory;
 mod open;
 mod open_error;
 pub mod owner;
 mod pin;
-mod pipe;
 pub mod process;
 pub mod registry;
 pub mod replay;

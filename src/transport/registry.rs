@@ -3,7 +3,6 @@
 //! A new transport needs a line in [`all`]; the conformance suite tests every listed transport.
 
 use super::http::Http;
-use super::memory::MemoryTransport;
 use super::process::Exec;
 use super::replay::ReplayTransport;
 use super::stdio::Stdio;
@@ -20,10 +19,7 @@ pub fn all() -> &'static [&'static dyn Transport] {
         check,
         connect: |to, setup| Box::pin(connect(to, setup)),
     };
-    static MEMORY: MemoryTransport = MemoryTransport::new();
-    static ALL: &[&dyn Transport] = &[
-        &STDIO, &Exec, &Tcp, &Unix, &WebSocket, &Http, &REPLAY, &MEMORY,
-    ];
+    static ALL: &[&dyn Transport] = &[&STDIO, &Exec, &Tcp, &Unix, &WebSocket, &Http, &REPLAY];
     ALL
 }
 

@@ -131,8 +131,6 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
         (&["serve", "--agent", "stdio:"], 64, "belong to the client"),
         (&["serve", "--agent", "tcp://h:0"], 64, "port 0"),
         (&["connect", "ws://h:0"], 64, "port 0"),
-        (&["connect", "memory:x"], 64, "for tests"),
-        (&["serve", "--listen", "memory:x", "--", "cat"], 64, "tests"),
         (&["serve", "--listen", "exec:cat", "--", "cat"], 64, "agent"),
         (&["serve", "--tls-cert", "x", "--", "cat"], 64, "wss://"),
         (&["serve", "--tls-key", "x", "--", "cat"], 64, "wss://"),

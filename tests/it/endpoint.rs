@@ -80,7 +80,6 @@ fn every_form_is_read_and_printed() {
             ws(false, "::1", 0, "/acp"),
             "ws://[::1]:0/acp",
         ),
-        ("memory:x", Endpoint::Memory("x".to_owned()), "memory:x"),
     ];
     for (given, meaning, printed) in cases {
         let read: Endpoint = given.parse().unwrap_or_else(|fault| panic!("{fault}"));
@@ -152,7 +151,6 @@ fn loopback_is_reported_from_the_network() {
         "stdio:",
         "exec:a",
         "unix:/x",
-        "memory:x",
         "tcp://localhost:1",
         "tcp://127.9.9.9:1",
         "ws://[::1]/",

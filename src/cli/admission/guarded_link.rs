@@ -204,7 +204,7 @@ mod tests {
     use crate::jsonrpc::Side;
     use crate::observe::Observers;
     use crate::proxy::{self, StopSignals};
-    use crate::transport::memory;
+    use crate::transport::{Peer, Setup, stream};
 
     /// In virtual time: longer than anything takes.
     const AGES: Duration = Duration::from_secs(3600);
@@ -222,10 +222,30 @@ mod tests {
         }
     }
 
+    /// Two connected links.
+    fn pair(limits: &Limits) -> (Link, Link) {
+        let setup = Setup {
+            limits: Arc::new(limits.clone()),
+            ..Setup::default()
+        };
+        let (left, right) = tokio::io::duplex(64 << 10);
+        let link = |stream| {
+            let (reader, writer) = tokio::io::split(stream);
+            let (rx, tx) = stream::halves(reader, writer, limits.frame_from_network, &setup);
+            Link {
+                peer: Peer::remote("a client".to_owned(), true),
+                rx: Box::new(rx),
+                tx: Box::new(tx),
+                guard: Box::new(()),
+            }
+        };
+        (link(left), link(right))
+    }
+
     #[tokio::test]
     async fn authenticated_client_may_reconnect_after_socket_error() {
         let limits = Limits::default();
-        let (_far, mut near) = memory::pair(&limits);
+        let (_far, mut near) = pair(&limits);
         near.rx = Box::new(Broken);
         near.peer.principal = Some(Arc::new(Principal {
             expires: Some(u64::MAX),
@@ -258,8 +278,8 @@ mod tests {
             });
             let own = Token::new([1; 6], [1; 32]);
             gate.set_keys(Keys::new(Some(&own), Keyring::default(), None));
-            let (mut client, mut near) = memory::pair(&limits);
-            let (agent, far) = memory::pair(&limits);
+            let (mut client, mut near) = pair(&limits);
+            let (agent, far) = pair(&limits);
             near.peer.principal = Some(Arc::new(Principal {
                 key: Some(UsedToken::Own(own.digest())),
                 ..Principal::user(Arc::from("me"))

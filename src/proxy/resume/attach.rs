@@ -1,13 +1,12 @@
 //! Attaches a connecting client to its earlier conversation, or reports that it needs an agent.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
 
 use super::{ConversationStore, wrappers};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, named_session, reply, scan};
 use crate::observe::metrics::AttachKind;
-use crate::transport::{Link, LinkError};
+use crate::transport::Link;
 
 /// The result for a connecting client.
 #[derive(Debug)]
@@ -43,10 +42,8 @@ impl ConversationStore {
         else {
             return Attached::New(wrappers::with_buffered(client, first));
         };
-        if send(&mut client, reply::answer(id, "result", result.as_bytes()))
-            .await
-            .is_err()
-        {
+        let answer = reply::answer(id, "result", result.as_bytes());
+        if client.send(answer).await.is_err() {
             return Attached::New(wrappers::with_buffered(client, first));
         }
         if let Some((wanted, at)) = self.next_request(&mut client, &mut first).await
@@ -70,9 +67,8 @@ impl ConversationStore {
         client: &mut Link,
         read: &mut VecDeque<Decoded>,
     ) -> Option<(Frame, Envelope)> {
-        let received = poll_fn(|cx| client.rx.poll_next(cx)).await;
         // Later reads return an end or an error again.
-        let cut = received?.ok()?;
+        let cut = client.receive().await?.ok()?;
         let found = match &cut {
             Decoded::Frame(frame) => match scan(frame, &self.limits) {
                 Scanned::Message(at) if at.kind == Kind::Request => Some((frame.clone(), at)),
@@ -83,10 +79,4 @@ impl ConversationStore {
         read.push_back(cut);
         found
     }
-}
-
-async fn send(client: &mut Link, frame: Frame) -> Result<(), LinkError> {
-    poll_fn(|cx| client.tx.poll_ready(cx)).await?;
-    client.tx.start_send(frame)?;
-    poll_fn(|cx| client.tx.poll_flush(cx)).await
 }

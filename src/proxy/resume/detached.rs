@@ -4,7 +4,6 @@
 //! for a client.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -18,7 +17,7 @@ use super::initialize::InitializeExchange;
 use super::reconnect_timer::ReconnectTimer;
 use crate::auth::Principal;
 use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{CloseReason, Frame, Limits, Scanner};
+use crate::jsonrpc::{CloseReason, Frame, Limits};
 use crate::transport::{Link, LinkError, Peer, Presence, PresenceCallback};
 
 /// Time for closing the link of a client that reconnected over another one.
@@ -27,8 +26,6 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// One conversation's client, connected or not.
 pub(super) struct DetachedConversation {
     pub(super) limits: Arc<Limits>,
-    /// For messages to the client.
-    pub(super) scanner: Scanner,
     /// The principal that began the conversation, and alone may reconnect to it.
     owner: Option<Arc<Principal>>,
     pub(super) client: Option<Link>,
@@ -58,7 +55,6 @@ pub(super) struct DetachedConversation {
 impl DetachedConversation {
     pub(super) fn new(client: Link, limits: Arc<Limits>) -> Self {
         Self {
-            scanner: Scanner::new(Arc::clone(&limits)),
             limits,
             owner: client.peer.principal.clone(),
             client: Some(client),
@@ -352,7 +348,6 @@ impl DetachedConversation {
 
 /// Closes the link of a client that reconnected over another one.
 async fn close_replaced(mut old: Link) {
-    let closed = poll_fn(|cx| old.tx.poll_close(cx, CloseReason::Replaced));
     // A link that is not closed in time is dropped.
-    let _ = timeout(CLOSE_TIMEOUT, closed).await;
+    let _ = timeout(CLOSE_TIMEOUT, old.close(CloseReason::Replaced)).await;
 }

@@ -8,16 +8,16 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::process::Child;
-use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use super::child_table::Agent;
-use super::exit::ExitSlot;
 use super::mark::{Mark, MarkGuard};
 use super::process_id::ProcessId;
 use super::reaper::reaper;
 use super::tree;
-use crate::transport::StopStep;
+use crate::transport::{Exit, StopStep};
 
 /// A child that is being started.
 #[derive(Debug)]
@@ -144,22 +144,21 @@ pub(super) fn kill(ticket: u64) {
 }
 
 impl Start {
-    /// Registers the child; returns its ticket and the place where its exit will be stored.
-    pub(super) fn register(self, child: Child) -> (u64, Arc<ExitSlot>) {
+    /// Registers the child; returns its ticket, and what its exit will come on.
+    pub(super) fn register(self, child: Child) -> (u64, oneshot::Receiver<Exit>) {
         let reaper = reaper();
         let mut table = reaper.lock();
         let (ticket, pid) = (self.ticket, child.id());
         table.starts += 1;
         // Unknown where there is no `/proc`; then the process group has to do.
         let id = ProcessId::of(pid).unwrap_or(ProcessId { pid, start: 0 });
-        let exit = Arc::<ExitSlot>::default();
+        let (holder, exit) = oneshot::channel();
         table.agents.insert(
             ticket,
             Agent {
                 id,
                 child,
-                exit: Arc::clone(&exit),
-                reaped: false,
+                exit: Some(holder),
                 order: None,
                 leaving: false,
             },

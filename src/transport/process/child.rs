@@ -7,13 +7,13 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::pin::Pin;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::sync::oneshot;
 
-use super::exit::ExitSlot;
 use super::stderr::Stderr;
 use super::{Launch, agents, program};
 use crate::jsonrpc::Limits;
@@ -37,7 +37,9 @@ pub struct Child {
 pub struct Process {
     pid: u32,
     ticket: u64,
-    exit: Arc<ExitSlot>,
+    exit: oneshot::Receiver<Exit>,
+    /// What came on `exit`.
+    exited: Option<Exit>,
     stderr: Stderr,
 }
 
@@ -83,11 +85,11 @@ pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Chil
     let name = Path::new(&argv[0]).file_name().unwrap_or(&argv[0]);
     Ok(Child {
         peer: Peer {
-            name: format!("process {pid} ({})", program::printable(name)),
-            half_close: true,
             kind: PeerKind::Child,
-            principal: None,
-            wanted_agent: None,
+            ..Peer::remote(
+                format!("process {pid} ({})", program::printable(name)),
+                true,
+            )
         },
         stdin,
         stdout,
@@ -95,6 +97,7 @@ pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Chil
             pid,
             ticket,
             exit,
+            exited: None,
             stderr,
         },
     })
@@ -109,7 +112,12 @@ impl Process {
 
 impl LinkGuard for Process {
     fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
-        self.exit.poll(cx)
+        if let Some(exit) = self.exited {
+            return Poll::Ready(exit);
+        }
+        let exit = ready!(Pin::new(&mut self.exit).poll(cx)).unwrap_or(Exit::Code(-1));
+        self.exited = Some(exit);
+        Poll::Ready(exit)
     }
 
     fn signal(&mut self, step: StopStep) {

@@ -1,10 +1,11 @@
 //! The table of agents: their processes, exits and pending signals. `reaper` works on it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Child;
-use std::sync::Arc;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ExitStatus};
 
-use super::exit::{ExitSlot, to_exit};
+use tokio::sync::oneshot;
+
 use super::mark::Mark;
 use super::process_id::ProcessId;
 use super::tree;
@@ -43,9 +44,9 @@ pub(super) struct ChildTable {
 pub(super) struct Agent {
     pub(super) id: ProcessId,
     pub(super) child: Child,
-    pub(super) exit: Arc<ExitSlot>,
-    /// Its number, and so its group's, may belong to another process by now.
-    pub(super) reaped: bool,
+    /// Takes its exit; `None` once it is reaped: its number, and so its group's, may belong to
+    /// another process by then.
+    pub(super) exit: Option<oneshot::Sender<Exit>>,
     pub(super) order: Option<StopStep>,
     /// Its handle was dropped, and it is to be killed.
     pub(super) leaving: bool,
@@ -75,7 +76,7 @@ impl ChildTable {
 
     /// The process numbers of children that are not orphans.
     pub(super) fn listed(&self) -> BTreeSet<u32> {
-        let running = self.agents.values().filter(|agent| !agent.reaped);
+        let running = self.agents.values().filter(|agent| !agent.is_reaped());
         (running.map(|agent| agent.id.pid))
             .chain(self.watchdog.id())
             .collect()
@@ -96,7 +97,7 @@ impl ChildTable {
     /// Collects the exits of agents and wakes their holders.
     pub(super) fn reap(&mut self) {
         self.child_exited = false;
-        for agent in self.agents.values_mut().filter(|agent| !agent.reaped) {
+        for agent in self.agents.values_mut().filter(|agent| !agent.is_reaped()) {
             let exit = match agent.child.try_wait() {
                 Ok(None) => continue,
                 Ok(Some(status)) => to_exit(status),
@@ -107,8 +108,8 @@ impl ChildTable {
                     Exit::Code(-1)
                 }
             };
-            agent.reaped = true;
-            agent.exit.set(exit);
+            // Its holder may have been dropped.
+            let _ = agent.exit.take().map(|holder| holder.send(exit));
         }
     }
 
@@ -116,5 +117,21 @@ impl ChildTable {
     pub(super) fn ensure_watchdog(&mut self) {
         let known = self.agents.values().map(|agent| agent.id);
         self.watchdog.ensure(known);
+    }
+}
+
+impl Agent {
+    /// Whether its exit was collected.
+    pub(super) const fn is_reaped(&self) -> bool {
+        self.exit.is_none()
+    }
+}
+
+/// Converts the status that the operating system reports.
+fn to_exit(status: ExitStatus) -> Exit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Code(-1),
     }
 }

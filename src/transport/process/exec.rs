@@ -4,7 +4,6 @@
 
 use super::program::check_allowed;
 use super::{find_program, spawn};
-use crate::transport::pipe::Pipe;
 use crate::transport::{
     ConnectFuture, Endpoint, Link, ListenFuture, OpenError, OpenErrorKind, Setup, Transport, stream,
 };
@@ -33,7 +32,7 @@ impl Transport for Exec {
             };
             let child = spawn(argv, &setup.launch, &setup.limits)?;
             let (rx, tx) = stream::halves(
-                Pipe::new(child.stdout),
+                child.stdout,
                 child.stdin,
                 setup.limits.frame_from_child,
                 setup,

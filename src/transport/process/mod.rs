@@ -6,12 +6,10 @@
 //!
 //! - [`exec`] makes it a transport;
 //! - [`child`] starts it and is its [`LinkGuard`](super::LinkGuard): exit, signals, the end of its stderr;
-//! - [`exit`] stores its exit;
 //! - [`launch`] is its working directory and environment;
 //! - [`program`] checks that it can be started, and explains why not;
 //! - [`stderr`] reads its stderr;
 //! - [`process_id`] is one process; [`tree`] finds the descendants of one and signals exactly those;
-//!   [`walk`] searches only below the relay;
 //! - [`mark`] makes its descendants recognizable, even when they have lost their parents;
 //! - [`agents`] is the interface to the thread that reaps agents, ends whole trees and reaps
 //!   orphans: [`reaper`], whose list is [`child_table`];
@@ -29,7 +27,7 @@
 //!
 //! **Three descriptors for each agent**: its pipes. tokio has a fourth for each child, a pidfd, to
 //! wait for it; `reaper` gets SIGCHLD anyhow, for orphans, and checks for every agent whether it is
-//! the one, at most every few milliseconds. Rejected: one stderr for all agents, because a pipe
+//! the one. Rejected: one stderr for all agents, because a pipe
 //! does not show which process wrote, and what does (a datagram socket with credentials) cannot be
 //! opened as `/dev/stderr` and names processes that are gone; one socket for stdin and stdout,
 //! because programs check what kind of file those are, and closing stdin would take a `shutdown`.
@@ -38,7 +36,6 @@ mod agents;
 mod child;
 mod child_table;
 mod exec;
-mod exit;
 mod launch;
 mod mark;
 mod process_id;
@@ -46,7 +43,6 @@ mod program;
 mod reaper;
 mod stderr;
 mod tree;
-mod walk;
 pub mod watchdog;
 
 pub use agents::{adopt_orphans, forbid_agents, settle, shut_down};

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
+use rustix::io::Errno;
 
 use super::{Launch, agents};
 use crate::transport::{OpenError, OpenErrorKind};
@@ -19,61 +20,43 @@ use crate::transport::{OpenError, OpenErrorKind};
 /// `Usage` when there are no arguments, `Unavailable` when there is no such program, `Forbidden`
 /// when the relay may not execute it.
 pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<(), OpenError> {
-    let dir = launch.dir.as_deref();
     let Some(program) = argv.first().filter(|word| !word.is_empty()) else {
-        return Err(OpenError {
-            kind: OpenErrorKind::Usage,
-            endpoint: "exec:".to_owned(),
-            what: "there is no program to start".to_owned(),
-            remedy: Some("Put the agent's command after `--`".to_owned()),
-        });
+        let what = "there is no program to start";
+        return Err(OpenError::new(OpenErrorKind::Usage, "exec:", what)
+            .with_remedy("Put the agent's command after `--`"));
     };
+    let error = |kind, what: String| OpenError::new(kind, command_line(argv), what);
     let name = printable(program);
-    if let Some(dir) = dir.filter(|dir| !dir.is_dir()) {
-        return Err(OpenError {
-            kind: OpenErrorKind::Unavailable,
-            endpoint: command_line(argv),
-            what: format!(
-                "the working directory `{}` does not exist",
-                printable(dir.as_os_str())
-            ),
-            remedy: None,
-        });
+    if let Some(dir) = launch.dir.as_deref().filter(|dir| !dir.is_dir()) {
+        let dir = printable(dir.as_os_str());
+        let what = format!("the working directory `{dir}` does not exist");
+        return Err(error(OpenErrorKind::Unavailable, what));
     }
-
-    let on_path = !program.as_bytes().contains(&b'/');
     let mut forbidden = None;
     for place in candidates(program, launch) {
         match rustix::fs::access(&place, Access::EXEC_OK) {
             Ok(()) if place.is_file() => return Ok(()),
-            Err(rustix::io::Errno::ACCESS) if place.is_file() => forbidden = Some(place),
+            Err(Errno::ACCESS) if place.is_file() => forbidden = Some(place),
             _ => {}
         }
     }
     if let Some(place) = forbidden {
-        return Err(OpenError {
-            kind: OpenErrorKind::Forbidden,
-            endpoint: command_line(argv),
-            what: format!("`{}` is not executable", printable(place.as_os_str())),
-            remedy: Some("If it is a program, run `chmod +x` on it".to_owned()),
-        });
+        let what = format!("`{}` is not executable", printable(place.as_os_str()));
+        return Err(error(OpenErrorKind::Forbidden, what)
+            .with_remedy("If it is a program, run `chmod +x` on it"));
     }
-    Err(OpenError {
-        kind: OpenErrorKind::Unavailable,
-        endpoint: command_line(argv),
-        what: if on_path {
-            format!("`{name}` is not an executable on PATH")
-        } else {
-            format!("`{name}` is not an executable file")
-        },
-        remedy: Some(if argv.len() == 1 && name.contains(' ') {
-            "Write the program and its arguments as words of their own: there is no shell"
-                .to_owned()
-        } else if on_path {
-            format!("Install `{name}`, or name it with its full path")
-        } else {
-            "Check the path".to_owned()
-        }),
+    let on_path = !program.as_bytes().contains(&b'/');
+    let place = if on_path { " on PATH" } else { " file" };
+    let what = format!("`{name}` is not an executable{place}");
+    let error = error(OpenErrorKind::Unavailable, what);
+    Err(if argv.len() == 1 && name.contains(' ') {
+        error.with_remedy(
+            "Write the program and its arguments as words of their own: there is no shell",
+        )
+    } else if on_path {
+        error.with_remedy(format!("Install `{name}`, or name it with its full path"))
+    } else {
+        error.with_remedy("Check the path")
     })
 }
 
@@ -85,48 +68,41 @@ pub(super) fn check_allowed(argv: &[OsString]) -> Result<(), OpenError> {
     let Some(why) = agents::forbidden() else {
         return Ok(());
     };
-    Err(OpenError {
-        kind: OpenErrorKind::System,
-        endpoint: command_line(argv),
-        what: format!("the processes of the agent could not be found and ended ({why})"),
-        remedy: Some("Start the relay where /proc is mounted".to_owned()),
-    })
+    let what = format!("the processes of the agent could not be found and ended ({why})");
+    Err(
+        OpenError::new(OpenErrorKind::System, command_line(argv), what)
+            .with_remedy("Start the relay where /proc is mounted"),
+    )
 }
 
 /// The error for a start that failed although [`find_program`] found the program.
 pub(super) fn start_error(argv: &[OsString], source: &io::Error) -> OpenError {
-    let name = argv
-        .first()
-        .map_or_else(String::new, |word| printable(word));
-    let (kind, what, remedy) = match source.kind() {
-        io::ErrorKind::NotFound => (
+    let name = argv.first().map(|word| printable(word)).unwrap_or_default();
+    let error = |kind, what: String| OpenError::new(kind, command_line(argv), what);
+    let number = source.raw_os_error();
+    match source.kind() {
+        io::ErrorKind::NotFound => error(
             OpenErrorKind::Unavailable,
             format!("the interpreter of `{name}` is missing"),
-            Some("See the first line of that file, or the loader `file` shows for it".to_owned()),
-        ),
-        io::ErrorKind::PermissionDenied => (
+        )
+        .with_remedy("See the first line of that file, or the loader `file` shows for it"),
+        io::ErrorKind::PermissionDenied => error(
             OpenErrorKind::Forbidden,
             format!("`{name}` may not be executed ({source})"),
-            None,
         ),
-        _ if source.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => (
+        _ if number == Some(Errno::NOEXEC.raw_os_error()) => error(
             OpenErrorKind::Unavailable,
             format!("`{name}` is not a program this system can run"),
-            Some("A script needs a first line such as `#!/bin/sh`".to_owned()),
-        ),
-        _ => (
-            OpenErrorKind::System,
-            format!("`{name}` could not be started ({source})"),
-            (source.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())).then(|| {
-                "This process may not have so many files open: raise `ulimit -n`".to_owned()
-            }),
-        ),
-    };
-    OpenError {
-        kind,
-        endpoint: command_line(argv),
-        what,
-        remedy,
+        )
+        .with_remedy("A script needs a first line such as `#!/bin/sh`"),
+        _ => {
+            let what = format!("`{name}` could not be started ({source})");
+            let failed = error(OpenErrorKind::System, what);
+            if number != Some(Errno::MFILE.raw_os_error()) {
+                return failed;
+            }
+            failed.with_remedy("This process may not have so many files open: raise `ulimit -n`")
+        }
     }
 }
 

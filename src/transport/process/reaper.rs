@@ -31,8 +31,6 @@ use crate::transport::StopStep;
 const SWEEP: Duration = Duration::from_secs(1);
 /// First and longest pause before checking again whether killed processes are gone.
 const RETRY: (Duration, Duration) = (Duration::from_millis(2), Duration::from_secs(1));
-/// Shortest time between two checks for exited agents. Each agent costs some 0.3 µs.
-const REAP: Duration = Duration::from_millis(5);
 
 /// The interface to the thread.
 pub(super) struct Reaper {
@@ -45,7 +43,6 @@ pub(super) struct Reaper {
 
 /// When the thread does what is limited in rate.
 struct Schedule {
-    next_reap: Instant,
     next_check: Instant,
     next_sweep: Instant,
     /// The next pause before checking whether killed processes are gone.
@@ -56,7 +53,6 @@ impl Schedule {
     fn new() -> Self {
         let now = Instant::now();
         Self {
-            next_reap: now,
             next_check: now,
             next_sweep: now,
             pause: RETRY.0,
@@ -66,7 +62,6 @@ impl Schedule {
     /// When there will be something to do, if nothing happens until then.
     fn due(&self, agents: &ChildTable) -> Option<Instant> {
         let due = [
-            agents.child_exited.then_some(self.next_reap),
             agents.leaving().next().map(|_| self.next_check),
             (agents.adopts && agents.maybe_orphans).then_some(self.next_sweep),
         ];
@@ -159,9 +154,8 @@ impl Reaper {
         let mut table = self.lock();
         let ordered = table.agents.values().any(|agent| agent.order.is_some());
         let leaving = table.leaving().next().is_some();
-        if table.child_exited && now >= schedule.next_reap {
+        if table.child_exited {
             table.reap();
-            schedule.next_reap = Instant::now() + REAP;
         } else if ordered || (leaving && now >= schedule.next_check) {
             if ordered {
                 schedule.pause = RETRY.0;
@@ -197,9 +191,9 @@ impl Reaper {
         let root = table.root();
         for agent in table.agents.values_mut() {
             match agent.order.take() {
-                Some(StopStep::Terminate) => terminate.push((agent.id, agent.reaped)),
-                Some(StopStep::Kill) => kill.push((agent.id, agent.reaped)),
-                None if agent.leaving => kill.push((agent.id, agent.reaped)),
+                Some(StopStep::Terminate) => terminate.push((agent.id, agent.is_reaped())),
+                Some(StopStep::Kill) => kill.push((agent.id, agent.is_reaped())),
+                None if agent.leaving => kill.push((agent.id, agent.is_reaped())),
                 None => {}
             }
         }
@@ -223,7 +217,7 @@ impl Reaper {
     fn remove_gone(&self) -> bool {
         let mut table = self.lock();
         table.reap();
-        let has_left = |agent: &&Agent| agent.reaped && agent.leaving;
+        let has_left = |agent: &&Agent| agent.is_reaped() && agent.leaving;
         let dead: Vec<(u64, ProcessId)> = (table.agents.iter())
             .filter(|(_, agent)| has_left(agent))
             .map(|(&ticket, agent)| (ticket, agent.id))

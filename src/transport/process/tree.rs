@@ -2,22 +2,25 @@
 //!
 //! A process group is not enough: agents leave daemons in sessions of their own, and a signal to a
 //! bare number may hit another process that got the number meanwhile. So on Linux descendants are
-//! found by the parent links in `/proc`, and a process is its number *and* its start time. Where
-//! there is no `/proc`, [`ProcessTree::scan`] fails and callers are left with the group. `reaper`
+//! found by the parent links in `/proc`, and a process is its number *and* its start time. Below one
+//! process they are found by the lists of children that Linux keeps, at a cost that does not depend
+//! on the other processes of the machine. Where there is no `/proc`, [`ProcessTree::scan`] fails and callers are left with the group. `reaper`
 //! and `watchdog` decide when to signal which process.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use super::process_id::{Entry, ProcessId, lookup, read};
-use super::walk;
 
 /// How often new children are looked for while their parents are being stopped. Each round can only
 /// find what was forked before the round before; three are rarely needed.
 const ROUNDS: usize = 8;
+/// How often the lists of children are read at most, until two readings in a row are the same.
+const READINGS: usize = 4;
 /// How long to wait for stopped processes, in all. A process that waits for a device, or for a
 /// child that has yet to run its program, does not stop before that.
 const STOP_TIMEOUT: Duration = Duration::from_millis(100);
@@ -37,7 +40,7 @@ impl ProcessTree {
     /// When `/proc` cannot be listed.
     pub(super) fn scan() -> io::Result<Self> {
         let mut entries = BTreeMap::new();
-        for name in std::fs::read_dir("/proc")? {
+        for name in fs::read_dir("/proc")? {
             let name = name?.file_name();
             let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
                 continue;
@@ -50,13 +53,13 @@ impl ProcessTree {
         Ok(Self { entries })
     }
 
-    /// Reads `top` and all below it, or every process where the former is not possible or not
-    /// cheaper; every process, too, when there is no `top`.
+    /// Reads `top` and all below it, or every process where the tree keeps changing or the kernel
+    /// has no lists of children; every process, too, when there is no `top`.
     ///
     /// # Errors
     /// When `/proc` cannot be listed.
     pub(super) fn scan_below(top: Option<u32>) -> io::Result<Self> {
-        match top.and_then(walk::below) {
+        match top.and_then(|top| stable(|| entries_below(top))) {
             Some(entries) => Ok(Self { entries }),
             None => Self::scan(),
         }
@@ -121,12 +124,60 @@ impl ProcessTree {
 /// When `/proc` cannot be listed.
 pub(super) fn children(parent: u32, known: &BTreeSet<u32>) -> io::Result<Vec<Entry>> {
     let is_new = |entry: &Entry| entry.parent == parent && !known.contains(&entry.id.pid);
-    if let Some(numbers) = walk::children(parent) {
+    if let Some(numbers) = stable(|| child_numbers(parent).ok()) {
         let new = numbers.into_iter().filter(|pid| !known.contains(pid));
         return Ok(new.filter_map(lookup).filter(is_new).collect());
     }
     let tree = ProcessTree::scan()?;
     Ok(tree.children(parent).copied().filter(is_new).collect())
+}
+
+/// The result that `read` gives twice in a row. A list of children is only right while no process in
+/// it exits, and a child may come to another parent meanwhile; the next reading shows either.
+fn stable<T: PartialEq>(read: impl Fn() -> Option<T>) -> Option<T> {
+    let mut before = read()?;
+    for _ in 1..READINGS {
+        let again = read()?;
+        if again == before {
+            return Some(again);
+        }
+        before = again;
+    }
+    None
+}
+
+/// `root` and all below it, by the lists of children.
+fn entries_below(root: u32) -> Option<BTreeMap<u32, Entry>> {
+    let mut entries = BTreeMap::from([(root, lookup(root)?)]);
+    let mut todo = vec![root];
+    while let Some(pid) = todo.pop() {
+        let children = match child_numbers(pid) {
+            Ok(children) => children,
+            // A process that has ended has no children any more.
+            Err(_) if lookup(pid).is_none_or(|entry| !entry.alive) => continue,
+            // One of its threads has ended.
+            Err(_) => return None,
+        };
+        for entry in children.into_iter().filter_map(lookup) {
+            if entry.parent == pid && entries.insert(entry.id.pid, entry).is_none() {
+                todo.push(entry.id.pid);
+            }
+        }
+    }
+    Some(entries)
+}
+
+/// The numbers of the children of all threads of `parent`, living and dead.
+fn child_numbers(parent: u32) -> io::Result<Vec<u32>> {
+    let mut numbers = Vec::new();
+    for thread in fs::read_dir(format!("/proc/{parent}/task"))? {
+        let list = fs::read_to_string(thread?.path().join("children"))?;
+        numbers.extend(
+            list.split_ascii_whitespace()
+                .filter_map(|n| n.parse::<u32>().ok()),
+        );
+    }
+    Ok(numbers)
 }
 
 /// Kills `roots` and all below them, and returns the processes it signalled. All of them are below
@@ -183,7 +234,7 @@ fn await_stopped(mut ids: Vec<ProcessId>, timeout: Duration) -> Duration {
 
 /// Whether no thread of a process runs any more.
 fn is_stopped(pid: u32) -> bool {
-    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return true;
     };
     let mut each = threads
@@ -261,12 +312,33 @@ mod tests {
         assert_eq!(below(&tree, 20, 2), [21]);
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
-    fn own_process_is_found() {
-        let me = std::process::id();
-        let tree = ProcessTree::scan().unwrap();
-        let entry = tree.get(me).unwrap();
-        assert_eq!(ProcessId::of(me), Some(entry.id));
-        assert!(entry.alive);
+    fn lists_of_children_and_a_scan_show_the_same_tree() {
+        use std::io::Read as _;
+        use std::process::{Command, Stdio};
+
+        if !std::path::Path::new("/proc/thread-self/children").exists() {
+            return;
+        }
+        let script = "sleep 1000 & setsid sleep 1000 & sh -c 'sleep 1000 & echo; wait' & wait";
+        let mut root = Command::new("setsid")
+            .args(["sh", "-c", script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell starts");
+        let stdout = root.stdout.as_mut().expect("stdout was asked for");
+        stdout.read_exact(&mut [0]).expect("the tree grows");
+        // `setsid` forks before it becomes `sleep`, or not.
+        let id = loop {
+            let listed = stable(|| entries_below(root.id())).expect("the tree rests");
+            let id = listed[&root.id()].id;
+            let scanned = ProcessTree::scan().expect("there is /proc").below([id]);
+            if scanned.len() >= 5 && listed.values().map(|e| e.id).eq(scanned) {
+                break id;
+            }
+        };
+        kill_tree(&[id], None).expect("there is /proc");
+        root.wait().expect("it is ours");
     }
 }

@@ -41,9 +41,6 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_PAUSE: Duration = Duration::from_millis(20);
 /// Pause before the first scan of the tree after an agent came, and the longest. They double.
 const SCAN_PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
-/// Scanning takes no more than one part in so many of the time, because a scan costs in proportion
-/// to all processes of the machine, and each new agent triggers one.
-const SCAN_SHARE: u32 = 50;
 /// The last line of a relay that has left nothing behind.
 const RELEASE: &str = "=\n";
 
@@ -218,7 +215,6 @@ impl State {
         let mut buffer = [0; 4096];
         let mut pause = SCAN_PAUSE.0;
         let mut next_scan = Instant::now() + pause;
-        let mut idle_until = next_scan;
         loop {
             let left = next_scan.saturating_duration_since(Instant::now());
             // With no agent there is nothing to scan, and nothing to wake up for.
@@ -229,12 +225,9 @@ impl State {
             let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
             match rustix::event::poll(&mut fds, timeout.as_ref()) {
                 Ok(0) => {
-                    let begun = Instant::now();
                     self.scan()?;
-                    let now = Instant::now();
                     pause = (pause * 2).min(SCAN_PAUSE.1);
-                    idle_until = now + ((now - begun) * SCAN_SHARE).min(SCAN_PAUSE.1);
-                    next_scan = (now + pause).max(idle_until);
+                    next_scan = Instant::now() + pause;
                     continue;
                 }
                 Ok(_) => {}
@@ -254,7 +247,7 @@ impl State {
                 }
                 if self.receive(&String::from_utf8_lossy(&line)) {
                     pause = SCAN_PAUSE.0;
-                    next_scan = (Instant::now() + pause).max(idle_until);
+                    next_scan = Instant::now() + pause;
                 }
             }
         }

@@ -92,11 +92,8 @@ pub(super) fn open(name: String, kind: PeerKind, actor: Actor, live: Option<Link
     };
     Link {
         peer: Peer {
-            name,
-            half_close: true,
             kind,
-            principal: None,
-            wanted_agent: None,
+            ..Peer::remote(name, true)
         },
         rx: Box::new(Receiver {
             state: Arc::clone(&state),

@@ -52,10 +52,8 @@ impl Transport for ReplayTransport {
     fn listen<'a>(&'a self, at: &'a Endpoint, _setup: &'a Setup) -> ListenFuture<'a> {
         Box::pin(async move {
             let what = "a recording plays the agent; no client can connect from it";
-            let mut error = OpenError::new(OpenErrorKind::Usage, at, what);
-            error.remedy =
-                Some("To play the client, use `acp-relay replay client FILE`".to_owned());
-            Err(error)
+            Err(OpenError::new(OpenErrorKind::Usage, at, what)
+                .with_remedy("To play the client, use `acp-relay replay client FILE`"))
         })
     }
 }

@@ -1,9 +1,8 @@
 //! The standard input and output of this process: `stdio:`.
 //!
-//! Nothing else in the program touches them. The runtime waits for pipes and sockets, threads wait
-//! for everything else. stderr belongs to the log.
+//! Nothing else in the program touches them. The runtime waits for pipes, threads wait for
+//! everything else. stderr belongs to the log.
 
-mod pollable;
 mod threads;
 mod transport;
 

@@ -1,4 +1,4 @@
-//! Two threads, for stdin and stdout that the runtime cannot wait for: terminals and files.
+//! Two threads, for stdin and stdout that are no pipes: terminals, files and sockets.
 //!
 //! A runtime thread that reads stdin cannot be cancelled and would block the exit of the program,
 //! so one thread reads and another one writes, each behind a bounded pipe.

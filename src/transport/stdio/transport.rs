@@ -3,11 +3,10 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::io::{AsyncRead, AsyncWrite, Interest};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::unix::pipe;
 
-use super::pollable::{self, Socket};
 use super::threads;
-use crate::transport::pipe::Pipe;
 use crate::transport::{
     AcceptFuture, ConnectFuture, Endpoint, IncomingLink, Link, ListenFuture, Listener, OpenError,
     OpenErrorKind, Peer, PeerKind, Worker,
@@ -95,11 +94,8 @@ fn link(setup: &Setup) -> Result<Link, OpenError> {
     let (rx, tx) = stream::halves(input, output, max, setup);
     Ok(Link {
         peer: Peer {
-            name: Endpoint::Stdio.to_string(),
-            half_close: true,
             kind: PeerKind::Parent,
-            principal: None,
-            wanted_agent: None,
+            ..Peer::remote(Endpoint::Stdio.to_string(), true)
         },
         rx: Box::new(rx),
         tx: Box::new(tx),
@@ -107,22 +103,19 @@ fn link(setup: &Setup) -> Result<Link, OpenError> {
     })
 }
 
+/// Neither file is made non-blocking, because the flag belongs to all processes that share it, such
+/// as the shell that started the relay. A pipe is opened once more, through `/proc`, which gives it
+/// a file description of its own (proc_pid_fd(5)), and needs no thread.
 fn stdin() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
-    if let Some(pipe) = pollable::pipe_in() {
-        return Ok(Box::new(pipe));
+    match pipe::OpenOptions::new().open_receiver("/proc/self/fd/0") {
+        Ok(pipe) => Ok(Box::new(pipe)),
+        Err(_) => Ok(Box::new(threads::start_reading()?)),
     }
-    if let Some(socket) = Socket::of(rustix::stdio::stdin(), Interest::READABLE) {
-        return Ok(Box::new(socket));
-    }
-    Ok(Box::new(threads::start_reading()?))
 }
 
 fn stdout() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
-    if let Some(pipe) = pollable::pipe_out() {
-        return Ok(Box::new(Pipe::new(pipe)));
+    match pipe::OpenOptions::new().open_sender("/proc/self/fd/1") {
+        Ok(pipe) => Ok(Box::new(pipe)),
+        Err(_) => Ok(Box::new(threads::start_writing()?)),
     }
-    if let Some(socket) = Socket::of(rustix::stdio::stdout(), Interest::WRITABLE) {
-        return Ok(Box::new(socket));
-    }
-    Ok(Box::new(threads::start_writing()?))
 }

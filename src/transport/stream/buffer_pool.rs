@@ -6,22 +6,14 @@
 //! the rule looks back: when memory has to be replaced while frames still hold it, and less than
 //! half of it was frames, small frames are copied out from then on, until memory was mostly frames
 //! again. Queued frames hold at most a few times their own bytes and one buffer, and a stream of
-//! messages with nothing around them is never copied and needs no allocation.
-//!
-//! A message that is larger than any buffer has memory of its own, which would be allocated and
-//! grown anew for each. So the memory of the last two is remembered: while one is being written,
-//! the next is read into the other. It is released as soon as small messages follow. How many bytes
-//! may wait is limited elsewhere (see `conversation::Outbox`).
+//! messages with nothing around them is never copied and needs no allocation. How many bytes may
+//! wait is limited elsewhere (see `conversation::Outbox`).
 
 use bytes::{Bytes, BytesMut};
 
 /// Memory of more than this, in bytes, was needed for one large message. Small messages in it are
 /// copied out, so that it is not kept for them.
 const OVERSIZE: usize = 128 << 10;
-
-/// The memory of messages longer than this, in bytes, is remembered. Shorter ones grow in few
-/// steps, and a thousand links that remembered theirs would keep much.
-const REMEMBER_ABOVE: usize = 512 << 10;
 
 /// The memory behind a read buffer.
 #[derive(Debug, Default)]
@@ -36,8 +28,6 @@ pub(in crate::transport) struct BufferPool {
     /// the current one, and the two alternate without an allocation.
     spare: BytesMut,
     spare_size: usize,
-    /// The last large messages, kept for their memory.
-    large: [Bytes; 2],
 }
 
 impl BufferPool {
@@ -60,25 +50,11 @@ impl BufferPool {
         self.framed = 0;
         self.spare = BytesMut::new();
         self.spare_size = 0;
-        self.forget_large();
-    }
-
-    /// Whether memory of large messages is remembered.
-    pub(super) fn has_large(&self) -> bool {
-        !(self.large[0].is_empty() && self.large[1].is_empty())
-    }
-
-    /// Releases the memory of large messages.
-    pub(super) fn forget_large(&mut self) {
-        self.large = Default::default();
     }
 
     /// Makes room for `size_needed` more bytes.
     pub(super) fn make_room(&mut self, buffer: &mut BytesMut, size_needed: usize) {
         let full = 2 * self.framed >= self.size;
-        if (1..=OVERSIZE).contains(&self.framed) {
-            self.forget_large();
-        }
         // When every frame of the memory has been dropped, this reuses it, though the beginning of
         // a message that is carried over may take half of the room.
         if buffer.try_reclaim(size_needed)
@@ -87,9 +63,7 @@ impl BufferPool {
             self.wasteful &= !full;
         } else if self.framed == 0 {
             // A message longer than the memory: it grows, without a copy where the allocator can.
-            if !self.reuse_large(buffer, size_needed) {
-                buffer.reserve(size_needed);
-            }
+            buffer.reserve(size_needed);
             self.size = buffer.capacity();
         } else {
             self.wasteful = !full;
@@ -108,38 +82,10 @@ impl BufferPool {
     /// Passes on a message that shares the buffer, copied to memory of its own if necessary.
     pub(in crate::transport) fn share(&mut self, message: Bytes) -> Bytes {
         self.framed += message.len();
-        if message.len() > REMEMBER_ABOVE {
-            self.large.swap(0, 1);
-            self.large[0] = message.clone();
-        }
         let small = 2 * message.len() < self.size;
         if small && (self.wasteful || self.size > OVERSIZE) {
             return Bytes::copy_from_slice(&message);
         }
         message
-    }
-
-    /// Continues the large message in `buffer` in the memory of an earlier one, if that is no
-    /// longer shared and is larger.
-    fn reuse_large(&mut self, buffer: &mut BytesMut, more: usize) -> bool {
-        let needed = buffer.len() + more;
-        if needed <= REMEMBER_ABOVE {
-            return false;
-        }
-        for slot in &mut self.large {
-            match std::mem::take(slot).try_into_mut() {
-                Ok(mut memory) if !memory.is_empty() => {
-                    memory.clear();
-                    if memory.try_reclaim(needed) {
-                        memory.extend_from_slice(buffer);
-                        *buffer = memory;
-                        return true;
-                    }
-                }
-                Ok(_) => {}
-                Err(busy) => *slot = busy,
-            }
-        }
-        false
     }
 }

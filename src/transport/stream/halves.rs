@@ -1,8 +1,7 @@
 //! The two halves of a link over a byte stream, the framing they share, and the link that TCP and
 //! Unix sockets make of them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -16,7 +15,8 @@ where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin,
 {
-    let framing = PeerFraming::new(setup.framing);
+    let framing = setup.framing.map_or_else(OnceLock::new, OnceLock::from);
+    let framing = Arc::new(framing);
     (
         Reader::new(reader, framing.clone(), max, setup),
         Writer::new(writer, framing),
@@ -40,36 +40,4 @@ where
 }
 
 /// The framing the peer uses, detected by the reader of a link and used by its writer.
-#[derive(Clone, Debug)]
-pub(super) struct PeerFraming(Arc<AtomicU8>);
-
-impl PeerFraming {
-    const UNKNOWN: u8 = 0;
-    const NDJSON: u8 = 1;
-    const CONTENT_LENGTH: u8 = 2;
-
-    pub(super) fn new(known: Option<Framing>) -> Self {
-        let shared = Self(Arc::new(AtomicU8::new(Self::UNKNOWN)));
-        if let Some(framing) = known {
-            shared.set(framing);
-        }
-        shared
-    }
-
-    pub(super) fn set(&self, framing: Framing) {
-        let code = match framing {
-            Framing::Ndjson => Self::NDJSON,
-            Framing::ContentLength => Self::CONTENT_LENGTH,
-        };
-        // Nothing else is published with it, so no ordering is needed.
-        self.0.store(code, Ordering::Relaxed);
-    }
-
-    pub(super) fn get(&self) -> Option<Framing> {
-        match self.0.load(Ordering::Relaxed) {
-            Self::NDJSON => Some(Framing::Ndjson),
-            Self::CONTENT_LENGTH => Some(Framing::ContentLength),
-            _ => None,
-        }
-    }
-}
+pub(super) type PeerFraming = Arc<OnceLock<Framing>>;

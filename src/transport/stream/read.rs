@@ -18,7 +18,6 @@ pub struct Reader<R> {
     input: ReadBuffer<R>,
     cutter: Decoder,
     peer_framing: PeerFraming,
-    framing_shared: bool,
     /// The buffer holds no whole message, and nothing was read since.
     needs_read: bool,
     stage: Stage,
@@ -34,11 +33,9 @@ enum Stage {
 
 impl<R> Reader<R> {
     pub(super) fn new(io: R, peer_framing: PeerFraming, max: usize, setup: &Setup) -> Self {
-        let framing = peer_framing.get();
         Self {
             input: ReadBuffer::new(io, BytesMut::new()),
-            cutter: Decoder::new(framing, max, &setup.limits),
-            framing_shared: framing.is_some(),
+            cutter: Decoder::new(peer_framing.get().copied(), max, &setup.limits),
             peer_framing,
             needs_read: false,
             stage: Stage::Open,
@@ -52,11 +49,11 @@ impl<R> Reader<R> {
     }
 
     fn share_framing(&mut self) {
-        if !self.framing_shared
+        if self.peer_framing.get().is_none()
             && let Some(framing) = self.cutter.framing()
         {
-            self.peer_framing.set(framing);
-            self.framing_shared = true;
+            // It is detected once.
+            let _ = self.peer_framing.set(framing);
         }
     }
 }
@@ -118,7 +115,7 @@ mod tests {
 
     fn reader<R>(io: R) -> Reader<R> {
         let setup = Setup::default();
-        Reader::new(io, PeerFraming::new(None), 1 << 24, &setup)
+        Reader::new(io, PeerFraming::default(), 1 << 24, &setup)
     }
 
     /// The next frame, and the end and the size of the memory it shares with the buffer; `None`
@@ -183,29 +180,6 @@ mod tests {
         let lowest = memories.keys().next().expect("there is one");
         let highest = memories.keys().last().expect("there is one");
         assert!(highest - lowest <= reader.input.pool.size(), "{memories:?}");
-    }
-
-    #[test]
-    fn large_messages_alternate_between_two_buffers() {
-        let line = format!("{{\"x\":\"{}\"}}\n", "x".repeat(1 << 20));
-        let stream = line.repeat(20) + &"{\"small\":1}\n".repeat(20_000);
-        let mut reader = reader(stream.as_bytes());
-        let mut before = None;
-        let mut places = std::collections::BTreeSet::new();
-        for _ in 0..20 {
-            let (frame, _) = next(&mut reader).expect("there are more");
-            assert_eq!(frame.len(), line.len() - 1);
-            places.insert(frame.as_bytes().as_ptr().addr());
-            // One is being written while the next is read.
-            before = Some(frame);
-        }
-        assert!(places.len() <= 2, "{places:?}");
-        assert!(reader.input.pool.has_large());
-        drop(before);
-        for _ in 0..15_000 {
-            assert!(next(&mut reader).is_some());
-        }
-        assert!(!reader.input.pool.has_large());
     }
 
     proptest! {

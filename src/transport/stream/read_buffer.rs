@@ -63,8 +63,7 @@ impl<R> ReadBuffer<R> {
     /// Releases a large buffer when nothing has arrived for a while. Called when there is nothing
     /// to read, so that the timer wakes the task.
     pub(in crate::transport) fn poll_shrink(&mut self, cx: &mut Context<'_>) {
-        let is_oversize = self.pool.size() > SMALL && self.bytes.is_empty();
-        if !is_oversize && !self.pool.has_large() {
+        if self.pool.size() <= SMALL || !self.bytes.is_empty() {
             return;
         }
         let timer = self
@@ -75,12 +74,8 @@ impl<R> ReadBuffer<R> {
             self.timer_runs = true;
         }
         if timer.as_mut().poll(cx).is_ready() {
-            if is_oversize {
-                self.release();
-                self.read_size = SMALL;
-            } else {
-                self.pool.forget_large();
-            }
+            self.release();
+            self.read_size = SMALL;
             self.timer_runs = false;
         }
     }

@@ -75,7 +75,8 @@ impl<W: AsyncWrite + Send + Unpin> FrameSink for Writer<W> {
     }
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
-        let framing = self.peer_framing.get().unwrap_or(Framing::Ndjson);
+        let framing = self.peer_framing.get().copied();
+        let framing = framing.unwrap_or(Framing::Ndjson);
         // A line must not hold another one: some peers also end a line at a bare CR.
         let whole = frame.len() >= NO_COPY
             && (framing == Framing::ContentLength
@@ -158,7 +159,7 @@ mod tests {
         let large = Frame::from("x".repeat(1 << 20));
         let mut cx = Context::from_waker(std::task::Waker::noop());
         for (takes, ready) in [(1 << 20, false), ((1 << 20) + 1, true)] {
-            let mut writer = Writer::new(Limited(takes - 1), PeerFraming::new(None));
+            let mut writer = Writer::new(Limited(takes - 1), PeerFraming::default());
             writer.start_send(large.clone()).expect("a queue takes all");
             let is_ready = writer.poll_ready(&mut cx).is_ready();
             assert_eq!(is_ready, ready, "{takes}");
@@ -167,7 +168,7 @@ mod tests {
 
     #[test]
     fn buffer_shrinks_after_a_burst() {
-        let mut writer = Writer::new(tokio::io::sink(), PeerFraming::new(None));
+        let mut writer = Writer::new(tokio::io::sink(), PeerFraming::default());
         let small = Frame::from("{}");
         // With a line break it has to be copied, and is not kept.
         let large = Frame::from("x\n".repeat(1 << 20));

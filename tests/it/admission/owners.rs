@@ -5,7 +5,7 @@ use std::sync::Arc;
 use acp_relay::auth::{AuthMethod, AuthRequirement, Grant, Principal};
 use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::proxy::{Attached, ConversationStore};
-use acp_relay::transport::{Link, Setup, memory};
+use acp_relay::transport::{Link, Setup};
 
 use super::gate::{gate, token};
 use crate::support::link::{accept, listen, received, run, send, setup};
@@ -104,7 +104,7 @@ fn a_clients_own_name_may_be_anothers_as_well() {
 
 /// The relay's link to a client of that name, and the client's.
 fn pair(name: &str, means: AuthMethod) -> (Link, Link) {
-    let (mut relay, client) = memory::pair(&Limits::default());
+    let (mut relay, client) = crate::support::memory::pair(&Limits::default());
     relay.peer.principal = Some(Arc::new(Principal {
         name: name.into(),
         auth_method: means,

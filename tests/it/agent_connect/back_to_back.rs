@@ -7,7 +7,7 @@ use acp_relay::conversation::DialectOptions;
 use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::observe::Observers;
 use acp_relay::proxy::{self, StopSignals};
-use acp_relay::transport::{Link, memory, registry};
+use acp_relay::transport::{Link, registry};
 use serde_json::{Value, json};
 
 use super::stage::{Agent, Stage};
@@ -27,7 +27,7 @@ impl Editor {
             .parse()
             .unwrap();
         let remote = registry::connect(&to, &setup).await.unwrap();
-        let (near, link) = memory::pair(&setup.limits);
+        let (near, link) = crate::support::memory::pair(&setup.limits);
         let stop = StopSignals::default();
         tokio::spawn(async move {
             let (limits, dialects) = (Arc::clone(&setup.limits), DialectOptions::canonical());

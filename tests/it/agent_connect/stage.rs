@@ -13,7 +13,7 @@ use acp_relay::conversation::DialectOptions;
 use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::observe::Observers;
 use acp_relay::proxy::{self, StopSignals};
-use acp_relay::transport::{Endpoint, Link, Listener, Setup, memory, registry};
+use acp_relay::transport::{Endpoint, Link, Listener, Setup, registry};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -130,7 +130,7 @@ async fn serve(
         let Ok(client) = arrival.finish.await else {
             continue;
         };
-        let (near, far) = memory::pair(&setup.limits);
+        let (near, far) = crate::support::memory::pair(&setup.limits);
         let wanted_agent = client.peer.wanted_agent.as_deref().map(str::to_owned);
         let (limits, stop) = (Arc::clone(&setup.limits), stop.clone());
         tokio::spawn(async move {

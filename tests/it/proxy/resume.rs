@@ -15,7 +15,7 @@ use acp_relay::jsonrpc::Limits;
 use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::observe::Observers;
 use acp_relay::proxy::{self, Attached, ConversationStore, End, StopSignals};
-use acp_relay::transport::{FrameStream, LinkError, memory};
+use acp_relay::transport::{FrameStream, LinkError};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -62,7 +62,7 @@ impl Port {
 
     /// A client connects, as it does over a WebSocket.
     fn enter(&self) -> Guest {
-        let (client, mut near) = memory::pair(&self.limits);
+        let (client, mut near) = crate::support::memory::pair(&self.limits);
         near.peer.half_close = false;
         near.rx = Box::new(Breaks(near.rx));
         let store = Arc::clone(&self.store);
@@ -72,7 +72,7 @@ impl Port {
                 return None;
             };
             let link = store.add(link);
-            let (agent, near_agent) = memory::pair(&limits);
+            let (agent, near_agent) = crate::support::memory::pair(&limits);
             let run = tokio::spawn(async move {
                 let (dialects, taps) = (DialectOptions::canonical(), Observers::default());
                 let stop = StopSignals::default();

@@ -19,7 +19,7 @@ use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::jsonrpc::{Exit, Frame, Limits, Side};
 use acp_relay::observe::{Event, Observer, Observers};
 use acp_relay::proxy::{self, End, StopSignals};
-use acp_relay::transport::{CloseReason, Link, LinkGuard, PeerKind, StopStep, memory};
+use acp_relay::transport::{CloseReason, Link, LinkGuard, PeerKind, StopStep};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -109,8 +109,8 @@ impl Plan {
 impl Bridge {
     /// Starts a conversation.
     pub(crate) fn over(plan: &Plan) -> Self {
-        let (client, mut near_client) = memory::pair(&plan.limits);
-        let (agent, mut near_agent) = memory::pair(&plan.limits);
+        let (client, mut near_client) = crate::support::memory::pair(&plan.limits);
+        let (agent, mut near_agent) = crate::support::memory::pair(&plan.limits);
         near_client.peer.half_close = plan.client_half_close;
         near_agent.peer.half_close = plan.agent_half_close;
         if plan.parent {

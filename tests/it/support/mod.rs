@@ -2,5 +2,6 @@
 
 pub(crate) mod bridge;
 pub(crate) mod link;
+pub(crate) mod memory;
 pub(crate) mod once;
 pub(crate) mod program;

@@ -68,7 +68,6 @@ pub(super) fn place(scheme: &str, limits: &Limits, dir: &TempDir) -> (Endpoint, 
             setup.tls = certificate(dir);
             "wss://localhost:0".to_owned()
         }
-        "memory" => format!("memory:{}", dir.path().display()),
         other => panic!("{other} needs a place in the suite"),
     };
     (endpoint.parse().unwrap(), setup)

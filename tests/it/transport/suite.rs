@@ -129,9 +129,7 @@ fn a_message_beyond_the_limit_has_a_defined_outcome() {
             match next(&mut *server.rx).await {
                 Some(Ok(Decoded::Error(flaw))) => {
                     assert_eq!(flaw.fault, FrameFault::TooLong { limit });
-                    if pair.scheme != "memory" {
-                        assert_eq!(flaw.id, Id::Number(b"1").to_owned());
-                    }
+                    assert_eq!(flaw.id, Id::Number(b"1").to_owned());
                 }
                 other => panic!("{}: {other:?}", pair.scheme),
             }

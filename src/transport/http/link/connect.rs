@@ -6,9 +6,9 @@ use data_encoding::HEXLOWER;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 use super::halves::link;
-use super::shared::{Api, Shared};
-use super::stream::{NotOpened, Stream};
-use crate::transport::http::client::{HttpClient, Refusal};
+use super::shared::{Api, Failure, Shared};
+use super::stream::Stream;
+use crate::transport::http::client::HttpClient;
 use crate::transport::{
     Endpoint, HttpEndpoint, HttpProtocol, Link, OpenError, OpenErrorKind, Setup, open_error,
 };
@@ -61,16 +61,14 @@ async fn elephant(to: &Endpoint, address: &HttpEndpoint, setup: &Setup) -> Resul
         OpenError::new(OpenErrorKind::Protocol, to, what)
             .with_remedy("Check the address; elephant.ai's routes are below /acp")
     };
-    let mut body = stream.open().await.map_err(|fault| match fault {
-        NotOpened::Refused(refusal) if refusal.is_forbidden() => {
+    let answer = stream.open().await.map_err(|failure| match failure {
+        Failure::Refused(refusal) if refusal.is_forbidden() => {
             OpenError::new(OpenErrorKind::Forbidden, to, refusal.text)
                 .with_remedy(open_error::CHECK_TOKEN)
         }
-        NotOpened::Refused(Refusal { text: why, .. })
-        | NotOpened::NoStream(why)
-        | NotOpened::Later(why)
-        | NotOpened::NotListening(why) => failed(why),
+        failure => failed(failure.to_string()),
     })?;
+    let mut body = stream.events_of(answer).map_err(failed)?;
     let ready = stream.wait_ready(&mut body).await;
     ready.map_err(|why| failed(format!("its stream of messages broke off ({why})")))?;
     let ended = shared.ended.clone();

@@ -21,6 +21,9 @@ use crate::transport::{CloseReason, FrameSink, FrameStream, Link, LinkError, Lin
 /// Time for queued messages to be posted once the relay's side has ended.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The context of errors.
+const POSTING: &str = "posting to the agent's server";
+
 /// The messages to the agent, by lane.
 #[derive(Debug, Default)]
 struct Lanes {
@@ -42,11 +45,7 @@ struct Sender {
 }
 
 /// Ends the link when it is dropped.
-struct Guard {
-    _ended: DropGuard,
-}
-
-impl LinkGuard for Guard {}
+impl LinkGuard for DropGuard {}
 
 /// Makes the link over the shared state, and its tasks.
 pub(super) fn link(shared: Arc<Shared>) -> Link {
@@ -61,9 +60,7 @@ pub(super) fn link(shared: Arc<Shared>) -> Link {
     });
     Link {
         peer: Peer::remote(shared.to.to_string(), false),
-        guard: Box::new(Guard {
-            _ended: shared.ended.clone().drop_guard(),
-        }),
+        guard: Box::new(shared.ended.clone().drop_guard()),
         rx: Box::new(Receiver {
             shared: Arc::clone(&shared),
         }),
@@ -114,13 +111,13 @@ impl FrameSink for Sender {
         Poll::Ready(if calls && answers {
             Ok(())
         } else {
-            Err(closed_error())
+            Err(LinkError::broken_pipe(POSTING))
         })
     }
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
         if self.shared.received.has_ended() {
-            return Err(closed_error());
+            return Err(LinkError::broken_pipe(POSTING));
         }
         let bytes = frame.len();
         let message = Outgoing::new(frame, &self.shared);
@@ -148,12 +145,5 @@ impl FrameSink for Sender {
         self.ended.cancel();
         std::task::ready!(self.finished.as_mut().poll(cx));
         Poll::Ready(Ok(()))
-    }
-}
-
-fn closed_error() -> LinkError {
-    LinkError::Io {
-        context: "posting to the agent's server",
-        source: std::io::ErrorKind::BrokenPipe.into(),
     }
 }

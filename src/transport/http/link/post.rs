@@ -4,22 +4,20 @@
 //! hold the POST of a request until the agent, which waits for one of these answers, has finished
 //! it.
 
-use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::http::response::Parts;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Response, StatusCode};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::queue::Queue;
 use super::sessions::Session;
-use super::shared::{Api, Shared, wait_open};
+use super::shared::{Api, Failure, Shared, wait_open};
 use super::stream;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
@@ -27,7 +25,6 @@ use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Scanned, scan};
 use crate::transport::http::client::{NoResponse, Refusal, discard, read_body};
 use crate::transport::http::content::{self, is_type};
 use crate::transport::http::names::{self, CONNECTION};
-use crate::transport::open_error;
 
 /// How long a server may take for the status of a POST. `initialize` may start the agent.
 const STATUS: Duration = Duration::from_secs(120);
@@ -45,36 +42,6 @@ const MAX_PAUSE: Duration = Duration::from_secs(4);
 pub(super) struct Outgoing {
     pub(super) frame: Frame,
     pub(super) envelope: Option<Envelope>,
-}
-
-/// Why a message was not accepted.
-enum Failure {
-    /// The server refused it.
-    Refused(Refusal),
-    /// There was no answer.
-    NoAnswer(NoResponse),
-    /// There was no answer in time.
-    Timeout,
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(refusal) => f.write_str(&refusal.text),
-            Self::NoAnswer(silence) => write!(f, "{silence}"),
-            Self::Timeout => write!(f, "its server did not answer within {STATUS:?}"),
-        }
-    }
-}
-
-impl Failure {
-    /// Whether the same may succeed later, or elsewhere: the server is busy, or did not answer.
-    fn is_transient(&self) -> bool {
-        match self {
-            Self::Refused(refusal) => open_error::is_transient(refusal.status),
-            Self::NoAnswer(_) | Self::Timeout => true,
-        }
-    }
 }
 
 impl Outgoing {
@@ -285,7 +252,7 @@ impl Shared {
         match timeout(STATUS, read_body(body, max)).await {
             Ok(Ok(body)) => Ok(Frame::new(body)),
             Ok(Err(why)) => Err(Failure::NoAnswer(NoResponse::Lost(why))),
-            Err(_) => Err(Failure::Timeout),
+            Err(_) => Err(Failure::Timeout(STATUS)),
         }
     }
 
@@ -309,7 +276,7 @@ impl Shared {
             }
             let path = self.client.pool_token();
             let sent = tokio::select! {
-                sent = self.send(request) => sent,
+                sent = self.send(request, STATUS) => sent,
                 () = path.cancelled(), if self.may_repeat_posts() => {
                     Err(Failure::NoAnswer(NoResponse::Lost("its streams are silent".to_owned())))
                 }
@@ -327,7 +294,7 @@ impl Shared {
                 Failure::NoAnswer(NoResponse::Lost(_)) => message.is_answer(),
                 Failure::NoAnswer(_) => true,
                 Failure::Refused(refusal) => refusal.is_busy(),
-                Failure::Timeout => false,
+                Failure::Timeout(_) => false,
             };
             tried += u32::from(!is_lost);
             let wait = match &failure {
@@ -339,15 +306,6 @@ impl Shared {
             }
             sleep(wait).await;
             pause = (pause * 2).min(MAX_PAUSE);
-        }
-    }
-
-    async fn send(&self, request: Request<Bytes>) -> Result<Response<Incoming>, Failure> {
-        match timeout(STATUS, self.client.send(request)).await {
-            Ok(Ok(answer)) if answer.status().is_success() => Ok(answer),
-            Ok(Ok(answer)) => Err(Failure::Refused(Refusal::read(answer).await)),
-            Ok(Err(silence)) => Err(Failure::NoAnswer(silence)),
-            Err(_) => Err(Failure::Timeout),
         }
     }
 
@@ -383,7 +341,7 @@ impl Shared {
                     NoResponse::Lost(_) => reason.delivered(Delivered::Unknown),
                 }
             }
-            Failure::Timeout => {
+            Failure::Timeout(_) => {
                 Reason::new(reply::TIMEOUT, failure.to_string()).delivered(Delivered::Unknown)
             }
         };

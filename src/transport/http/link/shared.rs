@@ -1,6 +1,7 @@
 //! The state that the tasks of one link share: the server, received messages, sessions, and the end
 //! of the link.
 
+use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
@@ -8,8 +9,9 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hyper::body::Incoming;
 use hyper::header::HeaderValue;
-use hyper::{Method, Request, Uri};
+use hyper::{Method, Request, Response, Uri};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
@@ -20,9 +22,9 @@ use super::sessions::{self, Session, Sessions};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{Frame, IdBuf};
-use crate::transport::http::client::{HttpClient, Refusal, discard};
+use crate::transport::http::client::{HttpClient, NoResponse, Refusal, discard};
 use crate::transport::http::names::{CONNECTION, SESSION};
-use crate::transport::{Endpoint, LinkError};
+use crate::transport::{Endpoint, LinkError, open_error};
 
 /// How long a message waits for the stream on which its answer will come. Some servers send the
 /// head of a stream only with its first event.
@@ -64,6 +66,36 @@ pub(super) enum Api {
     },
     /// elephant.ai's; the client's name is in the addresses, and all sessions share one stream.
     Elephant { posts: Uri, streams: Uri },
+}
+
+/// Why a request was not accepted.
+pub(super) enum Failure {
+    /// The server refused it.
+    Refused(Refusal),
+    /// There was no answer.
+    NoAnswer(NoResponse),
+    /// There was no answer within this time.
+    Timeout(Duration),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refusal) => f.write_str(&refusal.text),
+            Self::NoAnswer(silence) => write!(f, "{silence}"),
+            Self::Timeout(within) => write!(f, "its server did not answer within {within:?}"),
+        }
+    }
+}
+
+impl Failure {
+    /// Whether the same may succeed later, or elsewhere: the server is busy, or did not answer.
+    pub(super) fn is_transient(&self) -> bool {
+        match self {
+            Self::Refused(refusal) => open_error::is_transient(refusal.status),
+            Self::NoAnswer(_) | Self::Timeout(_) => true,
+        }
+    }
 }
 
 impl Shared {
@@ -143,6 +175,20 @@ impl Shared {
         request.uri_mut().clone_from(url);
         *request.method_mut() = method;
         request
+    }
+
+    /// Sends a request once.
+    pub(super) async fn send(
+        &self,
+        request: Request<Bytes>,
+        within: Duration,
+    ) -> Result<Response<Incoming>, Failure> {
+        match timeout(within, self.client.send(request)).await {
+            Ok(Ok(answer)) if answer.status().is_success() => Ok(answer),
+            Ok(Ok(answer)) => Err(Failure::Refused(Refusal::read(answer).await)),
+            Ok(Err(silence)) => Err(Failure::NoAnswer(silence)),
+            Err(_) => Err(Failure::Timeout(within)),
+        }
     }
 
     /// Passes a message of the agent on, and breaks when the link has ended.
@@ -235,13 +281,9 @@ impl Shared {
     pub(super) async fn delete_connection(&self, connection: HeaderValue) {
         let mut request = self.request(Method::DELETE, None, Bytes::new());
         request.headers_mut().insert(CONNECTION, connection);
-        match timeout(LEAVE_TIMEOUT, self.client.send(request)).await {
-            Ok(Ok(answer)) if answer.status().is_success() => {
-                discard(answer).await;
-            }
-            Ok(Ok(answer)) => tracing::debug!(status = %answer.status(), "the DELETE was refused"),
-            Ok(Err(silence)) => tracing::debug!(%silence, "the DELETE could not be sent"),
-            Err(_) => tracing::debug!("the DELETE was not answered in time"),
+        match self.send(request, LEAVE_TIMEOUT).await {
+            Ok(answer) => discard(answer).await,
+            Err(failure) => tracing::debug!(%failure, "the DELETE was not accepted"),
         }
     }
 }

@@ -10,23 +10,23 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use hyper::Method;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CACHE_CONTROL, HeaderName, HeaderValue};
+use hyper::{Method, Response};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::sessions::{self, Session};
-use super::shared::{Api, Shared};
+use super::shared::{Api, Failure, Shared};
 use crate::jsonrpc::framing::{Decoded, too_long};
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
-use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Scanner};
-use crate::transport::http::client::{Refusal, SseEvent, SseReader};
+use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, scan_mut};
+use crate::transport::http::client::{NoResponse, Refusal, SseEvent, SseReader};
 use crate::transport::http::content::{self, is_type};
 use crate::transport::http::names::{self, CLOSE};
-use crate::transport::{LinkError, closing, open_error};
+use crate::transport::{LinkError, closing};
 
 /// Streams of sessions that may be open at a time. Over HTTP/1.1 each is a connection.
 const MAX_STREAMS: usize = 256;
@@ -55,7 +55,6 @@ pub(super) struct Stream {
     /// `None`: the connection's own.
     session: Option<Session>,
     events: SseReader,
-    scanner: Scanner,
     /// The pool it was opened with.
     pool_token: CancellationToken,
     /// It was requested before.
@@ -73,18 +72,6 @@ enum End {
     Closed(Option<LinkError>),
     /// The receiving queue has ended.
     LinkEnded,
-}
-
-/// Why a stream could not be opened.
-pub(super) enum NotOpened {
-    /// The server has refused it.
-    Refused(Refusal),
-    /// The server is no server of streams.
-    NoStream(String),
-    /// It may succeed later.
-    Later(String),
-    /// Nothing listens there.
-    NotListening(String),
 }
 
 impl Shared {
@@ -134,7 +121,6 @@ impl Stream {
             shared: Arc::clone(shared),
             session,
             events: SseReader::new(shared.client.limits.frame_from_network),
-            scanner: Scanner::new(Arc::clone(&shared.client.limits)),
             pool_token: shared.client.pool_token(),
             requested: false,
         }
@@ -217,36 +203,29 @@ impl Stream {
         let give_up = Instant::now() + GIVE_UP.max(grace);
         let (mut pause, mut refused_since) = (PAUSE, None);
         loop {
-            let fault = match self.open().await {
-                Ok(body) => return Ok(body),
-                Err(fault) => fault,
+            let failure = match self.open().await {
+                Ok(answer) => {
+                    return self.events_of(answer).inspect_err(|why| {
+                        self.shared.end_refused(why.clone());
+                    });
+                }
+                Err(failure) => failure,
             };
-            refused_since = match fault {
-                NotOpened::NotListening(_) => refused_since.or_else(|| Some(Instant::now())),
+            let mut retry_after = None;
+            if let Failure::Refused(refusal) = &failure {
+                if !failure.is_transient() {
+                    self.refused(refusal);
+                    return Err(refusal.text.clone());
+                }
+                retry_after = refusal.retry_after;
+            }
+            refused_since = match &failure {
+                Failure::NoAnswer(error) if error.is_refused() => {
+                    refused_since.or_else(|| Some(Instant::now()))
+                }
                 _ => None,
             };
-            let (why, retry_after) = match fault {
-                NotOpened::Refused(refusal) if open_error::is_transient(refusal.status) => {
-                    (refusal.text, refusal.retry_after)
-                }
-                NotOpened::Later(why) | NotOpened::NotListening(why) => (why, None),
-                NotOpened::Refused(refusal) => {
-                    // Older servers have one stream for all, and each refuses another in its own
-                    // way.
-                    if self.session.is_none() || refusal.is_forbidden() {
-                        self.shared.rejected(&refusal);
-                    } else {
-                        let why = &refusal.text;
-                        tracing::debug!(to = %self.shared.to, why, "there is no such stream");
-                        self.remove_stream();
-                    }
-                    return Err(refusal.text);
-                }
-                NotOpened::NoStream(why) => {
-                    self.shared.end_refused(why.clone());
-                    return Err(why);
-                }
-            };
+            let why = failure.to_string();
             let until = refused_since.map_or(give_up, |since| give_up.min(since + grace));
             let now = Instant::now();
             if now >= until {
@@ -260,7 +239,7 @@ impl Stream {
     }
 
     /// Requests the stream once.
-    pub(super) async fn open(&mut self) -> Result<Incoming, NotOpened> {
+    pub(super) async fn open(&mut self) -> Result<Response<Incoming>, Failure> {
         let shared = &self.shared;
         self.pool_token = shared.client.pool_token();
         let mut request = shared.request(Method::GET, self.session.as_ref(), Bytes::new());
@@ -278,38 +257,40 @@ impl Stream {
         if again && last.is_empty() && shared.may_repeat_posts() {
             headers.insert(names::IDEMPOTENCY_KEY, HeaderValue::from_static("stream"));
         }
-        let answer = tokio::select! {
-            answer = timeout(HEAD_TIMEOUT, shared.client.send(request)) => answer,
+        tokio::select! {
+            answer = shared.send(request, HEAD_TIMEOUT) => answer,
             () = self.pool_token.cancelled() => {
-                return Err(NotOpened::Later("its connections are silent".to_owned()));
+                let silence = NoResponse::Lost("its connections are silent".to_owned());
+                Err(Failure::NoAnswer(silence))
             }
-        };
-        let answer = match answer {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(failure)) if failure.is_refused() => {
-                return Err(NotOpened::NotListening(failure.to_string()));
-            }
-            Ok(Err(failure)) => return Err(NotOpened::Later(failure.to_string())),
-            Err(_) => {
-                return Err(NotOpened::Later(format!(
-                    "no answer within {HEAD_TIMEOUT:?}"
-                )));
-            }
-        };
-        let (status, headers) = (answer.status(), answer.headers());
-        if !status.is_success() {
-            return Err(NotOpened::Refused(Refusal::read(answer).await));
         }
+    }
+
+    /// The stream of events that an answer is; else what it is instead.
+    pub(super) fn events_of(&self, answer: Response<Incoming>) -> Result<Incoming, String> {
+        let (status, headers) = (answer.status(), answer.headers());
         if let Some(keepalive) = names::time(headers, &names::KEEPALIVE) {
-            *shared.keepalive.lock() = Some(keepalive);
+            *self.shared.keepalive.lock() = Some(keepalive);
         }
         if is_type(headers, "text/event-stream") {
             return Ok(answer.into_body());
         }
         let kind = content::content_type(headers);
-        Err(NotOpened::NoStream(format!(
+        Err(format!(
             "its server answered {status} and {kind} instead of a stream of events"
-        )))
+        ))
+    }
+
+    /// The server has no such stream. Older servers have one stream for all, and each refuses
+    /// another in its own way.
+    fn refused(&self, refusal: &Refusal) {
+        if self.session.is_none() || refusal.is_forbidden() {
+            self.shared.rejected(refusal);
+        } else {
+            let why = &refusal.text;
+            tracing::debug!(to = %self.shared.to, why, "there is no such stream");
+            self.remove_stream();
+        }
     }
 
     /// Reads until the stream's end.
@@ -389,7 +370,7 @@ impl Stream {
     /// Records what a message changes for the link.
     fn note(&mut self, frame: &mut Frame) {
         let shared = &self.shared;
-        let Scanned::Message(at) = self.scanner.scan(frame) else {
+        let Scanned::Message(at) = scan_mut(frame, &shared.client.limits) else {
             return;
         };
         match at.kind {

@@ -28,13 +28,10 @@ use super::unauthenticated::UnauthenticatedSockets;
 use crate::auth::RejectReason;
 use crate::transport::certificate;
 use crate::transport::http::accept::{accept_sockets, http_server};
-use crate::transport::{OpenError, OpenErrorKind, Worker, open_error, tcp};
+use crate::transport::{OpenError, OpenErrorKind, open_error, tcp};
 
 /// Time a socket may have no request on it, or take over the head of one but the first.
 const IDLE: Duration = Duration::from_secs(75);
-
-/// How many of a socket's first bytes are looked at to choose its worker. Heads are shorter.
-const HEAD_BYTES: usize = 2 << 10;
 
 /// Accepts and serves the sockets of a port.
 struct Acceptor {
@@ -71,7 +68,7 @@ pub(super) fn start(
         // One at a time is enough: the receiver is slower than this loop.
         let report = |fault| drop(report.try_send(fault));
         let serve = |(stream, address), permit| {
-            tokio::spawn(acceptor.clone().assign(stream, address, permit));
+            acceptor.clone().assign(stream, address, permit);
         };
         accept_sockets(accept, limits.http_sockets, ended, report, serve).await;
         acceptor.port.done.cancel();
@@ -80,53 +77,28 @@ pub(super) fn start(
 
 impl Acceptor {
     /// Passes a socket to its worker.
-    async fn assign(
+    fn assign(
         self: Arc<Self>,
         stream: TcpStream,
         address: SocketAddr,
         permit: OwnedSemaphorePermit,
     ) {
         let from: Arc<str> = format!("{}://{address}", self.port.at.scheme()).into();
-        let (caller, worker) = match self.admit(&stream, &from, address).await {
-            Ok(admitted) => admitted,
-            Err((fault, why)) => return self.port.reject(&from, fault, why),
+        let (rules, place) = (self.port.rules(), self.port.place());
+        let (gate, unauthenticated) = (&rules.gate, &self.unauthenticated);
+        let caller = Caller::of(&stream, from.clone(), address, place, gate, unauthenticated);
+        let Some(caller) = caller else {
+            let what = "too many clients of this address have not authenticated yet";
+            let fault = OpenError::new(OpenErrorKind::Forbidden, &from, what);
+            return self.port.reject(&from, fault, RejectReason::Limit);
         };
         let moved = stream.into_std();
-        worker.spawn(async move {
+        self.port.setup.workers.pick().spawn(async move {
             if let Err((fault, why)) = self.serve(moved, &from, caller).await {
                 self.port.reject(&from, fault, why);
             }
             drop(permit);
         });
-    }
-
-    /// Admits a socket, and chooses its worker.
-    async fn admit(
-        &self,
-        stream: &TcpStream,
-        from: &Arc<str>,
-        address: SocketAddr,
-    ) -> Result<(Caller, Worker), Rejected> {
-        let port = &self.port;
-        let (rules, place) = (port.rules(), port.place());
-        let (gate, unauthenticated) = (&rules.gate, &self.unauthenticated);
-        let caller = Caller::of(stream, from.clone(), address, place, gate, unauthenticated);
-        let caller = caller.ok_or_else(|| {
-            let what = "too many clients of this address have not authenticated yet";
-            let fault = OpenError::new(OpenErrorKind::Forbidden, from, what);
-            (fault, RejectReason::Limit)
-        })?;
-        let workers = &port.setup.workers;
-        if rules.certificates.is_some() {
-            return Ok((caller, workers.pick()));
-        }
-        let within = port.limits.handshake;
-        let mut head = [0; HEAD_BYTES];
-        let peeked = timeout(within, stream.peek(&mut head)).await;
-        // An error occurs again when the socket is served.
-        let length = peeked.map_err(|_| late(from, within))?.unwrap_or(0);
-        let worker = self.service.worker_for(&head[..length]);
-        Ok((caller, worker.unwrap_or_else(|| workers.pick())))
     }
 
     /// Serves one socket.

@@ -13,6 +13,7 @@ use hyper::{Method, Request, StatusCode, Version};
 use super::refusal::Refusal;
 use crate::auth::RejectReason;
 use crate::auth::origin::{self, OriginPolicy};
+use crate::transport::http::content::lists;
 
 /// The header by which a browser reports the relation between the page and the target.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -72,13 +73,6 @@ fn host_error<B>(request: &Request<B>) -> Option<&'static str> {
 /// Whether a request asks for an upgrade to that protocol (RFC 9110, 7.8).
 pub(in crate::transport) fn wants_upgrade(fields: &HeaderMap, protocol: &[u8]) -> bool {
     lists(fields, &UPGRADE, protocol)
-}
-
-/// Whether `token` is among the comma-separated values of the headers of that name.
-pub(in crate::transport) fn lists(fields: &HeaderMap, name: &HeaderName, token: &[u8]) -> bool {
-    let values = fields.get_all(name).iter();
-    let mut tokens = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    tokens.any(|one| one.trim_ascii().eq_ignore_ascii_case(token))
 }
 
 impl Page {

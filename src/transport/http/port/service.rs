@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 
 use super::caller::Caller;
 use super::shared::Port;
-use crate::transport::{BoxFuture, OpenError, Setup, Worker};
+use crate::transport::{BoxFuture, OpenError, Setup};
 
 /// Answers the requests of a port.
 pub(crate) trait HttpService: Send + Sync {
@@ -21,12 +21,6 @@ pub(crate) trait HttpService: Send + Sync {
         request: Request<Incoming>,
         caller: Arc<Caller>,
     ) -> BoxFuture<'static, Response>;
-
-    /// The worker for a socket whose first bytes are these, if it is not to be any.
-    fn worker_for(&self, head: &[u8]) -> Option<Worker> {
-        let _ = head;
-        None
-    }
 
     /// Applies the settings that can change while it runs.
     fn renew(&self, setup: &Setup) {
@@ -47,7 +41,7 @@ pub(crate) type StartedService = Result<Option<Arc<dyn HttpService>>, OpenError>
 
 /// Two services on one port.
 pub(in crate::transport::http) struct BothServices {
-    /// It also refuses the paths that neither of them serves, and chooses the workers.
+    /// It also refuses the paths that neither of them serves.
     pub(in crate::transport::http) main: Arc<dyn HttpService>,
     pub(in crate::transport::http) other: Arc<dyn HttpService>,
 }
@@ -66,10 +60,6 @@ impl HttpService for BothServices {
         let for_other = !self.main.serves(path) && self.other.serves(path);
         let service = if for_other { &self.other } else { &self.main };
         service.clone().answer(request, caller)
-    }
-
-    fn worker_for(&self, head: &[u8]) -> Option<Worker> {
-        self.main.worker_for(head)
     }
 
     fn renew(&self, setup: &Setup) {

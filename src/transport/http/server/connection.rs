@@ -18,7 +18,6 @@ use super::routing::Routing;
 use super::streams::{Delivery, Lease, Opening, StreamError, Streams};
 use crate::auth::Principal;
 use crate::jsonrpc::{CloseReason, Frame, IdBuf, Limits};
-use crate::transport::Worker;
 
 /// How a connection's messages are distributed to streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +39,6 @@ pub(super) struct Connection {
     /// Distinguishes event ids of this connection from those of others.
     pub(super) epoch: u32,
     pub(super) limits: Arc<Limits>,
-    /// The worker that its tasks run on.
-    pub(super) worker: Worker,
     state: Mutex<State>,
     /// Notified when there is room for another message of the client.
     pub(super) has_room: Notify,
@@ -116,7 +113,6 @@ impl Connection {
             mode,
             epoch,
             limits: limits.clone(),
-            worker: Worker::current(),
             state: Mutex::new(State {
                 inbound: Inbound::default(),
                 streams: Streams::new(max_kept, now),

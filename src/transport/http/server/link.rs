@@ -12,7 +12,7 @@ use super::streams::CONNECTION;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{CloseReason, Frame, Scanned, scan};
 use crate::transport::http::port::caller::AuthenticatedClient;
-use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer, PeerKind};
+use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer};
 
 /// Receives the client's messages.
 struct Receiver {
@@ -36,11 +36,9 @@ pub(super) fn link(
     let connection = connection.clone();
     Link {
         peer: Peer {
-            name: client.from.to_string(),
-            half_close: false,
-            kind: PeerKind::Remote,
             principal: Some(client.principal.clone()),
             wanted_agent: client.wanted_agent.clone(),
+            ..Peer::remote(client.from.to_string(), false)
         },
         rx: Box::new(Receiver {
             connection: connection.clone(),
@@ -92,7 +90,7 @@ impl FrameSink for Sender {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         let mut state = self.connection.state();
         if state.is_gone() {
-            return Poll::Ready(Err(closed_error()));
+            return Poll::Ready(Err(LinkError::broken_pipe("writing to the client")));
         }
         if state.streams.waiting() >= self.connection.limits.http_waiting {
             state.blocked_since.get_or_insert_with(Instant::now);
@@ -108,7 +106,7 @@ impl FrameSink for Sender {
         let mut state = connection.state();
         let state = &mut *state;
         if state.is_gone() {
-            return Err(closed_error());
+            return Err(LinkError::broken_pipe("writing to the client"));
         }
         if let Some((id, _)) = &state.initial
             && let Scanned::Message(envelope) = scan(&frame, &connection.limits)
@@ -169,12 +167,5 @@ impl Drop for Sender {
     fn drop(&mut self) {
         self.connection.end();
         self.connections.remove(&self.connection);
-    }
-}
-
-fn closed_error() -> LinkError {
-    LinkError::Io {
-        context: "writing to the client",
-        source: io::ErrorKind::BrokenPipe.into(),
     }
 }

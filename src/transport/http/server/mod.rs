@@ -1,8 +1,7 @@
 //! The server side of ACP over HTTP: Streamable HTTP, WebSockets and elephant.ai's routes at one
 //! port.
 //!
-//! `listen` serves the port with a `service`, which all requests share, and `worker_choice` finds
-//! the worker of a socket. `routes` are the router and what goes before it; their handlers, `post`,
+//! `listen` serves the port with a `service`, which all requests share. `routes` are the router and what goes before it; their handlers, `post`,
 //! `get`, `upgrade` and `elephant`, give a response (`answer`, `events`) or a `refusal`. A `connection` is the state of a client's
 //! requests, kept in `connections`: `inbound` accepts its messages, once each (`repeats`) and in
 //! their order (`turn`), `routing` finds the `stream` for a message of the agent, one of the
@@ -52,6 +51,5 @@ mod stream;
 mod streams;
 mod turn;
 mod upgrade;
-mod worker_choice;
 
 pub(in crate::transport::http) use listen::serve;

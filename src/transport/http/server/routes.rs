@@ -20,13 +20,12 @@ use super::refusal::{METHODS, Refusal};
 use super::service::AcpService;
 use super::turn::Turn;
 use super::upgrade::upgrade;
-use super::worker_choice::connection_id;
 use crate::transport::http::names;
 use crate::transport::http::port::caller::{AuthenticatedClient, Caller};
 use crate::transport::http::port::origin_check::wants_upgrade;
 use crate::transport::http::port::rules::AGENTS;
 use crate::transport::http::port::{HttpService, handle};
-use crate::transport::{BoxFuture, HttpProtocol, Worker};
+use crate::transport::{BoxFuture, HttpProtocol};
 
 /// Answers the ACP requests of a port.
 pub(super) struct AcpHandler {
@@ -99,12 +98,6 @@ impl HttpService for AcpHandler {
             let refuse = Refusal::into_answer;
             handle(&self.service.port, request, &caller, METHODS, refuse, route).await
         })
-    }
-
-    fn worker_for(&self, head: &[u8]) -> Option<Worker> {
-        // The owner is not checked yet: the sender learns nothing, and is only served there.
-        let connection = self.service.connections.find(connection_id(head)?)?;
-        Some(connection.worker.clone())
     }
 
     fn ended(&self) -> BoxFuture<'_, ()> {

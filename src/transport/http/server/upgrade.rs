@@ -22,10 +22,11 @@ use tokio_util::either::Either;
 use super::connections::new_id;
 use super::refusal::Refusal;
 use super::service::{AcpService, single};
+use crate::transport::http::content::lists;
 use crate::transport::http::names;
 use crate::transport::http::port::caller::AuthenticatedClient;
 use crate::transport::http::port::credentials::subprotocol;
-use crate::transport::http::port::origin_check::{lists, wants_upgrade};
+use crate::transport::http::port::origin_check::wants_upgrade;
 use crate::transport::http::port::socket::Socket;
 use crate::transport::websocket::{Role, derive_accept_key, link};
 

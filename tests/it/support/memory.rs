@@ -1,42 +1,22 @@
-//! A pair of links in this process: `memory:NAME`, for tests.
+//! A pair of links in this process.
 //!
-//! It behaves as the other transports: bounded, ordered, half-closable, and with a limit on the
-//! length of a message. Frames are passed without a byte stream.
+//! It behaves as a transport: bounded, ordered, half-closable, and with a limit on the length of a
+//! message. Frames are passed without a byte stream.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use acp_relay::jsonrpc::framing::Decoded;
+use acp_relay::jsonrpc::{Frame, FrameError, FrameFault, IdBuf, Limits};
+use acp_relay::transport::{CloseReason, FrameSink, FrameStream, Link, LinkError, Peer, PeerKind};
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
-
-use super::{
-    AcceptFuture, CloseReason, ConnectFuture, Endpoint, FrameSink, FrameStream, IncomingLink, Link,
-    LinkError, ListenFuture, Worker,
-};
-use super::{Listener, OpenError, OpenErrorKind, Peer, Setup, Transport};
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{Frame, FrameError, FrameFault, IdBuf, Limits};
 
 /// Bytes that may be queued, beyond one frame.
 const MAX_BYTES: usize = 64 << 10;
 /// Frames that may be queued.
 const MAX_FRAMES: usize = 256;
-/// Links that may wait to be accepted.
-const BACKLOG: usize = 16;
-
-/// The transport for `memory:`.
-#[derive(Debug)]
-pub(super) struct MemoryTransport {
-    listeners: Mutex<BTreeMap<String, mpsc::Sender<Link>>>,
-}
-
-/// A bound `memory:` endpoint.
-struct Bound {
-    name: String,
-    rx: mpsc::Receiver<Link>,
-}
 
 /// One direction.
 #[derive(Debug, Default)]
@@ -63,11 +43,16 @@ struct Sender {
 }
 
 /// Two connected links.
-#[must_use]
-pub fn pair(limits: &Limits) -> (Link, Link) {
+pub(crate) fn pair(limits: &Limits) -> (Link, Link) {
     let (there, back) = (Shared::default(), Shared::default());
     let end = |rx: &Shared, tx: &Shared, name: &str| Link {
-        peer: Peer::remote(format!("memory:{name}"), true),
+        peer: Peer {
+            name: format!("memory:{name}"),
+            half_close: true,
+            kind: PeerKind::Remote,
+            principal: None,
+            wanted_agent: None,
+        },
         rx: Box::new(Receiver {
             direction: rx.clone(),
             max: limits.frame_from_network,
@@ -78,74 +63,6 @@ pub fn pair(limits: &Limits) -> (Link, Link) {
         guard: Box::new(()),
     };
     (end(&back, &there, "left"), end(&there, &back, "right"))
-}
-
-impl MemoryTransport {
-    pub(super) const fn new() -> Self {
-        Self {
-            listeners: Mutex::new(BTreeMap::new()),
-        }
-    }
-}
-
-impl Transport for MemoryTransport {
-    fn schemes(&self) -> &'static [&'static str] {
-        &["memory"]
-    }
-
-    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> ConnectFuture<'a> {
-        Box::pin(async move {
-            let Endpoint::Memory(name) = to else {
-                return Err(OpenError::wrong_scheme(to));
-            };
-            let listener = self.listeners.lock().get(name).cloned();
-            let refused =
-                || OpenError::new(OpenErrorKind::Unavailable, to, "nothing listens there");
-            let (near, far) = pair(&setup.limits);
-            let listener = listener.ok_or_else(refused)?;
-            listener.send(far).await.map_err(|_| refused())?;
-            Ok(near)
-        })
-    }
-
-    fn listen<'a>(&'a self, at: &'a Endpoint, _setup: &'a Setup) -> ListenFuture<'a> {
-        Box::pin(async move {
-            let Endpoint::Memory(name) = at else {
-                return Err(OpenError::wrong_scheme(at));
-            };
-            let name = name.clone();
-            let mut listeners = self.listeners.lock();
-            listeners.retain(|_, listener| !listener.is_closed());
-            if listeners.contains_key(&name) {
-                let what = "the name is in use";
-                return Err(OpenError::new(OpenErrorKind::Unavailable, at, what));
-            }
-            let (tx, rx) = mpsc::channel(BACKLOG);
-            listeners.insert(name.clone(), tx);
-            Ok(Box::new(Bound { name, rx }) as Box<dyn Listener>)
-        })
-    }
-}
-
-impl Listener for Bound {
-    fn accept(&mut self) -> AcceptFuture<'_> {
-        Box::pin(async move {
-            let link = self.rx.recv().await?;
-            let from = link.peer.name.clone();
-            let finish = Box::pin(async move { Ok(link) });
-            let worker = Worker::current();
-            let arrival = IncomingLink {
-                from,
-                finish,
-                worker,
-            };
-            Some(Ok(arrival))
-        })
-    }
-
-    fn address(&self) -> Endpoint {
-        Endpoint::Memory(self.name.clone())
-    }
 }
 
 impl Direction {
