@@ -5,27 +5,19 @@
 
 use super::pointer::JsonPointer;
 use super::table::{
-    Case, Conversion, Each, Expect, Fill, Guard, Literal, PROMPTING, Rest, Row, Rule, Selector,
-    Table, Way,
+    Case, Conversion, Each, Expect, FaultList, Fill, Guard, Literal, PROMPTING, Rest, Row, Rule,
+    Selector, Table, Way,
 };
 use super::text;
 
-/// Takes a fault: the rule, the pointer, what is wrong, and the remedy.
-pub(super) type ReportFault<'r> = &'r dyn Fn(Option<&str>, &str, String, String);
-
 /// Checks a whole table.
-pub(super) fn check(table: &Table, report: ReportFault<'_>) {
+pub(super) fn check(table: &Table, faults: &FaultList<'_>) {
     let guards = |rule| [Way::Read, Way::Write].map(|way| case_guards(rule, way));
     let guards: Vec<[Vec<Guard>; 2]> = table.rules.iter().map(guards).collect();
     for (at, rule) in table.rules.iter().enumerate() {
         let pointer = &rule.at;
         let fault = |place: &str, what: String, remedy: &str| {
-            report(
-                Some(&rule.id),
-                &format!("{pointer}{place}"),
-                what,
-                remedy.to_owned(),
-            );
+            faults.add(&format!("{pointer}{place}"), what, remedy);
         };
         if table.rules[..at].iter().any(|other| other.id == rule.id) {
             fault(
@@ -63,8 +55,12 @@ pub(super) fn check(table: &Table, report: ReportFault<'_>) {
                 "make them cases of one rule, or let the guards exclude each other",
             );
         }
-        let lossy = rule.lossy.is_some();
+        let lossy = rule.base.lossy.is_some();
         let stated = lossy || rule.cases.iter().any(|case| case.lossy.is_some());
+        if rule.loses.iter().any(|loss| loss.at.is_empty()) {
+            let remedy = "add `\"at\": [pointers]`; \"\" is the whole message";
+            fault("/loses", "this loss is nowhere".into(), remedy);
+        }
         if !rule.loses.is_empty() && !stated {
             let remedy = "add `lossy` and say it in words, too";
             fault("/loses", "what is lost is not stated".into(), remedy);
@@ -72,21 +68,14 @@ pub(super) fn check(table: &Table, report: ReportFault<'_>) {
         check_case(table, &rule.base, lossy, None, "", &fault);
         for (at, case) in rule.cases.iter().enumerate() {
             let at = format!("/cases/{at}");
-            check_case(
-                table,
-                case,
-                lossy || rule.base.lossy.is_some(),
-                Some(&rule.base),
-                &at,
-                &fault,
-            );
+            check_case(table, case, lossy, Some(&rule.base), &at, &fault);
         }
     }
     for (shape, found) in table.shapes.iter().enumerate() {
         for (at, case) in found.cases.iter().enumerate() {
             let fault = |place: &str, what: String, remedy: &str| {
                 let pointer = format!("/shapes/{}{place}", table.shapes[shape].name);
-                report(None, &pointer, what, remedy.to_owned());
+                faults.add(&pointer, what, remedy);
             };
             check_case(
                 table,
@@ -207,7 +196,7 @@ fn check_conversion(
 ) {
     match conversion {
         Conversion::As(by) if !by.has_inverse() && !lossy && only.is_none() => {
-            let what = format!("`{}` has no inverse", by.name());
+            let what = format!("`{by}` has no inverse");
             fault(
                 &format!("{at}/as"),
                 what,

@@ -1,6 +1,7 @@
 //! The source and target sides of names, guards and rows, for a way of translation.
 
-use super::types::{Case, Guard, MethodPair, Row};
+use super::case::{Case, Guard, Row};
+use super::types::MethodPair;
 use super::way::Way;
 use crate::dialect::pointer::JsonPointer;
 
@@ -35,8 +36,8 @@ impl Case {
     #[must_use]
     pub fn before(&self, way: Way) -> &Guard {
         match way {
-            Way::Read => &self.dialect,
-            Way::Write => &self.canonical,
+            Way::Read => &self.when.dialect,
+            Way::Write => &self.when.canonical,
         }
     }
 

@@ -1,9 +1,13 @@
 //! The two directions of translation.
 
+use serde::Deserialize;
+
 /// The two directions of translation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Way {
     /// From the dialect to canonical.
+    #[default]
     Read,
     /// From canonical to the dialect.
     Write,
