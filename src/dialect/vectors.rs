@@ -242,10 +242,7 @@ impl Vector {
             .program(&self.dialect)
             .map_err(|unknown| unknown.to_string())?;
         let sender = side(&self.value["direction"]);
-        let peer = match way {
-            Way::Read => sender,
-            Way::Write => sender.other(),
-        };
+        let peer = way.pick(sender, sender.other());
         let mut run = Run {
             translator: Translator::new(peer, program),
             ids: HashMap::new(),
@@ -271,16 +268,8 @@ impl Vector {
             }
         }
         let (outcome, frame) = run.send(sender, own)?;
-        let reached = if way == Way::Read {
-            "canonical"
-        } else {
-            "dialect"
-        };
-        let own_column = if way == Way::Read {
-            "dialect"
-        } else {
-            "canonical"
-        };
+        let own_column = way.pick("dialect", "canonical");
+        let reached = way.pick("canonical", "dialect");
         let more = |key: String| self.value[key].as_array().cloned().unwrap_or_default();
         let mut wanted = more(format!("{reached}_before"));
         if !expected.is_null() {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::pipeline::Stage;
-use crate::dialect::{DialectNote, FiredRule, Library, Way};
+use crate::dialect::{DialectNote, FiredRule, Library};
 use crate::jsonrpc::{Frame, Side};
 
 /// Maximum characters of a value in the text output.
@@ -72,10 +72,9 @@ impl<'s> Explanation<'s> {
     }
 
     fn dialects(&self) -> (&str, &str) {
-        match self.stage.way {
-            Way::Read => (&self.stage.dialect, "canonical"),
-            Way::Write => ("canonical", &self.stage.dialect),
-        }
+        let dialect = self.stage.dialect.as_str();
+        let way = self.stage.way;
+        way.pick((dialect, "canonical"), ("canonical", dialect))
     }
 
     /// Several lines of text.

@@ -18,10 +18,7 @@ impl MethodPair {
     /// The name a message has before it is translated.
     #[must_use]
     pub fn before(&self, way: Way) -> Option<&str> {
-        match way {
-            Way::Read => self.dialect.as_deref(),
-            Way::Write => self.canonical.as_deref(),
-        }
+        way.pick(self.dialect.as_deref(), self.canonical.as_deref())
     }
 
     /// The name it has afterwards.
@@ -35,10 +32,7 @@ impl Case {
     /// The guard on the source side.
     #[must_use]
     pub fn before(&self, way: Way) -> &Guard {
-        match way {
-            Way::Read => &self.when.dialect,
-            Way::Write => &self.when.canonical,
-        }
+        way.pick(&self.when.dialect, &self.when.canonical)
     }
 
     /// The guard on the target side.
@@ -58,10 +52,7 @@ impl Row {
     /// The place on the source side.
     #[must_use]
     pub fn before(&self, way: Way) -> Option<&JsonPointer> {
-        match way {
-            Way::Read => self.dialect.as_ref(),
-            Way::Write => self.canonical.as_ref(),
-        }
+        way.pick(self.dialect.as_ref(), self.canonical.as_ref())
     }
 
     /// The place on the target side.
