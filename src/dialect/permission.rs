@@ -95,7 +95,7 @@ impl OfferedOptions {
     }
 
     /// An answer that was replaced by one that allows nothing, for this reason.
-    fn fail_closed(&self, why: String) -> CheckedAnswer {
+    fn fail_closed(&self, why: &str) -> CheckedAnswer {
         CheckedAnswer {
             answer: self.refusal(),
             correction: Some(format!("{why}; it failed closed")),
@@ -111,11 +111,11 @@ impl OfferedOptions {
                 return CheckedAnswer::plain(PermissionAnswer::Cancelled);
             }
             PermissionAnswer::Unclear => {
-                return self.fail_closed("the answer could not be read".into());
+                return self.fail_closed("the answer could not be read");
             }
         };
         if !self.is_unambiguous(id) {
-            return self.fail_closed(format!("several options are called `{id}` and differ"));
+            return self.fail_closed(&format!("several options are called `{id}` and differ"));
         }
         if self.get(id).is_some() || self.0.is_empty() {
             return CheckedAnswer::plain(answer.clone());
@@ -270,7 +270,7 @@ pub fn check_read(
     if !refused && supported {
         return checked;
     }
-    offered.fail_closed(format!("the answer does not plainly allow `{}`", offer.id))
+    offered.fail_closed(&format!("the answer does not plainly allow `{}`", offer.id))
 }
 
 /// Whether a canonical answer kept its meaning in what is written to a dialect: a refusal may not
