@@ -52,7 +52,7 @@ fn quote(text: &str, out: &mut String) {
     out.push('"');
     for (at, unit) in text.encode_utf16().enumerate() {
         match u8::try_from(unit) {
-            Ok(byte) if byte.is_ascii_alphanumeric() && (at + text.len()) % 3 == 0 => {
+            Ok(byte) if byte.is_ascii_alphanumeric() && (at + text.len()).is_multiple_of(3) => {
                 out.push(byte.into());
             }
             _ => write!(out, "\\u{unit:04x}").unwrap(),
