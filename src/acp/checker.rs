@@ -7,28 +7,15 @@ use super::requests::{Key, OpenRequest, OpenRequests};
 use super::validate::Validator;
 use super::violation::{shown, truncate};
 use super::{Consequence, Violation, ViolationKind};
-use crate::jsonrpc::{self, Envelope, Frame, FrameFault, Limits, Scanned, Side};
-
-/// The role of a message in its conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessageRole {
-    /// It needs an answer.
-    Request,
-    /// It needs none.
-    Notification,
-    /// It answers with a result.
-    Result,
-    /// It answers with an error.
-    Error,
-}
+use crate::jsonrpc::{self, Envelope, Frame, FrameFault, Kind, Limits, Scanned, Side};
 
 /// The result of checking one message.
 #[derive(Clone, Debug)]
 pub struct CheckedMessage {
     /// The side that sent it, if that is known or can be derived.
     pub from: Option<Side>,
-    /// Its role; `None` when it is not a message.
-    pub role: Option<MessageRole>,
+    /// Its kind; `None` when it is not a message.
+    pub kind: Option<Kind>,
     /// Its method, or that of the request it answers.
     pub method: Option<String>,
     /// All its violations.
@@ -45,19 +32,6 @@ pub struct Checker {
     limits: Limits,
     /// Whether only one side's messages are seen.
     one_sided: bool,
-}
-
-impl MessageRole {
-    /// The id in reports: `request`, `notification`, `result` or `error`.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Request => "request",
-            Self::Notification => "notification",
-            Self::Result => "result",
-            Self::Error => "error",
-        }
-    }
 }
 
 impl Checker {
@@ -89,7 +63,7 @@ impl Checker {
     ) -> CheckedMessage {
         let mut result = CheckedMessage {
             from,
-            role: None,
+            kind: None,
             method: None,
             violations: Vec::new(),
             checked: false,
@@ -128,13 +102,10 @@ impl Checker {
                 Value::Null
             }
         };
-        match envelope.kind {
-            jsonrpc::Kind::Request | jsonrpc::Kind::Notification => {
-                self.call(&mut result, &envelope, message, &value);
-            }
-            jsonrpc::Kind::Result | jsonrpc::Kind::Error => {
-                self.answer(&mut result, &envelope, message, &value, request_method);
-            }
+        result.kind = Some(envelope.kind);
+        match envelope.kind.is_answer() {
+            false => self.call(&mut result, &envelope, message, &value),
+            true => self.answer(&mut result, &envelope, message, &value, request_method),
         }
         if !value.is_null() {
             result.envelope(&value);
@@ -150,12 +121,7 @@ impl Checker {
         value: &Value,
     ) {
         let name = envelope.method(message).into_owned();
-        let request = envelope.kind == jsonrpc::Kind::Request;
-        to.role = Some(if request {
-            MessageRole::Request
-        } else {
-            MessageRole::Notification
-        });
+        let request = envelope.kind == Kind::Request;
         let method = Method::named(&name);
         if to.from.is_none() {
             to.from = method.and_then(|method| method.handler).map(Side::other);
@@ -192,16 +158,12 @@ impl Checker {
         value: &Value,
         request_method: Option<&str>,
     ) {
-        let role = match envelope.kind {
-            jsonrpc::Kind::Error => MessageRole::Error,
-            _ => MessageRole::Result,
-        };
-        to.role = Some(role);
+        let kind = envelope.kind;
         let Some(key) = Key::of(envelope.id(message)) else {
             // An error without an id reports an unreadable message (JSON-RPC 2.0, §5).
-            if role == MessageRole::Error {
+            if kind == Kind::Error {
                 to.checked = true;
-                to.violations = body(role, None, value);
+                to.violations = body(kind, None, value);
             } else if envelope.id != jsonrpc::IdAt::Absent {
                 let expected = "the id of an open request";
                 to.refuse(
@@ -227,16 +189,16 @@ impl Checker {
             .into_iter()
             .map(|(requester, request)| {
                 (
-                    body(role, Method::named(&request.method), value),
+                    body(kind, Method::named(&request.method), value),
                     requester,
                     request,
                 )
             })
             .min_by_key(|(found, ..)| found.len());
         let Some((found, requester, request)) = best else {
-            if role == MessageRole::Error {
+            if kind == Kind::Error {
                 to.checked = true;
-                to.violations.extend(body(role, None, value));
+                to.violations.extend(body(kind, None, value));
             }
             if !self.one_sided {
                 let expected = "the id of an open request of the other side";
@@ -251,18 +213,18 @@ impl Checker {
         };
         self.requests.remove(requester, &key);
         to.from = to.from.or_else(|| requester.map(Side::other));
-        to.checked = role == MessageRole::Error || Method::named(&request.method).is_some();
+        to.checked = kind == Kind::Error || Method::named(&request.method).is_some();
         to.violations.extend(found);
         to.method = Some(request.method);
     }
 }
 
 /// The violations in the result or the error of an answer.
-fn body(role: MessageRole, method: Option<&Method>, value: &Value) -> Vec<Violation> {
-    match (role, method.and_then(|method| method.result)) {
+fn body(kind: Kind, method: Option<&Method>, value: &Value) -> Vec<Violation> {
+    match (kind, method.and_then(|method| method.result)) {
         // It could not be parsed, which was reported.
         _ if value.is_null() => Vec::new(),
-        (MessageRole::Error, _) => Validator::at("/error").definition(&value["error"], "Error"),
+        (Kind::Error, _) => Validator::at("/error").definition(&value["error"], "Error"),
         (_, Some(definition)) => Validator::at("/result").definition(&value["result"], definition),
         (_, None) => Vec::new(),
     }
@@ -276,23 +238,30 @@ impl CheckedMessage {
         value: Option<&Value>,
         expected: &str,
     ) {
-        self.violations.push(Violation {
-            kind,
-            consequence: Consequence::Refused,
-            pointer: pointer.to_owned(),
-            found: value.map(shown),
-            expected: expected.to_owned(),
-        });
+        let found = value.map(shown);
+        self.add(kind, Consequence::Refused, pointer, found, expected);
     }
 
     /// Adds a violation by the message as a whole.
     fn add_invalid(&mut self, kind: ViolationKind, message: &Frame, expected: &str) {
         let head = &message.as_bytes()[..message.len().min(400)];
+        let found = truncate(&String::from_utf8_lossy(head));
+        self.add(kind, Consequence::Refused, "", Some(found), expected);
+    }
+
+    fn add(
+        &mut self,
+        kind: ViolationKind,
+        consequence: Consequence,
+        pointer: &str,
+        found: Option<String>,
+        expected: &str,
+    ) {
         self.violations.push(Violation {
             kind,
-            consequence: Consequence::Refused,
-            pointer: String::new(),
-            found: Some(truncate(&String::from_utf8_lossy(head))),
+            consequence,
+            pointer: pointer.to_owned(),
+            found,
             expected: expected.to_owned(),
         });
     }
@@ -364,10 +333,7 @@ impl CheckedMessage {
             }
             None => self.refuse(ViolationKind::MissingMember, "/jsonrpc", None, "\"2.0\""),
         }
-        let call = matches!(
-            self.role,
-            Some(MessageRole::Request | MessageRole::Notification)
-        );
+        let call = self.kind.is_some_and(|kind| !kind.is_answer());
         match members.get("id") {
             Some(id) => self
                 .violations
@@ -384,19 +350,21 @@ impl CheckedMessage {
             let known = match name.as_str() {
                 "jsonrpc" | "id" => true,
                 "method" | "params" => call,
-                "result" => self.role == Some(MessageRole::Result),
-                "error" => self.role == Some(MessageRole::Error),
+                "result" => self.kind == Some(Kind::Result),
+                "error" => self.kind == Some(Kind::Error),
                 _ => false,
             };
             if !known {
-                let step = name.replace('~', "~0").replace('/', "~1");
-                self.violations.push(Violation {
-                    kind: ViolationKind::UnknownMember,
-                    consequence: Consequence::Ignored,
-                    pointer: format!("/{step}"),
-                    found: Some(shown(found)),
-                    expected: "no such member in a JSON-RPC message".to_owned(),
-                });
+                let pointer = format!("/{}", jsonptr::Token::new(name).encoded());
+                let expected = "no such member in a JSON-RPC message";
+                let kind = ViolationKind::UnknownMember;
+                self.add(
+                    kind,
+                    Consequence::Ignored,
+                    &pointer,
+                    Some(shown(found)),
+                    expected,
+                );
             }
         }
     }

@@ -19,7 +19,7 @@ mod union;
 mod validate;
 mod violation;
 
-pub use checker::{CheckedMessage, Checker, MessageRole};
+pub use checker::{CheckedMessage, Checker};
 pub use methods::methods;
 pub use remedies::{Remedies, Remedy};
 pub use violation::{Consequence, Violation, ViolationKind, escape_controls};

@@ -79,12 +79,7 @@ impl Validator {
         let node = self.schema.resolve(wanted_node);
         if !self.schema.types(node).admit(Types::of(value)) {
             let expected = expectation(self.schema, wanted_node);
-            return self.add(
-                ViolationKind::WrongType,
-                Consequence::Refused,
-                Some(value),
-                expected,
-            );
+            return self.refuse(ViolationKind::WrongType, Some(value), expected);
         }
         match value {
             Value::Object(members) => self.object(members, node),
@@ -112,20 +107,14 @@ impl Validator {
         if let Some(constant) = node.at.get("const")
             && constant != value
         {
-            self.add(
+            self.refuse(
                 ViolationKind::UnknownValue,
-                Consequence::Refused,
                 Some(value),
                 constant.to_string(),
             );
         }
         if let Some(expected) = bounds(value, node) {
-            self.add(
-                ViolationKind::OutOfRange,
-                Consequence::Refused,
-                Some(value),
-                expected,
-            );
+            self.refuse(ViolationKind::OutOfRange, Some(value), expected);
         }
     }
 
@@ -170,12 +159,7 @@ impl Validator {
             self.found.extend(best);
         } else {
             let expected = super::phrase::choice(&constants);
-            self.add(
-                ViolationKind::UnknownValue,
-                Consequence::Refused,
-                Some(value),
-                expected,
-            );
+            self.refuse(ViolationKind::UnknownValue, Some(value), expected);
         }
     }
 
@@ -220,12 +204,7 @@ impl Validator {
             }
             self.with_leniency(*lenient, |walk| {
                 walk.with_step(name, |walk| {
-                    walk.add(
-                        ViolationKind::MissingMember,
-                        Consequence::Refused,
-                        None,
-                        expected,
-                    );
+                    walk.refuse(ViolationKind::MissingMember, None, expected);
                 });
             });
         }
@@ -306,16 +285,16 @@ impl Validator {
     fn add_mismatch(&mut self, mismatch: Mismatch<'_>, members: Option<&Map<String, Value>>) {
         let Mismatch {
             kind,
-            consequence: weight,
+            consequence,
             member,
             expected,
         } = mismatch;
         match member {
             Some(name) => {
                 let value = members.and_then(|members| members.get(name));
-                self.with_step(name, |walk| walk.add(kind, weight, value, expected));
+                self.with_step(name, |walk| walk.add(kind, consequence, value, expected));
             }
-            None => self.add(kind, weight, None, expected),
+            None => self.add(kind, consequence, None, expected),
         }
     }
 
@@ -344,6 +323,10 @@ impl Validator {
             .push_str(&step.replace('~', "~0").replace('/', "~1"));
         work(self);
         self.pointer.truncate(outer);
+    }
+
+    fn refuse(&mut self, kind: ViolationKind, value: Option<&Value>, expected: String) {
+        self.add(kind, Consequence::Refused, value, expected);
     }
 
     fn add(

@@ -2,10 +2,12 @@
 
 use std::fmt::{self, Write as _};
 
+use serde::Serialize;
 use serde_json::Value;
 
-/// The kinds of violations. Their ids are stable: programs read them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The kinds of violations. Their names are stable: programs read them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ViolationKind {
     /// The text is not JSON.
@@ -39,7 +41,8 @@ pub enum ViolationKind {
 }
 
 /// How a reader built on the official types treats a violation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Consequence {
     /// It refuses the message.
     Refused,
@@ -76,67 +79,15 @@ impl Violation {
     }
 }
 
-impl ViolationKind {
-    /// All kinds, in the order in which a summary lists them.
-    pub const ALL: [Self; 14] = [
-        Self::NotJson,
-        Self::NotJsonRpc,
-        Self::Batch,
-        Self::Unreadable,
-        Self::UnmatchedAnswer,
-        Self::ReusedId,
-        Self::UnknownMethod,
-        Self::WrongSide,
-        Self::MissingMember,
-        Self::WrongType,
-        Self::UnknownVariant,
-        Self::UnknownValue,
-        Self::OutOfRange,
-        Self::UnknownMember,
-    ];
-
-    /// The stable id.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::NotJson => "not-json",
-            Self::NotJsonRpc => "not-json-rpc",
-            Self::Batch => "batch",
-            Self::Unreadable => "unreadable",
-            Self::UnmatchedAnswer => "unmatched-answer",
-            Self::ReusedId => "reused-id",
-            Self::UnknownMethod => "unknown-method",
-            Self::WrongSide => "wrong-side",
-            Self::MissingMember => "missing-member",
-            Self::WrongType => "wrong-type",
-            Self::UnknownVariant => "unknown-variant",
-            Self::UnknownValue => "unknown-value",
-            Self::OutOfRange => "out-of-range",
-            Self::UnknownMember => "unknown-member",
-        }
-    }
-}
-
-impl Consequence {
-    /// The id in reports: `refused` or `ignored`.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Refused => "refused",
-            Self::Ignored => "ignored",
-        }
-    }
-}
-
 impl fmt::Display for ViolationKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.id())
+        self.serialize(f)
     }
 }
 
 impl fmt::Display for Consequence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.id())
+        self.serialize(f)
     }
 }
 

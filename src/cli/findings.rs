@@ -8,10 +8,8 @@ use serde_json::{Value, json};
 
 use super::console::counted;
 use super::repairs::Repairs;
-use crate::acp::{
-    CheckedMessage, Consequence, MessageRole, Remedy, Violation, ViolationKind, escape_controls,
-};
-use crate::jsonrpc::Side;
+use crate::acp::{CheckedMessage, Consequence, Remedy, Violation, ViolationKind, escape_controls};
+use crate::jsonrpc::{Kind, Side};
 
 /// Most groups in the summary of a file.
 const MAX_GROUPS: usize = 1000;
@@ -61,10 +59,10 @@ impl Finding<'_> {
             "file": path.to_string_lossy(),
             "line": self.line,
             "side": verdict.from.map(Side::name),
-            "role": verdict.role.map(MessageRole::id),
+            "role": verdict.kind.map(Kind::name),
             "method": verdict.method,
-            "kind": violation.kind.id(),
-            "weight": violation.consequence.id(),
+            "kind": violation.kind,
+            "severity": violation.consequence,
             "pointer": violation.pointer,
             "found": violation.found,
             "expected": violation.expected,
@@ -170,7 +168,7 @@ impl CheckSummary {
         let kinds: serde_json::Map<String, Value> = self
             .kinds
             .iter()
-            .map(|(kind, count)| (kind.id().to_owned(), Value::from(*count)))
+            .map(|(kind, count)| (kind.to_string(), Value::from(*count)))
             .collect();
         json!({"summary": {
             "messages": self.messages,
@@ -249,9 +247,9 @@ impl CheckSummary {
 /// The method, and whether this is its response.
 fn place(verdict: &CheckedMessage) -> String {
     let method = verdict.method.as_deref().unwrap_or("-");
-    match verdict.role {
-        Some(MessageRole::Result) => format!("{method} (result)"),
-        Some(MessageRole::Error) => format!("{method} (error)"),
+    match verdict.kind {
+        Some(Kind::Result) => format!("{method} (result)"),
+        Some(Kind::Error) => format!("{method} (error)"),
         _ => method.to_owned(),
     }
 }

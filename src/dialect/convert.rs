@@ -24,7 +24,6 @@ impl Converter {
         let made = match (self, way) {
             (Self::JsonText, Way::Read) => parse_text(&value),
             (Self::JsonText | Self::PlainText, Way::Write) => stringify(&value),
-            (Self::PlainText, Way::Read) => None,
             (Self::TextBlock, Way::Read) => string(&value).map(|text| text_block(&text)),
             (Self::TextBlock, Way::Write) => block_text(&value).map(|text| Node::string(&text)),
             (Self::ToolText, Way::Read) => string(&value).map(|text| tool_text(&text)),
@@ -60,8 +59,8 @@ impl Converter {
             (Self::Flags, Way::Write) => names(&value),
             (Self::PromptTypes, Way::Read) => prompt_flags(&value),
             (Self::PromptTypes, Way::Write) => prompt_types(&value),
-            (Self::TerminalMethods, Way::Read) => terminal_flag(&value),
-            (Self::TerminalMethods, Way::Write) => terminal_methods(&value),
+            (Self::AnyFlag, Way::Read) => terminal_flag(&value),
+            (Self::AnyFlag, Way::Write) => terminal_methods(&value),
             (Self::NumberText, Way::Read) => number_text(&value).map(|text| Node::string(&text)),
             (Self::NumberText, Way::Write) => string(&value)
                 .filter(|text| is_plain_number(text))
@@ -85,14 +84,8 @@ impl Converter {
             (Self::ToolKind, Way::Read) => {
                 string(&value).map(|name| Node::string(guess::tool_kind(&name)))
             }
-            (
-                Self::ProtocolVersion
-                | Self::Basename
-                | Self::MediaType
-                | Self::ToolKind
-                | Self::List,
-                _,
-            ) => None,
+            // Some work in one way only.
+            _ => None,
         };
         made.ok_or(value)
     }
@@ -101,6 +94,10 @@ impl Converter {
 /// The text of a string.
 pub(super) fn string(value: &Node<'_>) -> Option<String> {
     text::string(&value.json()).map(Cow::into_owned)
+}
+
+fn flag(on: bool) -> Node<'static> {
+    Node::raw(if on { b"true" } else { b"false" })
 }
 
 fn boolean(raw: &[u8]) -> Option<bool> {
@@ -287,7 +284,6 @@ fn prompt_flags(value: &Node<'_>) -> Option<Node<'static>> {
         .filter_map(text::string)
         .collect();
     let has = |name: &str| listed.iter().any(|listed| listed == name);
-    let flag = |on: bool| Node::raw(if on { b"true" } else { b"false" });
     Some(Node::object(
         PROMPT.map(|name| (name, flag(has(name)))).into(),
     ))
@@ -313,16 +309,10 @@ fn terminal_flag(value: &Node<'_>) -> Option<Node<'static>> {
     let all = TERMINAL
         .iter()
         .all(|name| text::member(&json, name) == Some(b"true"));
-    Some(Node::raw(if all { b"true" } else { b"false" }))
+    Some(flag(all))
 }
 
 fn terminal_methods(value: &Node<'_>) -> Option<Node<'static>> {
-    let flag: &'static [u8] = if boolean(&value.json())? {
-        b"true"
-    } else {
-        b"false"
-    };
-    Some(Node::object(
-        TERMINAL.map(|name| (name, Node::raw(flag))).into(),
-    ))
+    let all = boolean(&value.json())?;
+    Some(Node::object(TERMINAL.map(|name| (name, flag(all))).into()))
 }

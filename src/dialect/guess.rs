@@ -1,6 +1,22 @@
 //! Names, media types and kinds that one message omits and another requires. Each is a fixed list;
 //! tables request them with `derive`.
 
+use std::borrow::Cow;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// What is encoded in a segment of a URI's path (RFC 3986, section 3.3).
+pub(crate) const PATH_SEGMENT: AsciiSet = {
+    let plain = b"-._~!$&'()*+,;=:@";
+    let mut set = NON_ALPHANUMERIC.remove(plain[0]);
+    let mut at = 1;
+    while at < plain.len() {
+        set = set.remove(plain[at]);
+        at += 1;
+    }
+    set
+};
+
 /// The last name in a URI's path, percent-decoded; the URI itself when it has none.
 pub(super) fn basename(uri: &str) -> String {
     let path = uri.split(['?', '#']).next().unwrap_or(uri);
@@ -14,15 +30,11 @@ pub(super) fn basename(uri: &str) -> String {
 
 /// A path as a `file` URI (RFC 8089).
 pub(super) fn file_uri(path: &str) -> String {
-    let mut uri = String::from("file://");
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
-            uri.push(char::from(byte));
-        } else {
-            uri.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    uri
+    let names = path.split('/');
+    let names: Vec<String> = names
+        .map(|name| utf8_percent_encode(name, &PATH_SEGMENT).to_string())
+        .collect();
+    format!("file://{}", names.join("/"))
 }
 
 /// The path of a `file` URI, without query and fragment; `None` when it is another URI.
@@ -34,25 +46,8 @@ pub(super) fn file_path(uri: &str) -> Option<String> {
 }
 
 fn decoded(text: &str) -> String {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let mut out = Vec::with_capacity(text.len());
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        let high = bytes.get(at + 1).copied().and_then(digit);
-        let low = bytes.get(at + 2).copied().and_then(digit);
-        match (byte, high, low) {
-            (b'%', Some(high), Some(low)) => {
-                out.push(u8::try_from(high * 16 + low).unwrap_or(b'?'));
-                at += 3;
-            }
-            _ => {
-                out.push(*byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
+    let plain = percent_decode_str(text).decode_utf8();
+    plain.map_or_else(|_| text.to_owned(), Cow::into_owned)
 }
 
 /// The media type of base64 data, recognised by its first bytes.

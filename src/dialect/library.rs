@@ -67,30 +67,19 @@ pub enum DialectError {
 
 impl Library {
     /// The built-in tables. Their headers are parsed now, their rules when they are needed.
-    ///
-    /// # Errors
-    /// The faults of all headers; a test shows that there are none, in the rules either.
-    pub fn builtin() -> Result<Self, TableFaults> {
+    #[must_use]
+    pub fn builtin() -> Self {
         let mut library = Self::default();
-        let mut faults = TableFaults::default();
-        for file in BUILTIN {
-            let (name, cover, text) = *file;
-            match Table::read(name, cover) {
-                Ok(header) => library.put(Source {
-                    file: format!("mappings/{name}").into(),
-                    text: text.into(),
-                    builtin: true,
-                    header: Arc::new(header),
-                    full: OnceLock::new(),
-                }),
-                Err(found) => faults.0.extend(found.0),
-            }
+        for (name, header, text) in BUILTIN {
+            library.put(Source {
+                file: format!("mappings/{name}").into(),
+                text: (*text).into(),
+                builtin: true,
+                header: Arc::new(Table::builtin(header)),
+                full: OnceLock::new(),
+            });
         }
-        if faults.0.is_empty() {
-            Ok(library)
-        } else {
-            Err(faults)
-        }
+        library
     }
 
     /// Adds one table; it replaces one of the same name.
@@ -239,10 +228,8 @@ impl Source {
     /// The table. One that is built in is parsed when it is requested first.
     #[must_use]
     pub fn table(&self) -> &Arc<Table> {
-        self.full.get_or_init(|| {
-            let table = Table::read(&self.file, &self.text);
-            Arc::new(table.expect("the built-in tables have no faults"))
-        })
+        self.full
+            .get_or_init(|| Arc::new(Table::builtin(&self.text)))
     }
 }
 

@@ -9,7 +9,7 @@
 //! use acp_relay::dialect::{Forward, Library, Translator};
 //! use acp_relay::jsonrpc::{Frame, Limits, Scanned, Side, scan};
 //!
-//! let library = Library::builtin().expect("the built-in tables have no faults");
+//! let library = Library::builtin();
 //! let program = library.program("elephant").expect("it is built in");
 //! let mut agent = Translator::new(Side::Agent, program);
 //! let frame = Frame::from(
@@ -66,6 +66,7 @@ mod vectors;
 
 pub use body::MessageBody;
 pub use detect::{DetectedDialect, Detector, speaker};
+pub(crate) use guess::PATH_SEGMENT;
 pub use jsonptr_impl::BlockedPath;
 pub use library::{DialectError, Library, Source};
 pub use methods::{MethodName, is_known};

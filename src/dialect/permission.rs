@@ -80,13 +80,26 @@ impl OfferedOptions {
         found.filter(|offer| self.is_unambiguous(&offer.id))
     }
 
+    /// The first option that refuses.
+    fn refusing(&self) -> Option<&OfferedOption> {
+        let mut found = self.of("reject_once").chain(self.of("reject_always"));
+        found.next()
+    }
+
     /// The answer that allows nothing: a reject option that was offered, else `Cancelled`.
     #[must_use]
     pub fn refusal(&self) -> PermissionAnswer {
-        let mut found = self.of("reject_once").chain(self.of("reject_always"));
-        found.next().map_or(PermissionAnswer::Cancelled, |offer| {
-            PermissionAnswer::Selected(offer.id.clone())
-        })
+        let selected = |offer: &OfferedOption| PermissionAnswer::Selected(offer.id.clone());
+        self.refusing()
+            .map_or(PermissionAnswer::Cancelled, selected)
+    }
+
+    /// An answer that was replaced by one that allows nothing, for this reason.
+    fn fail_closed(&self, why: &str) -> CheckedAnswer {
+        CheckedAnswer {
+            answer: self.refusal(),
+            correction: Some(format!("{why}; it failed closed")),
+        }
     }
 
     /// Maps an answer to one of the options: by its id, else by its meaning.
@@ -98,19 +111,11 @@ impl OfferedOptions {
                 return CheckedAnswer::plain(PermissionAnswer::Cancelled);
             }
             PermissionAnswer::Unclear => {
-                return CheckedAnswer {
-                    answer: self.refusal(),
-                    correction: Some("the answer could not be read; it failed closed".into()),
-                };
+                return self.fail_closed("the answer could not be read");
             }
         };
         if !self.is_unambiguous(id) {
-            return CheckedAnswer {
-                answer: self.refusal(),
-                correction: Some(format!(
-                    "several options are called `{id}` and differ; it failed closed"
-                )),
-            };
+            return self.fail_closed(&format!("several options are called `{id}` and differ"));
         }
         if self.get(id).is_some() || self.0.is_empty() {
             return CheckedAnswer::plain(answer.clone());
@@ -119,15 +124,10 @@ impl OfferedOptions {
             let mut found = self.of(kind);
             found.next().filter(|_| found.next().is_none())
         };
-        let first = |kind: &str| self.of(kind).next();
         let found = if KINDS.contains(&id.as_str()) {
-            only(id).or_else(|| {
-                refuses(id)
-                    .then(|| first("reject_once").or_else(|| first("reject_always")))
-                    .flatten()
-            })
+            only(id).or_else(|| self.refusing().filter(|_| refuses(id)))
         } else if refuses(id) {
-            first("reject_once").or_else(|| first("reject_always"))
+            self.refusing()
         } else if allows(id) {
             only("allow_once")
         } else {
@@ -270,13 +270,7 @@ pub fn check_read(
     if !refused && supported {
         return checked;
     }
-    CheckedAnswer {
-        answer: offered.refusal(),
-        correction: Some(format!(
-            "the answer does not plainly allow `{}`; it failed closed",
-            offer.id
-        )),
-    }
+    offered.fail_closed(&format!("the answer does not plainly allow `{}`", offer.id))
 }
 
 /// Whether a canonical answer kept its meaning in what is written to a dialect: a refusal may not

@@ -6,9 +6,11 @@
 use std::fmt;
 
 use jsonptr::PointerBuf;
+use serde::Deserialize;
 
 /// A parsed pointer.
-#[derive(Clone)]
+#[derive(Clone, Deserialize)]
+#[serde(try_from = "String")]
 pub struct JsonPointer {
     pointer: PointerBuf,
     names: Box<[Box<str>]>,
@@ -71,6 +73,14 @@ impl From<PointerBuf> for JsonPointer {
             .map(|token| token.decoded().into())
             .collect();
         Self { pointer, names }
+    }
+}
+
+impl TryFrom<String> for JsonPointer {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text)
     }
 }
 

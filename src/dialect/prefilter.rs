@@ -10,7 +10,9 @@
 
 use super::guard::holds;
 use super::pointer::JsonPointer;
-use super::table::{Case, Conversion, Each, Expect, Guard, Literal, NamedShape, Rest, Rule, Way};
+use super::table::{
+    Case, Conversion, Each, Expect, Guard, Literal, NamedShape, Rest, Rule, Way, When,
+};
 use super::text::{self, JsonType};
 use super::tree::Node;
 
@@ -208,8 +210,7 @@ fn only_rows(case: &Case) -> bool {
         all.any(|(_, expect)| matches!(expect, Expect::Const(_)))
     };
     let Case {
-        dialect,
-        canonical,
+        when: When { dialect, canonical },
         rest: Rest::Keep,
         emit,
         answer: None,

@@ -80,7 +80,7 @@ impl Tracking {
             Action::OnlyNewText => self.streamed = true,
             Action::CancelledTurn
             | Action::DenyWithOption
-            | Action::TellPermission
+            | Action::JoinPermissionTitle
             | Action::StopReasonOfTurn => {}
             Action::NumberToolCall
             | Action::NumberUpdate

@@ -6,8 +6,11 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use serde::Deserialize;
+
 /// The kinds of JSON values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum JsonType {
     /// `null`.
     Null,
@@ -48,19 +51,6 @@ impl JsonType {
             Some(b'n') | None => Self::Null,
             Some(_) => Self::Number,
         }
-    }
-
-    /// The type with this name, as tables write it.
-    pub(super) fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "null" => Self::Null,
-            "boolean" => Self::Boolean,
-            "number" => Self::Number,
-            "string" => Self::String,
-            "array" => Self::Array,
-            "object" => Self::Object,
-            _ => return None,
-        })
     }
 }
 
@@ -337,51 +327,4 @@ pub(super) fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
         .filter(|(raw, _)| same_name(raw, name))
         .map(|(_, value)| value)
         .last()
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// A name and a spelling of it: each character as it is, with a short escape or a long one.
-    fn spelled() -> impl Strategy<Value = (String, Vec<u8>)> {
-        let part = (
-            prop_oneof![any::<char>(), Just('\\'), Just('"'), Just('a')],
-            0..3_u8,
-        );
-        proptest::collection::vec(part, 0..6).prop_map(|parts| {
-            let (mut name, mut raw) = (String::new(), Vec::new());
-            for (char, way) in parts {
-                name.push(char);
-                let must = char < ' ' || matches!(char, '\\' | '"');
-                if way == 1 || (must && way == 2 && char < ' ') {
-                    for unit in char.encode_utf16(&mut [0; 2]) {
-                        raw.extend(format!("\\u{unit:04X}").bytes());
-                    }
-                } else {
-                    raw.extend(escaped(char.encode_utf8(&mut [0; 4])));
-                }
-            }
-            (name, raw)
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn names_are_compared_unescaped((name, raw) in spelled(), (other, _) in spelled()) {
-            prop_assert!(same_name(&raw, &name), "{}", String::from_utf8_lossy(&raw));
-            prop_assert_eq!(same_name(&raw, &other), name == other);
-            prop_assert_eq!(same_name(&raw, &raw.iter().map(|&byte| char::from(byte)).collect::<String>()),
-                !raw.contains(&b'\\') && raw.is_ascii());
-        }
-
-        #[test]
-        fn quoted_values_are_compared_unescaped((text, raw) in spelled(), (other, _) in spelled()) {
-            let value = [b"\"", &raw[..], b"\""].concat();
-            prop_assert!(equals(&quote(&text), &value));
-            prop_assert_eq!(equals(&quote(&other), &value), text == other);
-        }
-    }
 }

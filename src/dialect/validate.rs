@@ -5,256 +5,200 @@
 
 use super::pointer::JsonPointer;
 use super::table::{
-    Case, Conversion, Each, Expect, Fill, Guard, Literal, PROMPTING, Rest, Row, Rule, Selector,
-    Table, Way,
+    Case, Conversion, Each, Expect, FaultList, Fill, Guard, Literal, NamedShape, PROMPTING, Recall,
+    Rest, Row, Rule, Selector, Table, Way,
 };
 use super::text;
 
-/// Takes a fault: the rule, the pointer, what is wrong, and the remedy.
-pub(super) type ReportFault<'r> = &'r dyn Fn(Option<&str>, &str, String, String);
-
 /// Checks a whole table.
-pub(super) fn check(table: &Table, report: ReportFault<'_>) {
+pub(super) fn check(table: &Table, faults: &FaultList<'_>) {
+    let check = Validation { table, faults };
     let guards = |rule| [Way::Read, Way::Write].map(|way| case_guards(rule, way));
     let guards: Vec<[Vec<Guard>; 2]> = table.rules.iter().map(guards).collect();
-    for (at, rule) in table.rules.iter().enumerate() {
-        let pointer = &rule.at;
+    for at in 0..table.rules.len() {
+        check.rule(at, &guards);
+    }
+    for NamedShape { name, cases } in &table.shapes {
+        for (at, case) in cases.iter().enumerate() {
+            check.case(case, false, None, &format!("/shapes/{name}/{at}"));
+        }
+    }
+}
+
+/// The check of one table.
+struct Validation<'t> {
+    table: &'t Table,
+    faults: &'t FaultList<'t>,
+}
+
+impl Validation<'_> {
+    /// Checks a rule. `guards` are those of all rules, in both ways.
+    fn rule(&self, at: usize, guards: &[[Vec<Guard>; 2]]) {
+        let (rule, earlier) = (&self.table.rules[at], &self.table.rules[..at]);
         let fault = |place: &str, what: String, remedy: &str| {
-            report(
-                Some(&rule.id),
-                &format!("{pointer}{place}"),
-                what,
-                remedy.to_owned(),
-            );
+            self.faults
+                .add(&format!("{}{place}", rule.at), what, remedy);
         };
-        if table.rules[..at].iter().any(|other| other.id == rule.id) {
-            fault(
-                "/id",
-                format!("the id `{}` is taken", rule.id),
-                "ids are unique; choose another",
-            );
+        if earlier.iter().any(|other| other.id == rule.id) {
+            let what = format!("the id `{}` is taken", rule.id);
+            fault("/id", what, "ids are unique; choose another");
         }
         if rule.examples.is_empty() {
-            fault(
-                "",
-                "the rule has no example".into(),
-                "add one message in both columns",
-            );
+            let remedy = "add one message in both columns";
+            fault("", "the rule has no example".into(), remedy);
         }
         // Only one clashing rule is reported for each: otherwise every pair of equal rules would be
         // a fault.
         let clashes = |(other, two): (&Rule, &[Vec<Guard>; 2])| {
-            let way = [(Way::Read, "reading"), (Way::Write, "writing")]
-                .into_iter()
-                .find(|(way, _)| {
-                    let at_once = (&guards[at][*way as usize], &two[*way as usize]);
-                    clash(rule, other, *way, at_once)
-                });
-            Some((other.id.clone(), other.at.clone(), way?.1))
-        };
-        let others = table.rules[..at].iter().zip(&guards);
-        if let Some((id, place, way)) = others.into_iter().find_map(clashes) {
-            let what = format!(
+            let mut ways = [(Way::Read, "reading"), (Way::Write, "writing")].into_iter();
+            let (_, way) = ways.find(|(way, _)| {
+                let at_once = (&guards[at][*way as usize], &two[*way as usize]);
+                clash(rule, other, *way, at_once)
+            })?;
+            let (id, place) = (&other.id, &other.at);
+            Some(format!(
                 "both this rule and `{id}` (the rule at {place}) can be for one message when {way} it"
-            );
-            fault(
-                "/when",
-                what,
-                "make them cases of one rule, or let the guards exclude each other",
-            );
+            ))
+        };
+        if let Some(what) = earlier.iter().zip(guards).find_map(clashes) {
+            let remedy = "make them cases of one rule, or let the guards exclude each other";
+            fault("/when", what, remedy);
         }
-        let lossy = rule.lossy.is_some();
+        let lossy = rule.base.lossy.is_some();
         let stated = lossy || rule.cases.iter().any(|case| case.lossy.is_some());
+        if rule.loses.iter().any(|loss| loss.at.is_empty()) {
+            let remedy = "add `\"at\": [pointers]`; \"\" is the whole message";
+            fault("/loses", "this loss is nowhere".into(), remedy);
+        }
         if !rule.loses.is_empty() && !stated {
             let remedy = "add `lossy` and say it in words, too";
             fault("/loses", "what is lost is not stated".into(), remedy);
         }
-        check_case(table, &rule.base, lossy, None, "", &fault);
-        for (at, case) in rule.cases.iter().enumerate() {
-            let at = format!("/cases/{at}");
-            check_case(
-                table,
-                case,
-                lossy || rule.base.lossy.is_some(),
-                Some(&rule.base),
-                &at,
-                &fault,
-            );
+        self.case(&rule.base, false, None, &rule.at);
+        for (index, case) in rule.cases.iter().enumerate() {
+            let at = format!("{}/cases/{index}", rule.at);
+            self.case(case, lossy, Some(&rule.base), &at);
         }
     }
-    for (shape, found) in table.shapes.iter().enumerate() {
-        for (at, case) in found.cases.iter().enumerate() {
-            let fault = |place: &str, what: String, remedy: &str| {
-                let pointer = format!("/shapes/{}{place}", table.shapes[shape].name);
-                report(None, &pointer, what, remedy.to_owned());
-            };
-            check_case(
-                table,
-                case,
-                case.lossy.is_some(),
-                None,
-                &format!("/{at}"),
-                &fault,
-            );
-        }
-    }
-}
 
-type AddFault<'t> = &'t dyn Fn(&str, String, &str);
-
-fn check_case(
-    table: &Table,
-    case: &Case,
-    lossy: bool,
-    base: Option<&Case>,
-    at: &str,
-    fault: AddFault<'_>,
-) {
-    let lossy = lossy || case.lossy.is_some();
-    if case.only.is_some() && !lossy {
-        fault(
-            at,
-            "a case for one way only loses something".into(),
-            "add `lossy` and say what the way back cannot tell",
-        );
-    }
-    if matches!(case.rest, Rest::Drop(_)) && !lossy {
-        fault(
-            &format!("{at}/rest"),
-            "what is dropped is lost".into(),
-            "add `lossy`",
-        );
-    }
-    check_rows(table, &case.rows, lossy, &format!("{at}/rows"), fault);
-    let works = |way: &Way| case.applies(*way) && base.is_none_or(|base| base.applies(*way));
-    for way in [Way::Read, Way::Write].into_iter().filter(works) {
-        let rows = base
-            .into_iter()
-            .flat_map(|base| &base.rows)
-            .chain(&case.rows)
-            .filter(|row| row.applies(way));
-        // A row that only fills an empty place may share it with a row that writes it.
-        let fills =
-            |row: &Row| row.before(way).is_none() && !matches!(row.fill, Some(Fill::Const(_)));
-        let targets: Vec<&JsonPointer> = rows
-            .filter(|row| row.before(way).is_some() || row.fill.is_some())
-            .filter(|row| !fills(row))
-            .filter_map(|row| row.after(way))
-            .collect();
-        for (index, place) in targets.iter().enumerate() {
-            if let Some(other) = targets[..index].iter().find(|other| other.overlaps(place)) {
-                let what = format!("two rows write `{other}` and `{place}`, which overlap");
-                let remedy = "keep one, or give each the way it is for with `only`";
-                fault(&format!("{at}/rows"), what, remedy);
-            }
+    /// Checks a case, together with the base of its rule.
+    fn case(&self, case: &Case, lossy: bool, base: Option<&Case>, at: &str) {
+        let lossy = lossy || case.lossy.is_some();
+        let rows_at = format!("{at}/rows");
+        if case.only.is_some() && !lossy {
+            let remedy = "add `lossy` and say what the way back cannot tell";
+            self.faults
+                .add(at, "a case for one way only loses something", remedy);
         }
-    }
-}
-
-fn check_rows(table: &Table, rows: &[Row], lossy: bool, at: &str, fault: AddFault<'_>) {
-    for (index, row) in rows.iter().enumerate() {
-        let at = format!("{at}/{index}");
-        let two = row.dialect.is_some() && row.canonical.is_some();
-        if row.dialect.is_none() && row.canonical.is_none() {
-            fault(
-                &at,
-                "the row names no place".into(),
-                "add `dialect`, `canonical` or both",
-            );
+        if matches!(case.rest, Rest::Drop(_)) && !lossy {
+            let place = format!("{at}/rest");
+            self.faults
+                .add(&place, "what is dropped is lost", "add `lossy`");
         }
-        if !two && row.fill.is_none() && row.drop.is_none() {
-            let remedy = "say what becomes of it with default, const, recall, derive or drop";
-            fault(&at, "the row has one column only".into(), remedy);
-        }
-        if two && matches!(row.fill, Some(Fill::Const(_))) {
-            let remedy = "give `const` to a row with one column";
-            fault(
-                &at,
-                "a constant is not carried from one column to the other".into(),
-                remedy,
-            );
-        }
-        if let Some(Fill::Recall(recall)) = &row.fill
-            && recall.slot != PROMPTING
-            && !table.memory.iter().any(|memory| memory.name == recall.slot)
-        {
-            let known: Vec<&str> = table
-                .memory
-                .iter()
-                .map(|memory| memory.name.as_str())
+        self.rows(&case.rows, lossy, &rows_at);
+        let works = |way: &Way| case.applies(*way) && base.is_none_or(|base| base.applies(*way));
+        for way in [Way::Read, Way::Write].into_iter().filter(works) {
+            let rows = base
+                .into_iter()
+                .flat_map(|base| &base.rows)
+                .chain(&case.rows);
+            // A row that only fills an empty place may share it with a row that writes it.
+            let writes =
+                |row: &&Row| row.before(way).is_some() || matches!(row.fill, Some(Fill::Const(_)));
+            let targets: Vec<&JsonPointer> = rows
+                .filter(|row| row.applies(way))
+                .filter(writes)
+                .filter_map(|row| row.after(way))
                 .collect();
-            let remedy = format!("slots of this table: {PROMPTING} {}", known.join(" "));
-            fault(
-                &format!("{at}/recall"),
-                format!("no slot is called `{}`", recall.slot),
-                &remedy,
-            );
-        }
-        for conversion in &row.convert {
-            let gives = lossy || row.only.is_some();
-            check_conversion(table, conversion, gives && lossy, row.only, &at, fault);
-        }
-    }
-}
-
-fn check_conversion(
-    table: &Table,
-    conversion: &Conversion,
-    lossy: bool,
-    only: Option<Way>,
-    at: &str,
-    fault: AddFault<'_>,
-) {
-    match conversion {
-        Conversion::As(by) if !by.has_inverse() && !lossy && only.is_none() => {
-            let what = format!("`{}` has no inverse", by.name());
-            fault(
-                &format!("{at}/as"),
-                what,
-                "add `lossy` to the rule and say what is lost",
-            );
-        }
-        Conversion::As(_) => {}
-        Conversion::In(rows) | Conversion::Each(Each::Rows(rows)) => {
-            check_rows(table, rows, lossy, &format!("{at}/each"), fault);
-        }
-        Conversion::Shape(name) | Conversion::Each(Each::Shape(name)) => {
-            if !table.shapes.iter().any(|shape| shape.name == *name) {
-                let known: Vec<&str> = table
-                    .shapes
-                    .iter()
-                    .map(|shape| shape.name.as_str())
-                    .collect();
-                let remedy = format!("shapes of this table: {}", known.join(" "));
-                fault(
-                    &format!("{at}/shape"),
-                    format!("no shape is called `{name}`"),
-                    &remedy,
-                );
-            }
-        }
-        Conversion::Values {
-            both,
-            read,
-            write,
-            other,
-            park,
-        } => {
-            for (index, (one, two)) in both.iter().enumerate() {
-                let twice = both[..index].iter().any(|(left, right)| {
-                    text::same(&left.0, &one.0) || text::same(&right.0, &two.0)
-                });
-                if twice {
-                    let shown = String::from_utf8_lossy(&two.0);
-                    let what = format!("the values are not injective: {shown} is met twice");
-                    let remedy = "put the pair that is not written back into `read_values`";
-                    fault(&format!("{at}/values"), what, remedy);
+            for (index, place) in targets.iter().enumerate() {
+                if let Some(other) = targets[..index].iter().find(|other| other.overlaps(place)) {
+                    let what = format!("two rows write `{other}` and `{place}`, which overlap");
+                    let remedy = "keep one, or give each the way it is for with `only`";
+                    self.faults.add(&rows_at, what, remedy);
                 }
             }
-            let loses = !read.is_empty() && !park || !write.is_empty() || other.is_some() && !park;
-            if loses && !lossy {
-                let remedy = "add `park`, or `lossy` and say what is lost";
-                fault(at, "values of one way only lose something".into(), remedy);
+        }
+    }
+
+    fn rows(&self, rows: &[Row], lossy: bool, at: &str) {
+        for (index, row) in rows.iter().enumerate() {
+            let at = format!("{at}/{index}");
+            let fault = |what: &str, remedy: &str| self.faults.add(&at, what, remedy);
+            let columns = [&row.dialect, &row.canonical].into_iter().flatten().count();
+            if columns == 0 {
+                let remedy = "add `dialect`, `canonical` or both";
+                fault("the row names no place", remedy);
+            }
+            if columns < 2 && row.fill.is_none() && row.drop.is_none() {
+                let remedy = "say what becomes of it with default, const, recall, derive or drop";
+                fault("the row has one column only", remedy);
+            }
+            if columns == 2 && matches!(row.fill, Some(Fill::Const(_))) {
+                let remedy = "give `const` to a row with one column";
+                let what = "a constant is not carried from one column to the other";
+                fault(what, remedy);
+            }
+            if let Some(Fill::Recall(Recall { slot, .. })) = &row.fill {
+                let own = self.table.memory.iter().map(|memory| &*memory.name);
+                let known: Vec<&str> = std::iter::once(PROMPTING).chain(own).collect();
+                self.known("slot", slot, &known, &format!("{at}/recall"));
+            }
+            for conversion in &row.convert {
+                self.conversion(conversion, lossy, row.only, &at);
+            }
+        }
+    }
+
+    /// Reports a name that nothing in the table has.
+    fn known(&self, kind: &str, name: &str, known: &[&str], at: &str) {
+        if !known.contains(&name) {
+            let remedy = format!("{kind}s of this table: {}", known.join(" "));
+            self.faults
+                .add(at, format!("no {kind} is called `{name}`"), remedy);
+        }
+    }
+
+    fn conversion(&self, conversion: &Conversion, lossy: bool, only: Option<Way>, at: &str) {
+        match conversion {
+            Conversion::As(by) => {
+                if !by.has_inverse() && !lossy && only.is_none() {
+                    let remedy = "add `lossy` to the rule and say what is lost";
+                    let what = format!("`{by}` has no inverse");
+                    self.faults.add(&format!("{at}/as"), what, remedy);
+                }
+            }
+            Conversion::In(rows) | Conversion::Each(Each::Rows(rows)) => {
+                self.rows(rows, lossy, &format!("{at}/each"));
+            }
+            Conversion::Shape(name) | Conversion::Each(Each::Shape(name)) => {
+                let shapes = self.table.shapes.iter();
+                let known: Vec<&str> = shapes.map(|shape| &*shape.name).collect();
+                self.known("shape", name, &known, &format!("{at}/shape"));
+            }
+            Conversion::Values {
+                both,
+                read,
+                write,
+                other,
+                park,
+            } => {
+                for (index, (one, two)) in both.iter().enumerate() {
+                    let twice = both[..index].iter().any(|(left, right)| {
+                        text::same(&left.0, &one.0) || text::same(&right.0, &two.0)
+                    });
+                    if twice {
+                        let shown = String::from_utf8_lossy(&two.0);
+                        let what = format!("the values are not injective: {shown} is met twice");
+                        let remedy = "put the pair that is not written back into `read_values`";
+                        self.faults.add(&format!("{at}/values"), what, remedy);
+                    }
+                }
+                let reads = (!read.is_empty() || other.is_some()) && !park;
+                if (reads || !write.is_empty()) && !lossy {
+                    let remedy = "add `park`, or `lossy` and say what is lost";
+                    self.faults
+                        .add(at, "values of one way only lose something", remedy);
+                }
             }
         }
     }

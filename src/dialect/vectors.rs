@@ -5,12 +5,14 @@
 
 use std::collections::HashMap;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::library::{Library, Source};
 use super::table::{
     Example, Rule, Selector, Table, TableFault, TableFaults, Way, line_of, nearest,
 };
+use super::text;
 use super::translation::Translation;
 use super::translator::Translator;
 use crate::jsonrpc::{Frame, Limits, Scanned, Side, scan};
@@ -68,7 +70,7 @@ pub struct Vector {
 }
 
 /// The result of a vector in one way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct VectorResult {
     /// The vector's name.
     pub name: String,
@@ -240,10 +242,7 @@ impl Vector {
             .program(&self.dialect)
             .map_err(|unknown| unknown.to_string())?;
         let sender = side(&self.value["direction"]);
-        let peer = match way {
-            Way::Read => sender,
-            Way::Write => sender.other(),
-        };
+        let peer = way.pick(sender, sender.other());
         let mut run = Run {
             translator: Translator::new(peer, program),
             ids: HashMap::new(),
@@ -269,16 +268,8 @@ impl Vector {
             }
         }
         let (outcome, frame) = run.send(sender, own)?;
-        let reached = if way == Way::Read {
-            "canonical"
-        } else {
-            "dialect"
-        };
-        let own_column = if way == Way::Read {
-            "dialect"
-        } else {
-            "canonical"
-        };
+        let own_column = way.pick("dialect", "canonical");
+        let reached = way.pick("canonical", "dialect");
         let more = |key: String| self.value[key].as_array().cloned().unwrap_or_default();
         let mut wanted = more(format!("{reached}_before"));
         if !expected.is_null() {
@@ -409,6 +400,9 @@ fn compare(what: &str, got: &[Value], wanted: &[Value], free_ids: bool) -> Resul
         fields.remove("id");
         Value::Object(fields)
     };
+    let equal = |one: &Value, two: &Value| {
+        text::same(one.to_string().as_bytes(), two.to_string().as_bytes())
+    };
     let same = |(got, wanted): (&Value, &Value)| {
         equal(got, wanted) || (free_ids && equal(&without_id(got), &without_id(wanted)))
     };
@@ -420,21 +414,4 @@ fn compare(what: &str, got: &[Value], wanted: &[Value], free_ids: bool) -> Resul
         shown(got),
         shown(wanted)
     ))
-}
-
-/// Equality by value; the order of members does not matter, and 1 is 1.0.
-fn equal(one: &Value, two: &Value) -> bool {
-    match (one, two) {
-        (Value::Object(one), Value::Object(two)) => {
-            one.len() == two.len()
-                && one
-                    .iter()
-                    .all(|(name, value)| two.get(name).is_some_and(|other| equal(value, other)))
-        }
-        (Value::Array(one), Value::Array(two)) => {
-            one.len() == two.len() && one.iter().zip(two).all(|(one, two)| equal(one, two))
-        }
-        (Value::Number(one), Value::Number(two)) => one == two || one.as_f64() == two.as_f64(),
-        _ => one == two,
-    }
 }

@@ -4,6 +4,10 @@
 
 use std::borrow::Cow;
 
+use percent_encoding::{percent_decode_str, utf8_percent_encode};
+
+use crate::dialect::PATH_SEGMENT;
+
 /// The syntax of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
@@ -199,7 +203,7 @@ impl<'a> Path<'a> {
                 Some(server) => text.push_str(server),
                 None => {
                     text.push('/');
-                    encode(&name.plain, &mut text);
+                    text.extend(utf8_percent_encode(&name.plain, &PATH_SEGMENT));
                 }
             }
         }
@@ -233,36 +237,16 @@ fn is_windows_name(name: &str) -> bool {
 
 /// Percent-decoding (RFC 3986, section 2.1); `None` when the result is not a name in UTF-8.
 fn decode(raw: &str) -> Option<Cow<'_, str>> {
-    if !raw.contains('%') {
-        return Some(Cow::Borrowed(raw));
+    let mut escapes = raw.split('%').skip(1).peekable();
+    let is_encoded = escapes.peek().is_some();
+    let is_byte = |rest: &str| {
+        let digits = rest.as_bytes().get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    if !escapes.all(is_byte) {
+        return None;
     }
-    let mut bytes = Vec::with_capacity(raw.len());
-    let mut rest = raw.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        rest = &rest[2..];
-    }
-    let plain = String::from_utf8(bytes).ok()?;
+    let plain = percent_decode_str(raw).decode_utf8().ok()?;
     // An encoded separator is not a separator, but would be one in a path.
-    (!plain.contains(['/', '\\', '\0'])).then_some(Cow::Owned(plain))
-}
-
-/// Percent-encoding of what is not allowed in a segment (RFC 3986, section 3.3).
-fn encode(name: &str, to: &mut String) {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte) {
-            to.push(byte.into());
-        } else {
-            to.push('%');
-            to.push(HEX[usize::from(byte >> 4)].into());
-            to.push(HEX[usize::from(byte & 15)].into());
-        }
-    }
+    (!is_encoded || !plain.contains(['/', '\\', '\0'])).then_some(plain)
 }

@@ -71,14 +71,14 @@ pub(super) fn wrapped() -> Sample {
 
 /// The translation of an agent that speaks `dialect`.
 pub(super) fn agent(dialect: &str) -> Translator {
-    let library = Library::builtin().expect("the built-in tables have no faults");
+    let library = Library::builtin();
     let program = library.program(dialect).expect("it is built in");
     Translator::new(Side::Agent, program)
 }
 
 /// The built-in tables and copies of them, `count` in all.
 pub(super) fn library(count: usize) -> Arc<Library> {
-    let mut library = Library::builtin().expect("the built-in tables have no faults");
+    let mut library = Library::builtin();
     let (_, text) = Library::builtin_files()
         .find(|(_, text)| text.contains(r#""dialect": "elephant""#))
         .expect("elephant is built in");

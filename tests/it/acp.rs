@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use acp_relay::acp::{CheckedMessage, Checker, MessageRole, Violation};
-use acp_relay::jsonrpc::{Frame, Side};
+use acp_relay::acp::{CheckedMessage, Checker, Violation};
+use acp_relay::jsonrpc::{Frame, Kind, Side};
 use serde_json::Value;
 
 fn vectors(folder: &str) -> PathBuf {
@@ -90,11 +90,11 @@ fn cases_as_data() {
         );
         for (deviation, expected) in verdict.violations.iter().zip(expected) {
             let word = |at: usize| expected[at].as_str().unwrap();
-            let got = (
-                deviation.kind.id(),
-                deviation.consequence.id(),
-                deviation.pointer.as_str(),
+            let (kind, severity) = (
+                deviation.kind.to_string(),
+                deviation.consequence.to_string(),
             );
+            let got = (&*kind, &*severity, deviation.pointer.as_str());
             assert_eq!(
                 got,
                 (word(0), word(1), word(2)),
@@ -256,7 +256,7 @@ fn deviations_in_captures() {
             .entry(file.clone())
             .or_insert_with(|| Checker::new(false));
         let verdict = conversation.check(Some(from), &frame(&line["msg"]));
-        answers += usize::from(verdict.role == Some(MessageRole::Result) && verdict.checked);
+        answers += usize::from(verdict.kind == Some(Kind::Result) && verdict.checked);
         for one in verdict.violations {
             let pointer: Vec<&str> = one
                 .pointer

@@ -77,8 +77,7 @@ fn canonical() -> DialectOptions {
 
 /// Both sides are recognised by what they say.
 fn auto() -> DialectOptions {
-    static LIBRARY: LazyLock<Arc<Library>> =
-        LazyLock::new(|| Arc::new(Library::builtin().unwrap()));
+    static LIBRARY: LazyLock<Arc<Library>> = LazyLock::new(|| Arc::new(Library::builtin()));
     DialectOptions::new(&LIBRARY, &DialectChoice::Auto, &DialectChoice::Auto).unwrap()
 }
 

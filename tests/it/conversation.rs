@@ -127,7 +127,7 @@ impl Stage {
                 Some(name) => DialectChoice::Named(name.to_owned()),
             }
         };
-        let library = Arc::new(Library::builtin().unwrap());
+        let library = Arc::new(Library::builtin());
         let dialects = DialectOptions::new(&library, &choice("client"), &choice("agent")).unwrap();
         Self {
             core: Conversation::new(Arc::new(limits.clone()), manners, dialects)

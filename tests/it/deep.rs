@@ -31,7 +31,7 @@ fn cross() {
         agent_half_close: true,
         ..LinkTraits::default()
     };
-    let library = Library::builtin().unwrap().into();
+    let library = Library::builtin().into();
     let limits = Limits::default();
     let mut out = Outbox::new(&limits);
     let dialects =

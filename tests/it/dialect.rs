@@ -28,10 +28,7 @@ use proptest::prelude::ProptestConfig;
 
 fn library() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
-    LIBRARY.get_or_init(|| match Library::builtin() {
-        Ok(library) => library,
-        Err(faults) => panic!("the built-in tables have faults:\n{faults}"),
-    })
+    LIBRARY.get_or_init(Library::builtin)
 }
 
 /// So many cases, or as many as `PROPTEST_CASES` says when those are more. A fault is told by its

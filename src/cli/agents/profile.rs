@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn profiles_are_complete_with_unique_names() {
-        let library = Library::builtin().unwrap();
+        let library = Library::builtin();
         let mut names = std::collections::HashSet::new();
         for profile in all() {
             let name = &profile.name;

@@ -117,14 +117,8 @@ fn library_faults(source: &Source, tables: &Library) -> Vec<TableFault> {
         for alias in &table.aliases {
             if other.name == *alias || other.aliases.contains(alias) {
                 let what = format!("`{alias}` also means the table `{}`", other.name);
-                faults.push(TableFault {
-                    file: source.file.to_string(),
-                    line: line_of_key(&source.text, "aliases"),
-                    rule: None,
-                    pointer: "/aliases".to_owned(),
-                    what,
-                    remedy: "choose another alias".to_owned(),
-                });
+                let remedy = "choose another alias".to_owned();
+                faults.push(fault(&source.file, &source.text, "aliases", what, remedy));
             }
         }
     }
@@ -158,22 +152,21 @@ fn parent_fault(file: &str, text: &str, unknown: &DialectError) -> TableFault {
         }
         circle => (circle.to_string(), "break the circle".to_owned()),
     };
+    fault(file, text, "extends", what, remedy)
+}
+
+/// A fault of one of the keys of a table.
+fn fault(file: &str, text: &str, key: &str, what: String, remedy: String) -> TableFault {
+    let quoted = format!("\"{key}\"");
+    let line = text.lines().position(|line| line.contains(&quoted));
     TableFault {
         file: file.to_owned(),
-        line: line_of_key(text, "extends"),
+        line: 1 + line.unwrap_or_default(),
         rule: None,
-        pointer: "/extends".to_owned(),
+        pointer: format!("/{key}"),
         what,
         remedy,
     }
-}
-
-fn line_of_key(text: &str, key: &str) -> usize {
-    let key = format!("\"{key}\"");
-    1 + text
-        .lines()
-        .position(|line| line.contains(&key))
-        .unwrap_or_default()
 }
 
 fn counts(source: &Source) -> (usize, usize) {
@@ -217,25 +210,11 @@ fn as_json(one: &Checked) -> Value {
         let (rules, examples) = counts(source);
         (Some(rules), Some(examples))
     });
-    let faults: Vec<Value> = one
-        .faults
-        .iter()
-        .map(|fault| {
-            json!({
-                "file": fault.file,
-                "line": fault.line,
-                "rule": fault.rule,
-                "pointer": fault.pointer,
-                "what": fault.what,
-                "remedy": fault.remedy,
-            })
-        })
-        .collect();
     json!({
         "file": one.file,
         "dialect": one.source.as_ref().map(|source| source.table().name.as_str()),
         "rules": rules,
         "examples": examples,
-        "faults": faults,
+        "faults": one.faults,
     })
 }

@@ -5,19 +5,23 @@
 
 use std::fmt::Write as _;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::pipeline::Stage;
-use crate::dialect::{DialectNote, FiredRule, Library, Way};
+use crate::dialect::{DialectNote, FiredRule, Library};
 use crate::jsonrpc::{Frame, Side};
 
 /// Maximum characters of a value in the text output.
 const MAX_SHOWN: usize = 160;
 
 /// One difference.
+#[derive(Serialize)]
 struct Change {
     at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<Value>,
 }
 
@@ -68,10 +72,9 @@ impl<'s> Explanation<'s> {
     }
 
     fn dialects(&self) -> (&str, &str) {
-        match self.stage.way {
-            Way::Read => (&self.stage.dialect, "canonical"),
-            Way::Write => ("canonical", &self.stage.dialect),
-        }
+        let dialect = self.stage.dialect.as_str();
+        let way = self.stage.way;
+        way.pick((dialect, "canonical"), ("canonical", dialect))
     }
 
     /// Several lines of text.
@@ -101,15 +104,10 @@ impl<'s> Explanation<'s> {
             0 => text.push_str("  is not forwarded\n"),
             several => {
                 let _ = writeln!(text, "  becomes {several} messages");
+                for frame in &self.stage.after {
+                    let _ = writeln!(text, "  + {}", shown(&value(frame)));
+                }
             }
-        }
-        for frame in self
-            .stage
-            .after
-            .iter()
-            .filter(|_| self.stage.after.len() > 1)
-        {
-            let _ = writeln!(text, "  + {}", shown(&value(frame)));
         }
         for note in &self.stage.notes {
             let _ = writeln!(text, "  {}", note_text(note));
@@ -122,15 +120,6 @@ impl<'s> Explanation<'s> {
         let (from, to) = self.dialects();
         let rule = |fired| json!({"rule": FiredRule::to_string(fired), "why": self.reason(fired)});
         let rules = self.stage.fired.iter().map(rule);
-        let changes = self.changes.iter().map(|change| {
-            let mut all = json!({"at": change.at});
-            for (key, value) in [("before", &change.before), ("after", &change.after)] {
-                if let Some(value) = value {
-                    all[key] = value.clone();
-                }
-            }
-            all
-        });
         let notes = self.stage.notes.iter().map(
             |note| json!({"what": note.what.name(), "rule": note.rule, "detail": note.detail}),
         );
@@ -141,7 +130,7 @@ impl<'s> Explanation<'s> {
             "from": from,
             "to": to,
             "rules": rules.collect::<Vec<_>>(),
-            "changes": changes.collect::<Vec<_>>(),
+            "changes": self.changes,
             "notes": notes.collect::<Vec<_>>(),
             "messages": self.stage.after.len(),
         })

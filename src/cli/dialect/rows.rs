@@ -168,65 +168,39 @@ fn row(row: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
     }
 }
 
-/// What happens to a row's value.
+/// What happens to a row's value: the keys of the row, in the order of the file.
 fn value_text(row: &Value) -> String {
-    let mut all = Vec::new();
-    for (key, word) in [
-        ("as", "as"),
-        ("shape", "shape"),
-        ("default", "default"),
-        ("const", "always"),
-        ("recall", "recalls"),
-        ("derive", "made"),
-        ("into", "into"),
-        ("other", "all others"),
-        ("drop", "dropped:"),
-        ("lossy", "loses:"),
-        ("why", "–"),
-        ("note", "–"),
-    ] {
-        match row.get(key) {
-            Some(what) if matches!(key, "default" | "const" | "other") => {
-                all.push(format!("{word} {what}"))
-            }
-            Some(what) => all.push(format!("{word} {}", plain(what))),
-            None => {}
+    let shown = |(key, what): (&String, &Value)| match (key.as_str(), what) {
+        ("dialect" | "canonical" | "only", _) => None,
+        ("values", pairs) => Some(self::pairs(pairs, "⇄")),
+        ("read_values", pairs) => Some(self::pairs(pairs, "→")),
+        ("write_values", pairs) => Some(self::pairs(pairs, "←")),
+        ("in", _) => Some("in:".to_owned()),
+        ("each", Value::Object(inner)) if inner.contains_key("shape") => {
+            Some(format!("each: shape {}", plain(&inner["shape"])))
         }
-    }
-    for (key, arrow) in [("values", "⇄"), ("read_values", "→"), ("write_values", "←")] {
-        match row.get(key) {
-            Some(Value::Object(pairs)) => {
-                let pairs = pairs
-                    .iter()
-                    .map(|(one, two)| format!("{one} {arrow} {}", plain(two)));
-                all.push(pairs.collect::<Vec<_>>().join(", "));
-            }
-            Some(Value::Array(pairs)) => {
-                let pairs = pairs
-                    .iter()
-                    .map(|pair| format!("{} {arrow} {}", plain(&pair[0]), plain(&pair[1])));
-                all.push(pairs.collect::<Vec<_>>().join(", "));
-            }
-            _ => {}
+        ("each", _) => Some("each:".to_owned()),
+        ("default" | "const" | "other", what) => Some(format!("{key} {what}")),
+        (_, Value::Bool(true)) => Some(key.clone()),
+        (_, what) => Some(format!("{key} {}", plain(what))),
+    };
+    let all = row.as_object().into_iter().flatten();
+    all.filter_map(shown).collect::<Vec<_>>().join("; ")
+}
+
+/// A table of values.
+fn pairs(pairs: &Value, arrow: &str) -> String {
+    let pair = |one: &Value, two: &Value| format!("{} {arrow} {}", plain(one), plain(two));
+    let all: Vec<String> = match pairs {
+        Value::Object(named) => {
+            let named = named.iter();
+            named
+                .map(|(one, two)| pair(&one.as_str().into(), two))
+                .collect()
         }
-    }
-    for (key, word) in [
-        ("copy", "stays, too"),
-        ("park", "parked when it would be lost"),
-    ] {
-        if row[key] == Value::Bool(true) {
-            all.push(word.to_owned());
-        }
-    }
-    match row.get("each") {
-        Some(Value::Object(inner)) if inner.contains_key("shape") => {
-            all.push(format!("each: shape {}", plain(&inner["shape"])));
-        }
-        Some(_) => all.push("each:".to_owned()),
-        None if row.get("in").is_some() => all.push("inside:".to_owned()),
-        None => {}
-    }
-    all.join("; ")
+        list => each(list).map(|both| pair(&both[0], &both[1])).collect(),
+    };
+    all.join(", ")
 }
 
 fn arrow(only: Option<&str>) -> &'static str {

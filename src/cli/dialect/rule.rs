@@ -7,14 +7,12 @@ use crate::dialect::Library;
 /// The purpose of a rule, by `dialect/rule`; an empty object if it is not known.
 pub(in crate::cli) fn describe_rule(id: &str) -> Value {
     let (dialect, rule) = id.split_once('/').unwrap_or_default();
-    let library = Library::builtin().ok();
-    let table = library
-        .as_ref()
-        .and_then(|library| library.table(dialect).ok());
+    let library = Library::builtin();
+    let table = library.table(dialect).ok();
     let rule = table.and_then(|table| table.rules.iter().find(|known| *known.id == *rule));
     match (table, rule) {
         (Some(table), Some(rule)) => {
-            json!({"why": rule.why, "lossy": rule.lossy, "dialect": table.title})
+            json!({"why": rule.why, "lossy": rule.base.lossy, "dialect": table.title})
         }
         _ => json!({}),
     }

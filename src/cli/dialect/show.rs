@@ -127,18 +127,20 @@ fn heading(source: &Source, value: &Value) -> String {
         }
     };
     fact("file", source.file.to_string());
-    fact("aliases", table.aliases.join(", "));
-    fact(
-        "spoken by",
-        table.speaker.map_or("both sides", Side::name).to_owned(),
-    );
-    fact("dates", table.dates.clone().unwrap_or_default());
-    fact("why", value["why"].as_str().unwrap_or_default().to_owned());
-    fact("builds on", table.extends.join(", "));
-    fact("reads with", table.reads.join(", "));
-    fact("framing", table.framing.clone().unwrap_or_default());
-    for key in ["jsonrpc", "ids", "params"] {
-        fact(key, value.get(key).map(rows::plain).unwrap_or_default());
+    let speaker = table.speaker.map_or("both sides", Side::name);
+    fact("spoken by", speaker.to_owned());
+    for (key, name) in [
+        ("aliases", "aliases"),
+        ("dates", "dates"),
+        ("why", "why"),
+        ("extends", "builds on"),
+        ("reads", "reads with"),
+        ("framing", "framing"),
+        ("jsonrpc", "jsonrpc"),
+        ("ids", "ids"),
+        ("params", "params"),
+    ] {
+        fact(name, value.get(key).map(rows::plain).unwrap_or_default());
     }
     for clue in value["detect"].as_array().into_iter().flatten() {
         fact("detected by", rows::plain(clue));

@@ -62,7 +62,7 @@ impl Tables {
     /// # Errors
     /// A file cannot be read, or all faults of all of the user's tables.
     pub(in crate::cli) fn library(&self) -> Result<Library, LoadError> {
-        let mut library = Library::builtin().map_err(LoadError::Faults)?;
+        let mut library = Library::builtin();
         let mut faults = TableFaults::default();
         for (file, text) in self.user_tables()? {
             let found = library.add(&file, &text).err();

@@ -1,12 +1,13 @@
 //! `acp-relay dialect test`: runs golden vectors in the directions they state.
 
-use std::fmt::Write as _;
+use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use super::tables::LoadError;
 use crate::cli::console::{self, counted};
@@ -35,152 +36,19 @@ pub(super) struct Test {
     quiet: bool,
 }
 
-/// The result of one file.
-struct FileResult {
-    file: String,
-    vectors: usize,
-    results: Vec<TestResult>,
-}
-
 /// The result of one vector in one direction.
-struct TestResult {
+#[derive(Serialize)]
+struct Outcome {
+    file: String,
     line: usize,
     dialect: String,
-    report: VectorResult,
-}
-
-pub(super) fn run(args: &Test, library: &Library) -> ExitCode {
-    let mut all = Vec::new();
-    for path in &args.files {
-        match fs::read_to_string(path) {
-            Ok(text) => all.push(run_file(&path.display().to_string(), &text, library)),
-            Err(error) => return LoadError::file(path, error).fail(),
-        }
-    }
-    let failed: usize = all.iter().map(FileResult::failed).sum();
-    let code = u8::from(failed > 0);
-    if args.json {
-        return console::print_json(&as_json(&all), code);
-    }
-    let mut text = String::new();
-    for ran in &all {
-        for outcome in &ran.results {
-            if !args.quiet || outcome.report.fault.is_some() {
-                outcome.write_line(&ran.file, &mut text);
-            }
-        }
-    }
-    for ran in all.iter().filter(|_| all.len() > 1) {
-        let _ = writeln!(text, "{}: {}", ran.file, summary(std::slice::from_ref(ran)));
-    }
-    let _ = writeln!(text, "{}", summary(&all));
-    console::print(&text, code)
-}
-
-fn run_file(file: &str, text: &str, library: &Library) -> FileResult {
-    let mut ran = FileResult {
-        file: file.to_owned(),
-        vectors: 0,
-        results: Vec::new(),
-    };
-    for (at, line) in text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| !line.trim().is_empty())
-    {
-        ran.vectors += 1;
-        match Vector::parse(line) {
-            Ok(vector) => {
-                let result = |report| TestResult {
-                    line: at + 1,
-                    dialect: vector.dialect.clone(),
-                    report,
-                };
-                let reports = vector.run(library).into_iter();
-                ran.results.extend(reports.map(result));
-            }
-            Err(why) => {
-                let fault = format!("this line is no vector: {why}");
-                ran.results.push(TestResult::failed(at + 1, fault));
-            }
-        }
-    }
-    if ran.vectors == 0 {
-        let fault = "the file has no vectors".to_owned();
-        ran.results.push(TestResult::failed(1, fault));
-    }
-    ran
-}
-
-impl FileResult {
-    fn failed(&self) -> usize {
-        self.results
-            .iter()
-            .filter(|outcome| outcome.report.fault.is_some())
-            .count()
-    }
-
-    fn skipped(&self) -> usize {
-        let skipped = |outcome: &&TestResult| outcome.report.skipped.is_some();
-        self.results.iter().filter(skipped).count()
-    }
-}
-
-impl TestResult {
-    /// A line that is no vector.
-    fn failed(line: usize, fault: String) -> Self {
-        Self {
-            line,
-            dialect: "?".to_owned(),
-            report: VectorResult::failed("?", fault),
-        }
-    }
-
-    /// Writes `ok`, `FAIL` or `skip`, the place, dialect, name, direction, and the fault.
-    fn write_line(&self, file: &str, text: &mut String) {
-        let VectorResult {
-            name,
-            way,
-            fault,
-            skipped,
-        } = &self.report;
-        let verdict = match (fault, skipped) {
-            (Some(_), _) => "FAIL",
-            (None, Some(_)) => "skip",
-            (None, None) => "ok  ",
-        };
-        let _ = write!(
-            text,
-            "{verdict} {file}:{} {} {name}",
-            self.line, self.dialect
-        );
-        if !way.is_empty() {
-            let _ = write!(text, " {way}");
-        }
-        if let Some(fault) = fault {
-            let _ = write!(text, ": {fault}");
-        }
-        if let Some(key) = skipped {
-            let _ = write!(text, ": skipped: `{key}` is not run here");
-        }
-        text.push('\n');
-    }
-
-    fn as_json(&self, file: &str) -> Value {
-        json!({
-            "file": file,
-            "line": self.line,
-            "name": self.report.name,
-            "dialect": self.dialect,
-            "way": self.report.way,
-            "passed": self.report.skipped.is_none() && self.report.fault.is_none(),
-            "skipped": self.report.skipped,
-            "fault": self.report.fault,
-        })
-    }
+    passed: bool,
+    #[serde(flatten)]
+    result: VectorResult,
 }
 
 /// The totals of some files.
+#[derive(Serialize)]
 struct Totals {
     vectors: usize,
     passed: usize,
@@ -188,40 +56,120 @@ struct Totals {
     skipped: usize,
 }
 
-impl Totals {
-    fn of(all: &[FileResult]) -> Self {
-        let sum = |count: fn(&FileResult) -> usize| all.iter().map(count).sum::<usize>();
-        let (failed, skipped) = (sum(FileResult::failed), sum(FileResult::skipped));
-        Self {
-            vectors: sum(|ran| ran.vectors),
-            passed: sum(|ran| ran.results.len()) - failed - skipped,
-            failed,
+pub(super) fn run(args: &Test, library: &Library) -> ExitCode {
+    let (mut all, mut of_files) = (Vec::new(), Vec::new());
+    let mut vectors = 0;
+    for path in &args.files {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) => return LoadError::file(path, error).fail(),
+        };
+        let (file, earlier) = (path.display().to_string(), all.len());
+        let found = run_file(&file, &text, library, &mut all);
+        let totals = Totals::of(found, &all[earlier..]);
+        of_files.push(format!("{file}: {totals}\n"));
+        vectors += found;
+    }
+    let totals = Totals::of(vectors, &all);
+    let code = u8::from(totals.failed > 0);
+    if args.json {
+        let mut report = json!(totals);
+        report["results"] = json!(all);
+        return console::print_json(&report, code);
+    }
+    let shown = all
+        .iter()
+        .filter(|one| !args.quiet || one.result.fault.is_some());
+    let mut text: String = shown.map(Outcome::to_string).collect();
+    if of_files.len() > 1 {
+        text.extend(of_files);
+    }
+    console::print(&format!("{text}{totals}\n"), code)
+}
+
+/// Runs the vectors of a file, and returns how many there are.
+fn run_file(file: &str, text: &str, library: &Library, all: &mut Vec<Outcome>) -> usize {
+    let mut vectors = 0;
+    let mut add = |line: usize, dialect: &str, result: VectorResult| {
+        all.push(Outcome {
+            file: file.to_owned(),
+            line,
+            dialect: dialect.to_owned(),
+            passed: result.skipped.is_none() && result.fault.is_none(),
+            result,
+        });
+    };
+    let lines = (1..).zip(text.lines());
+    for (at, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+        vectors += 1;
+        match Vector::parse(line) {
+            Ok(vector) => {
+                for result in vector.run(library) {
+                    add(at, &vector.dialect, result);
+                }
+            }
+            Err(why) => {
+                let fault = format!("this line is no vector: {why}");
+                add(at, "?", VectorResult::failed("?", fault));
+            }
+        }
+    }
+    if vectors == 0 {
+        let fault = "the file has no vectors".to_owned();
+        add(1, "?", VectorResult::failed("?", fault));
+    }
+    vectors
+}
+
+/// One line: `ok`, `FAIL` or `skip`, the place, dialect, name, direction, and the fault.
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let VectorResult {
+            name,
+            way,
+            fault,
             skipped,
+        } = &self.result;
+        let verdict = match (fault, skipped) {
+            (Some(_), _) => "FAIL",
+            (None, Some(_)) => "skip",
+            (None, None) => "ok  ",
+        };
+        let (file, line, dialect) = (&self.file, self.line, &self.dialect);
+        write!(f, "{verdict} {file}:{line} {dialect} {name}")?;
+        if !way.is_empty() {
+            write!(f, " {way}")?;
+        }
+        if let Some(fault) = fault {
+            write!(f, ": {fault}")?;
+        }
+        if let Some(key) = skipped {
+            write!(f, ": skipped: `{key}` is not run here")?;
+        }
+        writeln!(f)
+    }
+}
+
+impl Totals {
+    fn of(vectors: usize, all: &[Outcome]) -> Self {
+        let count = |is: fn(&&Outcome) -> bool| all.iter().filter(is).count();
+        Self {
+            vectors,
+            passed: count(|one| one.passed),
+            failed: count(|one| one.result.fault.is_some()),
+            skipped: count(|one| one.result.skipped.is_some()),
         }
     }
 }
 
-fn summary(all: &[FileResult]) -> String {
-    let totals = Totals::of(all);
-    let vectors = counted(totals.vectors, "vector");
-    let (passed, failed) = (totals.passed, totals.failed);
-    match totals.skipped {
-        0 => format!("{vectors}: {passed} passed, {failed} failed"),
-        skipped => format!("{vectors}: {passed} passed, {failed} failed, {skipped} skipped"),
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let vectors = counted(self.vectors, "vector");
+        let (passed, failed) = (self.passed, self.failed);
+        write!(f, "{vectors}: {passed} passed, {failed} failed")?;
+        match self.skipped {
+            0 => Ok(()),
+            skipped => write!(f, ", {skipped} skipped"),
+        }
     }
-}
-
-fn as_json(all: &[FileResult]) -> Value {
-    let totals = Totals::of(all);
-    let results: Vec<Value> = all
-        .iter()
-        .flat_map(|ran| ran.results.iter().map(|outcome| outcome.as_json(&ran.file)))
-        .collect();
-    json!({
-        "results": results,
-        "vectors": totals.vectors,
-        "passed": totals.passed,
-        "failed": totals.failed,
-        "skipped": totals.skipped,
-    })
 }

@@ -8,6 +8,7 @@
 use super::context::ActionContext;
 use crate::dialect::message::Message;
 use crate::dialect::pending::PendingRequest;
+use crate::dialect::permission::{OfferedOptions, PermissionAnswer};
 use crate::dialect::pointer::own_pointer;
 use crate::dialect::table::Way;
 use crate::dialect::text;
@@ -166,11 +167,16 @@ fn outcome_read(message: &mut Message<'_>, pending: &PendingRequest) {
         return;
     };
     let offered = pending.offered.clone().unwrap_or_default();
-    if outcome == "cancel" {
-        message.body = Node::raw(b"{\"outcome\":{\"outcome\":\"cancelled\"}}");
-        message.changed = true;
-        return;
-    }
+    let answer = match &*outcome {
+        "cancel" => PermissionAnswer::Cancelled,
+        _ => PermissionAnswer::Selected(meant_option(outcome, &offered)),
+    };
+    message.body = Node::owned(answer.result());
+    message.changed = true;
+}
+
+/// The id of the option that a word of the dialect means.
+fn meant_option(outcome: String, offered: &OfferedOptions) -> String {
     // These words belong to the dialect; an option id of the same spelling may mean something else.
     let kinds: &[&str] = match &*outcome {
         "allow" => &["allow_once"],
@@ -184,18 +190,11 @@ fn outcome_read(message: &mut Message<'_>, pending: &PendingRequest) {
         let named = found.clone().find(|offer| offer.id == outcome);
         named.or_else(|| found.next().filter(|_| found.next().is_none()))
     };
-    let id = match kinds.iter().find_map(of) {
+    match kinds.iter().find_map(of) {
         Some(offer) => offer.id.clone(),
         // The permission checks handle the rest, and never widen an answer.
         None => kinds.first().map_or(outcome, |kind| (*kind).to_owned()),
-    };
-    let made = [
-        &b"{\"outcome\":{\"outcome\":\"selected\",\"optionId\":"[..],
-        &text::quote(&id),
-        b"}}",
-    ];
-    message.body = Node::owned(made.concat());
-    message.changed = true;
+    }
 }
 
 /// A canonical outcome → `{"id": 1, "outcome": "allow"}`.

@@ -16,7 +16,7 @@
 //! No value is invented: where one is missing, the message is forwarded unchanged, with a note.
 
 use super::mode::add_modes;
-use super::option::{MODE, MODEL, SET_OPTION, choice_of, choose, member_is};
+use super::option::{MODE, MODEL, SET_OPTION, choice_of, choose, choose_requested, member_is};
 use crate::dialect::message::Message;
 use crate::dialect::pending::PendingRequest;
 use crate::dialect::pointer::own_pointer;
@@ -88,14 +88,7 @@ impl Translator {
             return;
         };
         let mut list = Node::owned(known.clone());
-        if let (Some(id), Some(value)) = (pending.param("configId"), pending.param("value")) {
-            for option in list.items().into_iter().flatten() {
-                let own = member(option, "id").is_some_and(|own| text::same(&own, id));
-                if own {
-                    choose(option, value);
-                }
-            }
-        }
+        choose_requested(&mut list, pending);
         if message.body.kind() != Some(JsonType::Object) {
             message.body = Node::Absent;
         }
@@ -347,11 +340,6 @@ fn model_of(choice: &[u8]) -> Option<Node<'static>> {
         let _ = model.put(&[text::unescape(raw)?.into()], Node::owned(value.to_vec()));
     }
     Some(model)
-}
-
-fn member(option: &Node<'_>, name: &str) -> Option<Vec<u8>> {
-    let json = option.json();
-    text::member(&json, name).map(<[u8]>::to_vec)
 }
 
 fn is_model(option: &[u8]) -> bool {

@@ -2,12 +2,12 @@
 //!
 //! - `absolute_paths`: relative paths of a tool call are relative to the session's working
 //!   directory.
-//! - `plain_path`: `/a/./b` is `/a/b`. Nothing is resolved that a symbolic link could change.
+//! - `remove_dot_segments`: `/a/./b` is `/a/b`. Nothing is resolved that a symbolic link could change.
 //! - `auth_method`: `authenticate` carries the whole method that was offered.
 //! - `slice_lines`: a file that was read completely although a part was requested is cut.
-//! - `plain_envelope`: the member `type` beside `jsonrpc` is removed.
+//! - `remove_envelope_type`: the member `type` beside `jsonrpc` is removed.
 //! - `iso_times`: numbers of seconds or milliseconds since 1970 become ISO 8601.
-//! - `plain_commands`: names of commands lose their leading slash.
+//! - `remove_command_slashes`: names of commands lose their leading slash.
 
 use time::OffsetDateTime;
 
@@ -127,7 +127,7 @@ impl Translator {
     }
 }
 
-pub(super) fn plain_path(message: &mut Message<'_>) {
+pub(super) fn remove_dot_segments(message: &mut Message<'_>) {
     let Some(path) = message.text_at("/path") else {
         return;
     };
@@ -140,7 +140,7 @@ pub(super) fn plain_path(message: &mut Message<'_>) {
     }
 }
 
-pub(super) fn plain_envelope(message: &mut Message<'_>) {
+pub(super) fn remove_envelope_type(message: &mut Message<'_>) {
     let before = message.extras.len();
     message
         .extras
@@ -148,7 +148,7 @@ pub(super) fn plain_envelope(message: &mut Message<'_>) {
     message.changed |= message.extras.len() < before;
 }
 
-pub(super) fn plain_commands(message: &mut Message<'_>) {
+pub(super) fn remove_command_slashes(message: &mut Message<'_>) {
     map_strings(message, "/update/availableCommands", "/name", |name| {
         name.strip_prefix('/').map(str::to_owned)
     });

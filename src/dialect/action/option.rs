@@ -1,5 +1,6 @@
 //! Config options, as the actions of `model` and `mode` read and make them.
 
+use crate::dialect::pending::PendingRequest;
 use crate::dialect::pointer::own_pointer;
 use crate::dialect::text::{self, JsonType};
 use crate::dialect::tree::Node;
@@ -43,6 +44,19 @@ pub(super) fn choice_of(model: &[u8]) -> Option<Node<'static>> {
         let _ = choice.put(&at, Node::owned(value.to_vec()));
     }
     Some(choice)
+}
+
+/// Sets the option that a `session/set_config_option` names to the value that it asks for.
+pub(super) fn choose_requested(list: &mut Node<'_>, pending: &PendingRequest) {
+    let (Some(id), Some(value)) = (pending.param("configId"), pending.param("value")) else {
+        return;
+    };
+    for option in list.items().into_iter().flatten() {
+        let is_named = text::member(&option.json(), "id").is_some_and(|own| text::same(own, id));
+        if is_named {
+            choose(option, value);
+        }
+    }
 }
 
 pub(super) fn choose(option: &mut Node<'_>, value: &[u8]) {

@@ -4,7 +4,7 @@
 //!   the session, preferably one whose title or command the description contains, or whose kind
 //!   matches; else an id derived from the request's. A constant id that matches no call stays
 //!   unchanged.
-//! - `tell_permission`: a title and a description become the title of a tool call, and back.
+//! - `join_permission_title`: a title and a description become the title of a tool call, and back.
 //! - `rebuild_config_options`: an empty answer to `session/set_config_option` gets the remembered
 //!   options with the new value.
 //! - `reject_unsupported`: error −32601 to a permission request becomes a refusal.
@@ -12,9 +12,9 @@
 //! - `only_new_text`: text that was streamed in this turn is not sent again.
 
 use super::context::ActionContext;
+use super::option::choose_requested;
 use crate::dialect::message::Message;
 use crate::dialect::pending::PendingRequest;
-use crate::dialect::pointer::own_pointer;
 use crate::dialect::table::Way;
 use crate::dialect::text;
 use crate::dialect::translation::{DialectEvent, Translation};
@@ -88,26 +88,10 @@ impl Translator {
         if way == Way::Write || has || message.kind != Kind::Result {
             return;
         }
-        let mut options = Node::Array(Vec::new());
         let session = self.session(pending);
-        if let Some(known) = session.and_then(|session| session.config.as_ref()) {
-            options = Node::owned(known.clone());
-        }
-        if let (Some(id), Some(value)) = (pending.param("configId"), pending.param("value")) {
-            for option in options.items().into_iter().flatten() {
-                let own = option
-                    .get(&own_pointer("/id"))
-                    .map(|look| look.json().into_owned());
-                if own.is_some_and(|own| text::same(&own, id)) {
-                    let current = own_pointer("/currentValue");
-                    // An option is an object, so `put` cannot be blocked.
-                    let _ = option.put(current.names(), Node::owned(value.to_vec()));
-                }
-            }
-        }
-        if message.body.kind() == Some(text::JsonType::Null) {
-            message.body = Node::Absent;
-        }
+        let known = session.and_then(|session| session.config.clone());
+        let mut options = Node::owned(known.unwrap_or_else(|| b"[]".to_vec()));
+        choose_requested(&mut options, pending);
         message.set("/configOptions", options);
     }
 
@@ -134,17 +118,11 @@ impl Translator {
         if message.get("/stopReason").is_some() {
             return;
         }
-        let session = self.session(pending);
-        let cancelled = session.is_some_and(|session| session.cancelled);
-        let reason: &[u8] = if cancelled {
-            b"\"cancelled\""
-        } else {
-            b"\"end_turn\""
+        let reason = match self.was_cancelled(pending) {
+            true => "cancelled",
+            false => "end_turn",
         };
-        if message.body.kind() == Some(text::JsonType::Null) {
-            message.body = Node::Absent;
-        }
-        message.set("/stopReason", Node::raw(reason));
+        message.set("/stopReason", Node::string(reason));
     }
 
     /// Whether the blocks of a final answer have been streamed in this turn.
@@ -178,7 +156,7 @@ fn plain_id(message: &Message<'_>) -> String {
     )
 }
 
-pub(super) fn tell_permission(message: &mut Message<'_>, way: Way) {
+pub(super) fn join_permission_title(message: &mut Message<'_>, way: Way) {
     let title_at = format!("{PARKED}/title");
     let description_at = format!("{PARKED}/description");
     let text_at = |message: &Message<'_>, at: &str| message.text_at(at);

@@ -30,7 +30,7 @@ impl Translator {
         }
     }
 
-    fn was_cancelled(&self, pending: &PendingRequest) -> bool {
+    pub(super) fn was_cancelled(&self, pending: &PendingRequest) -> bool {
         let session = self.session(pending);
         session.is_some_and(|session| session.cancelled)
     }

@@ -1,13 +1,20 @@
 //! The faults of a table, each with its place and remedy. All faults of a file are reported at
-//! once; `read` and `validate` find them.
+//! once; `schema_check` and `validate` find them.
 
+use std::cell::RefCell;
 use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::dialect::pointer::JsonPointer;
 use crate::dialect::text::{self, JsonType};
 
+/// Maximum number of faults of one file that are reported.
+const MAX_FAULTS: usize = 100;
+
 /// One fault of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TableFault {
     /// The file, as it was named.
     pub file: String,
@@ -26,6 +33,73 @@ pub struct TableFault {
 /// All faults of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableFaults(pub Vec<TableFault>);
+
+/// The faults of one file while it is checked.
+#[derive(Debug)]
+pub(in crate::dialect) struct FaultList<'f> {
+    file: &'f str,
+    text: &'f str,
+    /// The content of the file.
+    table: &'f Value,
+    found: RefCell<Vec<TableFault>>,
+}
+
+impl<'f> FaultList<'f> {
+    pub(super) fn new(file: &'f str, text: &'f str, table: &'f Value) -> Self {
+        let found = RefCell::default();
+        Self {
+            file,
+            text,
+            table,
+            found,
+        }
+    }
+
+    /// Adds a fault.
+    pub(in crate::dialect) fn add(
+        &self,
+        pointer: &str,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        // The line of each is found by scanning the file again, so their number is limited.
+        let mut found = self.found.borrow_mut();
+        let fault = match found.len() {
+            0..MAX_FAULTS => TableFault {
+                file: self.file.to_owned(),
+                line: line_of(self.text, pointer),
+                rule: self.rule(pointer),
+                pointer: pointer.to_owned(),
+                what: what.into(),
+                remedy: remedy.into(),
+            },
+            MAX_FAULTS => TableFault {
+                file: self.file.to_owned(),
+                line: self.text.lines().count(),
+                rule: None,
+                pointer: String::new(),
+                what: format!("there are more faults than these {MAX_FAULTS}"),
+                remedy: "correct these first".to_owned(),
+            },
+            _ => return,
+        };
+        found.push(fault);
+    }
+
+    /// The id of the rule that contains a place.
+    fn rule(&self, pointer: &str) -> Option<String> {
+        let index = pointer.strip_prefix("/rules/")?.split('/').next()?;
+        let rule = self.table["rules"].get(index.parse::<usize>().ok()?)?;
+        rule["id"].as_str().map(str::to_owned)
+    }
+
+    /// All faults, in the order of the file.
+    pub(super) fn into_faults(self) -> TableFaults {
+        let mut found = self.found.into_inner();
+        found.sort_by_key(|fault| fault.line);
+        TableFaults(found)
+    }
+}
 
 impl fmt::Display for TableFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

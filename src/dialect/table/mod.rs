@@ -1,25 +1,31 @@
-//! A mapping table as data: one file of `mappings/`, and its parser.
+//! A mapping table as data: one file of `mappings/`, and how it is read.
 //!
-//! `mappings/README.md` specifies the language. `validate` checks a table, `program` compiles it.
+//! `mappings/README.md` specifies the language. `schema_check` compares a file with its JSON Schema
+//! and reports all faults; serde makes the types from what is left, with the short forms of
+//! `forms`. `validate` checks a table as a whole, `program` compiles it.
 
+mod case;
 mod fault;
+mod forms;
 mod operations;
-mod parser;
 mod read;
-mod rows;
 mod schema;
+mod schema_check;
 mod sides;
 mod types;
 mod way;
 
+pub use case::{
+    Case, Conversion, Each, Emit, Expect, Fill, FixedAnswer, Guard, Literal, Recall, Rest, Row,
+    When,
+};
+pub(super) use fault::{FaultList, line_of, nearest};
 pub use fault::{TableFault, TableFaults};
-pub(super) use fault::{line_of, nearest};
 pub use operations::{Action, Converter};
 pub use schema::schema;
 pub(super) use types::PROMPTING;
 pub use types::{
-    Case, Clue, Conversion, Each, Emit, Example, Expect, Fill, FixedAnswer, Guard, Jsonrpc,
-    KindChange, Literal, Loss, MessageFilter, MethodPair, NamedShape, NamedSlot, OnFailure, Recall,
-    Rest, Row, Rule, Selector, Slot, SlotScope, Table,
+    Clue, Example, Jsonrpc, KindChange, Loss, MessageFilter, MethodPair, NamedShape, NamedSlot,
+    OnFailure, Rule, Selector, Slot, SlotScope, Table,
 };
 pub use way::Way;

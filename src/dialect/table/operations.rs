@@ -1,21 +1,35 @@
 //! The operations that tables may name: conversions with `as`, actions with `do`. Both lists are
-//! closed; `dialect::convert` and `dialect::action` carry them out.
+//! closed; `dialect::convert` and `dialect::action` carry them out. A variant's name is its word in
+//! tables, in snake case.
 
-use super::way::Way;
+use std::fmt;
 
-/// A named action, documented in `dialect::action`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use serde::{Deserialize, Serialize};
+
+/// Words of tables that were replaced, and the new ones.
+pub(super) const RENAMED: [(&str, &str); 4] = [
+    ("plain_commands", "remove_command_slashes"),
+    ("plain_envelope", "remove_envelope_type"),
+    ("plain_path", "remove_dot_segments"),
+    ("tell_permission", "join_permission_title"),
+];
+
+/// A named action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Action {
     /// See `action::repair`.
     FindToolCall,
     /// See `action::repair`.
-    TellPermission,
+    JoinPermissionTitle,
     /// See `action::repair`.
     RebuildConfigOptions,
     /// See `action::repair`.
     RejectUnsupported,
     /// See `action::repair`.
     StopReasonOfTurn,
+    /// See `action::repair`.
+    OnlyNewText,
     /// See `action::legacy`.
     NumberToolCall,
     /// See `action::legacy`.
@@ -24,8 +38,6 @@ pub enum Action {
     AskConfirmation,
     /// See `action::legacy`.
     OpenSession,
-    /// See `action::repair`.
-    OnlyNewText,
     /// See `action::model`.
     ModelOption,
     /// See `action::mode`.
@@ -55,23 +67,24 @@ pub enum Action {
     /// See `action::normalize`.
     AbsolutePaths,
     /// See `action::normalize`.
-    PlainPath,
+    RemoveDotSegments,
     /// See `action::normalize`.
     AuthMethod,
     /// See `action::normalize`.
     SliceLines,
     /// See `action::normalize`.
-    PlainEnvelope,
+    RemoveEnvelopeType,
     /// See `action::normalize`.
     IsoTimes,
     /// See `action::normalize`.
-    PlainCommands,
+    RemoveCommandSlashes,
     /// See `action::todo`.
     MergePlan,
 }
 
 /// A conversion by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Converter {
     /// A string that holds a JSON object or array ↔ that value. Other strings stay strings.
     JsonText,
@@ -95,7 +108,7 @@ pub enum Converter {
     /// A list of content types ↔ the booleans of canonical prompt capabilities.
     PromptTypes,
     /// Five booleans, one a method ↔ one boolean that is true when all are.
-    TerminalMethods,
+    AnyFlag,
     /// An integer ↔ its digits in a string.
     NumberText,
     /// An absolute path ↔ a `file` URI.
@@ -114,113 +127,19 @@ pub enum Converter {
     ToolKind,
 }
 
-/// The ways in which an action works.
-const BOTH: Option<Way> = None;
-const READ: Option<Way> = Some(Way::Read);
-const WRITE: Option<Way> = Some(Way::Write);
-
-impl Action {
-    /// The names in tables, and the only way in which each works, if not both.
-    const ALL: [(&'static str, Self, Option<Way>); 31] = [
-        ("find_tool_call", Self::FindToolCall, BOTH),
-        ("tell_permission", Self::TellPermission, BOTH),
-        ("rebuild_config_options", Self::RebuildConfigOptions, BOTH),
-        ("reject_unsupported", Self::RejectUnsupported, BOTH),
-        ("stop_reason_of_turn", Self::StopReasonOfTurn, BOTH),
-        ("only_new_text", Self::OnlyNewText, BOTH),
-        ("number_tool_call", Self::NumberToolCall, BOTH),
-        ("number_update", Self::NumberUpdate, WRITE),
-        ("ask_confirmation", Self::AskConfirmation, BOTH),
-        ("open_session", Self::OpenSession, BOTH),
-        ("model_option", Self::ModelOption, BOTH),
-        ("mode_option", Self::ModeOption, READ),
-        ("choose_mode", Self::ChooseMode, WRITE),
-        ("set_model", Self::SetModel, READ),
-        ("models_of_options", Self::ModelsOfOptions, WRITE),
-        ("models_update", Self::ModelsUpdate, READ),
-        ("cancelled_turn", Self::CancelledTurn, READ),
-        ("fail_turn", Self::FailTurn, READ),
-        ("announce_tool_call", Self::AnnounceToolCall, BOTH),
-        ("begin_tool_call", Self::BeginToolCall, READ),
-        ("deny_with_option", Self::DenyWithOption, READ),
-        ("accept_unsupported", Self::AcceptUnsupported, READ),
-        ("missing_session", Self::MissingSession, READ),
-        ("absolute_paths", Self::AbsolutePaths, BOTH),
-        ("plain_path", Self::PlainPath, READ),
-        ("auth_method", Self::AuthMethod, BOTH),
-        ("slice_lines", Self::SliceLines, READ),
-        ("plain_envelope", Self::PlainEnvelope, READ),
-        ("iso_times", Self::IsoTimes, READ),
-        ("plain_commands", Self::PlainCommands, READ),
-        ("merge_plan", Self::MergePlan, READ),
-    ];
-
-    /// The names in tables.
-    pub(super) fn words() -> [(&'static str, Self); 31] {
-        Self::ALL.map(|(name, action, _)| (name, action))
-    }
-
-    /// Whether it works in that way.
-    pub(in crate::dialect) fn works(self, way: Way) -> bool {
-        let mut all = Self::ALL.iter();
-        let only = all
-            .find(|(_, known, _)| *known == self)
-            .and_then(|found| found.2);
-        only.is_none_or(|only| only == way)
-    }
-}
-
 impl Converter {
-    /// The names in tables.
-    pub const ALL: [(&'static str, Self); 19] = [
-        ("json_text", Self::JsonText),
-        ("plain_text", Self::PlainText),
-        ("text_block", Self::TextBlock),
-        ("tool_text", Self::ToolText),
-        ("tool_text_block", Self::ToolTextBlock),
-        ("singleton", Self::Singleton),
-        ("only_element", Self::OnlyElement),
-        ("named_list", Self::NamedList),
-        ("flags", Self::Flags),
-        ("prompt_types", Self::PromptTypes),
-        ("any_flag", Self::TerminalMethods),
-        ("number_text", Self::NumberText),
-        ("file_uri", Self::FileUri),
-        ("protocol_version", Self::ProtocolVersion),
-        ("last_element", Self::LastElement),
-        ("list", Self::List),
-        ("basename", Self::Basename),
-        ("media_type", Self::MediaType),
-        ("tool_kind", Self::ToolKind),
-    ];
-
-    /// The name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        let found = Self::ALL.iter().find(|(_, known)| *known == self);
-        found.map_or("", |(name, _)| name)
-    }
-
     /// Whether the conversion back gives the same value again, for every value that it applies to.
     #[must_use]
     pub const fn has_inverse(self) -> bool {
-        !matches!(
+        matches!(
             self,
-            Self::JsonText
-                | Self::PlainText
-                | Self::NamedList
-                | Self::FileUri
-                | Self::Flags
-                | Self::PromptTypes
-                | Self::TerminalMethods
-                | Self::ToolText
-                | Self::ToolTextBlock
-                | Self::ProtocolVersion
-                | Self::List
-                | Self::LastElement
-                | Self::Basename
-                | Self::MediaType
-                | Self::ToolKind
+            Self::TextBlock | Self::Singleton | Self::OnlyElement | Self::NumberText
         )
+    }
+}
+
+impl fmt::Display for Converter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }

@@ -1,6 +1,7 @@
 //! The source and target sides of names, guards and rows, for a way of translation.
 
-use super::types::{Case, Guard, MethodPair, Row};
+use super::case::{Case, Guard, Row};
+use super::types::MethodPair;
 use super::way::Way;
 use crate::dialect::pointer::JsonPointer;
 
@@ -17,10 +18,7 @@ impl MethodPair {
     /// The name a message has before it is translated.
     #[must_use]
     pub fn before(&self, way: Way) -> Option<&str> {
-        match way {
-            Way::Read => self.dialect.as_deref(),
-            Way::Write => self.canonical.as_deref(),
-        }
+        way.pick(self.dialect.as_deref(), self.canonical.as_deref())
     }
 
     /// The name it has afterwards.
@@ -34,10 +32,7 @@ impl Case {
     /// The guard on the source side.
     #[must_use]
     pub fn before(&self, way: Way) -> &Guard {
-        match way {
-            Way::Read => &self.dialect,
-            Way::Write => &self.canonical,
-        }
+        way.pick(&self.when.dialect, &self.when.canonical)
     }
 
     /// The guard on the target side.
@@ -57,10 +52,7 @@ impl Row {
     /// The place on the source side.
     #[must_use]
     pub fn before(&self, way: Way) -> Option<&JsonPointer> {
-        match way {
-            Way::Read => self.dialect.as_ref(),
-            Way::Write => self.canonical.as_ref(),
-        }
+        way.pick(self.dialect.as_ref(), self.canonical.as_ref())
     }
 
     /// The place on the target side.

@@ -1,66 +1,81 @@
-//! The types of the table language. `read` parses them from JSON.
+//! The types of a table and its rules. serde reads them from JSON that fits the schema.
 
 use std::sync::Arc;
 
-use super::operations::{Action, Converter};
+use jsonptr::PointerBuf;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+use super::case::{self, Case, Expect, Guard, GuardForm, Literal};
+use super::forms::{self, Elements};
 use super::way::Way;
 use crate::dialect::pointer::JsonPointer;
-use crate::dialect::text::JsonType;
 use crate::jsonrpc::Side;
 
 /// The slot that every table has: the session whose prompt is in flight.
 pub(in crate::dialect) const PROMPTING: &str = "prompting_session";
 
-/// A JSON value of a table, without white space.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Literal(pub Box<[u8]>);
-
 /// One file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Table {
     /// The dialect's name.
+    #[serde(rename = "dialect")]
     pub name: String,
     /// Other names that mean the same table.
+    #[serde(default, deserialize_with = "forms::list")]
     pub aliases: Vec<String>,
     /// One line of description.
     pub title: String,
     /// When and where the dialect was used.
     pub dates: Option<String>,
     /// The side that uses it, if only one does.
+    #[serde(default, deserialize_with = "forms::speaker")]
     pub speaker: Option<Side>,
     /// Tables this one builds on, nearest first.
+    #[serde(default, deserialize_with = "forms::list")]
     pub extends: Vec<String>,
     /// Tables with which messages of its peers are also read; messages are not written with them.
+    #[serde(default, deserialize_with = "forms::list")]
     pub reads: Vec<String>,
     /// The clues by which a peer with this dialect is detected.
+    #[serde(default, deserialize_with = "forms::list")]
     pub detect: Vec<Clue>,
     /// The framing its peers use.
     pub framing: Option<String>,
     /// Which messages of its peers carry the member `jsonrpc`.
+    #[serde(default)]
     pub jsonrpc: Jsonrpc,
     /// Whether its peers accept only ids that are 32-bit integers.
+    #[serde(default, rename = "ids", deserialize_with = "forms::not_any")]
     pub int_ids: bool,
     /// Whether its peers require `params` in every request.
+    #[serde(default, deserialize_with = "forms::not_any")]
     pub params: bool,
     /// What is remembered.
+    #[serde(default, deserialize_with = "forms::named::<_, Slot, _>")]
     pub memory: Vec<NamedSlot>,
     /// Named sets of cases.
+    #[serde(default, deserialize_with = "forms::named::<_, Cases, _>")]
     pub shapes: Vec<NamedShape>,
     /// The rules.
+    #[serde(default, deserialize_with = "rules")]
     pub rules: Vec<Rule>,
 }
 
 /// Which messages of a dialect carry `jsonrpc`; it is never required in reading.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Jsonrpc {
     /// On every message.
+    #[default]
     Always,
     /// Only on requests of these methods and their answers.
-    Only(Vec<String>),
+    Only(#[serde(deserialize_with = "forms::list")] Vec<String>),
 }
 
 /// One clue to the dialect; all its parts must hold.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "ClueForm")]
 pub struct Clue {
     /// The message it looks at.
     pub on: Selector,
@@ -84,7 +99,8 @@ pub enum Selector {
 }
 
 /// A method's name in the two columns.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "NamesForm")]
 pub struct MethodPair {
     /// In the dialect; `None` when the dialect has no such message.
     pub dialect: Option<String>,
@@ -93,7 +109,8 @@ pub struct MethodPair {
 }
 
 /// The messages that a rule applies to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "FilterForm")]
 pub struct MessageFilter {
     /// The side that sends.
     pub from: Side,
@@ -104,36 +121,42 @@ pub struct MessageFilter {
 }
 
 /// A request in one column that is a notification in the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum KindChange {
     /// A request in the dialect is a notification in canonical.
     DialectAsks,
 }
 
 /// One rule.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Rule {
     /// Its name, unique in the table.
+    #[serde(deserialize_with = "forms::rule_id")]
     pub id: Arc<str>,
     /// The place of the rule in the file.
+    #[serde(skip)]
     pub at: String,
     /// The reason for the rule, with its source.
     pub why: String,
     /// The messages that it applies to.
     pub on: MessageFilter,
-    /// What is lost, in words.
-    pub lossy: Option<String>,
     /// What canonical messages lose on their way to the dialect and back, as data.
+    #[serde(default, deserialize_with = "forms::list")]
     pub loses: Vec<Loss>,
     /// The part that all cases share.
+    #[serde(flatten)]
     pub base: Case,
     /// The cases, tried in order; empty when the base is everything.
+    #[serde(default, deserialize_with = "forms::list")]
     pub cases: Vec<Case>,
     /// The array whose elements become one message each.
+    #[serde(default, deserialize_with = "split")]
     pub split: Option<(Way, JsonPointer)>,
     /// How a message is handled that cannot be translated.
     pub failure: Option<OnFailure>,
     /// Messages in both columns.
+    #[serde(default, deserialize_with = "forms::list")]
     pub examples: Vec<Example>,
 }
 
@@ -142,17 +165,20 @@ pub struct Rule {
 ///
 /// `lossy` describes it in words; this data lets a test verify the table. It has no effect on the
 /// translation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Loss {
     /// Which canonical messages lose it; empty for all of the rule's.
+    #[serde(default, deserialize_with = "case::guard")]
     pub when: Guard,
     /// The places, relative to params, result or error; a name `*` matches any name or index. The
     /// empty pointer is the whole message.
+    #[serde(default, deserialize_with = "forms::list")]
     pub at: Vec<JsonPointer>,
 }
 
 /// How a message is handled that a rule cannot translate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnFailure {
     /// It is forwarded unchanged, with a note.
     Pass,
@@ -160,186 +186,9 @@ pub enum OnFailure {
     Refuse,
 }
 
-/// Guards, and what is done when they hold.
-#[derive(Clone, Debug, Default)]
-pub struct Case {
-    /// The guard on the dialect side.
-    pub dialect: Guard,
-    /// The guard on the canonical side.
-    pub canonical: Guard,
-    /// The only way in which it applies, if not both.
-    pub only: Option<Way>,
-    /// What it loses.
-    pub lossy: Option<String>,
-    /// Its rows.
-    pub rows: Vec<Row>,
-    /// How members are handled that no row names.
-    pub rest: Rest,
-    /// Further messages to make.
-    pub emit: Vec<Emit>,
-    /// The answer of the bridge.
-    pub answer: Option<FixedAnswer>,
-    /// The error that a result becomes.
-    pub fail: Option<Literal>,
-    /// The error that the sender is answered with; nothing is forwarded.
-    pub refuse: Option<Literal>,
-    /// The reason for which the message, or the element, is dropped.
-    pub drop: Option<String>,
-    /// Named actions.
-    pub actions: Vec<Action>,
-}
-
-/// Expectations that must all hold.
-pub type Guard = Vec<(JsonPointer, Expect)>;
-
-/// What is expected at a place.
-#[derive(Clone, Debug)]
-pub enum Expect {
-    /// This value; it is written when the guard is on the target side.
-    Const(Literal),
-    /// A value of one of these types.
-    Is(Vec<JsonType>),
-    /// One of these values.
-    In(Vec<Literal>),
-    /// None of these values, or no value.
-    NotIn(Vec<Literal>),
-    /// No value (`true`), or any value (`false`).
-    Absent(bool),
-    /// A string that matches.
-    Matches(Box<regex_lite::Regex>),
-}
-
-/// One value in two columns.
-#[derive(Clone, Debug)]
-pub struct Row {
-    /// Its place in the dialect.
-    pub dialect: Option<JsonPointer>,
-    /// Its place in canonical.
-    pub canonical: Option<JsonPointer>,
-    /// The only way in which the row applies, if not both.
-    pub only: Option<Way>,
-    /// What is done to the value.
-    pub convert: Vec<Conversion>,
-    /// The value to write when there is none.
-    pub fill: Option<Fill>,
-    /// The side on which it is written.
-    pub into: Way,
-    /// Whether the value also stays at its source.
-    pub copy: bool,
-    /// The reason for which the value is dropped.
-    pub drop: Option<String>,
-    /// Where the original is parked of a value that would not come back.
-    pub parking: Option<Box<[Box<str>]>>,
-}
-
-/// A conversion of a value, as it is read.
-#[derive(Clone, Debug)]
-pub enum Conversion {
-    /// A table of values.
-    Values {
-        /// Pairs for both ways.
-        both: Vec<(Literal, Literal)>,
-        /// Further pairs for reading only.
-        read: Vec<(Literal, Literal)>,
-        /// Further pairs for writing only.
-        write: Vec<(Literal, Literal)>,
-        /// The value for every other one, in reading.
-        other: Option<Literal>,
-        /// Whether a value is parked that would not come back.
-        park: bool,
-    },
-    /// In every element.
-    Each(Each),
-    /// In the object.
-    In(Vec<Row>),
-    /// One of the named shapes.
-    Shape(String),
-    /// A named conversion.
-    As(Converter),
-}
-
-/// The conversion of every element of an array.
-#[derive(Clone, Debug)]
-pub enum Each {
-    /// These rows.
-    Rows(Vec<Row>),
-    /// This shape.
-    Shape(String),
-}
-
-/// The value to write when there is none.
-#[derive(Clone, Debug)]
-pub enum Fill {
-    /// This value, unless there is one.
-    Default(Literal),
-    /// Always this value.
-    Const(Literal),
-    /// A remembered value.
-    Recall(Recall),
-    /// A value made from another one of the same column.
-    Derive {
-        /// Where the other value is.
-        from: JsonPointer,
-        /// How it is made.
-        by: Converter,
-    },
-}
-
-/// A remembered value.
-#[derive(Clone, Debug)]
-pub struct Recall {
-    /// The slot.
-    pub slot: String,
-    /// The place of the key, for slots with keys.
-    pub by: Option<JsonPointer>,
-    /// The value when nothing is remembered.
-    pub or: Option<Literal>,
-}
-
-/// How members are handled that no row and no guard names.
-#[derive(Clone, Debug, Default)]
-pub enum Rest {
-    /// They stay where they are.
-    #[default]
-    Keep,
-    /// They move from the one object to the other.
-    Move {
-        /// The object in the dialect.
-        dialect: JsonPointer,
-        /// The object in canonical.
-        canonical: JsonPointer,
-    },
-    /// They are dropped, for this reason.
-    Drop(String),
-}
-
-/// A further message beside the current one.
-#[derive(Clone, Debug)]
-pub struct Emit {
-    /// The way in which it is made.
-    pub way: Way,
-    /// Whether it is sent after the message.
-    pub after: bool,
-    /// Its method.
-    pub method: String,
-    /// The array whose elements make one message each.
-    pub each: Option<JsonPointer>,
-    /// Rows from the current message (left) to the new one (right), read in the way of the
-    /// emission.
-    pub rows: Vec<Row>,
-}
-
-/// The answer of the bridge.
-#[derive(Clone, Debug)]
-pub enum FixedAnswer {
-    /// This result.
-    Result(Literal),
-    /// This error.
-    Error(Literal),
-}
-
 /// A message in both columns.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "Literal")]
 pub struct Example {
     /// The whole example as JSON, in the format of the vectors.
     pub vector: Literal,
@@ -366,11 +215,13 @@ pub struct NamedSlot {
 }
 
 /// A value that is remembered.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Slot {
     /// The messages, in canonical.
+    #[serde(flatten)]
     pub on: MessageFilter,
     /// The guard of these messages.
+    #[serde(default, deserialize_with = "case::guard")]
     pub when: Guard,
     /// The place of the value.
     pub at: JsonPointer,
@@ -381,7 +232,8 @@ pub struct Slot {
 }
 
 /// How long a remembered value is valid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SlotScope {
     /// As long as the connection.
     Connection,
@@ -397,6 +249,147 @@ impl Selector {
     pub fn names(&self) -> &MethodPair {
         match self {
             Self::Method(names) | Self::Answers(names) | Self::ErrorsOf(names) => names,
+        }
+    }
+}
+
+/// The rules, with their places in the file.
+pub(super) fn rules<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
+    let all = Elements::deserialize(from)?.indexed();
+    let placed = |(index, mut rule): (usize, Rule)| {
+        rule.at = format!("/rules/{index}");
+        for (index, example) in rule.examples.iter_mut().enumerate() {
+            example.at = format!("{}/examples/{index}", rule.at);
+        }
+        rule
+    };
+    Ok(all.map(placed).collect())
+}
+
+/// The array that is split, in one of the columns.
+pub(super) fn split<'de, D>(from: D) -> Result<Option<(Way, JsonPointer)>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let Columns { dialect, canonical } = Columns::deserialize(from)?;
+    let read = dialect.map(|place| (Way::Read, place));
+    Ok(read.or_else(|| Some((Way::Write, canonical?))))
+}
+
+impl From<Literal> for Example {
+    fn from(vector: Literal) -> Self {
+        let at = String::new();
+        Self { vector, at }
+    }
+}
+
+/// A place in each column.
+#[derive(Deserialize)]
+struct Columns {
+    dialect: Option<JsonPointer>,
+    canonical: Option<JsonPointer>,
+}
+
+/// The cases of a shape.
+#[derive(Deserialize)]
+struct Cases(#[serde(deserialize_with = "forms::list")] Vec<Case>);
+
+impl From<(String, Cases)> for NamedShape {
+    fn from((name, Cases(cases)): (String, Cases)) -> Self {
+        Self { name, cases }
+    }
+}
+
+impl From<(String, Slot)> for NamedSlot {
+    fn from((name, slot): (String, Slot)) -> Self {
+        Self { name, slot }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum NamesForm {
+    Same(String),
+    Pair {
+        dialect: Option<String>,
+        canonical: Option<String>,
+    },
+}
+
+impl From<NamesForm> for MethodPair {
+    fn from(form: NamesForm) -> Self {
+        match form {
+            NamesForm::Same(name) => Self::same(&name),
+            NamesForm::Pair { dialect, canonical } => Self { dialect, canonical },
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct FilterForm {
+    from: Side,
+    method: Option<MethodPair>,
+    answers: Option<MethodPair>,
+    errors_of: Option<MethodPair>,
+    kind: Option<KindChange>,
+}
+
+impl TryFrom<FilterForm> for MessageFilter {
+    type Error = &'static str;
+
+    fn try_from(form: FilterForm) -> Result<Self, Self::Error> {
+        let method = form.method.map(Selector::Method);
+        let answers = || form.answers.map(Selector::Answers);
+        let errors = || form.errors_of.map(Selector::ErrorsOf);
+        let what = method.or_else(answers).or_else(errors);
+        Ok(Self {
+            from: form.from,
+            what: what.ok_or("no message is selected")?,
+            kinds: form.kind,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct ClueForm {
+    #[serde(rename = "agentInfo")]
+    agent: Option<Map<String, Value>>,
+    #[serde(rename = "clientInfo")]
+    client: Option<Map<String, Value>>,
+    initialize: Option<GuardForm>,
+    update: Option<GuardForm>,
+    initialize_result: Option<GuardForm>,
+    version: Option<String>,
+}
+
+impl From<ClueForm> for Clue {
+    fn from(form: ClueForm) -> Self {
+        let info = |name: &str, all: Map<String, Value>| {
+            let place = |member| JsonPointer::from(PointerBuf::from_tokens([name, member]));
+            let expect = |value| Expect::Const(Literal::from(value));
+            let all = all.iter().map(|(name, value)| (place(name), expect(value)));
+            GuardForm(all.collect())
+        };
+        let agent = form.agent.map(|all| info("agentInfo", all));
+        let client = form.client.map(|all| info("clientInfo", all));
+        let called = MethodPair::same;
+        let result = form.initialize_result;
+        let (on, when, stated) = match (agent, client.or(form.initialize), form.update) {
+            (Some(when), ..) => (Selector::Answers(called("initialize")), Some(when), None),
+            (_, Some(when), _) => (Selector::Method(called("initialize")), Some(when), None),
+            (.., Some(when)) => (
+                Selector::Method(called("session/update")),
+                Some(when),
+                result,
+            ),
+            _ => (Selector::Answers(called("initialize")), result, None),
+        };
+        let guard = |form: Option<GuardForm>| form.map_or_else(Guard::new, |form| form.0);
+        Self {
+            on,
+            when: guard(when),
+            stated: guard(stated),
+            version: form.version,
         }
     }
 }

@@ -1,9 +1,13 @@
 //! The two directions of translation.
 
+use serde::Deserialize;
+
 /// The two directions of translation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Way {
     /// From the dialect to canonical.
+    #[default]
     Read,
     /// From canonical to the dialect.
     Write,
@@ -12,19 +16,22 @@ pub enum Way {
 impl Way {
     /// The word in tables.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
+        self.pick("read", "write")
+    }
+
+    /// What belongs to the dialect, in reading, or what belongs to canonical.
+    #[must_use]
+    pub fn pick<T>(self, dialect: T, canonical: T) -> T {
         match self {
-            Self::Read => "read",
-            Self::Write => "write",
+            Self::Read => dialect,
+            Self::Write => canonical,
         }
     }
 
     /// The other way.
     #[must_use]
-    pub const fn reverse(self) -> Self {
-        match self {
-            Self::Read => Self::Write,
-            Self::Write => Self::Read,
-        }
+    pub fn reverse(self) -> Self {
+        self.pick(Self::Write, Self::Read)
     }
 }

@@ -46,8 +46,8 @@ pub struct Finding {
 }
 
 macro_rules! catalogue {
-    ($($name:ident $id:literal $weight:ident $says:literal)*) => {
-        $(pub(super) static $name: LintRule = LintRule { id: $id, severity: Severity::$weight, description: $says };)*
+    ($($name:ident $id:literal $severity:ident $description:literal)*) => {
+        $(pub(super) static $name: LintRule = LintRule { id: $id, severity: Severity::$severity, description: $description };)*
         /// All rules.
         pub static RULES: &[&LintRule] = &[$(&$name),*];
     };
@@ -62,7 +62,7 @@ catalogue! {
     BIG_NUMBER "big-number" Warning "An integer beyond 2^53; programs in JavaScript read a different one."
     UNANSWERED "unanswered" Error "A request that never got its answer."
     ANSWERED_TWICE "answered-twice" Error "A second answer to one request."
-    ANSWER_TO_NOBODY "answer-to-nobody" Error "An answer that belongs to no request."
+    ANSWER_WITHOUT_REQUEST "answer-without-request" Error "An answer that belongs to no request."
     DUPLICATE_ID "duplicate-id" Error "A request with the id of another open one of the same side."
     UNKNOWN_METHOD "unknown-method" Warning "A method that is neither in the schema nor begins with `_`."
     WRONG_SIDE "wrong-side" Error "A method that the other side is to call."
@@ -99,7 +99,7 @@ pub(super) fn for_violation(kind: ViolationKind) -> &'static LintRule {
         ViolationKind::NotJson => &NOISE,
         ViolationKind::Batch => &BATCH,
         ViolationKind::Unreadable => &NUMBER_RANGE,
-        ViolationKind::UnmatchedAnswer => &ANSWER_TO_NOBODY,
+        ViolationKind::UnmatchedAnswer => &ANSWER_WITHOUT_REQUEST,
         ViolationKind::ReusedId => &DUPLICATE_ID,
         ViolationKind::UnknownMethod => &UNKNOWN_METHOD,
         ViolationKind::WrongSide => &WRONG_SIDE,

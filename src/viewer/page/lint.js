@@ -98,7 +98,7 @@ class Linter {
       found.push([tree === undefined ? "noise" : Array.isArray(tree) ? "batch" : "not-json-rpc", ""]);
       return;
     }
-    if (answered && !isOpen && !isDone && !this.gaps && !text(line.me) && (hasId || (line.id === null && line.is === "result"))) found.push(["answer-to-nobody", ""]);
+    if (answered && !isOpen && !isDone && !this.gaps && !text(line.me) && (hasId || (line.id === null && line.is === "result"))) found.push(["answer-without-request", ""]);
     if (!answered) {
       const method = text(line.me);
       if (isOpen && hasId && line.is === "request") found.push(["duplicate-id", ""]);

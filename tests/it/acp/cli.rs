@@ -94,7 +94,7 @@ fn lines_for_programs() {
         lines[1],
         serde_json::json!({
             "file": "-", "line": 4, "side": "agent", "role": "notification",
-            "method": "session/update", "kind": "missing-member", "weight": "refused",
+            "method": "session/update", "kind": "missing-member", "severity": "refused",
             "pointer": "/params/update/entries", "found": null,
             "expected": "an array of PlanEntry, in Plan", "repaired": false, "rules": [],
         })
@@ -144,7 +144,7 @@ fn captures_with_holes() {
     let (code, stdout, _) = check(&["--json", "-"], lines);
     assert_eq!(code, Some(1));
     assert_eq!(
-        stdout.matches("not-json-rpc\",\"weight\"").count(),
+        stdout.matches("not-json-rpc\",\"severity\"").count(),
         3,
         "{stdout}"
     );

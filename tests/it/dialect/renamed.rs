@@ -67,7 +67,7 @@ fn renamed(table: &Value) -> Vec<&str> {
 
 #[test]
 fn no_name_of_the_clients_own_passes_a_border() {
-    let mut library = Library::builtin().unwrap();
+    let mut library = Library::builtin();
     let table = |name: &str, extends: &str, dialect: &str, canonical: &str| {
         let on =
             json!({ "from": "agent", "method": { "dialect": dialect, "canonical": canonical } });

@@ -58,7 +58,7 @@ struct Talk {
 
 impl Talk {
     fn new() -> Self {
-        let mut library = Library::builtin().unwrap();
+        let mut library = Library::builtin();
         let table = mishaps().to_string();
         if let Err(faults) = library.add("mishaps.json", &table) {
             panic!("{faults}");

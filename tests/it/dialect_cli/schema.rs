@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{answer, relay, write};
+use super::{answer, relay, table, write};
 
 /// A word that no list of known words is near to.
 const STRANGE: &str = "QQQQQQQQQQQQ";
@@ -173,6 +173,48 @@ fn the_schema_has_the_words_that_the_reader_knows() {
     }
 }
 
+/// Every word that the schema lists is one that the types have.
+#[test]
+fn all_words_of_the_schema_are_read() {
+    let schema = schema();
+    let folder = tempfile::tempdir().unwrap();
+    let words = |name: &str| schema["$defs"][name]["enum"].as_array().unwrap().clone();
+    let rows: Vec<Value> = words("conversion")
+        .into_iter()
+        .enumerate()
+        .map(|(at, word)| json!({"dialect": format!("/{at}"), "canonical": format!("/{at}"), "as": word}))
+        .collect();
+    let mut table = table("words");
+    table["rules"][0]["lossy"] = json!("much");
+    table["rules"][0]["rows"] = json!(rows);
+    table["rules"][0]["do"] = json!(words("action"));
+    table["memory"] = ["connection", "session", "request"]
+        .into_iter()
+        .map(|per| {
+            let slot = json!({"from": "agent", "method": "x", "at": "/a", "per": per});
+            (per.to_owned(), slot)
+        })
+        .collect();
+    let file = write(folder.path(), "words.json", &table);
+    let outcome = relay(&["dialect", "list", "--table", &file], "");
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+}
+
+#[test]
+fn an_old_word_is_answered_with_the_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut old = table("old");
+    old["rules"][0]["do"] = json!("tell_permission");
+    let file = write(folder.path(), "old.json", &old);
+    let faults = answer(&["dialect", "check", "--json", &file], 1);
+    let fault = &faults["files"][0]["faults"][0];
+    assert_eq!(
+        fault["what"],
+        "`tell_permission` is now `join_permission_title`"
+    );
+    assert_eq!(fault["pointer"], "/rules/0/do");
+}
+
 /// The words of JSON Schema that ours uses.
 fn fits(root: &Value, schema: &Value, value: &Value) -> bool {
     let Some(words) = schema.as_object() else {
@@ -238,7 +280,16 @@ fn fits(root: &Value, schema: &Value, value: &Value) -> bool {
                 .into_iter()
                 .all(|(name, one)| named(name) || fits(root, what, one))
         }
-        "$schema" | "$defs" | "title" | "description" => true,
+        "maxProperties" => value
+            .as_object()
+            .is_none_or(|all| all.len() as u64 <= what.as_u64().unwrap()),
+        "propertyNames" => {
+            let names = value.as_object().into_iter().flatten();
+            names
+                .into_iter()
+                .all(|(name, _)| fits(root, what, &json!(name)))
+        }
+        "$schema" | "$defs" | "title" | "description" | "format" => true,
         other => panic!("the schema uses `{other}`"),
     })
 }

@@ -126,7 +126,7 @@ fn damage_is_reported_by_all_who_read_on() {
         assert!(reported.contains(stated), "{args:?}: {reported}");
     }
     let found = String::from_utf8(inspect(&["lint", bad]).stdout).unwrap();
-    assert!(!found.contains("answer-to-nobody"), "{found}");
+    assert!(!found.contains("answer-without-request"), "{found}");
 }
 
 /// The reason is one for all lines, so each says it.

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::capture::{Capture, Item, micros};
 use super::{trace, zed};
 use crate::acp;
-use crate::jsonrpc::{Limits, Side, is_json, printable};
+use crate::jsonrpc::{Kind, Limits, Side, is_json, printable};
 use crate::recording::capture::{LineContent, Lines};
 use crate::recording::{expand, members, one_line};
 
@@ -183,8 +183,8 @@ fn lines(text: &[u8]) -> Result<Capture, String> {
             capture.guessed += 1;
             // The method is unknown: agents send notifications of a session, clients requests.
             let of_session = memchr::memmem::find(message.as_bytes(), b"\"sessionId\"");
-            match (verdict.role, of_session) {
-                (Some(acp::MessageRole::Notification), Some(_)) => Side::Agent,
+            match (verdict.kind, of_session) {
+                (Some(Kind::Notification), Some(_)) => Side::Agent,
                 _ => Side::Client,
             }
         });
