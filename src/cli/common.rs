@@ -18,7 +18,8 @@ use crate::observe::recorder::Pruner;
 use crate::proxy::StopSignals;
 use crate::transport::{Endpoint, Setup};
 
-/// Options of all subcommands that forward messages.
+/// Options of all subcommands that forward messages. A group of options of which none is given, not
+/// even with its default value, is `None`.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Common {
     /// The framing of clients on byte streams: auto (by their first bytes), ndjson (one message per
@@ -43,15 +44,15 @@ pub(super) struct Common {
     #[command(flatten)]
     dialects: DialectArgs,
     #[command(flatten)]
-    record: RecordArgs,
+    record: Option<RecordArgs>,
     /// Set a limit; the names are in `acp-relay --help`
     #[arg(help_heading = "Framing and limits")]
     #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = limits::parse)]
     limits: Vec<limits::Setting>,
     #[command(flatten)]
-    remote: RemoteArgs,
+    remote: Option<RemoteArgs>,
     #[command(flatten)]
-    traces: TracesArgs,
+    traces: Option<TracesArgs>,
 }
 
 /// What conversations need before the first link is opened.
@@ -104,9 +105,9 @@ impl Common {
 
     /// Starts tracing if it is configured: once per process. Errors as in `context`.
     pub(super) fn start_traces(&self) -> Result<Option<Traces>, ExitCode> {
-        match Traces::start(&self.traces) {
+        match Traces::start(&self.traces.clone().unwrap_or_default()) {
             // The OTEL_* variables may be meant for other programs.
-            Err(fault) if self.traces == TracesArgs::default() => {
+            Err(fault) if self.traces.is_none() => {
                 tracing::warn!("no traces are sent: {fault}");
                 Ok(None)
             }
@@ -123,7 +124,7 @@ impl Common {
     ) -> Result<RelayContext, ExitCode> {
         let limits = Arc::new(self.limits_over(&[&file.limits]));
         let dialects = Dialects::new(self.dialects.clone())?;
-        let recorders = self.record.clone().open()?.map(Arc::new);
+        let recorders = self.record.clone().map(RecordArgs::open).transpose()?;
         let setup = |choice: Option<FramingChoice>, spoken| Setup {
             limits: Arc::clone(&limits),
             framing: choice.and_then(FramingChoice::fixed).or(spoken),
@@ -131,7 +132,7 @@ impl Common {
             ..endpoints::setup()
         };
         let mut agent = setup(self.agent_framing, dialects.agent_framing());
-        let remote = self.remote.apply(&mut agent);
+        let remote = self.remote.clone().unwrap_or_default().apply(&mut agent);
         remote.map_err(|fault| exit::fail(exit::USAGE, &fault))?;
         Ok(RelayContext {
             client: setup(self.client_framing, dialects.client_framing()),
@@ -139,7 +140,7 @@ impl Common {
             stop,
             limits,
             dialects,
-            recorders,
+            recorders: recorders.map(Arc::new),
             traces,
         })
     }
@@ -189,7 +190,9 @@ impl Common {
                 "--agent-framing is for agents on byte streams, and the agent is {agent}"
             ));
         }
-        self.remote.check(agent)
+        self.remote
+            .as_ref()
+            .map_or(Ok(()), |remote| remote.check(agent))
     }
 
     /// The framing of clients: that of the command line, or else `choice`.
@@ -221,7 +224,7 @@ impl Common {
 
     /// Whether the command line has options about a remote agent.
     pub(super) fn names_remote(&self) -> bool {
-        self.remote != RemoteArgs::default()
+        self.remote.is_some()
     }
 
     /// The limits, over those of files.

@@ -34,7 +34,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Options of recordings.
-#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Recording")]
 pub(super) struct RecordArgs {
     /// Record every conversation into a file of its own in this folder
@@ -150,13 +150,9 @@ pub(super) struct ActiveRecording {
 }
 
 impl RecordArgs {
-    /// Opens the folder for recordings, if there is one. Errors are printed, and the exit code is
-    /// returned.
-    pub(super) fn open(self) -> Result<Option<RecorderFactory>, ExitCode> {
+    /// Opens the folder for recordings. Errors are printed, and the exit code is returned.
+    pub(super) fn open(self) -> Result<RecorderFactory, ExitCode> {
         let Some(folder) = self.folder else {
-            if self == Self::default() {
-                return Ok(None);
-            }
             let fault = "recording options need a folder: --record DIR";
             return Err(exit::fail(exit::USAGE, &fault));
         };
@@ -168,7 +164,7 @@ impl RecordArgs {
         Folder::new(&folder, "", 0).map_err(trouble)?;
         let writer = WriterThread::start().map_err(trouble)?;
         let key = random().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
-        Ok(Some(RecorderFactory {
+        Ok(RecorderFactory {
             writer,
             keep: self.mode,
             policy: match self.policy {
@@ -187,7 +183,7 @@ impl RecordArgs {
                 total: self.max_total,
             },
             folder,
-        }))
+        })
     }
 }
 

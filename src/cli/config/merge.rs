@@ -101,8 +101,11 @@ impl CommandLine {
         let given = |id| self.source(id).is_some();
         serve.overrides = Overrides {
             on_disconnect: given("on-disconnect").then_some(serve.on_disconnect.action),
-            default_permission: given("agent-connect.default-permission")
-                .then_some(serve.agent_connect.default_permission),
+            default_permission: serve
+                .agent_connect
+                .as_ref()
+                .filter(|_| given("agent-connect.default-permission"))
+                .map(|args| args.default_permission),
         };
         serve.admission.certificates = file.certificates.clone();
         Ok((serve, LogArgs::from_arg_matches(&matches)?))

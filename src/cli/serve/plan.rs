@@ -8,11 +8,12 @@ use super::connection_limit::ConnectionLimit;
 use super::{OnDisconnect, Serve};
 use crate::agent_connect::AgentConnectConfig;
 use crate::cli::admission::{AdmissionArgs, AdmissionControl, local_key};
+use crate::cli::agent_connect::AgentConnectArgs;
 use crate::cli::agents::Program;
 use crate::cli::common::RelayContext;
 use crate::cli::config::{AgentPart, Config, ListenerPart, Source};
 use crate::cli::framing::FramingChoice;
-use crate::cli::listeners::{self, ListenerArgs};
+use crate::cli::listeners;
 use crate::cli::record::RecorderFactory;
 use crate::cli::traces::Traces;
 use crate::cli::{endpoints, exit, remote};
@@ -130,10 +131,11 @@ pub(super) fn plan(
         return Err(usage(fault.to_owned()));
     }
     let listen: Vec<Endpoint> = parts.iter().map(|part| part.endpoint.clone()).collect();
-    let agent_connect = args
-        .agent_connect
-        .resolve(ListenerPart::agent_connect_count(&parts))
-        .map_err(usage)?;
+    let agent_connect = AgentConnectArgs::resolve(
+        args.agent_connect.as_ref(),
+        ListenerPart::agent_connect_count(&parts),
+    )
+    .map_err(usage)?;
     let inputs = AdmissionInputs {
         args: args.admission.clone(),
         listen,
@@ -182,7 +184,7 @@ pub(in crate::cli) fn listener_parts(
     file: &Config,
 ) -> Result<Vec<ListenerPart>, String> {
     if args.listen.is_empty() && !file.listeners.is_empty() {
-        if args.listeners != ListenerArgs::default() {
+        if args.listeners.is_some() {
             return Err(
                 "options of listeners apply to those of --listen, and the listeners are those \
                         of the configuration file"
@@ -201,9 +203,10 @@ pub(in crate::cli) fn listener_parts(
             return Err(format!("--listen {endpoint}: {what}"));
         }
     }
-    endpoints::check_certificate(&listen, &args.listeners.tls())?;
-    listeners::check(&listen, &args.listeners.http())?;
-    let part = |endpoint| ListenerPart::new(endpoint, args.listeners.clone());
+    let options = args.listeners.clone().unwrap_or_default();
+    endpoints::check_certificate(&listen, &options.tls())?;
+    listeners::check(&listen, &options.http())?;
+    let part = |endpoint| ListenerPart::new(endpoint, options.clone());
     Ok(listen.into_iter().map(part).collect())
 }
 
