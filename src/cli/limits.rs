@@ -1,7 +1,6 @@
 //! `--limit NAME=VALUE`: the limits of `jsonrpc::limits`, by name.
 
-use super::config::nearest;
-use super::renamed;
+use super::config::did_you_mean;
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::limits::{LIMITS, Limit, size};
 
@@ -60,13 +59,7 @@ pub(super) fn parse(text: &str) -> Result<Setting, String> {
         .split_once('=')
         .ok_or("expected NAME=VALUE, such as connections=100")?;
     let Some(limit) = Limit::named(name) else {
-        if let Some(what) = renamed::limit(name) {
-            return Err(what);
-        }
-        let remedy = match nearest(name, names()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "`acp-relay --help` lists them".to_owned(),
-        };
+        let remedy = did_you_mean(name, names(), "`acp-relay --help` lists them");
         return Err(format!("there is no limit called `{name}`; {remedy}"));
     };
     let value = limit.read(value)?;

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use super::table_reader::TableReader;
 use crate::cli::limits::{self, Setting};
-use crate::cli::renamed;
 use crate::conversation::DialectChoice;
 use crate::dialect::Library;
 
@@ -68,7 +67,7 @@ pub(super) fn known_agent(
         at,
         what,
         known,
-        format!("describe it below [agents.{name}]"),
+        &format!("describe it below [agents.{name}]"),
     );
 }
 
@@ -105,8 +104,6 @@ pub(super) fn settings(
                 Ok(setting) => settings.push(setting),
                 Err(what) => reader.fault(&value.at, format!("{path}: {what}")),
             }
-        } else if let Some(what) = renamed::limit(&name.value) {
-            reader.fault(&name.at, what);
         } else {
             let what = format!("there is no limit called `{}`", name.value);
             let known = (name.value.as_str(), limits::names());
