@@ -241,7 +241,7 @@ impl RecorderFactory {
     pub(super) fn begin(
         &self,
         client: &mut Link,
-        agent: &mut Link,
+        agent: &Link,
         dialects: &Dialects,
         stop: &StopSignals,
         tally: Arc<RecorderStats>,
@@ -290,14 +290,9 @@ impl RecorderFactory {
         let (recorder, remarks) = Recorder::open(&self.writer, plan)
             .map_err(|error| format!("{}: {error}", self.folder.display()))?;
         record_links(&remarks, client, agent);
-        let capture = Arc::new(StderrCapture::new(remarks));
-        let sink = Arc::clone(&capture);
-        agent
-            .guard
-            .capture_stderr(Box::new(move |bytes| sink.push(bytes)));
         let recording = ActiveRecording {
             stop: own,
-            capture,
+            capture: Arc::new(StderrCapture::new(remarks)),
             end,
         };
         Ok((recorder, recording))
