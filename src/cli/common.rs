@@ -12,7 +12,6 @@ use super::record::{RecordArgs, RecorderFactory};
 use super::remote::RemoteArgs;
 use super::traces::{Traces, TracesArgs};
 use super::{endpoints, exit, limits, shutdown};
-use crate::conversation::DialectChoice;
 use crate::jsonrpc::Limits;
 use crate::observe::recorder::Pruner;
 use crate::proxy::StopSignals;
@@ -31,7 +30,7 @@ pub(super) struct Common {
         hide_possible_values = true,
         help_heading = "Framing and limits"
     )]
-    client_framing: Option<FramingChoice>,
+    pub(super) client_framing: Option<FramingChoice>,
     /// The framing of the agent on byte streams: the same values [default: auto]
     #[arg(
         long,
@@ -40,17 +39,17 @@ pub(super) struct Common {
         hide_possible_values = true,
         help_heading = "Framing and limits"
     )]
-    agent_framing: Option<FramingChoice>,
+    pub(super) agent_framing: Option<FramingChoice>,
     #[command(flatten)]
-    dialects: DialectArgs,
+    pub(super) dialects: DialectArgs,
     #[command(flatten)]
     record: Option<RecordArgs>,
     /// Set a limit; the names are in `acp-relay --help`
     #[arg(help_heading = "Framing and limits")]
     #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = limits::parse)]
-    limits: Vec<limits::Setting>,
+    pub(super) limits: Vec<limits::Setting>,
     #[command(flatten)]
-    remote: Option<RemoteArgs>,
+    pub(super) remote: Option<RemoteArgs>,
     #[command(flatten)]
     traces: Option<TracesArgs>,
 }
@@ -170,8 +169,9 @@ impl Common {
             .dialects
             .for_agent(part.dialect.as_ref(), setup.launch.dir.as_deref());
         let dialects = dialects.map_err(|unknown| unknown.to_string())?;
-        let framing = self.agent_framing(part.framing);
-        setup.framing = framing
+        setup.framing = self
+            .agent_framing
+            .or(part.framing)
             .and_then(FramingChoice::fixed)
             .or_else(|| dialects.agent_framing());
         Ok(RelayContext {
@@ -195,36 +195,11 @@ impl Common {
             .map_or(Ok(()), |remote| remote.check(agent))
     }
 
-    /// The framing of clients: that of the command line, or else `choice`.
-    pub(super) fn client_framing(&self, choice: Option<FramingChoice>) -> Option<FramingChoice> {
-        self.client_framing.or(choice)
-    }
-
-    /// The framing of agents: that of the command line, or else `choice`.
-    pub(super) fn agent_framing(&self, choice: Option<FramingChoice>) -> Option<FramingChoice> {
-        self.agent_framing.or(choice)
-    }
-
-    /// The clients' dialect on the command line.
-    pub(super) fn client_dialect(&self) -> Option<&DialectChoice> {
-        self.dialects.client()
-    }
-
-    /// The agents' dialect on the command line.
-    pub(super) fn agent_dialect(&self) -> Option<&DialectChoice> {
-        self.dialects.agent()
-    }
-
     /// Whether the command line sets this limit.
     pub(super) fn sets(&self, limit: &str) -> bool {
         self.limits
             .iter()
             .any(|setting| setting.limit.name == limit)
-    }
-
-    /// Whether the command line has options about a remote agent.
-    pub(super) fn names_remote(&self) -> bool {
-        self.remote.is_some()
     }
 
     /// The limits, over those of files.

@@ -8,7 +8,7 @@ use tokio::runtime::Builder;
 
 use super::admin::{Admin, AdminAddress, PendingMetrics};
 use super::agent_connect::DefaultPermission;
-use super::common::{Common, RelayContext};
+use super::common::Common;
 use super::conversation::{self, reject_quickly, run_conversation};
 use super::policy::PolicyArgs;
 use super::{admission, agent_connect, endpoints, exit, remote, runtime};
@@ -79,10 +79,24 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     let stop = &context.stop;
     let verified = admission::verify_local(&agent, &mut context.agent);
     let is_proven = stop.requested.run_until_cancelled(verified).await == Some(true);
-    let admin = match open_admin(args.admin.as_ref(), &context).await {
+    let admin = Admin::start(
+        args.admin.as_ref(),
+        stop.requested.clone(),
+        context
+            .recorders
+            .as_ref()
+            .map(|recorders| recorders.folder()),
+        Workers::default(),
+        context.traces.as_ref(),
+    );
+    let admin = match admin.await {
         Ok(admin) => admin,
         Err(code) => return Ok(code),
     };
+    if let Some(admin) = &admin {
+        // `connect` has no other listeners.
+        admin.ready(Vec::new());
+    }
     let metrics = admin
         .as_ref()
         .map(|admin| PendingMetrics::new(admin.metrics(), Transport::Stdio, ONLY_AGENT, &agent));
@@ -107,26 +121,4 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
             Ok(code)
         }
     }
-}
-
-/// Opens the admin listener, if configured. Errors are printed, and the exit code is returned.
-async fn open_admin(
-    address: Option<&AdminAddress>,
-    context: &RelayContext,
-) -> Result<Option<Admin>, ExitCode> {
-    let Some(address) = address else {
-        return Ok(None);
-    };
-    let recordings = context
-        .recorders
-        .as_ref()
-        .map(|recorders| recorders.folder());
-    let admin = Admin::start(address, context.stop.requested.clone(), recordings).await?;
-    admin.set_workers(Workers::default());
-    if let Some(traces) = &context.traces {
-        admin.metrics().set_spans(traces.tally());
-    }
-    // `connect` has no other listeners.
-    admin.ready(Vec::new());
-    Ok(Some(admin))
 }

@@ -24,12 +24,12 @@ pub(super) struct DialectArgs {
     /// dialect's name
     #[arg(long = "client-dialect", id = "client-dialect", value_name = "DIALECT")]
     #[arg(value_parser = choice)]
-    client: Option<DialectChoice>,
+    pub(super) client: Option<DialectChoice>,
     /// The agent's dialect: auto (recognised by its messages; the default), canonical, or a
     /// dialect's name
     #[arg(long = "agent-dialect", id = "agent-dialect", value_name = "DIALECT")]
     #[arg(value_parser = choice)]
-    agent: Option<DialectChoice>,
+    pub(super) agent: Option<DialectChoice>,
     #[command(flatten)]
     tables: Tables,
 }
@@ -53,16 +53,6 @@ impl DialectArgs {
         for side in [&mut self.client, &mut self.agent] {
             side.get_or_insert(DialectChoice::Canonical);
         }
-    }
-
-    /// The choice for clients.
-    pub(super) const fn client(&self) -> Option<&DialectChoice> {
-        self.client.as_ref()
-    }
-
-    /// The choice for the agent.
-    pub(super) const fn agent(&self) -> Option<&DialectChoice> {
-        self.agent.as_ref()
     }
 }
 

@@ -105,9 +105,17 @@ impl Report<'_> {
             self.line("endpoint", Some("listen"), endpoint);
             let keys = if of_file { &part.keys } else { keys };
             self.keys::<ListenerPart>(keys, &["endpoint", "dialect", "framing"]);
-            let dialect = args.common.client_dialect().or(part.dialect.as_ref());
+            let dialect = args
+                .common
+                .dialects
+                .client
+                .as_ref()
+                .or(part.dialect.as_ref());
             self.dialect(dialect, "client-dialect");
-            self.framing(args.common.client_framing(part.framing), "client_framing");
+            self.framing(
+                args.common.client_framing.or(part.framing),
+                "client_framing",
+            );
         }
     }
 
@@ -127,8 +135,8 @@ impl Report<'_> {
         // It has no name in the file.
         self.open("[agents.default]", "");
         self.line(key, Some(id), value);
-        self.dialect(args.common.agent_dialect(), "agent-dialect");
-        self.framing(args.common.agent_framing(None), "agent_framing");
+        self.dialect(args.common.dialects.agent.as_ref(), "agent-dialect");
+        self.framing(args.common.agent_framing, "agent_framing");
     }
 
     fn agent(&mut self, args: &Serve, name: &str, part: &AgentPart) {
@@ -165,9 +173,14 @@ impl Report<'_> {
                 "default-permission",
             ],
         );
-        let dialect = args.common.agent_dialect().or(part.dialect.as_ref());
+        let dialect = args
+            .common
+            .dialects
+            .agent
+            .as_ref()
+            .or(part.dialect.as_ref());
         self.dialect(dialect, "agent-dialect");
-        self.framing(args.common.agent_framing(part.framing), "agent_framing");
+        self.framing(args.common.agent_framing.or(part.framing), "agent_framing");
         self.line("record", None, part.record);
         let flags = &args.overrides;
         if let Some(choice) = flags.on_disconnect.or(part.on_disconnect) {

@@ -8,10 +8,10 @@ use tokio::sync::{Notify, mpsc};
 
 use super::Serve;
 use super::listening::OpenListeners;
-use super::plan::{ActivePlan, Plan, plan};
+use super::plan::{ActivePlan, plan};
 use super::server::Server;
 use super::systemd;
-use crate::cli::admin::{self, Admin, AuthCounter};
+use crate::cli::admin::{Admin, AuthCounter};
 use crate::cli::config::{self, CheckLevel, CommandLine, Config, ConfigFile};
 use crate::cli::console::counted;
 use crate::cli::record::RecorderFactory;
@@ -111,12 +111,16 @@ async fn serve(
     for (_, listener) in &mut plan.listeners {
         listener.setup.inherited = sockets.clone();
     }
-    let admin = open_admin(args.admin.listen.as_ref(), &plan, &stop).await?;
+    let admin = Admin::start(
+        args.admin.listen.as_ref(),
+        stop.requested.clone(),
+        plan.active.recorders().map(RecorderFactory::folder),
+        plan.active.workers(),
+        traces.as_ref(),
+    );
+    let admin = admin.await?;
     let metrics = admin.as_ref().map(|admin| Arc::clone(admin.metrics()));
     let server = Arc::new(Server::new(stop.clone(), metrics));
-    if let (Some(admin), Some(traces)) = (&admin, &traces) {
-        admin.metrics().set_spans(traces.tally());
-    }
     attach_metrics(admin.as_ref(), &plan.active);
     let (report, mut last) = mpsc::channel(1);
     let mut serve_loop = ServeLoop {
@@ -177,21 +181,6 @@ fn attach_metrics(admin: Option<&Admin>, plan: &ActivePlan) {
             store.set_metrics(admin.metrics());
         }
     }
-}
-
-/// Opens the admin listener, if configured. Errors are printed, and the exit code is returned.
-async fn open_admin(
-    place: Option<&admin::AdminAddress>,
-    plan: &Plan,
-    stop: &StopSignals,
-) -> Result<Option<Admin>, ExitCode> {
-    let Some(place) = place else {
-        return Ok(None);
-    };
-    let folder = plan.active.recorders().map(RecorderFactory::folder);
-    let admin = Admin::start(place, stop.requested.clone(), folder).await?;
-    admin.set_workers(plan.active.workers());
-    Ok(Some(admin))
 }
 
 impl ServeLoop {

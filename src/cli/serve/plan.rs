@@ -60,7 +60,7 @@ impl ActivePlan {
         part: &ListenerPart,
         agent_connect: &AgentConnectConfig,
     ) -> Result<ListenerState, DialectError> {
-        let framing = args.common.client_framing(part.framing);
+        let framing = args.common.client_framing.or(part.framing);
         let fixed = framing.and_then(FramingChoice::fixed);
         let agents = self.agents.for_listener(part);
         let dialects = self.context.dialects.for_listener(part.dialect.as_ref())?;
@@ -123,7 +123,7 @@ pub(super) fn plan(
         .common
         .context_over(file, stop.clone(), traces.cloned())?;
     let parts = listener_parts(args, file).map_err(usage)?;
-    if args.common.client_framing(None).is_some()
+    if args.common.client_framing.is_some()
         && !parts.iter().any(|part| part.endpoint.is_byte_stream())
     {
         let fault = "--client-framing is for listeners on byte streams (tcp://, unix:), and there \
@@ -253,7 +253,7 @@ fn agent_pool(
         let fault = format!("{none}. Or describe agents in a file: `acp-relay config example`");
         return Err(exit::fail(exit::USAGE, &fault));
     }
-    if args.common.names_remote() {
+    if args.common.remote.is_some() {
         let fault = "options about remote agents apply to --agent; agents of the configuration \
                      file have their own, `acp-relay config example` shows them";
         return Err(exit::fail(exit::USAGE, &fault));
