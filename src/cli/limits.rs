@@ -85,26 +85,3 @@ impl PartialEq for Setting {
 pub(super) fn bytes(text: &str) -> Result<u64, String> {
     size(text).ok_or_else(|| "expected a number of bytes, such as 512MiB or 10GiB".to_owned())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn invalid_limit_is_explained() {
-        for (text, expected) in [
-            ("connections", "NAME=VALUE"),
-            ("conections=1", "no limit called"),
-            ("connections=1KiB", "takes a number"),
-            ("connections=0", "between 1 and"),
-            ("queue-bytes=x", "bytes"),
-            ("handshake=-1", "seconds"),
-            ("handshake=100000", "seconds"),
-            ("drain=86400001ms", "between 0s and 86400s"),
-            ("frame-from-child=4GiB", "between 1KiB and 2GiB"),
-        ] {
-            let error = parse(text).expect_err(text);
-            assert!(error.contains(expected), "{text}: {error}");
-        }
-    }
-}

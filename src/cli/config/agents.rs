@@ -46,7 +46,7 @@ pub(super) fn agents(
         if let Err(why) = check_name(&name.value) {
             reader.fault(
                 &name.at,
-                format!("`{}` is no agent's name: {why}", name.value),
+                format!("`{}` is no agent's name: {why}", name.value.escape_debug()),
             );
         }
         names.insert(name.value.clone());
