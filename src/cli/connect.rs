@@ -45,7 +45,7 @@ pub(super) fn run(args: Connect) -> ExitCode {
     runtime::drive(Builder::new_current_thread(), async {
         match connect(args).await {
             Ok(code) => code,
-            Err(error) => exit::fail(exit::of_open_error(&error), &error),
+            Err(error) => exit::open_failed(&error),
         }
     })
 }

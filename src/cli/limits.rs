@@ -15,7 +15,7 @@ pub(super) struct Setting {
 }
 
 /// All names.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+fn names() -> impl Iterator<Item = &'static str> {
     LIMITS.iter().map(|limit| limit.name.as_str())
 }
 
@@ -53,15 +53,23 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// The limit of this name.
+///
+/// # Errors
+/// There is none; and the remedy.
+pub(super) fn find(name: &str) -> Result<&'static Limit, [String; 2]> {
+    Limit::named(name).ok_or_else(|| {
+        let remedy = did_you_mean(name, names(), "`acp-relay --help` lists them");
+        [format!("there is no limit called `{name}`"), remedy]
+    })
+}
+
 /// Parses `NAME=VALUE`.
 pub(super) fn parse(text: &str) -> Result<Setting, String> {
     let (name, value) = text
         .split_once('=')
         .ok_or("expected NAME=VALUE, such as connections=100")?;
-    let Some(limit) = Limit::named(name) else {
-        let remedy = did_you_mean(name, names(), "`acp-relay --help` lists them");
-        return Err(format!("there is no limit called `{name}`; {remedy}"));
-    };
+    let limit = find(name).map_err(|fault| fault.join("; "))?;
     let value = limit.read(value)?;
     Ok(Setting { limit, value })
 }

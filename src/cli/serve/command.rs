@@ -141,7 +141,7 @@ async fn serve(
             return Err(exit::fail(exit::STOPPED, &fault));
         }
     };
-    listening.map_err(|error| exit::fail(exit::of_open_error(&error), &error))?;
+    listening.map_err(|error| exit::open_failed(&error))?;
     if let Some(unused) = sockets.unused() {
         let fault =
             format!("systemd has passed a socket at {unused}, and no listener has that address");
@@ -228,7 +228,7 @@ impl ServeLoop {
                 followed
                     .map(|()| self.activate(plan.active))
                     .map(|()| later)
-                    .map_err(|error| exit::fail(exit::of_open_error(&error), &error))
+                    .map_err(|error| exit::open_failed(&error))
             }
             Err(code) => Err(code),
         };

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use super::agent_pool::{Agent, AgentPool, ListenerState, only};
-use super::connection_limit::ConnectionLimit;
 use super::{OnDisconnect, Serve};
 use crate::agent_connect::AgentConnectConfig;
 use crate::cli::admission::{AdmissionArgs, AdmissionControl, local_key};
@@ -21,7 +20,7 @@ use crate::dialect::DialectError;
 use crate::jsonrpc::Limits;
 use crate::observe::recorder::Pruner;
 use crate::proxy::{ConversationStore, StopSignals};
-use crate::transport::{Endpoint, HttpOptions, OpenError, Setup, Workers};
+use crate::transport::{Endpoint, HttpOptions, Setup, Workers};
 
 /// The default listener.
 const LISTEN: &str = "ws://127.0.0.1:0";
@@ -148,7 +147,7 @@ pub(super) fn plan(
             let before = before.map(|plan| &*plan.admission);
             let admission =
                 AdmissionControl::open(&inputs.args, &inputs.listen, &context.limits, before);
-            Arc::new(admission.map_err(|error| failed(&error))?)
+            Arc::new(admission.map_err(|error| exit::open_failed(&error))?)
         }
     };
     let agents = match command_line_agent(args, &context)? {
@@ -213,7 +212,7 @@ pub(in crate::cli) fn listener_parts(
 /// The agent of the command line, if there is one.
 fn command_line_agent(args: &Serve, context: &RelayContext) -> Result<Option<Agent>, ExitCode> {
     let program = args.profile.map(|profile| profile.program());
-    let (endpoint, mut program) = match (&args.agent, program) {
+    let (endpoint, program) = match (&args.agent, program) {
         (Some(endpoint), _) => (Some(endpoint.clone()), Program::default()),
         (None, Some(program)) => (Some(Endpoint::Exec(program.argv.clone())), program),
         (None, None) if args.command.is_empty() => return Ok(None),
@@ -222,21 +221,11 @@ fn command_line_agent(args: &Serve, context: &RelayContext) -> Result<Option<Age
     let usage = |fault: String| exit::fail(exit::USAGE, &fault);
     let endpoint = endpoints::agent(endpoint, args.command.clone(), "serve --agent ENDPOINT");
     let endpoint = endpoint.map_err(usage)?;
-    let mut context = context.clone();
-    context.agent.launch = std::mem::take(&mut program.launch);
-    remote::check(&endpoint, &context.agent).map_err(usage)?;
     args.common.check_agent(&endpoint).map_err(usage)?;
-    let here =
-        endpoints::check_agent_available(&endpoint, &context.agent, program.install.as_deref());
-    here.map_err(|error| failed(&error))?;
-    let detach = detaches(args, None);
-    Ok(Some(Agent {
-        name: None,
-        endpoint,
-        clients: ConnectionLimit::default(),
-        detached: detach.then(|| Arc::new(ConversationStore::new(Arc::clone(&context.limits)))),
-        context,
-    }))
+    let mut context = context.clone();
+    context.agent.launch = program.launch;
+    let source = (endpoint, program.install);
+    new_agent(None, source, context, None, detaches(args, None)).map(Some)
 }
 
 /// The agents of the file. All errors are printed.
@@ -265,7 +254,13 @@ fn agent_pool(
         let agent = args.common.agent_context(context, file, part);
         let agent = agent
             .map_err(|fault| exit::fail(exit::CONFIG, &format!("agents.{name}: {fault}")))
-            .and_then(|context| file_agent(name, part, context, old, detaches(args, Some(part))));
+            .and_then(|context| {
+                let source = match part.source() {
+                    Source::Program(program) => (Endpoint::Exec(program.argv), program.install),
+                    Source::Endpoint(endpoint, _) => (endpoint.clone(), None),
+                };
+                new_agent(Some(name), source, context, old, detaches(args, Some(part)))
+            });
         match agent {
             Ok(agent) => drop(named.insert(name.clone(), Arc::new(agent))),
             Err(failed) => code = code.or(Some(failed)),
@@ -284,27 +279,28 @@ fn agent_pool(
     })
 }
 
-fn file_agent(
-    name: &str,
-    part: &AgentPart,
+/// An agent of the file, or that of the command line, which has no name. `source` is where it is and
+/// how to install it, and `old` is its predecessor before a reload.
+fn new_agent(
+    name: Option<&String>,
+    (endpoint, install): (Endpoint, Option<String>),
     context: RelayContext,
     old: Option<&Arc<Agent>>,
     detach: bool,
 ) -> Result<Agent, ExitCode> {
-    let (endpoint, install) = match part.source() {
-        Source::Program(program) => (Endpoint::Exec(program.argv), program.install),
-        Source::Endpoint(endpoint, _) => (endpoint.clone(), None),
+    let refuse = |code, fault: &dyn std::fmt::Display| match name {
+        Some(name) => exit::fail(code, &format!("agents.{name}: {fault}")),
+        None => exit::fail(code, fault),
     };
-    let refuse =
-        |code, fault: &dyn std::fmt::Display| exit::fail(code, &format!("agents.{name}: {fault}"));
-    remote::check(&endpoint, &context.agent).map_err(|fault| refuse(exit::CONFIG, &fault))?;
+    let inconsistent = name.map_or(exit::USAGE, |_| exit::CONFIG);
+    remote::check(&endpoint, &context.agent).map_err(|fault| refuse(inconsistent, &fault))?;
     endpoints::check_agent_available(&endpoint, &context.agent, install.as_deref())
         .map_err(|error| refuse(exit::of_open_error(&error), &error))?;
     // Detached conversations are kept.
     let store = old.and_then(|old| old.detached.clone());
     let new = || Arc::new(ConversationStore::new(Arc::clone(&context.limits)));
     Ok(Agent {
-        name: Some(name.to_owned()),
+        name: name.cloned(),
         endpoint,
         clients: old.map(|old| old.clients.clone()).unwrap_or_default(),
         detached: detach.then(|| store.unwrap_or_else(new)),
@@ -317,8 +313,4 @@ fn detaches(args: &Serve, part: Option<&AgentPart>) -> bool {
     let of_agent = part.and_then(|part| part.on_disconnect);
     let choice = args.overrides.on_disconnect.or(of_agent);
     choice.unwrap_or(args.on_disconnect.action) == OnDisconnect::Detach
-}
-
-fn failed(error: &OpenError) -> ExitCode {
-    exit::fail(exit::of_open_error(error), error)
 }
