@@ -96,7 +96,7 @@ impl Common {
     /// Builds the context. Errors are printed, and the exit code is returned.
     pub(super) fn context(&self) -> Result<RelayContext, ExitCode> {
         let stop = StopSignals::default();
-        shutdown::watch(stop.clone()).map_err(|error| shutdown::failed(&error))?;
+        shutdown::watch(stop.clone(), None)?;
         let file = Config::default();
         let traces = self.start_traces()?;
         self.context_over(&file, stop, traces)
@@ -165,9 +165,10 @@ impl Common {
         part.default_permission
             .unwrap_or_default()
             .apply(&mut setup);
-        let dialects = context
-            .dialects
-            .for_agent(part.dialect.as_ref(), setup.launch.dir.as_deref());
+        let dialects =
+            context
+                .dialects
+                .over(None, part.dialect.as_ref(), setup.launch.dir.as_deref());
         let dialects = dialects.map_err(|unknown| unknown.to_string())?;
         setup.framing = self
             .agent_framing

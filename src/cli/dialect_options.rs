@@ -88,33 +88,21 @@ impl Dialects {
         }
     }
 
-    /// With the dialect of one agent, where the command line gives none.
+    /// With the dialects of one listener's clients and of one agent in `folder`, where the command
+    /// line gives none.
     ///
     /// # Errors
     /// There is no such dialect.
-    pub(super) fn for_agent(
+    pub(super) fn over(
         &self,
+        client: Option<&DialectChoice>,
         agent: Option<&DialectChoice>,
         folder: Option<&Path>,
     ) -> Result<Self, DialectError> {
         let dialects = Self {
-            agent: self.agent.clone().or_else(|| agent.cloned()),
-            folder: folder.map(Path::to_owned),
-            ..self.clone()
-        };
-        dialects.check_names().map(|()| dialects)
-    }
-
-    /// With the dialect of one listener's clients, where the command line gives none.
-    ///
-    /// # Errors
-    /// There is no such dialect.
-    pub(super) fn for_listener(
-        &self,
-        client: Option<&DialectChoice>,
-    ) -> Result<Self, DialectError> {
-        let dialects = Self {
             client: self.client.clone().or_else(|| client.cloned()),
+            agent: self.agent.clone().or_else(|| agent.cloned()),
+            folder: folder.map(Path::to_owned).or_else(|| self.folder.clone()),
             ..self.clone()
         };
         dialects.check_names().map(|()| dialects)

@@ -79,7 +79,7 @@ fn check(named: Option<ConfigFile>, level: CheckLevel) -> ExitCode {
     };
     let text = match place.text() {
         Ok(text) => text,
-        Err((code, fault)) => return exit::fail(code, &fault),
+        Err(code) => return code,
     };
     let (config, found) = read_with_notes(&place, &text, level);
     if !found.is_empty() {
@@ -88,8 +88,8 @@ fn check(named: Option<ConfigFile>, level: CheckLevel) -> ExitCode {
     if !found.has_only_notes() {
         return ExitCode::from(exit::CONFIG);
     }
-    if let Err(fault) = place.check_owner() {
-        return exit::fail(exit::FORBIDDEN, &fault);
+    if let Err(code) = place.check_owner() {
+        return code;
     }
     let agents = counted(config.agents.len(), "agent");
     let listeners = counted(config.listeners.len(), "listener");
@@ -104,7 +104,7 @@ fn show_effective(args: &Serve, line: &CommandLine) -> ExitCode {
         Some(place) => {
             let text = match place.text() {
                 Ok(text) => text,
-                Err((code, fault)) => return exit::fail(code, &fault),
+                Err(code) => return code,
             };
             match read(place, &text, CheckLevel::Values) {
                 Ok(file) => (file, text),

@@ -80,11 +80,8 @@ pub(in crate::cli) fn config_file(args: &Serve) -> Option<ConfigFile> {
 
 /// Reads the configuration file. Errors are printed, and the exit code is returned.
 fn load(place: &ConfigFile) -> Result<Config, ExitCode> {
-    let text = place
-        .text()
-        .map_err(|(code, fault)| exit::fail(code, &fault))?;
-    let checked = place.check_owner();
-    checked.map_err(|fault| exit::fail(exit::FORBIDDEN, &fault))?;
+    let text = place.text()?;
+    place.check_owner()?;
     let read = config::read(place, &text, CheckLevel::Values);
     read.map_err(|faults| exit::fail(exit::CONFIG, &faults.report()))
 }
@@ -104,8 +101,8 @@ async fn serve(
     sockets: Inherited,
 ) -> Result<ExitCode, ExitCode> {
     let stop = StopSignals::default();
-    let again = place.as_ref().map(|_| Arc::new(Notify::new()));
-    shutdown::watch_with(stop.clone(), again.clone()).map_err(|error| shutdown::failed(&error))?;
+    let again = Arc::new(Notify::new());
+    shutdown::watch(stop.clone(), place.as_ref().map(|_| Arc::clone(&again)))?;
     let traces = args.common.start_traces()?;
     let mut plan = plan(&args, &file, (&stop, traces.as_ref()), None)?;
     for (_, listener) in &mut plan.listeners {
@@ -153,7 +150,7 @@ async fn serve(
     serve_loop.update_admin();
     serve_loop.active.admission.watch();
     serve_loop.active.sweep();
-    serve_loop.run(again.as_deref()).await;
+    serve_loop.run(&again).await;
     server.conversations.close();
     server.conversations.wait().await;
     if let Some(traces) = &serve_loop.traces {
@@ -185,7 +182,7 @@ fn attach_metrics(admin: Option<&Admin>, plan: &ActivePlan) {
 
 impl ServeLoop {
     /// Serves until all listeners are closed or the program is asked to stop.
-    async fn run(&mut self, again: Option<&Notify>) {
+    async fn run(&mut self, again: &Notify) {
         systemd::ready(&self.status());
         let stop = self.stop.requested.clone();
         loop {
@@ -193,7 +190,7 @@ impl ServeLoop {
                 // Listeners close when a stop is requested, possibly before this loop sees it.
                 () = self.listening.ended() => break,
                 () = stop.cancelled() => break,
-                () = reload_requested(again) => self.reload().await,
+                () = again.notified() => self.reload().await,
             }
         }
         systemd::stopping();
@@ -279,13 +276,5 @@ impl ServeLoop {
         let listeners = counted(self.listening.count(), "listener");
         let agents = counted(self.active.agents.named.len().max(1), "agent");
         format!("{listeners}, {agents}")
-    }
-}
-
-/// Waits for a request to reload.
-async fn reload_requested(again: Option<&Notify>) {
-    match again {
-        Some(again) => again.notified().await,
-        None => std::future::pending().await,
     }
 }

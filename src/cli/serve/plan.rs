@@ -62,7 +62,10 @@ impl ActivePlan {
         let framing = args.common.client_framing.or(part.framing);
         let fixed = framing.and_then(FramingChoice::fixed);
         let agents = self.agents.for_listener(part);
-        let dialects = self.context.dialects.for_listener(part.dialect.as_ref())?;
+        let dialects = self
+            .context
+            .dialects
+            .over(part.dialect.as_ref(), None, None)?;
         let mut setup = Setup {
             tls: part.options.tls(),
             http: HttpOptions {
