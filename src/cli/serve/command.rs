@@ -48,23 +48,21 @@ pub(in crate::cli) fn sockets() -> Result<Inherited, ExitCode> {
 
 /// Runs the subcommand. `line` is the command line, and `args` what it alone says.
 pub(in crate::cli) fn run(args: &Serve, line: CommandLine, sockets: Inherited) -> ExitCode {
-    let place = config_file(args);
-    let file = match place.as_ref().map_or_else(|| Ok(Config::default()), load) {
-        Ok(file) => file,
+    let start = || {
+        let place = config_file(args);
+        let file = place.as_ref().map_or_else(|| Ok(Config::default()), load)?;
+        let (args, log) = effective(&line, &file)?;
+        telemetry::start(&log).map_err(|error| exit::fail(exit::USAGE, &error))?;
+        Ok((place, file, args))
+    };
+    let (place, file, args) = match start() {
+        Ok(started) => started,
         Err(code) => return code,
     };
-    let (args, log) = match effective(&line, &file) {
-        Ok(effective) => effective,
-        Err(code) => return code,
-    };
-    if let Err(error) = telemetry::start(&log) {
-        return exit::fail(exit::USAGE, &error);
-    }
     // Clients are served on separate worker threads.
     runtime::drive(Builder::new_current_thread(), async {
-        match serve(line, args, place, file, sockets).await {
-            Ok(code) | Err(code) => code,
-        }
+        let served = serve(line, args, place, file, sockets).await;
+        served.unwrap_or_else(|code| code)
     })
 }
 
@@ -205,30 +203,13 @@ impl ServeLoop {
         }
     }
 
-    /// Reloads the configuration file. With faults, nothing changes.
+    /// Reloads the configuration file, and reports the result.
     async fn reload(&mut self) {
         let Some(place) = self.place.clone() else {
             return;
         };
         systemd::reloading();
-        let file = load(&place);
-        let made = |file: &Config| {
-            let shared = (&self.stop, self.traces.as_ref());
-            let (args, _) = effective(&self.line, file)?;
-            plan(&args, file, shared, Some(&self.active))
-        };
-        let plan = file.and_then(|file| Ok((made(&file)?, self.needs_restart(&file))));
-        let followed = match plan {
-            Ok((plan, later)) => {
-                attach_metrics(self.admin.as_ref(), &plan.active);
-                let followed = self.listening.follow(plan.listeners).await;
-                followed
-                    .map(|()| self.activate(plan.active))
-                    .map(|()| later)
-                    .map_err(|error| exit::open_failed(&error))
-            }
-            Err(code) => Err(code),
-        };
+        let followed = self.follow(&place).await;
         if let Some(admin) = &self.admin {
             admin.metrics().config_reload(match &followed {
                 Ok(_) => ReloadOutcome::Taken,
@@ -244,6 +225,20 @@ impl ServeLoop {
             )),
         }
         systemd::ready(&self.status());
+    }
+
+    /// Applies the configuration file, and returns a remark about what needs a restart. With faults,
+    /// which are printed, nothing changes.
+    async fn follow(&mut self, place: &ConfigFile) -> Result<String, ExitCode> {
+        let file = load(place)?;
+        let (args, _) = effective(&self.line, &file)?;
+        let shared = (&self.stop, self.traces.as_ref());
+        let plan = plan(&args, &file, shared, Some(&self.active))?;
+        attach_metrics(self.admin.as_ref(), &plan.active);
+        let followed = self.listening.follow(plan.listeners).await;
+        followed.map_err(|error| exit::open_failed(&error))?;
+        self.activate(plan.active);
+        Ok(self.needs_restart(&file))
     }
 
     /// The changed sections of a file that need a restart.
