@@ -10,7 +10,7 @@ use crate::agent_connect::api::permissions::Permissions;
 use crate::transport::{Endpoint, HttpEndpoint, HttpProtocol, Setup};
 
 /// Options of Agent Connect listeners.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(super) struct AgentConnectArgs {
     /// Keep the threads and runs of Agent Connect in this file, an SQLite database, so that they
     /// survive a restart
@@ -43,25 +43,32 @@ pub(super) enum DefaultPermission {
 }
 
 impl AgentConnectArgs {
-    /// The settings of the Agent Connect listeners, of which there are `count`.
+    /// The settings of the Agent Connect listeners, of which there are `count`, by the options that
+    /// were given.
     ///
     /// # Errors
     /// An option is given that no listener uses, or more than one listener would use the store.
-    pub(super) fn resolve(&self, count: usize) -> Result<AgentConnectConfig, String> {
-        if *self != Self::default() && count == 0 {
+    pub(super) fn resolve(
+        given: Option<&Self>,
+        count: usize,
+    ) -> Result<AgentConnectConfig, String> {
+        let Some(args) = given else {
+            return Ok(AgentConnectConfig::default());
+        };
+        if count == 0 {
             return Err(
                 "--store, --default-permission and --allow-callback are for Agent Connect listeners \
                  (agent-connect+http://), and there is none"
                     .to_owned(),
             );
         }
-        if self.store.is_some() && count > 1 {
+        if args.store.is_some() && count > 1 {
             return Err("one Agent Connect listener at a time can use a --store".to_owned());
         }
         Ok(AgentConnectConfig {
-            store: self.store.clone(),
-            default_permission: self.default_permission.permissions(),
-            callbacks: self.allow_callback.clone(),
+            store: args.store.clone(),
+            default_permission: args.default_permission.permissions(),
+            callbacks: args.allow_callback.clone(),
             ..AgentConnectConfig::default()
         })
     }

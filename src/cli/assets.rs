@@ -4,7 +4,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::config::{self, nearest};
+use super::config::{self, did_you_mean};
 
 /// Examples of `assets`.
 pub(super) const EXAMPLES: &str = "\
@@ -87,10 +87,8 @@ pub(super) fn run(args: &AssetsArgs) -> Result<String, String> {
         Command::Print { name } => {
             let asset = ASSETS.iter().find(|asset| asset.name == name);
             asset.map(|asset| (asset.text)()).ok_or_else(|| {
-                let remedy = match nearest(name, ASSETS.iter().map(|asset| asset.name)) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => "`acp-relay assets list` lists them".to_owned(),
-                };
+                let known = ASSETS.iter().map(|asset| asset.name);
+                let remedy = did_you_mean(name, known, "`acp-relay assets list` lists them");
                 format!("there is no file `{name}`; {remedy}")
             })
         }

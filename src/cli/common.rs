@@ -12,13 +12,13 @@ use super::record::{RecordArgs, RecorderFactory};
 use super::remote::RemoteArgs;
 use super::traces::{Traces, TracesArgs};
 use super::{endpoints, exit, limits, shutdown};
-use crate::conversation::DialectChoice;
 use crate::jsonrpc::Limits;
 use crate::observe::recorder::Pruner;
 use crate::proxy::StopSignals;
 use crate::transport::{Endpoint, Setup};
 
-/// Options of all subcommands that forward messages.
+/// Options of all subcommands that forward messages. A group of options of which none is given, not
+/// even with its default value, is `None`.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Common {
     /// The framing of clients on byte streams: auto (by their first bytes), ndjson (one message per
@@ -30,7 +30,7 @@ pub(super) struct Common {
         hide_possible_values = true,
         help_heading = "Framing and limits"
     )]
-    client_framing: Option<FramingChoice>,
+    pub(super) client_framing: Option<FramingChoice>,
     /// The framing of the agent on byte streams: the same values [default: auto]
     #[arg(
         long,
@@ -39,19 +39,19 @@ pub(super) struct Common {
         hide_possible_values = true,
         help_heading = "Framing and limits"
     )]
-    agent_framing: Option<FramingChoice>,
+    pub(super) agent_framing: Option<FramingChoice>,
     #[command(flatten)]
-    dialects: DialectArgs,
+    pub(super) dialects: DialectArgs,
     #[command(flatten)]
-    record: RecordArgs,
+    record: Option<RecordArgs>,
     /// Set a limit; the names are in `acp-relay --help`
     #[arg(help_heading = "Framing and limits")]
     #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = limits::parse)]
-    limits: Vec<limits::Setting>,
+    pub(super) limits: Vec<limits::Setting>,
     #[command(flatten)]
-    remote: RemoteArgs,
+    pub(super) remote: Option<RemoteArgs>,
     #[command(flatten)]
-    traces: TracesArgs,
+    traces: Option<TracesArgs>,
 }
 
 /// What conversations need before the first link is opened.
@@ -96,7 +96,7 @@ impl Common {
     /// Builds the context. Errors are printed, and the exit code is returned.
     pub(super) fn context(&self) -> Result<RelayContext, ExitCode> {
         let stop = StopSignals::default();
-        shutdown::watch(stop.clone()).map_err(|error| shutdown::failed(&error))?;
+        shutdown::watch(stop.clone(), None)?;
         let file = Config::default();
         let traces = self.start_traces()?;
         self.context_over(&file, stop, traces)
@@ -104,9 +104,9 @@ impl Common {
 
     /// Starts tracing if it is configured: once per process. Errors as in `context`.
     pub(super) fn start_traces(&self) -> Result<Option<Traces>, ExitCode> {
-        match Traces::start(&self.traces) {
+        match Traces::start(&self.traces.clone().unwrap_or_default()) {
             // The OTEL_* variables may be meant for other programs.
-            Err(fault) if self.traces == TracesArgs::default() => {
+            Err(fault) if self.traces.is_none() => {
                 tracing::warn!("no traces are sent: {fault}");
                 Ok(None)
             }
@@ -123,7 +123,7 @@ impl Common {
     ) -> Result<RelayContext, ExitCode> {
         let limits = Arc::new(self.limits_over(&[&file.limits]));
         let dialects = Dialects::new(self.dialects.clone())?;
-        let recorders = self.record.clone().open()?.map(Arc::new);
+        let recorders = self.record.clone().map(RecordArgs::open).transpose()?;
         let setup = |choice: Option<FramingChoice>, spoken| Setup {
             limits: Arc::clone(&limits),
             framing: choice.and_then(FramingChoice::fixed).or(spoken),
@@ -131,7 +131,7 @@ impl Common {
             ..endpoints::setup()
         };
         let mut agent = setup(self.agent_framing, dialects.agent_framing());
-        let remote = self.remote.apply(&mut agent);
+        let remote = self.remote.clone().unwrap_or_default().apply(&mut agent);
         remote.map_err(|fault| exit::fail(exit::USAGE, &fault))?;
         Ok(RelayContext {
             client: setup(self.client_framing, dialects.client_framing()),
@@ -139,7 +139,7 @@ impl Common {
             stop,
             limits,
             dialects,
-            recorders,
+            recorders: recorders.map(Arc::new),
             traces,
         })
     }
@@ -165,12 +165,14 @@ impl Common {
         part.default_permission
             .unwrap_or_default()
             .apply(&mut setup);
-        let dialects = context
-            .dialects
-            .for_agent(part.dialect.as_ref(), setup.launch.dir.as_deref());
+        let dialects =
+            context
+                .dialects
+                .over(None, part.dialect.as_ref(), setup.launch.dir.as_deref());
         let dialects = dialects.map_err(|unknown| unknown.to_string())?;
-        let framing = self.agent_framing(part.framing);
-        setup.framing = framing
+        setup.framing = self
+            .agent_framing
+            .or(part.framing)
             .and_then(FramingChoice::fixed)
             .or_else(|| dialects.agent_framing());
         Ok(RelayContext {
@@ -189,27 +191,9 @@ impl Common {
                 "--agent-framing is for agents on byte streams, and the agent is {agent}"
             ));
         }
-        self.remote.check(agent)
-    }
-
-    /// The framing of clients: that of the command line, or else `choice`.
-    pub(super) fn client_framing(&self, choice: Option<FramingChoice>) -> Option<FramingChoice> {
-        self.client_framing.or(choice)
-    }
-
-    /// The framing of agents: that of the command line, or else `choice`.
-    pub(super) fn agent_framing(&self, choice: Option<FramingChoice>) -> Option<FramingChoice> {
-        self.agent_framing.or(choice)
-    }
-
-    /// The clients' dialect on the command line.
-    pub(super) fn client_dialect(&self) -> Option<&DialectChoice> {
-        self.dialects.client()
-    }
-
-    /// The agents' dialect on the command line.
-    pub(super) fn agent_dialect(&self) -> Option<&DialectChoice> {
-        self.dialects.agent()
+        self.remote
+            .as_ref()
+            .map_or(Ok(()), |remote| remote.check(agent))
     }
 
     /// Whether the command line sets this limit.
@@ -217,11 +201,6 @@ impl Common {
         self.limits
             .iter()
             .any(|setting| setting.limit.name == limit)
-    }
-
-    /// Whether the command line has options about a remote agent.
-    pub(super) fn names_remote(&self) -> bool {
-        self.remote != RemoteArgs::default()
     }
 
     /// The limits, over those of files.

@@ -8,14 +8,14 @@ use tokio::runtime::Builder;
 
 use super::admin::{Admin, AdminAddress, PendingMetrics};
 use super::agent_connect::DefaultPermission;
-use super::common::{Common, RelayContext};
+use super::common::Common;
 use super::conversation::{self, reject_quickly, run_conversation};
 use super::policy::PolicyArgs;
 use super::{admission, agent_connect, endpoints, exit, remote, runtime};
 use crate::auth::ONLY_AGENT;
 use crate::observe::metrics::Transport;
 use crate::transport::registry;
-use crate::transport::{Endpoint, OpenError, PeerKind, Workers};
+use crate::transport::{Endpoint, PeerKind, Workers};
 
 /// Arguments of `connect`.
 #[derive(Debug, Args)]
@@ -43,32 +43,23 @@ pub(super) struct Connect {
 pub(super) fn run(args: Connect) -> ExitCode {
     // One conversation: a second thread would only cost wake-ups.
     runtime::drive(Builder::new_current_thread(), async {
-        match connect(args).await {
-            Ok(code) => code,
-            Err(error) => exit::fail(exit::of_open_error(&error), &error),
-        }
+        connect(args).await.unwrap_or_else(|code| code)
     })
 }
 
-async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
-    let mut context = match args.common.context() {
-        Ok(context) => context,
-        Err(code) => return Ok(code),
-    };
-    let agent = match endpoints::agent(args.endpoint, args.command, "connect ENDPOINT") {
-        Ok(agent) => agent,
-        Err(fault) => return Ok(exit::fail(exit::USAGE, &fault)),
-    };
-    let matches = args.common.check_agent(&agent);
-    let fits = remote::check(&agent, &context.agent);
-    if let Err(fault) = fits.and(matches) {
-        return Ok(exit::fail(exit::USAGE, &fault));
-    }
+/// Carries the conversation. Errors are printed, and the exit code is returned.
+async fn connect(args: Connect) -> Result<ExitCode, ExitCode> {
+    let usage = |fault: String| exit::fail(exit::USAGE, &fault);
+    let mut context = args.common.context()?;
+    let agent = endpoints::agent(args.endpoint, args.command, "connect ENDPOINT");
+    let agent = agent.map_err(usage)?;
+    remote::check(&agent, &context.agent).map_err(usage)?;
+    args.common.check_agent(&agent).map_err(usage)?;
     if let Some(default_permission) = args.default_permission {
         if !agent_connect::is_own(&agent) {
             let fault =
                 "--default-permission is for agents behind Agent Connect (agent-connect+http://)";
-            return Ok(exit::fail(exit::USAGE, &fault));
+            return Err(usage(fault.to_owned()));
         }
         default_permission.apply(&mut context.agent);
     }
@@ -79,15 +70,27 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     let stop = &context.stop;
     let verified = admission::verify_local(&agent, &mut context.agent);
     let is_proven = stop.requested.run_until_cancelled(verified).await == Some(true);
-    let admin = match open_admin(args.admin.as_ref(), &context).await {
-        Ok(admin) => admin,
-        Err(code) => return Ok(code),
-    };
+    let admin = Admin::start(
+        args.admin.as_ref(),
+        stop.requested.clone(),
+        context
+            .recorders
+            .as_ref()
+            .map(|recorders| recorders.folder()),
+        Workers::default(),
+        context.traces.as_ref(),
+    );
+    let admin = admin.await?;
+    if let Some(admin) = &admin {
+        // `connect` has no other listeners.
+        admin.ready(Vec::new());
+    }
     let metrics = admin
         .as_ref()
         .map(|admin| PendingMetrics::new(admin.metrics(), Transport::Stdio, ONLY_AGENT, &agent));
     let reached = conversation::connect_agent(&agent, &context.agent, stop).await;
-    let client = registry::connect(&Endpoint::Stdio, &context.client).await?;
+    let client = registry::connect(&Endpoint::Stdio, &context.client).await;
+    let client = client.map_err(|error| exit::open_failed(&error))?;
     match reached {
         Ok(link) => {
             let is_own = is_proven || link.peer.kind == PeerKind::SameUser;
@@ -107,26 +110,4 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
             Ok(code)
         }
     }
-}
-
-/// Opens the admin listener, if configured. Errors are printed, and the exit code is returned.
-async fn open_admin(
-    address: Option<&AdminAddress>,
-    context: &RelayContext,
-) -> Result<Option<Admin>, ExitCode> {
-    let Some(address) = address else {
-        return Ok(None);
-    };
-    let recordings = context
-        .recorders
-        .as_ref()
-        .map(|recorders| recorders.folder());
-    let admin = Admin::start(address, context.stop.requested.clone(), recordings).await?;
-    admin.set_workers(Workers::default());
-    if let Some(traces) = &context.traces {
-        admin.metrics().set_spans(traces.tally());
-    }
-    // `connect` has no other listeners.
-    admin.ready(Vec::new());
-    Ok(Some(admin))
 }

@@ -19,10 +19,7 @@ use crate::observe::{NoteLogger, Observers, RuleCount, Stat};
 use crate::policy::MessagePolicy;
 use crate::proxy::{self, End, StopSignals};
 use crate::transport::registry;
-use crate::transport::{
-    Endpoint, Exit, Link, LinkGuard, OpenError, Peer, PresenceCallback, Setup, StderrCallback,
-    StopStep,
-};
+use crate::transport::{Endpoint, Exit, Link, LinkGuard, OpenError, Peer, Setup, StopStep};
 
 /// Time for answering a client that gets no agent, when the program is about to exit.
 const REJECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -39,7 +36,7 @@ pub(super) enum NoAgent {
     Stopped,
 }
 
-/// The agent's hold; keeps the end of its stderr.
+/// The agent's hold; keeps the end of its stderr. What it writes there is counted and recorded.
 struct AgentHold {
     hold: Box<dyn LinkGuard>,
     /// Where its stderr is recorded.
@@ -74,21 +71,22 @@ pub(super) async fn run_conversation(
     let stop = &context.stop;
     let mut observers = Observers::default().with(NoteLogger::default());
     let recordings = metrics.as_ref().map(PendingMetrics::recordings);
-    let name = metrics.as_ref().map(PendingMetrics::agent);
+    let agent_metrics = metrics.as_ref().map(PendingMetrics::agent);
+    let name = agent_metrics.as_ref().map(|agent| agent.name().to_owned());
     let recorded = |how| {
         if let Some(metrics) = &recordings {
             metrics.recording(how);
         }
     };
     if let Some(metrics) = metrics {
-        observers = observers.with(metrics.begin(&client, &mut agent, limits.queue_bytes));
+        observers = observers.with(metrics.begin(&client, limits.queue_bytes));
     }
     let (mut observers, trace) = add_tracer(observers, context, &client.peer, name);
     let (mut recording, mut unrecorded) = (None, None);
     if let Some(recorders) = &context.recorders {
         let tally = recordings.as_ref().map(|metrics| metrics.recorder());
         let tally = tally.unwrap_or_default();
-        match recorders.begin(&mut client, &mut agent, &context.dialects, stop, tally) {
+        match recorders.begin(&mut client, &agent, &context.dialects, stop, tally) {
             Ok((recorder, begun)) => {
                 recorded(RecordingResult::Begun);
                 observers = observers.with(recorder);
@@ -114,9 +112,19 @@ pub(super) async fn run_conversation(
         "connected"
     );
     let tail = Arc::new(OnceLock::new());
+    let capture = recording.as_ref().map(ActiveRecording::capture);
+    let recorded_stderr = capture.clone();
+    agent.guard.capture_stderr(Box::new(move |bytes| {
+        if let Some(agent) = &agent_metrics {
+            agent.stderr(bytes.len());
+        }
+        if let Some(capture) = &recorded_stderr {
+            capture.push(bytes);
+        }
+    }));
     agent.guard = Box::new(AgentHold {
         hold: agent.guard,
-        capture: recording.as_ref().map(ActiveRecording::capture),
+        capture,
         tail: Arc::clone(&tail),
     });
     let dialect_options = context.dialects.for_client(&client.peer).options();
@@ -297,14 +305,6 @@ impl LinkGuard for AgentHold {
 
     fn signal(&mut self, step: StopStep) {
         self.hold.signal(step);
-    }
-
-    fn capture_stderr(&mut self, callback: StderrCallback) {
-        self.hold.capture_stderr(callback);
-    }
-
-    fn watch_presence(&mut self, watch: PresenceCallback) {
-        self.hold.watch_presence(watch);
     }
 
     fn log_redaction(&self) -> fn(&str) -> String {

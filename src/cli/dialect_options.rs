@@ -24,12 +24,12 @@ pub(super) struct DialectArgs {
     /// dialect's name
     #[arg(long = "client-dialect", id = "client-dialect", value_name = "DIALECT")]
     #[arg(value_parser = choice)]
-    client: Option<DialectChoice>,
+    pub(super) client: Option<DialectChoice>,
     /// The agent's dialect: auto (recognised by its messages; the default), canonical, or a
     /// dialect's name
     #[arg(long = "agent-dialect", id = "agent-dialect", value_name = "DIALECT")]
     #[arg(value_parser = choice)]
-    agent: Option<DialectChoice>,
+    pub(super) agent: Option<DialectChoice>,
     #[command(flatten)]
     tables: Tables,
 }
@@ -53,16 +53,6 @@ impl DialectArgs {
         for side in [&mut self.client, &mut self.agent] {
             side.get_or_insert(DialectChoice::Canonical);
         }
-    }
-
-    /// The choice for clients.
-    pub(super) const fn client(&self) -> Option<&DialectChoice> {
-        self.client.as_ref()
-    }
-
-    /// The choice for the agent.
-    pub(super) const fn agent(&self) -> Option<&DialectChoice> {
-        self.agent.as_ref()
     }
 }
 
@@ -98,33 +88,21 @@ impl Dialects {
         }
     }
 
-    /// With the dialect of one agent, where the command line gives none.
+    /// With the dialects of one listener's clients and of one agent in `folder`, where the command
+    /// line gives none.
     ///
     /// # Errors
     /// There is no such dialect.
-    pub(super) fn for_agent(
+    pub(super) fn over(
         &self,
+        client: Option<&DialectChoice>,
         agent: Option<&DialectChoice>,
         folder: Option<&Path>,
     ) -> Result<Self, DialectError> {
         let dialects = Self {
-            agent: self.agent.clone().or_else(|| agent.cloned()),
-            folder: folder.map(Path::to_owned),
-            ..self.clone()
-        };
-        dialects.check_names().map(|()| dialects)
-    }
-
-    /// With the dialect of one listener's clients, where the command line gives none.
-    ///
-    /// # Errors
-    /// There is no such dialect.
-    pub(super) fn for_listener(
-        &self,
-        client: Option<&DialectChoice>,
-    ) -> Result<Self, DialectError> {
-        let dialects = Self {
             client: self.client.clone().or_else(|| client.cloned()),
+            agent: self.agent.clone().or_else(|| agent.cloned()),
+            folder: folder.map(Path::to_owned).or_else(|| self.folder.clone()),
             ..self.clone()
         };
         dialects.check_names().map(|()| dialects)

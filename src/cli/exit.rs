@@ -41,6 +41,11 @@ pub(super) fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// The same for an endpoint that could not be opened.
+pub(super) fn open_failed(error: &OpenError) -> ExitCode {
+    fail(of_open_error(error), error)
+}
+
 /// The code for an endpoint that could not be opened.
 pub(super) fn of_open_error(error: &OpenError) -> u8 {
     match error.kind {

@@ -1,7 +1,6 @@
 //! The results of `check` as text and JSON: each violation, and the summary of a file.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -184,63 +183,44 @@ impl CheckSummary {
 
     /// The totals of one file, as text.
     pub(super) fn text(&self, path: &Path, repairs: &Repairs) -> String {
-        let mut text = String::new();
-        // Writing to a String cannot fail.
-        let _ = self.write_text(path, repairs, &mut text);
-        text.trim_end().to_owned()
-    }
-
-    fn write_text(
-        &self,
-        path: &Path,
-        repairs: &Repairs,
-        text: &mut String,
-    ) -> Result<(), std::fmt::Error> {
-        if !self.groups.is_empty() {
-            writeln!(text)?;
-        }
-        let (name, violations) = (path.display().to_string(), self.violations());
-        write!(
-            text,
-            "{}: {}",
-            escape_controls(&name),
-            counted(self.messages, "message")
-        )?;
+        let gap = if self.groups.is_empty() { "" } else { "\n" };
+        let name = path.display().to_string();
+        let messages = counted(self.messages, "message");
+        let mut text = format!("{gap}{}: {messages}", escape_controls(&name));
         if self.unchecked > 0 {
-            write!(text, " ({} of no known type)", self.unchecked)?;
+            text.push_str(&format!(" ({} of no known type)", self.unchecked));
         }
-        if violations == 0 {
-            return writeln!(text, ", no violation");
+        if self.violations() == 0 {
+            text.push_str(", no violation");
+            return text;
         }
-        let (refused, ignored) = (self.refused, self.ignored);
-        let violations = counted(violations, "violation");
-        write!(text, ", {violations}: {refused} refused, {ignored} ignored")?;
-        writeln!(text, "; {} repaired by rules", self.repaired)?;
+        let violations = counted(self.violations(), "violation");
+        text.push_str(&format!(
+            ", {violations}: {} refused, {} ignored; {} repaired by rules",
+            self.refused, self.ignored, self.repaired
+        ));
         for (kind, total) in &self.kinds {
-            writeln!(text, "{total:>6}  {kind}")?;
+            text.push_str(&format!("\n{total:>6}  {kind}"));
             for (group, count) in self.groups.iter().filter(|(group, _)| group.kind == *kind) {
                 let what = format!("{}  {}", group.place, pointer(&group.pointer));
-                write!(text, "{count:>14}  {}", escape_controls(&what))?;
+                text.push_str(&format!("\n{count:>14}  {}", escape_controls(&what)));
                 if !group.rules.is_empty() {
-                    write!(text, "  repaired by {}", group.rules)?;
+                    text.push_str(&format!("  repaired by {}", group.rules));
                 }
-                writeln!(text)?;
             }
         }
         for side in [Side::Client, Side::Agent] {
-            match repairs.dialect(side) {
-                None | Some(("canonical", _)) => {}
-                Some((dialect, None)) => writeln!(text, "the {side} was read as {dialect}")?,
-                Some((dialect, Some(found))) => {
-                    let by = escape_controls(&found.by);
-                    writeln!(
-                        text,
-                        "the {side} was read as {dialect}, recognised by its {by}"
-                    )?;
-                }
+            let (dialect, found) = match repairs.dialect(side) {
+                None | Some(("canonical", _)) => continue,
+                Some(read_as) => read_as,
+            };
+            text.push_str(&format!("\nthe {side} was read as {dialect}"));
+            if let Some(found) = found {
+                let by = escape_controls(&found.by);
+                text.push_str(&format!(", recognised by its {by}"));
             }
         }
-        Ok(())
+        text
     }
 }
 

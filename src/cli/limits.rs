@@ -1,7 +1,6 @@
 //! `--limit NAME=VALUE`: the limits of `jsonrpc::limits`, by name.
 
-use super::config::nearest;
-use super::renamed;
+use super::config::did_you_mean;
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::limits::{LIMITS, Limit, size};
 
@@ -16,7 +15,7 @@ pub(super) struct Setting {
 }
 
 /// All names.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+fn names() -> impl Iterator<Item = &'static str> {
     LIMITS.iter().map(|limit| limit.name.as_str())
 }
 
@@ -54,21 +53,23 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// The limit of this name.
+///
+/// # Errors
+/// There is none; and the remedy.
+pub(super) fn find(name: &str) -> Result<&'static Limit, [String; 2]> {
+    Limit::named(name).ok_or_else(|| {
+        let remedy = did_you_mean(name, names(), "`acp-relay --help` lists them");
+        [format!("there is no limit called `{name}`"), remedy]
+    })
+}
+
 /// Parses `NAME=VALUE`.
 pub(super) fn parse(text: &str) -> Result<Setting, String> {
     let (name, value) = text
         .split_once('=')
         .ok_or("expected NAME=VALUE, such as connections=100")?;
-    let Some(limit) = Limit::named(name) else {
-        if let Some(what) = renamed::limit(name) {
-            return Err(what);
-        }
-        let remedy = match nearest(name, names()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "`acp-relay --help` lists them".to_owned(),
-        };
-        return Err(format!("there is no limit called `{name}`; {remedy}"));
-    };
+    let limit = find(name).map_err(|fault| fault.join("; "))?;
     let value = limit.read(value)?;
     Ok(Setting { limit, value })
 }
@@ -91,27 +92,4 @@ impl PartialEq for Setting {
 /// What was expected.
 pub(super) fn bytes(text: &str) -> Result<u64, String> {
     size(text).ok_or_else(|| "expected a number of bytes, such as 512MiB or 10GiB".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn invalid_limit_is_explained() {
-        for (text, expected) in [
-            ("connections", "NAME=VALUE"),
-            ("conections=1", "no limit called"),
-            ("connections=1KiB", "takes a number"),
-            ("connections=0", "between 1 and"),
-            ("queue-bytes=x", "bytes"),
-            ("handshake=-1", "seconds"),
-            ("handshake=100000", "seconds"),
-            ("drain=86400001ms", "between 0s and 86400s"),
-            ("frame-from-child=4GiB", "between 1KiB and 2GiB"),
-        ] {
-            let error = parse(text).expect_err(text);
-            assert!(error.contains(expected), "{text}: {error}");
-        }
-    }
 }

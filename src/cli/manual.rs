@@ -4,7 +4,7 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Command};
 
-use super::config::nearest;
+use super::config::did_you_mean;
 use crate::docs::TOPICS;
 
 /// Examples of `help`.
@@ -81,15 +81,9 @@ pub(super) fn find<'c>(args: &Help, command: &'c mut Command) -> Result<&'c mut 
 fn unknown(command: &Command, name: &str) -> String {
     let topics = TOPICS.iter().map(|topic| topic.name);
     let is_root = command.get_bin_name() == Some(command.get_name());
-    let near = match is_root {
-        true => nearest(name, names(command).chain(topics)),
-        false => nearest(name, names(command)),
-    };
+    let known = names(command).chain(topics.filter(|_| is_root));
     let what = if is_root { " or topic" } else { "" };
-    let remedy = match near {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => "`acp-relay help` lists them".to_owned(),
-    };
+    let remedy = did_you_mean(name, known, "`acp-relay help` lists them");
     format!("there is no subcommand{what} `{name}`; {remedy}")
 }
 

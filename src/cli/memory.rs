@@ -8,6 +8,9 @@
 //! with a fixed threshold it is a third of that, and only while they do it. The threshold can be
 //! set only by an environment variable, or by a call that is not safe Rust. So the program
 //! re-executes itself, in the same process, before it does anything else. musl has no such heaps.
+//!
+//! `mimalloc` in its place takes 22 MiB at the start instead of 13, and 170 KiB for an idle WebSocket
+//! client (860 after a message of 256 KiB) instead of 32 (138), measured with 200 clients.
 
 /// Re-executes the program where that helps. Returns where it does not help, or fails.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -57,7 +57,6 @@ mod random;
 mod rate_limit;
 mod record;
 mod remote;
-mod renamed;
 mod repairs;
 mod replay;
 mod runtime;

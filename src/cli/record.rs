@@ -34,7 +34,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Options of recordings.
-#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Recording")]
 pub(super) struct RecordArgs {
     /// Record every conversation into a file of its own in this folder
@@ -132,13 +132,8 @@ pub(super) enum RecordRedact {
 pub(super) struct RecorderFactory {
     writer: Arc<WriterThread>,
     folder: PathBuf,
-    keep: RecordMode,
-    policy: OverflowPolicy,
-    durability: Durability,
+    args: RecordArgs,
     redactor: Arc<Redactor>,
-    strict: bool,
-    /// How much of the recordings is kept.
-    bounds: Bounds,
 }
 
 /// The recording of one conversation.
@@ -150,13 +145,9 @@ pub(super) struct ActiveRecording {
 }
 
 impl RecordArgs {
-    /// Opens the folder for recordings, if there is one. Errors are printed, and the exit code is
-    /// returned.
-    pub(super) fn open(self) -> Result<Option<RecorderFactory>, ExitCode> {
-        let Some(folder) = self.folder else {
-            if self == Self::default() {
-                return Ok(None);
-            }
+    /// Opens the folder for recordings. Errors are printed, and the exit code is returned.
+    pub(super) fn open(self) -> Result<RecorderFactory, ExitCode> {
+        let Some(folder) = self.folder.clone() else {
             let fault = "recording options need a folder: --record DIR";
             return Err(exit::fail(exit::USAGE, &fault));
         };
@@ -168,26 +159,13 @@ impl RecordArgs {
         Folder::new(&folder, "", 0).map_err(trouble)?;
         let writer = WriterThread::start().map_err(trouble)?;
         let key = random().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
-        Ok(Some(RecorderFactory {
+        let redactor = Redactor::new(self.redact.mode(), self.pointers.clone(), key);
+        Ok(RecorderFactory {
             writer,
-            keep: self.mode,
-            policy: match self.policy {
-                RecordPolicy::Lossless => OverflowPolicy::Lossless,
-                RecordPolicy::Lossy => OverflowPolicy::Lossy,
-            },
-            durability: match self.sync {
-                RecordSync::None => Durability::System,
-                RecordSync::Second => Durability::Second,
-                RecordSync::Always => Durability::Always,
-            },
-            redactor: Arc::new(Redactor::new(self.redact.mode(), self.pointers, key)),
-            strict: self.strict,
-            bounds: Bounds {
-                age: self.max_age,
-                total: self.max_total,
-            },
+            redactor: Arc::new(redactor),
+            args: self,
             folder,
-        }))
+        })
     }
 }
 
@@ -227,10 +205,14 @@ impl RecorderFactory {
     /// Starts to delete old recordings, if that is configured; it stops when the returned value is
     /// dropped.
     pub(super) fn sweep(&self) -> Option<Pruner> {
-        if self.bounds == Bounds::default() {
+        let bounds = Bounds {
+            age: self.args.max_age,
+            total: self.args.max_total,
+        };
+        if bounds == Bounds::default() {
             return None;
         }
-        let started = Pruner::start(&self.folder, self.bounds);
+        let started = Pruner::start(&self.folder, bounds);
         started
             .inspect_err(|error| tracing::warn!("old recordings are not deleted: {error}"))
             .ok()
@@ -238,14 +220,14 @@ impl RecorderFactory {
 
     /// Whether a conversation that cannot be recorded must end.
     pub(super) const fn is_strict(&self) -> bool {
-        self.strict
+        self.args.strict
     }
 
     /// Starts to record a conversation, which `stop` still ends.
     pub(super) fn begin(
         &self,
         client: &mut Link,
-        agent: &mut Link,
+        agent: &Link,
         dialects: &Dialects,
         stop: &StopSignals,
         tally: Arc<RecorderStats>,
@@ -264,21 +246,26 @@ impl RecorderFactory {
             unrecorded: CancellationToken::new(),
         };
         let (sender, end) = oneshot::channel();
-        let strict = self.strict.then(|| (own.clone(), Handle::current()));
+        let strict = self.args.strict.then(|| (own.clone(), Handle::current()));
         let place = Folder::new(&self.folder, &id, began);
         let plan = RecordingPlan {
-            store: Box::new(
-                place
-                    .map_err(|error| error.to_string())?
-                    .with_durability(self.durability),
-            ),
+            store: Box::new(place.map_err(|error| error.to_string())?.with_durability(
+                match self.args.sync {
+                    RecordSync::None => Durability::System,
+                    RecordSync::Second => Durability::Second,
+                    RecordSync::Always => Durability::Always,
+                },
+            )),
             id,
             client: peer(&client.peer, client_speaks),
             agent: peer(&agent.peer, agent_speaks),
             tables: Some(dialects.tables().to_owned()),
-            policy: self.policy,
-            on_error: self.keep == RecordMode::OnError,
-            strict: self.strict,
+            policy: match self.args.policy {
+                RecordPolicy::Lossless => OverflowPolicy::Lossless,
+                RecordPolicy::Lossy => OverflowPolicy::Lossy,
+            },
+            on_error: self.args.mode == RecordMode::OnError,
+            strict: self.args.strict,
             redactor: Arc::clone(&self.redactor),
             stats: tally,
             on_failure: Box::new(move || {
@@ -294,14 +281,9 @@ impl RecorderFactory {
         let (recorder, remarks) = Recorder::open(&self.writer, plan)
             .map_err(|error| format!("{}: {error}", self.folder.display()))?;
         record_links(&remarks, client, agent);
-        let capture = Arc::new(StderrCapture::new(remarks));
-        let sink = Arc::clone(&capture);
-        agent
-            .guard
-            .capture_stderr(Box::new(move |bytes| sink.push(bytes)));
         let recording = ActiveRecording {
             stop: own,
-            capture,
+            capture: Arc::new(StderrCapture::new(remarks)),
             end,
         };
         Ok((recorder, recording))

@@ -25,30 +25,11 @@ struct Signals {
     again: Option<Arc<Notify>>,
 }
 
-/// Handles SIGTERM, SIGINT and SIGHUP from now on and cancels the tokens of `stop`.
-///
-/// # Errors
-/// The operating system does not allow it.
-pub(super) fn watch(stop: StopSignals) -> io::Result<()> {
-    watch_with(stop, None)
-}
-
-/// The same, but SIGHUP notifies `again` if that is given.
-///
-/// # Errors
-/// As above.
-pub(super) fn watch_with(stop: StopSignals, again: Option<Arc<Notify>>) -> io::Result<()> {
-    let ignored = ignored();
-    let unless_ignored = |kind: SignalKind| {
-        let is_heeded = ignored & (1 << (kind.as_raw_value() - 1)) == 0;
-        is_heeded.then(|| signal(kind)).transpose()
-    };
-    let mut signals = Signals {
-        terminate: Some(signal(SignalKind::terminate())?),
-        interrupt: unless_ignored(SignalKind::interrupt())?,
-        hangup: unless_ignored(SignalKind::hangup())?,
-        again,
-    };
+/// Handles SIGTERM, SIGINT and SIGHUP from now on and cancels the tokens of `stop`; SIGHUP notifies
+/// `again` instead if that is given. Errors are printed, and the exit code is returned.
+pub(super) fn watch(stop: StopSignals, again: Option<Arc<Notify>>) -> Result<(), ExitCode> {
+    let mut signals = Signals::listen(again)
+        .map_err(|error| exit::fail(exit::SYSTEM, &format!("cannot handle signals: {error}")))?;
     tokio::spawn(async move {
         let name = signals.next().await;
         tracing::info!("{name}: stopping; send a signal once more to stop at once");
@@ -58,11 +39,6 @@ pub(super) fn watch_with(stop: StopSignals, again: Option<Arc<Notify>>) -> io::R
         stop.forced.cancel();
     });
     Ok(())
-}
-
-/// Prints that signals cannot be handled, and returns the exit code.
-pub(super) fn failed(error: &io::Error) -> ExitCode {
-    exit::fail(exit::SYSTEM, &format!("cannot handle signals: {error}"))
 }
 
 /// The signals that were ignored when this process started, bit n - 1 for signal n (proc(5),
@@ -75,6 +51,20 @@ fn ignored() -> u64 {
 }
 
 impl Signals {
+    fn listen(again: Option<Arc<Notify>>) -> io::Result<Self> {
+        let ignored = ignored();
+        let unless_ignored = |kind: SignalKind| {
+            let is_heeded = ignored & (1 << (kind.as_raw_value() - 1)) == 0;
+            is_heeded.then(|| signal(kind)).transpose()
+        };
+        Ok(Self {
+            terminate: Some(signal(SignalKind::terminate())?),
+            interrupt: unless_ignored(SignalKind::interrupt())?,
+            hangup: unless_ignored(SignalKind::hangup())?,
+            again,
+        })
+    }
+
     async fn next(&mut self) -> &'static str {
         loop {
             return tokio::select! {

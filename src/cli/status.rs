@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hyper::StatusCode;
+use serde_json::Value;
 use tokio::runtime::Builder;
 
 use super::admin::{self, AdminAddress};
@@ -40,20 +41,31 @@ pub(super) struct Health {
 
 /// Runs `status`.
 pub(super) fn status(args: &Status) -> ExitCode {
-    let (json, relay) = (args.json, &args.relay);
-    runtime::drive(Builder::new_current_thread(), async move {
-        match fetch(relay, "/status").await {
-            Ok((_, body)) if json => console::print(body.trim_end(), exit::SUCCESS),
-            Ok((_, body)) => match serde_json::from_str(&body) {
-                Ok(status) => console::print(&render(&status, text_size(), None), exit::SUCCESS),
-                Err(_) => exit::fail(
-                    exit::PROTOCOL,
-                    &"the program that answers there is not a relay",
-                ),
+    runtime::drive(Builder::new_current_thread(), async {
+        match fetch(&args.relay, "/status").await {
+            Ok((_, body)) if args.json => console::print(body.trim_end(), exit::SUCCESS),
+            Ok((_, body)) => match read(&body) {
+                Ok(status) => print(&status),
+                Err(fault) => exit::fail(exit::PROTOCOL, &fault),
             },
             Err(fault) => exit::fail(exit::UNAVAILABLE, &fault),
         }
     })
+}
+
+/// Prints a status once: unlimited lines, as wide as the terminal or 132 columns without one.
+pub(super) fn print(status: &Value) -> ExitCode {
+    let size = TextSize {
+        columns: console::size().map_or(132, |[columns, _]| columns),
+        rows: usize::MAX,
+    };
+    console::print(&render(status, size, None), exit::SUCCESS)
+}
+
+/// Reads the answer to `/status`.
+pub(super) fn read(body: &str) -> Result<Value, String> {
+    serde_json::from_str(body)
+        .map_err(|_| "the program that answers there is not a relay".to_owned())
 }
 
 /// Runs `health`: exit code 0 for a healthy relay, for the health checks of containers.
@@ -73,12 +85,4 @@ pub(super) fn health(args: &Health) -> ExitCode {
 pub(super) async fn fetch(relay: &RelayArgs, path: &str) -> Result<(StatusCode, String), String> {
     let place = admin::find(relay.admin.as_ref())?;
     admin::fetch(&place, path).await
-}
-
-/// Unlimited lines, as wide as the terminal or 132 columns without one.
-pub(super) fn text_size() -> TextSize {
-    TextSize {
-        columns: console::size().map_or(132, |[columns, _]| columns),
-        rows: usize::MAX,
-    }
 }

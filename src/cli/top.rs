@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::Value;
 use tokio::runtime::Builder;
 
-use super::status::{RelayArgs, fetch, text_size};
+use super::status::{self, RelayArgs, fetch};
 use super::status_text::{TextSize, TotalsAt, render};
 use super::{console, exit, runtime};
 
@@ -34,7 +34,7 @@ pub(super) fn run(args: &Top) -> ExitCode {
     runtime::drive(Builder::new_current_thread(), async move {
         if !console::is_terminal() {
             return match fetch_status(relay).await {
-                Ok(status) => console::print(&render(&status, text_size(), None), exit::SUCCESS),
+                Ok(status) => status::print(&status),
                 Err(fault) => exit::fail(exit::UNAVAILABLE, &fault),
             };
         }
@@ -51,8 +51,7 @@ pub(super) fn run(args: &Top) -> ExitCode {
 
 async fn fetch_status(relay: &RelayArgs) -> Result<Value, String> {
     let (_, body) = fetch(relay, "/status").await?;
-    serde_json::from_str(&body)
-        .map_err(|_| "the program that answers there is not a relay".to_owned())
+    status::read(&body)
 }
 
 /// Draws until the user quits or the relay is gone.

@@ -1,7 +1,6 @@
 //! Registers a conversation with the metrics.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Instant;
 
 use crate::auth::{self, AuthEvents, RejectReason};
@@ -9,9 +8,7 @@ use crate::observe::metrics::{
     AgentMetrics, AuthOutcome, ConversationMetrics, CredentialLabel, Metrics, Parties, Rejection,
     Transport,
 };
-use crate::transport::{
-    Endpoint, Exit, Link, LinkGuard, PresenceCallback, StderrCallback, StopStep,
-};
+use crate::transport::{Endpoint, Link};
 
 /// The metrics of a conversation that has not begun yet.
 pub(in crate::cli) struct PendingMetrics {
@@ -19,12 +16,6 @@ pub(in crate::cli) struct PendingMetrics {
     transports: [Transport; 2],
     agent: Arc<AgentMetrics>,
     since: Instant,
-}
-
-/// The agent's hold; counts what the agent writes to stderr.
-struct CountedHold {
-    hold: Box<dyn LinkGuard>,
-    agent: Arc<AgentMetrics>,
 }
 
 /// Counts the results of authentication.
@@ -81,9 +72,9 @@ impl PendingMetrics {
         }
     }
 
-    /// The configured name of the agent.
-    pub(in crate::cli) fn agent(&self) -> String {
-        self.agent.name().to_owned()
+    /// The metrics of the agent.
+    pub(in crate::cli) fn agent(&self) -> Arc<AgentMetrics> {
+        Arc::clone(&self.agent)
     }
 
     /// Counts the results of recordings.
@@ -98,22 +89,9 @@ impl PendingMetrics {
             .rejected(self.transports[0], Rejection::NoAgent);
     }
 
-    /// Begins the conversation. The agent's stderr is counted from now on. `room` is how many bytes
-    /// may wait for either side.
-    pub(in crate::cli) fn begin(
-        self,
-        client: &Link,
-        agent: &mut Link,
-        room: usize,
-    ) -> ConversationMetrics {
+    /// Begins the conversation. `room` is how many bytes may wait for either side.
+    pub(in crate::cli) fn begin(self, client: &Link, room: usize) -> ConversationMetrics {
         self.agent.started(true);
-        let hold = std::mem::replace(&mut agent.guard, Box::new(()));
-        let mut hold = CountedHold {
-            hold,
-            agent: Arc::clone(&self.agent),
-        };
-        hold.capture_stderr(Box::new(|_| ()));
-        agent.guard = Box::new(hold);
         self.metrics.begin(Parties {
             client: client.peer.name.clone(),
             transports: self.transports,
@@ -121,35 +99,5 @@ impl PendingMetrics {
             since: self.since,
             room,
         })
-    }
-}
-
-impl LinkGuard for CountedHold {
-    fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
-        self.hold.poll_exit(cx)
-    }
-
-    fn signal(&mut self, step: StopStep) {
-        self.hold.signal(step);
-    }
-
-    fn capture_stderr(&mut self, callback: StderrCallback) {
-        let agent = Arc::clone(&self.agent);
-        self.hold.capture_stderr(Box::new(move |bytes| {
-            agent.stderr(bytes.len());
-            callback(bytes);
-        }));
-    }
-
-    fn watch_presence(&mut self, watch: PresenceCallback) {
-        self.hold.watch_presence(watch);
-    }
-
-    fn log_redaction(&self) -> fn(&str) -> String {
-        self.hold.log_redaction()
-    }
-
-    fn stderr_tail(&self) -> String {
-        self.hold.stderr_tail()
     }
 }

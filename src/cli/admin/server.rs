@@ -20,6 +20,7 @@ use crate::auth::origin::OriginPolicy;
 use crate::cli::announcement::Announcement;
 use crate::cli::http::{self, Socket};
 use crate::cli::random::random;
+use crate::cli::traces::Traces;
 use crate::cli::{dialect, exit, stderr};
 use crate::observe::metrics::Metrics;
 use crate::transport::{Endpoint, SocketFile, Workers, bind_unix};
@@ -94,12 +95,18 @@ impl Admin {
         })
     }
 
-    /// The same, and prints the address. Errors are printed, and the exit code is returned.
+    /// The same with the metrics of this program, if a place is configured, and prints the address.
+    /// Errors are printed, and the exit code is returned.
     pub(in crate::cli) async fn start(
-        place: &AdminAddress,
+        place: Option<&AdminAddress>,
         asked: CancellationToken,
         recordings: Option<&Path>,
-    ) -> Result<Self, ExitCode> {
+        workers: Workers,
+        traces: Option<&Traces>,
+    ) -> Result<Option<Self>, ExitCode> {
+        let Some(place) = place else {
+            return Ok(None);
+        };
         let admin = Self::open(place, asked, recordings).await;
         let admin = admin.map_err(|error| {
             let fault = format!("cannot listen at {place} (--admin): {error}");
@@ -109,17 +116,16 @@ impl Admin {
         if let Some(address) = &admin.recordings {
             stderr::print(&format!("acp-relay: recordings at {address}"));
         }
-        Ok(admin)
+        let program = ProcessGauges::new(workers);
+        admin.metrics().set_program(Arc::new(program));
+        if let Some(traces) = traces {
+            admin.metrics().set_spans(traces.tally());
+        }
+        Ok(Some(admin))
     }
 
     pub(in crate::cli) fn metrics(&self) -> &Arc<Metrics> {
         &self.shared.metrics
-    }
-
-    /// Adds the metrics of this program, with these workers.
-    pub(in crate::cli) fn set_workers(&self, workers: Workers) {
-        let program = ProcessGauges::new(workers);
-        self.shared.metrics.set_program(Arc::new(program));
     }
 
     /// Sets the addresses of the open listeners.

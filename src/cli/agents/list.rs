@@ -56,14 +56,7 @@ fn is_installed(profile: &Profile) -> bool {
 }
 
 fn as_json(profile: &Profile) -> Value {
-    json!({
-        "name": profile.name,
-        "aliases": profile.aliases,
-        "title": profile.title,
-        "command": profile.command,
-        "env": profile.env.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
-        "dialect": profile.dialect,
-        "install": profile.install,
-        "installed": is_installed(profile),
-    })
+    let mut value = json!(profile);
+    value["installed"] = json!(is_installed(profile));
+    value
 }

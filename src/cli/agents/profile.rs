@@ -3,27 +3,32 @@
 //! They are those of the ACP registry (github.com/agentclientprotocol/registry), for programs that
 //! can be installed.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
+use crate::cli::config::did_you_mean;
 use crate::transport::Launch;
 
 /// All profiles.
 const DATA: &str = include_str!("profiles.json");
 
 /// How a well-known agent is started.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub(in crate::cli) struct Profile {
     pub(in crate::cli) name: String,
     /// Other names of the agent.
+    #[serde(default)]
     pub(in crate::cli) aliases: Vec<String>,
     pub(in crate::cli) title: String,
     /// Program and arguments.
     pub(in crate::cli) command: Vec<String>,
     /// The variables it needs.
-    pub(in crate::cli) env: Vec<(String, String)>,
+    #[serde(default)]
+    pub(in crate::cli) env: BTreeMap<String, String>,
     /// The mapping table that it usually needs.
     pub(in crate::cli) dialect: Option<String>,
     /// How to install it, as a command or an address.
@@ -41,14 +46,9 @@ pub(in crate::cli) struct Program {
 
 /// All profiles.
 pub(in crate::cli) fn all() -> &'static [Profile] {
-    static ALL: OnceLock<Vec<Profile>> = OnceLock::new();
-    ALL.get_or_init(|| {
-        let read = serde_json::from_str::<Value>(DATA).ok();
-        let all = read.as_ref().and_then(Value::as_array);
-        let all = all.expect("profiles.json is an array");
-        let read = |value| Profile::of(value).expect("every profile of profiles.json is whole");
-        all.iter().map(read).collect()
-    })
+    static ALL: LazyLock<Vec<Profile>> =
+        LazyLock::new(|| serde_json::from_str(DATA).expect("profiles.json is a list of profiles"));
+    &ALL
 }
 
 /// The profile of that name.
@@ -69,11 +69,7 @@ pub(in crate::cli) fn profile_names() -> impl Iterator<Item = &'static str> {
 /// Parses `--profile`.
 pub(in crate::cli) fn read_profile(name: &str) -> Result<&'static Profile, String> {
     profile(name).ok_or_else(|| {
-        let near = crate::cli::config::nearest(name, profile_names());
-        let remedy = match near {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "`acp-relay agents list` lists them".to_owned(),
-        };
+        let remedy = did_you_mean(name, profile_names(), "`acp-relay agents list` lists them");
         format!("there is no profile called `{name}`; {remedy}")
     })
 }
@@ -93,28 +89,6 @@ impl Profile {
             },
             install: Some(self.install.clone()),
         }
-    }
-
-    fn of(value: &Value) -> Option<Self> {
-        let text = |name: &str| Some(value.get(name)?.as_str()?.to_owned());
-        let texts = |name: &str| -> Option<Vec<String>> {
-            let texts = value.get(name)?.as_array()?.iter();
-            texts.map(|text| Some(text.as_str()?.to_owned())).collect()
-        };
-        let env = value.get("env").and_then(Value::as_object);
-        let env = env.into_iter().flatten().map(|(name, value)| {
-            let value = value.as_str()?;
-            Some((name.clone(), value.to_owned()))
-        });
-        Some(Self {
-            name: text("name")?,
-            aliases: texts("aliases").unwrap_or_default(),
-            title: text("title")?,
-            command: texts("command")?,
-            env: env.collect::<Option<_>>()?,
-            dialect: text("dialect"),
-            install: text("install")?,
-        })
     }
 }
 
@@ -139,15 +113,6 @@ mod tests {
             for name in std::iter::once(name).chain(&profile.aliases) {
                 assert_eq!(check_name(name), Ok(()), "{name}");
                 assert!(names.insert(name), "{name} occurs twice");
-            }
-        }
-        let raw: Value = serde_json::from_str(DATA).unwrap();
-        let known = [
-            "name", "aliases", "title", "command", "env", "dialect", "install",
-        ];
-        for profile in raw.as_array().unwrap() {
-            for key in profile.as_object().unwrap().keys() {
-                assert!(known.contains(&key.as_str()), "{key} is never read");
             }
         }
     }

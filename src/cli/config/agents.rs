@@ -10,8 +10,8 @@ use super::model::{AgentPart, ListenerPart};
 use super::table_reader::TableReader;
 use crate::cli::agents::check_name;
 use crate::cli::endpoints;
+use crate::cli::limits;
 use crate::cli::remote::RemoteArgs;
-use crate::jsonrpc::limits::Limit;
 use crate::transport::{Endpoint, RequestHeaders};
 
 /// Keys of agents that are started.
@@ -46,7 +46,7 @@ pub(super) fn agents(
         if let Err(why) = check_name(&name.value) {
             reader.fault(
                 &name.at,
-                format!("`{}` is no agent's name: {why}", name.value),
+                format!("`{}` is no agent's name: {why}", name.value.escape_debug()),
             );
         }
         names.insert(name.value.clone());
@@ -99,10 +99,15 @@ fn agent(reader: &TableReader<'_>, context: &Context) -> Option<AgentPart> {
     let part = keys.parse::<AgentPart>().map(|part| AgentPart {
         endpoint: part.endpoint.map(|at| at.relative_to(&context.folder)),
         env: variables(reader),
-        limits: settings(reader, "limits", |name| {
-            let why = "this limit applies to all listeners; move it to [limits]";
-            let limit = Limit::named(name).filter(|limit| limit.is_of_listeners);
-            limit.map(|_| why.to_owned())
+        limits: settings(reader, "limits", |name| match limits::find(name)? {
+            limit if limit.is_of_listeners => Err([
+                format!(
+                    "{}.limits.{name}: this limit applies to all listeners",
+                    reader.name()
+                ),
+                "move it to [limits]".to_owned(),
+            ]),
+            limit => Ok(limit),
         }),
         keys,
         ..part

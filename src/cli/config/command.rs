@@ -49,15 +49,14 @@ pub(in crate::cli) fn run(
     matches: &ArgMatches,
     known: &clap::Command,
 ) -> ExitCode {
-    match &args.command {
+    let done = match &args.command {
         Command::Check {
             file,
             other_machine,
         } => {
-            let level = if *other_machine {
-                CheckLevel::Complete
-            } else {
-                CheckLevel::Machine
+            let level = match other_machine {
+                true => CheckLevel::Complete,
+                false => CheckLevel::Machine,
             };
             check(file.clone().map(ConfigFile), level)
         }
@@ -65,62 +64,49 @@ pub(in crate::cli) fn run(
             let line = CommandLine::of(known, matches, &["config", "show"]);
             show_effective(serve, &line)
         }
-        Command::Example => console::print(&describe::example(), exit::SUCCESS),
-        Command::Schema => console::print_json(&describe::schema(), exit::SUCCESS),
-    }
+        Command::Example => Ok(console::print(&describe::example(), exit::SUCCESS)),
+        Command::Schema => Ok(console::print_json(&describe::schema(), exit::SUCCESS)),
+    };
+    done.unwrap_or_else(|code| code)
 }
 
-fn check(named: Option<ConfigFile>, level: CheckLevel) -> ExitCode {
+fn check(named: Option<ConfigFile>, level: CheckLevel) -> Result<ExitCode, ExitCode> {
     let Some(place) = named.or_else(ConfigFile::find) else {
         let usual = ConfigFile::default_paths().into_iter();
         let usual: Vec<String> = usual.map(|place| place.0.display().to_string()).collect();
         let fault = format!("there is no configuration file at {}", usual.join(" or "));
-        return exit::fail(exit::NO_INPUT, &fault);
+        return Err(exit::fail(exit::NO_INPUT, &fault));
     };
-    let text = match place.text() {
-        Ok(text) => text,
-        Err((code, fault)) => return exit::fail(code, &fault),
-    };
+    let text = place.text()?;
     let (config, found) = read_with_notes(&place, &text, level);
     if !found.is_empty() {
         console::note(&found.report());
     }
     if !found.has_only_notes() {
-        return ExitCode::from(exit::CONFIG);
+        return Err(ExitCode::from(exit::CONFIG));
     }
-    if let Err(fault) = place.check_owner() {
-        return exit::fail(exit::FORBIDDEN, &fault);
-    }
+    place.check_owner()?;
     let agents = counted(config.agents.len(), "agent");
     let listeners = counted(config.listeners.len(), "listener");
     let text = format!("{}: no faults; {agents}, {listeners}", place.0.display());
-    console::print(&text, exit::SUCCESS)
+    Ok(console::print(&text, exit::SUCCESS))
 }
 
-fn show_effective(args: &Serve, line: &CommandLine) -> ExitCode {
-    let place = serve::config_file(args);
-    let (file, text) = match &place {
-        None => (Config::default(), String::new()),
-        Some(place) => {
-            let text = match place.text() {
-                Ok(text) => text,
-                Err((code, fault)) => return exit::fail(code, &fault),
-            };
-            match read(place, &text, CheckLevel::Values) {
-                Ok(file) => (file, text),
-                Err(faults) => {
-                    console::note(&faults.report());
-                    return ExitCode::from(exit::CONFIG);
-                }
-            }
-        }
-    };
-    let heading = match &place {
-        Some(place) => format!("# Line numbers refer to {}.", place.0.display()),
-        None => "# There is no configuration file.".to_owned(),
-    };
-    match show::show(line, &file, lines(&text)) {
-        Ok(report) => console::print(&format!("{heading}\n\n{report}"), exit::SUCCESS),
-        Err(fault) => exit::fail(exit::USAGE, &fault),
+fn show_effective(args: &Serve, line: &CommandLine) -> Result<ExitCode, ExitCode> {
+    let (mut file, mut text) = (Config::default(), String::new());
+    let mut heading = "# There is no configuration file.".to_owned();
+    if let Some(place) = serve::config_file(args) {
+        text = place.text()?;
+        file = read(&place, &text, CheckLevel::Values).map_err(|faults| {
+            console::note(&faults.report());
+            ExitCode::from(exit::CONFIG)
+        })?;
+        heading = format!("# Line numbers refer to {}.", place.0.display());
     }
+    let report = show::show(line, &file, lines(&text));
+    let report = report.map_err(|fault| exit::fail(exit::USAGE, &fault))?;
+    Ok(console::print(
+        &format!("{heading}\n\n{report}"),
+        exit::SUCCESS,
+    ))
 }

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::table_reader::TableReader;
-use crate::cli::limits::{self, Setting};
-use crate::cli::renamed;
+use crate::cli::limits::Setting;
 use crate::conversation::DialectChoice;
 use crate::dialect::Library;
+use crate::jsonrpc::limits::Limit;
 
 /// Which faults are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,7 +66,7 @@ pub(super) fn known_agent(
         at,
         what,
         known,
-        format!("describe it below [agents.{name}]"),
+        &format!("describe it below [agents.{name}]"),
     );
 }
 
@@ -84,31 +84,25 @@ pub(super) fn check_dialect(
     }
 }
 
-/// The limits in the table `key`; `refuse` returns why one is not allowed there.
+/// The limits in the table `key`; `find` returns the one of a name there, or else the fault and its
+/// remedy.
 pub(super) fn settings(
     reader: &TableReader<'_>,
     key: &'static str,
-    refuse: impl Fn(&str) -> Option<String>,
+    find: impl Fn(&str) -> Result<&'static Limit, [String; 2]>,
 ) -> Vec<Setting> {
     let Some(reader) = reader.table(key) else {
         return Vec::new();
     };
     let mut settings = Vec::new();
-    for (name, value) in reader.entries() {
-        let path = reader.path(&name.value);
-        if let Some(why) = refuse(&name.value) {
-            reader.fault(&name.at, format!("{path}: {why}"));
-        } else if limits::names().any(|known| known == name.value) {
-            match limits::parse(&format!("{}={}", name.value, value.value)) {
-                Ok(setting) => settings.push(setting),
-                Err(what) => reader.fault(&value.at, format!("{path}: {what}")),
+    for (name, text) in reader.entries() {
+        match find(&name.value).map(|limit| (limit, limit.read(&text.value))) {
+            Ok((limit, Ok(value))) => settings.push(Setting { limit, value }),
+            Ok((_, Err(what))) => {
+                let path = reader.path(&name.value);
+                reader.fault(&text.at, format!("{path}: {what}"));
             }
-        } else if let Some(what) = renamed::limit(&name.value) {
-            reader.fault(&name.at, what);
-        } else {
-            let what = format!("there is no limit called `{}`", name.value);
-            let known = (name.value.as_str(), limits::names());
-            reader.fault_unknown(&name.at, what, known, "`acp-relay --help` lists them");
+            Err([what, remedy]) => reader.fault_with(&name.at, what, remedy),
         }
     }
     settings

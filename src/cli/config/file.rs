@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::string::FromUtf8Error;
 
 use crate::cli::{console, exit};
@@ -46,11 +47,8 @@ impl ConfigFile {
             .collect()
     }
 
-    /// Reads the file.
-    ///
-    /// # Errors
-    /// The exit code, and why it cannot be read, as text for the user.
-    pub(in crate::cli) fn text(&self) -> Result<String, (u8, String)> {
+    /// Reads the file. Errors are printed, and the exit code is returned.
+    pub(in crate::cli) fn text(&self) -> Result<String, ExitCode> {
         let path = self.0.display();
         let read = || -> io::Result<Vec<u8>> {
             let mut bytes = Vec::new();
@@ -64,31 +62,33 @@ impl ConfigFile {
         };
         let bytes = read().map_err(|error| {
             let fault = format!("{path}: {}", console::explain(&error));
-            (exit::NO_INPUT, fault)
+            exit::fail(exit::NO_INPUT, &fault)
         })?;
         String::from_utf8(bytes).map_err(|error| {
             let fault = format!("{path}:{}", not_text(&error));
-            (exit::CONFIG, fault)
+            exit::fail(exit::CONFIG, &fault)
         })
     }
 
-    /// Rejects a file that other users could change, because it says which programs run.
-    ///
-    /// # Errors
-    /// The users that may write to it and the remedy, as text for the user.
-    pub(in crate::cli) fn check_owner(&self) -> Result<(), String> {
+    /// Rejects a file that other users could change, because it says which programs run. Errors are
+    /// printed, and the exit code is returned.
+    pub(in crate::cli) fn check_owner(&self) -> Result<(), ExitCode> {
         let path = self.0.display();
-        let about = fs::metadata(&self.0).map_err(|error| format!("{path}: {error}"))?;
+        let refuse = |fault: String| Err(exit::fail(exit::FORBIDDEN, &fault));
+        let about = match fs::metadata(&self.0) {
+            Ok(about) => about,
+            Err(error) => return refuse(format!("{path}: {error}")),
+        };
         let ours = [0, rustix::process::geteuid().as_raw()].contains(&about.uid());
         if !ours {
-            return Err(format!(
+            return refuse(format!(
                 "{path} belongs to another user, who could choose which programs run here; \
                  make it yours with chown"
             ));
         }
         // Writing to a device such as /dev/null does not change what is read from it.
         if about.mode() & WRITABLE != 0 && !about.file_type().is_char_device() {
-            return Err(format!(
+            return refuse(format!(
                 "other users may write to {path}, and so choose which programs run here; \
                  run `chmod go-w {path}`"
             ));

@@ -12,7 +12,7 @@ use std::path::Path;
 use clap::builder::Resettable;
 use clap::{Arg, ArgAction, Args, Command, ValueHint};
 
-use super::nearest::nearest;
+use super::nearest::did_you_mean;
 use crate::cli::admin::AdminAddress;
 
 /// The two limits in `[drain]`, by the names that they have there.
@@ -161,13 +161,9 @@ pub(super) fn contradict(command: &Command, one: &Arg, other: &Arg) -> bool {
 pub(super) fn read(arg: &Arg, text: &str, folder: &Path) -> Result<OsString, String> {
     let known = values(arg);
     if !known.is_empty() && !known.iter().any(|value| value == text) {
-        return Err(match nearest(text, known.iter().map(String::as_str)) {
-            Some(near) => format!("`{text}` is not known; did you mean `{near}`?"),
-            None => format!(
-                "`{text}` is not known; expected one of {}",
-                known.join(", ")
-            ),
-        });
+        let otherwise = format!("expected one of {}", known.join(", "));
+        let remedy = did_you_mean(text, known.iter().map(String::as_str), &otherwise);
+        return Err(format!("`{text}` is not known; {remedy}"));
     }
     let is_path = arg.get_value_hint() == ValueHint::AnyPath;
     if is_path && text.is_empty() {

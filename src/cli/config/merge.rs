@@ -54,13 +54,20 @@ impl CommandLine {
         }
     }
 
+    /// The values that a flag or a variable gives the option `id`, if one does.
+    pub(super) fn values(&self, id: &str) -> Option<Vec<OsString>> {
+        self.source(id)?;
+        let values = self.matches.get_raw(id)?;
+        Some(values.map(OsString::from).collect())
+    }
+
     /// The options of `serve` over the keys of a file, as they were given. A key gives way to a flag
     /// that contradicts it.
     pub(super) fn over(&self, file: &Keys) -> Keys {
         let mut keys = file.without(&self.command);
         for arg in self.command.get_arguments() {
             let id = arg.get_id().as_str();
-            let is_given = self.source(id).is_some();
+            let given = self.values(id);
             let mut values: Vec<OsString> = Vec::new();
             let contradicted = || {
                 let mut others = self.command.get_arguments();
@@ -70,15 +77,12 @@ impl CommandLine {
                 })
             };
             if let Some(own) = file.get(id)
-                && (!is_given || ADDED_TO.contains(&id))
+                && (given.is_none() || ADDED_TO.contains(&id))
                 && !contradicted()
             {
                 values.extend_from_slice(own);
             }
-            if is_given {
-                let given = self.matches.get_raw(id).into_iter().flatten();
-                values.extend(given.map(OsString::from));
-            }
+            values.extend(given.into_iter().flatten());
             if !values.is_empty() {
                 keys.push(id, values);
             }
@@ -101,8 +105,11 @@ impl CommandLine {
         let given = |id| self.source(id).is_some();
         serve.overrides = Overrides {
             on_disconnect: given("on-disconnect").then_some(serve.on_disconnect.action),
-            default_permission: given("agent-connect.default-permission")
-                .then_some(serve.agent_connect.default_permission),
+            default_permission: serve
+                .agent_connect
+                .as_ref()
+                .filter(|_| given("agent-connect.default-permission"))
+                .map(|args| args.default_permission),
         };
         serve.admission.certificates = file.certificates.clone();
         Ok((serve, LogArgs::from_arg_matches(&matches)?))

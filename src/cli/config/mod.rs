@@ -49,6 +49,6 @@ pub(super) use describe::example;
 pub(super) use file::ConfigFile;
 pub(super) use merge::CommandLine;
 pub(super) use model::{AgentPart, Config, ListenerPart, Source};
-pub(super) use nearest::nearest;
+pub(super) use nearest::{did_you_mean, nearest};
 pub use read::faults;
 pub(super) use read::read;

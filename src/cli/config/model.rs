@@ -52,11 +52,11 @@ pub(super) struct FileOptions {
     #[command(flatten)]
     pub(super) auth: AdmissionArgs,
     #[command(flatten)]
-    pub(super) record: RecordArgs,
+    pub(super) record: Option<RecordArgs>,
     #[command(flatten)]
     pub(super) admin: AdminArgs,
     #[command(flatten)]
-    pub(super) agent_connect: AgentConnectArgs,
+    pub(super) agent_connect: Option<AgentConnectArgs>,
     #[command(flatten)]
     pub(super) dialects: Tables,
     #[command(flatten)]

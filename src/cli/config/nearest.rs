@@ -16,3 +16,15 @@ pub(in crate::cli) fn nearest<'k>(
     best.filter(|(alike, _)| *alike >= MIN_SIMILARITY)
         .map(|(_, near)| near)
 }
+
+/// The remedy for an unknown word: the one of `known` that was probably meant, or else `otherwise`.
+pub(in crate::cli) fn did_you_mean<'k>(
+    word: &str,
+    known: impl IntoIterator<Item = &'k str>,
+    otherwise: &str,
+) -> String {
+    match nearest(word, known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => otherwise.to_owned(),
+    }
+}

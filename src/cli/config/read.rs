@@ -15,7 +15,7 @@ use super::listeners::listeners;
 use super::model::{Config, FileOptions};
 use super::sections::{Sections, certificates};
 use super::table_reader::{FaultList, TableReader};
-use crate::cli::limits::{self, Setting};
+use crate::cli::limits;
 
 /// Most syntax faults that are reported one by one. A file with more is mostly not TOML, and each
 /// of its lines is a fault.
@@ -115,8 +115,15 @@ fn config(reader: &TableReader<'_>, folder: PathBuf, level: CheckLevel) -> Confi
         check_default_permission(reader, &agents, &listeners);
     }
     sections.check(reader, &options, &listeners, level);
-    let mut limits = settings(reader, "limits", |_| None);
-    limits.extend(drain(reader));
+    let mut limits = settings(reader, "limits", limits::find);
+    limits.extend(settings(reader, "drain", |name| {
+        let known = DRAIN.iter().find(|(key, _)| *key == name);
+        let unknown = [
+            format!("`drain.{name}` is not known"),
+            "expected min, max".to_owned(),
+        ];
+        known.map_or(Err(unknown), |(_, limit)| limits::find(limit))
+    }));
     sections.finish();
     reader.finish();
     Config {
@@ -127,25 +134,4 @@ fn config(reader: &TableReader<'_>, folder: PathBuf, level: CheckLevel) -> Confi
         certificates,
         keys,
     }
-}
-
-/// The two limits in `[drain]`.
-fn drain(reader: &TableReader<'_>) -> Vec<Setting> {
-    let Some(reader) = reader.table("drain") else {
-        return Vec::new();
-    };
-    let mut settings = Vec::new();
-    for (name, value) in reader.entries() {
-        let path = reader.path(&name.value);
-        let Some((_, limit)) = DRAIN.iter().find(|(key, _)| *key == name.value) else {
-            let what = format!("`{path}` is not known");
-            reader.fault_with(&name.at, what, "expected min, max");
-            continue;
-        };
-        match limits::parse(&format!("{limit}={}", value.value)) {
-            Ok(setting) => settings.push(setting),
-            Err(what) => reader.fault(&value.at, format!("{path}: {what}")),
-        }
-    }
-    settings
 }

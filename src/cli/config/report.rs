@@ -3,17 +3,14 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::{Display, Write as _};
-use std::path::Path;
 
-use clap::{Arg, ValueEnum};
+use clap::Arg;
 
 use super::keys::{self, Form};
 use super::merge::CommandLine;
 use super::table_reader::is_bare;
 use crate::cli::admin::AdminAddress;
-use crate::cli::framing::FramingChoice;
 use crate::cli::log_redaction;
-use crate::conversation::DialectChoice;
 
 /// The column of the comments, in characters.
 const COLUMN: usize = 56;
@@ -21,7 +18,7 @@ const COLUMN: usize = 56;
 /// The report being written.
 pub(super) struct Report<'a> {
     text: String,
-    line: &'a CommandLine,
+    pub(super) line: &'a CommandLine,
     /// Lines of the file, from 1, by the paths of keys: `auth.require-token`,
     /// `listeners.0.endpoint`.
     lines: BTreeMap<String, usize>,
@@ -79,23 +76,6 @@ impl<'a> Report<'a> {
         let setting = format!("{} = {value}", bare(key));
         let _ = writeln!(self.text, "{setting:COLUMN$}  # {from}");
     }
-
-    pub(super) fn dialect(&mut self, choice: Option<&DialectChoice>, flag: &str) {
-        if let Some(choice) = choice {
-            let name = match choice {
-                DialectChoice::Auto => "auto",
-                DialectChoice::Canonical => "canonical",
-                DialectChoice::Named(name) => name,
-            };
-            self.line("dialect", Some(flag), quote(name));
-        }
-    }
-
-    pub(super) fn framing(&mut self, choice: Option<FramingChoice>, flag: &str) {
-        if let Some(choice) = choice {
-            self.line("framing", Some(flag), word(&choice));
-        }
-    }
 }
 
 /// The values of an option as TOML.
@@ -119,22 +99,12 @@ pub(super) fn toml(arg: &Arg, values: &[OsString]) -> String {
     }
 }
 
-/// One of the values of an option, as TOML.
-pub(super) fn word<T: ValueEnum>(value: &T) -> String {
-    let name = value.to_possible_value();
-    quote(name.as_ref().map_or("", |name| name.get_name()))
-}
-
 /// A number as TOML, or any other text as a string.
 pub(super) fn number(text: &str) -> String {
     match text.parse::<u64>() {
         Ok(number) => number.to_string(),
         Err(_) => quote(text),
     }
-}
-
-pub(super) fn path(path: &Path) -> String {
-    quote(&path.display().to_string())
 }
 
 pub(super) fn words(argv: &[OsString]) -> String {

@@ -13,6 +13,7 @@ use super::model::{FileOptions, ListenerPart};
 use super::table_reader::TableReader;
 use crate::auth::Agents;
 use crate::cli::admin::AdminAddress;
+use crate::cli::agent_connect::AgentConnectArgs;
 use crate::cli::telemetry;
 use crate::transport::Endpoint;
 
@@ -61,7 +62,11 @@ impl<'f> Sections<'f> {
                 let remedy = "name the folder for recordings";
                 own.fault_with(&own.at, "record: `dir` is missing", remedy);
             }
-            if let (CheckLevel::Machine, Some(folder)) = (level, &options.record.folder) {
+            let folder = options
+                .record
+                .as_ref()
+                .and_then(|args| args.folder.as_ref());
+            if let (CheckLevel::Machine, Some(folder)) = (level, folder) {
                 local_checks::folder(own, "dir", folder);
             }
         }
@@ -80,13 +85,15 @@ impl<'f> Sections<'f> {
             own.fault(&own.at("level"), format!("log.level: {what}"));
         }
         if let Some(own) = self.get("agent-connect") {
-            let args = &options.agent_connect;
+            let args = options.agent_connect.as_ref();
             if level >= CheckLevel::Complete
-                && let Err(what) = args.resolve(ListenerPart::agent_connect_count(listeners))
+                && let Err(what) =
+                    AgentConnectArgs::resolve(args, ListenerPart::agent_connect_count(listeners))
             {
                 own.fault(&own.at, what);
             }
-            if let (CheckLevel::Machine, Some(store)) = (level, &args.store) {
+            let store = args.and_then(|args| args.store.as_ref());
+            if let (CheckLevel::Machine, Some(store)) = (level, store) {
                 local_checks::file(own, "store", store);
             }
         }

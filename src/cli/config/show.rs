@@ -10,7 +10,7 @@ use clap::{Args, Command};
 use super::keys::{self, DRAIN, Form, Keys};
 use super::merge::CommandLine;
 use super::model::{AgentPart, Config, FileOptions, ListenerPart, Source};
-use super::report::{Report, bare, list, number, path, quote, toml, word, words};
+use super::report::{Report, bare, list, number, quote, toml, words};
 use crate::auth::Agents;
 use crate::cli::agents::Program;
 use crate::cli::serve::{self, Serve};
@@ -21,6 +21,19 @@ const HIDDEN: &str = "\"‹hidden›\"";
 
 /// Tables that are shown although nothing in them is set.
 const ALWAYS: [&str; 3] = ["", "auth", "log"];
+
+/// Keys of agents and listeners, and the flags that set them for all.
+const FLAGS: [(&str, &str); 6] = [
+    ("listeners.dialect", "client-dialect"),
+    ("listeners.framing", "client_framing"),
+    ("agents.dialect", "agent-dialect"),
+    ("agents.framing", "agent_framing"),
+    ("agents.on-disconnect", "on-disconnect"),
+    (
+        "agents.default-permission",
+        "agent-connect.default-permission",
+    ),
+];
 
 /// The text of the effective configuration. `lines` has the lines of the keys of the file.
 ///
@@ -82,13 +95,18 @@ impl Report<'_> {
         }
     }
 
-    /// The keys that are set in one of several tables, without those in `apart`.
+    /// The keys that are set in one of several tables, or that a flag sets for all of them, without
+    /// those in `apart`.
     fn keys<A: Args>(&mut self, keys: &Keys, apart: &[&str]) {
         for arg in keys::command::<A>().get_arguments() {
             let id = arg.get_id().as_str();
             let (_, key) = keys::path(id);
-            if let Some(values) = keys.get(id).filter(|_| !apart.contains(&key)) {
-                self.line(key, Some(id), toml(arg, values));
+            let flag = FLAGS.iter().find(|(own, _)| *own == id);
+            let flag = flag.map(|(_, flag)| *flag);
+            let given = flag.and_then(|flag| self.line.values(flag));
+            let values = given.or_else(|| keys.get(id).map(<[_]>::to_vec));
+            if let Some(values) = values.filter(|_| !apart.contains(&key)) {
+                self.line(key, flag.or(Some(id)), toml(arg, &values));
             }
         }
     }
@@ -104,10 +122,7 @@ impl Report<'_> {
             let endpoint = quote(&part.endpoint.to_string());
             self.line("endpoint", Some("listen"), endpoint);
             let keys = if of_file { &part.keys } else { keys };
-            self.keys::<ListenerPart>(keys, &["endpoint", "dialect", "framing"]);
-            let dialect = args.common.client_dialect().or(part.dialect.as_ref());
-            self.dialect(dialect, "client-dialect");
-            self.framing(args.common.client_framing(part.framing), "client_framing");
+            self.keys::<ListenerPart>(keys, &["endpoint"]);
         }
     }
 
@@ -127,8 +142,7 @@ impl Report<'_> {
         // It has no name in the file.
         self.open("[agents.default]", "");
         self.line(key, Some(id), value);
-        self.dialect(args.common.agent_dialect(), "agent-dialect");
-        self.framing(args.common.agent_framing(None), "agent_framing");
+        self.keys::<AgentPart>(&Keys::default(), &[]);
     }
 
     fn agent(&mut self, args: &Serve, name: &str, part: &AgentPart) {
@@ -151,33 +165,10 @@ impl Report<'_> {
         self.keys::<AgentPart>(
             &part.keys,
             &[
-                "command",
-                "profile",
-                "args",
-                "cwd",
-                "inherit-env",
-                "endpoint",
-                "headers",
-                "dialect",
-                "framing",
-                "record",
-                "on-disconnect",
-                "default-permission",
+                "command", "profile", "args", "endpoint", "headers", "record",
             ],
         );
-        let dialect = args.common.agent_dialect().or(part.dialect.as_ref());
-        self.dialect(dialect, "agent-dialect");
-        self.framing(args.common.agent_framing(part.framing), "agent_framing");
         self.line("record", None, part.record);
-        let flags = &args.overrides;
-        if let Some(choice) = flags.on_disconnect.or(part.on_disconnect) {
-            self.line("on-disconnect", Some("on-disconnect"), word(&choice));
-        }
-        if let Some(choice) = part.default_permission {
-            let choice = flags.default_permission.unwrap_or(choice);
-            let flag = "agent-connect.default-permission";
-            self.line("default-permission", Some(flag), word(&choice));
-        }
         if !part.limits.is_empty() {
             let table = format!("agents.{name}.limits.");
             self.open(&format!("[agents.{}.limits]", bare(name)), &table);
@@ -189,6 +180,7 @@ impl Report<'_> {
         }
     }
 
+    /// The command, and the names of the variables.
     fn program(&mut self, program: &Program) {
         let profile = self.path("profile");
         let argv = words(&program.argv);
@@ -199,19 +191,13 @@ impl Report<'_> {
             }
             false => self.line("command", None, argv),
         }
-        let launch = &program.launch;
-        if let Some(dir) = &launch.dir {
-            self.line("cwd", None, path(dir));
-        }
-        if !launch.env.is_empty() {
-            let names = launch.env.iter();
+        let env = &program.launch.env;
+        if !env.is_empty() {
+            let names = env.iter();
             let names =
                 names.map(|(name, _)| format!("{} = {HIDDEN}", bare(&name.to_string_lossy())));
             let names: Vec<String> = names.collect();
             self.line("env", None, format!("{{ {} }}", names.join(", ")));
-        }
-        if launch.bare {
-            self.line("inherit-env", None, false);
         }
     }
 

@@ -14,8 +14,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::fault::Fault;
 use super::keys::{self, Form, Keys};
-use super::nearest::nearest;
-use crate::cli::renamed;
+use super::nearest::did_you_mean;
 
 /// The faults of a file found so far.
 #[derive(Debug, Default)]
@@ -91,12 +90,9 @@ impl<'f> TableReader<'f> {
         at: &Range<usize>,
         what: impl Into<String>,
         (word, known): (&str, impl IntoIterator<Item = &'k str>),
-        otherwise: impl Into<String>,
+        otherwise: &str,
     ) {
-        match nearest(word, known) {
-            Some(near) => self.fault_with(at, what, format!("did you mean `{near}`?")),
-            None => self.fault_with(at, what, otherwise),
-        }
+        self.fault_with(at, what, did_you_mean(word, known, otherwise));
     }
 
     /// Adds a fault for each of these keys that is present, because they are for something else.
@@ -271,14 +267,9 @@ impl<'f> TableReader<'f> {
             if known.contains(&name) {
                 continue;
             }
-            if let Some(new) = renamed::key(name).filter(|new| known.contains(new)) {
-                let what = format!("`{}` is now `{new}`", self.path(name));
-                self.fault(&key.span(), what);
-                continue;
-            }
             let what = format!("`{}` is not known", self.path(name));
             let expected = format!("expected one of {}", known.join(", "));
-            self.fault_unknown(&key.span(), what, (name, known.clone()), expected);
+            self.fault_unknown(&key.span(), what, (name, known.clone()), &expected);
         }
     }
 

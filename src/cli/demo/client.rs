@@ -44,30 +44,22 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
         RpcLink::new(registry::connect(&Endpoint::Exec(words), &Setup::default()).await?);
 
     let capabilities = json!({ "fs": { "readTextFile": true, "writeTextFile": true } });
-    let about = request(
-        &mut link,
-        &folder.0,
-        deny,
-        "initialize",
-        json!({ "protocolVersion": 1, "clientCapabilities": capabilities }),
-    )
-    .await?;
+    let perform = |method: &str, params: &Value| serve_agent(&folder.0, deny, method, params);
+    show("▶ initialize")?;
+    let about = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
+    let about = link.request("initialize", about, perform).await?;
     show(&format!(
         "    ◀ {} {}",
         text(&about["agentInfo"]["name"]),
         text(&about["agentInfo"]["version"])
     ))?;
-    let session = request(
-        &mut link,
-        &folder.0,
-        deny,
-        "session/new",
-        json!({ "cwd": folder.0, "mcpServers": [] }),
-    )
-    .await?;
+    show("▶ session/new")?;
+    let session = json!({ "cwd": folder.0, "mcpServers": [] });
+    let session = link.request("session/new", session, perform).await?;
     let prompt = json!([{ "type": "text", "text": "Make the greeting warmer." }]);
     let turn = json!({ "sessionId": session["sessionId"], "prompt": prompt });
-    let done = request(&mut link, &folder.0, deny, "session/prompt", turn).await?;
+    show("▶ session/prompt")?;
+    let done = link.request("session/prompt", turn, perform).await?;
     show(&format!("    ◀ stop reason: {}", text(&done["stopReason"])))?;
 
     let exit = link.close().await?;
@@ -116,48 +108,17 @@ async fn stop(mut serve: Link) -> Result<(), PrintError> {
     show(&format!("the serving relay ended with {exit}"))
 }
 
-/// Sends a request to the agent, and answers the agent's requests meanwhile.
-async fn request(
-    link: &mut RpcLink,
-    folder: &Path,
-    deny: bool,
-    method: &str,
-    params: Value,
-) -> Result<Value, Failure> {
-    show(&format!("▶ {method}"))?;
-    let id = link.send_request(method, params).await?;
-    loop {
-        let message = link
-            .receive()
-            .await?
-            .ok_or("the agent closed in the middle of a turn")?;
-        match (
-            message.get("method").and_then(Value::as_str),
-            message.get("id"),
-        ) {
-            (Some("session/update"), None) => show_update(&message["params"]["update"])?,
-            (Some(method), Some(id)) => {
-                let result = serve_agent(folder, deny, method, &message["params"])?;
-                link.answer(id, result).await?;
-            }
-            (None, Some(answered)) if *answered == id => {
-                return match message.get("result") {
-                    Some(result) => Ok(result.clone()),
-                    None => Err(format!("{method}: {}", message["error"]["message"]).into()),
-                };
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Performs a request of the agent as an editor does.
+/// Performs what the agent sends as an editor does.
 fn serve_agent(folder: &Path, deny: bool, method: &str, params: &Value) -> Result<Value, Failure> {
     let path = Path::new(params["path"].as_str().unwrap_or_default());
     if method.starts_with("fs/") && path.parent() != Some(folder) {
         return Err(format!("the agent requested {}", path.display()).into());
     }
     match method {
+        "session/update" => {
+            show_update(&params["update"])?;
+            Ok(Value::Null)
+        }
         "fs/read_text_file" => {
             show(&format!("    ◀ {method}  {}", name(path)))?;
             Ok(json!({ "content": fs::read_to_string(path)? }))

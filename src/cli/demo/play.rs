@@ -43,9 +43,8 @@ pub(in crate::cli) fn run(args: &Demo) -> ExitCode {
 /// Runs the client until it is asked to stop; dropping the future removes everything it created.
 async fn run_client(deny: bool) -> ExitCode {
     let stop = StopSignals::default();
-    if let Err(error) = shutdown::watch(stop.clone()) {
-        let error = format!("cannot handle signals: {error}");
-        return exit::fail(exit::SYSTEM, &error);
+    if let Err(code) = shutdown::watch(stop.clone(), None) {
+        return code;
     }
     tokio::select! {
         end = client::play(deny) => outcome(end),

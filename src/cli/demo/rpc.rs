@@ -32,17 +32,37 @@ impl RpcLink {
         }
     }
 
-    /// Sends a request and returns its id.
-    pub(super) async fn send_request(
+    /// Sends a request and waits for its result. `perform` receives the messages of the other end
+    /// meanwhile, and its value answers those that are requests.
+    pub(super) async fn request(
         &mut self,
         method: &str,
         params: Value,
+        perform: impl Fn(&str, &Value) -> Result<Value, Failure>,
     ) -> Result<Value, Failure> {
-        let id = json!(self.next_id);
+        let own = json!(self.next_id);
         self.next_id += 1;
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+        self.send(&json!({ "jsonrpc": "2.0", "id": own, "method": method, "params": params }))
             .await?;
-        Ok(id)
+        loop {
+            let message = self.receive().await?;
+            let message = message.ok_or("the other end closed in the middle of a turn")?;
+            match (message["method"].as_str(), message.get("id")) {
+                (Some(method), id) => {
+                    let result = perform(method, &message["params"])?;
+                    if let Some(id) = id {
+                        self.answer(id, result).await?;
+                    }
+                }
+                (None, Some(id)) if *id == own => {
+                    return match message.get("result") {
+                        Some(result) => Ok(result.clone()),
+                        None => Err(format!("{method}: {}", message["error"]["message"]).into()),
+                    };
+                }
+                _ => {}
+            }
+        }
     }
 
     pub(super) async fn notify(&mut self, method: &str, params: Value) -> Result<(), Failure> {

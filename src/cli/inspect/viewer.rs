@@ -66,8 +66,8 @@ fn check_path(path: &Path) -> Result<(), ExitCode> {
 
 async fn serve(viewer: Viewer, port: u16) -> ExitCode {
     let stop = StopSignals::default();
-    if let Err(error) = shutdown::watch(stop.clone()) {
-        return exit::fail(exit::SYSTEM, &format!("cannot listen for signals: {error}"));
+    if let Err(code) = shutdown::watch(stop.clone(), None) {
+        return code;
     }
     let (listener, access, address) = match bind(port).await {
         Ok(bound) => bound,

@@ -52,7 +52,7 @@ pub(super) async fn accept_clients(
                 until = Some(Instant::now() + open);
                 continue;
             }
-            () = closing_time(until) => return,
+            () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => return,
             () = server.stop.forced.cancelled() => return,
         };
         match arrival {
@@ -76,13 +76,6 @@ pub(super) async fn accept_clients(
                 worker.spawn(server.conversations.track_future(conversation));
             }
         }
-    }
-}
-
-async fn closing_time(until: Option<Instant>) {
-    match until {
-        Some(until) => sleep_until(until).await,
-        None => std::future::pending().await,
     }
 }
 

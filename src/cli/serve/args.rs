@@ -37,13 +37,13 @@ pub(in crate::cli) struct Serve {
     #[arg(value_parser = agents::read_profile)]
     pub(in crate::cli) profile: Option<&'static agents::Profile>,
     #[command(flatten)]
-    pub(in crate::cli) listeners: ListenerArgs,
+    pub(in crate::cli) listeners: Option<ListenerArgs>,
     #[command(flatten)]
     pub(in crate::cli) on_disconnect: DisconnectArgs,
     #[command(flatten)]
     pub(in crate::cli) admin: AdminArgs,
     #[command(flatten)]
-    pub(in crate::cli) agent_connect: AgentConnectArgs,
+    pub(in crate::cli) agent_connect: Option<AgentConnectArgs>,
     #[command(flatten)]
     pub(in crate::cli) admission: AdmissionArgs,
     #[command(flatten)]

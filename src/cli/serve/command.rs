@@ -8,10 +8,10 @@ use tokio::sync::{Notify, mpsc};
 
 use super::Serve;
 use super::listening::OpenListeners;
-use super::plan::{ActivePlan, Plan, plan};
+use super::plan::{ActivePlan, plan};
 use super::server::Server;
 use super::systemd;
-use crate::cli::admin::{self, Admin, AuthCounter};
+use crate::cli::admin::{Admin, AuthCounter};
 use crate::cli::config::{self, CheckLevel, CommandLine, Config, ConfigFile};
 use crate::cli::console::counted;
 use crate::cli::record::RecorderFactory;
@@ -48,23 +48,21 @@ pub(in crate::cli) fn sockets() -> Result<Inherited, ExitCode> {
 
 /// Runs the subcommand. `line` is the command line, and `args` what it alone says.
 pub(in crate::cli) fn run(args: &Serve, line: CommandLine, sockets: Inherited) -> ExitCode {
-    let place = config_file(args);
-    let file = match place.as_ref().map_or_else(|| Ok(Config::default()), load) {
-        Ok(file) => file,
+    let start = || {
+        let place = config_file(args);
+        let file = place.as_ref().map_or_else(|| Ok(Config::default()), load)?;
+        let (args, log) = effective(&line, &file)?;
+        telemetry::start(&log).map_err(|error| exit::fail(exit::USAGE, &error))?;
+        Ok((place, file, args))
+    };
+    let (place, file, args) = match start() {
+        Ok(started) => started,
         Err(code) => return code,
     };
-    let (args, log) = match effective(&line, &file) {
-        Ok(effective) => effective,
-        Err(code) => return code,
-    };
-    if let Err(error) = telemetry::start(&log) {
-        return exit::fail(exit::USAGE, &error);
-    }
     // Clients are served on separate worker threads.
     runtime::drive(Builder::new_current_thread(), async {
-        match serve(line, args, place, file, sockets).await {
-            Ok(code) | Err(code) => code,
-        }
+        let served = serve(line, args, place, file, sockets).await;
+        served.unwrap_or_else(|code| code)
     })
 }
 
@@ -80,11 +78,8 @@ pub(in crate::cli) fn config_file(args: &Serve) -> Option<ConfigFile> {
 
 /// Reads the configuration file. Errors are printed, and the exit code is returned.
 fn load(place: &ConfigFile) -> Result<Config, ExitCode> {
-    let text = place
-        .text()
-        .map_err(|(code, fault)| exit::fail(code, &fault))?;
-    let checked = place.check_owner();
-    checked.map_err(|fault| exit::fail(exit::FORBIDDEN, &fault))?;
+    let text = place.text()?;
+    place.check_owner()?;
     let read = config::read(place, &text, CheckLevel::Values);
     read.map_err(|faults| exit::fail(exit::CONFIG, &faults.report()))
 }
@@ -104,19 +99,23 @@ async fn serve(
     sockets: Inherited,
 ) -> Result<ExitCode, ExitCode> {
     let stop = StopSignals::default();
-    let again = place.as_ref().map(|_| Arc::new(Notify::new()));
-    shutdown::watch_with(stop.clone(), again.clone()).map_err(|error| shutdown::failed(&error))?;
+    let again = Arc::new(Notify::new());
+    shutdown::watch(stop.clone(), place.as_ref().map(|_| Arc::clone(&again)))?;
     let traces = args.common.start_traces()?;
     let mut plan = plan(&args, &file, (&stop, traces.as_ref()), None)?;
     for (_, listener) in &mut plan.listeners {
         listener.setup.inherited = sockets.clone();
     }
-    let admin = open_admin(args.admin.listen.as_ref(), &plan, &stop).await?;
+    let admin = Admin::start(
+        args.admin.listen.as_ref(),
+        stop.requested.clone(),
+        plan.active.recorders().map(RecorderFactory::folder),
+        plan.active.workers(),
+        traces.as_ref(),
+    );
+    let admin = admin.await?;
     let metrics = admin.as_ref().map(|admin| Arc::clone(admin.metrics()));
     let server = Arc::new(Server::new(stop.clone(), metrics));
-    if let (Some(admin), Some(traces)) = (&admin, &traces) {
-        admin.metrics().set_spans(traces.tally());
-    }
     attach_metrics(admin.as_ref(), &plan.active);
     let (report, mut last) = mpsc::channel(1);
     let mut serve_loop = ServeLoop {
@@ -137,7 +136,7 @@ async fn serve(
             return Err(exit::fail(exit::STOPPED, &fault));
         }
     };
-    listening.map_err(|error| exit::fail(exit::of_open_error(&error), &error))?;
+    listening.map_err(|error| exit::open_failed(&error))?;
     if let Some(unused) = sockets.unused() {
         let fault =
             format!("systemd has passed a socket at {unused}, and no listener has that address");
@@ -149,7 +148,7 @@ async fn serve(
     serve_loop.update_admin();
     serve_loop.active.admission.watch();
     serve_loop.active.sweep();
-    serve_loop.run(again.as_deref()).await;
+    serve_loop.run(&again).await;
     server.conversations.close();
     server.conversations.wait().await;
     if let Some(traces) = &serve_loop.traces {
@@ -179,24 +178,9 @@ fn attach_metrics(admin: Option<&Admin>, plan: &ActivePlan) {
     }
 }
 
-/// Opens the admin listener, if configured. Errors are printed, and the exit code is returned.
-async fn open_admin(
-    place: Option<&admin::AdminAddress>,
-    plan: &Plan,
-    stop: &StopSignals,
-) -> Result<Option<Admin>, ExitCode> {
-    let Some(place) = place else {
-        return Ok(None);
-    };
-    let folder = plan.active.recorders().map(RecorderFactory::folder);
-    let admin = Admin::start(place, stop.requested.clone(), folder).await?;
-    admin.set_workers(plan.active.workers());
-    Ok(Some(admin))
-}
-
 impl ServeLoop {
     /// Serves until all listeners are closed or the program is asked to stop.
-    async fn run(&mut self, again: Option<&Notify>) {
+    async fn run(&mut self, again: &Notify) {
         systemd::ready(&self.status());
         let stop = self.stop.requested.clone();
         loop {
@@ -204,7 +188,7 @@ impl ServeLoop {
                 // Listeners close when a stop is requested, possibly before this loop sees it.
                 () = self.listening.ended() => break,
                 () = stop.cancelled() => break,
-                () = reload_requested(again) => self.reload().await,
+                () = again.notified() => self.reload().await,
             }
         }
         systemd::stopping();
@@ -219,30 +203,13 @@ impl ServeLoop {
         }
     }
 
-    /// Reloads the configuration file. With faults, nothing changes.
+    /// Reloads the configuration file, and reports the result.
     async fn reload(&mut self) {
         let Some(place) = self.place.clone() else {
             return;
         };
         systemd::reloading();
-        let file = load(&place);
-        let made = |file: &Config| {
-            let shared = (&self.stop, self.traces.as_ref());
-            let (args, _) = effective(&self.line, file)?;
-            plan(&args, file, shared, Some(&self.active))
-        };
-        let plan = file.and_then(|file| Ok((made(&file)?, self.needs_restart(&file))));
-        let followed = match plan {
-            Ok((plan, later)) => {
-                attach_metrics(self.admin.as_ref(), &plan.active);
-                let followed = self.listening.follow(plan.listeners).await;
-                followed
-                    .map(|()| self.activate(plan.active))
-                    .map(|()| later)
-                    .map_err(|error| exit::fail(exit::of_open_error(&error), &error))
-            }
-            Err(code) => Err(code),
-        };
+        let followed = self.follow(&place).await;
         if let Some(admin) = &self.admin {
             admin.metrics().config_reload(match &followed {
                 Ok(_) => ReloadOutcome::Taken,
@@ -258,6 +225,20 @@ impl ServeLoop {
             )),
         }
         systemd::ready(&self.status());
+    }
+
+    /// Applies the configuration file, and returns a remark about what needs a restart. With faults,
+    /// which are printed, nothing changes.
+    async fn follow(&mut self, place: &ConfigFile) -> Result<String, ExitCode> {
+        let file = load(place)?;
+        let (args, _) = effective(&self.line, &file)?;
+        let shared = (&self.stop, self.traces.as_ref());
+        let plan = plan(&args, &file, shared, Some(&self.active))?;
+        attach_metrics(self.admin.as_ref(), &plan.active);
+        let followed = self.listening.follow(plan.listeners).await;
+        followed.map_err(|error| exit::open_failed(&error))?;
+        self.activate(plan.active);
+        Ok(self.needs_restart(&file))
     }
 
     /// The changed sections of a file that need a restart.
@@ -290,13 +271,5 @@ impl ServeLoop {
         let listeners = counted(self.listening.count(), "listener");
         let agents = counted(self.active.agents.named.len().max(1), "agent");
         format!("{listeners}, {agents}")
-    }
-}
-
-/// Waits for a request to reload.
-async fn reload_requested(again: Option<&Notify>) {
-    match again {
-        Some(again) => again.notified().await,
-        None => std::future::pending().await,
     }
 }

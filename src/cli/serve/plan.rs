@@ -4,15 +4,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use super::agent_pool::{Agent, AgentPool, ListenerState, only};
-use super::connection_limit::ConnectionLimit;
 use super::{OnDisconnect, Serve};
 use crate::agent_connect::AgentConnectConfig;
 use crate::cli::admission::{AdmissionArgs, AdmissionControl, local_key};
+use crate::cli::agent_connect::AgentConnectArgs;
 use crate::cli::agents::Program;
 use crate::cli::common::RelayContext;
 use crate::cli::config::{AgentPart, Config, ListenerPart, Source};
 use crate::cli::framing::FramingChoice;
-use crate::cli::listeners::{self, ListenerArgs};
+use crate::cli::listeners;
 use crate::cli::record::RecorderFactory;
 use crate::cli::traces::Traces;
 use crate::cli::{endpoints, exit, remote};
@@ -20,7 +20,7 @@ use crate::dialect::DialectError;
 use crate::jsonrpc::Limits;
 use crate::observe::recorder::Pruner;
 use crate::proxy::{ConversationStore, StopSignals};
-use crate::transport::{Endpoint, HttpOptions, OpenError, Setup, Workers};
+use crate::transport::{Endpoint, HttpOptions, Setup, Workers};
 
 /// The default listener.
 const LISTEN: &str = "ws://127.0.0.1:0";
@@ -59,10 +59,13 @@ impl ActivePlan {
         part: &ListenerPart,
         agent_connect: &AgentConnectConfig,
     ) -> Result<ListenerState, DialectError> {
-        let framing = args.common.client_framing(part.framing);
+        let framing = args.common.client_framing.or(part.framing);
         let fixed = framing.and_then(FramingChoice::fixed);
         let agents = self.agents.for_listener(part);
-        let dialects = self.context.dialects.for_listener(part.dialect.as_ref())?;
+        let dialects = self
+            .context
+            .dialects
+            .over(part.dialect.as_ref(), None, None)?;
         let mut setup = Setup {
             tls: part.options.tls(),
             http: HttpOptions {
@@ -122,7 +125,7 @@ pub(super) fn plan(
         .common
         .context_over(file, stop.clone(), traces.cloned())?;
     let parts = listener_parts(args, file).map_err(usage)?;
-    if args.common.client_framing(None).is_some()
+    if args.common.client_framing.is_some()
         && !parts.iter().any(|part| part.endpoint.is_byte_stream())
     {
         let fault = "--client-framing is for listeners on byte streams (tcp://, unix:), and there \
@@ -130,10 +133,11 @@ pub(super) fn plan(
         return Err(usage(fault.to_owned()));
     }
     let listen: Vec<Endpoint> = parts.iter().map(|part| part.endpoint.clone()).collect();
-    let agent_connect = args
-        .agent_connect
-        .resolve(ListenerPart::agent_connect_count(&parts))
-        .map_err(usage)?;
+    let agent_connect = AgentConnectArgs::resolve(
+        args.agent_connect.as_ref(),
+        ListenerPart::agent_connect_count(&parts),
+    )
+    .map_err(usage)?;
     let inputs = AdmissionInputs {
         args: args.admission.clone(),
         listen,
@@ -146,7 +150,7 @@ pub(super) fn plan(
             let before = before.map(|plan| &*plan.admission);
             let admission =
                 AdmissionControl::open(&inputs.args, &inputs.listen, &context.limits, before);
-            Arc::new(admission.map_err(|error| failed(&error))?)
+            Arc::new(admission.map_err(|error| exit::open_failed(&error))?)
         }
     };
     let agents = match command_line_agent(args, &context)? {
@@ -182,7 +186,7 @@ pub(in crate::cli) fn listener_parts(
     file: &Config,
 ) -> Result<Vec<ListenerPart>, String> {
     if args.listen.is_empty() && !file.listeners.is_empty() {
-        if args.listeners != ListenerArgs::default() {
+        if args.listeners.is_some() {
             return Err(
                 "options of listeners apply to those of --listen, and the listeners are those \
                         of the configuration file"
@@ -201,16 +205,17 @@ pub(in crate::cli) fn listener_parts(
             return Err(format!("--listen {endpoint}: {what}"));
         }
     }
-    endpoints::check_certificate(&listen, &args.listeners.tls())?;
-    listeners::check(&listen, &args.listeners.http())?;
-    let part = |endpoint| ListenerPart::new(endpoint, args.listeners.clone());
+    let options = args.listeners.clone().unwrap_or_default();
+    endpoints::check_certificate(&listen, &options.tls())?;
+    listeners::check(&listen, &options.http())?;
+    let part = |endpoint| ListenerPart::new(endpoint, options.clone());
     Ok(listen.into_iter().map(part).collect())
 }
 
 /// The agent of the command line, if there is one.
 fn command_line_agent(args: &Serve, context: &RelayContext) -> Result<Option<Agent>, ExitCode> {
     let program = args.profile.map(|profile| profile.program());
-    let (endpoint, mut program) = match (&args.agent, program) {
+    let (endpoint, program) = match (&args.agent, program) {
         (Some(endpoint), _) => (Some(endpoint.clone()), Program::default()),
         (None, Some(program)) => (Some(Endpoint::Exec(program.argv.clone())), program),
         (None, None) if args.command.is_empty() => return Ok(None),
@@ -219,21 +224,11 @@ fn command_line_agent(args: &Serve, context: &RelayContext) -> Result<Option<Age
     let usage = |fault: String| exit::fail(exit::USAGE, &fault);
     let endpoint = endpoints::agent(endpoint, args.command.clone(), "serve --agent ENDPOINT");
     let endpoint = endpoint.map_err(usage)?;
-    let mut context = context.clone();
-    context.agent.launch = std::mem::take(&mut program.launch);
-    remote::check(&endpoint, &context.agent).map_err(usage)?;
     args.common.check_agent(&endpoint).map_err(usage)?;
-    let here =
-        endpoints::check_agent_available(&endpoint, &context.agent, program.install.as_deref());
-    here.map_err(|error| failed(&error))?;
-    let detach = detaches(args, None);
-    Ok(Some(Agent {
-        name: None,
-        endpoint,
-        clients: ConnectionLimit::default(),
-        detached: detach.then(|| Arc::new(ConversationStore::new(Arc::clone(&context.limits)))),
-        context,
-    }))
+    let mut context = context.clone();
+    context.agent.launch = program.launch;
+    let source = (endpoint, program.install);
+    new_agent(None, source, context, None, detaches(args, None)).map(Some)
 }
 
 /// The agents of the file. All errors are printed.
@@ -250,7 +245,7 @@ fn agent_pool(
         let fault = format!("{none}. Or describe agents in a file: `acp-relay config example`");
         return Err(exit::fail(exit::USAGE, &fault));
     }
-    if args.common.names_remote() {
+    if args.common.remote.is_some() {
         let fault = "options about remote agents apply to --agent; agents of the configuration \
                      file have their own, `acp-relay config example` shows them";
         return Err(exit::fail(exit::USAGE, &fault));
@@ -262,7 +257,13 @@ fn agent_pool(
         let agent = args.common.agent_context(context, file, part);
         let agent = agent
             .map_err(|fault| exit::fail(exit::CONFIG, &format!("agents.{name}: {fault}")))
-            .and_then(|context| file_agent(name, part, context, old, detaches(args, Some(part))));
+            .and_then(|context| {
+                let source = match part.source() {
+                    Source::Program(program) => (Endpoint::Exec(program.argv), program.install),
+                    Source::Endpoint(endpoint, _) => (endpoint.clone(), None),
+                };
+                new_agent(Some(name), source, context, old, detaches(args, Some(part)))
+            });
         match agent {
             Ok(agent) => drop(named.insert(name.clone(), Arc::new(agent))),
             Err(failed) => code = code.or(Some(failed)),
@@ -281,27 +282,28 @@ fn agent_pool(
     })
 }
 
-fn file_agent(
-    name: &str,
-    part: &AgentPart,
+/// An agent of the file, or that of the command line, which has no name. `source` is where it is and
+/// how to install it, and `old` is its predecessor before a reload.
+fn new_agent(
+    name: Option<&String>,
+    (endpoint, install): (Endpoint, Option<String>),
     context: RelayContext,
     old: Option<&Arc<Agent>>,
     detach: bool,
 ) -> Result<Agent, ExitCode> {
-    let (endpoint, install) = match part.source() {
-        Source::Program(program) => (Endpoint::Exec(program.argv), program.install),
-        Source::Endpoint(endpoint, _) => (endpoint.clone(), None),
+    let refuse = |code, fault: &dyn std::fmt::Display| match name {
+        Some(name) => exit::fail(code, &format!("agents.{name}: {fault}")),
+        None => exit::fail(code, fault),
     };
-    let refuse =
-        |code, fault: &dyn std::fmt::Display| exit::fail(code, &format!("agents.{name}: {fault}"));
-    remote::check(&endpoint, &context.agent).map_err(|fault| refuse(exit::CONFIG, &fault))?;
+    let inconsistent = name.map_or(exit::USAGE, |_| exit::CONFIG);
+    remote::check(&endpoint, &context.agent).map_err(|fault| refuse(inconsistent, &fault))?;
     endpoints::check_agent_available(&endpoint, &context.agent, install.as_deref())
         .map_err(|error| refuse(exit::of_open_error(&error), &error))?;
     // Detached conversations are kept.
     let store = old.and_then(|old| old.detached.clone());
     let new = || Arc::new(ConversationStore::new(Arc::clone(&context.limits)));
     Ok(Agent {
-        name: Some(name.to_owned()),
+        name: name.cloned(),
         endpoint,
         clients: old.map(|old| old.clients.clone()).unwrap_or_default(),
         detached: detach.then(|| store.unwrap_or_else(new)),
@@ -314,8 +316,4 @@ fn detaches(args: &Serve, part: Option<&AgentPart>) -> bool {
     let of_agent = part.and_then(|part| part.on_disconnect);
     let choice = args.overrides.on_disconnect.or(of_agent);
     choice.unwrap_or(args.on_disconnect.action) == OnDisconnect::Detach
-}
-
-fn failed(error: &OpenError) -> ExitCode {
-    exit::fail(exit::of_open_error(error), error)
 }

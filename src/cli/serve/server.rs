@@ -133,7 +133,7 @@ impl Server {
     ) -> ExitCode {
         let own = listener.dialect.as_ref().map(|dialect| {
             let context = &agent.context;
-            let dialects = context.dialects.for_listener(Some(dialect));
+            let dialects = context.dialects.over(Some(dialect), None, None);
             Box::new(RelayContext {
                 dialects: dialects.expect("the dialect was found when the plan was made"),
                 ..context.clone()

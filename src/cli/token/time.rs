@@ -30,17 +30,3 @@ pub(super) fn show(unix: u64) -> String {
 pub(super) fn now() -> u64 {
     crate::transport::current_time().unix
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_is_valid_for_a_minute_to_a_century() {
-        assert_eq!(read("30d"), Ok(Duration::from_secs(2_592_000)));
-        assert_eq!(read("90m"), Ok(Duration::from_secs(5400)));
-        for bad in ["", "30", "0d", "59s", "99999999999999999999d", "400000d"] {
-            assert!(read(bad).is_err(), "{bad}");
-        }
-    }
-}

@@ -113,6 +113,11 @@ fn others_tokens_are_kept_as_digests() {
             &["new", "../x"][..],
             &["new", "a b"],
             &["new", "x", "--expires", "soon"],
+            &["new", "x", "--expires", "30"],
+            &["new", "x", "--expires", "0d"],
+            &["new", "x", "--expires", "59s"],
+            &["new", "x", "--expires", "400000d"],
+            &["new", "x", "--expires", "99999999999999999999d"],
             &["new", "x", "--agents", "a,,b"],
         ] {
             assert_eq!(token(state, bad).await.code, Some(64), "{bad:?}");

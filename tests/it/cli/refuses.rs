@@ -115,6 +115,19 @@ fn a_command_line_without_sense_is_refused() {
                 &["serve", "--client-framing", "ndjson", "--", "cat"],
                 "--client-framing is for listeners on byte streams",
             ),
+            // An option is given with its default value as well.
+            (
+                &["connect", "--record-mode", "all", "--", "cat"],
+                "recording options need a folder: --record DIR",
+            ),
+            (
+                &["serve", "--record-redact", "default", "--", "cat"],
+                "recording options need a folder: --record DIR",
+            ),
+            (
+                &["serve", "--default-permission", "reject", "--", "cat"],
+                "--allow-callback are for Agent Connect listeners",
+            ),
         ] {
             let outcome = run(args, "").await;
             assert_eq!(outcome.code, Some(64), "{args:?}: {outcome:?}");

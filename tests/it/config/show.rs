@@ -207,3 +207,25 @@ fn what_is_shown_is_a_file_that_means_the_same() {
         );
     });
 }
+
+#[test]
+fn an_address_for_monitoring_has_several_forms() {
+    block_on(async {
+        for (given, shown) in [
+            ("127.0.0.1:9100", "http://127.0.0.1:9100"),
+            ("localhost:0", "http://127.0.0.1:0"),
+            ("[::1]:9100", "http://[::1]:9100"),
+            ("http://127.0.0.1:9100/", "http://127.0.0.1:9100"),
+            ("unix:/run/admin.sock", "unix:/run/admin.sock"),
+        ] {
+            let show = command(&["config", "show", "--admin", given, "--", "cat"]);
+            let outcome = run_command(show, "").await;
+            let expected = format!("{shown:?}");
+            assert_eq!(
+                line(&outcome.stdout, "[admin]", "listen"),
+                (expected.as_str(), "--admin"),
+                "{outcome:?}"
+            );
+        }
+    });
+}

@@ -134,7 +134,14 @@ fn web_pages_and_other_names_are_kept_out() {
 
 #[tokio::test]
 async fn it_never_listens_beyond_this_machine() {
-    for place in ["0.0.0.0:0", "[::]:0", "192.0.2.1:9100", "example.org:9100"] {
+    for place in [
+        "0.0.0.0:0",
+        "[::]:0",
+        "192.0.2.1:9100",
+        "example.org:9100",
+        "9100",
+        "unix:",
+    ] {
         let outcome = run(&["serve", "--admin", place, "--", "cat"], "").await;
         assert_eq!(outcome.code, Some(64), "{place}: {}", outcome.stderr);
     }
