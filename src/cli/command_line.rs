@@ -9,6 +9,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
+use super::renamed;
 use super::telemetry::{self, LogArgs};
 use super::{
     agents, assets, check, config, connect, console, demo, dialect, endpoints, examples, exit,
@@ -224,6 +225,9 @@ fn help(args: &manual::Help, mut command: clap::Command) -> ExitCode {
 
 /// Explains an unexpected word: most often it belongs to a command without its `--`.
 fn with_tip(mut error: clap::Error) -> clap::Error {
+    if renamed::explain(&mut error) {
+        return error;
+    }
     let word = error.get(ContextKind::InvalidArg).map(ToString::to_string);
     let usage = error.get(ContextKind::Usage).map(ToString::to_string);
     let takes_a_command = usage.is_some_and(|usage| usage.contains("-- <COMMAND>"));

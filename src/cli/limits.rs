@@ -1,6 +1,7 @@
 //! `--limit NAME=VALUE`: the limits of `jsonrpc::limits`, by name.
 
 use super::config::did_you_mean;
+use super::renamed;
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::limits::{LIMITS, Limit, size};
 
@@ -59,7 +60,8 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
 /// There is none; and the remedy.
 pub(super) fn find(name: &str) -> Result<&'static Limit, [String; 2]> {
     Limit::named(name).ok_or_else(|| {
-        let remedy = did_you_mean(name, names(), "`acp-relay --help` lists them");
+        let remedy = renamed::limit(name)
+            .unwrap_or_else(|| did_you_mean(name, names(), "`acp-relay --help` lists them"));
         [format!("there is no limit called `{name}`"), remedy]
     })
 }

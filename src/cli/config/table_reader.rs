@@ -15,6 +15,7 @@ use toml::de::{DeTable, DeValue};
 use super::fault::Fault;
 use super::keys::{self, Form, Keys};
 use super::nearest::did_you_mean;
+use crate::cli::renamed;
 
 /// The faults of a file found so far.
 #[derive(Debug, Default)]
@@ -265,6 +266,11 @@ impl<'f> TableReader<'f> {
         for key in self.table.keys() {
             let name = &**key.get_ref();
             if known.contains(&name) {
+                continue;
+            }
+            if let Some(new) = renamed::key(name).filter(|new| known.contains(new)) {
+                let what = format!("`{}` is now `{new}`", self.path(name));
+                self.fault(&key.span(), what);
                 continue;
             }
             let what = format!("`{}` is not known", self.path(name));
