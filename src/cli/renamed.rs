@@ -87,11 +87,12 @@ fn hint(old: &str, new: &str) -> String {
 mod tests {
     use super::super::{config, limits};
     use super::*;
+    use crate::jsonrpc::limits::Limit;
 
     #[test]
     fn old_names_are_replaced() {
         for (old, new) in LIMITS {
-            assert!(limits::names().any(|name| name == *new), "{new}");
+            assert!(Limit::named(new).is_some(), "{new}");
             let error = limits::parse(&format!("{old}=1")).expect_err(old);
             let remedy = format!("`{old}` is now `{new}`");
             assert!(error.ends_with(&remedy), "{error}");

@@ -15,7 +15,7 @@ use super::summary::{Topic, TraceAssigner};
 use super::trace_context;
 use super::{MessageSummary, Note, Outbox, error_detail};
 use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{Envelope, Frame, Id, IdBuf, Kind, Limits, Scanned, Side, scan, scan_mut};
+use crate::jsonrpc::{Envelope, Frame, Id, IdBuf, Kind, Limits, Scanned, Scanner, Side, scan};
 use crate::policy::MessagePolicy;
 
 /// One conversation: what each side may still do, and which requests are open.
@@ -23,6 +23,8 @@ use crate::policy::MessagePolicy;
 pub struct Conversation {
     pub(super) limits: Arc<Limits>,
     pub(super) links: LinkTraits,
+    /// The scanner of each side's messages.
+    scanners: [Scanner; 2],
     /// Open requests, by the side that sent them.
     pub(super) pending: [Pending; 2],
     pub(super) shutdown: Shutdown,
@@ -73,6 +75,10 @@ impl Conversation {
                 Pending::new(limits.in_flight),
                 Pending::new(limits.in_flight),
             ],
+            scanners: [
+                Scanner::new(Arc::clone(&limits)),
+                Scanner::new(Arc::clone(&limits)),
+            ],
             limits,
             links,
             shutdown: Shutdown::default(),
@@ -112,7 +118,7 @@ impl Conversation {
 
     /// Handles a frame that `from` has sent.
     pub fn handle_frame(&mut self, from: Side, mut frame: Frame, now: Instant, out: &mut Outbox) {
-        let scanned = scan_mut(&mut frame, &self.limits);
+        let scanned = self.scanners[from as usize].scan(&mut frame);
         out.record_envelope(&scanned);
         match scanned {
             // By reference: it is larger than many messages.

@@ -11,7 +11,7 @@ use super::{Envelope, FrameFault, IdAt, Kind, Limits, Role, Span};
 const NEITHER: &str = "it has neither method, result nor error";
 
 /// The members of an envelope read so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FieldSet {
     /// The members whose names were read, one bit each.
     pub(super) names: u8,
@@ -43,6 +43,14 @@ impl FieldSet {
             self.note(FrameFault::Duplicate { member }, start);
         }
         self.indexed_body = complete.then_some(start);
+    }
+
+    /// The state before a body was read, when the last body with an index was `indexed_body`.
+    pub(super) const fn before_body(self, indexed_body: Option<usize>) -> Self {
+        Self {
+            indexed_body,
+            ..self
+        }
     }
 
     /// Records that a member is present; `false` when it was present before.

@@ -32,6 +32,21 @@ pub(super) struct Reader<'a> {
     /// How deeply containers may be nested.
     nesting: usize,
     strings: StringScan,
+    /// Where the reading began; everything before is known to be UTF-8.
+    start: usize,
+}
+
+/// A position of the reader inside a container, with a value next. It depends only on what was read
+/// before, so a text that begins with the same bytes can be read from here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Checkpoint {
+    /// Where that value begins.
+    pub(super) at: usize,
+    outer: usize,
+    depth: usize,
+    in_object: bool,
+    /// The first word of `Levels`; there are no checkpoints deeper than that.
+    levels: u64,
 }
 
 /// Receives the members of an object while it is read, down to some level; its own are on level 1.
@@ -44,6 +59,18 @@ pub(super) trait Visitor {
 
     /// The value of the last member of that level ended before `at`.
     fn ended(&mut self, level: usize, at: usize);
+
+    /// Whether it needs the checkpoint before the value that begins at `at`.
+    #[inline(always)]
+    fn wants_checkpoint(&self, at: usize) -> bool {
+        let _ = at;
+        false
+    }
+
+    /// Receives that checkpoint.
+    fn checkpoint(&mut self, checkpoint: Checkpoint) {
+        let _ = checkpoint;
+    }
 }
 
 /// Ignores all members.
@@ -69,6 +96,16 @@ impl<'a> Reader<'a> {
             at: 0,
             nesting: nesting.min(DEEPEST),
             strings: StringScan::new(),
+            start: 0,
+        }
+    }
+
+    /// Starts at a checkpoint, in a text that begins like one that was read to its end.
+    pub(super) fn resume(text: &'a [u8], nesting: usize, from: &Checkpoint) -> Self {
+        Self {
+            at: from.at,
+            start: from.at,
+            ..Self::new(text, nesting)
         }
     }
 
@@ -116,7 +153,8 @@ impl<'a> Reader<'a> {
     /// Whether the text is UTF-8, once it was read to its end: outside of strings all valid JSON is
     /// ASCII, and for strings it is known whether they are.
     pub(super) fn is_utf8(&self) -> bool {
-        !self.strings.has_non_ascii() || simdutf8::basic::from_utf8(self.text).is_ok()
+        !self.strings.has_non_ascii()
+            || simdutf8::basic::from_utf8(&self.text[self.start..]).is_ok()
     }
 
     /// The level below `depth`, if the limit allows it.
@@ -161,11 +199,47 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The rest of the outermost container around the checkpoint.
+    pub(super) fn rest<E: Visitor>(
+        &mut self,
+        from: &Checkpoint,
+        visitor: &mut E,
+    ) -> Result<(), ReadError> {
+        self.walk(*from, visitor)
+    }
+
     fn container<E: Visitor>(&mut self, outer: usize, visitor: &mut E) -> Result<(), ReadError> {
-        let (mut depth, mut in_object) = (outer, false);
+        let start = Checkpoint {
+            at: self.at,
+            outer,
+            depth: outer,
+            in_object: false,
+            levels: 0,
+        };
+        self.walk(start, visitor)
+    }
+
+    #[inline(always)]
+    fn walk<E: Visitor>(&mut self, from: Checkpoint, visitor: &mut E) -> Result<(), ReadError> {
+        let Checkpoint {
+            outer,
+            mut depth,
+            mut in_object,
+            ..
+        } = from;
         let mut levels = Levels([0; DEEPEST / 64]);
+        levels.0[0] = from.levels;
         loop {
             // A value starts here.
+            if depth < 64 && visitor.wants_checkpoint(self.at) {
+                visitor.checkpoint(Checkpoint {
+                    at: self.at,
+                    outer,
+                    depth,
+                    in_object,
+                    levels: levels.0[0],
+                });
+            }
             let mut ended = true;
             match self.peek() {
                 open @ (b'{' | b'[') => {

@@ -3,9 +3,9 @@
 //! No async code, no policy and no knowledge of ACP.
 //!
 //! - `frame` is one JSON-RPC text. `scan` validates it and finds its `envelope`, with the `id` and
-//!   the `member_index` of its body. They build on `field_set` (which members make which kind of
-//!   message), `names` (the members' names), `json` (the reader), `string_scan`, `key`, `span`,
-//!   `levels` (open containers) and `read_error`.
+//!   the `member_index` of its body; `scanner` does so for a sequence of messages. They build on
+//!   `field_set` (which members make which kind of message), `jsonrpc` (the members' names), `json`
+//!   (the reader), `string_scan`, `key`, `span`, `levels` (open containers) and `read_error`.
 //! - `frame_error` says what can be wrong with a text, [`reply`] makes every message of our own,
 //!   `close_reason` and `exit` say how links and processes end, and `limits` are all bounds.
 //! - [`framing`] cuts messages out of a byte stream and writes them into one.
@@ -32,6 +32,7 @@ mod printable;
 mod read_error;
 pub mod reply;
 mod scan;
+mod scanner;
 mod side;
 mod span;
 mod string_scan;
@@ -49,6 +50,7 @@ pub use limits::Limits;
 pub use member::{member, member_range, member_text, named_session};
 pub use member_index::{IndexedMember, MemberIndex, SlotId};
 pub use printable::printable;
-pub use scan::{Scanned, scan, scan_head, scan_mut, scan_text};
+pub use scan::{Scanned, scan, scan_head, scan_text};
+pub use scanner::Scanner;
 pub use side::Side;
 pub use span::Span;

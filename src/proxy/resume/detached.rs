@@ -17,7 +17,7 @@ use super::initialize::InitializeExchange;
 use super::reconnect_timer::ReconnectTimer;
 use crate::auth::Principal;
 use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{CloseReason, Frame, Limits};
+use crate::jsonrpc::{CloseReason, Frame, Limits, Scanner};
 use crate::transport::{Link, LinkError, Peer, Presence, PresenceCallback};
 
 /// Time for closing the link of a client that reconnected over another one.
@@ -26,6 +26,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// One conversation's client, connected or not.
 pub(super) struct DetachedConversation {
     pub(super) limits: Arc<Limits>,
+    /// For messages to the client.
+    pub(super) scanner: Scanner,
     /// The principal that began the conversation, and alone may reconnect to it.
     owner: Option<Arc<Principal>>,
     pub(super) client: Option<Link>,
@@ -55,6 +57,7 @@ pub(super) struct DetachedConversation {
 impl DetachedConversation {
     pub(super) fn new(client: Link, limits: Arc<Limits>) -> Self {
         Self {
+            scanner: Scanner::new(Arc::clone(&limits)),
             limits,
             owner: client.peer.principal.clone(),
             client: Some(client),

@@ -8,13 +8,13 @@ use std::borrow::Cow;
 use super::detached::DetachedConversation;
 use super::ids::RequestKind;
 use crate::jsonrpc::{
-    Envelope, Frame, Id, IdBuf, Kind, Scanned, member_range, named_session, reply, scan, scan_mut,
+    Envelope, Frame, Id, IdBuf, Kind, Scanned, member_range, named_session, reply, scan,
 };
 
 impl DetachedConversation {
     /// Takes a message for the client.
     pub(super) fn send(&mut self, mut frame: Frame) {
-        let Scanned::Message(at) = scan_mut(&mut frame, &self.limits) else {
+        let Scanned::Message(at) = self.scanner.scan(&mut frame) else {
             return self.deliver(frame);
         };
         match at.kind {

@@ -1,9 +1,10 @@
-//! What `scan` marks and indexes: valid UTF-8, and the session in a body of any form.
+//! A scanner finds in each message of a side what `scan` finds, whatever came before.
 
-use acp_relay::jsonrpc::{Frame, Scanned, member_text, named_session, scan, scan_mut};
+use std::sync::Arc;
+
+use acp_relay::jsonrpc::{Frame, Limits, Scanned, Scanner, member_text, named_session, scan};
+use proptest::prelude::*;
 use serde_json::Value;
-
-use super::limits;
 
 /// How messages of one side begin and end.
 const MESSAGES: [(&str, &str); 8] = [
@@ -40,8 +41,8 @@ const MESSAGES: [(&str, &str); 8] = [
         r#"]"#,
     ),
 ];
-/// What stands between: a text, an escape, a number, a container, white space, another member, too
-/// much, nothing at all.
+/// What stands between, and goes on in another way: a text, an escape, a number, a container, white
+/// space, another member, too much, nothing at all.
 const MIDDLES: [&str; 14] = [
     r#""word""#,
     r#""another \n \u017c \"text\"""#,
@@ -58,35 +59,77 @@ const MIDDLES: [&str; 14] = [
     r#"1,"sessionId":"again""#,
     "",
 ];
+/// Ends that do not fit.
+const ODD_ENDS: [&str; 4] = ["", "}", r#"}}}},"method":"twice"}"#, "}}}} trailing"];
 
-fn check(text: &[u8]) {
-    let mut frame = Frame::new(text.to_vec());
-    let scanned = scan_mut(&mut frame, &limits());
-    let shown = String::from_utf8_lossy(text);
-    assert_eq!(scanned, scan(&frame, &limits()), "{shown}");
-    let is_message = matches!(scanned, Scanned::Message(_));
-    assert_eq!(frame.is_text(), is_message, "{shown}");
-    if let Scanned::Message(at) = scanned {
-        assert!(std::str::from_utf8(text).is_ok(), "{shown}");
-        // The index leads to the session that is there when all is read.
-        let body = at.body(&frame);
-        let session = body.and_then(|body| member_text(body, "sessionId"));
-        assert_eq!(named_session(&frame, &at), session, "{shown}");
-    }
-}
-
-#[test]
-fn the_index_leads_to_the_session_of_any_body() {
-    for (begin, end) in MESSAGES {
-        for middle in MIDDLES {
-            check([begin, middle, end].concat().as_bytes());
+/// Says all messages to one scanner.
+fn agrees<'a>(messages: impl IntoIterator<Item = &'a [u8]>, limits: &Limits) {
+    let mut scanner = Scanner::new(Arc::new(limits.clone()));
+    for text in messages {
+        let mut frame = Frame::new(text.to_vec());
+        let shape = scanner.scan(&mut frame);
+        let shown = String::from_utf8_lossy(text);
+        assert_eq!(shape, scan(&frame, limits), "{shown}");
+        assert!(
+            !frame.is_text() || std::str::from_utf8(text).is_ok(),
+            "{shown}"
+        );
+        assert_eq!(
+            frame.is_text(),
+            matches!(shape, Scanned::Message(_)),
+            "{shown}"
+        );
+        if let Scanned::Message(at) = shape {
+            // The outline leads to the session that is there when all is read.
+            let session = at
+                .body(&frame)
+                .and_then(|body| member_text(body, "sessionId"));
+            assert_eq!(named_session(&frame, &at), session, "{shown}");
         }
     }
 }
 
-/// What agents and clients really say.
+/// A stream of messages that are alike, some with a fault at some place.
+fn stream() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let fault = (0..30_u8, any::<prop::sample::Index>());
+    let reported = proptest::collection::vec((0..MIDDLES.len(), fault), 1..40);
+    (0..MESSAGES.len(), reported).prop_map(|(kind, reported)| {
+        let (begin, end) = MESSAGES[kind];
+        let message = |(middle, (fault, place)): (usize, (u8, prop::sample::Index))| {
+            let end = match fault {
+                0 => place.get(&ODD_ENDS),
+                _ => end,
+            };
+            let mut text = [begin, MIDDLES[middle], end].concat().into_bytes();
+            let at = place.index(text.len());
+            match fault {
+                1 => text.truncate(at),
+                2 => text[at] = 0xFF,
+                3 => text[at] = b'"',
+                4 => text[at] = b' ',
+                5 => text[at] = b'{',
+                _ => {}
+            }
+            text
+        };
+        reported.into_iter().map(message).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_came_before_makes_no_difference(
+        streams in proptest::collection::vec(stream(), 1..8),
+        nesting in prop_oneof![Just(64_usize), Just(30), Just(5)],
+    ) {
+        let messages = streams.iter().flatten().map(Vec::as_slice);
+        agrees(messages, &Limits { nesting, ..Limits::default() });
+    }
+}
+
+/// What agents and clients really say, in the order in which they said it.
 #[test]
-fn the_index_leads_to_the_sessions_of_captured_conversations() {
+fn captured_conversations_are_found_the_same() {
     let mut scanned = 0;
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/transcripts");
     for entry in std::fs::read_dir(folder).expect("the captures are there") {
@@ -95,10 +138,15 @@ fn the_index_leads_to_the_sessions_of_captured_conversations() {
             continue;
         }
         let text = std::fs::read_to_string(path).expect("it is text");
+        let mut sides: [Vec<Vec<u8>>; 2] = Default::default();
         for line in text.lines() {
             let line: Value = serde_json::from_str(line).expect("a line of JSON");
-            check(line["msg"].to_string().as_bytes());
-            scanned += 1;
+            let from = usize::from(line["dir"] == "a2c");
+            sides[from].push(line["msg"].to_string().into_bytes());
+        }
+        for side in sides {
+            scanned += side.len();
+            agrees(side.iter().map(Vec::as_slice), &Limits::default());
         }
     }
     assert!(scanned > 100, "{scanned}");

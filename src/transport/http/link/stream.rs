@@ -22,7 +22,7 @@ use super::sessions::{self, Session};
 use super::shared::{Api, Failure, Shared};
 use crate::jsonrpc::framing::{Decoded, too_long};
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
-use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, scan_mut};
+use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Scanner};
 use crate::transport::http::client::{NoResponse, Refusal, SseEvent, SseReader};
 use crate::transport::http::content::{self, is_type};
 use crate::transport::http::names::{self, CLOSE};
@@ -55,6 +55,7 @@ pub(super) struct Stream {
     /// `None`: the connection's own.
     session: Option<Session>,
     events: SseReader,
+    scanner: Scanner,
     /// The pool it was opened with.
     pool_token: CancellationToken,
     /// It was requested before.
@@ -121,6 +122,7 @@ impl Stream {
             shared: Arc::clone(shared),
             session,
             events: SseReader::new(shared.client.limits.frame_from_network),
+            scanner: Scanner::new(Arc::clone(&shared.client.limits)),
             pool_token: shared.client.pool_token(),
             requested: false,
         }
@@ -370,7 +372,7 @@ impl Stream {
     /// Records what a message changes for the link.
     fn note(&mut self, frame: &mut Frame) {
         let shared = &self.shared;
-        let Scanned::Message(at) = scan_mut(frame, &shared.client.limits) else {
+        let Scanned::Message(at) = self.scanner.scan(frame) else {
             return;
         };
         match at.kind {

@@ -9,9 +9,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::jsonrpc::{
-    Envelope, Frame, IdBuf, Kind, Limits, Scanned, named_session, scan, scan_mut,
-};
+use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, Scanned, Scanner, named_session};
 
 /// Longest session id that is tracked, in bytes.
 pub(super) const SESSION_ID: usize = 1024;
@@ -45,7 +43,8 @@ pub(super) struct Routing {
     pending: HashMap<IdBuf, Pending>,
     /// Of the agent: the session it belongs to.
     agent_requests: HashMap<IdBuf, Option<Box<str>>>,
-    limits: Arc<Limits>,
+    limit: usize,
+    scanner: Scanner,
 }
 
 /// An open request of the client.
@@ -78,7 +77,8 @@ impl Routing {
         Self {
             pending: HashMap::new(),
             agent_requests: HashMap::new(),
-            limits,
+            limit: limits.in_flight,
+            scanner: Scanner::new(limits),
         }
     }
 
@@ -93,16 +93,14 @@ impl Routing {
             opened: None,
             entered: None,
         };
-        let Scanned::Message(envelope) = scan_mut(frame, &self.limits) else {
+        let Scanned::Message(envelope) = self.scanner.scan(frame) else {
             return connection;
         };
         let frame = &*frame;
         match envelope.kind {
             Kind::Request | Kind::Notification => {
                 let session = session_in(&envelope, frame);
-                if envelope.kind == Kind::Request
-                    && self.agent_requests.len() < self.limits.in_flight
-                {
+                if envelope.kind == Kind::Request && self.agent_requests.len() < self.limit {
                     let of = session.as_deref().map(Into::into);
                     self.agent_requests
                         .insert(envelope.id(frame).to_owned(), of);
@@ -131,14 +129,15 @@ impl Routing {
     /// Records a message that was delivered to a client with one stream; returns the id of its
     /// request that this answers, which is free now.
     pub(super) fn delivered(&mut self, frame: &Frame) -> Option<IdBuf> {
-        let Scanned::Message(envelope) = scan(frame, &self.limits) else {
+        let mut frame = frame.clone();
+        let Scanned::Message(envelope) = self.scanner.scan(&mut frame) else {
             return None;
         };
-        let id = envelope.id(frame).to_owned();
+        let id = envelope.id(&frame).to_owned();
         match envelope.kind {
             Kind::Notification => None,
             Kind::Request => {
-                if self.agent_requests.len() < self.limits.in_flight {
+                if self.agent_requests.len() < self.limit {
                     self.agent_requests.insert(id, None);
                 }
                 None
@@ -154,7 +153,7 @@ impl Routing {
 
     /// Records a request of the client; `false` when there are too many to track its answer.
     pub(super) fn remember(&mut self, id: IdBuf, pending: Pending) -> bool {
-        let has_room = self.pending.len() < self.limits.in_flight;
+        let has_room = self.pending.len() < self.limit;
         if has_room {
             self.pending.insert(id, pending);
         }
