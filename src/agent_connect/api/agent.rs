@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::ids;
 use super::interrupt::ELICITATION;
+use super::record::RunFailure;
 
 /// What the descriptors of all agents have in common.
 const DESCRIPTOR: &str = include_str!("agent_descriptor.json");
@@ -121,7 +122,7 @@ impl AgentInfo {
     /// The code and the message of a run that failed with this error of the agent. If a login is
     /// required, the message lists the methods.
     #[must_use]
-    pub fn run_error(&self, error: &Value) -> (i64, String) {
+    pub fn run_error(&self, error: &Value) -> RunFailure {
         let code = error
             .get("code")
             .and_then(Value::as_i64)
@@ -137,7 +138,7 @@ impl AgentInfo {
         if code == -32000 && !self.auth_methods.is_empty() {
             message.push_str(&format!(" (methods: {})", self.auth_methods.join(", ")));
         }
-        (code, message)
+        RunFailure::new(code, message)
     }
 
     /// Its descriptor, which the older generation calls the manifest; `uses_forms` if the agent is
@@ -225,10 +226,7 @@ mod tests {
         let run_error = agent.run_error(&error);
         assert_eq!(
             run_error,
-            (
-                -32000,
-                "Authentication required (methods: login)".to_owned()
-            )
+            RunFailure::new(-32000, "Authentication required (methods: login)")
         );
         assert_ne!(
             AgentInfo::new(Some("mine"), None, &initialized, "").id,

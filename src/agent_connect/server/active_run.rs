@@ -28,9 +28,6 @@ const MAX_QUESTIONS: usize = 64;
 /// The version of a run's final state.
 const FINAL_VERSION: u64 = u64::MAX;
 
-/// Why a run failed: a JSON-RPC code and a message.
-pub(super) type RunFailure = (i64, String);
-
 /// A run that has not ended.
 pub(super) struct ActiveRun {
     pub(super) id: Uuid,

@@ -19,7 +19,7 @@ use crate::agent_connect::api::api_error::ApiError;
 use crate::agent_connect::api::record::{RunRecord, RunStatus};
 use crate::agent_connect::api::search::{AgentFilter, RunFilter, Search};
 use crate::agent_connect::api::timestamp::Timestamp;
-use crate::agent_connect::store::{self, RunStore};
+use crate::agent_connect::store::{OwnedRows, RunStore};
 use crate::agent_connect::webhook::WebhookSender;
 use crate::jsonrpc::Limits;
 
@@ -181,13 +181,13 @@ impl Hub {
     pub(super) async fn run(&self, at: &RunAt) -> Result<RunRecord, ApiError> {
         let id = at.id;
         let current = self.active_run(id).map(|live| live.snapshot(now()));
-        let read = move |db: &rusqlite::Connection, owner: &str| {
+        let read = self.store.run(&at.owner, move |rows| {
             if let Some((run, version)) = &current {
-                store::update_run(db, run, *version)?;
+                rows.update_run(run, *version)?;
             }
-            store::read_run(db, owner, id)
-        };
-        let run = self.store.run_for(&at.owner, read).await?;
+            rows.run(id)
+        });
+        let run = read.await?;
         run.filter(|run| at.thread.is_none() || run.thread == at.thread)
             .ok_or_else(|| ApiError::not_found("there is no such run"))
     }
@@ -226,8 +226,8 @@ impl Hub {
     pub(super) async fn store_run(&self, live: &ActiveRun) -> Result<RunRecord, ApiError> {
         let (run, version) = live.snapshot(now());
         let stored = run.clone();
-        let update = move |db: &rusqlite::Connection| store::update_run(db, &stored, version);
-        self.store.run(update).await?;
+        let update = move |rows: &OwnedRows<'_>| rows.update_run(&stored, version);
+        self.store.run(&live.owner, update).await?;
         live.stored.send_replace(());
         Ok(run)
     }
@@ -238,8 +238,10 @@ impl Hub {
         thread: Option<Uuid>,
         search: Search<RunFilter>,
     ) -> Result<Vec<RunRecord>, ApiError> {
-        let find = move |db: &_, owner: &_| store::find_runs(db, owner, thread, &search);
-        self.store.run_for(owner, find).await
+        let find = self
+            .store
+            .run(owner, move |rows| rows.find_runs(thread, &search));
+        find.await
     }
 
     /// The agents that match a search, as shown.

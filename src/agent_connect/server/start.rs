@@ -16,7 +16,6 @@ use crate::agent_connect::api::messages;
 use crate::agent_connect::api::record::{RunRecord, ThreadRecord};
 use crate::agent_connect::api::run_request::{IfNotExists, RunRequest};
 use crate::agent_connect::api::session::SessionConfig;
-use crate::agent_connect::store;
 
 /// Starts the run that `body` requests, on the thread of the path if there is one. In a task of its
 /// own: a client that disconnects must not leave a half-started run.
@@ -79,10 +78,10 @@ async fn start_run(
         let run = live.snapshot(live.created).0;
         let (stored, webhook) = (run.clone(), live.request.webhook.clone());
         let max = hub.limits.agent_connect_kept_runs;
-        let insert =
-            move |db: &_, owner: &_| store::insert_run(db, &stored, owner, webhook.as_deref(), max);
-        hub.store.run_for(owner, insert).await?;
-        Ok(run)
+        let insert = hub.store.run(owner, move |rows| {
+            rows.insert_run(&stored, webhook.as_deref(), max)
+        });
+        insert.await.map(|()| run)
     };
     match started.await {
         Ok(run) => {
@@ -111,12 +110,9 @@ async fn connection_for(
         return hub.agent_of(requester, thread).await;
     };
     let line = hub.agents.find(requester, &AgentRef::Id(id)).await?;
-    if thread.agent.is_some_and(|of| of != id)
-        && !hub
-            .read_turns(&requester.owner, thread.id)
-            .await?
-            .is_empty()
-    {
+    let of = thread.id;
+    let turns = hub.store.run(&requester.owner, move |rows| rows.turns(of));
+    if thread.agent.is_some_and(|of| of != id) && !turns.await?.is_empty() {
         return Err(ApiError::invalid("the thread belongs to another agent"));
     }
     Ok(line)
@@ -132,7 +128,7 @@ async fn find_or_create_thread(
 ) -> Result<ThreadRecord, ApiError> {
     let has_setup = request.setup.cwd.is_some() || !request.setup.mcp_servers.is_empty();
     match hub.thread(owner, id).await {
-        Ok(mut thread) if thread.session.is_none() && has_setup => {
+        Ok(thread) if thread.session.is_none() && has_setup => {
             let own = SessionConfig::from_metadata(&thread.metadata)?;
             let merged = SessionConfig {
                 cwd: request.setup.cwd.clone().or(own.cwd),
@@ -143,11 +139,11 @@ async fn find_or_create_thread(
                 },
                 ..SessionConfig::default()
             };
-            thread.setup = hub.stored_setup(&merged);
-            let stored = thread.clone();
-            let update = move |db: &_, owner: &_| store::update_thread(db, owner, &stored);
-            hub.store.run_for(owner, update).await?;
-            Ok(thread)
+            let setup = hub.stored_setup(&merged);
+            let update = hub.store.run(owner, move |rows| {
+                rows.update_thread(id, |thread| thread.setup = setup)
+            });
+            Ok(update.await?.unwrap_or(thread))
         }
         Err(fault) if fault.status == 404 && request.if_not_exists == IfNotExists::Create => {
             let thread = new_thread(id, serde_json::Map::new(), hub.stored_setup(&request.setup));
@@ -198,7 +194,9 @@ pub(super) async fn delete(hub: &Hub, at: &RunAt) -> Result<(), ApiError> {
         wait_ended(hub, &live).await;
     }
     let id = at.id;
-    hub.store.run(move |db| store::delete_run(db, id)).await
+    hub.store
+        .run(&at.owner, move |rows| rows.delete_run(id))
+        .await
 }
 
 /// Waits until a run has ended.
