@@ -140,61 +140,22 @@ fn message_text(message: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::agent_connect::vectors::{cases, list};
 
-    fn filter() -> HistoryFilter {
-        let messages = [
-            json!({ "role": "human", "content": "one" }),
-            json!({ "role": "ai", "content": "first" }),
-            json!({ "role": "human", "content": [{ "type": "text", "text": "two" }] }),
-            json!({ "role": "ai", "content": "second" }),
-        ];
-        HistoryFilter::new(&messages.iter().collect::<Vec<_>>())
-    }
-
-    fn chunk(who: &str, text: &str) -> Value {
-        json!({ "sessionUpdate": format!("{who}_message_chunk"), "content": { "type": "text", "text": text } })
-    }
-
+    /// A case has the messages of a thread, and updates with whether they replay these.
     #[test]
-    fn history_ends_with_its_last_message() {
-        let mut filter = filter();
-        for (who, text) in [
-            ("user", "o"),
-            ("user", "ne"),
-            ("agent", "first"),
-            ("user", "two"),
-            ("agent", "sec"),
-            ("agent", "ond"),
-        ] {
-            assert!(filter.is_history(&chunk(who, text)), "{who} {text}");
+    fn updates_are_history_as_the_vectors_say() {
+        for case in cases("histories") {
+            let messages: Vec<&Value> = list(&case, "messages").iter().collect();
+            let mut filter = HistoryFilter::new(&messages);
+            for update in list(&case, "updates") {
+                assert_eq!(
+                    filter.is_history(&update[0]),
+                    update[1],
+                    "{update} of {case}"
+                );
+            }
         }
-        // The same text again belongs to the turn.
-        assert!(!filter.is_history(&chunk("agent", "second")));
-        assert!(!filter.is_history(&chunk("user", "one")));
-    }
-
-    #[test]
-    fn a_turn_without_history_is_not_filtered() {
-        let mut empty = HistoryFilter::new(&[]);
-        assert!(!empty.is_history(&chunk("user", "one")));
-        assert!(!filter().is_history(&chunk("agent", "second")));
-        let mut late = filter();
-        assert!(!late.is_history(&json!({ "sessionUpdate": "available_commands_update" })));
-        assert!(late.is_history(&chunk("user", "one")));
-        let mut echo = filter();
-        assert!(!echo.is_history(&chunk("user", "three")));
-        assert!(!echo.is_history(&chunk("agent", "third")));
-    }
-
-    #[test]
-    fn text_that_differs_from_the_record_is_new() {
-        let mut filter = filter();
-        for (who, text) in [("user", "one"), ("agent", "x"), ("user", "two")] {
-            assert!(filter.is_history(&chunk(who, text)), "{who} {text}");
-        }
-        assert!(!filter.is_history(&chunk("agent", "third")));
     }
 }

@@ -267,11 +267,7 @@ pub fn resume_payload<'a>(body: &'a Value, open: &AgentQuestion) -> Result<&'a V
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const CASES: &str = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/vectors/agent_connect/answers.jsonl"
-    );
+    use crate::agent_connect::vectors::cases;
 
     #[test]
     fn answers_are_read_as_the_vectors_say() {
@@ -285,9 +281,7 @@ mod tests {
         let params = json!({ "sessionId": "s", "mode": "form", "message": "Which day?", "requestedSchema": {} });
         let form =
             AgentQuestion::from_request(json!("e"), "elicitation/create", params).expect("a form");
-        let cases = std::fs::read_to_string(CASES).expect("the vectors");
-        for case in cases.lines() {
-            let case: Value = serde_json::from_str(case).expect("a case");
+        for case in cases("answers") {
             let question = if case["question"] == "form" {
                 &form
             } else {

@@ -133,29 +133,3 @@ fn named_server(name: &str, server: Value) -> Option<Value> {
     }
     Some(Value::Object(server))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(members: &Value) -> SessionConfig {
-        SessionConfig::read(members.as_object().expect("an object")).expect("a good setup")
-    }
-
-    #[test]
-    fn mcp_servers_by_name_become_a_list() {
-        let given =
-            json!({ "mcp_servers": { "files": { "command": "/bin/files", "env": { "A": "b" } } } });
-        let expected = json!({ "command": "/bin/files", "env": [{ "name": "A", "value": "b" }], "name": "files", "args": [] });
-        assert_eq!(read(&given).mcp_servers, [expected]);
-    }
-
-    #[test]
-    fn only_known_options_are_set() {
-        let setup =
-            read(&json!({ "model": "x", "thread_id": "y", "config_options": { "z": true } }));
-        let opened = json!({ "sessionId": "s", "configOptions": [{ "id": "model" }] });
-        let names = setup.options_for(&opened).into_iter().map(|one| one.0);
-        assert_eq!(names.collect::<Vec<_>>(), ["z", "model"]);
-    }
-}

@@ -100,38 +100,19 @@ impl TurnOutput {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent_connect::vectors::{cases, list};
 
-    fn chunk(content: &Value) -> Value {
-        json!({ "sessionUpdate": "agent_message_chunk", "content": content })
-    }
-
+    /// A case has the updates of a turn and what they amount to.
     #[test]
-    fn chunks_make_one_message() {
-        let mut output = TurnOutput::default();
-        assert!(output.messages().is_empty());
-        for text in ["There ", "are ", "12."] {
-            output.apply(&chunk(&json!({ "type": "text", "text": text })));
+    fn updates_make_the_output_that_the_vectors_say() {
+        for case in cases("outputs") {
+            let mut output = TurnOutput::default();
+            for update in list(&case, "updates") {
+                output.apply(update);
+            }
+            assert_eq!(json!(output.messages()), case["messages"], "{case}");
+            assert_eq!(output.text(), case["text"], "{case}");
+            assert_eq!(json!(output.activity()), case["activity"], "{case}");
         }
-        assert_eq!(
-            output.messages(),
-            [json!({ "role": "ai", "content": "There are 12." })]
-        );
-        output.apply(&chunk(
-            &json!({ "type": "image", "data": "", "mimeType": "image/png" }),
-        ));
-        output.apply(&chunk(&json!({ "type": "text", "text": "See?" })));
-        let content = &output.messages()[0]["content"];
-        assert_eq!(content.as_array().expect("blocks").len(), 3);
-        assert_eq!(output.text(), "There are 12.\nSee?");
-    }
-
-    #[test]
-    fn tool_call_updates_are_merged() {
-        let mut output = TurnOutput::default();
-        output.apply(&json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "ls", "status": "pending" }));
-        output.apply(&json!({ "sessionUpdate": "agent_thought_chunk", "content": {} }));
-        output.apply(&json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed", "title": null }));
-        let expected = json!([{ "toolCallId": "t", "title": "ls", "status": "completed" }]);
-        assert_eq!(output.activity()["toolCalls"], expected);
     }
 }

@@ -208,61 +208,28 @@ fn allows(schema: &Value, word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent_connect::vectors::{cases, compare, list};
 
-    fn described(specs: &Value) -> Descriptor {
-        let document = json!({ "metadata": { "ref": { "name": "mailcomposer", "version": "0.0.1" } }, "specs": specs });
-        Descriptor::new("a".to_owned(), Generation::New, document)
-    }
-
+    /// A case has a document, and what follows from it; without one, the server requires a key.
     #[test]
-    fn initialize_result_follows_the_descriptor() {
-        let agent = described(
-            &json!({ "capabilities": { "threads": true, "streaming": { "values": true } } }),
-        );
-        let result = agent.initialize_result();
-        assert_eq!(
-            result["agentInfo"],
-            json!({ "name": "mailcomposer", "version": "0.0.1" })
-        );
-        assert_eq!(result["agentCapabilities"]["loadSession"], true);
-        assert_eq!(
-            result["agentCapabilities"]["sessionCapabilities"],
-            json!({ "list": {}, "delete": {} })
-        );
-        assert_eq!(result["authMethods"], json!([]));
-        assert_eq!(agent.stream_mode(), Some(json!("values")));
-        let plain = described(&json!({ "capabilities": {} }));
-        assert!(!plain.has_threads() && plain.stream_mode().is_none());
-        assert_eq!(
-            plain.initialize_result()["agentCapabilities"]["loadSession"],
-            false
-        );
-    }
-
-    #[test]
-    fn blocks_follow_the_input_schema() {
-        let image = json!({ "properties": { "type": { "const": "image" } } });
-        let input = json!({ "properties": { "prompt": { "items": { "anyOf": [image] } } } });
-        let result = described(&json!({ "capabilities": {}, "input": input })).initialize_result();
-        let expected = json!({ "image": true, "audio": false, "embeddedContext": false });
-        assert_eq!(result["agentCapabilities"]["promptCapabilities"], expected);
-    }
-
-    #[test]
-    fn acp_updates_need_no_values_mode() {
-        let both = json!({ "streaming": { "values": true, "custom": true } });
-        let ours = described(
-            &json!({ "capabilities": both, "custom_streaming_update": { "properties": { "sessionUpdate": {} } } }),
-        );
-        assert_eq!(ours.stream_mode(), Some(json!("custom")));
-        let other = described(&json!({ "capabilities": both }));
-        assert_eq!(other.stream_mode(), Some(json!(["values", "custom"])));
-    }
-
-    #[test]
-    fn authentication_error_names_the_key_option() {
-        let locked = Descriptor::unknown("a".to_owned(), true).initialize_result();
-        assert_eq!(locked["authMethods"][0]["id"], "agent-connect");
-        assert_eq!(locked["agentInfo"]["name"], "a");
+    fn descriptors_are_read_as_the_vectors_say() {
+        for case in cases("descriptors") {
+            let id = "a".to_owned();
+            let agent = match case.get("document") {
+                Some(document) => Descriptor::new(id, Generation::New, document.clone()),
+                None => Descriptor::unknown(id, true),
+            };
+            let chosen = case["chosen"].as_object().cloned().unwrap_or_default();
+            let shown = json!({
+                "initialize": agent.initialize_result(),
+                "stream_mode": agent.stream_mode(),
+                "options": agent.options(&chosen),
+            });
+            compare(&case, &shown);
+            for choice in list(&case, "choices") {
+                let id = choice[0].as_str().expect("an id");
+                assert_eq!(json!(agent.choice(id, &choice[1])), choice[2], "{choice}");
+            }
+        }
     }
 }

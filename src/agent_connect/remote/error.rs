@@ -115,38 +115,22 @@ fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent_connect::vectors::cases;
 
+    /// A case has the response of a server, or its error of a run, and the error for the client.
     #[test]
-    fn both_error_formats_are_read() {
-        let of = |status, body: &str| RemoteError::from_http(status, body.as_bytes());
-        assert_eq!(
-            of(404, "\"Not Found\"").to_json(),
-            json!({ "code": -32002, "message": "Not Found" })
-        );
-        let invalid = of(422, r#"{"detail":"Invalid input"}"#);
-        assert_eq!(
-            (invalid.code, invalid.message.as_str()),
-            (-32602, "Invalid input")
-        );
-        assert_eq!(invalid.to_json()["data"]["acp-relay"]["httpStatus"], 422);
-        for (status, code) in [
-            (401, -32000),
-            (403, -32000),
-            (409, -32600),
-            (400, -32602),
-            (500, -32603),
-        ] {
-            assert_eq!(of(status, "").code, code);
+    fn errors_are_shown_as_the_vectors_say() {
+        for case in cases("errors") {
+            let error = match case["status"].as_u64() {
+                Some(status) => {
+                    let body = case["body"].as_str().expect("a body");
+                    RemoteError::from_http(status.try_into().expect("a status"), body.as_bytes())
+                }
+                None => {
+                    RemoteError::from_run(case["errcode"].as_i64(), case["description"].as_str())
+                }
+            };
+            assert_eq!(error.to_json(), case["error"], "{case}");
         }
-        assert_eq!(of(502, "<html>\u{7}").message, "<html>\u{fffd}");
-    }
-
-    #[test]
-    fn only_jsonrpc_codes_are_forwarded() {
-        assert_eq!(
-            RemoteError::from_run(Some(-32000), Some("log in")).code,
-            -32000
-        );
-        assert_eq!(RemoteError::from_run(Some(7), None).code, -32603);
     }
 }

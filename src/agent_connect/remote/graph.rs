@@ -97,11 +97,7 @@ mod tests {
 
     use super::super::run_event::{self, stop_reason};
     use super::*;
-
-    const CASES: &str = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/vectors/agent_connect/events.jsonl"
-    );
+    use crate::agent_connect::vectors::cases;
 
     fn shown(event: RunEvent) -> Value {
         match event {
@@ -127,9 +123,7 @@ mod tests {
     /// the data of another server's event, or its outcome.
     #[test]
     fn events_and_outcomes_are_read_in_every_api_version() {
-        let cases = std::fs::read_to_string(CASES).expect("the vectors");
-        for case in cases.lines() {
-            let case: Value = serde_json::from_str(case).expect("a case");
+        for case in cases("events") {
             let read = if let Some(name) = text(&case, "graph") {
                 event(name, &case["data"])
             } else if let Some(state) = case.get("state") {

@@ -239,19 +239,13 @@ fn with_id(id: &Value, mut payload: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const CASES: &str = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/vectors/agent_connect/questions.jsonl"
-    );
+    use crate::agent_connect::vectors::{cases, list};
 
     /// A case has an interrupt, what becomes of it, and the client's answers to it with what each
     /// means; an answer without a result is an error.
     #[test]
     fn interrupts_are_handled_as_the_vectors_say() {
-        let cases = std::fs::read_to_string(CASES).expect("the vectors");
-        for case in cases.lines() {
-            let case: Value = serde_json::from_str(case).expect("a case");
+        for case in cases("questions") {
             let interrupt = Interrupt {
                 name: case["interrupt"].as_str().expect("a name").to_owned(),
                 payload: case["payload"].clone(),
@@ -275,7 +269,7 @@ mod tests {
             for (pointer, value) in case["at"].as_object().into_iter().flatten() {
                 assert_eq!(question.params.pointer(pointer), Some(value), "{case}");
             }
-            for given in case["answers"].as_array().expect("answers") {
+            for given in list(&case, "answers") {
                 let rule = match given["rule"] == "allow" {
                     true => Permissions::Allow,
                     false => Permissions::Reject,

@@ -234,69 +234,28 @@ fn is_agent(message: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent_connect::vectors::{cases, list};
 
-    fn ai(text: &str) -> Value {
-        json!({ "role": "ai", "content": text })
-    }
-
-    fn texts(blocks: &[Value]) -> Vec<&str> {
-        blocks.iter().filter_map(text_in).collect()
-    }
-
+    /// A case has the messages before the run and the steps: what comes, and the texts sent for it.
     #[test]
-    fn only_new_content_is_sent() {
-        let mut sent = SentContent::default();
-        assert_eq!(texts(&sent.take_new(&[ai("Dear")])), ["Dear"]);
-        assert_eq!(texts(&sent.take_new(&[ai("Dear Bob,")])), [" Bob,"]);
-        assert!(sent.take_new(&[ai("Dear Bob,")]).is_empty());
-        assert_eq!(
-            texts(&sent.take_new(&[ai("Dear Bob,"), ai("Bye")])),
-            ["Bye"]
-        );
-        assert_eq!(
-            texts(&sent.take_new(&[ai("Hi Bob,"), ai("Bye")])),
-            ["Hi Bob,"]
-        );
-    }
-
-    #[test]
-    fn older_messages_are_not_sent() {
-        let old = json!({ "type": "ai", "id": "1", "content": "Hello" });
-        let human = json!({ "type": "human", "content": "And?" });
-        let mut sent = SentContent::new(message_ids(std::slice::from_ref(&old)));
-        assert!(sent.take_new(std::slice::from_ref(&old)).is_empty());
-        assert!(sent.take_new(&[old.clone(), human.clone()]).is_empty());
-        assert_eq!(texts(&sent.take_new(&[ai("x"), human, ai("So.")])), ["So."]);
-    }
-
-    #[test]
-    fn chunks_are_sent_once() {
-        let piece = |text: &str| json!({ "type": "AIMessageChunk", "id": "m", "content": text });
-        let mut sent = SentContent::default();
-        for text in ["He", "llo"] {
-            assert_eq!(sent.add_chunk(&piece(text)), Some(text_block(text)));
+    fn new_content_is_sent_once() {
+        for case in cases("content") {
+            let mut sent = SentContent::new(message_ids(list(&case, "old")));
+            for step in list(&case, "steps") {
+                let given = &step[1];
+                let messages = given.as_array().map(Vec::as_slice).unwrap_or_default();
+                let new = match step[0].as_str() {
+                    Some("snapshot") => sent.take_new(messages),
+                    Some("messages") => sent.add_messages(messages),
+                    Some("chunk") => sent.add_chunk(given).into_iter().collect(),
+                    _ => {
+                        sent.record_update(given);
+                        Vec::new()
+                    }
+                };
+                let texts: Vec<&str> = new.iter().filter_map(text_in).collect();
+                assert_eq!(json!(texts), step[2], "{step} of {case}");
+            }
         }
-        let whole = json!({ "type": "ai", "id": "m", "content": "Hello." });
-        assert_eq!(
-            texts(&sent.add_messages(std::slice::from_ref(&whole))),
-            ["."]
-        );
-        assert!(sent.take_new(&[whole]).is_empty());
-        // A chunk without an id is sent with the whole message.
-        let without_id = json!({ "type": "AIMessageChunk", "content": "x" });
-        assert_eq!(sent.add_chunk(&without_id), None);
-        assert!(sent.add_messages(&[without_id]).is_empty());
-    }
-
-    #[test]
-    fn forwarded_updates_count_as_sent() {
-        let mut sent = SentContent::default();
-        for text in ["a", "b"] {
-            sent.record_update(
-                &json!({ "sessionUpdate": "agent_message_chunk", "content": text_block(text) }),
-            );
-        }
-        assert!(sent.take_new(&[ai("ab")]).is_empty());
-        assert_eq!(texts(&sent.take_new(&[ai("abc")])), ["c"]);
     }
 }
