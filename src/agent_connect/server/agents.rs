@@ -19,15 +19,6 @@ pub(super) struct AgentConnections {
     conns: RwLock<Vec<Arc<AgentConnection>>>,
 }
 
-/// How a path names an agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum AgentRef {
-    /// By its id.
-    Id(Uuid),
-    /// By its configured name.
-    Name(String),
-}
-
 /// The client of a request.
 pub(super) struct Requester {
     pub(super) principal: Arc<Principal>,
@@ -35,12 +26,6 @@ pub(super) struct Requester {
     pub(super) owner: Arc<str>,
     /// The default agent of clients that name none.
     pub(super) default_agent: Option<String>,
-}
-
-impl AgentRef {
-    pub(super) fn read(text: &str) -> Self {
-        ids::parse(text).map_or_else(|| Self::Name(text.to_owned()), Self::Id)
-    }
 }
 
 impl AgentConnections {
@@ -94,16 +79,17 @@ impl AgentConnections {
         self.all().iter().any(|line| may_use(principal, line))
     }
 
-    /// The agent of that name or id, if the client may use it.
+    /// The agent of that id or configured name, if the client may use it.
     pub(super) async fn find(
         &self,
         requester: &Requester,
-        named: &AgentRef,
+        named: &str,
     ) -> Result<Arc<AgentConnection>, ApiError> {
+        let id = ids::parse(named);
         for line in self.usable_by(requester) {
-            let found = match named {
-                AgentRef::Name(name) => line.config.name.as_ref() == Some(name),
-                AgentRef::Id(id) => line.id().await? == *id,
+            let found = match id {
+                Some(id) => line.id().await? == id,
+                None => line.config.name.as_deref() == Some(named),
             };
             if found {
                 return Ok(line);

@@ -12,7 +12,6 @@ use uuid::Uuid;
 
 use super::active_run::ActiveRun;
 use super::active_thread::ActiveThread;
-use super::agent_connection::AgentConnection;
 use super::agents::{AgentConnections, Requester};
 use crate::agent_connect::api::agent::AgentInfo;
 use crate::agent_connect::api::api_error::ApiError;
@@ -33,7 +32,7 @@ pub(super) struct Hub {
     pub(super) cwd: String,
     state: Mutex<State>,
     /// Notified when a run has ended.
-    pub(super) idle: Notify,
+    ended: Notify,
 }
 
 #[derive(Default)]
@@ -72,7 +71,7 @@ impl Hub {
             limits,
             cwd: cwd.unwrap_or_else(|| "/".to_owned()),
             state: Mutex::default(),
-            idle: Notify::new(),
+            ended: Notify::new(),
         }
     }
 
@@ -96,17 +95,12 @@ impl Hub {
             active.remove_run(live.id);
         }
         drop(state);
-        self.idle.notify_waiters();
+        self.ended.notify_waiters();
     }
 
     /// A run that has not ended.
     pub(super) fn active_run(&self, id: Uuid) -> Option<Arc<ActiveRun>> {
         self.state().runs.get(&id).cloned()
-    }
-
-    /// Whether all runs have ended.
-    pub(super) fn is_idle(&self) -> bool {
-        self.state().runs.is_empty()
     }
 
     /// Records the session of an ended run without a thread.
@@ -126,15 +120,14 @@ impl Hub {
             || state.discarded.iter().any(|one| one == session)
     }
 
-    /// Waits until no run uses this agent.
-    pub(super) async fn wait_idle(&self, line: &Arc<AgentConnection>) {
+    /// Waits until none of the runs that have not ended is one of these.
+    pub(super) async fn wait_ended(&self, wanted: impl Fn(&ActiveRun) -> bool) {
         loop {
-            let idle = self.idle.notified();
-            let busy = |live: &Arc<ActiveRun>| Arc::ptr_eq(&live.conn, line);
-            if !self.state().runs.values().any(busy) {
+            let ended = self.ended.notified();
+            if !self.state().runs.values().any(|live| wanted(live)) {
                 return;
             }
-            idle.await;
+            ended.await;
         }
     }
 

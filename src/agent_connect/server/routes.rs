@@ -6,13 +6,14 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::{get, post};
 use serde_json::json;
+use tokio_util::sync::DropGuard;
 
 use super::call::Call;
 use super::hub::RunAt;
 use super::response::{Reply, events, json, nothing, with_location};
 use super::service::Api;
 use super::start;
-use super::stream::{CancelOnDrop, final_event, follow};
+use super::stream::{final_event, follow};
 use crate::agent_connect::api::api_error::ApiError;
 use crate::agent_connect::api::body::read;
 use crate::agent_connect::api::openapi;
@@ -90,13 +91,13 @@ async fn search_agents(call: Call) -> Reply {
 
 async fn agent(call: Call) -> Reply {
     let agents = &call.api.hub.agents;
-    let line = agents.find(&call.requester, call.agent()?).await?;
+    let line = agents.find(&call.requester, call.agent()).await?;
     json(&line.info().await?.entry())
 }
 
 async fn descriptor(call: Call) -> Reply {
     let agents = &call.api.hub.agents;
-    let line = agents.find(&call.requester, call.agent()?).await?;
+    let line = agents.find(&call.requester, call.agent()).await?;
     let agent = line.info().await?;
     json(&agent.descriptor(line.uses_forms()))
 }
@@ -186,13 +187,13 @@ async fn start(call: Call, reply: StartReply) -> Reply {
         StartReply::Output => call.max_wait(None)?,
         StartReply::Run | StartReply::Events => None,
     };
-    let (run, live) = start::start(hub, &call.requester, call.thread_if_named(), body).await?;
+    let (run, live) = start::start(hub, &call.requester, call.thread_if_named()?, body).await?;
     let cancels = live.request.on_disconnect == OnDisconnect::Cancel;
-    let mut guard = CancelOnDrop(cancels.then(|| live.clone()));
+    let guard = cancels.then(|| live.cancel.clone().drop_guard());
     let permit = call.permit();
     let answer = match reply {
         StartReply::Run => {
-            guard.release();
+            guard.map(DropGuard::disarm);
             json(&run)?
         }
         StartReply::Output => {
@@ -203,7 +204,7 @@ async fn start(call: Call, reply: StartReply) -> Reply {
             };
             let settled = hub.wait_settled(&at, max_wait);
             let settled = permit.while_valid(settled).await?;
-            guard.release();
+            guard.map(DropGuard::disarm);
             wait_response(settled.as_ref())?
         }
         StartReply::Events => {
@@ -256,7 +257,7 @@ async fn stream(call: Call) -> Reply {
         Some(live) => {
             let modes = live.request.stream_modes;
             let last = call.last_event.as_deref();
-            follow(live, modes, last, CancelOnDrop(None), call.permit())
+            follow(live, modes, last, None, call.permit())
         }
         None if run.status.is_final() => final_event(&run),
         // It ended between the two reads.
@@ -290,7 +291,7 @@ async fn cancel(call: Call) -> Reply {
     let waits = call.parsed("wait", "true or false")?.unwrap_or(false);
     let live = start::cancel(hub, &call.run()?).await?;
     if waits {
-        start::wait_ended(hub, &live).await;
+        hub.wait_ended(|one| one.id == live.id).await;
     }
     Ok(nothing())
 }

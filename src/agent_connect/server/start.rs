@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::active_run::ActiveRun;
 use super::agent_connection::AgentConnection;
-use super::agents::{AgentRef, Requester};
+use super::agents::Requester;
 use super::hub::{Hub, RunAt, now};
 use super::perform::perform;
 use super::threads::new_thread;
@@ -109,7 +109,7 @@ async fn connection_for(
     let Some(id) = request.agent else {
         return hub.agent_of(requester, thread).await;
     };
-    let line = hub.agents.find(requester, &AgentRef::Id(id)).await?;
+    let line = hub.agents.find(requester, &id.to_string()).await?;
     let of = thread.id;
     let turns = hub.store.run(&requester.owner, move |rows| rows.turns(of));
     if thread.agent.is_some_and(|of| of != id) && !turns.await?.is_empty() {
@@ -191,22 +191,10 @@ pub(super) async fn delete(hub: &Hub, at: &RunAt) -> Result<(), ApiError> {
     hub.run(at).await?;
     if let Some(live) = hub.active_run(at.id) {
         live.cancel.cancel();
-        wait_ended(hub, &live).await;
+        hub.wait_ended(|one| one.id == live.id).await;
     }
     let id = at.id;
     hub.store
         .run(&at.owner, move |rows| rows.delete_run(id))
         .await
-}
-
-/// Waits until a run has ended.
-pub(super) async fn wait_ended(hub: &Hub, live: &ActiveRun) {
-    loop {
-        let mut stored = live.stored.subscribe();
-        let ended = live.snapshot(now()).0.status.is_final();
-        if ended || hub.active_run(live.id).is_none() {
-            return;
-        }
-        let _ = stored.changed().await;
-    }
 }

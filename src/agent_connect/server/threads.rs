@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::active_thread::OpenSession;
 use super::agent_connection::AgentConnection;
-use super::agents::{AgentRef, Requester};
+use super::agents::Requester;
 use super::hub::{Hub, now};
 use crate::agent_connect::api::api_error::ApiError;
 use crate::agent_connect::api::history_filter::HistoryFilter;
@@ -251,7 +251,7 @@ impl Hub {
     ) -> Result<Arc<AgentConnection>, ApiError> {
         let unnamed = "\"agent_id\" is missing, and there is more than one agent";
         match thread.agent {
-            Some(id) => self.agents.find(requester, &AgentRef::Id(id)).await,
+            Some(id) => self.agents.find(requester, &id.to_string()).await,
             None => self
                 .agents
                 .default_for(requester)
