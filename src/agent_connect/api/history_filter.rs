@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::run_request::text_of;
+use super::content::{is_human, text_of};
 
 /// Recognises updates that replay the history of a reloaded session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,19 +34,12 @@ impl HistoryFilter {
     /// A filter for a thread with these messages of the user and the agent.
     #[must_use]
     pub fn new(messages: &[&Value]) -> Self {
-        let is_human = |message: &&&Value| matches!(role(message), "human" | "user");
-        let humans = messages.iter().filter(is_human);
-        let last = messages
-            .last()
-            .filter(|message| !is_human(message))
-            .map(|message| message_text(message));
+        let humans = messages.iter().filter(|message| is_human(message));
+        let last = messages.last().filter(|message| !is_human(message));
+        let text = |message: Option<&&Value>| message.map(|one| message_text(one));
         Self {
-            first: humans
-                .clone()
-                .next()
-                .map(|message| message_text(message))
-                .unwrap_or_default(),
-            last: last.unwrap_or_default(),
+            first: text(humans.clone().next()).unwrap_or_default(),
+            last: text(last).unwrap_or_default(),
             user_count: humans.count(),
             replayed: 0,
             current: None,
@@ -59,8 +52,8 @@ impl HistoryFilter {
         if self.is_done {
             return false;
         }
-        let kind = update.get("sessionUpdate").and_then(Value::as_str);
-        let text = update.pointer("/content/text").and_then(Value::as_str);
+        let kind = update["sessionUpdate"].as_str();
+        let text = update["content"]["text"].as_str();
         match (kind, text) {
             (Some("user_message_chunk"), text) => self.user_text(text.unwrap_or_default()),
             // The turn has begun without a replay.
@@ -123,17 +116,10 @@ impl HistoryFilter {
     }
 }
 
-fn role(message: &Value) -> &str {
-    message
-        .get("role")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-}
-
 fn message_text(message: &Value) -> String {
-    match message.get("content") {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(blocks)) => text_of(blocks),
+    match &message["content"] {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => text_of(blocks),
         _ => String::new(),
     }
 }

@@ -155,19 +155,16 @@ impl AgentQuestion {
         let chosen = match (self.kind, rule) {
             (Kind::Elicitation, _) => return json!({ "action": "decline" }),
             (Kind::Permission, Permissions::Allow) => {
-                self.option_of(&["allow_once", "allow_always"])
+                option_of(&self.params, &["allow_once", "allow_always"])
             }
-            (Kind::Permission, _) => self.option_of(&["reject_once", "reject_always"]),
+            (Kind::Permission, _) => option_of(&self.params, &["reject_once", "reject_always"]),
         };
         chosen.map_or_else(|| self.cancelled(), |option| selected(&option))
     }
 
     fn permission_result(&self, given: PermissionAnswer) -> Result<Value, ApiError> {
         if let Some(option) = given.option_id {
-            let mut known = self
-                .options()
-                .filter_map(|one| one.get("optionId")?.as_str());
-            if !known.any(|one| one == option) {
+            if !options(&self.params).any(|one| one["optionId"] == option) {
                 let what = format!("{option:?} is none of the options");
                 return Err(ApiError::invalid(what));
             }
@@ -182,7 +179,7 @@ impl AgentQuestion {
         } else {
             "reject_once"
         };
-        match self.option_of(&[kind]) {
+        match option_of(&self.params, &[kind]) {
             Some(option) => Ok(selected(&option)),
             None if !approved => Ok(self.cancelled()),
             None => Err(ApiError::invalid(
@@ -190,29 +187,20 @@ impl AgentQuestion {
             )),
         }
     }
-
-    fn options(&self) -> impl Iterator<Item = &Value> {
-        options(&self.params)
-    }
-
-    fn option_of(&self, kinds: &[&str]) -> Option<String> {
-        option_of(&self.params, kinds)
-    }
 }
 
 /// The first option of the first of these kinds that a permission request has.
 #[must_use]
 pub fn option_of(params: &Value, kinds: &[&str]) -> Option<String> {
     let of_kind = |kind: &&str| {
-        let found = options(params).find(|one| one.get("kind").is_some_and(|k| k == *kind))?;
-        Some(found.get("optionId")?.as_str()?.to_owned())
+        let found = options(params).find(|one| one["kind"] == **kind)?;
+        found["optionId"].as_str().map(str::to_owned)
     };
     kinds.iter().find_map(of_kind)
 }
 
 fn options(params: &Value) -> impl Iterator<Item = &Value> {
-    let options = params.get("options").and_then(Value::as_array);
-    options.into_iter().flatten()
+    params["options"].as_array().into_iter().flatten()
 }
 
 fn selected(option: &str) -> Value {

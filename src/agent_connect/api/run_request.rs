@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::api_error::ApiError;
 use super::body::{read, read_as, read_members, whole};
+use super::content::{text_block, text_of};
 use super::session::SessionConfig;
 
 /// Longest delay of a run, in seconds: a week.
@@ -357,21 +358,6 @@ fn strings<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> 
     let strings = Value::deserialize(from)
         .and_then(|given| serde_json::from_value(given).map_err(D::Error::custom));
     strings.map_err(|_| D::Error::custom("must be an array of strings"))
-}
-
-/// The text of content blocks, one below the other.
-#[must_use]
-pub fn text_of(content: &[Value]) -> String {
-    let texts = content
-        .iter()
-        .filter_map(|block| block.get("text")?.as_str());
-    texts.collect::<Vec<_>>().join("\n")
-}
-
-/// ACP's content block for a text.
-#[must_use]
-pub fn text_block(text: &str) -> Value {
-    json!({ "type": "text", "text": text })
 }
 
 /// The content blocks of a message. `metadata` of a text block belongs to Agent Connect and is

@@ -122,13 +122,9 @@ impl Descriptor {
     /// The schema of what resumes a run after an interrupt of this type.
     #[must_use]
     pub(super) fn resume_schema(&self, interrupt: &str) -> Option<&Value> {
-        let mut known = self.spec("/interrupts")?.as_array()?.iter();
-        known
-            .find(|one| {
-                one.get("interrupt_type")
-                    .is_some_and(|name| name == interrupt)
-            })?
-            .get("resume_payload")
+        let known = self.spec("/interrupts")?.as_array()?;
+        let found = known.iter().find(|one| one["interrupt_type"] == interrupt);
+        found?.get("resume_payload")
     }
 
     /// The body of a run on this agent, with one more member.
@@ -197,7 +193,7 @@ fn allows(schema: &Value, word: &str) -> bool {
             "const" => value == word,
             "enum" => value
                 .as_array()
-                .is_some_and(|all| all.iter().any(|one| one == word)),
+                .is_some_and(|all| all.contains(&json!(word))),
             _ => allows(value, word),
         }),
         Value::Array(all) => all.iter().any(|one| allows(one, word)),

@@ -49,7 +49,7 @@ impl RemoteAgent {
         if method != "session/cancel" {
             return;
         }
-        let id = params.get("sessionId").and_then(Value::as_str);
+        let id = params["sessionId"].as_str();
         if let Some(session) = id.and_then(|id| self.find_session(id))
             && let Some(turn) = &session.state().turn
         {

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::agent_connect::api::content::plain_text;
+
 /// Longest text of a server that is shown, in characters.
 const MAX_CHARS: usize = 1000;
 
@@ -56,11 +58,7 @@ impl RemoteError {
             Some(Value::Object(map)) => ["detail", "message", "error", "description"]
                 .iter()
                 .find_map(|name| map.get(*name))
-                .map(|value| {
-                    value
-                        .as_str()
-                        .map_or_else(|| value.to_string(), str::to_owned)
-                }),
+                .map(plain_text),
             Some(other) => Some(other.to_string()),
             None => Some(String::from_utf8_lossy(body).trim().to_owned()),
         };
@@ -100,16 +98,8 @@ impl RemoteError {
 
 /// Text of a remote server, shortened and without control characters.
 fn printable(text: &str) -> String {
-    let shown = text.chars().take(MAX_CHARS);
-    shown
-        .map(|c| {
-            if c.is_control() && c != '\n' {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect()
+    let shown: String = text.chars().take(MAX_CHARS).collect();
+    shown.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}")
 }
 
 #[cfg(test)]

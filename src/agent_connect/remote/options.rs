@@ -6,6 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::descriptor::Descriptor;
+use crate::agent_connect::api::content::plain_text;
 
 impl Descriptor {
     /// The options of a session in which these values were set. An option that was not set shows
@@ -18,14 +19,13 @@ impl Descriptor {
             let now = now
                 .filter(|now| values.contains(now))
                 .or_else(|| values.first())?;
-            let text = |name: &str| schema.get(name).and_then(Value::as_str);
-            let shown =
-                |value: &Value| json!({ "value": value_text(value), "name": value_text(value) });
+            let text = |name: &str| schema[name].as_str();
+            let shown = |value| json!({ "value": plain_text(value), "name": plain_text(value) });
             let mut option = json!({
                 "id": id,
                 "name": text("title").unwrap_or(id),
                 "type": "select",
-                "currentValue": value_text(now),
+                "currentValue": plain_text(now),
                 "options": values.iter().map(shown).collect::<Vec<_>>(),
             });
             if let Some(about) = text("description") {
@@ -49,7 +49,7 @@ impl Descriptor {
     pub(super) fn choice(&self, id: &str, value: &Value) -> Option<Value> {
         let wanted = value.as_str()?;
         let values = values(self.config()?.get(id)?)?;
-        values.into_iter().find(|value| value_text(value) == wanted)
+        values.into_iter().find(|value| plain_text(value) == wanted)
     }
 
     fn config(&self) -> Option<&Map<String, Value>> {
@@ -63,10 +63,4 @@ fn values(schema: &Value) -> Option<Vec<Value>> {
     let simple = |value: &&Value| value.is_string() || value.is_number();
     let values: Vec<Value> = all.iter().filter(simple).cloned().collect();
     (!values.is_empty()).then_some(values)
-}
-
-fn value_text(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
 }

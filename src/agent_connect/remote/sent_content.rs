@@ -7,7 +7,9 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::agent_connect::api::run_request::text_block;
+use crate::agent_connect::api::content::{
+    is_agent, is_human, plain_text, push_block, text_block, text_in, text_of,
+};
 
 /// The content that a client has received in a run.
 #[derive(Clone, Debug, Default)]
@@ -33,12 +35,8 @@ impl SentContent {
 
     /// Records an update that was forwarded unchanged.
     pub(super) fn record_update(&mut self, update: &Value) {
-        if update
-            .get("sessionUpdate")
-            .is_some_and(|kind| kind == "agent_message_chunk")
-            && let Some(content) = update.get("content")
-        {
-            push(&mut self.updates, content.clone());
+        if update["sessionUpdate"] == "agent_message_chunk" && !update["content"].is_null() {
+            push(&mut self.updates, update["content"].clone());
         }
     }
 
@@ -133,7 +131,7 @@ pub(super) fn answer_text(messages: &[Value]) -> String {
         .filter(|message| is_agent(message))
         .flat_map(content)
         .collect();
-    crate::agent_connect::api::run_request::text_of(&blocks)
+    text_of(&blocks)
 }
 
 /// What `now` adds to `sent`; `sent` becomes `now`.
@@ -161,74 +159,31 @@ fn take_new(sent: &mut Vec<Value>, now: Vec<Value>) -> Vec<Value> {
 /// A message's content in ACP's blocks, with neighbouring texts merged. Content that has no ACP
 /// block becomes JSON text.
 fn content(message: &Value) -> Vec<Value> {
+    let list = match &message["content"] {
+        text @ Value::String(_) => std::slice::from_ref(text),
+        Value::Array(list) => list,
+        _ => &[],
+    };
     let mut blocks = Vec::new();
-    match message.get("content") {
-        Some(Value::String(text)) => push(&mut blocks, text_block(text)),
-        Some(Value::Array(list)) => {
-            for block in list {
-                match block.get("type").and_then(Value::as_str) {
-                    Some("text") => {
-                        push(&mut blocks, text_block(text_in(block).unwrap_or_default()));
-                    }
-                    Some("image" | "audio" | "resource" | "resource_link") => {
-                        push(&mut blocks, block.clone());
-                    }
-                    _ => match block {
-                        Value::String(text) => push(&mut blocks, text_block(text)),
-                        other => push(&mut blocks, text_block(&other.to_string())),
-                    },
-                }
-            }
-        }
-        _ => {}
+    for block in list {
+        let block = match block["type"].as_str() {
+            Some("text") => text_block(text_in(block).unwrap_or_default()),
+            Some("image" | "audio" | "resource" | "resource_link") => block.clone(),
+            _ => text_block(&plain_text(block)),
+        };
+        push(&mut blocks, block);
     }
     blocks
 }
 
 fn push(blocks: &mut Vec<Value>, block: Value) {
-    if let Some(text) = text_in(&block) {
-        if text.is_empty() {
-            return;
-        }
-        if let Some(Value::String(last)) = blocks
-            .last_mut()
-            .filter(|last| last["type"] == "text")
-            .and_then(|last| last.get_mut("text"))
-        {
-            last.push_str(text);
-            return;
-        }
+    if text_in(&block) != Some("") {
+        push_block(blocks, block);
     }
-    blocks.push(block);
-}
-
-fn text_in(block: &Value) -> Option<&str> {
-    block
-        .get("text")
-        .filter(|_| block["type"] == "text")?
-        .as_str()
 }
 
 fn id(message: &Value) -> Option<&str> {
-    message.get("id")?.as_str()
-}
-
-fn role(message: &Value) -> Option<&str> {
-    message
-        .get("role")
-        .or_else(|| message.get("type"))?
-        .as_str()
-}
-
-fn is_human(message: &Value) -> bool {
-    matches!(role(message), Some("human" | "user"))
-}
-
-fn is_agent(message: &Value) -> bool {
-    matches!(
-        role(message),
-        Some("ai" | "assistant" | "agent" | "AIMessageChunk")
-    )
+    message["id"].as_str()
 }
 
 #[cfg(test)]

@@ -14,13 +14,13 @@ use super::error::RemoteError;
 use super::graph;
 use super::input::{self, input};
 use super::payload::typed_answer;
-use super::question::{self, InterruptAction, InterruptAnswer};
+use super::question::{self, InterruptAction};
 use super::run::RemoteRun;
 use super::run_event::{self, Interrupt, RemoteOutcome, RunEvent};
 use super::sent_content::{self, SentContent};
 use super::session::RemoteSession;
 use super::threads::{key_required, session_id};
-use crate::agent_connect::api::run_request::text_block;
+use crate::agent_connect::api::content::text_block;
 use crate::jsonrpc::reply;
 
 /// Time limit for the server to confirm the cancellation of a run.
@@ -121,7 +121,7 @@ pub(super) async fn prompt(
 
 impl RunningTurn<'_> {
     async fn execute(&mut self, params: &Value) -> Result<Value, RemoteError> {
-        let prompt = params.get("prompt").and_then(Value::as_array);
+        let prompt = params["prompt"].as_array();
         let prompt = prompt.map(Vec::as_slice).unwrap_or_default();
         let text = input::prompt_text(prompt);
         let open = self.session.state().open_interrupt.take();
@@ -169,16 +169,12 @@ impl RunningTurn<'_> {
                     }
                     let result = self.agent.request(question.method, &question.params).await;
                     let answer = question.answer(result.as_ref(), self.agent.default_permission);
-                    let granted = question.approves(&answer);
-                    match answer {
-                        InterruptAnswer::Resume(payload) => {
-                            (payload, question.tool_call.map(|call| (call, granted)))
-                        }
-                        InterruptAnswer::Stop => {
-                            self.run.cancel().await;
-                            return Ok(stop("cancelled"));
-                        }
-                    }
+                    let Some(payload) = answer else {
+                        self.run.cancel().await;
+                        return Ok(stop("cancelled"));
+                    };
+                    let granted = question.approves(&payload);
+                    (payload, question.tool_call.map(|call| (call, granted)))
                 }
             };
             outcome = self.resume(&interrupt, payload, call).await?;
@@ -278,7 +274,7 @@ impl RunningTurn<'_> {
         mut stream: super::run::RunStream,
     ) -> Result<Option<RemoteOutcome>, RemoteError> {
         while let Some((name, data)) = stream.next().await? {
-            if let Some(id) = data.get("run_id").and_then(Value::as_str) {
+            if let Some(id) = data["run_id"].as_str() {
                 self.run.set_id(id);
             }
             let event = match self.run.descriptor.generation {

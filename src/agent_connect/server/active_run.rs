@@ -204,24 +204,22 @@ impl ActiveRun {
         self.stored.send_replace(());
     }
 
-    /// The output so far.
-    pub(super) fn values(&self, stop_reason: Option<&str>) -> (Map<String, Value>, Vec<Value>) {
-        let messages = self.state().output.messages();
-        let mut values = Map::new();
-        if let Some(reason) = stop_reason {
-            values.insert("stopReason".to_owned(), json!(reason));
-        }
-        let with_messages = self.thread.is_none()
-            && (self.request.stream_modes.values || !self.request.stream_modes.custom);
+    /// Its result, with the agent's stop reason.
+    pub(super) fn result(&self, stop_reason: &str) -> RunOutcome {
+        let output = &self.state().output;
+        let messages = output.messages();
+        let mut values = Map::from_iter([("stopReason".to_owned(), json!(stop_reason))]);
+        let modes = self.request.stream_modes;
+        let with_messages = self.thread.is_none() && (modes.values || !modes.custom);
         if with_messages && !messages.is_empty() {
             values.insert("messages".to_owned(), json!(messages));
         }
-        (values, messages)
-    }
-
-    /// The agent's text.
-    pub(super) fn text(&self) -> String {
-        self.state().output.text()
+        let text = self.request.input.is_message.then(|| output.text());
+        RunOutcome::Result {
+            values,
+            messages,
+            text,
+        }
     }
 
     /// Tool calls and the plan.

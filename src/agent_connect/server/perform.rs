@@ -11,9 +11,9 @@ use super::active_run::ActiveRun;
 use super::active_thread::{ActiveThread, OpenSession};
 use super::hub::{Hub, now};
 use super::threads::new_thread;
+use crate::agent_connect::api::content::text_block;
 use crate::agent_connect::api::messages;
 use crate::agent_connect::api::record::{RunFailure, RunOutcome, RunRecord, RunStatus, TurnRecord};
-use crate::agent_connect::api::run_request::text_block;
 use crate::jsonrpc::reply;
 
 /// Executes a run to its end and stores the outcome.
@@ -27,7 +27,7 @@ pub(super) async fn perform(
     let active = active.unwrap_or_default();
     let (status, outcome) = tokio::select! {
         done = execute(&hub, &live, &active) => match done {
-            Ok(stop_reason) => (RunStatus::Success, result(&live, &stop_reason)),
+            Ok(stop_reason) => (RunStatus::Success, live.result(&stop_reason)),
             Err(failure) => (RunStatus::Error, RunOutcome::Error(failure)),
         },
         () = store_changes(&hub, &live) => unreachable!("it never returns"),
@@ -121,12 +121,7 @@ async fn prompt(hub: &Hub, live: &ActiveRun, open: &OpenSession) -> Result<Strin
     let request = &live.request;
     let mut prompt = request.input.prompt.clone();
     // In a thread the agent already has the earlier messages.
-    if let Some(history) = request
-        .input
-        .history
-        .as_ref()
-        .filter(|_| live.thread.is_none())
-    {
+    if let (Some(history), None) = (&request.input.history, live.thread) {
         prompt.insert(0, text_block(history));
     }
     let params = messages::prompt(&open.id, &prompt, request.meta.as_ref());
@@ -144,7 +139,7 @@ async fn prompt(hub: &Hub, live: &ActiveRun, open: &OpenSession) -> Result<Strin
         }
     };
     let answer = answer.map_err(|error| open.agent.run_error(&error))?;
-    let reason = answer.get("stopReason").and_then(Value::as_str);
+    let reason = answer["stopReason"].as_str();
     Ok(reason.unwrap_or("end_turn").to_owned())
 }
 
@@ -187,16 +182,6 @@ async fn store_changes(hub: &Hub, live: &ActiveRun) {
 fn call_webhook(hub: &Hub, live: &ActiveRun, run: &RunRecord) {
     if let Some(webhook) = &live.request.webhook {
         hub.webhooks.send(webhook, &serde_json::json!(run));
-    }
-}
-
-fn result(live: &ActiveRun, stop_reason: &str) -> RunOutcome {
-    let (values, messages) = live.values(Some(stop_reason));
-    let text = live.request.input.is_message.then(|| live.text());
-    RunOutcome::Result {
-        values,
-        messages,
-        text,
     }
 }
 
