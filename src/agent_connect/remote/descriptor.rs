@@ -28,7 +28,6 @@ pub(super) struct Descriptor {
 
 impl Descriptor {
     /// The agent that a document describes.
-    #[must_use]
     pub(super) const fn new(id: String, generation: Generation, document: Value) -> Self {
         Self {
             id,
@@ -39,7 +38,6 @@ impl Descriptor {
     }
 
     /// An agent without a description.
-    #[must_use]
     pub(super) const fn unknown(id: String, needs_key: bool) -> Self {
         Self {
             id,
@@ -50,7 +48,6 @@ impl Descriptor {
     }
 
     /// The answer to `initialize`.
-    #[must_use]
     pub(super) fn initialize_result(&self) -> Value {
         let mut capabilities = json!({
             "loadSession": self.has_threads(),
@@ -85,7 +82,6 @@ impl Descriptor {
     }
 
     /// Whether its runs can share a thread. Assumed for an agent without a description.
-    #[must_use]
     pub(super) fn has_threads(&self) -> bool {
         match self.capability("/threads") {
             _ if self.generation == Generation::LangGraph => true,
@@ -97,7 +93,6 @@ impl Descriptor {
     /// The `stream_mode` with the most content and no duplicates; `None` when it does not stream.
     ///
     /// An agent whose custom updates are ACP's own needs no values in addition.
-    #[must_use]
     pub(super) fn stream_mode(&self) -> Option<Value> {
         if self.generation == Generation::Old {
             return None;
@@ -120,7 +115,6 @@ impl Descriptor {
     }
 
     /// The schema of what resumes a run after an interrupt of this type.
-    #[must_use]
     pub(super) fn resume_schema(&self, interrupt: &str) -> Option<&Value> {
         let known = self.spec("/interrupts")?.as_array()?;
         let found = known.iter().find(|one| one["interrupt_type"] == interrupt);
@@ -128,7 +122,6 @@ impl Descriptor {
     }
 
     /// The body of a run on this agent, with one more member.
-    #[must_use]
     pub(super) fn run_body(&self, name: &str, value: &Value) -> Value {
         let id_name = match self.generation {
             Generation::LangGraph => "assistant_id",
@@ -138,7 +131,6 @@ impl Descriptor {
     }
 
     /// The schema of its input.
-    #[must_use]
     pub(super) fn input_schema(&self) -> Option<&Value> {
         self.spec("/input")
     }
@@ -146,7 +138,6 @@ impl Descriptor {
     /// The metadata of the thread for a session. If the agent's configuration has members for a
     /// working directory and MCP servers, they are set as in ACP; for other agents the working
     /// directory is only recorded.
-    #[must_use]
     pub(super) fn thread_metadata(&self, params: &Value) -> Map<String, Value> {
         let mut metadata = Map::new();
         let mut copy = |name: &str, given: &str| {
@@ -165,13 +156,11 @@ impl Descriptor {
     }
 
     /// Whether its configuration has this member.
-    #[must_use]
     pub(super) fn configures(&self, name: &str) -> bool {
         self.spec(&format!("/config/properties/{name}")).is_some()
     }
 
     /// Whether its input accepts content blocks of that type.
-    #[must_use]
     pub(super) fn accepts_block(&self, block: &str) -> bool {
         self.input_schema()
             .is_some_and(|schema| allows(schema, block))

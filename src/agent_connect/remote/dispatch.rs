@@ -11,8 +11,8 @@ use crate::agent_connect::local_link::LocalPeer;
 use crate::jsonrpc::{Frame, Id, IdBuf, Kind, Scanned, reply, scan};
 
 /// The agent lives as long as the link or one of its tasks; then its stream ends.
-impl LocalPeer for Arc<RemoteAgent> {
-    fn receive(&self, frame: &Frame) {
+impl LocalPeer for RemoteAgent {
+    fn receive(self: &Arc<Self>, frame: &Frame) {
         let Scanned::Message(at) = scan(frame, &self.server.limits()) else {
             return;
         };
@@ -38,9 +38,8 @@ impl LocalPeer for Arc<RemoteAgent> {
         state.pending.clear();
     }
 
-    fn when_unread(&self) -> Box<dyn FnOnce() + Send> {
-        let closed = self.closed.clone();
-        Box::new(move || closed.cancel())
+    fn close_output(&self) {
+        self.closed.cancel();
     }
 }
 
@@ -70,22 +69,17 @@ impl RemoteAgent {
 
     fn spawn_request(self: &Arc<Self>, id: IdBuf, method: String, params: Value) {
         let max = self.server.limits().agent_connect_runs;
-        let fits = {
-            let mut state = self.state();
-            state.tasks += 1;
-            state.tasks <= max
-        };
+        let permit = self.free_tasks.clone().try_acquire_owned().ok();
         // The turn is registered before the next message is handled, so that its cancellation finds
         // it.
         let is_turn = method == "session/prompt";
-        let pending = (fits && is_turn)
-            .then(|| turn::register(self, &params))
-            .flatten();
+        let pending = permit.as_ref().filter(|_| is_turn);
+        let pending = pending.and_then(|_| turn::register(self, &params));
         let agent = Arc::clone(self);
         tokio::spawn(async move {
             let closed = agent.closed.clone();
             let serving = async {
-                if !fits {
+                if permit.is_none() {
                     let what = format!("more than {max} requests at once");
                     return Err(RemoteError::new(reply::OVERLOADED, what));
                 }
@@ -106,7 +100,7 @@ impl RemoteAgent {
                 let body = body.to_string();
                 agent.send(reply::answer(id, member, body.as_bytes())).await;
             }
-            agent.state().tasks -= 1;
+            drop(permit);
         });
     }
 

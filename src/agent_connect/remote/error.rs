@@ -20,19 +20,16 @@ pub(super) struct RemoteError {
 
 impl RemoteError {
     /// The client's request is invalid: -32602.
-    #[must_use]
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::new(-32602, message)
     }
 
     /// An unexpected error: -32603.
-    #[must_use]
     pub(super) fn internal(message: impl Into<String>) -> Self {
         Self::new(-32603, message)
     }
 
     /// An error with this code.
-    #[must_use]
     pub(super) fn new(code: i32, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -43,7 +40,6 @@ impl RemoteError {
 
     /// An HTTP error response. The body is a JSON string in the OpenAPI document, and an object
     /// with `detail` in the reference server.
-    #[must_use]
     pub(super) fn from_http(status: u16, body: &[u8]) -> Self {
         let code = match status {
             401 | 403 => -32000,
@@ -72,7 +68,6 @@ impl RemoteError {
     }
 
     /// A failed run.
-    #[must_use]
     pub(super) fn from_run(errcode: Option<i64>, description: Option<&str>) -> Self {
         // Codes of other protocols mean nothing in JSON-RPC.
         let code = errcode
@@ -85,7 +80,6 @@ impl RemoteError {
     }
 
     /// The `error` member of a response.
-    #[must_use]
     pub(super) fn to_json(&self) -> Value {
         let mut error = json!({ "code": self.code, "message": self.message });
         // -32002 is used for 404 alone.

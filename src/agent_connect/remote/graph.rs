@@ -11,7 +11,6 @@ use super::run_event::{Interrupt, RemoteOutcome, RunEvent, messages, text};
 pub(super) const STREAM_MODES: [&str; 3] = ["messages-tuple", "values", "custom"];
 
 /// Reads an event by its name, which begins with its mode, and its data.
-#[must_use]
 pub(super) fn event(name: &str, data: &Value) -> RunEvent {
     // A subgraph sends `messages|SUBGRAPH`.
     let name = name.split('|').next().unwrap_or_default();
@@ -41,7 +40,6 @@ pub(super) fn event(name: &str, data: &Value) -> RunEvent {
 }
 
 /// The outcome of a run by the state of its thread.
-#[must_use]
 pub(super) fn outcome(state: &Value) -> RemoteOutcome {
     let tasks = state.get("tasks").and_then(Value::as_array);
     for task in tasks.into_iter().flatten() {

@@ -58,13 +58,11 @@ pub(super) fn input(
 }
 
 /// A message of a thread.
-#[must_use]
 pub(super) fn message(role: &str, text: &str) -> Value {
     json!({ "role": role, "content": text })
 }
 
 /// The text of a prompt. Links and embedded texts are written out; other blocks are not offered.
-#[must_use]
 pub(super) fn prompt_text(prompt: &[Value]) -> String {
     let block_text = |block: &Value| {
         let of = |pointer: &str| block.pointer(pointer).and_then(Value::as_str);

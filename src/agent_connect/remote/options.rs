@@ -11,7 +11,6 @@ use crate::agent_connect::api::content::plain_text;
 impl Descriptor {
     /// The options of a session in which these values were set. An option that was not set shows
     /// its schema's default, or its first value.
-    #[must_use]
     pub(super) fn options(&self, chosen: &Map<String, Value>) -> Vec<Value> {
         let option = |(id, schema): (&String, &Value)| {
             let values = values(schema)?;
@@ -45,7 +44,6 @@ impl Descriptor {
 
     /// The value sent to the agent for an option that a client sets to `value`; `None` when there
     /// is no such option or value.
-    #[must_use]
     pub(super) fn choice(&self, id: &str, value: &Value) -> Option<Value> {
         let wanted = value.as_str()?;
         let values = values(self.config()?.get(id)?)?;

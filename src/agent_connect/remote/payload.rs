@@ -12,7 +12,6 @@ const NO: [&str; 8] = [
 ];
 
 /// The resume payload for a typed answer: JSON, or a text where the payload has one place for it.
-#[must_use]
 pub(super) fn typed_answer(text: &str, schema: Option<&Value>) -> Value {
     if let Ok(read @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text) {
         return read;

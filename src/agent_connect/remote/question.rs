@@ -53,7 +53,6 @@ enum Kind {
 
 /// How an interrupt of a run in a session is handled. `schema` is that of the resume payload;
 /// `forms`: whether the client supports forms.
-#[must_use]
 pub(super) fn interrupt_action(
     session: &str,
     run: &str,
@@ -109,7 +108,6 @@ impl ClientQuestion {
     /// The payload that resumes the run, by the client's result; `None` if that is no answer, so
     /// that the run is cancelled. Without a result, after an error or from a lost client, `rule`
     /// decides.
-    #[must_use]
     pub(super) fn answer(&self, result: Option<&Value>, rule: Permissions) -> Option<Value> {
         let text = |pointer: &str| result?.pointer(pointer)?.as_str();
         let chosen = match result {
@@ -135,7 +133,6 @@ impl ClientQuestion {
     }
 
     /// Whether an answer approves the tool call.
-    #[must_use]
     pub(super) fn approves(&self, answer: &Value) -> bool {
         matches!(&self.kind, Kind::Approval(yes, _) if yes == answer)
     }

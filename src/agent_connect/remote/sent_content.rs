@@ -24,7 +24,6 @@ pub(super) struct SentContent {
 
 impl SentContent {
     /// The state at the start of a run, on a thread that holds messages with these ids.
-    #[must_use]
     pub(super) const fn new(old_ids: HashSet<String>) -> Self {
         Self {
             old_ids,
@@ -82,7 +81,6 @@ impl SentContent {
     }
 
     /// Whether nothing was sent.
-    #[must_use]
     pub(super) fn is_empty(&self) -> bool {
         self.messages.iter().all(|(_, blocks)| blocks.is_empty()) && self.updates.is_empty()
     }
@@ -123,7 +121,6 @@ pub(super) fn message_ids(messages: &[Value]) -> HashSet<String> {
 }
 
 /// The agent's messages, as one text.
-#[must_use]
 pub(super) fn answer_text(messages: &[Value]) -> String {
     let start = messages.iter().rposition(is_human).map_or(0, |at| at + 1);
     let blocks: Vec<Value> = messages[start..]

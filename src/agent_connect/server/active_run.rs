@@ -130,11 +130,6 @@ impl ActiveRun {
         self.state().session.clone()
     }
 
-    /// The link of its session.
-    pub(super) fn link(&self) -> Option<LinkId> {
-        self.state().session.as_ref().map(|(dial, _)| *dial)
-    }
-
     /// The answer to the open question by a resume payload: the id of the agent's request, and the
     /// result for it.
     pub(super) fn resume(&self, body: &Value) -> Result<(Value, Value), ApiError> {

@@ -175,10 +175,7 @@ impl AgentConnection {
             Ok(Ok(initialized)) => initialized,
             Ok(Err(error)) => {
                 self.close_link(link);
-                let why = error
-                    .get("message")
-                    .and_then(Value::as_str)
-                    .unwrap_or("no reason given");
+                let why = error["message"].as_str().unwrap_or("no reason given");
                 return Err(ApiError::unavailable(format!(
                     "the agent cannot be reached: {why}"
                 )));
@@ -269,10 +266,8 @@ impl AgentConnection {
         let Ok(Value::Object(mut message)) = serde_json::from_slice(frame.as_bytes()) else {
             return;
         };
-        let method = message
-            .get("method")
-            .and_then(Value::as_str)
-            .map(str::to_owned);
+        let method = message.get("method").and_then(Value::as_str);
+        let method = method.map(str::to_owned);
         let params = message.remove("params").unwrap_or_default();
         match (method, message.remove("id")) {
             (Some(method), Some(id)) => self.receive_request(link, &id, &method, params),
@@ -327,7 +322,7 @@ impl AgentConnection {
             }
         }
         if method == "session/update"
-            && let Some(session) = params.get("sessionId").and_then(Value::as_str)
+            && let Some(session) = params["sessionId"].as_str()
             && let Some(update) = params.get("update")
         {
             let turn = {
@@ -379,7 +374,8 @@ impl AgentConnection {
             wanted_agent: self.config.name.as_deref().map(Arc::from),
         };
         let conn = self.clone();
-        (id, local_link::open(peer, LinkEnd { conn, id }, frames))
+        let end = Arc::new(LinkEnd { conn, id });
+        (id, local_link::open(peer, end, frames))
     }
 }
 
@@ -410,7 +406,7 @@ struct LinkEnd {
 }
 
 impl LocalPeer for LinkEnd {
-    fn receive(&self, frame: &Frame) {
+    fn receive(self: &Arc<Self>, frame: &Frame) {
         self.conn.receive(self.id, frame);
     }
 
@@ -418,9 +414,8 @@ impl LocalPeer for LinkEnd {
         self.conn.close_link(self.id);
     }
 
-    fn when_unread(&self) -> Box<dyn FnOnce() + Send> {
-        let (conn, id) = (self.conn.clone(), self.id);
-        Box::new(move || conn.close_link(id))
+    fn close_output(&self) {
+        self.conn.close_link(self.id);
     }
 }
 

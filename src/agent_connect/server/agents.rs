@@ -101,11 +101,9 @@ impl AgentConnections {
     /// The agent for a client that names none: the default one, or the only one.
     pub(super) fn default_for(&self, requester: &Requester) -> Option<Arc<AgentConnection>> {
         let conns = self.usable_by(requester);
-        let is_usual = |line: &&Arc<AgentConnection>| line.config.name == requester.default_agent;
-        let default = conns
-            .iter()
-            .find(is_usual)
-            .filter(|_| requester.default_agent.is_some());
+        let named = |line: &&Arc<AgentConnection>| line.config.name == requester.default_agent;
+        let default = requester.default_agent.as_ref();
+        let default = default.and_then(|_| conns.iter().find(named));
         default.or_else(|| only(&conns)).cloned()
     }
 

@@ -57,10 +57,10 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .route("/threads/{thread_id}/copy", post(copy_thread))
         .route(
             "/threads/{thread_id}/runs",
-            get(thread_runs).post(start_run),
+            get(thread_runs).post(|call: Call| start(call, StartReply::Run)),
         )
         .nest("/threads/{thread_id}/runs", run_routes())
-        .route("/runs", post(start_run))
+        .route("/runs", post(|call: Call| start(call, StartReply::Run)))
         .route("/runs/search", post(search_runs))
         .nest("/runs", run_routes())
         .fallback(async || ApiError::not_found("nothing is served at this path"))
@@ -70,8 +70,11 @@ pub(super) fn router(api: Arc<Api>) -> Router {
 /// The routes of runs, with a thread in their path or without.
 fn run_routes() -> Router<Arc<Api>> {
     Router::new()
-        .route("/wait", post(start_and_wait))
-        .route("/stream", post(start_and_stream))
+        .route("/wait", post(|call: Call| start(call, StartReply::Output)))
+        .route(
+            "/stream",
+            post(|call: Call| start(call, StartReply::Events)),
+        )
         .route("/{run_id}", get(run).post(resume).delete(delete_run))
         .route("/{run_id}/wait", get(wait))
         .route("/{run_id}/output", get(output))
@@ -164,18 +167,6 @@ async fn thread_runs(call: Call) -> Reply {
 async fn search_runs(call: Call) -> Reply {
     let search = Search::read(&call.json()?)?;
     json(&call.api.hub.find_runs(call.owner(), None, search).await?)
-}
-
-async fn start_run(call: Call) -> Reply {
-    start(call, StartReply::Run).await
-}
-
-async fn start_and_wait(call: Call) -> Reply {
-    start(call, StartReply::Output).await
-}
-
-async fn start_and_stream(call: Call) -> Reply {
-    start(call, StartReply::Events).await
 }
 
 /// Starts a run and answers as requested. The run's URL is sent in a header, for clients that

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::active_run::ActiveRun;
@@ -42,25 +42,17 @@ async fn start_run(
     if let Some(webhook) = &request.webhook {
         hub.webhooks.check(webhook)?;
     }
-    let (thread, line) = match path.or(request.thread) {
-        Some(id) => {
-            let thread = find_or_create_thread(hub, owner, id, &request).await?;
-            let line = connection_for(hub, requester, &request, &thread).await?;
-            (Some(id), line)
-        }
-        None => {
-            let thread = new_thread(
-                Uuid::new_v4(),
-                serde_json::Map::new(),
-                hub.stored_setup(&request.setup),
-            );
-            let line = connection_for(hub, requester, &request, &thread).await?;
-            if request.keeps_thread() && !hub.add_thread(owner, &thread).await? {
-                return Err(ApiError::unavailable("too many threads are stored already"));
-            }
-            (request.keeps_thread().then_some(thread.id), line)
-        }
+    let named = path.or(request.thread);
+    let thread = match named {
+        Some(id) => find_or_create_thread(hub, owner, id, &request).await?,
+        None => new_thread(Uuid::new_v4(), Map::new(), hub.stored_setup(&request.setup)),
     };
+    let line = connection_for(hub, requester, &request, &thread).await?;
+    let adds = named.is_none() && request.keeps_thread();
+    if adds && !hub.add_thread(owner, &thread).await? {
+        return Err(ApiError::unavailable("too many threads are stored already"));
+    }
+    let thread = (named.is_some() || adds).then_some(thread.id);
     let live = ActiveRun::new(
         Uuid::new_v4(),
         (line.id().await?, line),
@@ -129,24 +121,19 @@ async fn find_or_create_thread(
     let has_setup = request.setup.cwd.is_some() || !request.setup.mcp_servers.is_empty();
     match hub.thread(owner, id).await {
         Ok(thread) if thread.session.is_none() && has_setup => {
-            let own = SessionConfig::from_metadata(&thread.metadata)?;
-            let merged = SessionConfig {
-                cwd: request.setup.cwd.clone().or(own.cwd),
-                mcp_servers: if request.setup.mcp_servers.is_empty() {
-                    own.mcp_servers
-                } else {
-                    request.setup.mcp_servers.clone()
-                },
-                ..SessionConfig::default()
-            };
-            let setup = hub.stored_setup(&merged);
+            let mut setup = SessionConfig::from_metadata(&thread.metadata)?;
+            setup.cwd = request.setup.cwd.clone().or(setup.cwd);
+            if !request.setup.mcp_servers.is_empty() {
+                setup.mcp_servers.clone_from(&request.setup.mcp_servers);
+            }
+            let setup = hub.stored_setup(&setup);
             let update = hub.store.run(owner, move |rows| {
                 rows.update_thread(id, |thread| thread.setup = setup)
             });
             Ok(update.await?.unwrap_or(thread))
         }
         Err(fault) if fault.status == 404 && request.if_not_exists == IfNotExists::Create => {
-            let thread = new_thread(id, serde_json::Map::new(), hub.stored_setup(&request.setup));
+            let thread = new_thread(id, Map::new(), hub.stored_setup(&request.setup));
             match hub.add_thread(owner, &thread).await? {
                 true => Ok(thread),
                 // Another request has created it meanwhile, or there are too many.
@@ -170,7 +157,7 @@ pub(super) async fn resume(hub: &Hub, at: &RunAt, body: &Value) -> Result<RunRec
     let (request, answer) = live.resume(body)?;
     // Stored before the agent continues: its next updates are newer.
     let run = hub.store_run(&live).await?;
-    if let Some(dial) = live.link() {
+    if let Some((dial, _)) = live.session() {
         live.conn.send(dial, messages::result(&request, &answer));
     }
     Ok(run)

@@ -71,7 +71,7 @@ impl Hub {
         let metadata = wanted.metadata;
         let setup = SessionConfig::from_metadata(&metadata)?;
         let id = wanted.id.unwrap_or_else(Uuid::new_v4);
-        let thread = new_thread(id, metadata, self.stored_setup(&setup));
+        let mut thread = new_thread(id, metadata, self.stored_setup(&setup));
         if !self.add_thread(owner, &thread).await? {
             return match self.thread(owner, id).await {
                 Ok(known) if wanted.if_exists == IfExists::DoNothing => {
@@ -81,18 +81,12 @@ impl Hub {
                 Err(_) => Err(ApiError::unavailable("too many threads are stored already")),
             };
         }
-        let mut opened = thread.clone();
         if let Some(line) = self.agents.only_for(requester) {
             let active = self.active_thread(owner, id)?;
             let mut session = active.session.lock().await;
             // An error of the agent is reported to the first run.
-            if self
-                .open_session(&mut session, owner, &mut opened, &line)
-                .await
-                .is_ok()
-            {
-                return self.show_thread(owner, opened).await;
-            }
+            let opened = self.open_session(&mut session, owner, &mut thread, &line);
+            let _ = opened.await;
         }
         self.show_thread(owner, thread).await
     }
