@@ -49,12 +49,9 @@ impl AgentInfo {
         let own = text("/agentInfo/name").filter(|name| !name.is_empty());
         let name = configured_name.map(str::to_owned).or(own);
         let name = name.unwrap_or_else(|| "agent".to_owned());
-        let auth_methods: Vec<String> = initialized
-            .get("authMethods")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(|method| Some(method.get("id")?.as_str()?.to_owned()))
+        let methods = initialized["authMethods"].as_array().into_iter().flatten();
+        let auth_methods: Vec<String> = methods
+            .filter_map(|method| method["id"].as_str().map(str::to_owned))
             .collect();
         let title = text("/agentInfo/title").filter(|title| *title != name);
         let mut description = match (description, title) {
@@ -72,10 +69,7 @@ impl AgentInfo {
             version: text("/agentInfo/version").unwrap_or_else(|| "unknown".to_owned()),
             name,
             description,
-            capabilities: initialized
-                .get("agentCapabilities")
-                .cloned()
-                .unwrap_or_default(),
+            capabilities: initialized["agentCapabilities"].clone(),
             auth_methods,
         }
     }
@@ -123,17 +117,11 @@ impl AgentInfo {
     /// required, the message lists the methods.
     #[must_use]
     pub fn run_error(&self, error: &Value) -> RunFailure {
-        let code = error
-            .get("code")
-            .and_then(Value::as_i64)
-            .unwrap_or(INTERNAL_ERROR);
+        let code = error["code"].as_i64();
         // The relay's own code: the agent has exited or could not be reached.
-        let code = if RELAY_ERRORS.contains(&code) {
-            INTERNAL_ERROR
-        } else {
-            code
-        };
-        let message = error.get("message").and_then(Value::as_str);
+        let code = code.filter(|code| !RELAY_ERRORS.contains(code));
+        let code = code.unwrap_or(INTERNAL_ERROR);
+        let message = error["message"].as_str();
         let mut message = message.unwrap_or("the agent gave no reason").to_owned();
         if code == -32000 && !self.auth_methods.is_empty() {
             message.push_str(&format!(" (methods: {})", self.auth_methods.join(", ")));

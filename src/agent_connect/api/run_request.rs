@@ -366,16 +366,13 @@ fn blocks(list: &[Value]) -> Result<Vec<Value>, ApiError> {
     if list.is_empty() {
         return Err(ApiError::invalid("a message must not be empty"));
     }
-    let block = |block: &Value| {
-        let text = block.get("text").and_then(Value::as_str);
-        match (block.get("type").and_then(Value::as_str), text) {
-            (Some("text"), Some(text)) => Ok(text_block(text)),
-            (Some("text"), None) => Err(ApiError::invalid("a text block needs its \"text\"")),
-            (Some(_), _) => Ok(block.clone()),
-            (None, _) => Err(ApiError::invalid(
-                "a content block must be an object with a \"type\"",
-            )),
-        }
+    let block = |block: &Value| match (block["type"].as_str(), block["text"].as_str()) {
+        (Some("text"), Some(text)) => Ok(text_block(text)),
+        (Some("text"), None) => Err(ApiError::invalid("a text block needs its \"text\"")),
+        (Some(_), _) => Ok(block.clone()),
+        (None, _) => Err(ApiError::invalid(
+            "a content block must be an object with a \"type\"",
+        )),
     };
     list.iter().map(block).collect()
 }

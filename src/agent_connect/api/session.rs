@@ -66,10 +66,12 @@ impl SessionConfig {
     /// options, and those of the other members that the agent lists as options.
     #[must_use]
     pub fn options_for(&self, opened: &Value) -> Vec<(String, Value)> {
-        let known = opened.get("configOptions").and_then(Value::as_array);
+        let known = opened["configOptions"].as_array();
         let known = |name: &str| {
-            let mut all = known.into_iter().flatten();
-            all.any(|option| option.get("id").is_some_and(|id| id == name))
+            known
+                .into_iter()
+                .flatten()
+                .any(|option| option["id"] == name)
         };
         let others = self.others.iter().filter(|(name, _)| known(name));
         let all = self.options.iter().chain(others);

@@ -192,16 +192,13 @@ impl RunningTurn<'_> {
         };
         let input = input(known.input_schema(), prompt, history)?;
         let mut body = known.run_body("input", &input);
-        let given = params.pointer("/_meta/agentConnect");
-        let all = [Some(&state.meta), given];
-        let merged = |name: &str| {
-            let maps = all
-                .iter()
-                .filter_map(|meta| meta.as_ref()?.get(name)?.as_object());
-            let merged: Map<String, Value> = maps.flat_map(Clone::clone).collect();
-            (!merged.is_empty()).then_some(merged)
-        };
-        if let Some(config) = merged("config") {
+        let given = &params["_meta"]["agentConnect"];
+        let config = [&state.meta["config"], &given["config"]];
+        let config = config.into_iter().filter_map(Value::as_object).flatten();
+        let config: Map<String, Value> = config
+            .map(|(id, value)| (id.clone(), value.clone()))
+            .collect();
+        if !config.is_empty() {
             body["config"] = Value::Object(config);
         }
         // The request's own configuration overrides the options set before.
@@ -211,11 +208,11 @@ impl RunningTurn<'_> {
                 place[id] = value.clone();
             }
         }
-        if let Some(tags) = given.and_then(|options| options.get("tags")) {
+        if let Some(tags) = given.get("tags") {
             body["config"]["tags"] = tags.clone();
         }
         // The session's metadata belongs to the thread and was sent when that was created.
-        if let Some(metadata) = given.and_then(|options| options.get("metadata")) {
+        if let Some(metadata) = given.get("metadata") {
             body["metadata"] = metadata.clone();
         }
         Ok(body)
@@ -326,10 +323,9 @@ impl RunningTurn<'_> {
             let mut state = self.session.state();
             state.old_ids.extend(sent_content::message_ids(messages));
             if !self.session.is_thread && state.thread.is_none() {
-                state.history.push(input::message("human", text));
-                state
-                    .history
-                    .push(input::message("ai", &sent_content::answer_text(messages)));
+                let answer = sent_content::answer_text(messages);
+                let turn = [input::message("human", text), input::message("ai", &answer)];
+                state.history.extend(turn);
                 let length =
                     |all: &[Value]| all.iter().map(|one| one.to_string().len()).sum::<usize>();
                 while length(&state.history) > MAX_HISTORY && !state.history.is_empty() {

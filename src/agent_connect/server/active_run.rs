@@ -283,14 +283,10 @@ impl Turn for ActiveRun {
         if self.cancel.is_cancelled() {
             return Some(question.cancelled());
         }
-        match self
-            .request
-            .setup
-            .permissions
-            .unwrap_or(Permissions::Interrupt)
+        if let Some(rule @ (Permissions::Allow | Permissions::Reject)) =
+            self.request.setup.permissions
         {
-            Permissions::Interrupt => {}
-            rule => return Some(question.by_rule(rule)),
+            return Some(question.by_rule(rule));
         }
         let mut state = self.state();
         if state.questions.len() >= MAX_QUESTIONS {

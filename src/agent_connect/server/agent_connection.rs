@@ -170,32 +170,20 @@ impl AgentConnection {
         let closed = |_| ApiError::unavailable("the relay is shutting down");
         self.context.arrivals.send(arrival).await.map_err(closed)?;
         let call = self.call(link, "initialize", &messages::initialize());
-        let result = timeout(self.context.limits.agent_connect_start, call).await;
-        let initialized = match result {
-            Ok(Ok(initialized)) => initialized,
+        let fault = match timeout(self.context.limits.agent_connect_start, call).await {
+            Ok(Ok(initialized)) => return Ok((link, Arc::new(self.describe(&initialized)))),
             Ok(Err(error)) => {
-                self.close_link(link);
                 let why = error["message"].as_str().unwrap_or("no reason given");
-                return Err(ApiError::unavailable(format!(
-                    "the agent cannot be reached: {why}"
-                )));
+                format!("the agent cannot be reached: {why}")
             }
-            Err(_) => {
-                self.close_link(link);
-                return Err(ApiError::unavailable(
-                    "the agent did not answer initialize in time",
-                ));
-            }
+            Err(_) => "the agent did not answer initialize in time".to_owned(),
         };
-        Ok((link, Arc::new(self.describe(&initialized))))
+        self.close_link(link);
+        Err(ApiError::unavailable(fault))
     }
 
     fn describe(&self, initialized: &Value) -> AgentInfo {
-        let ServedAgent {
-            name,
-            description: about,
-            ..
-        } = &self.config;
+        let (name, about) = (&self.config.name, &self.config.description);
         let base = &self.context.base;
         AgentInfo::new(name.as_deref(), about.as_deref(), initialized, base)
     }

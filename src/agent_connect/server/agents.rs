@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
 use parking_lot::RwLock;
 use uuid::Uuid;
 
@@ -127,17 +128,13 @@ impl AgentConnections {
         &self,
         requester: &Requester,
     ) -> Result<Vec<Arc<AgentInfo>>, ApiError> {
-        let fetches = self.usable_by(requester).into_iter().map(|line| {
+        let lost = |_| ApiError::unavailable("an agent could not be queried");
+        let infos = self.usable_by(requester).into_iter().map(|line| {
             // In a task of its own: a client that disconnects must not cancel it for others.
-            tokio::spawn(async move { line.info().await })
+            let info = tokio::spawn(async move { line.info().await });
+            async move { info.await.map_err(lost)? }
         });
-        let fetches: Vec<_> = fetches.collect();
-        let mut known = Vec::new();
-        for agent in fetches {
-            let lost = |_| ApiError::unavailable("an agent could not be queried");
-            known.push(agent.await.map_err(lost)??);
-        }
-        Ok(known)
+        try_join_all(infos).await
     }
 }
 

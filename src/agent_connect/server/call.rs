@@ -133,21 +133,18 @@ impl Call {
     /// How long to wait: `block_timeout` in seconds, in the query or, as in the prose
     /// specification, in the body; `default` if not given.
     pub(super) fn max_wait(&self, default: Option<Duration>) -> Result<Option<Duration>, ApiError> {
-        let (name, wanted) = ("block_timeout", "a number of seconds, 0 or more");
-        let mut given: Option<f64> = self.parsed(name, wanted)?;
-        if given.is_none() {
-            let body = self.json()?;
-            let value = body.get(name).filter(|value| !value.is_null());
-            // Another type is no number of seconds either.
-            given = value.map(|value| value.as_f64().unwrap_or(-1.0));
-        }
-        match given {
-            None => Ok(default),
-            Some(given) if given.is_finite() && given >= 0.0 => {
-                Ok(Some(Duration::from_secs_f64(given.min(MAX_BLOCK))))
-            }
-            Some(_) => Err(ApiError::wrong_type(name, wanted)),
-        }
+        let name = "block_timeout";
+        let given = match self.text(name) {
+            Some(text) => text.parse().ok(),
+            None => match &self.json()?[name] {
+                Value::Null => return Ok(default),
+                value => value.as_f64(),
+            },
+        };
+        let given = given.filter(|given: &f64| given.is_finite() && *given >= 0.0);
+        let wrong = || ApiError::wrong_type(name, "a number of seconds, 0 or more");
+        let seconds = given.ok_or_else(wrong)?.min(MAX_BLOCK);
+        Ok(Some(Duration::from_secs_f64(seconds)))
     }
 
     /// The access of its sender.

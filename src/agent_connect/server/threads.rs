@@ -330,8 +330,7 @@ impl Hub {
             let Ok(page) = line.call(dial, "session/list", &params).await else {
                 return Ok(());
             };
-            let sessions = page.get("sessions").and_then(Value::as_array);
-            for listed in sessions.into_iter().flatten() {
+            for listed in page["sessions"].as_array().into_iter().flatten() {
                 let Some(thread) = listed_thread(agent.id, listed) else {
                     continue;
                 };
@@ -356,7 +355,7 @@ impl Hub {
 
 /// The session id in an agent's answer.
 fn session_id(answer: &Value) -> Result<String, RunFailure> {
-    let id = answer.get("sessionId").and_then(Value::as_str);
+    let id = answer["sessionId"].as_str();
     let none = || RunFailure::new(-32603, "the agent returned no session id");
     id.map(str::to_owned).ok_or_else(none)
 }
@@ -377,8 +376,8 @@ pub(super) fn new_thread(id: Uuid, metadata: Map<String, Value>, setup: Value) -
 
 /// The thread for a session that an agent lists.
 fn listed_thread(agent: Uuid, listed: &Value) -> Option<ThreadRecord> {
-    let session = listed.get("sessionId")?.as_str()?;
-    let cwd = listed.get("cwd").and_then(Value::as_str).unwrap_or("/");
+    let session = listed["sessionId"].as_str()?;
+    let cwd = listed["cwd"].as_str().unwrap_or("/");
     let mut metadata = Map::from_iter([("cwd".to_owned(), json!(cwd))]);
     if let Some(title) = listed.get("title").filter(|title| title.is_string()) {
         metadata.insert("title".to_owned(), title.clone());
