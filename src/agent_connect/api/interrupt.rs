@@ -72,12 +72,11 @@ enum Action {
     Cancel,
 }
 
-/// A resume payload beside the type of its interrupt.
+/// What may stand beside a resume payload.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Wrapped {
     interrupt_type: Option<String>,
-    resume_payload: Option<Value>,
 }
 
 impl AgentQuestion {
@@ -237,19 +236,19 @@ fn form_result(given: FormAnswer, resume: &Value) -> Value {
 /// 422, when the body is not an object or names another interrupt type.
 pub fn resume_payload<'a>(body: &'a Value, open: &AgentQuestion) -> Result<&'a Value, ApiError> {
     let wrapped: Wrapped = read(body)?;
-    match wrapped.interrupt_type {
-        None => {}
-        Some(named) if named == open.name() && wrapped.resume_payload.is_none() => {
-            return Err(ApiError::invalid("\"resume_payload\" is missing"));
-        }
-        Some(named) if named == open.name() => {}
-        Some(_) => {
-            let what = format!("the open interrupt is of type {}", open.name());
-            return Err(ApiError::invalid(what));
-        }
+    if wrapped
+        .interrupt_type
+        .as_ref()
+        .is_some_and(|named| named != open.name())
+    {
+        let what = format!("the open interrupt is of type {}", open.name());
+        return Err(ApiError::invalid(what));
     }
-    let inner = body.get("resume_payload").filter(|inner| !inner.is_null());
-    Ok(inner.unwrap_or(body))
+    match (body.get("resume_payload"), wrapped.interrupt_type) {
+        (Some(inner), _) if !inner.is_null() => Ok(inner),
+        (_, Some(_)) => Err(ApiError::invalid("\"resume_payload\" is missing")),
+        (_, None) => Ok(body),
+    }
 }
 
 #[cfg(test)]

@@ -73,8 +73,7 @@ impl RemoteAgent {
         // The turn is registered before the next message is handled, so that its cancellation finds
         // it.
         let is_turn = method == "session/prompt";
-        let pending = permit.as_ref().filter(|_| is_turn);
-        let pending = pending.and_then(|_| turn::register(self, &params));
+        let turn = (is_turn && permit.is_some()).then(|| turn::register(self, &params));
         let agent = Arc::clone(self);
         tokio::spawn(async move {
             let closed = agent.closed.clone();
@@ -83,7 +82,10 @@ impl RemoteAgent {
                     let what = format!("more than {max} requests at once");
                     return Err(RemoteError::new(reply::OVERLOADED, what));
                 }
-                agent.serve(&method, &params, pending).await
+                match turn {
+                    Some(turn) => Box::pin(turn::prompt(&agent, &params, turn?)).await,
+                    None => agent.serve(&method, &params).await,
+                }
             };
             // A turn is not dropped, because its run has to be cancelled.
             let served = if is_turn {
@@ -104,12 +106,7 @@ impl RemoteAgent {
         });
     }
 
-    async fn serve(
-        self: &Arc<Self>,
-        method: &str,
-        params: &Value,
-        pending: Option<turn::PendingTurn>,
-    ) -> Result<Value, RemoteError> {
+    async fn serve(self: &Arc<Self>, method: &str, params: &Value) -> Result<Value, RemoteError> {
         match method {
             "initialize" => {
                 let form = params.pointer("/clientCapabilities/elicitation/form");
@@ -127,7 +124,6 @@ impl RemoteAgent {
             "session/list" => threads::list(self, params).await,
             "session/delete" => threads::delete(self, params).await,
             "session/set_config_option" => threads::set_option(self, params).await,
-            "session/prompt" => Box::pin(turn::prompt(self, params, pending)).await,
             _ => {
                 let what = format!("an agent behind Agent Connect has no {method}");
                 Err(RemoteError::new(-32601, what))

@@ -32,7 +32,7 @@ pub(super) struct ClientQuestion {
     pub(super) method: &'static str,
     /// Its parameters.
     pub(super) params: Value,
-    /// The tool call that represents the interrupt, if the client must receive one.
+    /// The update with the tool call that represents the interrupt, if the client must receive one.
     pub(super) tool_call: Option<Value>,
     kind: Kind,
 }
@@ -182,6 +182,7 @@ fn approval_question(
     no: Value,
 ) -> ClientQuestion {
     let call = json!({
+        "sessionUpdate": "tool_call",
         "toolCallId": format!("interrupt-{run}"),
         "title": interrupt.name,
         "kind": "other",
@@ -189,6 +190,9 @@ fn approval_question(
         "rawInput": interrupt.payload,
     });
     let mut shown = call.clone();
+    shown
+        .as_object_mut()
+        .map(|members| members.shift_remove("sessionUpdate"));
     let text = json!({ "type": "text", "text": message(&interrupt.payload) });
     shown["content"] = json!([{ "type": "content", "content": text }]);
     ClientQuestion {

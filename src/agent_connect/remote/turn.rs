@@ -42,19 +42,22 @@ struct RunningTurn<'a> {
     sent: SentContent,
 }
 
-/// Registers a turn, so that its cancellation finds it; `None` when the request is invalid, or
-/// another turn is in progress.
-pub(super) fn register(agent: &RemoteAgent, params: &Value) -> Option<PendingTurn> {
-    let session = agent.session(session_id(params).ok()?, true).ok()?;
+/// Registers a turn, so that its cancellation finds it.
+///
+/// # Errors
+/// When the request is invalid, or another turn is in progress.
+pub(super) fn register(agent: &RemoteAgent, params: &Value) -> Result<PendingTurn, RemoteError> {
+    let session = agent.session(session_id(params)?, true)?;
     let cancel = agent.closed.child_token();
     {
         let mut state = session.state();
         if state.turn.is_some() {
-            return None;
+            let what = "a turn of this session is in progress";
+            return Err(RemoteError::new(reply::INVALID_REQUEST, what));
         }
         state.turn = Some(cancel.clone());
     }
-    Some(PendingTurn { session, cancel })
+    Ok(PendingTurn { session, cancel })
 }
 
 impl Drop for PendingTurn {
@@ -67,20 +70,8 @@ impl Drop for PendingTurn {
 pub(super) async fn prompt(
     agent: &RemoteAgent,
     params: &Value,
-    pending: Option<PendingTurn>,
+    pending: PendingTurn,
 ) -> Result<Value, RemoteError> {
-    let Some(pending) = pending else {
-        let id = session_id(params)?;
-        let busy = agent.find_session(id).is_some();
-        return Err(if busy {
-            RemoteError::new(
-                reply::INVALID_REQUEST,
-                "a turn of this session is in progress",
-            )
-        } else {
-            RemoteError::new(reply::OVERLOADED, "too many sessions on one connection")
-        });
-    };
     let known = tokio::select! {
         known = agent.descriptor() => known?,
         () = pending.cancel.cancelled() => return Ok(stop("cancelled")),
@@ -165,7 +156,7 @@ impl RunningTurn<'_> {
                 }
                 InterruptAction::Ask(question) => {
                     if let Some(call) = &question.tool_call {
-                        self.update(with_kind(call.clone(), "tool_call")).await;
+                        self.update(call.clone()).await;
                     }
                     let result = self.agent.request(question.method, &question.params).await;
                     let answer = question.answer(result.as_ref(), self.agent.default_permission);
@@ -245,8 +236,11 @@ impl RunningTurn<'_> {
         }
         if let Some((call, granted)) = call {
             let status = if granted { "completed" } else { "failed" };
-            let end = json!({ "toolCallId": call["toolCallId"], "status": status });
-            self.update(with_kind(end, "tool_call_update")).await;
+            let id = &call["toolCallId"];
+            self.update(
+                json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status }),
+            )
+            .await;
         }
         // In LangGraph a new run carries the answer.
         if graph {
@@ -296,8 +290,10 @@ impl RunningTurn<'_> {
                 }
                 RunEvent::Custom(custom) => {
                     let content = text_block(&custom.to_string());
-                    let update = json!({ "content": content });
-                    self.update(with_kind(update, "agent_thought_chunk")).await;
+                    self.update(
+                        json!({ "sessionUpdate": "agent_thought_chunk", "content": content }),
+                    )
+                    .await;
                 }
                 RunEvent::Outcome(outcome) => return Ok(Some(outcome)),
                 RunEvent::Ignored => {}
@@ -343,8 +339,8 @@ impl RunningTurn<'_> {
     }
 
     async fn send_message(&self, content: Value) {
-        let update = json!({ "content": content });
-        self.update(with_kind(update, "agent_message_chunk")).await;
+        self.update(json!({ "sessionUpdate": "agent_message_chunk", "content": content }))
+            .await;
     }
 
     async fn update(&self, update: Value) {
@@ -354,13 +350,4 @@ impl RunningTurn<'_> {
 
 fn stop(reason: &str) -> Value {
     json!({ "stopReason": reason })
-}
-
-/// An update of this kind; `sessionUpdate` comes first.
-fn with_kind(update: Value, kind: &str) -> Value {
-    let mut whole = json!({ "sessionUpdate": kind });
-    if let (Some(whole), Value::Object(members)) = (whole.as_object_mut(), update) {
-        whole.extend(members);
-    }
-    whole
 }

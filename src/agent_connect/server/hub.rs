@@ -231,10 +231,10 @@ impl Hub {
         thread: Option<Uuid>,
         search: Search<RunFilter>,
     ) -> Result<Vec<RunRecord>, ApiError> {
-        let find = self
-            .store
-            .run(owner, move |rows| rows.find_runs(thread, &search));
-        find.await
+        let store = &self.store;
+        store
+            .run(owner, move |rows| rows.find_runs(thread, &search))
+            .await
     }
 
     /// The agents that match a search, as shown.

@@ -54,10 +54,10 @@ impl Hub {
         owner: &Arc<str>,
         thread: ThreadRecord,
     ) -> Result<Value, ApiError> {
-        let show = self
-            .store
-            .run(owner, move |rows| rows.shown_thread(&thread));
-        show.await
+        let store = &self.store;
+        store
+            .run(owner, move |rows| rows.shown_thread(&thread))
+            .await
     }
 
     /// Creates a thread. Its session is created at once if the client has only one agent and that
@@ -98,10 +98,10 @@ impl Hub {
         thread: &ThreadRecord,
     ) -> Result<bool, ApiError> {
         let (thread, max) = (thread.clone(), self.limits.agent_connect_threads);
-        let insert = self
-            .store
-            .run(owner, move |rows| rows.insert_thread(&thread, max));
-        insert.await
+        let store = &self.store;
+        store
+            .run(owner, move |rows| rows.insert_thread(&thread, max))
+            .await
     }
 
     /// The part of a setup that is stored with the thread, to reopen its session.
@@ -231,10 +231,10 @@ impl Hub {
             }
         }
         let owner = &requester.owner;
-        let find = self
-            .store
-            .run(owner, move |rows| rows.find_threads(&search));
-        find.await
+        let store = &self.store;
+        store
+            .run(owner, move |rows| rows.find_threads(&search))
+            .await
     }
 
     /// The agent for a thread: the one that has its session, or the default one.
