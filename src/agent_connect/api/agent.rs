@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::ids;
 use super::interrupt::ELICITATION;
 use super::record::RunFailure;
+use super::search::AgentFilter;
 
 /// What the descriptors of all agents have in common.
 const DESCRIPTOR: &str = include_str!("agent_descriptor.json");
@@ -80,11 +81,14 @@ impl AgentInfo {
         json!({ "agent_id": self.id, "metadata": self.metadata() })
     }
 
-    /// Whether it matches a search for this name and version.
+    /// Whether it matches a search.
     #[must_use]
-    pub fn matches(&self, name: Option<&str>, version: Option<&str>) -> bool {
-        name.is_none_or(|name| name == self.name)
-            && version.is_none_or(|version| version == self.version)
+    pub fn matches(&self, wanted: &AgentFilter) -> bool {
+        let AgentFilter { name, version } = wanted;
+        name.as_ref().is_none_or(|name| *name == self.name)
+            && version
+                .as_ref()
+                .is_none_or(|version| *version == self.version)
     }
 
     /// The method that reopens a session of it, if it supports one.
@@ -196,7 +200,13 @@ mod tests {
                 "descriptor": descriptor,
             });
             compare(&case, &shown);
-            assert!(agent.matches(Some(&agent.name), None) && !agent.matches(None, Some("2")));
+            let name = Some(agent.name.clone());
+            let version = Some("2".to_owned());
+            assert!(agent.matches(&AgentFilter {
+                name: name.clone(),
+                version: None
+            }));
+            assert!(!agent.matches(&AgentFilter { name, version }));
         }
     }
 }

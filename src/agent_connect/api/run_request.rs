@@ -231,7 +231,7 @@ impl RunRequest {
             return Err(ApiError::invalid(what));
         }
         request.input = Input::read(&body)?;
-        request.setup = SessionConfig::read(&config.configurable)?;
+        request.setup = read_members(&config.configurable)?;
         request.meta = meta(&request.metadata, &config.tags);
         request.creation = body;
         Ok(request)

@@ -8,15 +8,6 @@ use super::api_error::ApiError;
 use super::body::read_members;
 use super::permissions::Permissions;
 
-/// The members that mean the same for every agent.
-const COMMON: [&str; 5] = [
-    "cwd",
-    "mcp_servers",
-    "mode",
-    "permissions",
-    "config_options",
-];
-
 /// The configuration of a session.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
@@ -35,23 +26,11 @@ pub struct SessionConfig {
     #[serde(rename = "config_options", deserialize_with = "simple_values")]
     pub options: Map<String, Value>,
     /// Other members; an agent's option may be among them.
-    #[serde(skip)]
+    #[serde(flatten)]
     pub others: Map<String, Value>,
 }
 
 impl SessionConfig {
-    /// Reads `config.configurable`.
-    ///
-    /// # Errors
-    /// 422, when a member is invalid.
-    pub fn read(members: &Map<String, Value>) -> Result<Self, ApiError> {
-        let mut read: Self = read_members(members)?;
-        read.others = members.clone();
-        read.others
-            .retain(|name, value| !COMMON.contains(&name.as_str()) && !value.is_null());
-        Ok(read)
-    }
-
     /// Reads a thread's metadata, of which only the working directory and the servers count.
     ///
     /// # Errors

@@ -237,10 +237,9 @@ impl RunningTurn<'_> {
         if let Some((call, granted)) = call {
             let status = if granted { "completed" } else { "failed" };
             let id = &call["toolCallId"];
-            self.update(
-                json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status }),
-            )
-            .await;
+            let kind = "tool_call_update";
+            let update = json!({ "sessionUpdate": kind, "toolCallId": id, "status": status });
+            self.update(update).await;
         }
         // In LangGraph a new run carries the answer.
         if graph {
@@ -290,10 +289,7 @@ impl RunningTurn<'_> {
                 }
                 RunEvent::Custom(custom) => {
                     let content = text_block(&custom.to_string());
-                    self.update(
-                        json!({ "sessionUpdate": "agent_thought_chunk", "content": content }),
-                    )
-                    .await;
+                    self.send_chunk("agent_thought_chunk", content).await;
                 }
                 RunEvent::Outcome(outcome) => return Ok(Some(outcome)),
                 RunEvent::Ignored => {}
@@ -339,8 +335,12 @@ impl RunningTurn<'_> {
     }
 
     async fn send_message(&self, content: Value) {
-        self.update(json!({ "sessionUpdate": "agent_message_chunk", "content": content }))
-            .await;
+        self.send_chunk("agent_message_chunk", content).await;
+    }
+
+    async fn send_chunk(&self, kind: &str, content: Value) {
+        let update = json!({ "sessionUpdate": kind, "content": content });
+        self.update(update).await;
     }
 
     async fn update(&self, update: Value) {

@@ -13,7 +13,6 @@ use uuid::Uuid;
 use super::active_run::ActiveRun;
 use super::active_thread::ActiveThread;
 use super::agents::{AgentConnections, Requester};
-use crate::agent_connect::api::agent::AgentInfo;
 use crate::agent_connect::api::api_error::ApiError;
 use crate::agent_connect::api::record::{RunRecord, RunStatus};
 use crate::agent_connect::api::search::{AgentFilter, RunFilter, Search};
@@ -243,11 +242,12 @@ impl Hub {
         requester: &Requester,
         search: &Search<AgentFilter>,
     ) -> Result<Vec<Value>, ApiError> {
-        let AgentFilter { name, version } = &search.wanted;
         let known = self.agents.infos(requester).await?;
-        let matches = |agent: &&Arc<AgentInfo>| agent.matches(name.as_deref(), version.as_deref());
-        let found = known.iter().filter(matches).map(|agent| agent.entry());
-        Ok(search.page.slice(found).collect())
+        let found = known.iter().filter(|agent| agent.matches(&search.wanted));
+        Ok(search
+            .page
+            .slice(found.map(|agent| agent.entry()))
+            .collect())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

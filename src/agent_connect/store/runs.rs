@@ -22,22 +22,15 @@ pub(super) fn fail_unfinished(
     now: Timestamp,
 ) -> Result<Vec<(RunRecord, String)>> {
     let lost = RunOutcome::Error(RunFailure::new(-32603, INTERRUPTED));
-    let open = "status IN ('pending', 'interrupted')";
-    let mut wanted = connection.prepare(&format!(
-        "SELECT {RUN}, webhook FROM runs WHERE {open} AND webhook IS NOT NULL"
+    let mut update = connection.prepare(&format!(
+        "UPDATE runs SET status = 'error', updated = ?1, outcome = ?2 \
+         WHERE status IN ('pending', 'interrupted') RETURNING {RUN}, webhook"
     ))?;
-    let mut orphans = wanted
-        .query_map([], |row| Ok((run(row)?, row.get(8)?)))?
-        .collect::<Result<Vec<(RunRecord, String)>>>()?;
-    for (run, _) in &mut orphans {
-        (run.status, run.updated) = (RunStatus::Error, now);
-        run.outcome = Some(lost.clone());
-    }
-    connection.execute(
-        &format!("UPDATE runs SET status = 'error', updated = ?1, outcome = ?2 WHERE {open}"),
-        params![now.0, json_text(&lost)],
-    )?;
-    Ok(orphans)
+    let failed = update.query_map(params![now.0, json_text(&lost)], |row| {
+        let webhook: Option<String> = row.get(8)?;
+        webhook.map(|webhook| Ok((run(row)?, webhook))).transpose()
+    })?;
+    failed.filter_map(Result::transpose).collect()
 }
 
 impl OwnedRows<'_> {

@@ -44,11 +44,11 @@ impl RunStore {
         path: Option<&Path>,
         now: Timestamp,
     ) -> Result<(Self, Vec<(RunRecord, String)>), String> {
-        if let Some(path) = path {
-            make_private(path)?;
-        }
         let opened = match path {
-            Some(path) => Connection::open(path),
+            Some(path) => {
+                make_private(path)?;
+                Connection::open(path)
+            }
             None => Connection::open_in_memory(),
         };
         let mut connection = opened.map_err(|error| describe(&error))?;
