@@ -1,6 +1,7 @@
 //! A link whose other end is in this process: frames given to its sink are handled at once, and its
 //! stream yields the frames of the other end.
 
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use tokio::sync::mpsc;
@@ -10,29 +11,33 @@ use crate::jsonrpc::{CloseReason, Frame};
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer};
 
 /// The other end of a link. Dropped when no more frames will come.
-pub(super) trait LocalPeer: Send + 'static {
+pub(super) trait LocalPeer: Send + Sync + 'static {
     /// Handles a frame. Never waits.
-    fn receive(&self, frame: &Frame);
+    fn receive(self: &Arc<Self>, frame: &Frame);
     /// No more frames will come.
     fn close_input(&self);
-    /// What happens when nothing reads its frames any more.
-    fn when_unread(&self) -> Box<dyn FnOnce() + Send>;
+    /// Nothing reads its frames any more.
+    fn close_output(&self);
 }
 
-struct Receiver {
+struct Receiver<P: LocalPeer> {
     frames: mpsc::Receiver<Frame>,
-    when_dropped: Option<Box<dyn FnOnce() + Send>>,
+    other_end: Weak<P>,
 }
 
-struct Sender<P: LocalPeer>(Option<P>);
+struct Sender<P: LocalPeer>(Option<Arc<P>>);
 
 /// Opens a link to `other_end`, whose frames come through `frames`.
-pub(super) fn open(peer: Peer, other_end: impl LocalPeer, frames: mpsc::Receiver<Frame>) -> Link {
+pub(super) fn open(
+    peer: Peer,
+    other_end: Arc<impl LocalPeer>,
+    frames: mpsc::Receiver<Frame>,
+) -> Link {
     Link {
         peer,
         rx: Box::new(Receiver {
             frames,
-            when_dropped: Some(other_end.when_unread()),
+            other_end: Arc::downgrade(&other_end),
         }),
         tx: Box::new(Sender(Some(other_end))),
         guard: Box::new(()),
@@ -47,7 +52,7 @@ impl<P: LocalPeer> Sender<P> {
     }
 }
 
-impl FrameStream for Receiver {
+impl<P: LocalPeer> FrameStream for Receiver<P> {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
         let next = self.frames.poll_recv(cx);
         next.map(|frame| frame.map(|frame| Ok(Decoded::Frame(frame))))
@@ -80,10 +85,10 @@ impl<P: LocalPeer> FrameSink for Sender<P> {
     }
 }
 
-impl Drop for Receiver {
+impl<P: LocalPeer> Drop for Receiver<P> {
     fn drop(&mut self) {
-        if let Some(when_dropped) = self.when_dropped.take() {
-            when_dropped();
+        if let Some(other_end) = self.other_end.upgrade() {
+            other_end.close_output();
         }
     }
 }

@@ -7,6 +7,8 @@ use uuid::Uuid;
 
 use super::ids;
 use super::interrupt::ELICITATION;
+use super::record::RunFailure;
+use super::search::AgentFilter;
 
 /// What the descriptors of all agents have in common.
 const DESCRIPTOR: &str = include_str!("agent_descriptor.json");
@@ -48,12 +50,9 @@ impl AgentInfo {
         let own = text("/agentInfo/name").filter(|name| !name.is_empty());
         let name = configured_name.map(str::to_owned).or(own);
         let name = name.unwrap_or_else(|| "agent".to_owned());
-        let auth_methods: Vec<String> = initialized
-            .get("authMethods")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(|method| Some(method.get("id")?.as_str()?.to_owned()))
+        let methods = initialized["authMethods"].as_array().into_iter().flatten();
+        let auth_methods: Vec<String> = methods
+            .filter_map(|method| method["id"].as_str().map(str::to_owned))
             .collect();
         let title = text("/agentInfo/title").filter(|title| *title != name);
         let mut description = match (description, title) {
@@ -71,10 +70,7 @@ impl AgentInfo {
             version: text("/agentInfo/version").unwrap_or_else(|| "unknown".to_owned()),
             name,
             description,
-            capabilities: initialized
-                .get("agentCapabilities")
-                .cloned()
-                .unwrap_or_default(),
+            capabilities: initialized["agentCapabilities"].clone(),
             auth_methods,
         }
     }
@@ -85,11 +81,14 @@ impl AgentInfo {
         json!({ "agent_id": self.id, "metadata": self.metadata() })
     }
 
-    /// Whether it matches a search for this name and version.
+    /// Whether it matches a search.
     #[must_use]
-    pub fn matches(&self, name: Option<&str>, version: Option<&str>) -> bool {
-        name.is_none_or(|name| name == self.name)
-            && version.is_none_or(|version| version == self.version)
+    pub fn matches(&self, wanted: &AgentFilter) -> bool {
+        let AgentFilter { name, version } = wanted;
+        name.as_ref().is_none_or(|name| *name == self.name)
+            && version
+                .as_ref()
+                .is_none_or(|version| *version == self.version)
     }
 
     /// The method that reopens a session of it, if it supports one.
@@ -121,23 +120,17 @@ impl AgentInfo {
     /// The code and the message of a run that failed with this error of the agent. If a login is
     /// required, the message lists the methods.
     #[must_use]
-    pub fn run_error(&self, error: &Value) -> (i64, String) {
-        let code = error
-            .get("code")
-            .and_then(Value::as_i64)
-            .unwrap_or(INTERNAL_ERROR);
+    pub fn run_error(&self, error: &Value) -> RunFailure {
+        let code = error["code"].as_i64();
         // The relay's own code: the agent has exited or could not be reached.
-        let code = if RELAY_ERRORS.contains(&code) {
-            INTERNAL_ERROR
-        } else {
-            code
-        };
-        let message = error.get("message").and_then(Value::as_str);
+        let code = code.filter(|code| !RELAY_ERRORS.contains(code));
+        let code = code.unwrap_or(INTERNAL_ERROR);
+        let message = error["message"].as_str();
         let mut message = message.unwrap_or("the agent gave no reason").to_owned();
         if code == -32000 && !self.auth_methods.is_empty() {
             message.push_str(&format!(" (methods: {})", self.auth_methods.join(", ")));
         }
-        (code, message)
+        RunFailure::new(code, message)
     }
 
     /// Its descriptor, which the older generation calls the manifest; `uses_forms` if the agent is
@@ -147,53 +140,26 @@ impl AgentInfo {
         let mut descriptor: Value =
             serde_json::from_str(DESCRIPTOR).expect("the file in the program is JSON");
         descriptor["metadata"] = self.metadata();
-        descriptor["specs"]["input"] = self.input_schema();
-        if let Some(interrupts) = descriptor["specs"]["interrupts"].as_array_mut() {
+        let specs = &mut descriptor["specs"];
+        if let Some(interrupts) = specs["interrupts"].as_array_mut() {
             interrupts.retain(|one| uses_forms || one["interrupt_type"] != ELICITATION);
         }
+        // All agents support texts and links.
+        let input = &mut specs["input"]["properties"];
+        if let Some(blocks) = input["prompt"]["items"]["anyOf"].as_array_mut() {
+            blocks.retain(
+                |block| match block["properties"]["type"]["const"].as_str() {
+                    Some(kind @ ("image" | "audio")) => {
+                        self.has(&format!("/promptCapabilities/{kind}"))
+                    }
+                    Some("resource") => self.has("/promptCapabilities/embeddedContext"),
+                    _ => true,
+                },
+            );
+        }
+        let content = json!([{ "type": "string" }, input["prompt"]]);
+        input["messages"]["items"]["properties"]["content"]["anyOf"] = content;
         descriptor
-    }
-
-    /// The schema of its input: messages or a prompt, made of the content blocks it supports.
-    fn input_schema(&self) -> Value {
-        let blocks = json!({ "type": "array", "items": { "anyOf": self.content_blocks() } });
-        let content = json!({ "anyOf": [{ "type": "string" }, blocks] });
-        let message = json!({
-            "type": "object",
-            "properties": { "role": { "type": "string" }, "content": content },
-            "required": ["role", "content"],
-        });
-        json!({ "type": "object", "properties": {
-            "messages": { "type": "array", "items": message },
-            "prompt": blocks,
-        } })
-    }
-
-    /// The content blocks of ACP that it supports. All agents support texts and links.
-    fn content_blocks(&self) -> Vec<Value> {
-        let block = |kind: &str, members: &[&str]| {
-            let mut properties = json!({ "type": { "const": kind } });
-            for name in members {
-                properties[*name] = json!({ "type": "string" });
-            }
-            let required: Vec<&str> = ["type"].iter().chain(members).copied().collect();
-            json!({ "type": "object", "properties": properties, "required": required })
-        };
-        let mut blocks = vec![
-            block("text", &["text"]),
-            block("resource_link", &["uri", "name"]),
-        ];
-        for kind in ["image", "audio"] {
-            if self.has(&format!("/promptCapabilities/{kind}")) {
-                blocks.push(block(kind, &["data", "mimeType"]));
-            }
-        }
-        if self.has("/promptCapabilities/embeddedContext") {
-            let mut embedded = block("resource", &[]);
-            embedded["properties"]["resource"] = json!({ "type": "object" });
-            blocks.push(embedded);
-        }
-        blocks
     }
 
     fn metadata(&self) -> Value {
@@ -206,63 +172,41 @@ impl AgentInfo {
 
 #[cfg(test)]
 mod tests {
-    use super::super::interrupt::PERMISSION;
     use super::*;
+    use crate::agent_connect::vectors::{cases, compare, list};
 
+    /// A case has the configuration of an agent, its answer to `initialize` and an error of it, and
+    /// what follows from them.
     #[test]
-    fn agent_info_follows_initialize() {
-        let initialized = json!({
-            "agentInfo": { "name": "claude-agent", "title": "Claude", "version": "1" },
-            "agentCapabilities": { "loadSession": true, "sessionCapabilities": { "close": {}, "fork": null } },
-            "authMethods": [{ "id": "login", "name": "Log in" }],
-        });
-        let agent = AgentInfo::new(None, None, &initialized, "http://here");
-        assert_eq!(agent.name, "claude-agent");
-        assert_eq!(agent.reopen_method(), Some("session/load"));
-        assert!(agent.supports("close") && !agent.supports("fork") && !agent.supports("list"));
-        assert!(agent.matches(Some("claude-agent"), None) && !agent.matches(None, Some("2")));
-        let error = json!({ "code": -32000, "message": "Authentication required" });
-        let run_error = agent.run_error(&error);
-        assert_eq!(
-            run_error,
-            (
-                -32000,
-                "Authentication required (methods: login)".to_owned()
-            )
-        );
-        assert_ne!(
-            AgentInfo::new(Some("mine"), None, &initialized, "").id,
-            agent.id
-        );
-    }
-
-    #[test]
-    fn only_supported_blocks_are_accepted() {
-        let kinds = |capabilities: Value| -> Vec<String> {
-            let initialized =
-                json!({ "agentCapabilities": { "promptCapabilities": capabilities } });
-            let agent = AgentInfo::new(Some("a"), Some("Ours"), &initialized, "");
-            let descriptor = agent.descriptor(false);
-            let interrupts =
-                |uses_forms| agent.descriptor(uses_forms)["specs"]["interrupts"].clone();
-            assert_eq!(interrupts(false)[0]["interrupt_type"], PERMISSION);
-            assert!(interrupts(false)[1].is_null() && interrupts(true)[1].is_object());
-            assert_eq!(descriptor["metadata"]["description"], "Ours");
-            let input = &descriptor["specs"]["input"]["properties"];
-            let blocks = input["prompt"]["items"]["anyOf"]
-                .as_array()
-                .expect("blocks");
-            let kind = |block: &Value| {
-                block["properties"]["type"]["const"]
-                    .as_str()
-                    .map(str::to_owned)
-            };
-            blocks.iter().filter_map(kind).collect()
-        };
-        assert_eq!(kinds(json!({ "image": false })), ["text", "resource_link"]);
-        assert_eq!(
-            kinds(json!({ "image": true, "embeddedContext": true })),
-            ["text", "resource_link", "image", "resource"]
-        );
+    fn agents_are_described_as_the_vectors_say() {
+        for case in cases("agents") {
+            let initialized = &case["initialized"];
+            let agent = AgentInfo::new(
+                case["name"].as_str(),
+                case["about"].as_str(),
+                initialized,
+                "",
+            );
+            let descriptor = agent.descriptor(case["forms"] == true);
+            let blocks = &descriptor["specs"]["input"]["properties"]["prompt"]["items"];
+            let blocks = list(blocks, "anyOf").iter();
+            let supports = ["close", "fork", "list"].map(|name| agent.supports(name));
+            let shown = json!({
+                "entry": agent.entry(),
+                "reopen": agent.reopen_method(),
+                "supports": supports,
+                "run_error": agent.run_error(&case["error"]),
+                "blocks": blocks.map(|block| &block["properties"]["type"]["const"]).collect::<Vec<_>>(),
+                "descriptor": descriptor,
+            });
+            compare(&case, &shown);
+            let name = Some(agent.name.clone());
+            let version = Some("2".to_owned());
+            assert!(agent.matches(&AgentFilter {
+                name: name.clone(),
+                version: None
+            }));
+            assert!(!agent.matches(&AgentFilter { name, version }));
+        }
     }
 }

@@ -18,27 +18,23 @@ impl ApiError {
     /// Not found: 404.
     #[must_use]
     pub const fn not_found(message: &'static str) -> Self {
-        Self::fixed(404, message)
+        let message = Cow::Borrowed(message);
+        Self {
+            status: 404,
+            message,
+        }
     }
 
     /// The request conflicts with the current state: 409.
     #[must_use]
     pub fn conflict(message: impl Into<Cow<'static, str>>) -> Self {
-        let message = message.into();
-        Self {
-            status: 409,
-            message,
-        }
+        Self::new(409, message)
     }
 
     /// The request is invalid or not supported: 422.
     #[must_use]
     pub fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
-        let message = message.into();
-        Self {
-            status: 422,
-            message,
-        }
+        Self::new(422, message)
     }
 
     /// A member or a parameter has the wrong type or value: 422.
@@ -50,15 +46,11 @@ impl ApiError {
     /// Temporarily unavailable; the client may retry: 503.
     #[must_use]
     pub fn unavailable(message: impl Into<Cow<'static, str>>) -> Self {
-        let message = message.into();
-        Self {
-            status: 503,
-            message,
-        }
+        Self::new(503, message)
     }
 
-    const fn fixed(status: u16, message: &'static str) -> Self {
-        let message = Cow::Borrowed(message);
+    fn new(status: u16, message: impl Into<Cow<'static, str>>) -> Self {
+        let message = message.into();
         Self { status, message }
     }
 }

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::run_request::text_of;
+use super::content::{is_human, text_of};
 
 /// Recognises updates that replay the history of a reloaded session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,19 +34,12 @@ impl HistoryFilter {
     /// A filter for a thread with these messages of the user and the agent.
     #[must_use]
     pub fn new(messages: &[&Value]) -> Self {
-        let is_human = |message: &&&Value| matches!(role(message), "human" | "user");
-        let humans = messages.iter().filter(is_human);
-        let last = messages
-            .last()
-            .filter(|message| !is_human(message))
-            .map(|message| message_text(message));
+        let humans = messages.iter().filter(|message| is_human(message));
+        let last = messages.last().filter(|message| !is_human(message));
+        let text = |message: Option<&&Value>| message.map(|one| message_text(one));
         Self {
-            first: humans
-                .clone()
-                .next()
-                .map(|message| message_text(message))
-                .unwrap_or_default(),
-            last: last.unwrap_or_default(),
+            first: text(humans.clone().next()).unwrap_or_default(),
+            last: text(last).unwrap_or_default(),
             user_count: humans.count(),
             replayed: 0,
             current: None,
@@ -59,8 +52,8 @@ impl HistoryFilter {
         if self.is_done {
             return false;
         }
-        let kind = update.get("sessionUpdate").and_then(Value::as_str);
-        let text = update.pointer("/content/text").and_then(Value::as_str);
+        let kind = update["sessionUpdate"].as_str();
+        let text = update["content"]["text"].as_str();
         match (kind, text) {
             (Some("user_message_chunk"), text) => self.user_text(text.unwrap_or_default()),
             // The turn has begun without a replay.
@@ -123,78 +116,32 @@ impl HistoryFilter {
     }
 }
 
-fn role(message: &Value) -> &str {
-    message
-        .get("role")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-}
-
 fn message_text(message: &Value) -> String {
-    match message.get("content") {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(blocks)) => text_of(blocks),
+    match &message["content"] {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => text_of(blocks),
         _ => String::new(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::agent_connect::vectors::{cases, list};
 
-    fn filter() -> HistoryFilter {
-        let messages = [
-            json!({ "role": "human", "content": "one" }),
-            json!({ "role": "ai", "content": "first" }),
-            json!({ "role": "human", "content": [{ "type": "text", "text": "two" }] }),
-            json!({ "role": "ai", "content": "second" }),
-        ];
-        HistoryFilter::new(&messages.iter().collect::<Vec<_>>())
-    }
-
-    fn chunk(who: &str, text: &str) -> Value {
-        json!({ "sessionUpdate": format!("{who}_message_chunk"), "content": { "type": "text", "text": text } })
-    }
-
+    /// A case has the messages of a thread, and updates with whether they replay these.
     #[test]
-    fn history_ends_with_its_last_message() {
-        let mut filter = filter();
-        for (who, text) in [
-            ("user", "o"),
-            ("user", "ne"),
-            ("agent", "first"),
-            ("user", "two"),
-            ("agent", "sec"),
-            ("agent", "ond"),
-        ] {
-            assert!(filter.is_history(&chunk(who, text)), "{who} {text}");
+    fn updates_are_history_as_the_vectors_say() {
+        for case in cases("histories") {
+            let messages: Vec<&Value> = list(&case, "messages").iter().collect();
+            let mut filter = HistoryFilter::new(&messages);
+            for update in list(&case, "updates") {
+                assert_eq!(
+                    filter.is_history(&update[0]),
+                    update[1],
+                    "{update} of {case}"
+                );
+            }
         }
-        // The same text again belongs to the turn.
-        assert!(!filter.is_history(&chunk("agent", "second")));
-        assert!(!filter.is_history(&chunk("user", "one")));
-    }
-
-    #[test]
-    fn a_turn_without_history_is_not_filtered() {
-        let mut empty = HistoryFilter::new(&[]);
-        assert!(!empty.is_history(&chunk("user", "one")));
-        assert!(!filter().is_history(&chunk("agent", "second")));
-        let mut late = filter();
-        assert!(!late.is_history(&json!({ "sessionUpdate": "available_commands_update" })));
-        assert!(late.is_history(&chunk("user", "one")));
-        let mut echo = filter();
-        assert!(!echo.is_history(&chunk("user", "three")));
-        assert!(!echo.is_history(&chunk("agent", "third")));
-    }
-
-    #[test]
-    fn text_that_differs_from_the_record_is_new() {
-        let mut filter = filter();
-        for (who, text) in [("user", "one"), ("agent", "x"), ("user", "two")] {
-            assert!(filter.is_history(&chunk(who, text)), "{who} {text}");
-        }
-        assert!(!filter.is_history(&chunk("agent", "third")));
     }
 }

@@ -72,12 +72,11 @@ enum Action {
     Cancel,
 }
 
-/// A resume payload beside the type of its interrupt.
+/// What may stand beside a resume payload.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Wrapped {
     interrupt_type: Option<String>,
-    resume_payload: Option<Value>,
 }
 
 impl AgentQuestion {
@@ -155,19 +154,16 @@ impl AgentQuestion {
         let chosen = match (self.kind, rule) {
             (Kind::Elicitation, _) => return json!({ "action": "decline" }),
             (Kind::Permission, Permissions::Allow) => {
-                self.option_of(&["allow_once", "allow_always"])
+                option_of(&self.params, &["allow_once", "allow_always"])
             }
-            (Kind::Permission, _) => self.option_of(&["reject_once", "reject_always"]),
+            (Kind::Permission, _) => option_of(&self.params, &["reject_once", "reject_always"]),
         };
         chosen.map_or_else(|| self.cancelled(), |option| selected(&option))
     }
 
     fn permission_result(&self, given: PermissionAnswer) -> Result<Value, ApiError> {
         if let Some(option) = given.option_id {
-            let mut known = self
-                .options()
-                .filter_map(|one| one.get("optionId")?.as_str());
-            if !known.any(|one| one == option) {
+            if !options(&self.params).any(|one| one["optionId"] == option) {
                 let what = format!("{option:?} is none of the options");
                 return Err(ApiError::invalid(what));
             }
@@ -182,7 +178,7 @@ impl AgentQuestion {
         } else {
             "reject_once"
         };
-        match self.option_of(&[kind]) {
+        match option_of(&self.params, &[kind]) {
             Some(option) => Ok(selected(&option)),
             None if !approved => Ok(self.cancelled()),
             None => Err(ApiError::invalid(
@@ -190,29 +186,20 @@ impl AgentQuestion {
             )),
         }
     }
-
-    fn options(&self) -> impl Iterator<Item = &Value> {
-        options(&self.params)
-    }
-
-    fn option_of(&self, kinds: &[&str]) -> Option<String> {
-        option_of(&self.params, kinds)
-    }
 }
 
 /// The first option of the first of these kinds that a permission request has.
 #[must_use]
 pub fn option_of(params: &Value, kinds: &[&str]) -> Option<String> {
     let of_kind = |kind: &&str| {
-        let found = options(params).find(|one| one.get("kind").is_some_and(|k| k == *kind))?;
-        Some(found.get("optionId")?.as_str()?.to_owned())
+        let found = options(params).find(|one| one["kind"] == **kind)?;
+        found["optionId"].as_str().map(str::to_owned)
     };
     kinds.iter().find_map(of_kind)
 }
 
 fn options(params: &Value) -> impl Iterator<Item = &Value> {
-    let options = params.get("options").and_then(Value::as_array);
-    options.into_iter().flatten()
+    params["options"].as_array().into_iter().flatten()
 }
 
 fn selected(option: &str) -> Value {
@@ -249,29 +236,25 @@ fn form_result(given: FormAnswer, resume: &Value) -> Value {
 /// 422, when the body is not an object or names another interrupt type.
 pub fn resume_payload<'a>(body: &'a Value, open: &AgentQuestion) -> Result<&'a Value, ApiError> {
     let wrapped: Wrapped = read(body)?;
-    match wrapped.interrupt_type {
-        None => {}
-        Some(named) if named == open.name() && wrapped.resume_payload.is_none() => {
-            return Err(ApiError::invalid("\"resume_payload\" is missing"));
-        }
-        Some(named) if named == open.name() => {}
-        Some(_) => {
-            let what = format!("the open interrupt is of type {}", open.name());
-            return Err(ApiError::invalid(what));
-        }
+    if wrapped
+        .interrupt_type
+        .as_ref()
+        .is_some_and(|named| named != open.name())
+    {
+        let what = format!("the open interrupt is of type {}", open.name());
+        return Err(ApiError::invalid(what));
     }
-    let inner = body.get("resume_payload").filter(|inner| !inner.is_null());
-    Ok(inner.unwrap_or(body))
+    match (body.get("resume_payload"), wrapped.interrupt_type) {
+        (Some(inner), _) if !inner.is_null() => Ok(inner),
+        (_, Some(_)) => Err(ApiError::invalid("\"resume_payload\" is missing")),
+        (_, None) => Ok(body),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const CASES: &str = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/vectors/agent_connect/answers.jsonl"
-    );
+    use crate::agent_connect::vectors::cases;
 
     #[test]
     fn answers_are_read_as_the_vectors_say() {
@@ -285,9 +268,7 @@ mod tests {
         let params = json!({ "sessionId": "s", "mode": "form", "message": "Which day?", "requestedSchema": {} });
         let form =
             AgentQuestion::from_request(json!("e"), "elicitation/create", params).expect("a form");
-        let cases = std::fs::read_to_string(CASES).expect("the vectors");
-        for case in cases.lines() {
-            let case: Value = serde_json::from_str(case).expect("a case");
+        for case in cases("answers") {
             let question = if case["question"] == "form" {
                 &form
             } else {

@@ -2,7 +2,8 @@
 //!
 //! [`run_request`], [`thread_request`], [`search`] and [`session`] are the requests of both
 //! generations of the protocol, read by [`body`]; [`messages`] builds the ACP messages for the
-//! agent, [`turn_output`] accumulates its updates, [`history_filter`] separates replayed updates
+//! agent, [`turn_output`] accumulates its updates in blocks of
+//! [`content`], [`history_filter`] separates replayed updates
 //! from those of the turn, [`interrupt`] maps its questions; [`record`] holds runs and threads as
 //! stored and as shown; [`agent`] is the descriptor, [`openapi`] the OpenAPI document.
 //!
@@ -20,6 +21,7 @@
 pub mod agent;
 pub mod api_error;
 pub mod body;
+pub mod content;
 pub mod history_filter;
 pub mod ids;
 pub mod interrupt;

@@ -1,11 +1,10 @@
 //! Runs and threads, as stored and as shown.
 
-use serde::de::IntoDeserializer as _;
-use serde::de::value::{Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::api_error::ApiError;
 use super::page::ResultPage;
 use super::timestamp::Timestamp;
 
@@ -61,14 +60,18 @@ pub enum RunOutcome {
         payload: Value,
     },
     /// The run failed.
-    Error {
-        /// A JSON-RPC error code.
-        #[serde(rename = "errcode")]
-        code: i64,
-        /// What happened.
-        #[serde(rename = "description")]
-        message: String,
-    },
+    Error(RunFailure),
+}
+
+/// Why a run failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunFailure {
+    /// A JSON-RPC error code.
+    #[serde(rename = "errcode")]
+    pub code: i64,
+    /// What happened.
+    #[serde(rename = "description")]
+    pub message: String,
 }
 
 /// A run; serialised, the form in which both generations show it.
@@ -143,17 +146,25 @@ impl RunStatus {
         }
     }
 
-    /// The status of that name.
-    #[must_use]
-    pub fn from_name(word: &str) -> Option<Self> {
-        let word: StrDeserializer<'_, Error> = word.into_deserializer();
-        Self::deserialize(word).ok()
-    }
-
     /// Whether the status is final.
     #[must_use]
     pub const fn is_final(self) -> bool {
         !matches!(self, Self::Pending | Self::Interrupted)
+    }
+}
+
+impl RunFailure {
+    /// A failure with this JSON-RPC code.
+    #[must_use]
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { code, message }
+    }
+}
+
+impl From<ApiError> for RunFailure {
+    fn from(fault: ApiError) -> Self {
+        Self::new(-32603, fault.message)
     }
 }
 
@@ -188,7 +199,7 @@ impl RunRecord {
             Some(RunOutcome::Interrupt { name, payload }) => {
                 json!({ "type": "interrupt", "interrupt": { name: payload } })
             }
-            Some(RunOutcome::Error { code, message }) => json!({
+            Some(RunOutcome::Error(RunFailure { code, message })) => json!({
                 "type": "error",
                 "run_id": self.id,
                 "errcode": code,
@@ -314,27 +325,18 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_round_trip() {
-        for outcome in [
-            RunOutcome::Result {
-                values: Map::new(),
-                messages: vec![json!(1)],
-                text: Some("a".to_owned()),
-            },
-            RunOutcome::Interrupt {
-                name: "x".to_owned(),
-                payload: json!({}),
-            },
-            RunOutcome::Error {
-                code: -32603,
-                message: "y".to_owned(),
-            },
+    fn stored_outcomes_and_statuses_are_read() {
+        for stored in [
+            r#"{"values":{},"messages":[1],"text":"a"}"#,
+            r#"{"interrupt":"x","payload":{}}"#,
+            r#"{"errcode":-32603,"description":"y"}"#,
         ] {
-            let stored = json!(outcome);
-            assert_eq!(serde_json::from_value(stored).ok(), Some(outcome));
+            let outcome: RunOutcome = serde_json::from_str(stored).expect("an outcome");
+            assert_eq!(json!(outcome).to_string(), stored);
         }
-        for word in ["pending", "error", "success", "timeout", "interrupted"] {
-            assert_eq!(RunStatus::from_name(word).map(RunStatus::name), Some(word));
+        for name in ["pending", "error", "success", "timeout", "interrupted"] {
+            let status: RunStatus = serde_json::from_value(json!(name)).expect("a status");
+            assert_eq!(status.name(), name);
         }
     }
 }

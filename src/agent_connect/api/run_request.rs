@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::api_error::ApiError;
 use super::body::{read, read_as, read_members, whole};
+use super::content::{text_block, text_of};
 use super::session::SessionConfig;
 
 /// Longest delay of a run, in seconds: a week.
@@ -230,7 +231,7 @@ impl RunRequest {
             return Err(ApiError::invalid(what));
         }
         request.input = Input::read(&body)?;
-        request.setup = SessionConfig::read(&config.configurable)?;
+        request.setup = read_members(&config.configurable)?;
         request.meta = meta(&request.metadata, &config.tags);
         request.creation = body;
         Ok(request)
@@ -359,37 +360,19 @@ fn strings<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> 
     strings.map_err(|_| D::Error::custom("must be an array of strings"))
 }
 
-/// The text of content blocks, one below the other.
-#[must_use]
-pub fn text_of(content: &[Value]) -> String {
-    let texts = content
-        .iter()
-        .filter_map(|block| block.get("text")?.as_str());
-    texts.collect::<Vec<_>>().join("\n")
-}
-
-/// ACP's content block for a text.
-#[must_use]
-pub fn text_block(text: &str) -> Value {
-    json!({ "type": "text", "text": text })
-}
-
 /// The content blocks of a message. `metadata` of a text block belongs to Agent Connect and is
 /// dropped; all other blocks are passed to the agent unchanged.
 fn blocks(list: &[Value]) -> Result<Vec<Value>, ApiError> {
     if list.is_empty() {
         return Err(ApiError::invalid("a message must not be empty"));
     }
-    let block = |block: &Value| {
-        let text = block.get("text").and_then(Value::as_str);
-        match (block.get("type").and_then(Value::as_str), text) {
-            (Some("text"), Some(text)) => Ok(text_block(text)),
-            (Some("text"), None) => Err(ApiError::invalid("a text block needs its \"text\"")),
-            (Some(_), _) => Ok(block.clone()),
-            (None, _) => Err(ApiError::invalid(
-                "a content block must be an object with a \"type\"",
-            )),
-        }
+    let block = |block: &Value| match (block["type"].as_str(), block["text"].as_str()) {
+        (Some("text"), Some(text)) => Ok(text_block(text)),
+        (Some("text"), None) => Err(ApiError::invalid("a text block needs its \"text\"")),
+        (Some(_), _) => Ok(block.clone()),
+        (None, _) => Err(ApiError::invalid(
+            "a content block must be an object with a \"type\"",
+        )),
     };
     list.iter().map(block).collect()
 }
@@ -408,97 +391,27 @@ fn meta(metadata: &Map<String, Value>, tags: &[String]) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent_connect::vectors::cases;
 
-    fn read(body: Value) -> RunRequest {
-        RunRequest::read(body).expect("a good body")
-    }
-
+    /// A case has a body, and what is read from it or why it is refused.
     #[test]
-    fn only_the_last_message_is_the_prompt() {
-        let request = read(json!({ "input": { "messages": [
-            { "role": "human", "content": "I am John" }, { "role": "ai", "content": "Hello" },
-            { "role": "user", "content": [{ "type": "text", "text": "And I?", "metadata": {} }] },
-        ] } }));
-        assert_eq!(
-            request.input.prompt,
-            [json!({ "type": "text", "text": "And I?" })]
-        );
-        assert_eq!(
-            request.input.history.as_deref(),
-            Some("human: I am John\n\nai: Hello")
-        );
-    }
-
-    #[test]
-    fn request_format_of_the_specification_text_is_read() {
-        let request = read(json!({ "message": "Hi", "callback": { "POST": "https://x/y" } }));
-        assert_eq!(
-            request.input.prompt,
-            [json!({ "type": "text", "text": "Hi" })]
-        );
-        assert_eq!(request.webhook.as_deref(), Some("https://x/y"));
-        assert!(request.keeps_thread());
-    }
-
-    #[test]
-    fn invalid_bodies_are_rejected() {
-        let good = json!({ "messages": [{ "role": "human", "content": "hi" }] });
-        for bad in [
-            json!([]),
-            json!({}),
-            json!({ "input": 7 }),
-            json!({ "input": {} }),
-            json!({ "input": { "messages": [] } }),
-            json!({ "input": { "messages": [{ "role": "ai", "content": "hi" }] } }),
-            json!({ "input": { "messages": [{ "role": "human" }] } }),
-            json!({ "input": { "prompt": [{ "text": "hi" }] } }),
-            json!({ "input": good, "multitask_strategy": "rollback" }),
-            json!({ "input": good, "stream_mode": "events" }),
-            json!({ "input": good, "after_seconds": -1 }),
-            json!({ "input": good, "agent_id": "x" }),
-            json!({ "input": good, "config": [] }),
-            json!({ "input": good, "stream_mode": [] }),
-            json!({ "input": good, "callback": { "GET": "https://x/y" } }),
-            json!({ "input": good, "metadata": "x" }),
-            json!({ "input": good, "config": { "configurable": { "cwd": "relative" } } }),
-            json!({ "input": good, "config": { "configurable": { "permissions": "ask" } } }),
-        ] {
-            let fault = RunRequest::read(bad.clone()).expect_err(&bad.to_string());
-            assert_eq!(fault.status, 422, "{bad}");
+    fn bodies_are_read_as_the_vectors_say() {
+        for case in cases("bodies") {
+            let read = match RunRequest::read(case["body"].clone()) {
+                Ok(request) => json!({
+                    "prompt": request.input.prompt,
+                    "history": request.input.history,
+                    "webhook": request.webhook,
+                    "keeps_thread": request.keeps_thread(),
+                    "delay": request.delay,
+                    "mcp_servers": request.setup.mcp_servers,
+                    "options": request.setup.options_for(&case["opened"]),
+                }),
+                Err(fault) => json!({ "status": fault.status, "refused": fault.message }),
+            };
+            for (name, expected) in case["read"].as_object().expect("members") {
+                assert_eq!(read.get(name), Some(expected), "{case}");
+            }
         }
-    }
-
-    #[test]
-    fn errors_name_the_member_and_what_is_expected() {
-        let good = json!([{ "role": "human", "content": "hi" }]);
-        for (more, expected) in [
-            (json!({ "agent_id": 7 }), "\"agent_id\" must be a"),
-            (
-                json!({ "after_seconds": "x" }),
-                "\"after_seconds\" must be a whole number, 0 or more",
-            ),
-            (
-                json!({ "config": { "tags": [1] } }),
-                "\"tags\" must be an array of strings",
-            ),
-            (
-                json!({ "config": { "configurable": { "cwd": "x" } } }),
-                "\"cwd\" must be an absolute path",
-            ),
-            (
-                json!({ "on_disconnect": "x" }),
-                "\"on_disconnect\" must be one of cancel, continue",
-            ),
-        ] {
-            let mut body = json!({ "input": { "messages": good } });
-            body.as_object_mut()
-                .expect("an object")
-                .extend(more.as_object().cloned().unwrap_or_default());
-            let fault = RunRequest::read(body).expect_err(expected);
-            assert!(fault.message.contains(expected), "{}", fault.message);
-        }
-        // Null counts as absent, and 1.0 as whole.
-        let body = json!({ "input": { "messages": good }, "agent_id": null, "after_seconds": 1.0 });
-        assert_eq!(read(body).delay, 1);
     }
 }

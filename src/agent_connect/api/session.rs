@@ -8,15 +8,6 @@ use super::api_error::ApiError;
 use super::body::read_members;
 use super::permissions::Permissions;
 
-/// The members that mean the same for every agent.
-const COMMON: [&str; 5] = [
-    "cwd",
-    "mcp_servers",
-    "mode",
-    "permissions",
-    "config_options",
-];
-
 /// The configuration of a session.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
@@ -35,23 +26,11 @@ pub struct SessionConfig {
     #[serde(rename = "config_options", deserialize_with = "simple_values")]
     pub options: Map<String, Value>,
     /// Other members; an agent's option may be among them.
-    #[serde(skip)]
+    #[serde(flatten)]
     pub others: Map<String, Value>,
 }
 
 impl SessionConfig {
-    /// Reads `config.configurable`.
-    ///
-    /// # Errors
-    /// 422, when a member is invalid.
-    pub fn read(members: &Map<String, Value>) -> Result<Self, ApiError> {
-        let mut read: Self = read_members(members)?;
-        read.others = members.clone();
-        read.others
-            .retain(|name, value| !COMMON.contains(&name.as_str()) && !value.is_null());
-        Ok(read)
-    }
-
     /// Reads a thread's metadata, of which only the working directory and the servers count.
     ///
     /// # Errors
@@ -66,10 +45,12 @@ impl SessionConfig {
     /// options, and those of the other members that the agent lists as options.
     #[must_use]
     pub fn options_for(&self, opened: &Value) -> Vec<(String, Value)> {
-        let known = opened.get("configOptions").and_then(Value::as_array);
+        let known = opened["configOptions"].as_array();
         let known = |name: &str| {
-            let mut all = known.into_iter().flatten();
-            all.any(|option| option.get("id").is_some_and(|id| id == name))
+            known
+                .into_iter()
+                .flatten()
+                .any(|option| option["id"] == name)
         };
         let others = self.others.iter().filter(|(name, _)| known(name));
         let all = self.options.iter().chain(others);
@@ -132,30 +113,4 @@ fn named_server(name: &str, server: Value) -> Option<Value> {
         }
     }
     Some(Value::Object(server))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(members: &Value) -> SessionConfig {
-        SessionConfig::read(members.as_object().expect("an object")).expect("a good setup")
-    }
-
-    #[test]
-    fn mcp_servers_by_name_become_a_list() {
-        let given =
-            json!({ "mcp_servers": { "files": { "command": "/bin/files", "env": { "A": "b" } } } });
-        let expected = json!({ "command": "/bin/files", "env": [{ "name": "A", "value": "b" }], "name": "files", "args": [] });
-        assert_eq!(read(&given).mcp_servers, [expected]);
-    }
-
-    #[test]
-    fn only_known_options_are_set() {
-        let setup =
-            read(&json!({ "model": "x", "thread_id": "y", "config_options": { "z": true } }));
-        let opened = json!({ "sessionId": "s", "configOptions": [{ "id": "model" }] });
-        let names = setup.options_for(&opened).into_iter().map(|one| one.0);
-        assert_eq!(names.collect::<Vec<_>>(), ["z", "model"]);
-    }
 }

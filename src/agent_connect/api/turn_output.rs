@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::content::{push_block, text_block, text_of};
+
 /// The output of a turn so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnOutput {
@@ -15,10 +17,15 @@ pub struct TurnOutput {
 impl TurnOutput {
     /// Applies one `update` of a `session/update`.
     pub fn apply(&mut self, update: &Value) {
-        match update.get("sessionUpdate").and_then(Value::as_str) {
+        match update["sessionUpdate"].as_str() {
             Some("agent_message_chunk") => {
-                if let Some(content) = update.get("content") {
-                    self.push_content(content);
+                let content = &update["content"];
+                match content["text"].as_str() {
+                    Some(text) if content["type"] == "text" => {
+                        push_block(&mut self.blocks, text_block(text));
+                    }
+                    _ if content.is_null() || content["type"] == "text" => {}
+                    _ => self.blocks.push(content.clone()),
                 }
             }
             Some("tool_call" | "tool_call_update") => self.update_tool_call(update),
@@ -41,7 +48,7 @@ impl TurnOutput {
     /// The text of the agent's message.
     #[must_use]
     pub fn text(&self) -> String {
-        super::run_request::text_of(&self.blocks)
+        text_of(&self.blocks)
     }
 
     /// The tool calls and the plan, for the turn's record.
@@ -58,20 +65,6 @@ impl TurnOutput {
         activity
     }
 
-    fn push_content(&mut self, content: &Value) {
-        let text = content.get("text").and_then(Value::as_str);
-        match (content["type"] == "text", text, self.blocks.last_mut()) {
-            (true, Some(text), Some(last)) if last["type"] == "text" => {
-                if let Some(Value::String(so_far)) = last.get_mut("text") {
-                    so_far.push_str(text);
-                }
-            }
-            (true, Some(text), _) => self.blocks.push(super::run_request::text_block(text)),
-            (true, None, _) => {}
-            (false, ..) => self.blocks.push(content.clone()),
-        }
-    }
-
     /// A tool call or an update of one: each member that is given replaces the previous one.
     fn update_tool_call(&mut self, update: &Value) {
         let Some(members) = update.as_object() else {
@@ -80,15 +73,13 @@ impl TurnOutput {
         let id = update.get("toolCallId");
         let known = self
             .tools
-            .iter_mut()
-            .find(|call| call.get("toolCallId") == id);
-        let call = match known {
-            Some(call) => call,
-            None => {
-                self.tools.push(Map::new());
-                self.tools.last_mut().expect("it was just pushed")
-            }
-        };
+            .iter()
+            .position(|call| call.get("toolCallId") == id);
+        let at = known.unwrap_or(self.tools.len());
+        if known.is_none() {
+            self.tools.push(Map::new());
+        }
+        let call = &mut self.tools[at];
         for (name, value) in members {
             if name != "sessionUpdate" && !value.is_null() {
                 call.insert(name.clone(), value.clone());
@@ -100,38 +91,19 @@ impl TurnOutput {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent_connect::vectors::{cases, list};
 
-    fn chunk(content: &Value) -> Value {
-        json!({ "sessionUpdate": "agent_message_chunk", "content": content })
-    }
-
+    /// A case has the updates of a turn and what they amount to.
     #[test]
-    fn chunks_make_one_message() {
-        let mut output = TurnOutput::default();
-        assert!(output.messages().is_empty());
-        for text in ["There ", "are ", "12."] {
-            output.apply(&chunk(&json!({ "type": "text", "text": text })));
+    fn updates_make_the_output_that_the_vectors_say() {
+        for case in cases("outputs") {
+            let mut output = TurnOutput::default();
+            for update in list(&case, "updates") {
+                output.apply(update);
+            }
+            assert_eq!(json!(output.messages()), case["messages"], "{case}");
+            assert_eq!(output.text(), case["text"], "{case}");
+            assert_eq!(json!(output.activity()), case["activity"], "{case}");
         }
-        assert_eq!(
-            output.messages(),
-            [json!({ "role": "ai", "content": "There are 12." })]
-        );
-        output.apply(&chunk(
-            &json!({ "type": "image", "data": "", "mimeType": "image/png" }),
-        ));
-        output.apply(&chunk(&json!({ "type": "text", "text": "See?" })));
-        let content = &output.messages()[0]["content"];
-        assert_eq!(content.as_array().expect("blocks").len(), 3);
-        assert_eq!(output.text(), "There are 12.\nSee?");
-    }
-
-    #[test]
-    fn tool_call_updates_are_merged() {
-        let mut output = TurnOutput::default();
-        output.apply(&json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "ls", "status": "pending" }));
-        output.apply(&json!({ "sessionUpdate": "agent_thought_chunk", "content": {} }));
-        output.apply(&json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed", "title": null }));
-        let expected = json!([{ "toolCallId": "t", "title": "ls", "status": "completed" }]);
-        assert_eq!(output.activity()["toolCalls"], expected);
     }
 }

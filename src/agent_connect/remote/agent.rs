@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
-use tokio::sync::{Mutex as Turnstile, mpsc, oneshot};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::descriptor::Descriptor;
@@ -28,9 +28,11 @@ pub(super) struct RemoteAgent {
     tx: mpsc::Sender<Frame>,
     /// Cancelled when the client no longer reads.
     pub(super) closed: CancellationToken,
-    known: Turnstile<Option<Arc<Descriptor>>>,
+    known: AsyncMutex<Option<Arc<Descriptor>>>,
     state: Mutex<State>,
     next_id: AtomicU64,
+    /// How many more requests of the client may be in progress.
+    pub(super) free_tasks: Arc<Semaphore>,
 }
 
 #[derive(Default)]
@@ -39,7 +41,6 @@ pub(super) struct State {
     pub(super) forms: bool,
     /// The client has closed its stream.
     pub(super) input_closed: bool,
-    pub(super) tasks: usize,
     sessions: HashMap<String, Arc<RemoteSession>>,
     /// Requests that wait for the client's answers.
     pub(super) pending: HashMap<u64, oneshot::Sender<Option<Value>>>,
@@ -52,15 +53,17 @@ impl RemoteAgent {
         default_permission: Permissions,
         tx: mpsc::Sender<Frame>,
     ) -> Self {
+        let max = server.limits().agent_connect_runs;
         Self {
             server,
             name,
             default_permission,
             tx,
             closed: CancellationToken::new(),
-            known: Turnstile::new(None),
+            known: AsyncMutex::new(None),
             state: Mutex::default(),
             next_id: AtomicU64::new(0),
+            free_tasks: Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS))),
         }
     }
 
@@ -96,13 +99,12 @@ impl RemoteAgent {
             if state.input_closed {
                 return None;
             }
+            // Those whose caller was cancelled may never be answered.
+            state.pending.retain(|_, waiting| !waiting.is_closed());
             state.pending.insert(id, tx);
         }
-        let guard = PendingGuard { agent: self, id };
         self.send(messages::request(id, method, params)).await;
-        let answer = rx.await.ok().flatten();
-        drop(guard);
-        answer
+        rx.await.ok().flatten()
     }
 
     /// The session of this id. One that was not opened on this link is left to the server to check.
@@ -146,17 +148,5 @@ impl RemoteAgent {
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
-    }
-}
-
-/// Removes a pending request when its caller is dropped.
-struct PendingGuard<'a> {
-    agent: &'a RemoteAgent,
-    id: u64,
-}
-
-impl Drop for PendingGuard<'_> {
-    fn drop(&mut self) {
-        self.agent.state().pending.remove(&self.id);
     }
 }

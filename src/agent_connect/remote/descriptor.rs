@@ -28,7 +28,6 @@ pub(super) struct Descriptor {
 
 impl Descriptor {
     /// The agent that a document describes.
-    #[must_use]
     pub(super) const fn new(id: String, generation: Generation, document: Value) -> Self {
         Self {
             id,
@@ -39,7 +38,6 @@ impl Descriptor {
     }
 
     /// An agent without a description.
-    #[must_use]
     pub(super) const fn unknown(id: String, needs_key: bool) -> Self {
         Self {
             id,
@@ -50,7 +48,6 @@ impl Descriptor {
     }
 
     /// The answer to `initialize`.
-    #[must_use]
     pub(super) fn initialize_result(&self) -> Value {
         let mut capabilities = json!({
             "loadSession": self.has_threads(),
@@ -85,7 +82,6 @@ impl Descriptor {
     }
 
     /// Whether its runs can share a thread. Assumed for an agent without a description.
-    #[must_use]
     pub(super) fn has_threads(&self) -> bool {
         match self.capability("/threads") {
             _ if self.generation == Generation::LangGraph => true,
@@ -97,7 +93,6 @@ impl Descriptor {
     /// The `stream_mode` with the most content and no duplicates; `None` when it does not stream.
     ///
     /// An agent whose custom updates are ACP's own needs no values in addition.
-    #[must_use]
     pub(super) fn stream_mode(&self) -> Option<Value> {
         if self.generation == Generation::Old {
             return None;
@@ -120,19 +115,13 @@ impl Descriptor {
     }
 
     /// The schema of what resumes a run after an interrupt of this type.
-    #[must_use]
     pub(super) fn resume_schema(&self, interrupt: &str) -> Option<&Value> {
-        let mut known = self.spec("/interrupts")?.as_array()?.iter();
-        known
-            .find(|one| {
-                one.get("interrupt_type")
-                    .is_some_and(|name| name == interrupt)
-            })?
-            .get("resume_payload")
+        let known = self.spec("/interrupts")?.as_array()?;
+        let found = known.iter().find(|one| one["interrupt_type"] == interrupt);
+        found?.get("resume_payload")
     }
 
     /// The body of a run on this agent, with one more member.
-    #[must_use]
     pub(super) fn run_body(&self, name: &str, value: &Value) -> Value {
         let id_name = match self.generation {
             Generation::LangGraph => "assistant_id",
@@ -142,7 +131,6 @@ impl Descriptor {
     }
 
     /// The schema of its input.
-    #[must_use]
     pub(super) fn input_schema(&self) -> Option<&Value> {
         self.spec("/input")
     }
@@ -150,7 +138,6 @@ impl Descriptor {
     /// The metadata of the thread for a session. If the agent's configuration has members for a
     /// working directory and MCP servers, they are set as in ACP; for other agents the working
     /// directory is only recorded.
-    #[must_use]
     pub(super) fn thread_metadata(&self, params: &Value) -> Map<String, Value> {
         let mut metadata = Map::new();
         let mut copy = |name: &str, given: &str| {
@@ -169,13 +156,11 @@ impl Descriptor {
     }
 
     /// Whether its configuration has this member.
-    #[must_use]
     pub(super) fn configures(&self, name: &str) -> bool {
         self.spec(&format!("/config/properties/{name}")).is_some()
     }
 
     /// Whether its input accepts content blocks of that type.
-    #[must_use]
     pub(super) fn accepts_block(&self, block: &str) -> bool {
         self.input_schema()
             .is_some_and(|schema| allows(schema, block))
@@ -197,7 +182,7 @@ fn allows(schema: &Value, word: &str) -> bool {
             "const" => value == word,
             "enum" => value
                 .as_array()
-                .is_some_and(|all| all.iter().any(|one| one == word)),
+                .is_some_and(|all| all.contains(&json!(word))),
             _ => allows(value, word),
         }),
         Value::Array(all) => all.iter().any(|one| allows(one, word)),
@@ -208,61 +193,28 @@ fn allows(schema: &Value, word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent_connect::vectors::{cases, compare, list};
 
-    fn described(specs: &Value) -> Descriptor {
-        let document = json!({ "metadata": { "ref": { "name": "mailcomposer", "version": "0.0.1" } }, "specs": specs });
-        Descriptor::new("a".to_owned(), Generation::New, document)
-    }
-
+    /// A case has a document, and what follows from it; without one, the server requires a key.
     #[test]
-    fn initialize_result_follows_the_descriptor() {
-        let agent = described(
-            &json!({ "capabilities": { "threads": true, "streaming": { "values": true } } }),
-        );
-        let result = agent.initialize_result();
-        assert_eq!(
-            result["agentInfo"],
-            json!({ "name": "mailcomposer", "version": "0.0.1" })
-        );
-        assert_eq!(result["agentCapabilities"]["loadSession"], true);
-        assert_eq!(
-            result["agentCapabilities"]["sessionCapabilities"],
-            json!({ "list": {}, "delete": {} })
-        );
-        assert_eq!(result["authMethods"], json!([]));
-        assert_eq!(agent.stream_mode(), Some(json!("values")));
-        let plain = described(&json!({ "capabilities": {} }));
-        assert!(!plain.has_threads() && plain.stream_mode().is_none());
-        assert_eq!(
-            plain.initialize_result()["agentCapabilities"]["loadSession"],
-            false
-        );
-    }
-
-    #[test]
-    fn blocks_follow_the_input_schema() {
-        let image = json!({ "properties": { "type": { "const": "image" } } });
-        let input = json!({ "properties": { "prompt": { "items": { "anyOf": [image] } } } });
-        let result = described(&json!({ "capabilities": {}, "input": input })).initialize_result();
-        let expected = json!({ "image": true, "audio": false, "embeddedContext": false });
-        assert_eq!(result["agentCapabilities"]["promptCapabilities"], expected);
-    }
-
-    #[test]
-    fn acp_updates_need_no_values_mode() {
-        let both = json!({ "streaming": { "values": true, "custom": true } });
-        let ours = described(
-            &json!({ "capabilities": both, "custom_streaming_update": { "properties": { "sessionUpdate": {} } } }),
-        );
-        assert_eq!(ours.stream_mode(), Some(json!("custom")));
-        let other = described(&json!({ "capabilities": both }));
-        assert_eq!(other.stream_mode(), Some(json!(["values", "custom"])));
-    }
-
-    #[test]
-    fn authentication_error_names_the_key_option() {
-        let locked = Descriptor::unknown("a".to_owned(), true).initialize_result();
-        assert_eq!(locked["authMethods"][0]["id"], "agent-connect");
-        assert_eq!(locked["agentInfo"]["name"], "a");
+    fn descriptors_are_read_as_the_vectors_say() {
+        for case in cases("descriptors") {
+            let id = "a".to_owned();
+            let agent = match case.get("document") {
+                Some(document) => Descriptor::new(id, Generation::New, document.clone()),
+                None => Descriptor::unknown(id, true),
+            };
+            let chosen = case["chosen"].as_object().cloned().unwrap_or_default();
+            let shown = json!({
+                "initialize": agent.initialize_result(),
+                "stream_mode": agent.stream_mode(),
+                "options": agent.options(&chosen),
+            });
+            compare(&case, &shown);
+            for choice in list(&case, "choices") {
+                let id = choice[0].as_str().expect("an id");
+                assert_eq!(json!(agent.choice(id, &choice[1])), choice[2], "{choice}");
+            }
+        }
     }
 }

@@ -11,8 +11,8 @@ use crate::agent_connect::local_link::LocalPeer;
 use crate::jsonrpc::{Frame, Id, IdBuf, Kind, Scanned, reply, scan};
 
 /// The agent lives as long as the link or one of its tasks; then its stream ends.
-impl LocalPeer for Arc<RemoteAgent> {
-    fn receive(&self, frame: &Frame) {
+impl LocalPeer for RemoteAgent {
+    fn receive(self: &Arc<Self>, frame: &Frame) {
         let Scanned::Message(at) = scan(frame, &self.server.limits()) else {
             return;
         };
@@ -38,9 +38,8 @@ impl LocalPeer for Arc<RemoteAgent> {
         state.pending.clear();
     }
 
-    fn when_unread(&self) -> Box<dyn FnOnce() + Send> {
-        let closed = self.closed.clone();
-        Box::new(move || closed.cancel())
+    fn close_output(&self) {
+        self.closed.cancel();
     }
 }
 
@@ -49,7 +48,7 @@ impl RemoteAgent {
         if method != "session/cancel" {
             return;
         }
-        let id = params.get("sessionId").and_then(Value::as_str);
+        let id = params["sessionId"].as_str();
         if let Some(session) = id.and_then(|id| self.find_session(id))
             && let Some(turn) = &session.state().turn
         {
@@ -70,26 +69,23 @@ impl RemoteAgent {
 
     fn spawn_request(self: &Arc<Self>, id: IdBuf, method: String, params: Value) {
         let max = self.server.limits().agent_connect_runs;
-        let fits = {
-            let mut state = self.state();
-            state.tasks += 1;
-            state.tasks <= max
-        };
+        let permit = self.free_tasks.clone().try_acquire_owned().ok();
         // The turn is registered before the next message is handled, so that its cancellation finds
         // it.
         let is_turn = method == "session/prompt";
-        let pending = (fits && is_turn)
-            .then(|| turn::register(self, &params))
-            .flatten();
+        let turn = (is_turn && permit.is_some()).then(|| turn::register(self, &params));
         let agent = Arc::clone(self);
         tokio::spawn(async move {
             let closed = agent.closed.clone();
             let serving = async {
-                if !fits {
+                if permit.is_none() {
                     let what = format!("more than {max} requests at once");
                     return Err(RemoteError::new(reply::OVERLOADED, what));
                 }
-                agent.serve(&method, &params, pending).await
+                match turn {
+                    Some(turn) => Box::pin(turn::prompt(&agent, &params, turn?)).await,
+                    None => agent.serve(&method, &params).await,
+                }
             };
             // A turn is not dropped, because its run has to be cancelled.
             let served = if is_turn {
@@ -106,16 +102,11 @@ impl RemoteAgent {
                 let body = body.to_string();
                 agent.send(reply::answer(id, member, body.as_bytes())).await;
             }
-            agent.state().tasks -= 1;
+            drop(permit);
         });
     }
 
-    async fn serve(
-        self: &Arc<Self>,
-        method: &str,
-        params: &Value,
-        pending: Option<turn::PendingTurn>,
-    ) -> Result<Value, RemoteError> {
+    async fn serve(self: &Arc<Self>, method: &str, params: &Value) -> Result<Value, RemoteError> {
         match method {
             "initialize" => {
                 let form = params.pointer("/clientCapabilities/elicitation/form");
@@ -133,7 +124,6 @@ impl RemoteAgent {
             "session/list" => threads::list(self, params).await,
             "session/delete" => threads::delete(self, params).await,
             "session/set_config_option" => threads::set_option(self, params).await,
-            "session/prompt" => Box::pin(turn::prompt(self, params, pending)).await,
             _ => {
                 let what = format!("an agent behind Agent Connect has no {method}");
                 Err(RemoteError::new(-32601, what))

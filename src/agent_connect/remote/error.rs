@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::agent_connect::api::content::plain_text;
+
 /// Longest text of a server that is shown, in characters.
 const MAX_CHARS: usize = 1000;
 
@@ -18,19 +20,16 @@ pub(super) struct RemoteError {
 
 impl RemoteError {
     /// The client's request is invalid: -32602.
-    #[must_use]
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::new(-32602, message)
     }
 
     /// An unexpected error: -32603.
-    #[must_use]
     pub(super) fn internal(message: impl Into<String>) -> Self {
         Self::new(-32603, message)
     }
 
     /// An error with this code.
-    #[must_use]
     pub(super) fn new(code: i32, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -41,7 +40,6 @@ impl RemoteError {
 
     /// An HTTP error response. The body is a JSON string in the OpenAPI document, and an object
     /// with `detail` in the reference server.
-    #[must_use]
     pub(super) fn from_http(status: u16, body: &[u8]) -> Self {
         let code = match status {
             401 | 403 => -32000,
@@ -56,11 +54,7 @@ impl RemoteError {
             Some(Value::Object(map)) => ["detail", "message", "error", "description"]
                 .iter()
                 .find_map(|name| map.get(*name))
-                .map(|value| {
-                    value
-                        .as_str()
-                        .map_or_else(|| value.to_string(), str::to_owned)
-                }),
+                .map(plain_text),
             Some(other) => Some(other.to_string()),
             None => Some(String::from_utf8_lossy(body).trim().to_owned()),
         };
@@ -74,7 +68,6 @@ impl RemoteError {
     }
 
     /// A failed run.
-    #[must_use]
     pub(super) fn from_run(errcode: Option<i64>, description: Option<&str>) -> Self {
         // Codes of other protocols mean nothing in JSON-RPC.
         let code = errcode
@@ -87,7 +80,6 @@ impl RemoteError {
     }
 
     /// The `error` member of a response.
-    #[must_use]
     pub(super) fn to_json(&self) -> Value {
         let mut error = json!({ "code": self.code, "message": self.message });
         // -32002 is used for 404 alone.
@@ -100,53 +92,29 @@ impl RemoteError {
 
 /// Text of a remote server, shortened and without control characters.
 fn printable(text: &str) -> String {
-    let shown = text.chars().take(MAX_CHARS);
-    shown
-        .map(|c| {
-            if c.is_control() && c != '\n' {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect()
+    let shown: String = text.chars().take(MAX_CHARS).collect();
+    shown.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent_connect::vectors::cases;
 
+    /// A case has the response of a server, or its error of a run, and the error for the client.
     #[test]
-    fn both_error_formats_are_read() {
-        let of = |status, body: &str| RemoteError::from_http(status, body.as_bytes());
-        assert_eq!(
-            of(404, "\"Not Found\"").to_json(),
-            json!({ "code": -32002, "message": "Not Found" })
-        );
-        let invalid = of(422, r#"{"detail":"Invalid input"}"#);
-        assert_eq!(
-            (invalid.code, invalid.message.as_str()),
-            (-32602, "Invalid input")
-        );
-        assert_eq!(invalid.to_json()["data"]["acp-relay"]["httpStatus"], 422);
-        for (status, code) in [
-            (401, -32000),
-            (403, -32000),
-            (409, -32600),
-            (400, -32602),
-            (500, -32603),
-        ] {
-            assert_eq!(of(status, "").code, code);
+    fn errors_are_shown_as_the_vectors_say() {
+        for case in cases("errors") {
+            let error = match case["status"].as_u64() {
+                Some(status) => {
+                    let body = case["body"].as_str().expect("a body");
+                    RemoteError::from_http(status.try_into().expect("a status"), body.as_bytes())
+                }
+                None => {
+                    RemoteError::from_run(case["errcode"].as_i64(), case["description"].as_str())
+                }
+            };
+            assert_eq!(error.to_json(), case["error"], "{case}");
         }
-        assert_eq!(of(502, "<html>\u{7}").message, "<html>\u{fffd}");
-    }
-
-    #[test]
-    fn only_jsonrpc_codes_are_forwarded() {
-        assert_eq!(
-            RemoteError::from_run(Some(-32000), Some("log in")).code,
-            -32000
-        );
-        assert_eq!(RemoteError::from_run(Some(7), None).code, -32603);
     }
 }

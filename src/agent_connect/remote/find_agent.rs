@@ -77,24 +77,21 @@ async fn assistant(
         Value::Array(all) => all.into_iter().next(),
         one => Some(one),
     };
-    let id = found
-        .as_ref()
-        .and_then(|one| one.get("assistant_id")?.as_str());
-    let id = id.map(str::to_owned);
-    Ok(id
-        .zip(found)
-        .map(|(id, document)| Descriptor::new(id, Generation::LangGraph, document)))
+    Ok(found.and_then(|document| {
+        let id = document["assistant_id"].as_str()?.to_owned();
+        Some(Descriptor::new(id, Generation::LangGraph, document))
+    }))
 }
 
 /// The id of the agent of that name; the name itself if the server lists no such agent.
 fn id_of(found: &Value, agent: &str) -> String {
     let of_name = |entry: &&Value| {
-        entry.get("agent_id").is_some_and(Value::is_string)
+        entry["agent_id"].is_string()
             && entry
                 .pointer("/metadata/ref/name")
                 .is_none_or(|name| name == agent)
     };
     let entry = found.as_array().and_then(|all| all.iter().find(of_name));
-    let id = entry.and_then(|entry| entry.get("agent_id")?.as_str());
+    let id = entry.and_then(|entry| entry["agent_id"].as_str());
     id.unwrap_or(agent).to_owned()
 }

@@ -11,7 +11,6 @@ use super::run_event::{Interrupt, RemoteOutcome, RunEvent, messages, text};
 pub(super) const STREAM_MODES: [&str; 3] = ["messages-tuple", "values", "custom"];
 
 /// Reads an event by its name, which begins with its mode, and its data.
-#[must_use]
 pub(super) fn event(name: &str, data: &Value) -> RunEvent {
     // A subgraph sends `messages|SUBGRAPH`.
     let name = name.split('|').next().unwrap_or_default();
@@ -41,7 +40,6 @@ pub(super) fn event(name: &str, data: &Value) -> RunEvent {
 }
 
 /// The outcome of a run by the state of its thread.
-#[must_use]
 pub(super) fn outcome(state: &Value) -> RemoteOutcome {
     let tasks = state.get("tasks").and_then(Value::as_array);
     for task in tasks.into_iter().flatten() {
@@ -97,11 +95,7 @@ mod tests {
 
     use super::super::run_event::{self, stop_reason};
     use super::*;
-
-    const CASES: &str = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/vectors/agent_connect/events.jsonl"
-    );
+    use crate::agent_connect::vectors::cases;
 
     fn shown(event: RunEvent) -> Value {
         match event {
@@ -127,9 +121,7 @@ mod tests {
     /// the data of another server's event, or its outcome.
     #[test]
     fn events_and_outcomes_are_read_in_every_api_version() {
-        let cases = std::fs::read_to_string(CASES).expect("the vectors");
-        for case in cases.lines() {
-            let case: Value = serde_json::from_str(case).expect("a case");
+        for case in cases("events") {
             let read = if let Some(name) = text(&case, "graph") {
                 event(name, &case["data"])
             } else if let Some(state) = case.get("state") {

@@ -58,13 +58,11 @@ pub(super) fn input(
 }
 
 /// A message of a thread.
-#[must_use]
 pub(super) fn message(role: &str, text: &str) -> Value {
     json!({ "role": role, "content": text })
 }
 
 /// The text of a prompt. Links and embedded texts are written out; other blocks are not offered.
-#[must_use]
 pub(super) fn prompt_text(prompt: &[Value]) -> String {
     let block_text = |block: &Value| {
         let of = |pointer: &str| block.pointer(pointer).and_then(Value::as_str);
@@ -85,39 +83,17 @@ pub(super) fn prompt_text(prompt: &[Value]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent_connect::vectors::cases;
 
-    fn given(schema: &Value, text: &str) -> Result<Value, RemoteError> {
-        input(
-            Some(schema),
-            &[json!({ "type": "text", "text": text })],
-            &[],
-        )
-    }
-
+    /// A case has the schema of an input, the text of a prompt, and the input or an error code.
     #[test]
-    fn prompt_follows_the_input_schema() {
-        let messages = json!({ "messages": [{ "role": "human", "content": "hi" }] });
-        assert_eq!(given(&json!({}), "hi").as_ref(), Ok(&messages));
-        assert_eq!(
-            given(&json!({ "properties": { "messages": {} } }), "hi"),
-            Ok(messages)
-        );
-        let string = json!({ "type": "string" });
-        assert_eq!(
-            given(&json!({ "properties": { "topic": string } }), "hi"),
-            Ok(json!({ "topic": "hi" }))
-        );
-        let object =
-            json!({ "properties": { "a": { "type": "integer" }, "b": { "type": "integer" } } });
-        assert_eq!(given(&object, "{\"a\":1}"), Ok(json!({ "a": 1 })));
-        assert_eq!(given(&object, "hi").expect_err("no object").code, -32602);
-        let block = json!({ "type": "text", "text": "hi" });
-        assert_eq!(
-            given(
-                &json!({ "properties": { "messages": {}, "prompt": {} } }),
-                "hi"
-            ),
-            Ok(json!({ "prompt": [block] }))
-        );
+    fn prompts_follow_the_input_schema() {
+        for case in cases("inputs") {
+            let prompt = [json!({ "type": "text", "text": case["text"] })];
+            match input(Some(&case["schema"]), &prompt, &[]) {
+                Ok(input) => assert_eq!(Some(&input), case.get("input"), "{case}"),
+                Err(failure) => assert_eq!(case["refused"], failure.code, "{case}"),
+            }
+        }
     }
 }

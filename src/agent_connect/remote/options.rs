@@ -6,11 +6,11 @@
 use serde_json::{Map, Value, json};
 
 use super::descriptor::Descriptor;
+use crate::agent_connect::api::content::plain_text;
 
 impl Descriptor {
     /// The options of a session in which these values were set. An option that was not set shows
     /// its schema's default, or its first value.
-    #[must_use]
     pub(super) fn options(&self, chosen: &Map<String, Value>) -> Vec<Value> {
         let option = |(id, schema): (&String, &Value)| {
             let values = values(schema)?;
@@ -18,14 +18,13 @@ impl Descriptor {
             let now = now
                 .filter(|now| values.contains(now))
                 .or_else(|| values.first())?;
-            let text = |name: &str| schema.get(name).and_then(Value::as_str);
-            let shown =
-                |value: &Value| json!({ "value": value_text(value), "name": value_text(value) });
+            let text = |name: &str| schema[name].as_str();
+            let shown = |value| json!({ "value": plain_text(value), "name": plain_text(value) });
             let mut option = json!({
                 "id": id,
                 "name": text("title").unwrap_or(id),
                 "type": "select",
-                "currentValue": value_text(now),
+                "currentValue": plain_text(now),
                 "options": values.iter().map(shown).collect::<Vec<_>>(),
             });
             if let Some(about) = text("description") {
@@ -45,11 +44,10 @@ impl Descriptor {
 
     /// The value sent to the agent for an option that a client sets to `value`; `None` when there
     /// is no such option or value.
-    #[must_use]
     pub(super) fn choice(&self, id: &str, value: &Value) -> Option<Value> {
         let wanted = value.as_str()?;
         let values = values(self.config()?.get(id)?)?;
-        values.into_iter().find(|value| value_text(value) == wanted)
+        values.into_iter().find(|value| plain_text(value) == wanted)
     }
 
     fn config(&self) -> Option<&Map<String, Value>> {
@@ -63,51 +61,4 @@ fn values(schema: &Value) -> Option<Vec<Value>> {
     let simple = |value: &&Value| value.is_string() || value.is_number();
     let values: Vec<Value> = all.iter().filter(simple).cloned().collect();
     (!values.is_empty()).then_some(values)
-}
-
-fn value_text(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::descriptor::Generation;
-    use super::*;
-
-    #[test]
-    fn string_enums_become_options() {
-        let config = json!({ "properties": {
-            "tone": { "enum": ["warm", "dry"], "default": "dry", "title": "Tone" },
-            "size": { "enum": [1, 2] },
-            "cwd": { "type": "string" },
-        } });
-        let document = json!({ "specs": { "config": config } });
-        let agent = Descriptor::new("a".to_owned(), Generation::New, document);
-        let options = agent.options(&Map::new());
-        assert_eq!(options.len(), 2);
-        let tone = options
-            .iter()
-            .find(|one| one["id"] == "tone")
-            .expect("the tone");
-        assert_eq!(
-            (&tone["currentValue"], &tone["name"]),
-            (&json!("dry"), &json!("Tone"))
-        );
-        assert_eq!(agent.choice("size", &json!("2")), Some(json!(2)));
-        for (id, value) in [
-            ("size", json!("3")),
-            ("cwd", json!("/")),
-            ("tone", json!(true)),
-        ] {
-            assert_eq!(agent.choice(id, &value), None, "{id} {value}");
-        }
-        let chosen = Map::from_iter([("tone".to_owned(), json!("warm"))]);
-        let tone = agent
-            .options(&chosen)
-            .into_iter()
-            .find(|one| one["id"] == "tone");
-        assert_eq!(tone.expect("the tone")["currentValue"], "warm");
-    }
 }

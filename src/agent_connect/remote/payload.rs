@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::run_event::Interrupt;
+use crate::agent_connect::api::content::plain_text;
 
 /// Words for yes in a schema's enumerations.
 const YES: [&str; 7] = ["yes", "y", "approve", "approved", "accept", "allow", "true"];
@@ -11,7 +12,6 @@ const NO: [&str; 8] = [
 ];
 
 /// The resume payload for a typed answer: JSON, or a text where the payload has one place for it.
-#[must_use]
 pub(super) fn typed_answer(text: &str, schema: Option<&Value>) -> Value {
     if let Ok(read @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text) {
         return read;
@@ -20,7 +20,7 @@ pub(super) fn typed_answer(text: &str, schema: Option<&Value>) -> Value {
     let mut strings = properties
         .into_iter()
         .flatten()
-        .filter(|(_, property)| property.get("type").is_some_and(|kind| kind == "string"));
+        .filter(|(_, property)| property["type"] == "string");
     match (strings.next(), strings.next()) {
         (Some((name, _)), None) => Value::Object(Map::from_iter([(name.clone(), text.into())])),
         _ => text.into(),
@@ -40,10 +40,10 @@ pub(super) fn approval(interrupt: &Interrupt, schema: Option<&Value>) -> Option<
             .any(|word| name.contains(word));
         return is_approval.then(|| (json!({ "approved": true }), json!({ "approved": false })));
     };
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+    let Some(properties) = schema["properties"].as_object() else {
         return yes_no(schema);
     };
-    let required = schema.get("required").and_then(Value::as_array);
+    let required = schema["required"].as_array();
     let (name, property) = match required.map(Vec::as_slice) {
         Some([only]) => properties.get_key_value(only.as_str()?)?,
         Some([]) | None if properties.len() == 1 => properties.iter().next()?,
@@ -63,11 +63,11 @@ pub(super) fn approval(interrupt: &Interrupt, schema: Option<&Value>) -> Option<
 /// left out; a required one gives `None`.
 pub(super) fn flat_schema(schema: &Value) -> Option<Value> {
     let properties = schema.get("properties")?.as_object()?;
-    let required = schema.get("required").and_then(Value::as_array);
+    let required = schema["required"].as_array();
     let needs = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
     let mut fields = Map::new();
     for (name, property) in properties {
-        let kind = property.get("type").and_then(Value::as_str);
+        let kind = property["type"].as_str();
         if matches!(kind, Some("string" | "number" | "integer" | "boolean")) {
             fields.insert(name.clone(), property.clone());
         } else if needs(name) {
@@ -87,26 +87,19 @@ pub(super) fn flat_schema(schema: &Value) -> Option<Value> {
 /// A payload as text for a person.
 pub(super) fn message(payload: &Value) -> String {
     let Some(members) = payload.as_object() else {
-        return payload
-            .as_str()
-            .map_or_else(|| payload.to_string(), str::to_owned);
+        return plain_text(payload);
     };
     let names = ["question", "message", "prompt", "text"];
     if let Some(text) = names.iter().find_map(|name| members.get(*name)?.as_str()) {
         return text.to_owned();
     }
-    let line = |(name, value): (&String, &Value)| {
-        let value = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned);
-        format!("{name}: {value}")
-    };
+    let line = |(name, value): (&String, &Value)| format!("{name}: {}", plain_text(value));
     members.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The decisions for LangChain's requests to review the actions of an agent.
 fn decisions(payload: &Value) -> Option<(Value, Value)> {
-    if let Some(requests) = payload.get("action_requests").and_then(Value::as_array) {
+    if let Some(requests) = payload["action_requests"].as_array() {
         let all = |kind: &str| vec![json!({ "type": kind }); requests.len()];
         let decided = |kind: &str| json!({ "decisions": all(kind) });
         return Some((decided("approve"), decided("reject")));
@@ -121,7 +114,7 @@ fn decisions(payload: &Value) -> Option<(Value, Value)> {
 
 /// The values for yes and no in a schema of one value.
 fn yes_no(schema: &Value) -> Option<(Value, Value)> {
-    if schema.get("type").is_some_and(|kind| kind == "boolean") {
+    if schema["type"] == "boolean" {
         return Some((json!(true), json!(false)));
     }
     let words = schema.get("enum")?.as_array()?;

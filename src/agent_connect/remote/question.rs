@@ -32,7 +32,7 @@ pub(super) struct ClientQuestion {
     pub(super) method: &'static str,
     /// Its parameters.
     pub(super) params: Value,
-    /// The tool call that represents the interrupt, if the client must receive one.
+    /// The update with the tool call that represents the interrupt, if the client must receive one.
     pub(super) tool_call: Option<Value>,
     kind: Kind,
 }
@@ -51,18 +51,8 @@ enum Kind {
     Text,
 }
 
-/// The meaning of a client's answer.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum InterruptAnswer {
-    /// The run is resumed with this payload.
-    Resume(Value),
-    /// There is no answer, so the run is cancelled.
-    Stop,
-}
-
 /// How an interrupt of a run in a session is handled. `schema` is that of the resume payload;
 /// `forms`: whether the client supports forms.
-#[must_use]
 pub(super) fn interrupt_action(
     session: &str,
     run: &str,
@@ -115,48 +105,36 @@ pub(super) fn interrupt_action(
 }
 
 impl ClientQuestion {
-    /// The meaning of the client's result. `None` is an error or a lost client: then `rule`
+    /// The payload that resumes the run, by the client's result; `None` if that is no answer, so
+    /// that the run is cancelled. Without a result, after an error or from a lost client, `rule`
     /// decides.
-    #[must_use]
-    pub(super) fn answer(&self, result: Option<&Value>, rule: Permissions) -> InterruptAnswer {
-        let text = |pointer: &str| result.and_then(|result| result.pointer(pointer)?.as_str());
+    pub(super) fn answer(&self, result: Option<&Value>, rule: Permissions) -> Option<Value> {
+        let text = |pointer: &str| result?.pointer(pointer)?.as_str();
         let chosen = match result {
             Some(_) => text("/outcome/optionId").map(str::to_owned),
             None => self.by_rule(rule),
         };
-        match &self.kind {
-            Kind::Permission(id) => InterruptAnswer::Resume(with_id(
-                id,
-                match chosen {
-                    Some(option) => json!({ "option_id": option }),
-                    None => json!({ "cancelled": true }),
-                },
-            )),
+        Some(match &self.kind {
+            Kind::Permission(id) => {
+                let cancelled = json!({ "cancelled": true });
+                let option = chosen.map(|option| json!({ "option_id": option }));
+                with_id(id, option.unwrap_or(cancelled))
+            }
             Kind::Elicitation(id) => {
                 let decline = json!({ "action": "decline" });
-                InterruptAnswer::Resume(with_id(id, result.cloned().unwrap_or(decline)))
+                with_id(id, result.cloned().unwrap_or(decline))
             }
-            Kind::Approval(yes, no) => match chosen.as_deref() {
-                Some("approve") => InterruptAnswer::Resume(yes.clone()),
-                Some(_) => InterruptAnswer::Resume(no.clone()),
-                None => InterruptAnswer::Stop,
-            },
-            Kind::Form | Kind::Text if text("/action") != Some("accept") => InterruptAnswer::Stop,
-            Kind::Form => {
-                let content = result.and_then(|result| result.get("content")).cloned();
-                InterruptAnswer::Resume(content.unwrap_or_else(|| json!({})))
-            }
-            Kind::Text => {
-                let given = result.and_then(|result| result.pointer("/content/json")?.as_str());
-                InterruptAnswer::Resume(typed_answer(given.unwrap_or_default(), None))
-            }
-        }
+            Kind::Approval(yes, _) if chosen.as_deref() == Some("approve") => yes.clone(),
+            Kind::Approval(_, no) => chosen.map(|_| no.clone())?,
+            Kind::Form | Kind::Text if text("/action") != Some("accept") => return None,
+            Kind::Form => result?.get("content").cloned().unwrap_or_else(|| json!({})),
+            Kind::Text => typed_answer(text("/content/json").unwrap_or_default(), None),
+        })
     }
 
     /// Whether an answer approves the tool call.
-    #[must_use]
-    pub(super) fn approves(&self, answer: &InterruptAnswer) -> bool {
-        matches!((&self.kind, answer), (Kind::Approval(yes, _), InterruptAnswer::Resume(with)) if yes == with)
+    pub(super) fn approves(&self, answer: &Value) -> bool {
+        matches!(&self.kind, Kind::Approval(yes, _) if yes == answer)
     }
 
     fn by_rule(&self, rule: Permissions) -> Option<String> {
@@ -169,12 +147,11 @@ impl ClientQuestion {
 }
 
 fn permission(session: &str, payload: &Value) -> ClientQuestion {
-    let call = payload.get("tool_call").cloned();
     ClientQuestion {
         method: "session/request_permission",
         params: json!({
             "sessionId": session,
-            "toolCall": call.unwrap_or_else(|| json!({})),
+            "toolCall": payload.get("tool_call").unwrap_or(&json!({})),
             "options": payload["options"],
         }),
         tool_call: None,
@@ -205,6 +182,7 @@ fn approval_question(
     no: Value,
 ) -> ClientQuestion {
     let call = json!({
+        "sessionUpdate": "tool_call",
         "toolCallId": format!("interrupt-{run}"),
         "title": interrupt.name,
         "kind": "other",
@@ -212,6 +190,9 @@ fn approval_question(
         "rawInput": interrupt.payload,
     });
     let mut shown = call.clone();
+    shown
+        .as_object_mut()
+        .map(|members| members.shift_remove("sessionUpdate"));
     let text = json!({ "type": "text", "text": message(&interrupt.payload) });
     shown["content"] = json!([{ "type": "content", "content": text }]);
     ClientQuestion {
@@ -239,19 +220,13 @@ fn with_id(id: &Value, mut payload: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const CASES: &str = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/vectors/agent_connect/questions.jsonl"
-    );
+    use crate::agent_connect::vectors::{cases, list};
 
     /// A case has an interrupt, what becomes of it, and the client's answers to it with what each
     /// means; an answer without a result is an error.
     #[test]
     fn interrupts_are_handled_as_the_vectors_say() {
-        let cases = std::fs::read_to_string(CASES).expect("the vectors");
-        for case in cases.lines() {
-            let case: Value = serde_json::from_str(case).expect("a case");
+        for case in cases("questions") {
             let interrupt = Interrupt {
                 name: case["interrupt"].as_str().expect("a name").to_owned(),
                 payload: case["payload"].clone(),
@@ -275,18 +250,16 @@ mod tests {
             for (pointer, value) in case["at"].as_object().into_iter().flatten() {
                 assert_eq!(question.params.pointer(pointer), Some(value), "{case}");
             }
-            for given in case["answers"].as_array().expect("answers") {
+            for given in list(&case, "answers") {
                 let rule = match given["rule"] == "allow" {
                     true => Permissions::Allow,
                     false => Permissions::Reject,
                 };
                 let answer = question.answer(given.get("result"), rule);
                 let approves = given["approves"] == true;
-                assert_eq!(question.approves(&answer), approves, "{case}");
-                let expected = match given["stop"] == true {
-                    true => InterruptAnswer::Stop,
-                    false => InterruptAnswer::Resume(given["resume"].clone()),
-                };
+                let is_approved = answer.as_ref().is_some_and(|with| question.approves(with));
+                assert_eq!(is_approved, approves, "{case}");
+                let expected = (given["stop"] != true).then(|| given["resume"].clone());
                 assert_eq!(answer, expected, "{case}");
             }
         }

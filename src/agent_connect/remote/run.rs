@@ -51,8 +51,7 @@ impl RemoteRun<'_> {
 
     /// Sets its id on the server.
     pub(super) fn set_id(&self, id: &str) {
-        let mut own = self.id.lock();
-        *own = Some(id.to_owned());
+        *self.id.lock() = Some(id.to_owned());
     }
 
     /// Starts it and streams its events; `None` when the server does not stream.
@@ -89,7 +88,7 @@ impl RemoteRun<'_> {
             let response = self.server.wait(Method::POST, &path, Some(&body)).await?;
             if !response.is_absent() {
                 let answer = response.json()?;
-                if let Some(id) = answer.pointer("/run/run_id").and_then(Value::as_str) {
+                if let Some(id) = answer["run"]["run_id"].as_str() {
                     self.set_id(id);
                 }
                 return match outcome(&answer) {
@@ -103,10 +102,13 @@ impl RemoteRun<'_> {
         let path = self.runs();
         let response = self.server.post(&path, &body).await?;
         let run = response.json()?;
-        let id = run.get("run_id").and_then(Value::as_str);
-        self.set_id(id.ok_or_else(|| RemoteError::internal("the server returned no run_id"))?);
+        self.set_id(
+            run["run_id"]
+                .as_str()
+                .ok_or_else(|| RemoteError::internal("the server returned no run_id"))?,
+        );
         // In the prose specification a run creates its own thread, which the next run names.
-        if let Some(thread) = run.get("thread_id").and_then(Value::as_str)
+        if let Some(thread) = run["thread_id"].as_str()
             && !self.session.is_thread
             && self.descriptor.generation == Generation::Old
         {
@@ -150,18 +152,12 @@ impl RemoteRun<'_> {
         interrupt: &Interrupt,
         payload: Value,
     ) -> Result<(), RemoteError> {
-        let body = if interrupt.wrapped {
-            json!({ "interrupt_type": interrupt.name, "resume_payload": payload })
-        } else {
-            payload
+        let body = match interrupt.wrapped {
+            true => json!({ "interrupt_type": interrupt.name, "resume_payload": payload }),
+            false => payload,
         };
         let path = self.path()?;
-        let response = self.server.post(&path, &body).await?;
-        if response.is_success() {
-            Ok(())
-        } else {
-            Err(response.to_error())
-        }
+        self.server.post(&path, &body).await?.check()
     }
 
     /// Cancels it, if the server supports that; its further output is ignored.
@@ -195,9 +191,8 @@ impl RemoteRun<'_> {
         let Ok(Value::Array(runs)) = response.and_then(|response| response.json()) else {
             return;
         };
-        let is_pending = |run: &&Value| run.get("status").is_some_and(|status| status == "pending");
-        let found = runs.iter().rfind(is_pending);
-        if let Some(id) = found.and_then(|run| run.get("run_id")?.as_str()) {
+        let found = runs.iter().rfind(|run| run["status"] == "pending");
+        if let Some(id) = found.and_then(|run| run["run_id"].as_str()) {
             self.set_id(id);
         }
     }
@@ -218,8 +213,7 @@ impl RemoteRun<'_> {
                 return Err(absent.to_error());
             }
             let shown = response.json()?;
-            let status = shown.get("status").and_then(Value::as_str);
-            if !matches!(status, Some("pending" | "running")) {
+            if !matches!(shown["status"].as_str(), Some("pending" | "running")) {
                 break;
             }
             sleep(pause).await;
@@ -229,9 +223,8 @@ impl RemoteRun<'_> {
         let path = format!("/threads/{}", segment(&thread));
         let response = self.server.get(&path).await?;
         let thread = response.json()?;
-        let values = thread.get("values").and_then(Value::as_object);
         Ok(RemoteOutcome::Result {
-            values: values.cloned().unwrap_or_default(),
+            values: thread["values"].as_object().cloned().unwrap_or_default(),
             messages: messages(&thread),
         })
     }

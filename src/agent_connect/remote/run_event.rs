@@ -52,7 +52,6 @@ pub(super) enum RunEvent {
 }
 
 /// Reads the data of an event.
-#[must_use]
 pub(super) fn parse_event(data: &Value) -> RunEvent {
     let ended = matches!(text(data, "status"), Some("success" | "error" | "timeout"));
     match text(data, "type") {
@@ -74,7 +73,6 @@ pub(super) fn parse_event(data: &Value) -> RunEvent {
 
 /// The outcome of a run by the response of `/wait`, which is `{run, output}`, or of `/output`,
 /// which is the output alone; `None` when the run has no outcome yet.
-#[must_use]
 pub(super) fn outcome(answer: &Value) -> Option<RemoteOutcome> {
     let output = answer.get("output").filter(|output| output.is_object());
     let output = output.unwrap_or(answer);
@@ -110,7 +108,6 @@ pub(super) fn outcome(answer: &Value) -> Option<RemoteOutcome> {
 }
 
 /// The messages in an output, an event or a thread: at its top, or in its values.
-#[must_use]
 pub(super) fn messages(of: &Value) -> Vec<Value> {
     let places = ["/messages", "/values/messages", "/result/messages"];
     let found = places
@@ -128,7 +125,6 @@ pub(super) fn messages(of: &Value) -> Vec<Value> {
 }
 
 /// ACP's stop reason of a run that has ended: the one in its values, or `end_turn`.
-#[must_use]
 pub(super) fn stop_reason(values: &Map<String, Value>) -> &str {
     let known = [
         "end_turn",
@@ -144,7 +140,6 @@ pub(super) fn stop_reason(values: &Map<String, Value>) -> &str {
 }
 
 /// Values that are not represented by messages, as JSON.
-#[must_use]
 pub(super) fn structured(values: &Map<String, Value>) -> Option<String> {
     let mut rest = values.clone();
     for known in ["stopReason", "messages", "message", "toolCalls", "plan"] {

@@ -7,7 +7,9 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::agent_connect::api::run_request::text_block;
+use crate::agent_connect::api::content::{
+    is_agent, is_human, plain_text, push_block, text_block, text_in, text_of,
+};
 
 /// The content that a client has received in a run.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +24,6 @@ pub(super) struct SentContent {
 
 impl SentContent {
     /// The state at the start of a run, on a thread that holds messages with these ids.
-    #[must_use]
     pub(super) const fn new(old_ids: HashSet<String>) -> Self {
         Self {
             old_ids,
@@ -33,12 +34,8 @@ impl SentContent {
 
     /// Records an update that was forwarded unchanged.
     pub(super) fn record_update(&mut self, update: &Value) {
-        if update
-            .get("sessionUpdate")
-            .is_some_and(|kind| kind == "agent_message_chunk")
-            && let Some(content) = update.get("content")
-        {
-            push(&mut self.updates, content.clone());
+        if update["sessionUpdate"] == "agent_message_chunk" && !update["content"].is_null() {
+            push(&mut self.updates, update["content"].clone());
         }
     }
 
@@ -84,7 +81,6 @@ impl SentContent {
     }
 
     /// Whether nothing was sent.
-    #[must_use]
     pub(super) fn is_empty(&self) -> bool {
         self.messages.iter().all(|(_, blocks)| blocks.is_empty()) && self.updates.is_empty()
     }
@@ -125,7 +121,6 @@ pub(super) fn message_ids(messages: &[Value]) -> HashSet<String> {
 }
 
 /// The agent's messages, as one text.
-#[must_use]
 pub(super) fn answer_text(messages: &[Value]) -> String {
     let start = messages.iter().rposition(is_human).map_or(0, |at| at + 1);
     let blocks: Vec<Value> = messages[start..]
@@ -133,7 +128,7 @@ pub(super) fn answer_text(messages: &[Value]) -> String {
         .filter(|message| is_agent(message))
         .flat_map(content)
         .collect();
-    crate::agent_connect::api::run_request::text_of(&blocks)
+    text_of(&blocks)
 }
 
 /// What `now` adds to `sent`; `sent` becomes `now`.
@@ -161,142 +156,58 @@ fn take_new(sent: &mut Vec<Value>, now: Vec<Value>) -> Vec<Value> {
 /// A message's content in ACP's blocks, with neighbouring texts merged. Content that has no ACP
 /// block becomes JSON text.
 fn content(message: &Value) -> Vec<Value> {
+    let list = match &message["content"] {
+        text @ Value::String(_) => std::slice::from_ref(text),
+        Value::Array(list) => list,
+        _ => &[],
+    };
     let mut blocks = Vec::new();
-    match message.get("content") {
-        Some(Value::String(text)) => push(&mut blocks, text_block(text)),
-        Some(Value::Array(list)) => {
-            for block in list {
-                match block.get("type").and_then(Value::as_str) {
-                    Some("text") => {
-                        push(&mut blocks, text_block(text_in(block).unwrap_or_default()));
-                    }
-                    Some("image" | "audio" | "resource" | "resource_link") => {
-                        push(&mut blocks, block.clone());
-                    }
-                    _ => match block {
-                        Value::String(text) => push(&mut blocks, text_block(text)),
-                        other => push(&mut blocks, text_block(&other.to_string())),
-                    },
-                }
-            }
-        }
-        _ => {}
+    for block in list {
+        let block = match block["type"].as_str() {
+            Some("text") => text_block(text_in(block).unwrap_or_default()),
+            Some("image" | "audio" | "resource" | "resource_link") => block.clone(),
+            _ => text_block(&plain_text(block)),
+        };
+        push(&mut blocks, block);
     }
     blocks
 }
 
 fn push(blocks: &mut Vec<Value>, block: Value) {
-    if let Some(text) = text_in(&block) {
-        if text.is_empty() {
-            return;
-        }
-        if let Some(Value::String(last)) = blocks
-            .last_mut()
-            .filter(|last| last["type"] == "text")
-            .and_then(|last| last.get_mut("text"))
-        {
-            last.push_str(text);
-            return;
-        }
+    if text_in(&block) != Some("") {
+        push_block(blocks, block);
     }
-    blocks.push(block);
-}
-
-fn text_in(block: &Value) -> Option<&str> {
-    block
-        .get("text")
-        .filter(|_| block["type"] == "text")?
-        .as_str()
 }
 
 fn id(message: &Value) -> Option<&str> {
-    message.get("id")?.as_str()
-}
-
-fn role(message: &Value) -> Option<&str> {
-    message
-        .get("role")
-        .or_else(|| message.get("type"))?
-        .as_str()
-}
-
-fn is_human(message: &Value) -> bool {
-    matches!(role(message), Some("human" | "user"))
-}
-
-fn is_agent(message: &Value) -> bool {
-    matches!(
-        role(message),
-        Some("ai" | "assistant" | "agent" | "AIMessageChunk")
-    )
+    message["id"].as_str()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent_connect::vectors::{cases, list};
 
-    fn ai(text: &str) -> Value {
-        json!({ "role": "ai", "content": text })
-    }
-
-    fn texts(blocks: &[Value]) -> Vec<&str> {
-        blocks.iter().filter_map(text_in).collect()
-    }
-
+    /// A case has the messages before the run and the steps: what comes, and the texts sent for it.
     #[test]
-    fn only_new_content_is_sent() {
-        let mut sent = SentContent::default();
-        assert_eq!(texts(&sent.take_new(&[ai("Dear")])), ["Dear"]);
-        assert_eq!(texts(&sent.take_new(&[ai("Dear Bob,")])), [" Bob,"]);
-        assert!(sent.take_new(&[ai("Dear Bob,")]).is_empty());
-        assert_eq!(
-            texts(&sent.take_new(&[ai("Dear Bob,"), ai("Bye")])),
-            ["Bye"]
-        );
-        assert_eq!(
-            texts(&sent.take_new(&[ai("Hi Bob,"), ai("Bye")])),
-            ["Hi Bob,"]
-        );
-    }
-
-    #[test]
-    fn older_messages_are_not_sent() {
-        let old = json!({ "type": "ai", "id": "1", "content": "Hello" });
-        let human = json!({ "type": "human", "content": "And?" });
-        let mut sent = SentContent::new(message_ids(std::slice::from_ref(&old)));
-        assert!(sent.take_new(std::slice::from_ref(&old)).is_empty());
-        assert!(sent.take_new(&[old.clone(), human.clone()]).is_empty());
-        assert_eq!(texts(&sent.take_new(&[ai("x"), human, ai("So.")])), ["So."]);
-    }
-
-    #[test]
-    fn chunks_are_sent_once() {
-        let piece = |text: &str| json!({ "type": "AIMessageChunk", "id": "m", "content": text });
-        let mut sent = SentContent::default();
-        for text in ["He", "llo"] {
-            assert_eq!(sent.add_chunk(&piece(text)), Some(text_block(text)));
+    fn new_content_is_sent_once() {
+        for case in cases("content") {
+            let mut sent = SentContent::new(message_ids(list(&case, "old")));
+            for step in list(&case, "steps") {
+                let given = &step[1];
+                let messages = given.as_array().map(Vec::as_slice).unwrap_or_default();
+                let new = match step[0].as_str() {
+                    Some("snapshot") => sent.take_new(messages),
+                    Some("messages") => sent.add_messages(messages),
+                    Some("chunk") => sent.add_chunk(given).into_iter().collect(),
+                    _ => {
+                        sent.record_update(given);
+                        Vec::new()
+                    }
+                };
+                let texts: Vec<&str> = new.iter().filter_map(text_in).collect();
+                assert_eq!(json!(texts), step[2], "{step} of {case}");
+            }
         }
-        let whole = json!({ "type": "ai", "id": "m", "content": "Hello." });
-        assert_eq!(
-            texts(&sent.add_messages(std::slice::from_ref(&whole))),
-            ["."]
-        );
-        assert!(sent.take_new(&[whole]).is_empty());
-        // A chunk without an id is sent with the whole message.
-        let without_id = json!({ "type": "AIMessageChunk", "content": "x" });
-        assert_eq!(sent.add_chunk(&without_id), None);
-        assert!(sent.add_messages(&[without_id]).is_empty());
-    }
-
-    #[test]
-    fn forwarded_updates_count_as_sent() {
-        let mut sent = SentContent::default();
-        for text in ["a", "b"] {
-            sent.record_update(
-                &json!({ "sessionUpdate": "agent_message_chunk", "content": text_block(text) }),
-            );
-        }
-        assert!(sent.take_new(&[ai("ab")]).is_empty());
-        assert_eq!(texts(&sent.take_new(&[ai("abc")])), ["c"]);
     }
 }

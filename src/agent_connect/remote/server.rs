@@ -13,7 +13,8 @@ use tokio::time::{sleep, timeout};
 
 use super::error::RemoteError;
 use crate::jsonrpc::Limits;
-use crate::transport::http::client::{HttpClient, NoResponse, read_body, retry_after};
+use crate::jsonrpc::reply::PEER_LOST;
+use crate::transport::http::client::{HttpClient, read_body, retry_after};
 use crate::transport::{Endpoint, OpenError, Setup};
 
 /// Attempts at a busy server.
@@ -25,6 +26,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 const MAX_WAIT: Duration = Duration::from_secs(30);
 /// Time limit of a response that does not wait for the agent.
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// What is accepted as a response that waits for the agent, and as any other.
+const EVENTS: &str = "text/event-stream, application/json";
+const JSON: &str = "application/json";
 
 /// An Agent Connect server.
 pub(super) struct RemoteServer {
@@ -38,15 +42,6 @@ pub(super) struct RemoteServer {
 pub(super) struct RemoteResponse {
     pub(super) status: u16,
     pub(super) body: Bytes,
-}
-
-/// What a response waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
-    /// The server alone.
-    Server,
-    /// The agent's work.
-    Agent,
 }
 
 impl RemoteServer {
@@ -68,13 +63,9 @@ impl RemoteServer {
         Arc::clone(&self.site.limits)
     }
 
-    pub(super) fn max_body(&self) -> usize {
-        self.site.limits.frame_from_network
-    }
-
     /// Sends a GET request.
     pub(super) async fn get(&self, path: &str) -> Result<RemoteResponse, RemoteError> {
-        self.request(Method::GET, path, None, Wait::Server).await
+        self.request(Method::GET, path, None).await
     }
 
     /// Sends a POST request.
@@ -83,13 +74,12 @@ impl RemoteServer {
         path: &str,
         body: impl Into<Option<&Value>>,
     ) -> Result<RemoteResponse, RemoteError> {
-        let body = body.into();
-        self.request(Method::POST, path, body, Wait::Server).await
+        self.request(Method::POST, path, body.into()).await
     }
 
     /// Sends a DELETE request.
     pub(super) async fn delete(&self, path: &str) -> Result<RemoteResponse, RemoteError> {
-        self.request(Method::DELETE, path, None, Wait::Server).await
+        self.request(Method::DELETE, path, None).await
     }
 
     /// Sends a request that waits for the agent, and reads the whole response.
@@ -99,7 +89,7 @@ impl RemoteServer {
         path: &str,
         body: Option<&Value>,
     ) -> Result<RemoteResponse, RemoteError> {
-        self.request(method, path, body, Wait::Agent).await
+        self.read(method, path, body, EVENTS).await
     }
 
     /// The same, but returns when the response begins.
@@ -109,7 +99,7 @@ impl RemoteServer {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Response<Incoming>, RemoteError> {
-        self.send(method, path, body, Wait::Agent).await
+        self.send(method, path, body, EVENTS).await
     }
 
     async fn request(
@@ -117,23 +107,24 @@ impl RemoteServer {
         method: Method,
         path: &str,
         body: Option<&Value>,
-        wait: Wait,
     ) -> Result<RemoteResponse, RemoteError> {
-        let request = async {
-            let answer = self.send(method, path, body, wait).await?;
-            let status = answer.status().as_u16();
-            let body = read_body(answer.into_body(), self.max_body()).await;
-            let body = body.map_err(RemoteError::internal)?;
-            Ok(RemoteResponse { status, body })
-        };
-        if wait == Wait::Agent {
-            return request.await;
-        }
-        timeout(TIMEOUT, request).await.unwrap_or_else(|_| {
-            Err(RemoteError::internal(format!(
-                "no answer within {TIMEOUT:?}"
-            )))
-        })
+        let late = |_| RemoteError::internal(format!("no answer within {TIMEOUT:?}"));
+        let request = self.read(method, path, body, JSON);
+        timeout(TIMEOUT, request).await.map_err(late)?
+    }
+
+    async fn read(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        accept: &'static str,
+    ) -> Result<RemoteResponse, RemoteError> {
+        let answer = self.send(method, path, body, accept).await?;
+        let status = answer.status().as_u16();
+        let body = read_body(answer.into_body(), self.limits().frame_from_network).await;
+        let body = body.map_err(RemoteError::internal)?;
+        Ok(RemoteResponse { status, body })
     }
 
     /// Sends a request and reads the head of the response. A server that is too busy is tried
@@ -143,28 +134,23 @@ impl RemoteServer {
         method: Method,
         path: &str,
         body: Option<&Value>,
-        wait: Wait,
+        accept: &'static str,
     ) -> Result<Response<Incoming>, RemoteError> {
-        let has_body = body.is_some();
-        let body = body.map(ToString::to_string).unwrap_or_default();
         let path = format!("{}{path}", self.base);
-        let request = self.site.request(method, &path, body);
-        let mut request =
-            request.map_err(|_| RemoteError::invalid("that is not a valid path on the server"))?;
-        let accept = if wait == Wait::Agent {
-            "text/event-stream, application/json"
-        } else {
-            "application/json"
-        };
+        let text = body.map(ToString::to_string).unwrap_or_default();
+        let wrong = |_| RemoteError::invalid("that is not a valid path on the server");
+        let mut request = self.site.request(method, &path, text).map_err(wrong)?;
         let headers = request.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
-        if has_body {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if body.is_some() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
         }
         let (mut pause, mut left) = (PAUSE, MAX_WAIT);
         for last in (0..MAX_TRIES).rev() {
-            let answer = self.site.send(request.clone()).await;
-            let answer = answer.map_err(|silence| no_answer(&silence))?;
+            let answer = self.site.send(request.clone()).await.map_err(|silence| {
+                let what = format!("the agent did not answer: {silence}");
+                RemoteError::new(PEER_LOST, what)
+            })?;
             let busy = matches!(answer.status().as_u16(), 429 | 503);
             let wait = retry_after(answer.headers()).unwrap_or(pause);
             if last == 0 || !busy || wait > left {
@@ -194,15 +180,21 @@ impl RemoteResponse {
     /// # Errors
     /// When the server returned an error, or a body that is not JSON.
     pub(super) fn json(&self) -> Result<Value, RemoteError> {
-        if !self.is_success() {
-            return Err(self.to_error());
-        }
+        self.check()?;
         if self.body.is_empty() {
             return Ok(Value::Null);
         }
         serde_json::from_slice(&self.body).map_err(|fault| {
             RemoteError::internal(format!("the server's response is not JSON ({fault})"))
         })
+    }
+
+    /// An error, unless the status is 2xx.
+    pub(super) fn check(&self) -> Result<(), RemoteError> {
+        match self.is_success() {
+            true => Ok(()),
+            false => Err(self.to_error()),
+        }
     }
 
     pub(super) fn to_error(&self) -> RemoteError {
@@ -228,13 +220,6 @@ pub(super) fn segment(name: &str) -> String {
         }
     }
     path
-}
-
-fn no_answer(silence: &NoResponse) -> RemoteError {
-    RemoteError::new(
-        crate::jsonrpc::reply::PEER_LOST,
-        format!("the agent did not answer: {silence}"),
-    )
 }
 
 #[cfg(test)]

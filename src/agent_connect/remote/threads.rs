@@ -22,37 +22,27 @@ pub(super) async fn new(agent: &Arc<RemoteAgent>, params: &Value) -> Result<Valu
         return Err(key_required());
     }
     warn_of_servers(&known, params);
-    let meta = params.pointer("/_meta/agentConnect").cloned();
+    let meta = &params["_meta"]["agentConnect"];
     let id = if known.has_threads() {
         let mut metadata = known.thread_metadata(params);
-        let given = meta
-            .as_ref()
-            .and_then(|meta| meta.get("metadata")?.as_object());
-        metadata.extend(given.cloned().unwrap_or_default());
+        metadata.extend(meta["metadata"].as_object().cloned().unwrap_or_default());
         let body = json!({ "metadata": metadata, "if_exists": "raise" });
         let response = agent.server.post("/threads", &body).await?;
         // In the prose specification the first run creates the thread.
         if response.is_absent() && known.generation == Generation::Old {
             None
         } else {
-            let id = response
-                .json()?
-                .get("thread_id")
-                .and_then(Value::as_str)
-                .map(str::to_owned);
-            let missing = "the server returned no thread_id";
-            Some(id.ok_or_else(|| RemoteError::internal(missing))?)
+            let missing = || RemoteError::internal("the server returned no thread_id");
+            let thread = response.json()?;
+            Some(thread["thread_id"].as_str().ok_or_else(missing)?.to_owned())
         }
     } else {
         None
     };
     let is_thread = id.is_some();
-    let id = match id {
-        Some(id) => id,
-        None => Uuid::new_v4().to_string(),
-    };
+    let id = id.unwrap_or_else(|| Uuid::new_v4().to_string());
     let session = agent.session(&id, is_thread)?;
-    session.state().meta = meta.unwrap_or_default();
+    session.state().meta = meta.clone();
     Ok(with_options(json!({ "sessionId": id }), &known, &session))
 }
 
@@ -66,9 +56,8 @@ pub(super) async fn set_option(
     let session = agent
         .find_session(session_id(params)?)
         .ok_or_else(unknown)?;
-    let id = params.get("configId").and_then(Value::as_str);
-    let value = params.get("value").unwrap_or(&Value::Null);
-    let choice = id.and_then(|id| Some((id.to_owned(), known.choice(id, value)?)));
+    let id = params["configId"].as_str();
+    let choice = id.and_then(|id| Some((id.to_owned(), known.choice(id, &params["value"])?)));
     let (id, value) = choice
         .ok_or_else(|| RemoteError::invalid("there is no such option, or it has no such value"))?;
     session.state().options.insert(id, value);
@@ -91,10 +80,7 @@ pub(super) async fn load(agent: &Arc<RemoteAgent>, params: &Value) -> Result<Val
     {
         let mut notes = session.state();
         notes.old_ids = sent_content::message_ids(&messages);
-        notes.meta = params
-            .pointer("/_meta/agentConnect")
-            .cloned()
-            .unwrap_or_default();
+        notes.meta = params["_meta"]["agentConnect"].clone();
     }
     for update in sent_content::replay_updates(&messages) {
         agent.update(id, &update).await;
@@ -107,7 +93,7 @@ pub(super) async fn list(agent: &Arc<RemoteAgent>, params: &Value) -> Result<Val
     let body = json!({ "limit": MAX_LISTED });
     let response = agent.server.post("/threads/search", &body).await?;
     let found = response.json()?;
-    let wanted = params.get("cwd").and_then(Value::as_str);
+    let wanted = params["cwd"].as_str();
     let shown = |thread: &Value| {
         let cwd = ["/metadata/acp_cwd", "/metadata/cwd"];
         let cwd = cwd.iter().find_map(|at| thread.pointer(at)?.as_str());
@@ -115,19 +101,14 @@ pub(super) async fn list(agent: &Arc<RemoteAgent>, params: &Value) -> Result<Val
         if wanted.is_some_and(|wanted| wanted != cwd) {
             return None;
         }
-        let mut session = json!({ "sessionId": thread.get("thread_id")?.as_str()?, "cwd": cwd });
-        if let Some(at) = thread.get("updated_at").and_then(Value::as_str) {
+        let mut session = json!({ "sessionId": thread["thread_id"].as_str()?, "cwd": cwd });
+        if let Some(at) = thread["updated_at"].as_str() {
             session["updatedAt"] = json!(at);
         }
         Some(session)
     };
-    let sessions: Vec<Value> = found
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(shown)
-        .collect();
-    Ok(json!({ "sessions": sessions }))
+    let sessions = found.as_array().into_iter().flatten().filter_map(shown);
+    Ok(json!({ "sessions": sessions.collect::<Vec<Value>>() }))
 }
 
 /// `session/delete`.
@@ -135,9 +116,7 @@ pub(super) async fn delete(agent: &Arc<RemoteAgent>, params: &Value) -> Result<V
     let id = session_id(params)?;
     let path = format!("/threads/{}", segment(id));
     let response = agent.server.delete(&path).await?;
-    if !response.is_success() {
-        return Err(response.to_error());
-    }
+    response.check()?;
     agent.remove_session(id);
     Ok(json!({}))
 }
@@ -153,7 +132,7 @@ fn with_options(mut answer: Value, known: &Descriptor, session: &RemoteSession) 
 
 /// The session id in a request.
 pub(super) fn session_id(params: &Value) -> Result<&str, RemoteError> {
-    let id = params.get("sessionId").and_then(Value::as_str);
+    let id = params["sessionId"].as_str();
     id.filter(|id| !id.is_empty())
         .ok_or_else(|| RemoteError::invalid("\"sessionId\" is missing"))
 }
@@ -173,8 +152,7 @@ async fn get_thread(agent: &RemoteAgent, id: &str, below: &str) -> Result<Value,
 /// Logs a warning for ignored MCP servers: they run where the agent runs, and most agents behind
 /// Agent Connect cannot use them.
 fn warn_of_servers(known: &Descriptor, params: &Value) {
-    let servers = params.get("mcpServers").and_then(Value::as_array);
-    let count = servers.map_or(0, Vec::len);
+    let count = params["mcpServers"].as_array().map_or(0, Vec::len);
     if count > 0 && !known.configures("mcp_servers") {
         tracing::warn!(
             count,

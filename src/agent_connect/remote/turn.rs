@@ -14,13 +14,13 @@ use super::error::RemoteError;
 use super::graph;
 use super::input::{self, input};
 use super::payload::typed_answer;
-use super::question::{self, InterruptAction, InterruptAnswer};
+use super::question::{self, InterruptAction};
 use super::run::RemoteRun;
 use super::run_event::{self, Interrupt, RemoteOutcome, RunEvent};
 use super::sent_content::{self, SentContent};
 use super::session::RemoteSession;
 use super::threads::{key_required, session_id};
-use crate::agent_connect::api::run_request::text_block;
+use crate::agent_connect::api::content::text_block;
 use crate::jsonrpc::reply;
 
 /// Time limit for the server to confirm the cancellation of a run.
@@ -42,19 +42,22 @@ struct RunningTurn<'a> {
     sent: SentContent,
 }
 
-/// Registers a turn, so that its cancellation finds it; `None` when the request is invalid, or
-/// another turn is in progress.
-pub(super) fn register(agent: &RemoteAgent, params: &Value) -> Option<PendingTurn> {
-    let session = agent.session(session_id(params).ok()?, true).ok()?;
+/// Registers a turn, so that its cancellation finds it.
+///
+/// # Errors
+/// When the request is invalid, or another turn is in progress.
+pub(super) fn register(agent: &RemoteAgent, params: &Value) -> Result<PendingTurn, RemoteError> {
+    let session = agent.session(session_id(params)?, true)?;
     let cancel = agent.closed.child_token();
     {
         let mut state = session.state();
         if state.turn.is_some() {
-            return None;
+            let what = "a turn of this session is in progress";
+            return Err(RemoteError::new(reply::INVALID_REQUEST, what));
         }
         state.turn = Some(cancel.clone());
     }
-    Some(PendingTurn { session, cancel })
+    Ok(PendingTurn { session, cancel })
 }
 
 impl Drop for PendingTurn {
@@ -67,20 +70,8 @@ impl Drop for PendingTurn {
 pub(super) async fn prompt(
     agent: &RemoteAgent,
     params: &Value,
-    pending: Option<PendingTurn>,
+    pending: PendingTurn,
 ) -> Result<Value, RemoteError> {
-    let Some(pending) = pending else {
-        let id = session_id(params)?;
-        let busy = agent.find_session(id).is_some();
-        return Err(if busy {
-            RemoteError::new(
-                reply::INVALID_REQUEST,
-                "a turn of this session is in progress",
-            )
-        } else {
-            RemoteError::new(reply::OVERLOADED, "too many sessions on one connection")
-        });
-    };
     let known = tokio::select! {
         known = agent.descriptor() => known?,
         () = pending.cancel.cancelled() => return Ok(stop("cancelled")),
@@ -121,7 +112,7 @@ pub(super) async fn prompt(
 
 impl RunningTurn<'_> {
     async fn execute(&mut self, params: &Value) -> Result<Value, RemoteError> {
-        let prompt = params.get("prompt").and_then(Value::as_array);
+        let prompt = params["prompt"].as_array();
         let prompt = prompt.map(Vec::as_slice).unwrap_or_default();
         let text = input::prompt_text(prompt);
         let open = self.session.state().open_interrupt.take();
@@ -165,20 +156,16 @@ impl RunningTurn<'_> {
                 }
                 InterruptAction::Ask(question) => {
                     if let Some(call) = &question.tool_call {
-                        self.update(with_kind(call.clone(), "tool_call")).await;
+                        self.update(call.clone()).await;
                     }
                     let result = self.agent.request(question.method, &question.params).await;
                     let answer = question.answer(result.as_ref(), self.agent.default_permission);
-                    let granted = question.approves(&answer);
-                    match answer {
-                        InterruptAnswer::Resume(payload) => {
-                            (payload, question.tool_call.map(|call| (call, granted)))
-                        }
-                        InterruptAnswer::Stop => {
-                            self.run.cancel().await;
-                            return Ok(stop("cancelled"));
-                        }
-                    }
+                    let Some(payload) = answer else {
+                        self.run.cancel().await;
+                        return Ok(stop("cancelled"));
+                    };
+                    let granted = question.approves(&payload);
+                    (payload, question.tool_call.map(|call| (call, granted)))
                 }
             };
             outcome = self.resume(&interrupt, payload, call).await?;
@@ -196,16 +183,13 @@ impl RunningTurn<'_> {
         };
         let input = input(known.input_schema(), prompt, history)?;
         let mut body = known.run_body("input", &input);
-        let given = params.pointer("/_meta/agentConnect");
-        let all = [Some(&state.meta), given];
-        let merged = |name: &str| {
-            let maps = all
-                .iter()
-                .filter_map(|meta| meta.as_ref()?.get(name)?.as_object());
-            let merged: Map<String, Value> = maps.flat_map(Clone::clone).collect();
-            (!merged.is_empty()).then_some(merged)
-        };
-        if let Some(config) = merged("config") {
+        let given = &params["_meta"]["agentConnect"];
+        let config = [&state.meta["config"], &given["config"]];
+        let config = config.into_iter().filter_map(Value::as_object).flatten();
+        let config: Map<String, Value> = config
+            .map(|(id, value)| (id.clone(), value.clone()))
+            .collect();
+        if !config.is_empty() {
             body["config"] = Value::Object(config);
         }
         // The request's own configuration overrides the options set before.
@@ -215,11 +199,11 @@ impl RunningTurn<'_> {
                 place[id] = value.clone();
             }
         }
-        if let Some(tags) = given.and_then(|options| options.get("tags")) {
+        if let Some(tags) = given.get("tags") {
             body["config"]["tags"] = tags.clone();
         }
         // The session's metadata belongs to the thread and was sent when that was created.
-        if let Some(metadata) = given.and_then(|options| options.get("metadata")) {
+        if let Some(metadata) = given.get("metadata") {
             body["metadata"] = metadata.clone();
         }
         Ok(body)
@@ -252,8 +236,10 @@ impl RunningTurn<'_> {
         }
         if let Some((call, granted)) = call {
             let status = if granted { "completed" } else { "failed" };
-            let end = json!({ "toolCallId": call["toolCallId"], "status": status });
-            self.update(with_kind(end, "tool_call_update")).await;
+            let id = &call["toolCallId"];
+            let kind = "tool_call_update";
+            let update = json!({ "sessionUpdate": kind, "toolCallId": id, "status": status });
+            self.update(update).await;
         }
         // In LangGraph a new run carries the answer.
         if graph {
@@ -278,7 +264,7 @@ impl RunningTurn<'_> {
         mut stream: super::run::RunStream,
     ) -> Result<Option<RemoteOutcome>, RemoteError> {
         while let Some((name, data)) = stream.next().await? {
-            if let Some(id) = data.get("run_id").and_then(Value::as_str) {
+            if let Some(id) = data["run_id"].as_str() {
                 self.run.set_id(id);
             }
             let event = match self.run.descriptor.generation {
@@ -303,8 +289,7 @@ impl RunningTurn<'_> {
                 }
                 RunEvent::Custom(custom) => {
                     let content = text_block(&custom.to_string());
-                    let update = json!({ "content": content });
-                    self.update(with_kind(update, "agent_thought_chunk")).await;
+                    self.send_chunk("agent_thought_chunk", content).await;
                 }
                 RunEvent::Outcome(outcome) => return Ok(Some(outcome)),
                 RunEvent::Ignored => {}
@@ -330,10 +315,9 @@ impl RunningTurn<'_> {
             let mut state = self.session.state();
             state.old_ids.extend(sent_content::message_ids(messages));
             if !self.session.is_thread && state.thread.is_none() {
-                state.history.push(input::message("human", text));
-                state
-                    .history
-                    .push(input::message("ai", &sent_content::answer_text(messages)));
+                let answer = sent_content::answer_text(messages);
+                let turn = [input::message("human", text), input::message("ai", &answer)];
+                state.history.extend(turn);
                 let length =
                     |all: &[Value]| all.iter().map(|one| one.to_string().len()).sum::<usize>();
                 while length(&state.history) > MAX_HISTORY && !state.history.is_empty() {
@@ -351,8 +335,12 @@ impl RunningTurn<'_> {
     }
 
     async fn send_message(&self, content: Value) {
-        let update = json!({ "content": content });
-        self.update(with_kind(update, "agent_message_chunk")).await;
+        self.send_chunk("agent_message_chunk", content).await;
+    }
+
+    async fn send_chunk(&self, kind: &str, content: Value) {
+        let update = json!({ "sessionUpdate": kind, "content": content });
+        self.update(update).await;
     }
 
     async fn update(&self, update: Value) {
@@ -362,13 +350,4 @@ impl RunningTurn<'_> {
 
 fn stop(reason: &str) -> Value {
     json!({ "stopReason": reason })
-}
-
-/// An update of this kind; `sessionUpdate` comes first.
-fn with_kind(update: Value, kind: &str) -> Value {
-    let mut whole = json!({ "sessionUpdate": kind });
-    if let (Some(whole), Value::Object(members)) = (whole.as_object_mut(), update) {
-        whole.extend(members);
-    }
-    whole
 }

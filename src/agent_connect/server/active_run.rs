@@ -28,9 +28,6 @@ const MAX_QUESTIONS: usize = 64;
 /// The version of a run's final state.
 const FINAL_VERSION: u64 = u64::MAX;
 
-/// Why a run failed: a JSON-RPC code and a message.
-pub(super) type RunFailure = (i64, String);
-
 /// A run that has not ended.
 pub(super) struct ActiveRun {
     pub(super) id: Uuid,
@@ -133,11 +130,6 @@ impl ActiveRun {
         self.state().session.clone()
     }
 
-    /// The link of its session.
-    pub(super) fn link(&self) -> Option<LinkId> {
-        self.state().session.as_ref().map(|(dial, _)| *dial)
-    }
-
     /// The answer to the open question by a resume payload: the id of the agent's request, and the
     /// result for it.
     pub(super) fn resume(&self, body: &Value) -> Result<(Value, Value), ApiError> {
@@ -207,24 +199,22 @@ impl ActiveRun {
         self.stored.send_replace(());
     }
 
-    /// The output so far.
-    pub(super) fn values(&self, stop_reason: Option<&str>) -> (Map<String, Value>, Vec<Value>) {
-        let messages = self.state().output.messages();
-        let mut values = Map::new();
-        if let Some(reason) = stop_reason {
-            values.insert("stopReason".to_owned(), json!(reason));
-        }
-        let with_messages = self.thread.is_none()
-            && (self.request.stream_modes.values || !self.request.stream_modes.custom);
+    /// Its result, with the agent's stop reason.
+    pub(super) fn result(&self, stop_reason: &str) -> RunOutcome {
+        let output = &self.state().output;
+        let messages = output.messages();
+        let mut values = Map::from_iter([("stopReason".to_owned(), json!(stop_reason))]);
+        let modes = self.request.stream_modes;
+        let with_messages = self.thread.is_none() && (modes.values || !modes.custom);
         if with_messages && !messages.is_empty() {
             values.insert("messages".to_owned(), json!(messages));
         }
-        (values, messages)
-    }
-
-    /// The agent's text.
-    pub(super) fn text(&self) -> String {
-        self.state().output.text()
+        let text = self.request.input.is_message.then(|| output.text());
+        RunOutcome::Result {
+            values,
+            messages,
+            text,
+        }
     }
 
     /// Tool calls and the plan.
@@ -293,14 +283,10 @@ impl Turn for ActiveRun {
         if self.cancel.is_cancelled() {
             return Some(question.cancelled());
         }
-        match self
-            .request
-            .setup
-            .permissions
-            .unwrap_or(Permissions::Interrupt)
+        if let Some(rule @ (Permissions::Allow | Permissions::Reject)) =
+            self.request.setup.permissions
         {
-            Permissions::Interrupt => {}
-            rule => return Some(question.by_rule(rule)),
+            return Some(question.by_rule(rule));
         }
         let mut state = self.state();
         if state.questions.len() >= MAX_QUESTIONS {

@@ -17,18 +17,13 @@ use crate::agent_connect::api::run_request::Strategy;
 /// A thread in use.
 #[derive(Default)]
 pub(super) struct ActiveThread {
-    /// Locked by the current run; the lock is fair, so runs are served in order.
-    pub(super) session: AsyncMutex<ThreadSession>,
+    /// Its session, if the agent has it open. Locked by the current run; the lock is fair, so runs
+    /// are served in order.
+    pub(super) session: AsyncMutex<Option<OpenSession>>,
     /// Runs that have not ended.
     runs: Mutex<Vec<Arc<ActiveRun>>>,
     /// The number of its latest request; the least recently used thread is evicted first.
     last_used: AtomicU64,
-}
-
-/// The session of a thread, if the agent has it open.
-#[derive(Default)]
-pub(super) struct ThreadSession {
-    pub(super) open: Option<OpenSession>,
 }
 
 /// An open session.
@@ -79,7 +74,7 @@ impl ActiveThread {
     /// The cost of evicting it; `None` while it is in use.
     pub(super) fn eviction_cost(&self) -> Option<EvictionCost> {
         let session = self.session.try_lock().ok().filter(|_| !self.is_busy())?;
-        let open = session.open.as_ref().filter(|open| open.is_open());
+        let open = session.as_ref().filter(|open| open.is_open());
         let lost = open.is_some_and(|open| open.agent.reopen_method().is_none());
         Some((lost, open.is_some(), self.last_used.load(Ordering::Relaxed)))
     }
@@ -87,7 +82,7 @@ impl ActiveThread {
     /// Evicts it, and closes its session where the agent supports that.
     pub(super) fn evict(&self) {
         if let Ok(mut session) = self.session.try_lock()
-            && let Some(open) = session.open.take()
+            && let Some(open) = session.take()
         {
             tokio::spawn(async move { open.close().await });
         }

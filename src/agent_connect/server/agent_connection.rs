@@ -170,35 +170,20 @@ impl AgentConnection {
         let closed = |_| ApiError::unavailable("the relay is shutting down");
         self.context.arrivals.send(arrival).await.map_err(closed)?;
         let call = self.call(link, "initialize", &messages::initialize());
-        let result = timeout(self.context.limits.agent_connect_start, call).await;
-        let initialized = match result {
-            Ok(Ok(initialized)) => initialized,
+        let fault = match timeout(self.context.limits.agent_connect_start, call).await {
+            Ok(Ok(initialized)) => return Ok((link, Arc::new(self.describe(&initialized)))),
             Ok(Err(error)) => {
-                self.close_link(link);
-                let why = error
-                    .get("message")
-                    .and_then(Value::as_str)
-                    .unwrap_or("no reason given");
-                return Err(ApiError::unavailable(format!(
-                    "the agent cannot be reached: {why}"
-                )));
+                let why = error["message"].as_str().unwrap_or("no reason given");
+                format!("the agent cannot be reached: {why}")
             }
-            Err(_) => {
-                self.close_link(link);
-                return Err(ApiError::unavailable(
-                    "the agent did not answer initialize in time",
-                ));
-            }
+            Err(_) => "the agent did not answer initialize in time".to_owned(),
         };
-        Ok((link, Arc::new(self.describe(&initialized))))
+        self.close_link(link);
+        Err(ApiError::unavailable(fault))
     }
 
     fn describe(&self, initialized: &Value) -> AgentInfo {
-        let ServedAgent {
-            name,
-            description: about,
-            ..
-        } = &self.config;
+        let (name, about) = (&self.config.name, &self.config.description);
         let base = &self.context.base;
         AgentInfo::new(name.as_deref(), about.as_deref(), initialized, base)
     }
@@ -269,10 +254,8 @@ impl AgentConnection {
         let Ok(Value::Object(mut message)) = serde_json::from_slice(frame.as_bytes()) else {
             return;
         };
-        let method = message
-            .get("method")
-            .and_then(Value::as_str)
-            .map(str::to_owned);
+        let method = message.get("method").and_then(Value::as_str);
+        let method = method.map(str::to_owned);
         let params = message.remove("params").unwrap_or_default();
         match (method, message.remove("id")) {
             (Some(method), Some(id)) => self.receive_request(link, &id, &method, params),
@@ -327,7 +310,7 @@ impl AgentConnection {
             }
         }
         if method == "session/update"
-            && let Some(session) = params.get("sessionId").and_then(Value::as_str)
+            && let Some(session) = params["sessionId"].as_str()
             && let Some(update) = params.get("update")
         {
             let turn = {
@@ -379,7 +362,8 @@ impl AgentConnection {
             wanted_agent: self.config.name.as_deref().map(Arc::from),
         };
         let conn = self.clone();
-        (id, local_link::open(peer, LinkEnd { conn, id }, frames))
+        let end = Arc::new(LinkEnd { conn, id });
+        (id, local_link::open(peer, end, frames))
     }
 }
 
@@ -410,7 +394,7 @@ struct LinkEnd {
 }
 
 impl LocalPeer for LinkEnd {
-    fn receive(&self, frame: &Frame) {
+    fn receive(self: &Arc<Self>, frame: &Frame) {
         self.conn.receive(self.id, frame);
     }
 
@@ -418,9 +402,8 @@ impl LocalPeer for LinkEnd {
         self.conn.close_link(self.id);
     }
 
-    fn when_unread(&self) -> Box<dyn FnOnce() + Send> {
-        let (conn, id) = (self.conn.clone(), self.id);
-        Box::new(move || conn.close_link(id))
+    fn close_output(&self) {
+        self.conn.close_link(self.id);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
 use parking_lot::RwLock;
 use uuid::Uuid;
 
@@ -19,15 +20,6 @@ pub(super) struct AgentConnections {
     conns: RwLock<Vec<Arc<AgentConnection>>>,
 }
 
-/// How a path names an agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum AgentRef {
-    /// By its id.
-    Id(Uuid),
-    /// By its configured name.
-    Name(String),
-}
-
 /// The client of a request.
 pub(super) struct Requester {
     pub(super) principal: Arc<Principal>,
@@ -35,12 +27,6 @@ pub(super) struct Requester {
     pub(super) owner: Arc<str>,
     /// The default agent of clients that name none.
     pub(super) default_agent: Option<String>,
-}
-
-impl AgentRef {
-    pub(super) fn read(text: &str) -> Self {
-        ids::parse(text).map_or_else(|| Self::Name(text.to_owned()), Self::Id)
-    }
 }
 
 impl AgentConnections {
@@ -94,16 +80,17 @@ impl AgentConnections {
         self.all().iter().any(|line| may_use(principal, line))
     }
 
-    /// The agent of that name or id, if the client may use it.
+    /// The agent of that id or configured name, if the client may use it.
     pub(super) async fn find(
         &self,
         requester: &Requester,
-        named: &AgentRef,
+        named: &str,
     ) -> Result<Arc<AgentConnection>, ApiError> {
+        let id = ids::parse(named);
         for line in self.usable_by(requester) {
-            let found = match named {
-                AgentRef::Name(name) => line.config.name.as_ref() == Some(name),
-                AgentRef::Id(id) => line.id().await? == *id,
+            let found = match id {
+                Some(id) => line.id().await? == id,
+                None => line.config.name.as_deref() == Some(named),
             };
             if found {
                 return Ok(line);
@@ -115,11 +102,9 @@ impl AgentConnections {
     /// The agent for a client that names none: the default one, or the only one.
     pub(super) fn default_for(&self, requester: &Requester) -> Option<Arc<AgentConnection>> {
         let conns = self.usable_by(requester);
-        let is_usual = |line: &&Arc<AgentConnection>| line.config.name == requester.default_agent;
-        let default = conns
-            .iter()
-            .find(is_usual)
-            .filter(|_| requester.default_agent.is_some());
+        let named = |line: &&Arc<AgentConnection>| line.config.name == requester.default_agent;
+        let default = requester.default_agent.as_ref();
+        let default = default.and_then(|_| conns.iter().find(named));
         default.or_else(|| only(&conns)).cloned()
     }
 
@@ -143,17 +128,13 @@ impl AgentConnections {
         &self,
         requester: &Requester,
     ) -> Result<Vec<Arc<AgentInfo>>, ApiError> {
-        let fetches = self.usable_by(requester).into_iter().map(|line| {
+        let lost = |_| ApiError::unavailable("an agent could not be queried");
+        let infos = self.usable_by(requester).into_iter().map(|line| {
             // In a task of its own: a client that disconnects must not cancel it for others.
-            tokio::spawn(async move { line.info().await })
+            let info = tokio::spawn(async move { line.info().await });
+            async move { info.await.map_err(lost)? }
         });
-        let fetches: Vec<_> = fetches.collect();
-        let mut known = Vec::new();
-        for agent in fetches {
-            let lost = |_| ApiError::unavailable("an agent could not be queried");
-            known.push(agent.await.map_err(lost)??);
-        }
-        Ok(known)
+        try_join_all(infos).await
     }
 }
 

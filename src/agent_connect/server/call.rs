@@ -1,16 +1,17 @@
 //! A request of the API: its sender, and what its path, its query and its body hold.
 
+use std::collections::HashMap;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{FromRequestParts, RawPathParams};
+use axum::extract::{FromRequestParts, Path};
 use bytes::Bytes;
 use hyper::http::request::Parts;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::agents::{AgentRef, Requester};
+use super::agents::Requester;
 use super::hub::RunAt;
 use super::permit::AccessPermit;
 use super::service::Api;
@@ -24,9 +25,8 @@ const MAX_BLOCK: f64 = 600.0;
 pub(super) struct Call {
     pub(super) api: Arc<Api>,
     pub(super) requester: Arc<Requester>,
-    agent: Option<AgentRef>,
-    thread: Option<Uuid>,
-    run: Option<Uuid>,
+    /// The parameters of its path, by name.
+    path: HashMap<String, String>,
     query: Vec<(String, String)>,
     body: Bytes,
     /// The last event that its sender has received.
@@ -44,14 +44,8 @@ impl FromRequestParts<Arc<Api>> for Call {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, ApiError> {
-        let params = RawPathParams::from_request_parts(parts, api).await;
-        let params = params.map_err(|_| ApiError::not_found("the path is not UTF-8"))?;
-        let param = |wanted: &str| params.iter().find(|(name, _)| *name == wanted);
-        let id = |name: &str, what: &'static str| {
-            let id = param(name).map(|(_, text)| ids::parse(text));
-            id.map(|id| id.ok_or_else(|| ApiError::not_found(what)))
-                .transpose()
-        };
+        let path = Path::from_request_parts(parts, api).await;
+        let Path(path) = path.map_err(|_| ApiError::not_found("the path is not UTF-8"))?;
         let received = parts.extensions.remove::<Received>();
         let Received { requester, body } =
             received.ok_or_else(|| ApiError::unavailable("the request was not received"))?;
@@ -60,9 +54,7 @@ impl FromRequestParts<Arc<Api>> for Call {
         Ok(Self {
             api: api.clone(),
             requester,
-            agent: param("agent_id").map(|(_, text)| AgentRef::read(text)),
-            thread: id("thread_id", "there is no such thread")?,
-            run: id("run_id", "there is no such run")?,
+            path,
             query: form_urlencoded::parse(query.as_bytes())
                 .into_owned()
                 .collect(),
@@ -78,31 +70,34 @@ impl Call {
         &self.requester.owner
     }
 
-    /// The agent of its path.
-    pub(super) fn agent(&self) -> Result<&AgentRef, ApiError> {
-        let agent = self.agent.as_ref();
-        agent.ok_or_else(|| ApiError::not_found("there is no such agent"))
+    /// The name or the id of the agent of its path.
+    pub(super) fn agent(&self) -> &str {
+        self.path.get("agent_id").map_or("", String::as_str)
     }
 
     /// The thread of its path, if it names one.
-    pub(super) const fn thread_if_named(&self) -> Option<Uuid> {
-        self.thread
+    pub(super) fn thread_if_named(&self) -> Result<Option<Uuid>, ApiError> {
+        let named = self.path.contains_key("thread_id");
+        named.then(|| self.thread()).transpose()
     }
 
     /// The thread of its path.
     pub(super) fn thread(&self) -> Result<Uuid, ApiError> {
-        self.thread
-            .ok_or_else(|| ApiError::not_found("there is no such thread"))
+        self.id("thread_id", "there is no such thread")
     }
 
     /// The run of its path.
     pub(super) fn run(&self) -> Result<RunAt, ApiError> {
-        let id = self.run;
         Ok(RunAt {
             owner: self.owner().clone(),
-            thread: self.thread,
-            id: id.ok_or_else(|| ApiError::not_found("there is no such run"))?,
+            thread: self.thread_if_named()?,
+            id: self.id("run_id", "there is no such run")?,
         })
+    }
+
+    fn id(&self, name: &str, missing: &'static str) -> Result<Uuid, ApiError> {
+        let id = self.path.get(name).and_then(|text| ids::parse(text));
+        id.ok_or_else(|| ApiError::not_found(missing))
     }
 
     /// The body; an empty one is an empty object.
@@ -138,21 +133,18 @@ impl Call {
     /// How long to wait: `block_timeout` in seconds, in the query or, as in the prose
     /// specification, in the body; `default` if not given.
     pub(super) fn max_wait(&self, default: Option<Duration>) -> Result<Option<Duration>, ApiError> {
-        let (name, wanted) = ("block_timeout", "a number of seconds, 0 or more");
-        let mut given: Option<f64> = self.parsed(name, wanted)?;
-        if given.is_none() {
-            let body = self.json()?;
-            let value = body.get(name).filter(|value| !value.is_null());
-            // Another type is no number of seconds either.
-            given = value.map(|value| value.as_f64().unwrap_or(-1.0));
-        }
-        match given {
-            None => Ok(default),
-            Some(given) if given.is_finite() && given >= 0.0 => {
-                Ok(Some(Duration::from_secs_f64(given.min(MAX_BLOCK))))
-            }
-            Some(_) => Err(ApiError::wrong_type(name, wanted)),
-        }
+        let name = "block_timeout";
+        let given = match self.text(name) {
+            Some(text) => text.parse().ok(),
+            None => match &self.json()?[name] {
+                Value::Null => return Ok(default),
+                value => value.as_f64(),
+            },
+        };
+        let given = given.filter(|given: &f64| given.is_finite() && *given >= 0.0);
+        let wrong = || ApiError::wrong_type(name, "a number of seconds, 0 or more");
+        let seconds = given.ok_or_else(wrong)?.min(MAX_BLOCK);
+        Ok(Some(Duration::from_secs_f64(seconds)))
     }
 
     /// The access of its sender.

@@ -12,14 +12,12 @@ use uuid::Uuid;
 
 use super::active_run::ActiveRun;
 use super::active_thread::ActiveThread;
-use super::agent_connection::AgentConnection;
 use super::agents::{AgentConnections, Requester};
-use crate::agent_connect::api::agent::AgentInfo;
 use crate::agent_connect::api::api_error::ApiError;
 use crate::agent_connect::api::record::{RunRecord, RunStatus};
 use crate::agent_connect::api::search::{AgentFilter, RunFilter, Search};
 use crate::agent_connect::api::timestamp::Timestamp;
-use crate::agent_connect::store::{self, RunStore};
+use crate::agent_connect::store::{OwnedRows, RunStore};
 use crate::agent_connect::webhook::WebhookSender;
 use crate::jsonrpc::Limits;
 
@@ -33,7 +31,7 @@ pub(super) struct Hub {
     pub(super) cwd: String,
     state: Mutex<State>,
     /// Notified when a run has ended.
-    pub(super) idle: Notify,
+    ended: Notify,
 }
 
 #[derive(Default)]
@@ -72,7 +70,7 @@ impl Hub {
             limits,
             cwd: cwd.unwrap_or_else(|| "/".to_owned()),
             state: Mutex::default(),
-            idle: Notify::new(),
+            ended: Notify::new(),
         }
     }
 
@@ -96,17 +94,12 @@ impl Hub {
             active.remove_run(live.id);
         }
         drop(state);
-        self.idle.notify_waiters();
+        self.ended.notify_waiters();
     }
 
     /// A run that has not ended.
     pub(super) fn active_run(&self, id: Uuid) -> Option<Arc<ActiveRun>> {
         self.state().runs.get(&id).cloned()
-    }
-
-    /// Whether all runs have ended.
-    pub(super) fn is_idle(&self) -> bool {
-        self.state().runs.is_empty()
     }
 
     /// Records the session of an ended run without a thread.
@@ -126,15 +119,14 @@ impl Hub {
             || state.discarded.iter().any(|one| one == session)
     }
 
-    /// Waits until no run uses this agent.
-    pub(super) async fn wait_idle(&self, line: &Arc<AgentConnection>) {
+    /// Waits until none of the runs that have not ended is one of these.
+    pub(super) async fn wait_ended(&self, wanted: impl Fn(&ActiveRun) -> bool) {
         loop {
-            let idle = self.idle.notified();
-            let busy = |live: &Arc<ActiveRun>| Arc::ptr_eq(&live.conn, line);
-            if !self.state().runs.values().any(busy) {
+            let ended = self.ended.notified();
+            if !self.state().runs.values().any(|live| wanted(live)) {
                 return;
             }
-            idle.await;
+            ended.await;
         }
     }
 
@@ -181,13 +173,13 @@ impl Hub {
     pub(super) async fn run(&self, at: &RunAt) -> Result<RunRecord, ApiError> {
         let id = at.id;
         let current = self.active_run(id).map(|live| live.snapshot(now()));
-        let read = move |db: &rusqlite::Connection, owner: &str| {
+        let read = self.store.run(&at.owner, move |rows| {
             if let Some((run, version)) = &current {
-                store::update_run(db, run, *version)?;
+                rows.update_run(run, *version)?;
             }
-            store::read_run(db, owner, id)
-        };
-        let run = self.store.run_for(&at.owner, read).await?;
+            rows.run(id)
+        });
+        let run = read.await?;
         run.filter(|run| at.thread.is_none() || run.thread == at.thread)
             .ok_or_else(|| ApiError::not_found("there is no such run"))
     }
@@ -226,8 +218,8 @@ impl Hub {
     pub(super) async fn store_run(&self, live: &ActiveRun) -> Result<RunRecord, ApiError> {
         let (run, version) = live.snapshot(now());
         let stored = run.clone();
-        let update = move |db: &rusqlite::Connection| store::update_run(db, &stored, version);
-        self.store.run(update).await?;
+        let update = move |rows: &OwnedRows<'_>| rows.update_run(&stored, version);
+        self.store.run(&live.owner, update).await?;
         live.stored.send_replace(());
         Ok(run)
     }
@@ -238,8 +230,10 @@ impl Hub {
         thread: Option<Uuid>,
         search: Search<RunFilter>,
     ) -> Result<Vec<RunRecord>, ApiError> {
-        let find = move |db: &_, owner: &_| store::find_runs(db, owner, thread, &search);
-        self.store.run_for(owner, find).await
+        let store = &self.store;
+        store
+            .run(owner, move |rows| rows.find_runs(thread, &search))
+            .await
     }
 
     /// The agents that match a search, as shown.
@@ -248,11 +242,12 @@ impl Hub {
         requester: &Requester,
         search: &Search<AgentFilter>,
     ) -> Result<Vec<Value>, ApiError> {
-        let AgentFilter { name, version } = &search.wanted;
         let known = self.agents.infos(requester).await?;
-        let matches = |agent: &&Arc<AgentInfo>| agent.matches(name.as_deref(), version.as_deref());
-        let found = known.iter().filter(matches).map(|agent| agent.entry());
-        Ok(search.page.slice(found).collect())
+        let found = known.iter().filter(|agent| agent.matches(&search.wanted));
+        Ok(search
+            .page
+            .slice(found.map(|agent| agent.entry()))
+            .collect())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -130,7 +130,7 @@ impl HttpService for RestService {
         for line in self.api.hub.agents.update(&agents) {
             let hub = self.api.hub.clone();
             tokio::spawn(async move {
-                hub.wait_idle(&line).await;
+                hub.wait_ended(|live| Arc::ptr_eq(&live.conn, &line)).await;
                 line.end();
             });
         }
@@ -139,13 +139,7 @@ impl HttpService for RestService {
     /// After the listener has stopped, the agent connections end with the last run.
     fn ended(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            loop {
-                let idle = self.api.hub.idle.notified();
-                if self.api.hub.is_idle() {
-                    break;
-                }
-                idle.await;
-            }
+            self.api.hub.wait_ended(|_| true).await;
             for line in self.api.hub.agents.all() {
                 line.end();
             }

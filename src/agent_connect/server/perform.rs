@@ -7,14 +7,13 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::active_run::{ActiveRun, RunFailure};
+use super::active_run::ActiveRun;
 use super::active_thread::{ActiveThread, OpenSession};
 use super::hub::{Hub, now};
 use super::threads::new_thread;
+use crate::agent_connect::api::content::text_block;
 use crate::agent_connect::api::messages;
-use crate::agent_connect::api::record::{RunOutcome, RunRecord, RunStatus, TurnRecord};
-use crate::agent_connect::api::run_request::text_block;
-use crate::agent_connect::store;
+use crate::agent_connect::api::record::{RunFailure, RunOutcome, RunRecord, RunStatus, TurnRecord};
 use crate::jsonrpc::reply;
 
 /// Executes a run to its end and stores the outcome.
@@ -28,14 +27,14 @@ pub(super) async fn perform(
     let active = active.unwrap_or_default();
     let (status, outcome) = tokio::select! {
         done = execute(&hub, &live, &active) => match done {
-            Ok(stop_reason) => (RunStatus::Success, result(&live, &stop_reason)),
-            Err((code, message)) => (RunStatus::Error, RunOutcome::Error { code, message }),
+            Ok(stop_reason) => (RunStatus::Success, live.result(&stop_reason)),
+            Err(failure) => (RunStatus::Error, RunOutcome::Error(failure)),
         },
         () = store_changes(&hub, &live) => unreachable!("it never returns"),
         () = sleep(limit) => {
             cancel_turn(&live);
             let message = format!("the run took longer than {limit:?}");
-            (RunStatus::Timeout, RunOutcome::Error { code: reply::TIMEOUT.into(), message })
+            (RunStatus::Timeout, RunOutcome::Error(RunFailure::new(reply::TIMEOUT.into(), message)))
         }
     };
     if let Some((_, session)) = live.session() {
@@ -44,15 +43,15 @@ pub(super) async fn perform(
     let (run, version) = live.finish(status, outcome, now());
     let turn = turn_record(&live, &run);
     let stored = run.clone();
-    let store_end = move |db: &rusqlite::Connection, owner: &str| {
-        store::update_run(db, &stored, version)?;
+    let store_end = hub.store.run(&live.owner, move |rows| {
+        rows.update_run(&stored, version)?;
         match (stored.thread, turn) {
-            (Some(thread), Some(turn)) => store::insert_turn(db, owner, thread, &turn),
+            (Some(thread), Some(turn)) => rows.insert_turn(thread, &turn),
             _ => Ok(()),
         }
-    };
+    });
     // A failed write was logged, and clients that stream the run get its end all the same.
-    let _ = hub.store.run_for(&live.owner, store_end).await;
+    let _ = store_end.await;
     // The thread is free before a client learns that its run has ended.
     hub.remove_run(&live);
     live.publish(run.clone());
@@ -82,18 +81,13 @@ async fn execute(
         return cancelled();
     }
     let mut thread = match live.thread {
-        Some(id) => hub
-            .thread(&live.owner, id)
-            .await
-            .map_err(|fault| (-32603, fault.message.into_owned()))?,
+        Some(id) => hub.thread(&live.owner, id).await?,
         None => new_thread(live.id, Map::new(), hub.stored_setup(&live.request.setup)),
     };
     let opened = hub
         .open_session(&mut session, &live.owner, &mut thread, &live.conn)
         .await?;
-    let Some(open) = session.open.clone() else {
-        return Err((-32603, "the agent returned no session id".to_owned()));
-    };
+    let open = session.clone().expect("it was just opened");
     live.set_session(open.link, &open.id);
     configure(live, &open, &opened).await?;
     if live.cancel.is_cancelled() {
@@ -127,12 +121,7 @@ async fn prompt(hub: &Hub, live: &ActiveRun, open: &OpenSession) -> Result<Strin
     let request = &live.request;
     let mut prompt = request.input.prompt.clone();
     // In a thread the agent already has the earlier messages.
-    if let Some(history) = request
-        .input
-        .history
-        .as_ref()
-        .filter(|_| live.thread.is_none())
-    {
+    if let (Some(history), None) = (&request.input.history, live.thread) {
         prompt.insert(0, text_block(history));
     }
     let params = messages::prompt(&open.id, &prompt, request.meta.as_ref());
@@ -150,7 +139,7 @@ async fn prompt(hub: &Hub, live: &ActiveRun, open: &OpenSession) -> Result<Strin
         }
     };
     let answer = answer.map_err(|error| open.agent.run_error(&error))?;
-    let reason = answer.get("stopReason").and_then(Value::as_str);
+    let reason = answer["stopReason"].as_str();
     Ok(reason.unwrap_or("end_turn").to_owned())
 }
 
@@ -196,16 +185,6 @@ fn call_webhook(hub: &Hub, live: &ActiveRun, run: &RunRecord) {
     }
 }
 
-fn result(live: &ActiveRun, stop_reason: &str) -> RunOutcome {
-    let (values, messages) = live.values(Some(stop_reason));
-    let text = live.request.input.is_message.then(|| live.text());
-    RunOutcome::Result {
-        values,
-        messages,
-        text,
-    }
-}
-
 /// The turn that a run added to its thread.
 fn turn_record(live: &ActiveRun, run: &RunRecord) -> Option<TurnRecord> {
     let Some(RunOutcome::Result {
@@ -229,7 +208,7 @@ fn turn_record(live: &ActiveRun, run: &RunRecord) -> Option<TurnRecord> {
 
 /// Closes the session of a run without a thread.
 async fn close_session(hub: &Hub, active: &ActiveThread) {
-    if let Some(open) = active.session.lock().await.open.take() {
+    if let Some(open) = active.session.lock().await.take() {
         hub.discard(&open.id);
         open.close().await;
     }

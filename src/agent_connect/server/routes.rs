@@ -6,13 +6,14 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::{get, post};
 use serde_json::json;
+use tokio_util::sync::DropGuard;
 
 use super::call::Call;
 use super::hub::RunAt;
 use super::response::{Reply, events, json, nothing, with_location};
 use super::service::Api;
 use super::start;
-use super::stream::{CancelOnDrop, final_event, follow};
+use super::stream::{final_event, follow};
 use crate::agent_connect::api::api_error::ApiError;
 use crate::agent_connect::api::body::read;
 use crate::agent_connect::api::openapi;
@@ -56,10 +57,10 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .route("/threads/{thread_id}/copy", post(copy_thread))
         .route(
             "/threads/{thread_id}/runs",
-            get(thread_runs).post(start_run),
+            get(thread_runs).post(|call: Call| start(call, StartReply::Run)),
         )
         .nest("/threads/{thread_id}/runs", run_routes())
-        .route("/runs", post(start_run))
+        .route("/runs", post(|call: Call| start(call, StartReply::Run)))
         .route("/runs/search", post(search_runs))
         .nest("/runs", run_routes())
         .fallback(async || ApiError::not_found("nothing is served at this path"))
@@ -69,8 +70,11 @@ pub(super) fn router(api: Arc<Api>) -> Router {
 /// The routes of runs, with a thread in their path or without.
 fn run_routes() -> Router<Arc<Api>> {
     Router::new()
-        .route("/wait", post(start_and_wait))
-        .route("/stream", post(start_and_stream))
+        .route("/wait", post(|call: Call| start(call, StartReply::Output)))
+        .route(
+            "/stream",
+            post(|call: Call| start(call, StartReply::Events)),
+        )
         .route("/{run_id}", get(run).post(resume).delete(delete_run))
         .route("/{run_id}/wait", get(wait))
         .route("/{run_id}/output", get(output))
@@ -90,13 +94,13 @@ async fn search_agents(call: Call) -> Reply {
 
 async fn agent(call: Call) -> Reply {
     let agents = &call.api.hub.agents;
-    let line = agents.find(&call.requester, call.agent()?).await?;
+    let line = agents.find(&call.requester, call.agent()).await?;
     json(&line.info().await?.entry())
 }
 
 async fn descriptor(call: Call) -> Reply {
     let agents = &call.api.hub.agents;
-    let line = agents.find(&call.requester, call.agent()?).await?;
+    let line = agents.find(&call.requester, call.agent()).await?;
     let agent = line.info().await?;
     json(&agent.descriptor(line.uses_forms()))
 }
@@ -165,18 +169,6 @@ async fn search_runs(call: Call) -> Reply {
     json(&call.api.hub.find_runs(call.owner(), None, search).await?)
 }
 
-async fn start_run(call: Call) -> Reply {
-    start(call, StartReply::Run).await
-}
-
-async fn start_and_wait(call: Call) -> Reply {
-    start(call, StartReply::Output).await
-}
-
-async fn start_and_stream(call: Call) -> Reply {
-    start(call, StartReply::Events).await
-}
-
 /// Starts a run and answers as requested. The run's URL is sent in a header, for clients that
 /// otherwise learn its id only at its end.
 async fn start(call: Call, reply: StartReply) -> Reply {
@@ -186,13 +178,13 @@ async fn start(call: Call, reply: StartReply) -> Reply {
         StartReply::Output => call.max_wait(None)?,
         StartReply::Run | StartReply::Events => None,
     };
-    let (run, live) = start::start(hub, &call.requester, call.thread_if_named(), body).await?;
+    let (run, live) = start::start(hub, &call.requester, call.thread_if_named()?, body).await?;
     let cancels = live.request.on_disconnect == OnDisconnect::Cancel;
-    let mut guard = CancelOnDrop(cancels.then(|| live.clone()));
+    let guard = cancels.then(|| live.cancel.clone().drop_guard());
     let permit = call.permit();
     let answer = match reply {
         StartReply::Run => {
-            guard.release();
+            guard.map(DropGuard::disarm);
             json(&run)?
         }
         StartReply::Output => {
@@ -203,7 +195,7 @@ async fn start(call: Call, reply: StartReply) -> Reply {
             };
             let settled = hub.wait_settled(&at, max_wait);
             let settled = permit.while_valid(settled).await?;
-            guard.release();
+            guard.map(DropGuard::disarm);
             wait_response(settled.as_ref())?
         }
         StartReply::Events => {
@@ -256,7 +248,7 @@ async fn stream(call: Call) -> Reply {
         Some(live) => {
             let modes = live.request.stream_modes;
             let last = call.last_event.as_deref();
-            follow(live, modes, last, CancelOnDrop(None), call.permit())
+            follow(live, modes, last, None, call.permit())
         }
         None if run.status.is_final() => final_event(&run),
         // It ended between the two reads.
@@ -290,7 +282,7 @@ async fn cancel(call: Call) -> Reply {
     let waits = call.parsed("wait", "true or false")?.unwrap_or(false);
     let live = start::cancel(hub, &call.run()?).await?;
     if waits {
-        start::wait_ended(hub, &live).await;
+        hub.wait_ended(|one| one.id == live.id).await;
     }
     Ok(nothing())
 }

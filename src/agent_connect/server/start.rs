@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::active_run::ActiveRun;
 use super::agent_connection::AgentConnection;
-use super::agents::{AgentRef, Requester};
+use super::agents::Requester;
 use super::hub::{Hub, RunAt, now};
 use super::perform::perform;
 use super::threads::new_thread;
@@ -16,7 +16,6 @@ use crate::agent_connect::api::messages;
 use crate::agent_connect::api::record::{RunRecord, ThreadRecord};
 use crate::agent_connect::api::run_request::{IfNotExists, RunRequest};
 use crate::agent_connect::api::session::SessionConfig;
-use crate::agent_connect::store;
 
 /// Starts the run that `body` requests, on the thread of the path if there is one. In a task of its
 /// own: a client that disconnects must not leave a half-started run.
@@ -43,25 +42,17 @@ async fn start_run(
     if let Some(webhook) = &request.webhook {
         hub.webhooks.check(webhook)?;
     }
-    let (thread, line) = match path.or(request.thread) {
-        Some(id) => {
-            let thread = find_or_create_thread(hub, owner, id, &request).await?;
-            let line = connection_for(hub, requester, &request, &thread).await?;
-            (Some(id), line)
-        }
-        None => {
-            let thread = new_thread(
-                Uuid::new_v4(),
-                serde_json::Map::new(),
-                hub.stored_setup(&request.setup),
-            );
-            let line = connection_for(hub, requester, &request, &thread).await?;
-            if request.keeps_thread() && !hub.add_thread(owner, &thread).await? {
-                return Err(ApiError::unavailable("too many threads are stored already"));
-            }
-            (request.keeps_thread().then_some(thread.id), line)
-        }
+    let named = path.or(request.thread);
+    let thread = match named {
+        Some(id) => find_or_create_thread(hub, owner, id, &request).await?,
+        None => new_thread(Uuid::new_v4(), Map::new(), hub.stored_setup(&request.setup)),
     };
+    let line = connection_for(hub, requester, &request, &thread).await?;
+    let adds = named.is_none() && request.keeps_thread();
+    if adds && !hub.add_thread(owner, &thread).await? {
+        return Err(ApiError::unavailable("too many threads are stored already"));
+    }
+    let thread = (named.is_some() || adds).then_some(thread.id);
     let live = ActiveRun::new(
         Uuid::new_v4(),
         (line.id().await?, line),
@@ -79,10 +70,10 @@ async fn start_run(
         let run = live.snapshot(live.created).0;
         let (stored, webhook) = (run.clone(), live.request.webhook.clone());
         let max = hub.limits.agent_connect_kept_runs;
-        let insert =
-            move |db: &_, owner: &_| store::insert_run(db, &stored, owner, webhook.as_deref(), max);
-        hub.store.run_for(owner, insert).await?;
-        Ok(run)
+        let insert = hub.store.run(owner, move |rows| {
+            rows.insert_run(&stored, webhook.as_deref(), max)
+        });
+        insert.await.map(|()| run)
     };
     match started.await {
         Ok(run) => {
@@ -110,13 +101,10 @@ async fn connection_for(
     let Some(id) = request.agent else {
         return hub.agent_of(requester, thread).await;
     };
-    let line = hub.agents.find(requester, &AgentRef::Id(id)).await?;
-    if thread.agent.is_some_and(|of| of != id)
-        && !hub
-            .read_turns(&requester.owner, thread.id)
-            .await?
-            .is_empty()
-    {
+    let line = hub.agents.find(requester, &id.to_string()).await?;
+    let of = thread.id;
+    let turns = hub.store.run(&requester.owner, move |rows| rows.turns(of));
+    if thread.agent.is_some_and(|of| of != id) && !turns.await?.is_empty() {
         return Err(ApiError::invalid("the thread belongs to another agent"));
     }
     Ok(line)
@@ -132,25 +120,20 @@ async fn find_or_create_thread(
 ) -> Result<ThreadRecord, ApiError> {
     let has_setup = request.setup.cwd.is_some() || !request.setup.mcp_servers.is_empty();
     match hub.thread(owner, id).await {
-        Ok(mut thread) if thread.session.is_none() && has_setup => {
-            let own = SessionConfig::from_metadata(&thread.metadata)?;
-            let merged = SessionConfig {
-                cwd: request.setup.cwd.clone().or(own.cwd),
-                mcp_servers: if request.setup.mcp_servers.is_empty() {
-                    own.mcp_servers
-                } else {
-                    request.setup.mcp_servers.clone()
-                },
-                ..SessionConfig::default()
-            };
-            thread.setup = hub.stored_setup(&merged);
-            let stored = thread.clone();
-            let update = move |db: &_, owner: &_| store::update_thread(db, owner, &stored);
-            hub.store.run_for(owner, update).await?;
-            Ok(thread)
+        Ok(thread) if thread.session.is_none() && has_setup => {
+            let mut setup = SessionConfig::from_metadata(&thread.metadata)?;
+            setup.cwd = request.setup.cwd.clone().or(setup.cwd);
+            if !request.setup.mcp_servers.is_empty() {
+                setup.mcp_servers.clone_from(&request.setup.mcp_servers);
+            }
+            let setup = hub.stored_setup(&setup);
+            let update = hub.store.run(owner, move |rows| {
+                rows.update_thread(id, |thread| thread.setup = setup)
+            });
+            Ok(update.await?.unwrap_or(thread))
         }
         Err(fault) if fault.status == 404 && request.if_not_exists == IfNotExists::Create => {
-            let thread = new_thread(id, serde_json::Map::new(), hub.stored_setup(&request.setup));
+            let thread = new_thread(id, Map::new(), hub.stored_setup(&request.setup));
             match hub.add_thread(owner, &thread).await? {
                 true => Ok(thread),
                 // Another request has created it meanwhile, or there are too many.
@@ -174,7 +157,7 @@ pub(super) async fn resume(hub: &Hub, at: &RunAt, body: &Value) -> Result<RunRec
     let (request, answer) = live.resume(body)?;
     // Stored before the agent continues: its next updates are newer.
     let run = hub.store_run(&live).await?;
-    if let Some(dial) = live.link() {
+    if let Some((dial, _)) = live.session() {
         live.conn.send(dial, messages::result(&request, &answer));
     }
     Ok(run)
@@ -195,20 +178,10 @@ pub(super) async fn delete(hub: &Hub, at: &RunAt) -> Result<(), ApiError> {
     hub.run(at).await?;
     if let Some(live) = hub.active_run(at.id) {
         live.cancel.cancel();
-        wait_ended(hub, &live).await;
+        hub.wait_ended(|one| one.id == live.id).await;
     }
     let id = at.id;
-    hub.store.run(move |db| store::delete_run(db, id)).await
-}
-
-/// Waits until a run has ended.
-pub(super) async fn wait_ended(hub: &Hub, live: &ActiveRun) {
-    loop {
-        let mut stored = live.stored.subscribe();
-        let ended = live.snapshot(now()).0.status.is_final();
-        if ended || hub.active_run(live.id).is_none() {
-            return;
-        }
-        let _ = stored.changed().await;
-    }
+    hub.store
+        .run(&at.owner, move |rows| rows.delete_run(id))
+        .await
 }

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::DropGuard;
 use uuid::Uuid;
 
 use super::active_run::{ActiveRun, LogEntry, LogRead};
@@ -45,16 +46,13 @@ struct Follower {
     due: Instant,
 }
 
-/// A client that streams or waits for a run. If it is dropped before `release`, its run, if it has
-/// one, is cancelled.
-pub(super) struct CancelOnDrop(pub(super) Option<Arc<ActiveRun>>);
-
-/// Streams the events of a run that has not ended, after the one with the id `last`.
+/// Streams the events of a run that has not ended, after the one with the id `last`. If the client
+/// disconnects before the end, `guard` cancels the run.
 pub(super) fn follow(
     live: Arc<ActiveRun>,
     modes: StreamModes,
     last: Option<&str>,
-    mut guard: CancelOnDrop,
+    guard: Option<DropGuard>,
     permit: AccessPermit,
 ) -> mpsc::Receiver<Bytes> {
     let (tx, rx) = mpsc::channel(QUEUE_LEN);
@@ -87,7 +85,7 @@ pub(super) fn follow(
             () = permit.expired() => None,
         };
         if done.is_some() {
-            guard.release();
+            guard.map(DropGuard::disarm);
         }
     });
     rx
@@ -99,21 +97,6 @@ pub(super) fn final_event(run: &RunRecord) -> mpsc::Receiver<Bytes> {
     // The channel has room for one.
     let _ = tx.try_send(event(&format!("{}-0", run.id), &final_data(run)));
     rx
-}
-
-impl CancelOnDrop {
-    /// The client has received the end; the run is not cancelled.
-    pub(super) fn release(&mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        if let Some(live) = self.0.take() {
-            live.cancel.cancel();
-        }
-    }
 }
 
 impl Follower {
@@ -175,13 +158,8 @@ impl Follower {
         let id = format!("{run}-{}", self.position);
         match entry {
             LogEntry::Update(update) => {
-                let known = self.output.messages().len();
                 self.output.apply(&update);
-                if update["sessionUpdate"] == "agent_message_chunk"
-                    && self.output.messages().len() >= known
-                {
-                    self.has_new_values = true;
-                }
+                self.has_new_values |= update["sessionUpdate"] == "agent_message_chunk";
                 if self.modes.custom {
                     let data = json!({ "type": "custom", "run_id": run, "status": "pending", "update": *update });
                     self.tx.send(event(&id, &data)).await.ok()?;

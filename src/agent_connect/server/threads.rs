@@ -6,23 +6,23 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::active_run::RunFailure;
-use super::active_thread::{OpenSession, ThreadSession};
+use super::active_thread::OpenSession;
 use super::agent_connection::AgentConnection;
-use super::agents::{AgentRef, Requester};
+use super::agents::Requester;
 use super::hub::{Hub, now};
 use crate::agent_connect::api::api_error::ApiError;
 use crate::agent_connect::api::history_filter::HistoryFilter;
 use crate::agent_connect::api::ids;
-use crate::agent_connect::api::record::{ThreadRecord, TurnRecord};
+use crate::agent_connect::api::record::{RunFailure, ThreadRecord, TurnRecord};
 use crate::agent_connect::api::search::{Search, ThreadFilter};
 use crate::agent_connect::api::session::SessionConfig;
 use crate::agent_connect::api::thread_request::{IfExists, ThreadCreate, ThreadPatch};
-use crate::agent_connect::store;
 use crate::auth::AuthMethod;
 
 /// Pages of an agent's `session/list` that are read.
 const MAX_PAGES: usize = 10;
+
+const NO_THREAD: ApiError = ApiError::not_found("there is no such thread");
 
 impl Hub {
     /// Reads a thread; only its owner can see it.
@@ -31,20 +31,21 @@ impl Hub {
         owner: &Arc<str>,
         id: Uuid,
     ) -> Result<ThreadRecord, ApiError> {
-        let read = self
-            .store
-            .run_for(owner, move |db, owner| store::read_thread(db, owner, id));
-        read.await?
-            .ok_or_else(|| ApiError::not_found("there is no such thread"))
+        let read = self.store.run(owner, move |rows| rows.thread(id)).await?;
+        read.ok_or(NO_THREAD)
     }
 
+    /// The turns of a thread.
     pub(super) async fn turns(
         &self,
         owner: &Arc<str>,
         id: Uuid,
     ) -> Result<Vec<TurnRecord>, ApiError> {
-        self.thread(owner, id).await?;
-        self.read_turns(owner, id).await
+        let read = self.store.run(owner, move |rows| {
+            let thread = rows.thread(id)?;
+            thread.map(|_| rows.turns(id)).transpose()
+        });
+        read.await?.ok_or(NO_THREAD)
     }
 
     /// A thread as shown.
@@ -53,11 +54,10 @@ impl Hub {
         owner: &Arc<str>,
         thread: ThreadRecord,
     ) -> Result<Value, ApiError> {
-        let read = move |db: &rusqlite::Connection, owner: &str| {
-            let turns = store::read_turns(db, owner, thread.id)?;
-            Ok(thread.to_json(store::thread_status(db, owner, thread.id)?, &turns))
-        };
-        self.store.run_for(owner, read).await
+        let store = &self.store;
+        store
+            .run(owner, move |rows| rows.shown_thread(&thread))
+            .await
     }
 
     /// Creates a thread. Its session is created at once if the client has only one agent and that
@@ -71,7 +71,7 @@ impl Hub {
         let metadata = wanted.metadata;
         let setup = SessionConfig::from_metadata(&metadata)?;
         let id = wanted.id.unwrap_or_else(Uuid::new_v4);
-        let thread = new_thread(id, metadata, self.stored_setup(&setup));
+        let mut thread = new_thread(id, metadata, self.stored_setup(&setup));
         if !self.add_thread(owner, &thread).await? {
             return match self.thread(owner, id).await {
                 Ok(known) if wanted.if_exists == IfExists::DoNothing => {
@@ -81,18 +81,12 @@ impl Hub {
                 Err(_) => Err(ApiError::unavailable("too many threads are stored already")),
             };
         }
-        let mut opened = thread.clone();
         if let Some(line) = self.agents.only_for(requester) {
             let active = self.active_thread(owner, id)?;
             let mut session = active.session.lock().await;
             // An error of the agent is reported to the first run.
-            if self
-                .open_session(&mut session, owner, &mut opened, &line)
-                .await
-                .is_ok()
-            {
-                return self.show_thread(owner, opened).await;
-            }
+            let opened = self.open_session(&mut session, owner, &mut thread, &line);
+            let _ = opened.await;
         }
         self.show_thread(owner, thread).await
     }
@@ -104,8 +98,10 @@ impl Hub {
         thread: &ThreadRecord,
     ) -> Result<bool, ApiError> {
         let (thread, max) = (thread.clone(), self.limits.agent_connect_threads);
-        let insert = move |db: &_, owner: &_| store::insert_thread(db, &thread, owner, max);
-        self.store.run_for(owner, insert).await
+        let store = &self.store;
+        store
+            .run(owner, move |rows| rows.insert_thread(&thread, max))
+            .await
     }
 
     /// The part of a setup that is stored with the thread, to reopen its session.
@@ -125,19 +121,14 @@ impl Hub {
                 "only \"metadata\" can be changed: messages sent to an agent cannot be withdrawn",
             ));
         }
-        let patch = move |db: &rusqlite::Connection, owner: &str| {
-            let Some(mut thread) = store::read_thread(db, owner, id)? else {
-                return Ok(None);
-            };
-            thread.metadata.extend(wanted.metadata);
-            thread.updated = now();
-            store::update_thread(db, owner, &thread)?;
-            Ok(Some(thread))
-        };
-        match self.store.run_for(owner, patch).await? {
-            Some(thread) => self.show_thread(owner, thread).await,
-            None => Err(ApiError::not_found("there is no such thread")),
-        }
+        let patch = self.store.run(owner, move |rows| {
+            let thread = rows.update_thread(id, |thread| {
+                thread.metadata.extend(wanted.metadata);
+                thread.updated = now();
+            })?;
+            thread.map(|thread| rows.shown_thread(&thread)).transpose()
+        });
+        patch.await?.ok_or(NO_THREAD)
     }
 
     pub(super) async fn delete_thread(&self, owner: &Arc<str>, id: Uuid) -> Result<(), ApiError> {
@@ -146,7 +137,7 @@ impl Hub {
         if active.is_busy() {
             return Err(ApiError::conflict("Thread is busy"));
         }
-        let open = active.session.lock().await.open.take();
+        let open = active.session.lock().await.take();
         self.remove_active(owner, id);
         if let Some(open) = open {
             open.close().await;
@@ -159,8 +150,8 @@ impl Hub {
             let params = json!({ "sessionId": session });
             let _deleted = line.call(dial, "session/delete", &params).await;
         }
-        let delete = move |db: &_, owner: &_| store::delete_thread(db, owner, id);
-        self.store.run_for(owner, delete).await
+        let delete = self.store.run(owner, move |rows| rows.delete_thread(id));
+        delete.await
     }
 
     /// Creates a copy of a thread, if the agent can fork sessions.
@@ -191,20 +182,18 @@ impl Hub {
                 let reopened = self.open_session(&mut session, owner, &mut thread, &line);
                 reopened
                     .await
-                    .map_err(|(_, what)| ApiError::invalid(what))?;
+                    .map_err(|failure| ApiError::invalid(failure.message))?;
             }
             if let Some(session) = &thread.session {
                 let mut params = thread.setup.clone();
                 params["sessionId"] = json!(session);
                 let forked = line.call(dial, "session/fork", &params).await;
                 let forked =
-                    forked.map_err(|error| ApiError::invalid(agent.run_error(&error).1))?;
-                let forked = forked.get("sessionId").and_then(Value::as_str);
+                    forked.map_err(|error| ApiError::invalid(agent.run_error(&error).message))?;
                 let id =
-                    forked.ok_or_else(|| ApiError::invalid("the agent returned no session id"))?;
-                let id = id.to_owned();
+                    session_id(&forked).map_err(|failure| ApiError::invalid(failure.message))?;
                 thread.session = Some(id.clone());
-                open.open = Some(OpenSession {
+                *open = Some(OpenSession {
                     conn: line.clone(),
                     link: dial,
                     agent,
@@ -216,9 +205,11 @@ impl Hub {
         if !self.add_thread(owner, &thread).await? {
             return Err(ApiError::unavailable("too many threads are stored already"));
         }
-        let copy_turns = move |db: &_, owner: &_| store::copy_turns(db, owner, id, copy);
-        self.store.run_for(owner, copy_turns).await?;
-        self.show_thread(owner, thread).await
+        let show_copy = self.store.run(owner, move |rows| {
+            rows.copy_turns(id, copy)?;
+            rows.shown_thread(&thread)
+        });
+        show_copy.await
     }
 
     /// The threads that match a search, as shown. For clients that may see all sessions these
@@ -239,8 +230,11 @@ impl Hub {
                 .await;
             }
         }
-        let find = move |db: &_, owner: &_| store::find_threads(db, owner, &search);
-        self.store.run_for(&requester.owner, find).await
+        let owner = &requester.owner;
+        let store = &self.store;
+        store
+            .run(owner, move |rows| rows.find_threads(&search))
+            .await
     }
 
     /// The agent for a thread: the one that has its session, or the default one.
@@ -251,7 +245,7 @@ impl Hub {
     ) -> Result<Arc<AgentConnection>, ApiError> {
         let unnamed = "\"agent_id\" is missing, and there is more than one agent";
         match thread.agent {
-            Some(id) => self.agents.find(requester, &AgentRef::Id(id)).await,
+            Some(id) => self.agents.find(requester, &id.to_string()).await,
             None => self
                 .agents
                 .default_for(requester)
@@ -263,21 +257,20 @@ impl Hub {
     /// result; `null` if it was already open.
     pub(super) async fn open_session(
         &self,
-        session: &mut ThreadSession,
+        session: &mut Option<OpenSession>,
         owner: &Arc<str>,
         thread: &mut ThreadRecord,
         line: &Arc<AgentConnection>,
     ) -> Result<Value, RunFailure> {
-        let unavailable = |fault: ApiError| (-32603, fault.message.into_owned());
-        let (dial, agent) = line.connect().await.map_err(unavailable)?;
+        let (dial, agent) = line.connect().await?;
         if thread.agent.is_some_and(|of| of != agent.id) {
             // The thread has no messages: it now belongs to the other agent.
             (thread.agent, thread.session) = (None, None);
-            if let Some(open) = session.open.take() {
+            if let Some(open) = session.take() {
                 open.close().await;
             }
         }
-        if session.open.as_ref().is_some_and(OpenSession::is_open) {
+        if session.as_ref().is_some_and(OpenSession::is_open) {
             return Ok(Value::Null);
         }
         let open = |id: &str| OpenSession {
@@ -291,13 +284,11 @@ impl Hub {
             let method = agent.reopen_method().ok_or_else(|| {
                 let what = "its session is closed, and the agent cannot reopen sessions (no \
                             session/load)";
-                (-32002, what.to_owned())
+                RunFailure::new(-32002, what)
             })?;
             params["sessionId"] = json!(id);
-            let turns = self
-                .read_turns(owner, thread.id)
-                .await
-                .map_err(unavailable)?;
+            let of = thread.id;
+            let turns = self.store.run(owner, move |rows| rows.turns(of)).await?;
             let messages: Vec<&Value> = turns.iter().flat_map(|turn| &turn.messages).collect();
             line.expect_history(id, HistoryFilter::new(&messages));
             let loaded = line.call(dial, method, &params).await;
@@ -305,41 +296,23 @@ impl Hub {
                 line.end_turn(id);
                 agent.run_error(&error)
             })?;
-            session.open = Some(open(id));
+            *session = Some(open(id));
             return Ok(loaded);
         }
         let opened = line.call(dial, "session/new", &params).await;
         let opened = opened.map_err(|error| agent.run_error(&error))?;
-        let id = opened.get("sessionId").and_then(Value::as_str);
-        let id = id
-            .ok_or_else(|| (-32603, "the agent returned no session id".to_owned()))?
-            .to_owned();
-        session.open = Some(open(&id));
+        let id = session_id(&opened)?;
+        *session = Some(open(&id));
         (thread.session, thread.agent) = (Some(id.clone()), Some(agent.id));
-        let (of, agent) = (thread.id, agent.id);
-        let store_session = move |db: &rusqlite::Connection, owner: &str| {
-            // Its metadata may have changed meanwhile.
-            match store::read_thread(db, owner, of)? {
-                Some(mut stored) => {
-                    (stored.session, stored.agent) = (Some(id), Some(agent));
-                    store::update_thread(db, owner, &stored)
-                }
-                None => Ok(()),
-            }
-        };
-        let stored = self.store.run_for(owner, store_session).await;
-        stored.map_err(unavailable)?;
+        let of = thread.id;
+        // Its metadata may have changed meanwhile.
+        let store_session = self.store.run(owner, move |rows| {
+            rows.update_thread(of, |stored| {
+                (stored.session, stored.agent) = (Some(id), Some(agent.id));
+            })
+        });
+        store_session.await?;
         Ok(opened)
-    }
-
-    /// The turns of a thread.
-    pub(super) async fn read_turns(
-        &self,
-        owner: &Arc<str>,
-        id: Uuid,
-    ) -> Result<Vec<TurnRecord>, ApiError> {
-        let read = move |db: &_, owner: &_| store::read_turns(db, owner, id);
-        self.store.run_for(owner, read).await
     }
 
     /// Stores as threads the sessions that an agent lists and that are not threads yet.
@@ -357,8 +330,7 @@ impl Hub {
             let Ok(page) = line.call(dial, "session/list", &params).await else {
                 return Ok(());
             };
-            let sessions = page.get("sessions").and_then(Value::as_array);
-            for listed in sessions.into_iter().flatten() {
+            for listed in page["sessions"].as_array().into_iter().flatten() {
                 let Some(thread) = listed_thread(agent.id, listed) else {
                     continue;
                 };
@@ -367,13 +339,10 @@ impl Hub {
                     continue;
                 }
                 let (of, max) = (agent.id, self.limits.agent_connect_threads);
-                let insert = move |db: &rusqlite::Connection, owner: &str| {
-                    if store::has_session(db, of, &session)? {
-                        return Ok(());
-                    }
-                    store::insert_thread(db, &thread, owner, max).map(drop)
-                };
-                self.store.run_for(&requester.owner, insert).await?;
+                let insert = self.store.run(&requester.owner, move |rows| {
+                    Ok(!rows.has_session(of, &session)? && rows.insert_thread(&thread, max)?)
+                });
+                insert.await?;
             }
             match page.get("nextCursor").filter(|cursor| cursor.is_string()) {
                 Some(cursor) => params = json!({ "cursor": cursor }),
@@ -382,6 +351,13 @@ impl Hub {
         }
         Ok(())
     }
+}
+
+/// The session id in an agent's answer.
+fn session_id(answer: &Value) -> Result<String, RunFailure> {
+    let id = answer["sessionId"].as_str();
+    let none = || RunFailure::new(-32603, "the agent returned no session id");
+    id.map(str::to_owned).ok_or_else(none)
 }
 
 /// A thread without messages.
@@ -400,8 +376,8 @@ pub(super) fn new_thread(id: Uuid, metadata: Map<String, Value>, setup: Value) -
 
 /// The thread for a session that an agent lists.
 fn listed_thread(agent: Uuid, listed: &Value) -> Option<ThreadRecord> {
-    let session = listed.get("sessionId")?.as_str()?;
-    let cwd = listed.get("cwd").and_then(Value::as_str).unwrap_or("/");
+    let session = listed["sessionId"].as_str()?;
+    let cwd = listed["cwd"].as_str().unwrap_or("/");
     let mut metadata = Map::from_iter([("cwd".to_owned(), json!(cwd))]);
     if let Some(title) = listed.get("title").filter(|title| title.is_string()) {
         metadata.insert("title".to_owned(), title.clone());

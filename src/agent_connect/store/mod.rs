@@ -19,9 +19,4 @@ mod schema;
 mod threads;
 mod worker;
 
-pub(super) use runs::{delete_run, find_runs, insert_run, read_run, update_run};
-pub(super) use threads::{
-    copy_turns, delete_thread, find_threads, has_session, insert_thread, insert_turn, read_thread,
-    read_turns, thread_status, update_thread,
-};
-pub(super) use worker::RunStore;
+pub(super) use worker::{OwnedRows, RunStore};

@@ -1,11 +1,12 @@
 //! Reads and writes runs.
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::columns::{Result, invalid, json, optional_uuid, uuid};
-use crate::agent_connect::api::record::{RunOutcome, RunRecord, RunStatus};
+use super::columns::{json, json_text, word};
+use super::worker::OwnedRows;
+use crate::agent_connect::api::record::{RunFailure, RunOutcome, RunRecord, RunStatus};
 use crate::agent_connect::api::search::{RunFilter, Search, contains_all};
 use crate::agent_connect::api::timestamp::Timestamp;
 
@@ -20,145 +21,117 @@ pub(super) fn fail_unfinished(
     connection: &Connection,
     now: Timestamp,
 ) -> Result<Vec<(RunRecord, String)>> {
-    let lost = RunOutcome::Error {
-        code: -32603,
-        message: INTERRUPTED.to_owned(),
-    };
-    let open = "status IN ('pending', 'interrupted')";
-    let mut wanted = connection.prepare(&format!(
-        "SELECT {RUN}, webhook FROM runs WHERE {open} AND webhook IS NOT NULL"
+    let lost = RunOutcome::Error(RunFailure::new(-32603, INTERRUPTED));
+    let mut update = connection.prepare(&format!(
+        "UPDATE runs SET status = 'error', updated = ?1, outcome = ?2 \
+         WHERE status IN ('pending', 'interrupted') RETURNING {RUN}, webhook"
     ))?;
-    let mut orphans = wanted
-        .query_map([], |row| Ok((run(row)?, row.get(8)?)))?
-        .collect::<Result<Vec<(RunRecord, String)>>>()?;
-    for (run, _) in &mut orphans {
-        (run.status, run.updated) = (RunStatus::Error, now);
-        run.outcome = Some(lost.clone());
-    }
-    connection.execute(
-        &format!("UPDATE runs SET status = 'error', updated = ?1, outcome = ?2 WHERE {open}"),
-        params![now.0, serde_json::json!(lost).to_string()],
-    )?;
-    Ok(orphans)
+    let failed = update.query_map(params![now.0, json_text(&lost)], |row| {
+        let webhook: Option<String> = row.get(8)?;
+        webhook.map(|webhook| Ok((run(row)?, webhook))).transpose()
+    })?;
+    failed.filter_map(Result::transpose).collect()
 }
 
-/// Inserts a run; of the ended ones only the last `keep` are kept.
-pub(in crate::agent_connect) fn insert_run(
-    connection: &Connection,
-    run: &RunRecord,
-    owner: &str,
-    webhook: Option<&str>,
-    keep: usize,
-) -> Result<()> {
-    connection
-        .prepare_cached(
+impl OwnedRows<'_> {
+    /// Inserts a run; of the ended ones of all owners only the last `keep` are kept.
+    pub(in crate::agent_connect) fn insert_run(
+        &self,
+        run: &RunRecord,
+        webhook: Option<&str>,
+        keep: usize,
+    ) -> Result<()> {
+        self.execute(
             "INSERT INTO runs (id, agent, thread, status, version, created, updated, creation, \
              outcome, webhook, owner) VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, NULL, ?8, ?9)",
-        )?
-        .execute(params![
-            run.id.to_string(),
-            run.agent.to_string(),
-            run.thread.map(|id| id.to_string()),
-            run.status.name(),
-            run.created.0,
-            run.updated.0,
-            run.creation.to_string(),
-            webhook,
-            owner,
-        ])?;
-    let oldest = connection.last_insert_rowid() - i64::try_from(keep).unwrap_or(i64::MAX);
-    connection
-        .prepare_cached(
+            params![
+                run.id.to_string(),
+                run.agent.to_string(),
+                run.thread.map(|id| id.to_string()),
+                run.status.name(),
+                run.created.0,
+                run.updated.0,
+                run.creation.to_string(),
+                webhook,
+                self.owner,
+            ],
+        )?;
+        let oldest = self.connection.last_insert_rowid() - i64::try_from(keep).unwrap_or(i64::MAX);
+        self.execute(
             "DELETE FROM runs WHERE n <= ?1 AND status NOT IN ('pending', 'interrupted')",
-        )?
-        .execute([oldest])?;
-    Ok(())
-}
+            [oldest],
+        )
+        .map(drop)
+    }
 
-/// Updates a run, unless a newer version is stored.
-pub(in crate::agent_connect) fn update_run(
-    connection: &Connection,
-    run: &RunRecord,
-    version: u64,
-) -> Result<()> {
-    connection
-        .prepare_cached(
+    /// Updates a run, unless a newer version is stored.
+    pub(in crate::agent_connect) fn update_run(&self, run: &RunRecord, version: u64) -> Result<()> {
+        self.execute(
             "UPDATE runs SET status = ?2, updated = ?3, outcome = ?4, version = ?5 \
              WHERE id = ?1 AND version < ?5",
-        )?
-        .execute(params![
-            run.id.to_string(),
-            run.status.name(),
-            run.updated.0,
-            run.outcome
-                .as_ref()
-                .map(|outcome| serde_json::json!(outcome).to_string()),
-            i64::try_from(version).unwrap_or(i64::MAX),
-        ])?;
-    Ok(())
-}
+            params![
+                run.id.to_string(),
+                run.status.name(),
+                run.updated.0,
+                run.outcome.as_ref().map(json_text),
+                i64::try_from(version).unwrap_or(i64::MAX),
+            ],
+        )
+        .map(drop)
+    }
 
-/// Reads a run of this owner.
-pub(in crate::agent_connect) fn read_run(
-    connection: &Connection,
-    owner: &str,
-    id: Uuid,
-) -> Result<Option<RunRecord>> {
-    connection
-        .prepare_cached(&format!(
-            "SELECT {RUN} FROM runs WHERE id = ?1 AND owner = ?2"
-        ))?
-        .query_row([&*id.to_string(), owner], run)
-        .optional()
-}
+    /// Reads a run.
+    pub(in crate::agent_connect) fn run(&self, id: Uuid) -> Result<Option<RunRecord>> {
+        let sql = format!("SELECT {RUN} FROM runs WHERE id = ?1 AND owner = ?2");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        statement
+            .query_row([&*id.to_string(), self.owner], run)
+            .optional()
+    }
 
-pub(in crate::agent_connect) fn delete_run(connection: &Connection, id: Uuid) -> Result<()> {
-    connection.execute("DELETE FROM runs WHERE id = ?1", [id.to_string()])?;
-    Ok(())
-}
+    pub(in crate::agent_connect) fn delete_run(&self, id: Uuid) -> Result<()> {
+        let of = [&*id.to_string(), self.owner];
+        self.execute("DELETE FROM runs WHERE id = ?1 AND owner = ?2", of)
+            .map(drop)
+    }
 
-/// The runs that match a search, of one thread if it is named, the latest first.
-pub(in crate::agent_connect) fn find_runs(
-    connection: &Connection,
-    owner: &str,
-    thread: Option<Uuid>,
-    search: &Search<RunFilter>,
-) -> Result<Vec<RunRecord>> {
-    let mut statement = connection.prepare_cached(&format!(
-        "SELECT {RUN} FROM runs WHERE (?1 IS NULL OR thread = ?1) AND (?2 IS NULL OR status = ?2) \
-         AND (?3 IS NULL OR agent = ?3) AND owner = ?4 ORDER BY n DESC"
-    ))?;
-    let wanted = &search.wanted;
-    let thread = thread.map(|id| id.to_string());
-    let agent = wanted.agent.map(|id| id.to_string());
-    let found = statement.query_map(
-        params![thread, wanted.status.map(RunStatus::name), agent, owner],
-        run,
-    )?;
-    let fits = |run: &Result<RunRecord>| {
-        let Ok(run) = run else {
-            return true;
+    /// The runs that match a search, of one thread if it is named, the latest first.
+    pub(in crate::agent_connect) fn find_runs(
+        &self,
+        thread: Option<Uuid>,
+        search: &Search<RunFilter>,
+    ) -> Result<Vec<RunRecord>> {
+        let mut statement = self.connection.prepare_cached(&format!(
+            "SELECT {RUN} FROM runs WHERE (?1 IS NULL OR thread = ?1) \
+             AND (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR agent = ?3) AND owner = ?4 \
+             ORDER BY n DESC"
+        ))?;
+        let wanted = &search.wanted;
+        let [thread, agent] = [thread, wanted.agent].map(|id| id.map(|id| id.to_string()));
+        let status = wanted.status.map(RunStatus::name);
+        let found = statement.query_map(params![thread, status, agent, self.owner], run)?;
+        let fits = |run: &Result<RunRecord>| {
+            let Ok(run) = run else {
+                return true;
+            };
+            let metadata = run.creation.get("metadata").and_then(Value::as_object);
+            wanted.metadata.is_empty()
+                || metadata.is_some_and(|all| contains_all(all, &wanted.metadata))
         };
-        let metadata = run.creation.get("metadata").and_then(Value::as_object);
-        wanted.metadata.is_empty()
-            || metadata.is_some_and(|all| contains_all(all, &wanted.metadata))
-    };
-    search.page.slice(found.filter(fits)).collect()
+        search.page.slice(found.filter(fits)).collect()
+    }
 }
 
 fn run(row: &Row<'_>) -> Result<RunRecord> {
-    let status: String = row.get(3)?;
-    let outcome: Option<String> = row.get(7)?;
-    let outcome = outcome.map(|_| json(row, 7)).transpose()?;
     Ok(RunRecord {
-        id: uuid(row, 0)?,
-        agent: uuid(row, 1)?,
-        thread: optional_uuid(row, 2)?,
-        status: RunStatus::from_name(&status).ok_or_else(|| invalid(3))?,
+        id: word(row, 0)?,
+        agent: word(row, 1)?,
+        thread: word(row, 2)?,
+        status: word(row, 3)?,
         created: Timestamp(row.get(4)?),
         updated: Timestamp(row.get(5)?),
         creation: json(row, 6)?,
-        outcome: outcome.and_then(|outcome| serde_json::from_value(outcome).ok()),
+        outcome: json(row, 7)?,
     })
 }
 
@@ -186,23 +159,25 @@ mod tests {
             run(2, RunStatus::Interrupted),
             run(3, RunStatus::Success),
         ];
+        let rows = OwnedRows {
+            connection: &connection,
+            owner: "o",
+        };
         for run in &runs {
-            insert_run(&connection, run, "o", Some("https://x"), 10).expect("inserted");
+            rows.insert_run(run, Some("https://x"), 10)
+                .expect("inserted");
         }
         let orphans = fail_unfinished(&connection, Timestamp(2)).expect("it is in memory");
         assert_eq!(orphans.len(), 2);
         let now = |run: &RunRecord| {
-            let read = read_run(&connection, "o", run.id).expect("read");
+            let read = rows.run(run.id).expect("read");
             read.expect("it is there")
         };
         assert_eq!(
             runs.each_ref().map(|run| now(run).status),
             [RunStatus::Error, RunStatus::Error, RunStatus::Success]
         );
-        assert!(matches!(
-            now(&runs[0]).outcome,
-            Some(RunOutcome::Error { .. })
-        ));
+        assert!(matches!(now(&runs[0]).outcome, Some(RunOutcome::Error(_))));
         assert!(orphans.iter().all(|(run, _)| now(run) == *run));
     }
 }

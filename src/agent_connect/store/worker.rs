@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Params};
 use tokio::sync::{mpsc, oneshot};
 
 use super::runs;
@@ -27,6 +27,12 @@ pub(in crate::agent_connect) struct RunStore {
     jobs: mpsc::Sender<Job>,
 }
 
+/// The rows of one owner.
+pub(in crate::agent_connect) struct OwnedRows<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) owner: &'a str,
+}
+
 /// Runs on the connection; returns what is to be done after the commit.
 type Job = Box<dyn FnOnce(&Connection) -> Reply + Send>;
 type Reply = Box<dyn FnOnce(Result<(), String>) + Send>;
@@ -38,11 +44,11 @@ impl RunStore {
         path: Option<&Path>,
         now: Timestamp,
     ) -> Result<(Self, Vec<(RunRecord, String)>), String> {
-        if let Some(path) = path {
-            make_private(path)?;
-        }
         let opened = match path {
-            Some(path) => Connection::open(path),
+            Some(path) => {
+                make_private(path)?;
+                Connection::open(path)
+            }
             None => Connection::open_in_memory(),
         };
         let mut connection = opened.map_err(|error| describe(&error))?;
@@ -56,24 +62,20 @@ impl RunStore {
         Ok((Self { jobs }, orphans))
     }
 
-    /// Runs `job` for this owner, as `run` does.
-    pub(in crate::agent_connect) async fn run_for<T: Send + 'static>(
-        &self,
-        owner: &Arc<str>,
-        job: impl FnOnce(&Connection, &str) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T, ApiError> {
-        let owner = owner.clone();
-        self.run(move |connection| job(connection, &owner)).await
-    }
-
-    /// Runs `job` and commits it. A job that fails is rolled back.
+    /// Runs `job` for this owner and commits it. A job that fails is rolled back.
     pub(in crate::agent_connect) async fn run<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        owner: &Arc<str>,
+        job: impl FnOnce(&OwnedRows<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
+        let owner = owner.clone();
         let (tx, rx) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
-            let done = in_savepoint(connection, job).map_err(|error| describe(&error));
+            let rows = OwnedRows {
+                connection,
+                owner: &owner,
+            };
+            let done = in_savepoint(&rows, job).map_err(|error| describe(&error));
             Box::new(move |committed| {
                 // The caller may have stopped waiting.
                 let _ = tx.send(committed.and(done));
@@ -94,14 +96,21 @@ impl RunStore {
     }
 }
 
+impl OwnedRows<'_> {
+    /// Executes a statement and returns how many rows it has changed.
+    pub(super) fn execute(&self, sql: &str, params: impl Params) -> rusqlite::Result<usize> {
+        self.connection.prepare_cached(sql)?.execute(params)
+    }
+}
+
 /// Runs a job in a savepoint, which is rolled back when the job fails.
 fn in_savepoint<T>(
-    connection: &Connection,
-    job: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    rows: &OwnedRows<'_>,
+    job: impl FnOnce(&OwnedRows<'_>) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
-    connection.execute_batch("SAVEPOINT job")?;
-    let done = job(connection);
-    connection.execute_batch(match done {
+    rows.connection.execute_batch("SAVEPOINT job")?;
+    let done = job(rows);
+    rows.connection.execute_batch(match done {
         Ok(_) => "RELEASE job",
         Err(_) => "ROLLBACK TO job; RELEASE job",
     })?;
