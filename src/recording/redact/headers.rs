@@ -17,18 +17,18 @@ const MAX_PROTOCOLS: usize = 4;
 /// Limit of the length of a scheme.
 const MAX_SCHEME: usize = 32;
 
-/// The credential after a scheme such as `earer`.
+/// The credential after a scheme such as `Bearer`.
 pub(super) fn after_scheme(runs: &mut Runs<'_>, at: Range<usize>) -> Option<Range<usize>> {
     let text = runs.text;
     let own = runs.rest_from(skip_blanks(text, at.end));
-    // `Bearer`, `bearer` and `BEARER`.
-    let start = at.start.checked_sub(1)?;
-    let named = matches!(text[start], b'B' | b'b') && begins_word(text, start);
     // `a basic understanding` is no credential, but after the header's name everything is.
-    let header = memchr::memmem::find(&text[start.saturating_sub(24)..start], b"uthorization");
+    let header = memchr::memmem::find(
+        &text[at.start.saturating_sub(24)..at.start],
+        b"uthorization",
+    );
     let is_one = header.is_some() || !own.reads_as_words();
     let apart = own.at.start > at.end;
-    (apart && own.at.len() >= MIN_LEN && named && is_one).then_some(own.at)
+    (apart && own.at.len() >= MIN_LEN && begins_word(text, at.start) && is_one).then_some(own.at)
 }
 
 /// The random credential after a header name in which `uthoriz` ends at `from`: with another scheme

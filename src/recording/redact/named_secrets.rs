@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use super::commands::{is_null, value};
 use super::escapes::quote_count;
-use super::names::{begins_part, is_secret_member};
+use super::names::{begins_part, is_secret_member, normalize};
 use super::random::{is_random, reads_as_words};
 use super::runs::{self, Run, is_code};
 use super::table::{List, has, rows, words};
@@ -196,12 +196,6 @@ fn expected_form(name: &[u8]) -> Option<&'static str> {
     let alone = plain == end.as_bytes() || begins_part(own, name.len().checked_sub(end.len())?);
     // Other words end like the shortest endings, such as `compat`.
     (alone || end.len() > 3 || *end == "pwd").then_some(form)
-}
-
-/// A name without dashes and in lower case.
-fn normalize(name: &[u8]) -> Vec<u8> {
-    let letters = name.iter().filter(|byte| !b"-_".contains(byte));
-    letters.map(u8::to_ascii_lowercase).collect()
 }
 
 /// The start of the name that contains the word at `at`.

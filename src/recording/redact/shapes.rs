@@ -69,6 +69,7 @@ impl Shapes {
                 Word::Place => !text[at.clone()].starts_with(b"\"") || is_member_name(text, at.end),
                 // The end of the name of a member, an option or a variable.
                 Word::Telling
+                | Word::Password
                 | Word::Authorization
                 | Word::Cookie
                 | Word::Protocol
@@ -173,7 +174,8 @@ impl<'a> Scan<'a> {
             Word::Command => commands::program_password(self.text, at),
             Word::Option => options::after_option(self.text, at, self.runs.partial),
             Word::Variable => options::short_variable(self.text, at, self.runs.partial),
-            Word::Telling => self.after_name(at),
+            Word::Telling => self.after_name(at, false),
+            Word::Password => self.after_name(at, true),
             Word::Pem => self.pem(at.end),
             Word::User => user(self.text, at.end),
             Word::Protocol => protocol(&mut self.runs, at.end),
@@ -259,15 +261,11 @@ impl<'a> Scan<'a> {
         is_one.then_some(own.at)
     }
 
-    /// The value after a suggestive name.
-    fn after_name(&mut self, at: Range<usize>) -> Option<Range<usize>> {
+    /// The value after a suggestive name; `chosen` if it is that of a password, which may be short
+    /// or made of words.
+    fn after_name(&mut self, at: Range<usize>, chosen: bool) -> Option<Range<usize>> {
         let (text, partial) = (self.text, self.runs.partial);
         let name = name_end(text, at.end);
-        if text[at.clone()] == *b"PASS" && !matches!(text.get(at.end), Some(b'W' | b'P')) {
-            // The end of a variable's name.
-            let is_one = text.get(at.end) == Some(&b'=');
-            return is_one.then(|| options::short_variable(text, at.start..at.end + 1, partial))?;
-        }
         let (whole, last) = (
             named_secrets::name_start(text, at.start)..name,
             &mut self.last_value,
@@ -286,26 +284,13 @@ impl<'a> Scan<'a> {
         }
         let own = self.runs.rest_from(start);
         let value = own.head;
-        // Passwords may be short or made of words; a function that is called is no secret.
-        let before = &text[..at.start];
-        let capitals = text[at.clone()] == *b"PASS";
-        let hrase = text[at.clone()] == *b"hrase";
-        let chosen = capitals || hrase || text[at.clone()].starts_with(b"ass");
-        let is_password = match hrase {
-            true => before.len() >= 5 && before[before.len() - 5..].eq_ignore_ascii_case(b"passp"),
-            false => capitals || before.ends_with(b"p") || before.ends_with(b"P"),
-        };
-        if chosen && !is_password {
-            // As in `ClassWriter` and `paraphrase`.
-            return None;
-        }
         let gap = &text[name..start];
         let is_assignment = chosen
             && (is_assigned(gap)
                 || text[whole.clone()].starts_with(b"--")
                 || gap.starts_with(b">")
                 || gap.starts_with(b" is ")
-                || (capitals && gap.contains(&b'\''))
+                || (text[at.clone()].starts_with(b"PASS") && gap.contains(&b'\''))
                 || named_secrets::follows_login(&text[..whole.start]));
         let is_confirmed = || {
             named_secrets::is_certain(&text[whole.clone()])
@@ -324,6 +309,7 @@ impl<'a> Scan<'a> {
                     || (is_assignment && named_secrets::may_be_password(value))
             }
         };
+        // A function that is called is no secret.
         (is_one && text.get(own.at.end) != Some(&b'(')).then_some(own.at)
     }
 

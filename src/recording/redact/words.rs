@@ -45,6 +45,8 @@ pub(super) enum Word {
     /// The end of a variable's name, with the equals sign.
     Variable,
     Telling,
+    /// Part of the name of a password.
+    Password,
     /// Part of the header name `Sec-WebSocket-Protocol`.
     Protocol,
     Place,
