@@ -247,11 +247,8 @@ fn end_line(out: &mut Vec<u8>, start: usize) {
 
 /// CRC-32C (RFC 3720, B.4) in eight lower-case hexadecimal digits.
 pub(super) fn checksum(line: &[u8]) -> [u8; 8] {
-    let sum = crc32c::crc32c(line);
     let mut digits = [0; 8];
-    for (at, digit) in digits.iter_mut().enumerate() {
-        *digit = b"0123456789abcdef"[(sum >> (28 - 4 * at) & 15) as usize];
-    }
+    data_encoding::HEXLOWER.encode_mut(&crc32c::crc32c(line).to_be_bytes(), &mut digits);
     digits
 }
 

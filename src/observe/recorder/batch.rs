@@ -27,8 +27,6 @@ pub(super) struct Batch {
     text: Vec<u8>,
     /// Bytes of the shared frames.
     shared: usize,
-    /// The recent maximum of text and entries; it decays slowly.
-    recent: [usize; 2],
     /// Frames forwarded unchanged since the last entry about them, by side.
     pub(super) forwarded: [Option<Run>; 2],
     /// Received frames with smaller numbers are no longer referenced.
@@ -145,21 +143,18 @@ impl Batch {
         self.entries.is_empty() && self.forwarded.iter().all(Option::is_none)
     }
 
-    /// Empties the batch, which had `entries` entries. It keeps the memory that was used recently:
+    /// Empties the batch, which had `entries` entries. It keeps the memory of a batch of this size:
     /// a steady stream should not allocate for each batch, nor a quiet conversation keep the memory
     /// of a burst.
     pub(super) fn clear(&mut self, entries: usize) {
-        let used = [self.text.len(), entries];
-        for (recent, used) in self.recent.iter_mut().zip(used) {
-            *recent = used.max(*recent - recent.div_ceil(8));
+        let text = self.text.len();
+        self.text.clear();
+        if self.text.capacity() > 4 * text.max(MIN_CAPACITY) {
+            self.text.shrink_to(2 * text);
         }
         self.entries.clear();
-        self.text.clear();
-        if self.text.capacity() > 4 * self.recent[0].max(MIN_CAPACITY) {
-            self.text.shrink_to(2 * self.recent[0]);
-        }
-        if self.entries.capacity() > 4 * self.recent[1].max(MIN_CAPACITY / size_of::<Entry>()) {
-            self.entries.shrink_to(2 * self.recent[1]);
+        if self.entries.capacity() > 4 * entries.max(MIN_CAPACITY / size_of::<Entry>()) {
+            self.entries.shrink_to(2 * entries);
         }
         self.shared = 0;
         self.forwarded = [None; 2];

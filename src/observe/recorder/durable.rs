@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 /// Maximum number of files that wait for the thread. Beyond it a file is synced at once.
 const MAX_WAITING: usize = 1024;
@@ -46,17 +46,15 @@ pub(super) struct Durable<D: SyncFile> {
     shared: Arc<Shared<D>>,
 }
 
-struct Shared<D> {
-    disk: D,
+struct Shared<D: ?Sized> {
     /// It waits for the thread.
     is_waiting: AtomicBool,
     failed: Mutex<Option<io::Error>>,
+    disk: D,
 }
 
 /// A file that waits for the thread.
-trait PendingSync: Send + Sync {
-    fn sync_pending(&self);
-}
+type PendingSync = Weak<Shared<dyn SyncFile>>;
 
 impl SyncFile for File {
     fn put(&self, bytes: &[u8]) -> io::Result<usize> {
@@ -72,9 +70,9 @@ impl SyncFile for File {
 impl<D: SyncFile> Durable<D> {
     pub(super) fn new(disk: D, how: Durability) -> Self {
         let shared = Shared {
-            disk,
             is_waiting: AtomicBool::new(false),
             failed: Mutex::new(None),
+            disk,
         };
         Self {
             how,
@@ -88,17 +86,17 @@ impl<D: SyncFile> Durable<D> {
             return;
         }
         // A weak reference, because a file that is dropped is synced and closed at once.
-        let waiting = Arc::downgrade(&self.shared) as Weak<dyn PendingSync>;
+        let waiting = Arc::downgrade(&self.shared) as PendingSync;
         let scheduled = syncer().is_some_and(|sender| sender.try_send(waiting).is_ok());
         if !scheduled {
-            PendingSync::sync_pending(self.shared.as_ref());
+            self.shared.sync_pending();
         }
     }
 }
 
 impl<D: SyncFile> Write for Durable<D> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Some(error) = self.shared.failed().take() {
+        if let Some(error) = self.shared.failed.lock().take() {
             return Err(error);
         }
         let count = self.shared.disk.put(bytes)?;
@@ -118,34 +116,28 @@ impl<D: SyncFile> Write for Durable<D> {
 impl<D: SyncFile> Drop for Durable<D> {
     /// Syncs at once: the program may end before the thread does it.
     fn drop(&mut self) {
-        PendingSync::sync_pending(self.shared.as_ref());
-        if let Some(error) = self.shared.failed().take() {
+        self.shared.sync_pending();
+        if let Some(error) = self.shared.failed.lock().take() {
             tracing::warn!("the end of a recording may be lost in a power failure: {error}");
         }
     }
 }
 
-impl<D> Shared<D> {
-    fn failed(&self) -> MutexGuard<'_, Option<io::Error>> {
-        self.failed.lock()
-    }
-}
-
-impl<D: SyncFile> PendingSync for Shared<D> {
+impl<D: SyncFile + ?Sized> Shared<D> {
     fn sync_pending(&self) {
         // Data written from now on is scheduled again.
         if !self.is_waiting.swap(false, Ordering::AcqRel) {
             return;
         }
         if let Err(error) = self.disk.sync() {
-            *self.failed() = Some(error);
+            *self.failed.lock() = Some(error);
         }
     }
 }
 
 /// The queue of the thread; `None` when it cannot be started.
-fn syncer() -> Option<&'static SyncSender<Weak<dyn PendingSync>>> {
-    static SYNCER: OnceLock<Option<SyncSender<Weak<dyn PendingSync>>>> = OnceLock::new();
+fn syncer() -> Option<&'static SyncSender<PendingSync>> {
+    static SYNCER: OnceLock<Option<SyncSender<PendingSync>>> = OnceLock::new();
     let start = || {
         let (sender, receiver) = sync_channel(MAX_WAITING);
         let thread = std::thread::Builder::new().name("syncer".to_owned());
@@ -154,7 +146,7 @@ fn syncer() -> Option<&'static SyncSender<Weak<dyn PendingSync>>> {
     SYNCER.get_or_init(start).as_ref()
 }
 
-fn run(receiver: &Receiver<Weak<dyn PendingSync>>) {
+fn run(receiver: &Receiver<PendingSync>) {
     while let Ok(first) = receiver.recv() {
         std::thread::sleep(SYNC_INTERVAL);
         let others = receiver.try_iter().collect::<Vec<_>>();

@@ -12,7 +12,7 @@ use super::pairing::{AnswerAt, MessageInfo, Request, RequestTable};
 use crate::jsonrpc::{Id, Kind, Limits, Scanned, Side, is_json, scan_text};
 use crate::recording::redact::{HitKind, Hits, Mode, RedactFlows, Redactor};
 use crate::recording::write::{self, FrameInfo, PayloadRef, Stamp};
-use crate::recording::{EventKind, Passed, Payload, patch};
+use crate::recording::{EventKind, Passed, patch};
 
 /// The longest frame from which a patch is made.
 const MAX_PATCHED: usize = 256 << 10;
@@ -157,7 +157,13 @@ impl EventEncoder {
     /// Adds an event, without the secrets in it.
     pub(super) fn add_event(&mut self, t: u64, mut what: EventKind, cause: Option<u64>) {
         match &mut what {
-            EventKind::Stderr(body) => *body = self.stderr(body),
+            EventKind::Stderr(body) => {
+                let (clean, redacted) = self.redactor.payload(body);
+                *body = clean;
+                if redacted {
+                    self.hits.add_one(self.redactor.text_rule());
+                }
+            }
             EventKind::Note { name, source, .. } => {
                 if name == REFUSED {
                     self.requests.refuse();
@@ -171,28 +177,15 @@ impl EventEncoder {
             }
             _ => {}
         }
-        let what = what.map_text(|mut text| {
-            self.redact(&mut text);
-            text
+        // The relay's texts may quote secrets.
+        let what = what.map_text(|text| match self.redactor.own_text(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(clean) => {
+                self.hits.add_one(HitKind::Shape);
+                clean
+            }
         });
         self.event(t, &what);
-    }
-
-    /// Redacts a text of the relay, which may quote secrets.
-    fn redact(&mut self, text: &mut String) {
-        let Cow::Owned(clean) = self.redactor.own_text(text) else {
-            return;
-        };
-        *text = clean;
-        self.hits.add_one(HitKind::Shape);
-    }
-
-    fn stderr(&mut self, body: &Payload) -> Payload {
-        let (body, redacted) = self.redactor.payload(body);
-        if redacted {
-            self.hits.add_one(self.redactor.text_rule());
-        }
-        body
     }
 
     /// Adds a frame, with the facts that are known.
@@ -278,11 +271,7 @@ impl EventEncoder {
             _ => None,
         };
         facts.patch = patch.as_deref();
-        let payload = match self.redactor.mode() {
-            Mode::Meta => PayloadRef::Omitted(text.len() as u64),
-            _ if write::fits_line(text) => PayloadRef::Json(text),
-            _ => PayloadRef::Bytes(text),
-        };
+        let payload = self.payload(text, true);
         write::frame(&mut self.out, stamp, &facts, payload);
     }
 
@@ -320,12 +309,17 @@ impl EventEncoder {
             redacted: &places,
             ..facts
         };
-        let payload = match self.redactor.mode() {
-            Mode::Meta => PayloadRef::Omitted(text.len() as u64),
-            _ if json && write::fits_line(&text) => PayloadRef::Json(&text),
-            _ => PayloadRef::Bytes(&text),
-        };
+        let payload = self.payload(&text, json);
         write::frame(&mut self.out, stamp, &facts, payload);
+    }
+
+    /// A body as it is to be written.
+    fn payload<'t>(&self, text: &'t [u8], is_json: bool) -> PayloadRef<'t> {
+        match self.redactor.mode() {
+            Mode::Meta => PayloadRef::Omitted(text.len() as u64),
+            _ if is_json && write::fits_line(text) => PayloadRef::Json(text),
+            _ => PayloadRef::Bytes(text),
+        }
     }
 
     /// The patch from one message to another, as JSON, unless it is longer than the message.

@@ -24,12 +24,8 @@ pub struct RecorderHandle {
 impl RecorderHandle {
     /// Records output of the agent on stderr.
     pub fn stderr(&self, bytes: &[u8]) {
-        let bytes = bytes::Bytes::copy_from_slice(bytes);
-        let body = match std::str::from_utf8(&bytes) {
-            Ok(_) => Payload::Text(bytes),
-            Err(_) => Payload::Bytes(bytes),
-        };
-        self.event(EventKind::Stderr(body));
+        let body = bytes::Bytes::copy_from_slice(bytes);
+        self.event(EventKind::Stderr(Payload::of_text(body)));
     }
 
     /// Records an event, unless the recording has ended or is far behind.

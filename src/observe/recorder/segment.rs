@@ -15,9 +15,6 @@ const MAX_AGE: u64 = 3_600_000_000;
 /// The number of bytes kept in memory while nothing has gone wrong.
 const RING_BYTES: usize = 16 << 20;
 
-/// Bytes that are hashed at a time: 16 of BLAKE3's chunks, the most that any processor uses.
-const BLOCK: usize = 16 << 10;
-
 /// The segments of one recording.
 pub(super) struct SegmentWriter {
     store: Box<dyn SegmentStore>,
@@ -38,19 +35,11 @@ enum State {
 
 struct Open {
     file: Box<dyn Write + Send>,
-    digest: Digest,
+    /// The BLAKE3 hash of what was written.
+    digest: blake3::Hasher,
     size: u64,
     /// When the segment began, in microseconds since the recording did.
     since: u64,
-}
-
-/// The BLAKE3 hash of what was written. It gets whole [`BLOCK`]s, in which the processor hashes
-/// many kilobytes in parallel; single lines would be hashed one kilobyte after the other.
-#[derive(Default)]
-struct Digest {
-    hasher: blake3::Hasher,
-    /// The beginning of the next block.
-    rest: Vec<u8>,
 }
 
 impl SegmentWriter {
@@ -141,7 +130,7 @@ impl SegmentWriter {
     /// The digest of the segment so far.
     pub(super) fn digest(&self) -> String {
         match &self.state {
-            State::Open(open) => open.digest.hex(),
+            State::Open(open) => open.digest.finalize().to_hex().to_string(),
             _ => String::new(),
         }
     }
@@ -160,7 +149,7 @@ impl SegmentWriter {
     fn open(&mut self, t: u64) -> io::Result<Open> {
         let mut open = Open {
             file: self.store.create(self.header.segment)?,
-            digest: Digest::default(),
+            digest: blake3::Hasher::new(),
             size: 0,
             since: t,
         };
@@ -177,30 +166,6 @@ impl Open {
         self.digest.update(lines);
         self.size += lines.len() as u64;
         Ok(())
-    }
-}
-
-impl Digest {
-    fn update(&mut self, mut bytes: &[u8]) {
-        if !self.rest.is_empty() {
-            let missing = (BLOCK - self.rest.len()).min(bytes.len());
-            self.rest.extend_from_slice(&bytes[..missing]);
-            bytes = &bytes[missing..];
-            if self.rest.len() < BLOCK {
-                return;
-            }
-            self.hasher.update(&self.rest);
-            self.rest.clear();
-        }
-        let (whole, rest) = bytes.split_at(bytes.len() - bytes.len() % BLOCK);
-        self.hasher.update(whole);
-        self.rest.extend_from_slice(rest);
-    }
-
-    fn hex(&self) -> String {
-        let mut all = self.hasher.clone();
-        all.update(&self.rest);
-        all.finalize().to_hex().to_string()
     }
 }
 

@@ -13,16 +13,9 @@ use crate::recording::patch;
 /// Limit of the pairs of steps for an exact alignment. Longer sequences are compared in order.
 const MAX_PAIRS: usize = 16 << 20;
 
-/// The messages of one side in one session, or outside of all sessions.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct StepSequence {
-    /// The sender.
-    pub from: Side,
-    /// The session's name.
-    pub session: Option<String>,
-    /// The kind of update, for unordered updates: see [`Step::unordered`].
-    pub unordered: Option<String>,
-}
+/// The messages of one side in one session, or outside of all sessions; of unordered updates (see
+/// [`Step::unordered`]) also their kind.
+type Sequence = (Side, Option<String>, Option<String>);
 
 /// A difference of two conversations; steps are given by index.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,15 +40,12 @@ pub enum Difference {
 /// steps of the first one, where they have one.
 #[must_use]
 pub fn compare(left: &[Step], right: &[Step]) -> Vec<Difference> {
-    let mut sequences: Vec<(StepSequence, [Vec<usize>; 2])> = Vec::new();
-    let mut known: HashMap<StepSequence, usize> = HashMap::new();
+    let mut sequences: Vec<(Sequence, [Vec<usize>; 2])> = Vec::new();
+    let mut known: HashMap<Sequence, usize> = HashMap::new();
     for (which, steps) in [left, right].into_iter().enumerate() {
         for (at, step) in steps.iter().enumerate() {
-            let sequence = StepSequence {
-                from: step.from,
-                session: step.session.clone(),
-                unordered: step.update().filter(|_| step.unordered).map(str::to_owned),
-            };
+            let update = step.update().filter(|_| step.unordered);
+            let sequence = (step.from, step.session.clone(), update.map(str::to_owned));
             let index = *known.entry(sequence.clone()).or_insert_with(|| {
                 sequences.push((sequence, Default::default()));
                 sequences.len() - 1

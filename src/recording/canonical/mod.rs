@@ -11,6 +11,6 @@ mod compare;
 mod names;
 mod steps;
 
-pub use compare::{Difference, StepSequence, compare};
+pub use compare::{Difference, compare};
 pub use names::NameTable;
 pub use steps::{Step, Steps, steps};

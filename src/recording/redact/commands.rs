@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use super::escapes::{begins_word, quote_count};
+use super::runs::is_code;
 use super::table::{List, has, words};
 
 /// Bytes of a line that are searched before and after the mark of a program.
@@ -46,7 +47,7 @@ pub(super) fn assigned_password(
     let open = partial && own.end == text.len();
     let is_prose = option && text[name.end] == b' ' && is_prose(word, open);
     // A call, an element or a member is code.
-    let code = matches!(text.get(own.end), Some(b'(' | b'[')) || word.contains(&b'.');
+    let code = is_code(text, own.end) || word.contains(&b'.');
     let is_none = is_prose || is_null(word, false) || (variable && code);
     (!is_none).then_some(own)
 }

@@ -78,34 +78,6 @@ pub(super) fn quote_count(text: &[u8], from: usize) -> usize {
     bytes.take_while(|byte| b"\\\"'".contains(byte)).count()
 }
 
-/// A JSON string with each lone surrogate replaced by the replacement character.
-pub(super) fn replace_halves(string: &[u8]) -> Vec<u8> {
-    let unit = |text: &[u8]| escape(text, b"\\u", 4);
-    let mut whole = Vec::with_capacity(string.len());
-    let mut at = 0;
-    while at < string.len() {
-        let rest = &string[at..];
-        let length = match (unit(rest), rest) {
-            (Some(0xd800..=0xdbff), _)
-                if unit(&rest[6..]).is_some_and(|low| matches!(low, 0xdc00..=0xdfff)) =>
-            {
-                12
-            }
-            (Some(0xd800..=0xdfff), _) => {
-                whole.extend_from_slice(b"\\ufffd");
-                at += 6;
-                continue;
-            }
-            (Some(_), _) => 6,
-            (None, [b'\\', _, ..]) => 2,
-            _ => memchr::memchr(b'\\', &rest[1..]).map_or(rest.len(), |next| next + 1),
-        };
-        whole.extend_from_slice(&rest[..length]);
-        at += length;
-    }
-    whole
-}
-
 /// The code of the escape that a text begins with: `prefix` and so many hexadecimal digits.
 fn escape(text: &[u8], prefix: &[u8], digits: usize) -> Option<u32> {
     let digits = text.strip_prefix(prefix)?.get(..digits)?;

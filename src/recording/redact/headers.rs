@@ -5,8 +5,8 @@
 use std::ops::Range;
 
 use super::escapes::{begins_word, skip_gap};
-use super::random::{MAX_JUDGED, is_random, is_random_so_far, reads_as_words};
-use super::runs::Runs;
+use super::random::{is_random, reads_as_words};
+use super::runs::{MAX_JUDGED, Run, Runs};
 
 /// Minimum length of a credential after a scheme, and of a cookie's value.
 const MIN_LEN: usize = 8;
@@ -17,72 +17,54 @@ const MAX_PROTOCOLS: usize = 4;
 /// Limit of the length of a scheme.
 const MAX_SCHEME: usize = 32;
 
-/// The credential after a scheme such as `earer`.
-pub(super) fn after_scheme(
-    text: &[u8],
-    runs: &mut Runs<'_>,
-    at: Range<usize>,
-) -> Option<Range<usize>> {
+/// The credential after a scheme such as `Bearer`.
+pub(super) fn after_scheme(runs: &mut Runs<'_>, at: Range<usize>) -> Option<Range<usize>> {
+    let text = runs.text;
     let own = runs.rest_from(skip_blanks(text, at.end));
-    // `Bearer`, `bearer` and `BEARER`.
-    let start = at.start.checked_sub(1)?;
-    let named = matches!(text[start], b'B' | b'b') && begins_word(text, start);
     // `a basic understanding` is no credential, but after the header's name everything is.
-    let header = memchr::memmem::find(&text[start.saturating_sub(24)..start], b"uthorization");
-    let is_one = header.is_some() || !reads_as_words(head(text, &own));
-    let apart = own.start > at.end;
-    (apart && own.len() >= MIN_LEN && named && is_one).then_some(own)
+    let header = memchr::memmem::find(
+        &text[at.start.saturating_sub(24)..at.start],
+        b"uthorization",
+    );
+    let is_one = header.is_some() || !own.reads_as_words();
+    let apart = own.at.start > at.end;
+    (apart && own.at.len() >= MIN_LEN && begins_word(text, at.start) && is_one).then_some(own.at)
 }
 
 /// The random credential after a header name in which `uthoriz` ends at `from`: with another scheme
 /// or without one.
-pub(super) fn authorization(
-    text: &[u8],
-    runs: &mut Runs<'_>,
-    from: usize,
-    partial: bool,
-) -> Option<Range<usize>> {
+pub(super) fn authorization(runs: &mut Runs<'_>, from: usize) -> Option<Range<usize>> {
+    let text = runs.text;
     let tail = text.get(from..from + 5)?;
-    if !tail.eq_ignore_ascii_case(b"ation") {
-        return None;
-    }
     let start = skip_gap(text, from + 5);
     let first = runs.rest_from(start);
-    let is_one = |own: &Range<usize>| {
-        let begins = partial && own.end == text.len();
-        let own = head(text, own);
-        (is_random(own) || begins && is_random_so_far(own)) && !reads_as_words(own)
-    };
-    if start == from + 5 || first.is_empty() {
+    if !tail.eq_ignore_ascii_case(b"ation") || start == from + 5 || first.at.is_empty() {
         return None;
     }
-    if first.len() <= MAX_SCHEME {
-        let next = skip_blanks(text, first.end);
-        if next > first.end
-            && let second = runs.rest_from(next)
-            && is_one(&second)
-        {
-            return Some(second);
+    let is_one = |own: &Run<'_>| own.is_random() && !own.reads_as_words();
+    let next = skip_blanks(text, first.at.end);
+    if first.at.len() <= MAX_SCHEME && next > first.at.end {
+        let second = runs.rest_from(next);
+        if is_one(&second) {
+            return Some(second.at);
         }
     }
-    let scheme = [&b"AWS4-"[..], b"SCRAM-"];
-    let is_scheme = scheme
-        .iter()
-        .any(|scheme| text[start..].starts_with(scheme));
-    (!is_scheme && is_one(&first)).then_some(first)
+    let schemes = [&b"AWS4-"[..], b"SCRAM-"];
+    let is_scheme = schemes.iter().any(|scheme| first.head.starts_with(scheme));
+    (!is_scheme && is_one(&first)).then_some(first.at)
 }
 
 /// The token in a `Sec-WebSocket-Protocol` header whose name ends at `from`.
-pub(super) fn protocol(text: &[u8], runs: &mut Runs<'_>, from: usize) -> Option<Range<usize>> {
+pub(super) fn protocol(runs: &mut Runs<'_>, from: usize) -> Option<Range<usize>> {
+    let text = runs.text;
     let mut at = skip_gap(text, from);
     for _ in 0..MAX_PROTOCOLS {
         let own = runs.rest_from(at);
-        let value = head(text, &own);
-        if is_random(value) && !reads_as_words(value) {
-            return Some(own);
+        if is_random(own.head) && !own.reads_as_words() {
+            return Some(own.at);
         }
-        let more = text[own.end..].strip_prefix(b",")?;
-        at = own.end + 1 + usize::from(more.starts_with(b" "));
+        let more = text[own.at.end..].strip_prefix(b",")?;
+        at = own.at.end + 1 + usize::from(more.starts_with(b" "));
     }
     None
 }
@@ -134,9 +116,4 @@ fn skip_blanks(text: &[u8], from: usize) -> usize {
         };
     }
     at
-}
-
-/// The part of it that is judged.
-fn head<'a>(text: &'a [u8], own: &Range<usize>) -> &'a [u8] {
-    &text[own.start..own.end.min(own.start + MAX_JUDGED)]
 }

@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 
 use super::commands::{is_null, value};
 use super::escapes::quote_count;
-use super::names::{begins_part, is_secret_member};
+use super::names::{begins_part, is_secret_member, normalize};
 use super::random::{is_random, reads_as_words};
-use super::runs;
+use super::runs::{self, Run, is_code};
 use super::table::{List, has, rows, words};
 
 /// Minimum length of a password chosen by a person.
@@ -140,15 +140,9 @@ pub(super) fn is_key_like(text: &[u8]) -> bool {
 
 /// Whether a value after a certain name is a secret: paths, members and calls are not; words only
 /// if the name is `placed` where nothing but values follow.
-pub(super) fn is_certain_value(
-    text: &[u8],
-    own: &Range<usize>,
-    value: &[u8],
-    placed: bool,
-) -> bool {
-    let code = matches!(text.get(own.end), Some(b'(' | b'['))
-        || memchr::memchr2(b'.', b'/', value).is_some();
-    !code && may_be_password(value) && (placed || !reads_as_words(value))
+pub(super) fn is_certain_value(own: &Run<'_>, placed: bool) -> bool {
+    let code = own.is_code || memchr::memchr2(b'.', b'/', own.head).is_some();
+    !code && may_be_password(own.head) && (placed || !own.reads_as_words())
 }
 
 /// Whether a name is that of a parameter in a URL's query (`?token=`), of a long option
@@ -182,7 +176,7 @@ pub(super) fn variable_value(
     let own = value(text, name.end + 1, last)?;
     let word = &text[own.clone()];
     let open = partial && own.end == text.len();
-    let code = matches!(text.get(own.end), Some(b'(' | b'['))
+    let code = is_code(text, own.end)
         || word.iter().any(|byte| b"./:@".contains(byte))
         || word.ends_with(b"_")
         // The name of another variable.
@@ -202,12 +196,6 @@ fn expected_form(name: &[u8]) -> Option<&'static str> {
     let alone = plain == end.as_bytes() || begins_part(own, name.len().checked_sub(end.len())?);
     // Other words end like the shortest endings, such as `compat`.
     (alone || end.len() > 3 || *end == "pwd").then_some(form)
-}
-
-/// A name without dashes and in lower case.
-fn normalize(name: &[u8]) -> Vec<u8> {
-    let letters = name.iter().filter(|byte| !b"-_".contains(byte));
-    letters.map(u8::to_ascii_lowercase).collect()
 }
 
 /// The start of the name that contains the word at `at`.

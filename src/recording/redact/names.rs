@@ -80,8 +80,8 @@ pub(super) fn is_secret_member(name: &str) -> bool {
 /// Whether the contents of the list or object with this name are judged as having a suggestive
 /// name.
 pub(super) fn is_group(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    GROUPS.iter().any(|group| lower.ends_with(group))
+    let plain = normalize(name.as_bytes());
+    GROUPS.iter().any(|group| plain.ends_with(group.as_bytes()))
 }
 
 /// Whether a suggestive name denotes a count.
@@ -107,8 +107,11 @@ fn is_one_of(known: &[&str], name: &str) -> bool {
 
 /// Compares names, ignoring case, dashes and underscores.
 fn same_name(known: &str, name: &str) -> bool {
-    let letters = name.bytes().filter(|byte| !b"-_".contains(byte));
-    letters
-        .map(|byte| byte.to_ascii_lowercase())
-        .eq(known.bytes().map(|byte| byte.to_ascii_lowercase()))
+    normalize(known.as_bytes()) == normalize(name.as_bytes())
+}
+
+/// A name without dashes and underscores and in lower case.
+pub(super) fn normalize(name: &[u8]) -> Vec<u8> {
+    let letters = name.iter().filter(|byte| !b"-_".contains(byte));
+    letters.map(u8::to_ascii_lowercase).collect()
 }

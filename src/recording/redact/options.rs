@@ -12,7 +12,7 @@ use super::escapes::{begins_word, skip_gap};
 use super::named_secrets::{may_be_password, name_end, name_start};
 use super::piped;
 use super::random::reads_as_words;
-use super::runs;
+use super::runs::{self, is_code};
 use super::table::{List, has, rows, words};
 
 /// Programs and their options (the head of the file describes the format).
@@ -96,7 +96,7 @@ pub(super) fn short_variable(text: &[u8], at: Range<usize>, partial: bool) -> Op
     let word = &text[own.clone()];
     let open = partial && own.end == text.len();
     // A path, a call, an element or a member is not a password.
-    let code = matches!(text.get(own.end), Some(b'(' | b'[')) || word.contains(&b'.');
+    let code = is_code(text, own.end) || word.contains(&b'.');
     let is_none = is_null(word, open) || code || memchr::memchr(b'/', word).is_some();
     let is_one = known || (may_be_password(word) && !reads_as_words(word));
     (is_one && !is_none).then_some(own)
@@ -109,8 +109,7 @@ fn assigned_value(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
     memchr::memchr2(b':', b'=', gap)?;
     let own = start..runs::end(text, start);
     let word = &text[own.clone()];
-    let code = matches!(text.get(own.end), Some(b'(' | b'['))
-        || memchr::memchr2(b'.', b'/', word).is_some();
+    let code = is_code(text, own.end) || memchr::memchr2(b'.', b'/', word).is_some();
     (may_be_password(word) && !reads_as_words(word) && !code).then_some(own)
 }
 

@@ -10,11 +10,13 @@ use jsonptr::{Pointer, Token};
 pub struct PointerPattern(Vec<String>);
 
 impl PointerPattern {
+    /// The steps of the path, decoded.
+    pub(in crate::recording) fn steps(&self) -> &[String] {
+        &self.0
+    }
+
     /// Whether `path` leads to this place.
-    pub(in crate::recording) fn matches<'a>(
-        &self,
-        path: impl ExactSizeIterator<Item = &'a str>,
-    ) -> bool {
+    pub(super) fn matches<'a>(&self, path: impl ExactSizeIterator<Item = &'a str>) -> bool {
         path.len() == self.0.len()
             && self
                 .0

@@ -5,7 +5,8 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::escapes::replace_halves;
+use serde_json::Value;
+
 use super::hits::HitKind;
 use super::level::Level;
 use super::named_secrets::{is_key_like, is_secret_value};
@@ -15,6 +16,7 @@ use super::names::{
 use super::pattern::PointerPattern;
 use super::random::is_random;
 use super::table::{List, words};
+use crate::recording::surrogates::parse_json;
 use crate::recording::tokens::{Token, Tokens};
 
 /// Members whose short, plain text belongs to the protocol: kept in mode `structure`.
@@ -177,8 +179,10 @@ impl Place<'_> {
         if let Ok(text) = serde_json::from_slice(whole) {
             return (text, true);
         }
-        let text = serde_json::from_slice(&replace_halves(whole));
-        let text = text.unwrap_or_else(|_| String::from_utf8_lossy(inner).into_owned());
+        let text = match parse_json(whole) {
+            Some(Value::String(text)) => text,
+            _ => String::from_utf8_lossy(inner).into_owned(),
+        };
         (text, false)
     }
 }

@@ -10,9 +10,6 @@ const MIN_PARTIAL: usize = 12;
 /// The same after the known prefix of a maker's keys.
 const MIN_PARTIAL_KEY: usize = 8;
 
-/// The number of bytes of a longer text that are judged.
-pub(super) const MAX_JUDGED: usize = 256;
-
 /// Whether a complete text, after a suggestive name, is more than a word or a number.
 pub(super) fn is_random(text: &[u8]) -> bool {
     if text.len() < MIN_RANDOM {

@@ -121,15 +121,11 @@ impl Redactor {
 
     /// The text with the secrets in it replaced.
     pub(super) fn replace(&self, text: &[u8], secrets: &[Range<usize>]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(text.len());
-        let mut at = 0;
-        for secret in secrets {
-            out.extend_from_slice(&text[at..secret.start]);
-            out.extend_from_slice(self.mark(&text[secret.clone()]).as_bytes());
-            at = secret.end;
-        }
-        out.extend_from_slice(&text[at..]);
-        out
+        let marks = secrets.iter().map(|secret| {
+            let mark = self.mark(&text[secret.clone()]);
+            (secret.clone(), mark.into_bytes())
+        });
+        splice(text, marks)
     }
 
     fn hash(&self, text: &[u8]) -> String {
@@ -145,6 +141,22 @@ impl fmt::Debug for Redactor {
             .field("patterns", &self.patterns)
             .finish_non_exhaustive()
     }
+}
+
+/// The text with other bytes in these places, which are in order.
+pub(super) fn splice(
+    text: &[u8],
+    edits: impl IntoIterator<Item = (Range<usize>, Vec<u8>)>,
+) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut done = 0;
+    for (at, with) in edits {
+        out.extend_from_slice(&text[done..at.start]);
+        out.extend_from_slice(&with);
+        done = at.end;
+    }
+    out.extend_from_slice(&text[done..]);
+    out
 }
 
 fn hex(bytes: &[u8]) -> String {

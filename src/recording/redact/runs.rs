@@ -5,26 +5,46 @@
 
 use std::ops::Range;
 
+use super::random::{is_random, is_random_so_far, reads_as_words};
+
+/// The number of bytes of a longer run that are judged.
+pub(super) const MAX_JUDGED: usize = 256;
+
 /// The runs of one text.
 #[derive(Debug)]
 pub(super) struct Runs<'a> {
-    text: &'a [u8],
+    pub(super) text: &'a [u8],
+    /// The text continues elsewhere: a run at its end may be incomplete.
+    pub(super) partial: bool,
     /// The last run, and the position of its last digit.
     last: Range<usize>,
     digit: Option<usize>,
 }
 
+/// A run, or the rest of one, that may be a secret.
+#[derive(Debug)]
+pub(super) struct Run<'a> {
+    pub(super) at: Range<usize>,
+    /// What is judged of it.
+    pub(super) head: &'a [u8],
+    /// It may continue elsewhere.
+    pub(super) open: bool,
+    /// It is followed by a parenthesis or bracket, as a function or an array is.
+    pub(super) is_code: bool,
+}
+
 impl<'a> Runs<'a> {
-    pub(super) const fn new(text: &'a [u8]) -> Self {
+    pub(super) const fn new(text: &'a [u8], partial: bool) -> Self {
         Self {
             text,
+            partial,
             last: 0..0,
             digit: None,
         }
     }
 
     /// The rest of the run from `start` on.
-    pub(super) fn rest_from(&mut self, start: usize) -> Range<usize> {
+    pub(super) fn rest_from(&mut self, start: usize) -> Run<'a> {
         if !self.last.contains(&start) {
             self.last = start..end(self.text, start);
             let digit = self.text[self.last.clone()]
@@ -32,13 +52,43 @@ impl<'a> Runs<'a> {
                 .rposition(u8::is_ascii_digit);
             self.digit = digit.map(|digit| start + digit);
         }
-        start..self.last.end
+        let end = self.last.end;
+        Run {
+            at: start..end,
+            head: &self.text[start..end.min(start + MAX_JUDGED)],
+            open: self.partial && end == self.text.len(),
+            is_code: is_code(self.text, end),
+        }
     }
 
     /// Whether there is a digit from `start` to the end of the run that was requested last.
     pub(super) fn has_digit(&self, start: usize) -> bool {
         self.digit >= Some(start)
     }
+}
+
+impl Run<'_> {
+    /// Without the first bytes.
+    pub(super) fn skip(mut self, bytes: usize) -> Self {
+        self.at.start += bytes.min(self.at.len());
+        self.head = &self.head[bytes.min(self.head.len())..];
+        self
+    }
+
+    /// Whether it is random, or incomplete and random so far.
+    pub(super) fn is_random(&self) -> bool {
+        is_random(self.head) || self.open && is_random_so_far(self.head)
+    }
+
+    /// Whether it is made of words.
+    pub(super) fn reads_as_words(&self) -> bool {
+        reads_as_words(self.head)
+    }
+}
+
+/// Whether a word that ends at `end` is that of a call or an element in code.
+pub(super) fn is_code(text: &[u8], end: usize) -> bool {
+    matches!(text.get(end), Some(b'(' | b'['))
 }
 
 /// The end of the run of token characters.

@@ -15,8 +15,8 @@ use super::inside::{IN_PEM, Inside, PUTTY_END};
 use super::named_secrets::{self, is_secret_value, name_end};
 use super::options;
 use super::piped;
-use super::random::{MAX_JUDGED, is_key_so_far, is_random, is_random_so_far, reads_as_words};
-use super::runs::Runs;
+use super::random::{is_key_so_far, is_random, is_random_so_far, reads_as_words};
+use super::runs::{MAX_JUDGED, Runs};
 use super::urls::{is_partial_user, open_host, signature, user, webhook};
 use super::words::{Word, Words};
 
@@ -39,8 +39,6 @@ pub(super) struct Shapes {
 struct Scan<'a> {
     words: &'a Words,
     text: &'a [u8],
-    /// The text continues elsewhere: a secret at its end may be incomplete.
-    partial: bool,
     runs: Runs<'a>,
     /// The end of the last PEM block; below, of the last base64 that was decoded and the last
     /// cookies.
@@ -64,13 +62,14 @@ impl Shapes {
     /// The number of bytes before the first word; `None` when the message has to be walked.
     pub(super) fn prefilter(&self, text: &[u8]) -> Option<usize> {
         let mut clean_len = text.len();
-        let mut scan = Scan::at(text, &self.words);
+        let mut scan = Scan::at(text, &self.words, false);
         let is_suspect = self.words.each(text, |at, word| {
             clean_len = clean_len.min(at.start);
             match word {
                 Word::Place => !text[at.clone()].starts_with(b"\"") || is_member_name(text, at.end),
                 // The end of the name of a member, an option or a variable.
                 Word::Telling
+                | Word::Password
                 | Word::Authorization
                 | Word::Cookie
                 | Word::Protocol
@@ -110,8 +109,7 @@ impl Shapes {
         text: &[u8],
         partial: bool,
     ) -> Vec<(Range<usize>, Option<Inside>)> {
-        let mut scan = Scan::at(text, &self.words);
-        scan.partial = partial;
+        let mut scan = Scan::at(text, &self.words, partial);
         let mut found: Vec<(Range<usize>, Option<Inside>)> = Vec::new();
         self.words.each(text, |at, word| {
             if let Some(secret) = scan.secret(at, word) {
@@ -145,12 +143,11 @@ impl Shapes {
 }
 
 impl<'a> Scan<'a> {
-    fn at(text: &'a [u8], words: &'a Words) -> Self {
+    fn at(text: &'a [u8], words: &'a Words, partial: bool) -> Self {
         Self {
             words,
             text,
-            partial: false,
-            runs: Runs::new(text),
+            runs: Runs::new(text, partial),
             pem_end: 0,
             in_pem: false,
             lines_end: 0,
@@ -167,47 +164,44 @@ impl<'a> Scan<'a> {
             Word::Within(fewest) => self.key_with_infix(at, fewest),
             Word::Bot => self.bot_token(at),
             Word::Lines => self.putty_lines(at.end),
-            Word::Hook => webhook(self.text, &mut self.runs, at.end, self.partial),
+            Word::Hook => webhook(&mut self.runs, at.end),
             Word::Member => self.after_member(at),
             Word::Packed => self.base64(at.start),
-            Word::Scheme => after_scheme(self.text, &mut self.runs, at),
-            Word::Authorization => authorization(self.text, &mut self.runs, at.end, self.partial),
+            Word::Scheme => after_scheme(&mut self.runs, at),
+            Word::Authorization => authorization(&mut self.runs, at.end),
             Word::Cookie => self.cookie_values(at),
-            Word::Signature => signature(self.text, &mut self.runs, at, self.partial),
+            Word::Signature => signature(&mut self.runs, at),
             Word::Command => commands::program_password(self.text, at),
-            Word::Option => options::after_option(self.text, at, self.partial),
-            Word::Variable => options::short_variable(self.text, at, self.partial),
-            Word::Telling => self.after_name(at),
+            Word::Option => options::after_option(self.text, at, self.runs.partial),
+            Word::Variable => options::short_variable(self.text, at, self.runs.partial),
+            Word::Telling => self.after_name(at, false),
+            Word::Password => self.after_name(at, true),
             Word::Pem => self.pem(at.end),
             Word::User => user(self.text, at.end),
-            Word::Protocol => protocol(self.text, &mut self.runs, at.end),
+            Word::Protocol => protocol(&mut self.runs, at.end),
             Word::Place | Word::Ending | Word::Argument => None,
         }
-    }
-
-    /// Whether a run of characters may continue elsewhere.
-    fn ends_in(&self, own: &Range<usize>) -> bool {
-        self.partial && own.end == self.text.len()
     }
 
     /// The token that begins with the prefix at `at`, if it has at least `min_len` characters and
     /// `row` letters and digits in a row.
     fn token(&mut self, at: Range<usize>, min_len: usize, row: usize) -> Option<Range<usize>> {
-        let start = at.start;
-        let (text, own) = (self.text, self.runs.rest_from(start));
-        let value = &text[at.end..own.end.min(at.end + MAX_JUDGED).max(at.end)];
-        let parts = value.split(|byte| !byte.is_ascii_alphanumeric());
-        let longest = parts.map(<[u8]>::len).max().unwrap_or(0);
+        let (start, text) = (at.start, self.text);
+        let own = self.runs.rest_from(start);
+        let length = own.at.len();
         let digits = self.runs.has_digit(start);
-        let is_whole = own.len() >= min_len
+        let own = own.skip(at.len());
+        let parts = own.head.split(|byte| !byte.is_ascii_alphanumeric());
+        let longest = parts.map(<[u8]>::len).max().unwrap_or(0);
+        let is_whole = length >= min_len
             && longest >= row
-            && (row == 0 && digits || (digits || longest >= 20) && !reads_as_words(value));
-        let begins = || self.ends_in(&own) && longest >= row.min(8) && is_key_so_far(value);
+            && (row == 0 && digits || (digits || longest >= 20) && !own.reads_as_words());
+        let begins = || own.open && longest >= row.min(8) && is_key_so_far(own.head);
         let is_one = begins_word(text, start)
             && (is_whole || begins())
             // A JSON object in base64, in a `data:` URL, is not a JWT.
             && !(text[start..].starts_with(b"eyJ") && text[..start].ends_with(b";base64,"));
-        is_one.then_some(own)
+        is_one.then_some(start..own.at.end)
     }
 
     /// A key with at least `min_len` characters that contains a maker's mark.
@@ -216,9 +210,10 @@ impl<'a> Scan<'a> {
         let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_~.".contains(byte);
         let before = text[..at.start].iter().rev().take(96);
         let start = at.start - before.take_while(part).count();
-        let own = start..self.runs.rest_from(at.start).end;
+        let rest = self.runs.rest_from(at.start);
+        let own = start..rest.at.end;
         let value = &text[start..own.end.min(start + MAX_JUDGED)];
-        let begins = self.ends_in(&own) && is_key_so_far(&text[at.end.min(own.end)..own.end]);
+        let begins = rest.open && is_key_so_far(rest.skip(at.len()).head);
         let is_one = begins || own.len() >= min_len && is_random(value);
         (is_one && !reads_as_words(value)).then_some(own)
     }
@@ -235,23 +230,16 @@ impl<'a> Scan<'a> {
         let name = name_end(self.text, at.end);
         let start = skip_to_value(self.text, name);
         let whole = named_secrets::name_start(self.text, at.start)..name;
-        if let Some(own) =
-            named_secrets::delimited(self.text, whole.clone(), self.partial, &mut self.last_value)
-        {
-            return Some(own);
+        let (partial, last) = (self.runs.partial, &mut self.last_value);
+        let delimited = named_secrets::delimited(self.text, whole.clone(), partial, last);
+        if delimited.is_some() || !is_assigned(&self.text[name..start]) {
+            return delimited;
         }
-        if !is_assigned(&self.text[name..start]) {
-            return None;
-        }
-        let own = self.runs.rest_from(start);
-        let value = &self.text[start..own.end.min(start + MAX_JUDGED)];
-        let begins = self.ends_in(&own)
-            && is_random_so_far(value)
-            && named_secrets::may_hold_secret(&self.text[whole.clone()]);
-        let code = matches!(self.text.get(own.end), Some(b'(' | b'['));
-        let is_candidate = value.len() >= 6 && !reads_as_words(value);
-        let is_secret = begins || is_candidate && is_secret_value(&self.text[whole], value);
-        (is_secret && !code).then_some(own)
+        let (own, name) = (self.runs.rest_from(start), &self.text[whole]);
+        let begins = own.open && is_random_so_far(own.head) && named_secrets::may_hold_secret(name);
+        let is_candidate = own.head.len() >= 6 && !own.reads_as_words();
+        let is_secret = begins || is_candidate && is_secret_value(name, own.head);
+        (is_secret && !own.is_code).then_some(own.at)
     }
 
     /// The base64 that begins at `start`, if it encodes a token.
@@ -260,41 +248,33 @@ impl<'a> Scan<'a> {
             return None;
         }
         let own = self.runs.rest_from(start);
-        self.base64_end = own.end;
-        let begun = self.ends_in(&own);
-        let min_len = if begun {
-            MIN_PARTIAL_BASE64
-        } else {
-            BASE64_LEN.start
+        self.base64_end = own.at.end;
+        let min_len = match own.open {
+            true => MIN_PARTIAL_BASE64,
+            false => BASE64_LEN.start,
         };
-        let plain = decode_base64(&self.text[own.clone()], min_len)?;
-        let mut scan = Scan::at(&plain, self.words);
-        scan.partial = begun;
+        let plain = decode_base64(&self.text[own.at.clone()], min_len)?;
+        let mut scan = Scan::at(&plain, self.words, own.open);
         let is_one = self.words.each(&plain, |at, word| {
             word != Word::Packed && scan.secret(at, word).is_some()
         });
-        is_one.then_some(own)
+        is_one.then_some(own.at)
     }
 
-    /// The value after a suggestive name.
-    fn after_name(&mut self, at: Range<usize>) -> Option<Range<usize>> {
-        let text = self.text;
+    /// The value after a suggestive name; `chosen` if it is that of a password, which may be short
+    /// or made of words.
+    fn after_name(&mut self, at: Range<usize>, chosen: bool) -> Option<Range<usize>> {
+        let (text, partial) = (self.text, self.runs.partial);
         let name = name_end(text, at.end);
-        if text[at.clone()] == *b"PASS" && !matches!(text.get(at.end), Some(b'W' | b'P')) {
-            // The end of a variable's name.
-            let is_one = text.get(at.end) == Some(&b'=');
-            return is_one
-                .then(|| options::short_variable(text, at.start..at.end + 1, self.partial))?;
-        }
         let (whole, last) = (
             named_secrets::name_start(text, at.start)..name,
             &mut self.last_value,
         );
-        let other = commands::assigned_password(text, whole.clone(), self.partial, last)
-            .or_else(|| named_secrets::variable_value(text, whole.clone(), self.partial, last))
+        let other = commands::assigned_password(text, whole.clone(), partial, last)
+            .or_else(|| named_secrets::variable_value(text, whole.clone(), partial, last))
             .or_else(|| piped::piped_password(text, whole.clone()))
             .or_else(|| commands::by_program_name(text, whole.clone()))
-            .or_else(|| named_secrets::delimited(text, whole.clone(), self.partial, last));
+            .or_else(|| named_secrets::delimited(text, whole.clone(), partial, last));
         if other.is_some() {
             return other;
         }
@@ -303,27 +283,14 @@ impl<'a> Scan<'a> {
             return None;
         }
         let own = self.runs.rest_from(start);
-        let value = &text[start..own.end.min(start + MAX_JUDGED)];
-        // Passwords may be short or made of words; a function that is called is no secret.
-        let before = &text[..at.start];
-        let capitals = text[at.clone()] == *b"PASS";
-        let hrase = text[at.clone()] == *b"hrase";
-        let chosen = capitals || hrase || text[at.clone()].starts_with(b"ass");
-        let is_password = match hrase {
-            true => before.len() >= 5 && before[before.len() - 5..].eq_ignore_ascii_case(b"passp"),
-            false => capitals || before.ends_with(b"p") || before.ends_with(b"P"),
-        };
-        if chosen && !is_password {
-            // As in `ClassWriter` and `paraphrase`.
-            return None;
-        }
+        let value = own.head;
         let gap = &text[name..start];
         let is_assignment = chosen
             && (is_assigned(gap)
                 || text[whole.clone()].starts_with(b"--")
                 || gap.starts_with(b">")
                 || gap.starts_with(b" is ")
-                || (capitals && gap.contains(&b'\''))
+                || (text[at.clone()].starts_with(b"PASS") && gap.contains(&b'\''))
                 || named_secrets::follows_login(&text[..whole.start]));
         let is_confirmed = || {
             named_secrets::is_certain(&text[whole.clone()])
@@ -332,19 +299,18 @@ impl<'a> Scan<'a> {
         let option = text.get(name) == Some(&b' ') && text[whole.clone()].starts_with(b"--");
         let is_sure = !chosen && name == at.end && (is_assigned(gap) || option) && is_confirmed();
         let placed = named_secrets::names_value(text, &whole);
-        let open = placed && !own.is_empty() && self.ends_in(&own);
-        let is_meant =
-            is_sure && (open || named_secrets::is_certain_value(text, &own, value, placed));
+        let open = placed && !own.at.is_empty() && own.open;
+        let is_meant = is_sure && (open || named_secrets::is_certain_value(&own, placed));
         let is_one = match reads_as_words(value) {
             true => is_meant || (chosen && is_random(value)),
             false => {
                 is_meant
-                    || is_random(value)
+                    || own.is_random()
                     || (is_assignment && named_secrets::may_be_password(value))
-                    || (self.ends_in(&own) && is_random_so_far(value))
             }
         };
-        (is_one && text.get(own.end) != Some(&b'(')).then_some(own)
+        // A function that is called is no secret.
+        (is_one && text.get(own.at.end) != Some(&b'(')).then_some(own.at)
     }
 
     /// The cookies of a header, if any has to be redacted.

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use super::escapes::after_escape;
 use super::hits::{HitKind, Hits};
 use super::piece::TextStream;
-use super::redactor::{Redacted, Redactor};
+use super::redactor::{Redacted, Redactor, splice};
 use super::table::{List, has, words};
 use crate::jsonrpc::{Kind, Limits, is_json};
 use crate::recording::tokens::{Token, Tokens};
@@ -84,7 +84,7 @@ impl Streams {
         clean_len: usize,
     ) -> Option<Redacted> {
         let (pieces, key, session) = find_pieces(text, kind, method)?;
-        let (mut out, mut done) = (Vec::new(), 0);
+        let mut edits = Vec::new();
         let (mut places, mut hits) = (Vec::new(), Hits::default());
         for Piece {
             at,
@@ -117,18 +117,13 @@ impl Streams {
             if !is_json(&[b"\"", &clean[..], b"\""].concat(), &Limits::default()) {
                 clean = redactor.mark(piece).into_bytes();
             }
-            out.extend_from_slice(&text[done..at.start]);
-            out.extend_from_slice(&clean);
-            done = at.end;
+            edits.push((at, clean));
             places.push(place);
         }
-        (done > 0).then(|| {
-            out.extend_from_slice(&text[done..]);
-            Redacted {
-                text: out,
-                places,
-                hits,
-            }
+        (!edits.is_empty()).then(|| Redacted {
+            text: splice(text, edits),
+            places,
+            hits,
         })
     }
 

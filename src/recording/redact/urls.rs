@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::named_secrets::{may_be_password, name_start};
-use super::random::{MAX_JUDGED, is_random, is_random_so_far, reads_as_words};
+use super::random::{is_random, is_random_so_far, reads_as_words};
 use super::runs::Runs;
 
 /// Minimum length of an authorization code: error and country codes are shorter.
@@ -92,12 +92,8 @@ fn is_port(text: &[u8]) -> bool {
 
 /// The signature after `sig=` or a name that ends in `ature`, or the code after `code=`, in the
 /// query of a URL.
-pub(super) fn signature(
-    text: &[u8],
-    runs: &mut Runs<'_>,
-    at: Range<usize>,
-    partial: bool,
-) -> Option<Range<usize>> {
+pub(super) fn signature(runs: &mut Runs<'_>, at: Range<usize>) -> Option<Range<usize>> {
+    let text = runs.text;
     let equals = at.end - usize::from(text[..at.end].ends_with(b"="));
     if text.get(equals) != Some(&b'=') {
         return None;
@@ -116,29 +112,21 @@ pub(super) fn signature(
         return None;
     }
     let own = runs.rest_from(equals + 1);
-    let value = &text[own.start..own.end.min(own.start + MAX_JUDGED)];
-    let begins = partial && own.end == text.len() && is_random_so_far(value);
-    let code = exchanged && value.len() >= MIN_CODE && may_be_password(value);
-    ((is_random(value) || begins || code) && !reads_as_words(value)).then_some(own)
+    let code = exchanged && own.at.len() >= MIN_CODE && may_be_password(own.head);
+    ((own.is_random() || code) && !own.reads_as_words()).then_some(own.at)
 }
 
 /// The secret path of a webhook; the `hook` in its name or in that of its host ends at `from`.
-pub(super) fn webhook(
-    text: &[u8],
-    runs: &mut Runs<'_>,
-    from: usize,
-    partial: bool,
-) -> Option<Range<usize>> {
-    let own = runs.rest_from(from);
-    let slash = memchr::memchr(b'/', &text[own.clone()])?;
-    let own = from + slash + 1..own.end;
-    let value = &text[own.start..own.end.min(own.start + MAX_JUDGED)];
-    let begins = partial && own.end == text.len();
-    let mut parts = value.split(|byte| b"/\\%".contains(byte));
+pub(super) fn webhook(runs: &mut Runs<'_>, from: usize) -> Option<Range<usize>> {
+    let host = runs.rest_from(from);
+    let slash = memchr::memchr(b'/', host.head)?;
+    let own = runs.rest_from(from + slash + 1);
+    let mut parts = own.head.split(|byte| b"/\\%".contains(byte));
     let named = [&b"s.slack."[..], b"s.zapier.", b".office", b"b2/"];
-    let known = named.iter().any(|name| text[from..].starts_with(name));
-    let is_one = parts
-        .any(|part| !reads_as_words(part) && (is_random(part) || begins && is_random_so_far(part)));
-    let short = known && value.iter().filter(|byte| byte.is_ascii_digit()).count() >= 3;
-    (is_one || short).then_some(own)
+    let known = named.iter().any(|name| host.head.starts_with(name));
+    let is_one = parts.any(|part| {
+        !reads_as_words(part) && (is_random(part) || own.open && is_random_so_far(part))
+    });
+    let short = known && own.head.iter().filter(|byte| byte.is_ascii_digit()).count() >= 3;
+    (is_one || short).then_some(own.at)
 }

@@ -15,7 +15,7 @@ use super::level::Level;
 use super::named_secrets::{is_secret_setting, is_secret_value, may_hold_secret};
 use super::names::suggests_secret;
 use super::places::{Place, is_setting, is_value};
-use super::redactor::{Mode, Redacted, Redactor};
+use super::redactor::{Mode, Redacted, Redactor, splice};
 use crate::jsonrpc::{Limits, is_json};
 use crate::recording::tokens::{Token, Tokens};
 
@@ -37,12 +37,6 @@ struct Replacement {
 struct Walk<'a> {
     redactor: &'a Redactor,
     place: Place<'a>,
-    out: Vec<u8>,
-    /// The number of bytes of the text that are copied to `out`.
-    done: usize,
-    pointers: Vec<String>,
-    /// The same pointers as a set.
-    seen: HashSet<String>,
     /// Values replaced as a whole, whatever was found in them, because a name beside them suggests
     /// a secret.
     deferred: Vec<(Range<usize>, String)>,
@@ -69,30 +63,30 @@ pub(super) fn walk(
     let mut walk = Walk {
         redactor,
         place,
-        out: Vec::new(),
-        done: 0,
-        pointers: Vec::new(),
-        seen: HashSet::new(),
         deferred: Vec::new(),
         depth,
     };
     // The members of an object have no fixed order, so names are collected before values are
     // judged.
-    let secrets = walk.find();
-    let mut hits = Hits::default();
-    for found in secrets {
-        hits.add(found.hits);
-        walk.replace(found.at, &found.with, found.pointer);
-    }
-    if walk.done == 0 {
+    let found = walk.find();
+    if found.is_empty() {
         return None;
     }
-    walk.out.extend_from_slice(&text[walk.done..]);
-    Some(Redacted {
-        text: walk.out,
-        places: walk.pointers,
-        hits,
-    })
+    let mut redacted = Redacted {
+        text: Vec::new(),
+        places: Vec::new(),
+        hits: Hits::default(),
+    };
+    let mut seen = HashSet::new();
+    let edits = found.into_iter().map(|found| {
+        redacted.hits.add(found.hits);
+        if seen.insert(found.pointer.clone()) {
+            redacted.places.push(found.pointer);
+        }
+        (found.at, found.with)
+    });
+    let text = splice(text, edits);
+    Some(Redacted { text, ..redacted })
 }
 
 /// Whether a string, including its quotes, may be JSON with members.
@@ -198,16 +192,6 @@ impl Walk<'_> {
         found.append(&mut more);
         found.sort_by_key(|found| found.at.start);
         found
-    }
-
-    fn replace(&mut self, at: Range<usize>, with: &[u8], pointer: String) {
-        self.out
-            .extend_from_slice(&self.place.text[self.done..at.start]);
-        self.out.extend_from_slice(with);
-        self.done = at.end;
-        if self.seen.insert(pointer.clone()) {
-            self.pointers.push(pointer);
-        }
     }
 
     /// The replacement of the string at `at`, if it needs one, and its rule.

@@ -171,51 +171,42 @@ fn is_ignored(event: &RecordedEvent, texts: &[String]) -> bool {
 
 /// Removes the ignored places from a step.
 fn remove_ignored(step: &mut Step, ignore: &[PointerPattern]) {
-    if ignore.is_empty() {
-        return;
-    }
     let member = match step.kind {
         Some(Kind::Result) => "result",
         Some(Kind::Error) => "error",
         _ => "params",
     };
-    remove_places(&mut step.body, &mut vec![member.to_owned()], ignore);
+    for pattern in ignore {
+        if let Some((first, rest)) = pattern.steps().split_first()
+            && (first == "*" || first == member)
+        {
+            remove_at(&mut step.body, rest);
+        }
+    }
 }
 
-fn remove_places(value: &mut Value, path: &mut Vec<String>, ignore: &[PointerPattern]) {
-    let steps: Vec<String> = match value {
-        Value::Object(members) => members.keys().cloned().collect(),
-        Value::Array(items) => (0..items.len()).map(|at| at.to_string()).collect(),
-        _ => return,
+/// Removes what `steps` lead to in a value.
+fn remove_at(value: &mut Value, steps: &[String]) {
+    let Some((step, rest)) = steps.split_first() else {
+        return;
     };
-    for step in steps {
-        path.push(step);
-        let name = path.last().map(String::as_str).unwrap_or_default();
-        let ignored = ignore
-            .iter()
-            .any(|one| one.matches(path.iter().map(String::as_str)));
-        match value {
-            Value::Object(members) if ignored => {
-                members.remove(name);
-            }
-            // The element stays as null, so that the indices of the others are unchanged.
-            Value::Array(items) if ignored => {
-                if let Some(item) = name.parse().ok().and_then(|at: usize| items.get_mut(at)) {
-                    *item = Value::Null;
-                }
-            }
-            Value::Object(members) => {
-                if let Some(inner) = members.get_mut(name) {
-                    remove_places(inner, path, ignore);
-                }
-            }
-            Value::Array(items) => {
-                if let Some(inner) = name.parse().ok().and_then(|at: usize| items.get_mut(at)) {
-                    remove_places(inner, path, ignore);
-                }
-            }
-            _ => {}
+    let fits = |name: &str| step == "*" || step == name;
+    match value {
+        Value::Object(members) if rest.is_empty() => members.retain(|name, _| !fits(name)),
+        Value::Object(members) => {
+            let inner = members.iter_mut().filter(|(name, _)| fits(name));
+            inner.for_each(|(_, inner)| remove_at(inner, rest));
         }
-        path.pop();
+        Value::Array(items) => {
+            let inner = items.iter_mut().enumerate();
+            for (_, item) in inner.filter(|(at, _)| fits(&at.to_string())) {
+                match rest {
+                    // The element stays as null, so that the indices of the others are unchanged.
+                    [] => *item = Value::Null,
+                    rest => remove_at(item, rest),
+                }
+            }
+        }
+        _ => {}
     }
 }

@@ -103,74 +103,52 @@ impl NameMap {
 
     /// A recorded message with the live names.
     pub(super) fn to_live(&self, frame: &Frame) -> Frame {
-        let text = frame.as_bytes();
-        let mut edits = Vec::new();
-        let words = self.names.iter().rev();
-        let words: Vec<_> = words.map(|(noun, from, to)| (*noun, from, to)).collect();
-        let spelled: Vec<_> = words.iter().map(|(_, from, _)| quoted(from)).collect();
-        if spelled.iter().any(|word| contains(text, word.as_bytes())) {
-            for (place, member) in find_strings(text) {
-                let found = words.iter().zip(&spelled).find(|((noun, from, _), word)| {
-                    word.as_bytes() == &text[place.clone()] && noun.is_used_in(from, member)
-                });
-                if let Some(((_, _, to), _)) = found {
-                    edits.push((place, quoted(to)));
-                }
-            }
-        }
-        let pairs = self.folders.iter();
-        let inner = |text: &str| quoted(text).trim_matches('"').to_owned();
-        let pairs = pairs.map(|(from, to)| (inner(from), inner(to)));
-        edits.extend(folder_edits(text, pairs));
-        edit(text, edits).map_or_else(|| frame.clone(), Frame::from)
+        let names = self.names.iter().rev();
+        let names = names.map(|(kind, recorded, live)| (*kind, recorded, live));
+        let folders = self.folders.iter().map(|(recorded, live)| (recorded, live));
+        renamed(frame.as_bytes(), names, folders).map_or_else(|| frame.clone(), Frame::from)
     }
 
     /// A live body with the recorded names.
     pub(super) fn to_recorded(&self, body: &Value) -> Value {
-        self.value_to_recorded(None, body)
-    }
-
-    fn value_to_recorded(&self, member: Option<&[u8]>, body: &Value) -> Value {
-        match body {
-            Value::String(text) => Value::String(self.text_to_recorded(member, text)),
-            Value::Array(all) => all.iter().map(|one| self.to_recorded(one)).collect(),
-            Value::Object(members) => {
-                let members = members.iter().map(|(name, value)| {
-                    let value = self.value_to_recorded(Some(name.as_bytes()), value);
-                    (name.clone(), value)
-                });
-                Value::Object(members.collect())
-            }
-            other => other.clone(),
-        }
-    }
-
-    fn text_to_recorded(&self, member: Option<&[u8]>, text: &str) -> String {
-        let mut words = self.names.iter().rev();
-        let word = words.find(|(noun, _, live)| live == text && noun.is_used_in(live, member));
-        if let Some((_, recorded, _)) = word {
-            return recorded.clone();
-        }
-        let pairs = self.folders.iter().rev();
-        let pairs = pairs.map(|(recorded, live)| (live.clone(), recorded.clone()));
-        edit(text.as_bytes(), folder_edits(text.as_bytes(), pairs))
-            .and_then(|bytes| String::from_utf8(bytes).ok())
-            .unwrap_or_else(|| text.to_owned())
+        let names = self.names.iter().rev();
+        let names = names.map(|(kind, recorded, live)| (*kind, live, recorded));
+        let folders = self.folders.iter().rev();
+        let folders = folders.map(|(recorded, live)| (live, recorded));
+        let text = renamed(body.to_string().as_bytes(), names, folders);
+        text.and_then(|text| serde_json::from_slice(&text).ok())
+            .unwrap_or_else(|| body.clone())
     }
 }
 
-/// The edits that replace directories in a text, by pairs of old and new name.
-fn folder_edits(
+/// A JSON text with other names and directories, each given with the one that replaces it; `None`
+/// if nothing changes.
+fn renamed<'a>(
     text: &[u8],
-    pairs: impl Iterator<Item = (String, String)>,
-) -> Vec<(Range<usize>, String)> {
-    pairs
-        .flat_map(|(from, to)| {
-            let places = find_folders(text, from.as_bytes());
-            let edits = places.map(|place| (place, to.clone()));
-            edits.collect::<Vec<_>>()
-        })
-        .collect()
+    names: impl Iterator<Item = (NameKind, &'a String, &'a String)>,
+    folders: impl Iterator<Item = (&'a String, &'a String)>,
+) -> Option<Vec<u8>> {
+    let names: Vec<_> = names
+        .map(|(kind, from, to)| (kind, from, quoted(from), to))
+        .filter(|(_, _, from, _)| contains(text, from.as_bytes()))
+        .collect();
+    let mut edits = Vec::new();
+    if !names.is_empty() {
+        for (place, member) in find_strings(text) {
+            let found = names.iter().find(|(kind, from, spelled, _)| {
+                spelled.as_bytes() == &text[place.clone()] && kind.is_used_in(from, member)
+            });
+            if let Some((.., to)) = found {
+                edits.push((place, quoted(to)));
+            }
+        }
+    }
+    let inner = |name: &str| quoted(name).trim_matches('"').to_owned();
+    for (from, to) in folders {
+        let places = find_folders(text, inner(from).as_bytes()).collect::<Vec<_>>();
+        edits.extend(places.into_iter().map(|place| (place, inner(to))));
+    }
+    edit(text, edits)
 }
 
 /// Applies edits to a text; of several with one start the longest counts, of overlapping ones the
