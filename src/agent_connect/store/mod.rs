@@ -1,9 +1,9 @@
 //! The database of threads and runs: SQLite, in a file or in memory.
 //!
 //! `worker` is the thread that owns the only connection; `schema` creates and migrates the tables;
-//! `runs` and `threads` read and write them, and `columns` converts values. Every state of a run is
-//! committed before a client receives it, so a relay that is killed loses nothing that it has
-//! reported.
+//! `runs` and `threads` read and write the `owned_rows` of one owner, and `columns` converts
+//! values. Every state of a run is committed before a client receives it, so a relay that is killed
+//! loses nothing that it has reported.
 //!
 //! # Decisions
 //!
@@ -14,9 +14,11 @@
 //! that; a power failure loses at most the last moments, and never consistency.
 
 mod columns;
+mod owned_rows;
 mod runs;
 mod schema;
 mod threads;
 mod worker;
 
-pub(super) use worker::{OwnedRows, RunStore};
+pub(super) use owned_rows::OwnedRows;
+pub(super) use worker::RunStore;

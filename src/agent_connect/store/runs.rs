@@ -5,7 +5,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::columns::{json, json_text, word};
-use super::worker::OwnedRows;
+use super::owned_rows::OwnedRows;
 use crate::agent_connect::api::record::{RunFailure, RunOutcome, RunRecord, RunStatus};
 use crate::agent_connect::api::search::{RunFilter, Search, contains_all};
 use crate::agent_connect::api::timestamp::Timestamp;

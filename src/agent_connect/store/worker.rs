@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use rusqlite::{Connection, Params};
+use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+use super::owned_rows::OwnedRows;
 use super::runs;
 use super::schema::{describe, migrate};
 use crate::agent_connect::api::api_error::ApiError;
@@ -25,12 +26,6 @@ const BATCH: usize = 256;
 #[derive(Clone, Debug)]
 pub(in crate::agent_connect) struct RunStore {
     jobs: mpsc::Sender<Job>,
-}
-
-/// The rows of one owner.
-pub(in crate::agent_connect) struct OwnedRows<'a> {
-    pub(super) connection: &'a Connection,
-    pub(super) owner: &'a str,
 }
 
 /// Runs on the connection; returns what is to be done after the commit.
@@ -93,13 +88,6 @@ impl RunStore {
             Ok(done) => done.map_err(|what| fails(&what)),
             Err(_) => Err(fails("it is closed")),
         }
-    }
-}
-
-impl OwnedRows<'_> {
-    /// Executes a statement and returns how many rows it has changed.
-    pub(super) fn execute(&self, sql: &str, params: impl Params) -> rusqlite::Result<usize> {
-        self.connection.prepare_cached(sql)?.execute(params)
     }
 }
 
