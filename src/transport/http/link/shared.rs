@@ -283,7 +283,7 @@ impl Shared {
         request.headers_mut().insert(CONNECTION, connection);
         match self.send(request, LEAVE_TIMEOUT).await {
             Ok(answer) => discard(answer).await,
-            Err(failure) => tracing::debug!(%failure, "the DELETE was not accepted"),
+            Err(failure) => tracing::debug!(error = %failure, "the DELETE was not accepted"),
         }
     }
 }
