@@ -104,7 +104,7 @@ catalogue! {
         faults: Counter "acp_relay_parse_errors_total" [side: SIDES, reason: FAULTS] "Messages of a side that could not be passed on as they were.";
         limits: Counter "acp_relay_limit_hits_total" [side: SIDES, reason: LIMITS] "Bounds that a side ran into.";
         synthesised: Counter "acp_relay_synthesised_errors_total" [side: SIDES, code: CODES] "Requests of a side that the relay answered itself.";
-        orphans: Counter "acp_relay_orphan_responses_total" [dir: DIRECTIONS] "Answers that nobody waited for.";
+        orphans: Counter "acp_relay_orphan_responses_total" [dir: DIRECTIONS] "Answers to no open request.";
         undeliverable: Counter "acp_relay_undeliverable_messages_total" [dir: DIRECTIONS] "Messages for a side that was gone.";
         notes: Counter "acp_relay_notes_total" [note: &Note::NAMES] "Everything that is not simply a message passed on, under its name in the log.";
         pauses: Counter "acp_relay_pauses_total" [side: SIDES] "Pauses in reading a side that are over.";
@@ -149,12 +149,12 @@ catalogue! {
         Counter "acp_relay_recording_bytes_total" [] "Bytes that recorders have written, before they are packed.";
         Counter "acp_relay_recording_events_total" [] "Events that recorders have written: frames, notes, lines of stderr.";
         Counter "acp_relay_recording_dropped_total" [] "Events that are not recorded, because the writer was behind (--record-policy lossy) or could not write.";
-        Histogram "acp_relay_recording_write_seconds" [] "How long the system took to take lines of recordings; nobody waits for them to be on the disk."
+        Histogram "acp_relay_recording_write_seconds" [] "How long the system took to take lines of recordings; that they are on the disk is not waited for."
             [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.];
         Counter "acp_relay_recordings_pruned_total" [reason] "Recordings that were deleted: nothing was written to them for too long (age, --record-max-age), or all together were too large (total, --record-max-total).";
         Counter "acp_relay_redactions_total" [rule] "What was kept out of recordings, and why: its place, a pointer of the user, its shape, that it is text.";
         Counter "acp_relay_trace_spans_total" [outcome] "Spans that a collector took (exported) or did not (failed), and those that were left out because too many waited (dropped).";
-        Counter "acp_relay_log_lines_lost_total" [reason] "Lines that are missing in the log: there were too many (flood), or nobody read them in time (unread).";
+        Counter "acp_relay_log_lines_lost_total" [reason] "Lines that are missing in the log: there were too many (flood), or they were not read in time (unread).";
         Gauge "process_start_time_seconds" [] "When the relay was started, in seconds since 1970.";
         Gauge "process_resident_memory_bytes" [] "Memory that the relay occupies; its agents not included. Linux only.";
         Counter "process_cpu_seconds_total" [] "Time that the relay has computed.";

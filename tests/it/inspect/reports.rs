@@ -165,7 +165,7 @@ fn that_nothing_goes_with_a_filter_is_reported() {
         String::from_utf8(output.stderr).unwrap()
     };
     let nothing = "acp-relay: no event matches the filter\n";
-    assert_eq!(reported("method:nobody/asks"), nothing);
+    assert_eq!(reported("method:unknown/asks"), nothing);
     assert_eq!(reported("method:initialize"), "");
 }
 

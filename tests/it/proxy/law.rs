@@ -248,7 +248,7 @@ impl Player {
                 Some(id) => format!(r#"{{"id":{id},"result":{n}}}"#),
                 None => return,
             },
-            TestMessage::Unasked => format!(r#"{{"id":"nobody {n}","result":{n}}}"#),
+            TestMessage::Unasked => format!(r#"{{"id":"unknown {n}","result":{n}}}"#),
             TestMessage::Complaint => format!(r#"{{"error":{{"code":1,"message":"{n}"}}}}"#),
             TestMessage::Garbage => format!(r#"{{"id":"broken {n}","method":"ask""#),
             TestMessage::Stray => format!("Loading {n} ..."),
