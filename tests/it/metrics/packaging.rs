@@ -15,7 +15,7 @@ fn read(path: &str) -> String {
 const NOT_HERE: &str = "
 ## What is not here
 
-- *Members and methods that nobody knows*: `acp_relay_dialect_events_total` with `event=\"unknown_member\"` or `\"unknown_method\"` counts them, by dialect and side.
+- *Members and methods that are not known*: `acp_relay_dialect_events_total` with `event=\"unknown_member\"` or `\"unknown_method\"` counts them, by dialect and side.
 - *What `check` and `inspect lint` find*: they look at a conversation afterwards. The schema is not on the message path, so there is nothing to count while it goes on.
 - *Panics*: a built relay ends with the first one, so `process_start_time_seconds` is another, and agents end with it.
 - *Waiting for the disk* (fsync): recordings are handed to the system and no more; `acp_relay_recording_write_seconds` is how long that takes.
