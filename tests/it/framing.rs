@@ -292,64 +292,6 @@ fn over_long_messages_are_named_and_skipped() {
     }
 }
 
-/// An over-long message that never ends takes no more memory than one of the longest permitted.
-#[test]
-fn over_long_messages_are_skipped_in_constant_memory() {
-    let chunk = vec![b'x'; 32 << 10];
-    let length = 1_u64 << 40;
-    for (framing, start) in [
-        (Framing::Ndjson, "{\"id\":1,".to_owned()),
-        (
-            Framing::ContentLength,
-            format!("Content-Length: {length}\n\n"),
-        ),
-        (
-            Framing::ContentLength,
-            "Content-Length: 18446744073709551615\n\n".to_owned(),
-        ),
-    ] {
-        let mut cutter = Decoder::new(Some(framing), MAX, &Limits::default());
-        let mut buffer = BytesMut::from(start.as_bytes());
-        let mut most = 0;
-        for fed in 0..1000 {
-            buffer.extend_from_slice(&chunk);
-            assert_eq!(cutter.decode(&mut buffer), Ok(None));
-            if fed > MAX / chunk.len() {
-                most = most.max(buffer.capacity());
-            }
-        }
-        assert!(most <= 128 << 10, "{framing:?}: {most} bytes are held");
-    }
-}
-
-#[test]
-fn a_large_message_leaves_no_memory_behind() {
-    let text = format!("[{}]", "1,".repeat(400_000) + "1");
-    for framing in [Framing::Ndjson, Framing::ContentLength] {
-        let mut cutter = Decoder::new(None, MAX, &Limits::default());
-        let mut buffer = BytesMut::new();
-        framing.encode(&Frame::from(text.clone()), &mut buffer);
-        framing.encode(&Frame::from("[2]"), &mut buffer);
-        let end = buffer.split_off(buffer.len() - 1);
-        let large = cutter.decode(&mut buffer).unwrap();
-        assert_eq!(large, Some(Decoded::Frame(Frame::from(text.clone()))));
-        drop(large);
-        assert_eq!(cutter.decode(&mut buffer), Ok(None));
-        // A buffer that had the large message's memory would win it back here.
-        buffer.reserve(60 << 10);
-        assert!(
-            buffer.capacity() <= 128 << 10,
-            "{} bytes are held",
-            buffer.capacity()
-        );
-        buffer.unsplit(end);
-        assert_eq!(
-            cutter.decode(&mut buffer),
-            Ok(Some(Decoded::Frame(Frame::from("[2]"))))
-        );
-    }
-}
-
 #[test]
 fn a_line_is_cut_without_a_copy() {
     let mut buffer = BytesMut::from(&b"{\"id\":1}\n{}\n"[..]);

@@ -12,17 +12,9 @@ use crate::jsonrpc::{FrameError, Limits};
 /// The byte order mark in UTF-8.
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// After a message longer than this, in bytes, its buffer is not kept.
-const LARGE: usize = 64 << 10;
-
-/// A buffer with more capacity than this, in bytes, is not kept while it holds little.
-const MAX_CAPACITY: usize = 128 << 10;
-
 /// Cuts a stream into messages; one for each link and direction.
 ///
-/// Messages share memory with the buffer they were cut from. So that a large message does not hold
-/// its memory for the life of the link, the decoder replaces a buffer that has grown too large;
-/// readers should reserve at most 64 KiB at a time.
+/// Messages share memory with the buffer they were cut from.
 #[derive(Debug)]
 pub struct Decoder {
     limits: Limits,
@@ -33,8 +25,6 @@ pub struct Decoder {
     framing: Option<Framing>,
     lines: LineDecoder,
     content_length: ContentLengthDecoder,
-    /// Whether the buffer may share memory with a large message.
-    shares: bool,
 }
 
 impl Decoder {
@@ -48,7 +38,6 @@ impl Decoder {
             framing,
             lines: LineDecoder::default(),
             content_length: ContentLengthDecoder::default(),
-            shares: false,
         }
     }
 
@@ -63,24 +52,6 @@ impl Decoder {
     /// # Errors
     /// When the stream cannot be followed any more: the link has to be closed.
     pub fn decode(&mut self, buffer: &mut BytesMut) -> Result<Option<Decoded>, Box<FrameError>> {
-        let cut = self.next(buffer)?;
-        match &cut {
-            Some(Decoded::Frame(frame)) => self.shares |= frame.len() > LARGE,
-            Some(Decoded::Error(_)) => {}
-            None => self.shrink(buffer),
-        }
-        Ok(cut)
-    }
-
-    /// Takes the rest when the stream has ended, after [`Decoder::decode`] has returned `None`.
-    pub fn finish(&mut self, buffer: &mut BytesMut) -> Option<Decoded> {
-        match self.framing {
-            Some(Framing::ContentLength) => self.content_length.finish(buffer, &self.limits),
-            Some(Framing::Ndjson) | None => self.lines.finish(buffer, self.max, &self.limits),
-        }
-    }
-
-    fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Decoded>, Box<FrameError>> {
         if !self.started {
             if buffer.len() < BOM.len() && BOM.starts_with(buffer) {
                 return Ok(None);
@@ -105,11 +76,11 @@ impl Decoder {
         }
     }
 
-    /// Releases a large message's memory, when the buffer holds little.
-    fn shrink(&mut self, buffer: &mut BytesMut) {
-        if (self.shares || buffer.capacity() > MAX_CAPACITY) && buffer.len() <= LARGE {
-            *buffer = BytesMut::from(&buffer[..]);
-            self.shares = false;
+    /// Takes the rest when the stream has ended, after [`Decoder::decode`] has returned `None`.
+    pub fn finish(&mut self, buffer: &mut BytesMut) -> Option<Decoded> {
+        match self.framing {
+            Some(Framing::ContentLength) => self.content_length.finish(buffer, &self.limits),
+            Some(Framing::Ndjson) | None => self.lines.finish(buffer, self.max, &self.limits),
         }
     }
 }

@@ -11,8 +11,8 @@
 
 use bytes::{Bytes, BytesMut};
 
-/// Memory of more than this, in bytes, was needed for one large message. Small messages in it are
-/// copied out, so that it is not kept for them.
+/// Memory of more than this, in bytes, was needed for one large message. It is not kept after that
+/// message, and small messages in it are copied out.
 const OVERSIZE: usize = 128 << 10;
 
 /// The memory behind a read buffer.
@@ -50,6 +50,14 @@ impl BufferPool {
         self.framed = 0;
         self.spare = BytesMut::new();
         self.spare_size = 0;
+    }
+
+    /// Replaces memory that was needed for a large message, when the buffer holds little of the next.
+    pub(super) fn shrink(&mut self, buffer: &mut BytesMut) {
+        if self.size > OVERSIZE && buffer.len() <= OVERSIZE / 2 {
+            *buffer = BytesMut::from(&buffer[..]);
+            *self = Self::new(buffer);
+        }
     }
 
     /// Makes room for `size_needed` more bytes.

@@ -111,11 +111,14 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
+    use crate::jsonrpc::framing::Framing;
     use crate::transport::stream::read_buffer::{LARGE, SHRINK_AFTER, SMALL};
 
+    /// The longest message, in bytes.
+    const MAX: usize = 1 << 20;
+
     fn reader<R>(io: R) -> Reader<R> {
-        let setup = Setup::default();
-        Reader::new(io, PeerFraming::default(), 1 << 24, &setup)
+        Reader::new(io, PeerFraming::default(), MAX, &Setup::default())
     }
 
     /// The next frame, and the end and the size of the memory it shares with the buffer; `None`
@@ -180,6 +183,35 @@ mod tests {
         let lowest = memories.keys().next().expect("there is one");
         let highest = memories.keys().last().expect("there is one");
         assert!(highest - lowest <= reader.input.pool.size(), "{memories:?}");
+    }
+
+    /// Neither a message of the greatest length nor a longer one, which is skipped, leaves its memory
+    /// with the link.
+    #[test]
+    fn large_message_leaves_no_memory_behind() {
+        for framing in [Framing::Ndjson, Framing::ContentLength] {
+            for length in [MAX - 2, 4 * MAX] {
+                let mut stream = BytesMut::new();
+                let large = format!("[{}]", "1".repeat(length));
+                framing.encode(&Frame::from(large), &mut stream);
+                for _ in 0..100_000 {
+                    framing.encode(&Frame::from("[2]"), &mut stream);
+                }
+                let mut reader = reader(&stream[..]);
+                let mut cx = Context::from_waker(std::task::Waker::noop());
+                let Poll::Ready(Some(Ok(received))) = reader.poll_next(&mut cx) else {
+                    panic!("the large message was sent first");
+                };
+                let is_frame = matches!(received, Decoded::Frame(_));
+                assert_eq!(is_frame, length < MAX, "{framing:?}");
+                drop(received);
+                for _ in 0..50_000 {
+                    assert_eq!(next(&mut reader).expect("it was sent").0.as_bytes(), b"[2]");
+                }
+                let size = reader.input.pool.size();
+                assert!(size <= 2 * LARGE, "{framing:?}, {length}: {size}");
+            }
+        }
     }
 
     proptest! {

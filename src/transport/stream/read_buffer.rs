@@ -87,6 +87,7 @@ impl<R: AsyncRead + Unpin> ReadBuffer<R> {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
+        self.pool.shrink(&mut self.bytes);
         if self.bytes.capacity() - self.bytes.len() < MIN_ROOM {
             self.pool.make_room(&mut self.bytes, self.read_size);
         }
