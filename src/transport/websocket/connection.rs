@@ -33,8 +33,9 @@ use super::liveness::{Due, Liveness};
 use crate::jsonrpc::Limits;
 use crate::transport::{CloseReason, LinkError, closing};
 
-/// Longer messages are sent in fragments of this size.
-const FRAGMENT: usize = 64 << 10;
+/// Longer messages are sent in fragments of this size. 64 KiB of text with what is around it is one
+/// frame and one system call.
+const FRAGMENT: usize = 80 << 10;
 /// Bytes that may wait in the library before it writes them.
 const WRITE_BUFFER: usize = 64 << 10;
 /// Silence after which grown buffers are given back.
@@ -97,7 +98,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             .write_buffer_size(WRITE_BUFFER)
             // Room for a fragment on top of a full buffer, and for pongs of a peer that reads
             // nothing; the library drops further pongs.
-            .max_write_buffer_size(WRITE_BUFFER + 2 * FRAGMENT)
+            .max_write_buffer_size(2 * WRITE_BUFFER + FRAGMENT)
             .max_message_size(Some(max))
             .max_frame_size(Some(max));
         let mut io = ByteStream::new(io, max);

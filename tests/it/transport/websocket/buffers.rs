@@ -12,6 +12,10 @@ use tokio::time::timeout;
 
 /// Length of a message that is larger than any buffer.
 const LARGE: usize = 256 << 10;
+/// Bytes of each frame that it is sent in, with a head of ten bytes.
+const FRAME: usize = (80 << 10) + 10;
+/// Bytes of all of them: three, and a rest with a head of four.
+const FRAMES: usize = LARGE + 3 * 10 + 4;
 /// What a connection may keep after a silence, in bytes.
 const KEPT: i64 = 24 << 10;
 
@@ -59,8 +63,7 @@ fn run<T>(test: impl Future<Output = T>) -> T {
 #[test]
 fn the_memory_of_a_large_message_is_given_back() {
     let bytes = message(LARGE);
-    // Four fragments, each with a head of ten bytes.
-    let mut answer = vec![0; LARGE + 4 * 10];
+    let mut answer = vec![0; FRAMES];
     let mut kept = None;
     let used = measure(|| {
         kept = Some(run(async {
@@ -84,7 +87,7 @@ fn a_head_that_is_cut_by_a_silence_is_followed() {
     run(async {
         let (mut server, mut far) = server();
         let bytes = message(LARGE);
-        let mut answer = vec![0; LARGE + 4 * 10];
+        let mut answer = vec![0; FRAMES];
         // The buffers have grown, and the head of the next message has begun.
         for cut in 0..14 {
             let talk = async {
@@ -104,9 +107,9 @@ fn a_long_message_is_sent_in_fragments() {
         let (mut server, mut far) = server();
         let talk = async {
             far.write_all(&message(LARGE)).await.unwrap();
-            let mut answer = vec![0; 4 * ((64 << 10) + 10)];
+            let mut answer = vec![0; FRAMES];
             far.read_exact(&mut answer).await.unwrap();
-            let heads = answer.chunks((64 << 10) + 10);
+            let heads = answer.chunks(FRAME);
             heads.map(|frame| frame[0]).collect::<Vec<_>>()
         };
         let (firsts, ()) = tokio::join!(talk, echo(&mut server));
