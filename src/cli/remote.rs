@@ -11,13 +11,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use rustix::fs::StatVfsMountFlags;
 
+use super::endpoints::is_tls;
 use super::state;
-use crate::transport::{Endpoint, HttpEndpoint, Pin, RequestHeaders, Setup};
+use crate::transport::{Endpoint, Pin, Setup};
 
 /// The environment variable that holds a bearer token.
 const BEARER: &str = "ACP_RELAY_BEARER";
-/// The endpoints that are sent headers.
-const OVER_HTTP: &str = "HTTP (http://, https://, ws://, wss://)";
 /// Longest file with a token, in bytes.
 const MAX_TOKEN: u64 = 16 << 10;
 
@@ -66,15 +65,22 @@ impl RemoteArgs {
         Ok(())
     }
 
-    /// Rejects a token file that would not be sent to this agent. The token in the environment may
-    /// be for another agent.
+    /// Rejects options that do not apply to the agent. The token in the environment may be for
+    /// another one.
     pub(super) fn check(&self, agent: &Endpoint) -> Result<(), String> {
-        match self.bearer_file {
-            Some(_) if !matches!(agent, Endpoint::Http(_)) => {
-                inapplicable("--bearer-file", OVER_HTTP, agent)
+        for (option, is_given) in [
+            ("tls-ca", self.tls_ca.is_some()),
+            ("pin-sha256", self.pin_sha256.is_some()),
+            ("header", !self.headers.is_empty()),
+            ("header-file", self.header_file.is_some()),
+            ("bearer-file", self.bearer_file.is_some()),
+            ("http2-prior-knowledge", self.http2_prior_knowledge),
+        ] {
+            if is_given {
+                check_suits(option, agent)?;
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 
     /// The same as `apply`, without the environment: its token is only for the agent on the command
@@ -131,34 +137,46 @@ const fn is_mounted_secret(owner: u32, mode: u32) -> bool {
     owner == 0 && mode & 0o022 == 0
 }
 
-/// Rejects options that do not apply to the agent's endpoint.
-pub(super) fn check(agent: &Endpoint, setup: &Setup) -> Result<(), String> {
-    let tls = matches!(agent, Endpoint::Http(HttpEndpoint { tls: true, .. }));
-    if setup.tls.ca.is_some() && !tls {
-        return inapplicable("--tls-ca", "TLS (https://, wss://)", agent);
-    }
-    if setup.tls.pin.is_some() && !tls {
-        return inapplicable("--pin-sha256", "TLS (https://, wss://)", agent);
-    }
-    let RequestHeaders { headers, http2 } = &setup.request_headers;
-    // A token in the environment may be for another agent.
-    let named = headers.keys().any(|name| name != "authorization");
-    if named && !matches!(agent, Endpoint::Http(_)) {
-        return inapplicable("--header", OVER_HTTP, agent);
-    }
-    if *http2 && !matches!(agent, Endpoint::Http(HttpEndpoint { tls: false, .. })) {
-        return inapplicable("--http2-prior-knowledge", "HTTP in clear (http://)", agent);
-    }
-    if headers.contains_key("authorization") && !tls && !agent.is_loopback() {
-        tracing::warn!(%agent, "the token for the agent is sent unencrypted; use https:// or wss://");
-    }
-    Ok(())
+/// The agents that an option is for, unless it suits the one at `at`.
+pub(super) fn unsuited(option: &str, at: &Endpoint) -> Option<&'static str> {
+    let (suits, is_for) = match option {
+        "args" | "cwd" | "env" | "inherit-env" => {
+            (matches!(at, Endpoint::Exec(_)), "agents that we start")
+        }
+        "tls-ca" | "pin-sha256" => (is_tls(at), "agents behind TLS (https://, wss://)"),
+        "header" | "headers" | "header-file" | "bearer-file" => (
+            matches!(at, Endpoint::Http(_)),
+            "agents behind HTTP (http://, https://, ws://, wss://)",
+        ),
+        "http2-prior-knowledge" => (
+            matches!(at, Endpoint::Http(_)) && !is_tls(at),
+            "agents behind HTTP in clear (http://)",
+        ),
+        "framing" | "agent-framing" => (
+            at.is_byte_stream(),
+            "agents on byte streams (tcp://, unix:, commands)",
+        ),
+        _ => return None,
+    };
+    (!suits).then_some(is_for)
 }
 
-fn inapplicable(options: &str, of: &str, agent: &Endpoint) -> Result<(), String> {
-    Err(format!(
-        "{options} is for agents behind {of}, and the agent is {agent}"
-    ))
+/// Rejects an option of the command line that does not suit the agent.
+pub(super) fn check_suits(option: &str, agent: &Endpoint) -> Result<(), String> {
+    let is_for = unsuited(option, agent);
+    is_for.map_or(Ok(()), |is_for| {
+        Err(format!(
+            "--{option} is for {is_for}, and the agent is {agent}"
+        ))
+    })
+}
+
+/// Warns of a token that is sent unencrypted.
+pub(super) fn warn_in_clear(agent: &Endpoint, setup: &Setup) {
+    let has_token = setup.request_headers.headers.contains_key("authorization");
+    if has_token && !is_tls(agent) && !agent.is_loopback() {
+        tracing::warn!(%agent, "the token for the agent is sent unencrypted; use https:// or wss://");
+    }
 }
 
 #[cfg(test)]

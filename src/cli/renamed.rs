@@ -48,7 +48,7 @@ pub(super) fn limit(name: &str) -> Option<String> {
 
 /// The new name of an old key of the configuration file.
 pub(super) fn key(name: &str) -> Option<&'static str> {
-    new_name(KEYS, name)
+    new_name(KEYS, name).or_else(|| new_name(LIMITS, name))
 }
 
 /// Replaces the suggestions of an error about an old flag or value by the new name; `false` if the

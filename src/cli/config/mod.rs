@@ -26,7 +26,7 @@
 
 mod agents;
 mod command;
-mod context;
+mod declared;
 mod describe;
 mod fault;
 mod file;
@@ -37,15 +37,15 @@ mod local_checks;
 mod merge;
 mod model;
 mod nearest;
+mod options;
 mod read;
 mod report;
-mod sections;
 mod show;
 mod table_reader;
 
 pub(super) use command::{ConfigArgs, run};
-pub(super) use context::CheckLevel;
 pub(super) use describe::example;
+pub(super) use fault::CheckLevel;
 pub(super) use file::ConfigFile;
 pub(super) use merge::CommandLine;
 pub(super) use model::{AgentPart, Config, ListenerPart, Source};

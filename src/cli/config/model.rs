@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use super::keys::Keys;
+use super::keys::{self, Keys, Variable};
 use crate::auth::Agents;
 use crate::cli::admin::AdminArgs;
 use crate::cli::admission::AdmissionArgs;
@@ -45,7 +45,7 @@ pub(in crate::cli) struct Config {
 #[derive(Clone, Debug, Args)]
 pub(super) struct FileOptions {
     /// The agent of clients that name none; if there is only one agent, it is that one
-    #[arg(id = "default-agent", long = "default-agent", value_name = "NAME")]
+    #[arg(id = "default-agent", long = "default-agent", value_name = "AGENT")]
     pub(super) default_agent: Option<String>,
     #[command(flatten)]
     pub(super) on_disconnect: DisconnectArgs,
@@ -130,9 +130,10 @@ pub(in crate::cli) struct AgentPart {
     )]
     #[arg(value_enum)]
     pub(in crate::cli) default_permission: Option<DefaultPermission>,
-    /// Variables for it.
-    #[arg(skip)]
-    pub(in crate::cli) env: Vec<(OsString, OsString)>,
+    /// Variables for it
+    #[arg(id = "agents.env", long = "env", value_name = "NAME=VALUE")]
+    #[arg(value_parser = keys::read_variable)]
+    pub(in crate::cli) env: Vec<Variable>,
     #[arg(skip)]
     pub(in crate::cli) limits: Vec<Setting>,
     #[arg(skip)]
@@ -148,13 +149,13 @@ pub(in crate::cli) struct ListenerPart {
     #[command(flatten)]
     pub(in crate::cli) options: ListenerArgs,
     /// The agents that its clients may name; all by default
-    #[arg(id = "listeners.agents", long = "agents", value_name = "NAME")]
+    #[arg(id = "listeners.agents", long = "agents", value_name = "AGENT")]
     pub(in crate::cli) agents: Option<Vec<String>>,
     /// The agent of clients that name none, instead of the file's `default-agent`
     #[arg(
         id = "listeners.default-agent",
         long = "default-agent",
-        value_name = "NAME"
+        value_name = "AGENT"
     )]
     pub(in crate::cli) default_agent: Option<String>,
     /// Serve AGNTCY's Agent Connect below this path of the same port, for all agents of the

@@ -93,8 +93,9 @@ pub(super) fn toml(arg: &Arg, values: &[OsString]) -> String {
         .collect();
     let last = texts.last().map_or("", String::as_str);
     match keys::form(arg) {
-        Form::List => list(&texts),
+        Form::List | Form::Map => list(&texts),
         Form::Text => quote(last),
+        Form::Number => number(last),
         Form::Flag | Form::Bool => last.to_owned(),
     }
 }
