@@ -11,43 +11,29 @@ use crate::transport::{Endpoint, HttpOptions, HttpProtocol, Tls};
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub(super) struct ListenerArgs {
     /// Allow web pages of this origin, such as `https://editor.example`; may be given several times
-    #[arg(
-        id = "listeners.allow-origin",
-        long = "allow-origin",
-        value_name = "ORIGIN"
-    )]
-    #[arg(value_parser = read_origin)]
+    #[arg(long, id = "listeners.allow-origin", value_name = "ORIGIN", value_parser = read_origin)]
     allow_origin: Vec<String>,
     /// Accept this host name besides the listener's own (with one port or any); may be given
     /// several times
-    #[arg(id = "listeners.allow-host", long = "allow-host", value_name = "NAME")]
-    #[arg(value_parser = read_host)]
+    #[arg(long, id = "listeners.allow-host", value_name = "NAME", value_parser = read_host)]
     allow_host: Vec<String>,
     /// A cookie set on each new connection, so that a load balancer returns to this relay
-    #[arg(
-        id = "listeners.affinity-cookie",
-        long = "affinity-cookie",
-        value_name = "NAME=VALUE"
-    )]
+    #[arg(long, id = "listeners.affinity-cookie", value_name = "NAME=VALUE")]
     #[arg(value_parser = read_cookie)]
     affinity_cookie: Option<String>,
     /// Do not serve elephant.ai's routes, PATH/rpc and PATH/sse, beside the official ones
-    #[arg(id = "listeners.no-elephant", long = "no-elephant")]
+    #[arg(long, id = "listeners.no-elephant")]
     no_elephant: bool,
     /// Certificate chain for https:// and wss:// listeners, PEM
-    #[arg(id = "listeners.tls-cert", long = "tls-cert", value_name = "FILE")]
+    #[arg(long, id = "listeners.tls-cert", value_name = "FILE")]
     #[arg(env = "ACP_RELAY_TLS_CERT")]
     tls_cert: Option<PathBuf>,
     /// Private key for https:// and wss:// listeners, PEM
-    #[arg(id = "listeners.tls-key", long = "tls-key", value_name = "FILE")]
+    #[arg(long, id = "listeners.tls-key", value_name = "FILE")]
     #[arg(env = "ACP_RELAY_TLS_KEY")]
     tls_key: Option<PathBuf>,
     /// Certificate authorities of client certificates, accepted instead of a token, PEM
-    #[arg(
-        id = "listeners.tls-client-ca",
-        long = "tls-client-ca",
-        value_name = "FILE"
-    )]
+    #[arg(long, id = "listeners.tls-client-ca", value_name = "FILE")]
     pub(super) tls_client_ca: Option<PathBuf>,
 }
 

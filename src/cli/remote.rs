@@ -25,25 +25,25 @@ const MAX_TOKEN: u64 = 16 << 10;
 #[command(next_help_heading = "Remote agents")]
 pub(super) struct RemoteArgs {
     /// Certificates to trust for https:// and wss:// agents instead of the system's, PEM
-    #[arg(id = "agents.tls-ca", long = "tls-ca", value_name = "FILE")]
+    #[arg(long, id = "agents.tls-ca", value_name = "FILE")]
     pub(super) tls_ca: Option<PathBuf>,
     /// The SHA-256 of the agent's certificate or of its public key, in hexadecimal or Base64;
     /// trusted whatever its issuer
-    #[arg(id = "agents.pin-sha256", long = "pin-sha256", value_name = "HASH")]
+    #[arg(long, id = "agents.pin-sha256", value_name = "HASH")]
     #[arg(conflicts_with = "agents.tls-ca")]
     pub(super) pin_sha256: Option<Pin>,
     /// A header for every HTTP request to the agent; may be given several times
     #[arg(id = "agents.headers", long = "header", value_name = "NAME: VALUE")]
     pub(super) headers: Vec<String>,
     /// A file of such headers, one per line, for secret ones such as an API key
-    #[arg(id = "agents.header-file", long = "header-file", value_name = "FILE")]
+    #[arg(long, id = "agents.header-file", value_name = "FILE")]
     pub(super) header_file: Option<PathBuf>,
     /// A file with the bearer token for the agent; without it, the agent of the command line gets
     /// that of the variable ACP_RELAY_BEARER
-    #[arg(id = "agents.bearer-file", long = "bearer-file", value_name = "FILE")]
+    #[arg(long, id = "agents.bearer-file", value_name = "FILE")]
     pub(super) bearer_file: Option<PathBuf>,
     /// Use HTTP/2 with http:// agents without negotiation; over TLS it is negotiated
-    #[arg(id = "agents.http2-prior-knowledge", long = "http2-prior-knowledge")]
+    #[arg(long, id = "agents.http2-prior-knowledge")]
     pub(super) http2_prior_knowledge: bool,
 }
 

@@ -10,12 +10,8 @@ use super::merge::CommandLine;
 use super::model::{AgentPart, Config, ListenerPart, Source};
 use super::report::{Report, bare, list, number, quote, toml, words};
 use crate::auth::Agents;
-use crate::cli::agents::Program;
 use crate::cli::serve::{self, Serve};
 use crate::jsonrpc::limits::LIMITS;
-
-/// Replaces a value that may be secret.
-const HIDDEN: &str = "\"‹hidden›\"";
 
 /// Tables that are shown although nothing in them is set.
 const ALWAYS: [&str; 3] = ["", "auth", "log"];
@@ -138,54 +134,24 @@ impl Report<'_> {
     fn agent(&mut self, args: &Serve, name: &str, part: &AgentPart) {
         let table = format!("agents.{name}.");
         self.open(&format!("[agents.{}]", bare(name)), &table);
-        match part.source() {
-            Source::Program(program) => self.program(&program),
-            Source::Endpoint(endpoint, remote) => {
-                self.line("endpoint", None, quote(&endpoint.to_string()));
-                let headers = remote.headers.iter().map(|line| {
-                    let name = line.split(':').next().unwrap_or_default();
-                    format!("{name}: ‹hidden›")
-                });
-                let headers: Vec<String> = headers.collect();
-                if !headers.is_empty() {
-                    self.line("headers", None, list(&headers));
-                }
-            }
+        let mut apart = vec!["record"];
+        if let (Some(_), Source::Program(program)) = (part.profile, part.source()) {
+            let from = format!("{}, a profile", self.source(None, &self.path("profile")));
+            self.line_from("command", words(&program.argv), &from);
+            apart.extend(["profile", "args"]);
         }
-        let apart = [
-            "command", "profile", "args", "endpoint", "headers", "env", "record",
-        ];
+        if let Some(endpoint) = &part.endpoint {
+            self.line("endpoint", None, quote(&endpoint.to_string()));
+            apart.push("endpoint");
+        }
         self.keys("agents", &part.keys, &apart);
         self.line("record", None, part.record);
         if !part.limits.is_empty() {
             let table = format!("agents.{name}.limits.");
             self.open(&format!("[agents.{}.limits]", bare(name)), &table);
-            let own = part.limits.iter();
-            for setting in own.filter(|one| !args.common.sets(&one.limit.name)) {
-                let value = number(&setting.limit.text(setting.value));
-                self.line(&setting.limit.name, None, value);
-            }
-        }
-    }
-
-    /// The command, and the names of the variables.
-    fn program(&mut self, program: &Program) {
-        let profile = self.path("profile");
-        let argv = words(&program.argv);
-        match self.is_in_file(&profile) {
-            true => {
-                let from = format!("{}, a profile", self.source(None, &profile));
-                self.line_from("command", argv, &from);
-            }
-            false => self.line("command", None, argv),
-        }
-        let env = &program.launch.env;
-        if !env.is_empty() {
-            let names = env.iter();
-            let names =
-                names.map(|(name, _)| format!("{} = {HIDDEN}", bare(&name.to_string_lossy())));
-            let names: Vec<String> = names.collect();
-            self.line("env", None, format!("{{ {} }}", names.join(", ")));
+            let flags = LIMITS.iter().filter(|limit| args.common.sets(&limit.name));
+            let flags: Vec<&str> = flags.map(|limit| &*limit.name).collect();
+            self.keys("agents.limits", &part.keys, &flags);
         }
     }
 

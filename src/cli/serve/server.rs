@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::agent_pool::{Agent, ListenerState};
 use super::connection_limit::{ConnectionLimit, ConnectionSlot};
+use crate::auth::RejectReason;
 use crate::cli::admin::PendingMetrics;
 use crate::cli::admission::Permit;
 use crate::cli::common::RelayContext;
@@ -18,7 +19,7 @@ use crate::cli::exit;
 use crate::cli::rate_limit::LimitedWarning;
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::reply::{self, Reason};
-use crate::observe::metrics::{Metrics, Rejection, Transport};
+use crate::observe::metrics::{Metrics, Transport};
 use crate::proxy::{Attached, StopSignals};
 use crate::transport::{IncomingLink, Link, PeerKind};
 
@@ -81,7 +82,7 @@ impl Server {
         let limits = &listener.setup.limits;
         if self.stop.requested.is_cancelled() {
             let reason = conversation::NoAgent::Stopped.reason();
-            let rejection = (&reason, transport, Rejection::Draining);
+            let rejection = (&reason, transport, RejectReason::Draining);
             return self.reject(arrival, rejection, limits).await;
         }
         let Some(_slot) = self.clients.acquire(limits.connections) else {
@@ -89,7 +90,7 @@ impl Server {
             let warning = &self.warnings.limit;
             let hint = "(--limit connections=N)";
             warning.warn(format_args!("refused: {} {hint}", reason.message));
-            let rejection = (&reason, transport, Rejection::Limit);
+            let rejection = (&reason, transport, RejectReason::Limit);
             return self.reject(arrival, rejection, limits).await;
         };
         let client = match self.finish_handshake(arrival, limits).await {
@@ -109,7 +110,7 @@ impl Server {
         } = match admit(client, listener) {
             Ok(admitted) => admitted,
             Err((client, reason)) => {
-                self.count_rejection(transport, Rejection::of(&reason));
+                self.count_rejection(transport, RejectReason::of(&reason));
                 reject(client, &reason, limits, &self.stop).await;
                 return ExitCode::from(exit::UNAVAILABLE);
             }
@@ -182,7 +183,7 @@ impl Server {
     async fn reject(
         &self,
         arrival: IncomingLink,
-        (reason, transport, why): (&Reason, Transport, Rejection),
+        (reason, transport, why): (&Reason, Transport, RejectReason),
         limits: &Limits,
     ) -> ExitCode {
         let unavailable = ExitCode::from(exit::UNAVAILABLE);
@@ -208,7 +209,7 @@ impl Server {
         }
     }
 
-    fn count_rejection(&self, transport: Transport, why: Rejection) {
+    fn count_rejection(&self, transport: Transport, why: RejectReason) {
         if let Some(metrics) = &self.metrics {
             metrics.rejected(transport, why);
         }
@@ -218,7 +219,7 @@ impl Server {
         &self,
         arrival: IncomingLink,
         limits: &Limits,
-    ) -> Result<Link, (ExitCode, Option<Rejection>)> {
+    ) -> Result<Link, (ExitCode, Option<RejectReason>)> {
         let within = limits.handshake;
         let warning = &self.warnings.handshake;
         // A client that connects while listeners stay open to drain gets the reason.
@@ -229,7 +230,7 @@ impl Server {
         let finished = tokio::select! {
             finished = tokio::time::timeout(within, arrival.finish) => finished,
             () = stop.cancelled() => {
-                return Err((ExitCode::from(exit::STOPPED), Some(Rejection::Draining)));
+                return Err((ExitCode::from(exit::STOPPED), Some(RejectReason::Draining)));
             }
         };
         match finished {
@@ -242,7 +243,10 @@ impl Server {
             Err(_) => {
                 let slow = "rejected: the handshake took longer than";
                 warning.warn(format_args!("{slow} {within:?}"));
-                Err((ExitCode::from(exit::UNAVAILABLE), Some(Rejection::Timeout)))
+                Err((
+                    ExitCode::from(exit::UNAVAILABLE),
+                    Some(RejectReason::Timeout),
+                ))
             }
         }
     }

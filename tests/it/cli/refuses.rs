@@ -115,6 +115,14 @@ fn a_command_line_without_sense_is_refused() {
                 &["serve", "--client-framing", "ndjson", "--", "cat"],
                 "--client-framing is for listeners on byte streams",
             ),
+            (
+                &["serve", "--unasked", "allow", "--", "cat"],
+                "`--unasked` is now `--default-permission`",
+            ),
+            (
+                &["config", "check", "--elsewhere=yes"],
+                "`--elsewhere` is now `--other-machine`",
+            ),
             // An option is given with its default value as well.
             (
                 &["connect", "--record-mode", "all", "--", "cat"],
