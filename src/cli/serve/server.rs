@@ -46,13 +46,8 @@ pub(super) struct Warnings {
     handshake: LimitedWarning,
 }
 
-/// An admitted client and its agent; both count it until it is dropped.
-struct Admitted<'s> {
-    client: Link,
-    _permit: Permit,
-    agent: &'s Arc<Agent>,
-    _slot: ConnectionSlot,
-}
+/// An admitted client and its agent, with what counts it at both until it is dropped.
+type Admitted<'s> = (Link, &'s Arc<Agent>, (Permit, ConnectionSlot));
 
 impl Server {
     pub(super) fn new(stop: StopSignals, metrics: Option<Arc<Metrics>>) -> Self {
@@ -82,16 +77,14 @@ impl Server {
         let limits = &listener.setup.limits;
         if self.stop.requested.is_cancelled() {
             let reason = conversation::NoAgent::Stopped.reason();
-            let rejection = (&reason, transport, RejectReason::Draining);
-            return self.reject(arrival, rejection, limits).await;
+            return self.reject(arrival, &reason, transport, limits).await;
         }
         let Some(_slot) = self.clients.acquire(limits.connections) else {
             let reason = limit_reached(limits.connections);
             let warning = &self.warnings.limit;
             let hint = "(--limit connections=N)";
             warning.warn(format_args!("refused: {} {hint}", reason.message));
-            let rejection = (&reason, transport, RejectReason::Limit);
-            return self.reject(arrival, rejection, limits).await;
+            return self.reject(arrival, &reason, transport, limits).await;
         };
         let client = match self.finish_handshake(arrival, limits).await {
             Ok(client) => client,
@@ -102,12 +95,7 @@ impl Server {
                 return code;
             }
         };
-        let Admitted {
-            client,
-            _permit,
-            agent,
-            _slot,
-        } = match admit(client, listener) {
+        let (client, agent, _counted) = match admit(client, listener) {
             Ok(admitted) => admitted,
             Err((client, reason)) => {
                 self.count_rejection(transport, RejectReason::of(&reason));
@@ -183,9 +171,11 @@ impl Server {
     async fn reject(
         &self,
         arrival: IncomingLink,
-        (reason, transport, why): (&Reason, Transport, RejectReason),
+        reason: &Reason,
+        transport: Transport,
         limits: &Limits,
     ) -> ExitCode {
+        let why = RejectReason::of(reason);
         let unavailable = ExitCode::from(exit::UNAVAILABLE);
         let Ok(_turn) = self.rejecting.try_acquire() else {
             self.count_rejection(transport, why);
@@ -260,12 +250,7 @@ impl Server {
 fn admit(client: Link, listener: &ListenerState) -> Result<Admitted<'_>, (Link, Reason)> {
     let (client, permit) = listener.admission.admit(client)?;
     match find_agent(&client, listener) {
-        Ok((agent, slot)) => Ok(Admitted {
-            client,
-            _permit: permit,
-            agent,
-            _slot: slot,
-        }),
+        Ok((agent, slot)) => Ok((client, agent, (permit, slot))),
         Err(reason) => Err((client, reason)),
     }
 }

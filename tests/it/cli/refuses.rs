@@ -123,6 +123,10 @@ fn a_command_line_without_sense_is_refused() {
                 &["config", "check", "--elsewhere=yes"],
                 "`--elsewhere` is now `--other-machine`",
             ),
+            (
+                &["inspect", "diff", "--at", "heard", "a.acpr", "b.acpr"],
+                "`heard` is now `received`",
+            ),
             // An option is given with its default value as well.
             (
                 &["connect", "--record-mode", "all", "--", "cat"],
