@@ -64,7 +64,7 @@ impl Keys {
     pub(super) fn settings(&self, table: &str) -> Vec<Setting> {
         let values = self.of(table).filter_map(|(id, values)| {
             let drain = DRAIN.iter().find(|(own, _)| own == id);
-            let limit = Limit::named(drain.map_or(path(id).1, |(_, name)| name))?;
+            let limit = Limit::named(drain.map_or_else(|| path(id).1, |(_, name)| name))?;
             let value = limit.read(values.last()?.to_str()?).ok()?;
             Some(Setting { limit, value })
         });

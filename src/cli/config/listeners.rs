@@ -46,6 +46,10 @@ fn listener(
     }
     part.endpoint = reader.relative(part.endpoint);
     part.keys = keys;
+    if reader.has("agents").is_some() {
+        // An empty list is none, not all.
+        part.agents.get_or_insert_default();
+    }
     if let (Some(served), Some(name)) = (&part.agents, &part.default_agent)
         && !served.contains(name)
     {
