@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use crate::jsonrpc::reply::{self, Reason};
+
 /// Receives the results of authentication and admission. Must return quickly.
 pub trait AuthEvents: Send + Sync + fmt::Debug {
     /// A client was authenticated or refused: each client on a byte stream, each request over HTTP.
@@ -35,18 +37,33 @@ pub enum RejectReason {
     Origin,
     /// It names a host that is not the listener's.
     Host,
-    /// There are too many of its kind, or it sends too much.
-    Limit,
     /// It did not open TLS as required.
     Tls,
+    /// There are too many of its kind, or it sends too much.
+    Limit,
     /// It took too long.
     Timeout,
+    /// The relay is shutting down.
+    Draining,
     /// What it asks for is not allowed for it.
     Policy,
     /// What it names does not exist, or is not its own.
     Unknown,
-    /// The relay is shutting down.
-    Draining,
     /// It does not speak the protocol.
     Handshake,
+    /// Its agent cannot be reached.
+    NoAgent,
+}
+
+impl RejectReason {
+    /// The reason behind an error that a client gets.
+    #[must_use]
+    pub const fn of(reason: &Reason) -> Self {
+        match reason.code {
+            reply::OVERLOADED => Self::Limit,
+            reply::DRAINING => Self::Draining,
+            reply::TIMEOUT => Self::Timeout,
+            _ => Self::Policy,
+        }
+    }
 }

@@ -14,21 +14,16 @@ use crate::transport::{Endpoint, HttpEndpoint, HttpProtocol, Setup};
 pub(super) struct AgentConnectArgs {
     /// Keep the threads and runs of Agent Connect in this file, an SQLite database, so that they
     /// survive a restart
-    #[arg(id = "agent-connect.store", long = "store", value_name = "FILE")]
+    #[arg(long, id = "agent-connect.store", value_name = "FILE")]
     #[arg(env = "ACP_RELAY_STORE")]
     pub(super) store: Option<PathBuf>,
     /// What to answer when an agent asks for permission and no Agent Connect client can be asked
-    #[arg(id = "agent-connect.default-permission", long = "default-permission")]
+    #[arg(long, id = "agent-connect.default-permission")]
     #[arg(value_name = "WHAT", value_enum, default_value_t)]
     pub(super) default_permission: DefaultPermission,
     /// Call webhooks of Agent Connect at this host (with one port or any), even in a private
     /// network or over http://; may be given several times
-    #[arg(
-        id = "agent-connect.allow-callback",
-        long = "allow-callback",
-        value_name = "HOST"
-    )]
-    #[arg(value_parser = read_host)]
+    #[arg(long, id = "agent-connect.allow-callback", value_name = "HOST", value_parser = read_host)]
     pub(super) allow_callback: Vec<String>,
 }
 

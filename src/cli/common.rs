@@ -9,7 +9,7 @@ use super::config::{AgentPart, Config, Source};
 use super::dialect_options::{DialectArgs, Dialects};
 use super::framing::FramingChoice;
 use super::record::{RecordArgs, RecorderFactory};
-use super::remote::RemoteArgs;
+use super::remote::{RemoteArgs, check_suits};
 use super::traces::{Traces, TracesArgs};
 use super::{endpoints, exit, limits, shutdown};
 use crate::jsonrpc::Limits;
@@ -186,14 +186,11 @@ impl Common {
 
     /// Rejects options that do not apply to this agent.
     pub(super) fn check_agent(&self, agent: &Endpoint) -> Result<(), String> {
-        if self.agent_framing.is_some() && !agent.is_byte_stream() {
-            return Err(format!(
-                "--agent-framing is for agents on byte streams, and the agent is {agent}"
-            ));
+        if self.agent_framing.is_some() {
+            check_suits("agent-framing", agent)?;
         }
-        self.remote
-            .as_ref()
-            .map_or(Ok(()), |remote| remote.check(agent))
+        let remote = self.remote.as_ref();
+        remote.map_or(Ok(()), |remote| remote.check(agent))
     }
 
     /// Whether the command line sets this limit.

@@ -53,8 +53,8 @@ async fn connect(args: Connect) -> Result<ExitCode, ExitCode> {
     let mut context = args.common.context()?;
     let agent = endpoints::agent(args.endpoint, args.command, "connect ENDPOINT");
     let agent = agent.map_err(usage)?;
-    remote::check(&agent, &context.agent).map_err(usage)?;
     args.common.check_agent(&agent).map_err(usage)?;
+    remote::warn_in_clear(&agent, &context.agent);
     if let Some(default_permission) = args.default_permission {
         if !agent_connect::is_own(&agent) {
             let fault =

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use super::agents;
 use super::config::nearest;
 use crate::agent_connect::TRANSPORTS;
-use crate::transport::{Endpoint, HttpEndpoint, OpenError, OpenErrorKind, Setup, Tls, registry};
+use crate::transport::{Endpoint, HttpEndpoint, OpenError, OpenErrorKind, Setup, registry};
 
 /// The settings for opening links, with all transports.
 pub(super) fn setup() -> Setup {
@@ -145,24 +145,7 @@ pub(super) fn agent(
     }
 }
 
-/// Rejects a certificate that no listener uses, and a TLS listener without one.
-pub(super) fn check_certificate(listen: &[Endpoint], tls: &Tls) -> Result<(), String> {
-    let given = tls.cert.is_some() || tls.key.is_some();
-    if given && !listen.iter().any(is_tls) {
-        return Err(
-            "--tls-cert and --tls-key are for listeners with TLS (https://, wss://), and there is none".to_owned(),
-        );
-    }
-    if (tls.cert.is_none() || tls.key.is_none())
-        && let Some(open) = listen.iter().find(|endpoint| is_tls(endpoint))
-    {
-        return Err(format!(
-            "{open}: a listener with TLS needs --tls-cert and --tls-key, in PEM"
-        ));
-    }
-    Ok(())
-}
-
-fn is_tls(endpoint: &Endpoint) -> bool {
+/// Whether an endpoint is behind TLS.
+pub(super) const fn is_tls(endpoint: &Endpoint) -> bool {
     matches!(endpoint, Endpoint::Http(HttpEndpoint { tls: true, .. }))
 }

@@ -17,13 +17,13 @@ Examples:
 /// Of `inspect`.
 pub(super) const INSPECT: &str = "\
 Examples:
-  acp-relay inspect open tapes
+  acp-relay inspect open recordings
       All recordings of a folder in a browser, also those still being written.
-  acp-relay inspect show tapes/talk.acpr
+  acp-relay inspect show recordings/talk.acpr
       One of them as text; `acp-relay inspect show --help` explains filters.
-  acp-relay inspect lint tapes/talk.acpr
+  acp-relay inspect lint recordings/talk.acpr
       Where the protocol is violated; exit code 1 if it is.
-  acp-relay inspect export tapes/talk.acpr --to md";
+  acp-relay inspect export recordings/talk.acpr --to md";
 
 /// Of `replay`.
 pub(super) const REPLAY: &str = "\
@@ -80,7 +80,7 @@ Examples:
       For other machines: ACP's remote transport and WebSockets, with tokens of `acp-relay token`.
   acp-relay serve --config team.toml --admin 127.0.0.1:9464
       Several agents by name, and metrics for Prometheus; `acp-relay config example` prints a file.
-  acp-relay serve --record tapes --on-disconnect detach -- goose acp
+  acp-relay serve --record recordings --on-disconnect detach -- goose acp
       Every conversation in a file; an agent whose client is disconnected waits for it.";
 
 const CONNECT: &str = "\
@@ -91,12 +91,12 @@ Examples, for the agent's command in the settings of an editor:
       One on a server, by its name.
   acp-relay connect --map /home/me/app=/srv/app -- ssh host.example acp-relay connect -- goose acp
       One behind ssh, where the folder has another path.
-  acp-relay connect --record tapes -- goose acp
+  acp-relay connect --record recordings -- goose acp
       One on this machine, with the conversation recorded in a file.";
 
 const CHECK: &str = "\
 Examples:
-  acp-relay check capture.jsonl tapes/talk.acpr
+  acp-relay check capture.jsonl recordings/talk.acpr
   acp-relay check --fail-on unrepaired --json capture.jsonl";
 
 /// Of `serve`.

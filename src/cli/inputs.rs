@@ -1,6 +1,6 @@
 //! Several recordings on one command line, and a filter.
 //!
-//! A pattern such as `tapes/*.acpr` matches each segment of a recording, and the last argument may
+//! A pattern such as `recordings/*.acpr` matches each segment of a recording, and the last argument may
 //! be a filter.
 
 use std::ffi::OsString;

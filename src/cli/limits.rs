@@ -15,11 +15,6 @@ pub(super) struct Setting {
     pub(super) value: u64,
 }
 
-/// All names.
-fn names() -> impl Iterator<Item = &'static str> {
-    LIMITS.iter().map(|limit| limit.name.as_str())
-}
-
 /// The names, defaults and meanings, for `--help`.
 pub(super) fn help() -> String {
     let mut text = "Limits (--limit NAME=VALUE; sizes in bytes or with KiB, MiB, GiB; times \
@@ -54,24 +49,17 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The limit of this name.
-///
-/// # Errors
-/// There is none; and the remedy.
-pub(super) fn find(name: &str) -> Result<&'static Limit, [String; 2]> {
-    Limit::named(name).ok_or_else(|| {
-        let remedy = renamed::limit(name)
-            .unwrap_or_else(|| did_you_mean(name, names(), "`acp-relay --help` lists them"));
-        [format!("there is no limit called `{name}`"), remedy]
-    })
-}
-
 /// Parses `NAME=VALUE`.
 pub(super) fn parse(text: &str) -> Result<Setting, String> {
     let (name, value) = text
         .split_once('=')
         .ok_or("expected NAME=VALUE, such as connections=100")?;
-    let limit = find(name).map_err(|fault| fault.join("; "))?;
+    let names = LIMITS.iter().map(|limit| limit.name.as_str());
+    let limit = Limit::named(name).ok_or_else(|| {
+        let remedy = renamed::limit(name)
+            .unwrap_or_else(|| did_you_mean(name, names, "`acp-relay --help` lists them"));
+        format!("there is no limit called `{name}`; {remedy}")
+    })?;
     let value = limit.read(value)?;
     Ok(Setting { limit, value })
 }

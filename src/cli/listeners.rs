@@ -4,49 +4,36 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::transport::{Endpoint, HttpOptions, Tls};
+use super::endpoints::is_tls;
+use crate::transport::{Endpoint, HttpOptions, HttpProtocol, Tls};
 
 /// Options of HTTP and WebSocket listeners.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub(super) struct ListenerArgs {
     /// Allow web pages of this origin, such as `https://editor.example`; may be given several times
-    #[arg(
-        id = "listeners.allow-origin",
-        long = "allow-origin",
-        value_name = "ORIGIN"
-    )]
-    #[arg(value_parser = read_origin)]
+    #[arg(long, id = "listeners.allow-origin", value_name = "ORIGIN", value_parser = read_origin)]
     allow_origin: Vec<String>,
     /// Accept this host name besides the listener's own (with one port or any); may be given
     /// several times
-    #[arg(id = "listeners.allow-host", long = "allow-host", value_name = "NAME")]
-    #[arg(value_parser = read_host)]
+    #[arg(long, id = "listeners.allow-host", value_name = "NAME", value_parser = read_host)]
     allow_host: Vec<String>,
     /// A cookie set on each new connection, so that a load balancer returns to this relay
-    #[arg(
-        id = "listeners.affinity-cookie",
-        long = "affinity-cookie",
-        value_name = "NAME=VALUE"
-    )]
+    #[arg(long, id = "listeners.affinity-cookie", value_name = "NAME=VALUE")]
     #[arg(value_parser = read_cookie)]
     affinity_cookie: Option<String>,
     /// Do not serve elephant.ai's routes, PATH/rpc and PATH/sse, beside the official ones
-    #[arg(id = "listeners.no-elephant", long = "no-elephant")]
+    #[arg(long, id = "listeners.no-elephant")]
     no_elephant: bool,
     /// Certificate chain for https:// and wss:// listeners, PEM
-    #[arg(id = "listeners.tls-cert", long = "tls-cert", value_name = "FILE")]
+    #[arg(long, id = "listeners.tls-cert", value_name = "FILE")]
     #[arg(env = "ACP_RELAY_TLS_CERT")]
     tls_cert: Option<PathBuf>,
     /// Private key for https:// and wss:// listeners, PEM
-    #[arg(id = "listeners.tls-key", long = "tls-key", value_name = "FILE")]
+    #[arg(long, id = "listeners.tls-key", value_name = "FILE")]
     #[arg(env = "ACP_RELAY_TLS_KEY")]
     tls_key: Option<PathBuf>,
     /// Certificate authorities of client certificates, accepted instead of a token, PEM
-    #[arg(
-        id = "listeners.tls-client-ca",
-        long = "tls-client-ca",
-        value_name = "FILE"
-    )]
+    #[arg(long, id = "listeners.tls-client-ca", value_name = "FILE")]
     pub(super) tls_client_ca: Option<PathBuf>,
 }
 
@@ -69,6 +56,28 @@ impl ListenerArgs {
             affinity_cookie: self.affinity_cookie.clone(),
             no_elephant: self.no_elephant,
             ..HttpOptions::default()
+        }
+    }
+
+    /// Rejects options that suit none of the listeners, and a TLS listener without a certificate.
+    pub(super) fn check(&self, listen: &[Endpoint]) -> Result<(), String> {
+        for (option, is_given) in [
+            ("tls-cert", self.tls_cert.is_some()),
+            ("tls-key", self.tls_key.is_some()),
+            ("allow-origin", !self.allow_origin.is_empty()),
+            ("allow-host", !self.allow_host.is_empty()),
+            ("affinity-cookie", self.affinity_cookie.is_some()),
+            ("no-elephant", self.no_elephant),
+        ] {
+            if is_given {
+                check_suits_one(option, listen)?;
+            }
+        }
+        match listen.iter().find(|at| is_tls(at)) {
+            Some(at) if self.tls_cert.is_none() || self.tls_key.is_none() => Err(format!(
+                "{at}: a listener with TLS needs --tls-cert and --tls-key, in PEM"
+            )),
+            _ => Ok(()),
         }
     }
 }
@@ -110,18 +119,37 @@ fn read_cookie(text: &str) -> Result<String, String> {
     }
 }
 
-/// Rejects options that apply to none of the listeners.
-pub(super) fn check(listen: &[Endpoint], front: &HttpOptions) -> Result<(), String> {
-    let given = !front.origins.is_empty()
-        || !front.hosts.is_empty()
-        || front.affinity_cookie.is_some()
-        || front.no_elephant;
-    if given && !listen.iter().any(|at| matches!(at, Endpoint::Http(_))) {
-        return Err(
-            "--allow-origin, --allow-host, --affinity-cookie and --no-elephant are for \
-                    HTTP and WebSocket listeners (http://, ws://), and there is none"
-                .to_owned(),
-        );
+/// The listeners that an option is for, unless it suits the one at `at`.
+pub(super) fn unsuited(option: &str, at: &Endpoint) -> Option<&'static str> {
+    let (suits, is_for) = match option {
+        "allow-origin" | "allow-host" | "affinity-cookie" | "no-elephant" => (
+            matches!(at, Endpoint::Http(_)),
+            "HTTP and WebSocket listeners (http://, ws://)",
+        ),
+        "agent-connect" => (
+            matches!(at, Endpoint::Http(web) if web.protocol == HttpProtocol::StreamableHttp),
+            "http:// and https:// listeners; for Agent Connect alone, listen at \
+             agent-connect+http://",
+        ),
+        "tls-cert" | "tls-key" | "tls-client-ca" => {
+            (is_tls(at), "listeners with TLS (https://, wss://)")
+        }
+        "framing" | "client-framing" => (
+            at.is_byte_stream(),
+            "listeners on byte streams (tcp://, unix:)",
+        ),
+        _ => return None,
+    };
+    (!suits).then_some(is_for)
+}
+
+/// Rejects an option of the command line that suits none of its listeners.
+pub(super) fn check_suits_one(option: &str, listen: &[Endpoint]) -> Result<(), String> {
+    let mut reasons = listen.iter().map(|at| unsuited(option, at));
+    match reasons.try_fold("", |_, reason| reason) {
+        Some(is_for) if !listen.is_empty() => {
+            Err(format!("--{option} is for {is_for}, and there is none"))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }

@@ -1,6 +1,5 @@
 //! Shell completions and manual pages, both generated from the definition of the command line.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -121,17 +120,13 @@ fn page(man: &Man) -> io::Result<String> {
     let roff = String::from_utf8_lossy(&roff)
         .replace(".SH EXTRA\n", ".SH NOTES\n.nf\n")
         .replace(".SH VERSION\n", ".fi\n.SH VERSION\n");
-    let mut plain = String::with_capacity(roff.len());
-    for letter in roff.chars() {
-        match letter.is_ascii() {
-            true => plain.push(letter),
-            // A reader in ASCII shows nothing for a numeric escape.
-            false => match PLAIN.iter().find(|(known, _)| *known == letter) {
-                Some((_, text)) => plain.push_str(text),
-                // Writing to a string does not fail.
-                None => drop(write!(plain, "\\[u{:04X}]", u32::from(letter))),
-            },
-        }
-    }
-    Ok(plain)
+    // A reader in ASCII shows nothing for a numeric escape.
+    let roff = PLAIN
+        .iter()
+        .fold(roff, |roff, (letter, text)| roff.replace(*letter, text));
+    let plain = roff.chars().map(|letter| match letter.is_ascii() {
+        true => letter.to_string(),
+        false => format!("\\[u{:04X}]", u32::from(letter)),
+    });
+    Ok(plain.collect())
 }

@@ -81,7 +81,7 @@ impl StateDir {
         builder.create(&self.0).map_err(unavailable)?;
         let directory = File::open(&self.0).map_err(unavailable)?;
         let about = directory.metadata().map_err(unavailable)?;
-        check_mode(&self.0, &about, OTHERS_WRITE, "go-w")?;
+        check_writers(&self.0, &about)?;
         flock(&directory, FlockOperation::LockExclusive)
             .map_err(|errno| unavailable(errno.into()))?;
         Ok(directory)
@@ -153,6 +153,11 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), StateError> {
 /// Rejects a file with a secret that other users could read.
 pub(super) fn check_secret(path: &Path, about: &fs::Metadata) -> Result<(), StateError> {
     check_mode(path, about, OTHERS, "go-rwx")
+}
+
+/// Rejects a file that other users could change.
+pub(super) fn check_writers(path: &Path, about: &fs::Metadata) -> Result<(), StateError> {
+    check_mode(path, about, OTHERS_WRITE, "go-w")
 }
 
 fn check_mode(

@@ -1,8 +1,7 @@
 //! The status as text: what `status` prints, and each screen of `top`.
 
-use std::collections::HashMap;
-use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::cmp::Reverse;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -33,123 +32,79 @@ pub(super) struct TextSize {
     pub(super) rows: usize,
 }
 
-/// The totals of each conversation at some time: messages of the client and of the agent, and bytes
-/// of both.
-#[derive(Clone, Debug)]
-pub(super) struct TotalsAt {
-    at: Instant,
-    all: HashMap<u64, [u64; 3]>,
-}
+/// An earlier status of the same relay, and how long ago it was.
+pub(super) type Earlier<'s> = (&'s Value, Duration);
 
-/// Messages and bytes per second.
-#[derive(Clone, Debug)]
-pub(super) struct Rates {
-    each: HashMap<u64, [u64; 3]>,
-}
+/// Messages of the client and of the agent, and bytes of both: totals, or those of a second.
+type Traffic = [u64; 3];
 
-impl TotalsAt {
-    pub(super) fn of(status: &Value, at: Instant) -> Self {
-        let of = |one: &Value| {
-            let from = |side: &str| one["messages_from"][side].as_u64().unwrap_or(0);
-            let numbers = [from("client"), from("agent"), bytes_of(one)];
-            (number(one), numbers)
-        };
-        Self {
-            at,
-            all: connections(status).iter().map(of).collect(),
-        }
-    }
-
-    /// The rates since `before`. Those of ended conversations are not known.
-    pub(super) fn since(&self, before: &Self) -> Rates {
-        let seconds = self.at.duration_since(before.at).as_secs_f64().max(1e-3);
-        #[expect(
-            clippy::cast_precision_loss,
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a rate for the eye"
-        )]
-        let rate = |now: u64, then: u64| (now.saturating_sub(then) as f64 / seconds).round() as u64;
-        let each = self.all.iter().map(|(number, now)| {
-            // A new conversation did all of it since then.
-            let then = before.all.get(number).copied().unwrap_or_default();
-            let rates = [0, 1, 2].map(|at| rate(now[at], then[at]));
-            (*number, rates)
-        });
-        Rates {
-            each: each.collect(),
-        }
-    }
-}
-
-impl Rates {
-    fn of(&self, one: &Value) -> [u64; 3] {
-        self.each.get(&number(one)).copied().unwrap_or_default()
-    }
-
-    fn sum(&self) -> [u64; 3] {
-        [0, 1, 2].map(|at| self.each.values().map(|rates| rates[at]).sum())
-    }
-}
-
-/// The status as text, with rates instead of totals if they are known.
-pub(super) fn render(status: &Value, size: TextSize, rates: Option<&Rates>) -> String {
-    let mut lines = head(status, rates);
-    let mut rows: Vec<&Value> = connections(status).iter().collect();
-    if let Some(rates) = rates {
+/// The status as text; with rates since an earlier one, if there is one, instead of totals.
+pub(super) fn render(status: &Value, size: TextSize, earlier: Option<Earlier<'_>>) -> String {
+    let rows = connections(status).iter();
+    let mut rows: Vec<(&Value, Traffic)> = rows.map(|one| (one, traffic(one, earlier))).collect();
+    let mut lines = head(status, &rows, earlier.is_some());
+    let mut titles = ["#", "agent", "age", "turns", "sess", "in", "out", "bytes"];
+    if earlier.is_some() {
+        titles[5..].copy_from_slice(&["in/s", "out/s", "bytes/s"]);
         // The highest rates first; among idle conversations, those in a turn.
-        let busy = |one: &&Value| {
-            let [from_client, from_agent, _] = rates.of(one);
-            (from_client + from_agent, one["turns"].as_u64())
-        };
-        rows.sort_by_key(|one| (std::cmp::Reverse(busy(one)), number(one)));
+        rows.sort_by_key(|(one, [from_client, from_agent, _])| {
+            let busy = (from_client + from_agent, one["turns"].as_u64());
+            (Reverse(busy), one["number"].as_u64())
+        });
     }
     if !rows.is_empty() {
         lines.push(String::new());
-        let titles = match rates {
-            None => ["#", "agent", "age", "turns", "sess", "in", "out", "bytes"],
-            Some(_) => [
-                "#", "agent", "age", "turns", "sess", "in/s", "out/s", "bytes/s",
-            ],
-        };
         lines.push(row(size, "client", &titles.map(str::to_owned)));
     }
     let room = size.rows.saturating_sub(lines.len());
-    let shown = if rows.len() > room {
-        room.saturating_sub(1)
-    } else {
-        rows.len()
+    let shown = match rows.len() {
+        all if all > room => room.saturating_sub(1),
+        all => all,
     };
-    for one in &rows[..shown] {
-        let from = |side: &str| one["messages_from"][side].as_u64().unwrap_or(0);
-        let [from_client, from_agent, passed] = rates.map_or_else(
-            || [from("client"), from("agent"), bytes_of(one)],
-            |rates| rates.of(one),
-        );
+    for (one, [from_client, from_agent, passed]) in &rows[..shown] {
         let cells = [
             one["number"].to_string(),
             text(&one["agent"]),
             span(&one["age_seconds"]),
             one["turns"].to_string(),
             one["sessions"].to_string(),
-            count(from_client),
-            count(from_agent),
-            bytes(passed),
+            count(*from_client),
+            count(*from_agent),
+            bytes(*passed),
         ];
         lines.push(row(size, &text(&one["client"]), &cells));
     }
     if shown < rows.len() {
         lines.push(format!("… and {} more", rows.len() - shown));
     }
-    let lines = lines.iter().map(|line| cut(line.trim_end(), size.columns));
-    lines.fold(String::new(), |mut page, line| {
-        page.push_str(&line);
-        page.push('\n');
-        page
-    })
+    let lines = lines.iter();
+    let lines = lines.map(|line| cut(line.trim_end(), size.columns) + "\n");
+    lines.collect()
 }
 
-fn head(status: &Value, rates: Option<&Rates>) -> Vec<String> {
+/// The totals of a conversation, or its rates since an earlier status. A new one did all of it since
+/// then.
+fn traffic(one: &Value, earlier: Option<Earlier<'_>>) -> Traffic {
+    let totals = |one: &Value| {
+        let of = |what: &str, side: &str| one[what][side].as_u64().unwrap_or(0);
+        let passed = of("bytes_from", "client") + of("bytes_from", "agent");
+        [
+            of("messages_from", "client"),
+            of("messages_from", "agent"),
+            passed,
+        ]
+    };
+    let Some((before, ago)) = earlier else {
+        return totals(one);
+    };
+    let mut before = connections(before).iter();
+    let then = before.find(|then| then["number"] == one["number"]);
+    let (now, then) = (totals(one), then.map(totals).unwrap_or_default());
+    let millis = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX).max(1);
+    [0, 1, 2].map(|at| (now[at].saturating_sub(then[at]) * 1000 + millis / 2) / millis)
+}
+
+fn head(status: &Value, rows: &[(&Value, Traffic)], has_rates: bool) -> Vec<String> {
     let mut lines = vec![format!(
         "acp-relay {} · process {} · {} · up {}",
         text(&status["version"]),
@@ -166,8 +121,10 @@ fn head(status: &Value, rates: Option<&Rates>) -> Vec<String> {
     if listeners.is_empty() && status["state"] != "starting" {
         lines.push("no listener is open".to_owned());
     }
-    let rows = connections(status);
-    let sum = |what: &str| -> u64 { rows.iter().map(|row| row[what].as_u64().unwrap_or(0)).sum() };
+    let sum = |what: &str| -> u64 {
+        let each = rows.iter().map(|(one, _)| one[what].as_u64());
+        each.map(Option::unwrap_or_default).sum()
+    };
     lines.push(format!(
         "{} ({} since the start), {}, {}",
         counted(rows.len() as u64, "connection"),
@@ -175,9 +132,11 @@ fn head(status: &Value, rates: Option<&Rates>) -> Vec<String> {
         counted(sum("sessions"), "session"),
         counted(sum("turns"), "turn")
     ));
-    if let Some([from_client, from_agent, passed]) = rates.map(Rates::sum) {
-        let messages = count(from_client + from_agent);
-        lines.push(format!("{messages} messages/s, {}/s", bytes(passed)));
+    if has_rates {
+        let messages = rows.iter().map(|(_, [client, agent, _])| client + agent);
+        let passed = rows.iter().map(|(_, [.., passed])| passed);
+        let (messages, passed) = (count(messages.sum()), bytes(passed.sum()));
+        lines.push(format!("{messages} messages/s, {passed}/s"));
     }
     lines
 }
@@ -185,17 +144,6 @@ fn head(status: &Value, rates: Option<&Rates>) -> Vec<String> {
 /// The conversations of a status.
 fn connections(status: &Value) -> &[Value] {
     status["connections"].as_array().map_or(&[], Vec::as_slice)
-}
-
-fn number(one: &Value) -> u64 {
-    one["number"].as_u64().unwrap_or(0)
-}
-
-fn bytes_of(one: &Value) -> u64 {
-    let sides = ["client", "agent"].iter();
-    sides
-        .filter_map(|side| one["bytes_from"][side].as_u64())
-        .sum()
 }
 
 fn text(value: &Value) -> String {
@@ -206,19 +154,14 @@ fn row(size: TextSize, client: &str, cells: &[String; 8]) -> String {
     let taken: usize = COLUMNS.iter().map(|(width, _)| width + 1).sum();
     let (least, most) = CLIENT_WIDTH;
     let wide = size.columns.saturating_sub(taken).clamp(least, most);
-    let mut line = String::new();
-    for (at, (cell, (width, left))) in cells.iter().zip(COLUMNS).enumerate() {
-        let cell = cut(cell, width);
-        // Writing to a string does not fail.
-        let _ = match left {
-            true => write!(line, "{cell:width$} "),
-            false => write!(line, "{cell:>width$} "),
-        };
-        if at == 0 {
-            let _ = write!(line, "{:wide$} ", cut(client, wide));
-        }
-    }
-    line
+    let cells = cells.iter().zip(COLUMNS);
+    let mut cells = cells.map(|(cell, (width, left))| match (cut(cell, width), left) {
+        (cell, true) => format!("{cell:width$} "),
+        (cell, false) => format!("{cell:>width$} "),
+    });
+    let number = cells.next().unwrap_or_default();
+    let rest: String = cells.collect();
+    format!("{number}{:wide$} {rest}", cut(client, wide))
 }
 
 /// A line cut to a width.
@@ -295,14 +238,12 @@ mod tests {
         for (columns, rows) in [(80, 24), (200, 50), (60, 10)] {
             for conversations in [0, 1, 5, 500] {
                 let status = status(conversations, 1);
-                let now = TotalsAt::of(&status, Instant::now());
                 let size = TextSize { columns, rows };
-                for rates in [None, Some(now.since(&now))] {
-                    let text = render(&status, size, rates.as_ref());
-                    let lines: Vec<_> = text.lines().collect();
-                    assert!(lines.len() <= rows, "{text}");
-                    let widest = lines.iter().map(|line| line.chars().count()).max();
-                    assert!(widest <= Some(columns), "{text}");
+                for earlier in [None, Some((&status, Duration::ZERO))] {
+                    let text = render(&status, size, earlier);
+                    let widest = text.lines().map(|line| line.chars().count()).max();
+                    let fits = text.lines().count() <= rows && widest <= Some(columns);
+                    assert!(fits, "{text}");
                 }
             }
         }
@@ -310,14 +251,10 @@ mod tests {
 
     #[test]
     fn busiest_conversation_is_first() {
-        let then = Instant::now();
-        let before = TotalsAt::of(&status(3, 0), then);
-        let now = TotalsAt::of(&status(3, 10), then + Duration::from_secs(2));
-        let size = TextSize {
-            columns: 80,
-            rows: 24,
-        };
-        let text = render(&status(3, 10), size, Some(&now.since(&before)));
+        let (columns, rows) = (80, 24);
+        let (before, now) = (status(3, 0), status(3, 10));
+        let earlier = Some((&before, Duration::from_secs(2)));
+        let text = render(&now, TextSize { columns, rows }, earlier);
         let rows: Vec<_> = text.lines().skip(6).collect();
         let first = rows.iter().map(|row| row.split_whitespace().next());
         assert_eq!(first.collect::<Vec<_>>(), [Some("3"), Some("2"), Some("1")]);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::runtime::Builder;
 
 use super::status::{self, RelayArgs, fetch};
-use super::status_text::{TextSize, TotalsAt, render};
+use super::status_text::{TextSize, render};
 use super::{console, exit, runtime};
 
 /// Time between two screens.
@@ -56,7 +56,7 @@ async fn fetch_status(relay: &RelayArgs) -> Result<Value, String> {
 
 /// Draws until the user quits or the relay is gone.
 async fn watch(relay: &RelayArgs, mut keys: console::Keys) -> Result<(), String> {
-    let mut before: Option<TotalsAt> = None;
+    let mut before: Option<(Value, Instant)> = None;
     loop {
         let status = match fetch_status(relay).await {
             Ok(status) => status,
@@ -65,17 +65,17 @@ async fn watch(relay: &RelayArgs, mut keys: console::Keys) -> Result<(), String>
             }
             Err(fault) => return Err(fault),
         };
-        let now = TotalsAt::of(&status, Instant::now());
-        let rates = before.as_ref().map(|before| now.since(before));
+        let now = Instant::now();
+        let earlier = before.as_ref().map(|(status, at)| (status, now - *at));
         let [columns, rows] = console::size().unwrap_or([80, 24]);
         let size = TextSize {
             columns,
             // One for the key hint, and one blank.
             rows: rows.saturating_sub(2),
         };
-        let screen = format!("{HOME}{}\nq quits", render(&status, size, rates.as_ref()));
+        let screen = format!("{HOME}{}\nq quits", render(&status, size, earlier));
         console::draw_screen(&screen.replace('\n', "\r\n"));
-        before = Some(now);
+        before = Some((status, now));
         tokio::select! {
             () = keys.end() => return Ok(()),
             _ = tokio::signal::ctrl_c() => return Ok(()),

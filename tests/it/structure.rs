@@ -20,7 +20,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("transport", &["jsonrpc", "auth", "recording"]),
     ("agent_connect", &["jsonrpc", "auth", "transport"]),
     ("conversation", &["jsonrpc", "dialect", "policy"]),
-    ("observe", &["jsonrpc", "recording", "conversation"]),
+    ("observe", &["jsonrpc", "recording", "auth", "conversation"]),
     (
         "proxy",
         &[

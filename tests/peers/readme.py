@@ -61,7 +61,7 @@ class Book:
 
     def __init__(self, text):
         # What stands in a person's home there is in the situation's own folder here.
-        text = text.replace("/home/me/tapes", "tapes")
+        text = text.replace("/home/me/recordings", "recordings")
         self.text, self.blocks, self.left = text, [], []
         section = kind = None
         for line in text.split("\n"):
@@ -247,25 +247,25 @@ def ci(book, place):
     """A conversation is recorded, and played in CI: to the same agent, to another, and as the agent."""
     # goose tells titles when its model has found them, another time in each run.
     place.program("goose", PYTHON.command)
-    record = book.line("acp-relay connect --record tapes")
+    record = book.line("acp-relay connect --record recordings")
     place.edit(shlex.split(record, comments=True), PYTHON)
     # The pages give one of them a name.
-    [tape] = (place.here / "tapes").glob("*.acpr")
-    tape.rename(place.here / "tapes/talk.acpr")
-    replay = book.line("acp-relay replay client tapes/*.acpr --junit report.xml")
+    [recording] = (place.here / "recordings").glob("*.acpr")
+    recording.rename(place.here / "recordings/talk.acpr")
+    replay = book.line("acp-relay replay client recordings/*.acpr --junit report.xml")
     view(book, place)
     place.fresh()
     place.type(replay)
     if "<testsuite" not in (place.here / "report.xml").read_text():
         raise Wrong("there is no report")
-    place.edit(shell(book.line("acp-relay replay agent tapes/talk.acpr")), PYTHON)
+    place.edit(shell(book.line("acp-relay replay agent recordings/talk.acpr")), PYTHON)
     place.program("goose", TYPESCRIPT.command)
     place.type(replay, wanted=1)
 
 
 def view(book, place):
     """The recordings in a browser."""
-    opened = place.start(book.line("acp-relay inspect open tapes"), r"http://\S+")
+    opened = place.start(book.line("acp-relay inspect open recordings"), r"http://\S+")
     with urllib.request.urlopen(opened.found[0], timeout=10) as page:
         if b"<html" not in page.read(4096).lower():
             raise Wrong("no page is at %s" % opened.found[0])
@@ -274,10 +274,10 @@ def view(book, place):
 
 def debug(book, place):
     """Between an editor and its agent: the recording in a browser, linted, and checked."""
-    place.edit(shlex.split(book.line("acp-relay connect --record tapes"), comments=True))
+    place.edit(shlex.split(book.line("acp-relay connect --record recordings"), comments=True))
     view(book, place)
-    place.type(book.line("acp-relay inspect lint tapes/*.acpr"), wanted=(0, 1))
-    if "/" not in place.type(book.line("acp-relay check tapes/*.acpr"), wanted=(0, 1)):
+    place.type(book.line("acp-relay inspect lint recordings/*.acpr"), wanted=(0, 1))
+    if "/" not in place.type(book.line("acp-relay check recordings/*.acpr"), wanted=(0, 1)):
         raise Wrong("check says nothing")
 
 

@@ -1,6 +1,6 @@
 //! The metrics of the program itself, read at each scrape: its runtimes, and its log.
 
-use tokio::runtime::{Handle, RuntimeMetrics};
+use tokio::runtime::Handle;
 
 use crate::cli::stderr;
 use crate::observe::metrics::{GaugeSource, RuntimeStats};
@@ -27,22 +27,10 @@ impl ProcessGauges {
 impl GaugeSource for ProcessGauges {
     fn runtimes(&self) -> Vec<RuntimeStats> {
         let clients = self.workers.runtimes();
-        let clients = clients.iter().map(|runtime| pulse(&runtime.metrics()));
-        let mut all = RuntimeStats {
-            name: "clients",
-            ..RuntimeStats::default()
-        };
-        for one in clients {
-            all.workers += one.workers;
-            all.tasks += one.tasks;
-            all.queued += one.queued;
-            all.busy += one.busy;
-        }
-        let main = RuntimeStats {
-            name: "main",
-            ..pulse(&self.main.metrics())
-        };
-        vec![main, all]
+        vec![
+            stats("main", std::slice::from_ref(&self.main)),
+            stats("clients", &clients),
+        ]
     }
 
     fn lost_lines(&self) -> [u64; 2] {
@@ -50,15 +38,18 @@ impl GaugeSource for ProcessGauges {
     }
 }
 
-fn pulse(runtime: &RuntimeMetrics) -> RuntimeStats {
-    let workers = runtime.num_workers();
-    RuntimeStats {
-        name: "",
-        workers,
-        tasks: runtime.num_alive_tasks(),
-        queued: runtime.global_queue_depth(),
-        busy: (0..workers)
-            .map(|worker| runtime.worker_total_busy_duration(worker))
-            .sum(),
+/// The sum of several runtimes.
+fn stats(name: &'static str, runtimes: &[Handle]) -> RuntimeStats {
+    let mut all = RuntimeStats {
+        name,
+        ..RuntimeStats::default()
+    };
+    for metrics in runtimes.iter().map(Handle::metrics) {
+        all.workers += metrics.num_workers();
+        all.tasks += metrics.num_alive_tasks();
+        all.queued += metrics.global_queue_depth();
+        let busy = (0..metrics.num_workers()).map(|one| metrics.worker_total_busy_duration(one));
+        all.busy += busy.sum::<std::time::Duration>();
     }
+    all
 }

@@ -25,5 +25,5 @@ mod shared;
 
 pub(super) use address::{AdminAddress, AdminArgs};
 pub(super) use client::{fetch, find};
-pub(super) use pending_metrics::{AuthCounter, PendingMetrics};
+pub(super) use pending_metrics::PendingMetrics;
 pub(super) use server::Admin;

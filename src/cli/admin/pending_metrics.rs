@@ -3,11 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::auth::{self, AuthEvents, RejectReason};
-use crate::observe::metrics::{
-    AgentMetrics, AuthOutcome, ConversationMetrics, CredentialLabel, Metrics, Parties, Rejection,
-    Transport,
-};
+use crate::auth::RejectReason;
+use crate::observe::metrics::{AgentMetrics, ConversationMetrics, Metrics, Parties, Transport};
 use crate::transport::{Endpoint, Link};
 
 /// The metrics of a conversation that has not begun yet.
@@ -16,43 +13,6 @@ pub(in crate::cli) struct PendingMetrics {
     transports: [Transport; 2],
     agent: Arc<AgentMetrics>,
     since: Instant,
-}
-
-/// Counts the results of authentication.
-#[derive(Debug)]
-pub(in crate::cli) struct AuthCounter(pub(in crate::cli) Arc<Metrics>);
-
-impl AuthEvents for AuthCounter {
-    fn authenticated(&self, proof: auth::CredentialKind, admitted: bool) {
-        let proof = match proof {
-            auth::CredentialKind::Nothing => CredentialLabel::Nothing,
-            auth::CredentialKind::User => CredentialLabel::User,
-            auth::CredentialKind::Token => CredentialLabel::Token,
-            auth::CredentialKind::Certificate => CredentialLabel::Certificate,
-        };
-        let how = if admitted {
-            AuthOutcome::Admitted
-        } else {
-            AuthOutcome::Refused
-        };
-        self.0.auth_attempt(proof, how);
-    }
-
-    fn rejected(&self, scheme: &str, why: RejectReason) {
-        let why = match why {
-            RejectReason::Auth => Rejection::Auth,
-            RejectReason::Origin => Rejection::Origin,
-            RejectReason::Host => Rejection::Host,
-            RejectReason::Limit => Rejection::Limit,
-            RejectReason::Tls => Rejection::Tls,
-            RejectReason::Timeout => Rejection::Timeout,
-            RejectReason::Policy => Rejection::Policy,
-            RejectReason::Unknown => Rejection::Unknown,
-            RejectReason::Draining => Rejection::Draining,
-            RejectReason::Handshake => Rejection::Handshake,
-        };
-        self.0.rejected(Transport::of_scheme(scheme), why);
-    }
 }
 
 impl PendingMetrics {
@@ -86,7 +46,7 @@ impl PendingMetrics {
     pub(in crate::cli) fn fail(self) {
         self.agent.started(false);
         self.metrics
-            .rejected(self.transports[0], Rejection::NoAgent);
+            .rejected(self.transports[0], RejectReason::NoAgent);
     }
 
     /// Begins the conversation. `room` is how many bytes may wait for either side.

@@ -29,16 +29,13 @@ use crate::viewer::{Viewer, ViewerAccess};
 /// A running admin listener. Drop ends it.
 pub(in crate::cli) struct Admin {
     shared: Arc<Shared>,
-    place: AdminAddress,
-    /// The address of the viewer of recordings, if there is one.
-    recordings: Option<String>,
     end: CancellationToken,
     _announcement: Option<Announcement>,
     _file: Option<SocketFile>,
 }
 
 impl Admin {
-    /// Listens at `place`. `recordings` is the folder of the recordings.
+    /// Listens at `place` and prints the address. `recordings` is the folder of the recordings.
     async fn open(
         place: &AdminAddress,
         asked: CancellationToken,
@@ -69,9 +66,13 @@ impl Admin {
             }
             _ => None,
         };
-        let recordings = viewer
-            .as_ref()
-            .map(|(access, _)| format!("{place}/recordings{}", access.path()));
+        stderr::print(&format!("acp-relay: admin at {place}"));
+        if let Some((access, _)) = &viewer {
+            let path = access.path();
+            stderr::print(&format!(
+                "acp-relay: recordings at {place}/recordings{path}"
+            ));
+        }
         let shared = Arc::new(Shared {
             metrics: Arc::new(Metrics::new(env!("VERSION"), Instant::now())),
             listeners: RwLock::default(),
@@ -87,16 +88,14 @@ impl Admin {
             .inspect_err(|error| tracing::debug!(%error, "cannot announce the admin listener"));
         Ok(Self {
             shared,
-            place,
-            recordings,
             end,
             _announcement: announcement.ok(),
             _file: file,
         })
     }
 
-    /// The same with the metrics of this program, if a place is configured, and prints the address.
-    /// Errors are printed, and the exit code is returned.
+    /// The same with the metrics of this program, if a place is configured. Errors are printed, and
+    /// the exit code is returned.
     pub(in crate::cli) async fn start(
         place: Option<&AdminAddress>,
         asked: CancellationToken,
@@ -112,10 +111,6 @@ impl Admin {
             let fault = format!("cannot listen at {place} (--admin): {error}");
             exit::fail(exit::UNAVAILABLE, &fault)
         })?;
-        stderr::print(&format!("acp-relay: admin at {}", admin.place));
-        if let Some(address) = &admin.recordings {
-            stderr::print(&format!("acp-relay: recordings at {address}"));
-        }
         let program = ProcessGauges::new(workers);
         admin.metrics().set_program(Arc::new(program));
         if let Some(traces) = traces {

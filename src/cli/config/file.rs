@@ -3,19 +3,17 @@
 use std::env;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::string::FromUtf8Error;
 
-use crate::cli::{console, exit};
+use crate::cli::{console, exit, state};
 
 /// The file's path below a configuration directory.
 const RELATIVE_PATH: &str = "acp-relay/acp-relay.toml";
 /// The system's configuration directory.
 const SYSTEM: &str = "/etc";
-/// Mode bits that let other users write.
-const WRITABLE: u32 = 0o022;
 /// Largest file that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -73,27 +71,18 @@ impl ConfigFile {
     /// Rejects a file that other users could change, because it says which programs run. Errors are
     /// printed, and the exit code is returned.
     pub(in crate::cli) fn check_owner(&self) -> Result<(), ExitCode> {
-        let path = self.0.display();
-        let refuse = |fault: String| Err(exit::fail(exit::FORBIDDEN, &fault));
-        let about = match fs::metadata(&self.0) {
-            Ok(about) => about,
-            Err(error) => return refuse(format!("{path}: {error}")),
-        };
-        let ours = [0, rustix::process::geteuid().as_raw()].contains(&about.uid());
-        if !ours {
-            return refuse(format!(
-                "{path} belongs to another user, who could choose which programs run here; \
-                 make it yours with chown"
-            ));
-        }
+        let about = fs::metadata(&self.0).map_err(|error| {
+            let fault = format!("{}: {error}", self.0.display());
+            exit::fail(exit::FORBIDDEN, &fault)
+        })?;
         // Writing to a device such as /dev/null does not change what is read from it.
-        if about.mode() & WRITABLE != 0 && !about.file_type().is_char_device() {
-            return refuse(format!(
-                "other users may write to {path}, and so choose which programs run here; \
-                 run `chmod go-w {path}`"
-            ));
+        if about.file_type().is_char_device() {
+            return Ok(());
         }
-        Ok(())
+        state::check_writers(&self.0, &about).map_err(|fault| {
+            let fault = format!("{fault}; others could choose which programs run here");
+            exit::fail(exit::FORBIDDEN, &fault)
+        })
     }
 
     /// The base folder of relative paths in the file.

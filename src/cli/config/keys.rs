@@ -1,8 +1,4 @@
-//! Keys of the file, as the command line declares them.
-//!
-//! An option is declared once, as a field of a `clap::Args` struct: its meaning, flag, variable,
-//! form, values and default. The field's id is the path of its key in the file, such as
-//! `record.max-age`. A key that is no flag is a field of a struct that no subcommand has.
+//! Values of keys as texts, and how a declaration reads them. `declared` has the declarations.
 
 use std::any::TypeId;
 use std::error::Error as _;
@@ -14,9 +10,14 @@ use clap::{Arg, ArgAction, Args, Command, ValueHint};
 
 use super::nearest::did_you_mean;
 use crate::cli::admin::AdminAddress;
+use crate::cli::limits::Setting;
+use crate::jsonrpc::limits::Limit;
 
-/// The two limits in `[drain]`, by the names that they have there.
-pub(super) const DRAIN: [(&str, &str); 2] = [("min", "drain-min"), ("max", "drain")];
+/// The two limits in `[drain]`, by the ids that they have there.
+pub(super) const DRAIN: [(&str, &str); 2] = [("drain.min", "drain-min"), ("drain.max", "drain")];
+
+/// The name and the value of a variable.
+pub(super) type Variable = (OsString, OsString);
 
 /// Values of keys by the ids of their options, as texts that the parsers of the options accept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,8 +31,12 @@ pub(super) enum Form {
     /// true or false.
     Bool,
     Text,
+    /// A text or a number.
+    Number,
     /// A list of texts.
     List,
+    /// Variables: a table of texts and numbers with any keys. Each value is `NAME=VALUE`.
+    Map,
 }
 
 impl Keys {
@@ -50,15 +55,25 @@ impl Keys {
             .map(|(_, values)| &values[..])
     }
 
+    /// The keys of a table.
+    pub(super) fn of(&self, table: &str) -> impl Iterator<Item = &(String, Vec<OsString>)> {
+        self.0.iter().filter(move |(id, _)| path(id).0 == table)
+    }
+
+    /// The limits in a table.
+    pub(super) fn settings(&self, table: &str) -> Vec<Setting> {
+        let values = self.of(table).filter_map(|(id, values)| {
+            let drain = DRAIN.iter().find(|(own, _)| own == id);
+            let limit = Limit::named(drain.map_or_else(|| path(id).1, |(_, name)| name))?;
+            let value = limit.read(values.last()?.to_str()?).ok()?;
+            Some(Setting { limit, value })
+        });
+        values.collect()
+    }
+
     /// Whether a table has the same values in `other`.
     pub(in crate::cli) fn has_same(&self, table: &str, other: &Self) -> bool {
-        let of = |keys: &Self| -> Vec<_> {
-            let keys = keys.0.iter();
-            keys.filter(|(id, _)| path(id).0 == table)
-                .cloned()
-                .collect()
-        };
-        of(self) == of(other)
+        self.of(table).eq(other.of(table))
     }
 
     /// The keys that are no options of `command`.
@@ -68,7 +83,7 @@ impl Keys {
         Self(keys.cloned().collect())
     }
 
-    /// The same as arguments of `command`, which declares them.
+    /// The same as arguments of `command`, which declares them; others are left out.
     pub(super) fn arguments(&self, command: &Command) -> Vec<OsString> {
         let mut arguments = Vec::new();
         for (id, values) in &self.0 {
@@ -112,24 +127,14 @@ pub(super) fn path(id: &str) -> (&str, &str) {
     id.rsplit_once('.').unwrap_or(("", id))
 }
 
-/// The tables of the options of `command`, in their order.
-pub(super) fn tables(command: &Command) -> Vec<&str> {
-    let ids = command.get_arguments().map(|arg| arg.get_id().as_str());
-    let mut tables: Vec<&str> = Vec::new();
-    for (table, _) in ids.map(path) {
-        if !table.is_empty() && !tables.contains(&table) {
-            tables.push(table);
-        }
-    }
-    tables
-}
-
 /// The form of an option's value.
 pub(super) fn form(arg: &Arg) -> Form {
     match arg.get_action() {
         ArgAction::SetTrue => Form::Flag,
+        _ if is::<Variable>(arg) => Form::Map,
         ArgAction::Append => Form::List,
         _ if is::<bool>(arg) => Form::Bool,
+        _ if is::<Setting>(arg) => Form::Number,
         _ => Form::Text,
     }
 }
@@ -139,10 +144,22 @@ pub(super) fn is<T: 'static>(arg: &Arg) -> bool {
     arg.get_value_parser().type_id() == TypeId::of::<T>()
 }
 
+/// What the help calls an option's value.
+pub(super) fn value_name(arg: &Arg) -> &str {
+    let names = arg.get_value_names().unwrap_or_default();
+    names.first().map_or("", |name| name.as_str())
+}
+
 /// The names of the values, if the option has only certain ones.
 pub(super) fn values(arg: &Arg) -> Vec<String> {
     let values = arg.get_possible_values().into_iter();
     values.map(|value| value.get_name().to_owned()).collect()
+}
+
+/// The value of an option that is not given.
+pub(super) fn default(arg: &Arg) -> Vec<OsString> {
+    let values = arg.get_default_values().iter();
+    values.map(|value| value.to_os_string()).collect()
 }
 
 /// Whether `command` forbids two options together.
@@ -152,6 +169,12 @@ pub(super) fn contradict(command: &Command, one: &Arg, other: &Arg) -> bool {
         others.any(|found| found.get_id() == other.get_id())
     };
     forbids(one, other) || forbids(other, one)
+}
+
+/// Parses `NAME=VALUE`, from a file that has both apart.
+pub(super) fn read_variable(text: &str) -> Result<Variable, &'static str> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    Ok((name.into(), value.into()))
 }
 
 /// Reads a value of an option from the file. Relative paths start at `folder`.

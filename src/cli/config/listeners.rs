@@ -1,28 +1,27 @@
 //! `[[listeners]]`: where clients connect. `cli::listeners` has the options that are also flags.
 
-use super::context::{CheckLevel, Context, Names, check_dialect, known_agent};
-use super::keys;
+use super::fault::CheckLevel;
 use super::local_checks;
 use super::model::ListenerPart;
 use super::table_reader::TableReader;
 use crate::cli::admission::{AdmissionArgs, check_exposure};
 use crate::cli::endpoints;
-use crate::transport::{Endpoint, HttpEndpoint, HttpProtocol};
+use crate::cli::listeners::unsuited;
+use crate::transport::Endpoint;
 
 /// All listeners of the file.
 pub(super) fn listeners(
-    reader: &TableReader<'_>,
-    context: &Context,
-    agents: &Names,
+    root: &TableReader<'_>,
+    level: CheckLevel,
     auth: &AdmissionArgs,
 ) -> Vec<ListenerPart> {
     let mut all: Vec<ListenerPart> = Vec::new();
-    for reader in reader.table_array("listeners") {
-        let Some(part) = listener(&reader, context, agents, auth) else {
+    for reader in root.table_array("listeners") {
+        let Some(part) = listener(&reader, level, auth) else {
             continue;
         };
-        if let Some(what) = endpoints::conflict(all.iter().map(|one| &one.endpoint), &part.endpoint)
-        {
+        let others = all.iter().map(|one| &one.endpoint);
+        if let Some(what) = endpoints::conflict(others, &part.endpoint) {
             reader.fault(&reader.at("endpoint"), what);
         }
         all.push(part);
@@ -32,118 +31,49 @@ pub(super) fn listeners(
 
 fn listener(
     reader: &TableReader<'_>,
-    context: &Context,
-    agents: &Names,
+    level: CheckLevel,
     auth: &AdmissionArgs,
 ) -> Option<ListenerPart> {
-    let command = keys::command::<ListenerPart>();
-    let keys = reader.keys(&command, "listeners", &context.folder);
-    reader.finish();
+    let keys = reader.keys();
     if reader.has("endpoint").is_none() {
         let remedy = "such as endpoint = \"http://127.0.0.1:9000\"";
         reader.fault_with(&reader.at, "a listener has no `endpoint`", remedy);
     }
-    let served = served(reader, agents);
     let mut part: ListenerPart = keys.parse()?;
     if let Err(what) = endpoints::check_listener(&part.endpoint) {
-        let what = format!("{}: {what}", reader.path("endpoint"));
-        reader.fault(&reader.at("endpoint"), what);
+        reader.fault_of("endpoint", &what);
         return None;
     }
-    part = ListenerPart {
-        endpoint: part.endpoint.relative_to(&context.folder),
-        agents: served,
-        keys,
-        ..part
-    };
-    check_dialect(reader, part.dialect.as_ref(), context);
-    check_keys(reader, &part.endpoint);
-    if context.level >= CheckLevel::Complete {
-        check_guarded(reader, &part.endpoint, auth);
+    part.endpoint = reader.relative(part.endpoint);
+    part.keys = keys;
+    if reader.has("agents").is_some() {
+        // An empty list is none, not all.
+        part.agents.get_or_insert_default();
     }
-    if context.level == CheckLevel::Machine {
-        local_checks::address(reader, "endpoint", &part.endpoint);
+    if let (Some(served), Some(name)) = (&part.agents, &part.default_agent)
+        && !served.contains(name)
+    {
+        let what = format!("`{name}` is not among the `agents` of this listener");
+        reader.fault(&reader.at("default-agent"), what);
+    }
+    let at = &part.endpoint;
+    reader.check_suited(|key| unsuited(key, at));
+    let missing = ["tls-cert", "tls-key"].into_iter();
+    for key in missing.filter(|key| endpoints::is_tls(at) && reader.has(key).is_none()) {
+        let what = format!("{at}: a listener with TLS needs `{key}`");
+        reader.fault(&reader.at("endpoint"), what);
+    }
+    if level >= CheckLevel::Complete {
+        check_guarded(reader, at, auth);
+    }
+    if level == CheckLevel::Machine {
+        local_checks::address(reader, "endpoint", at);
         let tls = part.options.tls();
-        if is_tls(&part.endpoint) && tls.cert.is_some() && tls.key.is_some() {
-            local_checks::certificate(reader, &part.endpoint, &tls);
+        if endpoints::is_tls(at) && tls.cert.is_some() && tls.key.is_some() {
+            local_checks::certificate(reader, at, &tls);
         }
     }
     Some(part)
-}
-
-/// The agents that clients of a listener may name; checks them, and the agent of those that name
-/// none.
-fn served(reader: &TableReader<'_>, agents: &Names) -> Option<Vec<String>> {
-    let served = reader.texts("agents");
-    for name in served.iter().flatten() {
-        known_agent(reader, "agents", &name.value, &name.at, agents);
-    }
-    let served = served.map(|names| names.into_iter().map(|name| name.value).collect::<Vec<_>>());
-    if let Some(name) = reader.text("default-agent") {
-        known_agent(reader, "default-agent", &name.value, &name.at, agents);
-        if served
-            .as_ref()
-            .is_some_and(|served| !served.contains(&name.value))
-        {
-            let what = format!(
-                "`{}` is not among the `agents` of this listener",
-                name.value
-            );
-            reader.fault(&name.at, what);
-        }
-    }
-    served
-}
-
-/// Reports keys that do not apply to this endpoint, and missing ones.
-fn check_keys(reader: &TableReader<'_>, at: &Endpoint) {
-    let is_web = matches!(at, Endpoint::Http(_));
-    let streams = matches!(at, Endpoint::Http(web) if web.protocol == HttpProtocol::StreamableHttp);
-    for (keys, fits, is_for, remedy) in [
-        (
-            &[
-                "allow-origin",
-                "allow-host",
-                "affinity-cookie",
-                "no-elephant",
-            ][..],
-            is_web,
-            "HTTP and WebSocket listeners",
-            None,
-        ),
-        (
-            &["agent-connect"],
-            streams,
-            "http:// and https:// listeners",
-            Some("for Agent Connect alone, listen at agent-connect+http://"),
-        ),
-        (
-            &["tls-cert", "tls-key", "tls-client-ca"],
-            is_tls(at),
-            "listeners with TLS",
-            Some("such as https:// and wss://"),
-        ),
-        (
-            &["framing"],
-            at.is_byte_stream(),
-            "byte streams",
-            Some("such as tcp:// and unix:"),
-        ),
-    ] {
-        if !fits {
-            reader.fault_misplaced(keys, is_for, remedy);
-        }
-    }
-    for key in ["tls-cert", "tls-key"] {
-        if is_tls(at) && reader.has(key).is_none() {
-            let what = format!("{at}: a listener with TLS needs `{key}`");
-            reader.fault(&reader.at("endpoint"), what);
-        }
-    }
-}
-
-const fn is_tls(at: &Endpoint) -> bool {
-    matches!(at, Endpoint::Http(HttpEndpoint { tls: true, .. }))
 }
 
 /// Reports a listener that is too exposed.

@@ -24,7 +24,7 @@ pub(super) fn tokens(reader: &TableReader<'_>, key: &'static str, file: Option<&
     let read = store.and_then(|store| store.own_token().and_then(|_| store.keyring()));
     match read {
         Err(StateError::Unavailable(_)) if file.is_none() => {}
-        Err(fault) => missing(reader, key, &fault.to_string()),
+        Err(fault) => reader.fault_of(key, &fault.to_string()),
         Ok(_) => {}
     }
 }
@@ -38,7 +38,7 @@ pub(super) fn tables(reader: &TableReader<'_>, tables: &Tables) {
             Err(_) => "folders",
             Ok(_) => "tables",
         };
-        missing(reader, key, &trouble.to_string());
+        reader.fault_of(key, &trouble.to_string());
     }
 }
 
@@ -68,11 +68,7 @@ pub(super) fn agent(reader: &TableReader<'_>, part: &AgentPart) {
         Source::Program(program) => {
             let mut launch = program.launch;
             if let Some(dir) = launch.dir.take_if(|dir| !dir.is_dir()) {
-                missing(
-                    reader,
-                    "cwd",
-                    &format!("there is no folder {}", dir.display()),
-                );
+                reader.fault_of("cwd", &format!("there is no folder {}", dir.display()));
             }
             let setup = Setup {
                 launch,
@@ -116,7 +112,7 @@ fn secrets(reader: &TableReader<'_>, remote: &RemoteArgs) {
             Some((_, what)) => what.to_owned(),
             None => what,
         });
-        what.inspect(|what| missing(reader, key, what)).is_some()
+        what.inspect(|what| reader.fault_of(key, what)).is_some()
     };
     let alone = [
         fault("header-file", &headers),
@@ -133,10 +129,10 @@ pub(super) fn folder(reader: &TableReader<'_>, key: &'static str, folder: &Path)
     let there = there.unwrap_or_else(|| Path::new("/"));
     if !there.is_dir() {
         let what = format!("{} is not a folder", there.display());
-        missing(reader, key, &what);
+        reader.fault_of(key, &what);
     } else if let Err(fault) = access(there, Access::WRITE_OK | Access::EXEC_OK) {
         let what = format!("nothing can be written to {} ({fault})", there.display());
-        missing(reader, key, &what);
+        reader.fault_of(key, &what);
     }
 }
 
@@ -146,16 +142,8 @@ pub(super) fn file(reader: &TableReader<'_>, key: &'static str, file: &Path) {
     if parent.is_dir() {
         folder(reader, key, parent);
     } else {
-        missing(
-            reader,
-            key,
-            &format!("there is no folder {}", parent.display()),
-        );
+        reader.fault_of(key, &format!("there is no folder {}", parent.display()));
     }
-}
-
-fn missing(reader: &TableReader<'_>, key: &'static str, what: &str) {
-    reader.fault(&reader.at(key), format!("{}: {what}", reader.path(key)));
 }
 
 /// Reports that the value of a key cannot be used.

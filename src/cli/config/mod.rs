@@ -1,12 +1,12 @@
 //! The configuration file, `acp-relay.toml`: several agents, several listeners, and the options
 //! that are also flags. Flags override the environment, which overrides the file.
 //!
-//! `file` finds the file. `keys` says what the options of the command line declare as keys of the
-//! file, and `model` which keys there are besides. `table_reader` reads one table with positions,
-//! and `agents`, `listeners`, `sections` and `read` make a [`Config`] of all, or report all faults;
-//! `local_checks` finds what is missing on this machine. `merge` puts the command line over the
-//! file. `command` is `acp-relay config`; `show` and `report` print the effective configuration,
-//! and `describe` the example and the JSON Schema.
+//! `file` finds the file. `model` has the keys besides the options of the command line, and
+//! `declared` the declarations of all keys, which `keys` reads values by. `table_reader` reads one
+//! table with positions, and `agents`, `listeners`, `options` and `read` make a [`Config`] of all, or
+//! report all faults; `local_checks` finds what is missing on this machine. `merge` puts the command
+//! line over the file. `command` is `acp-relay config`; `show` and `report` print the effective
+//! configuration, and `describe` the example and the JSON Schema.
 //!
 //! # Why
 //!
@@ -26,7 +26,7 @@
 
 mod agents;
 mod command;
-mod context;
+mod declared;
 mod describe;
 mod fault;
 mod file;
@@ -37,15 +37,15 @@ mod local_checks;
 mod merge;
 mod model;
 mod nearest;
+mod options;
 mod read;
 mod report;
-mod sections;
 mod show;
 mod table_reader;
 
 pub(super) use command::{ConfigArgs, run};
-pub(super) use context::CheckLevel;
 pub(super) use describe::example;
+pub(super) use fault::CheckLevel;
 pub(super) use file::ConfigFile;
 pub(super) use merge::CommandLine;
 pub(super) use model::{AgentPart, Config, ListenerPart, Source};

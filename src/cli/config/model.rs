@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use super::keys::Keys;
+use super::keys::{self, Keys, Variable};
 use crate::auth::Agents;
 use crate::cli::admin::AdminArgs;
 use crate::cli::admission::AdmissionArgs;
@@ -45,7 +45,7 @@ pub(in crate::cli) struct Config {
 #[derive(Clone, Debug, Args)]
 pub(super) struct FileOptions {
     /// The agent of clients that name none; if there is only one agent, it is that one
-    #[arg(id = "default-agent", long = "default-agent", value_name = "NAME")]
+    #[arg(long, id = "default-agent", value_name = "AGENT")]
     pub(super) default_agent: Option<String>,
     #[command(flatten)]
     pub(super) on_disconnect: DisconnectArgs,
@@ -69,70 +69,56 @@ pub(super) struct FileOptions {
 #[derive(Clone, Debug, PartialEq, Args)]
 pub(in crate::cli) struct AgentPart {
     /// What it is, for clients of Agent Connect
-    #[arg(id = "agents.description", long = "description", value_name = "TEXT")]
+    #[arg(long, id = "agents.description", value_name = "TEXT")]
     pub(in crate::cli) description: Option<String>,
     /// The program and its arguments, a string each; there is no shell
-    #[arg(id = "agents.command", long = "command", value_name = "WORD")]
+    #[arg(long, id = "agents.command", value_name = "WORD")]
     pub(in crate::cli) command: Vec<OsString>,
     /// A well-known agent, instead of its command; `acp-relay agents list` has them
-    #[arg(id = "agents.profile", long = "profile", value_name = "PROFILE")]
+    #[arg(long, id = "agents.profile", value_name = "PROFILE")]
     #[arg(conflicts_with = "agents.command", value_parser = agents::read_profile)]
     pub(in crate::cli) profile: Option<&'static Profile>,
     /// The agent's endpoint, instead of a command
-    #[arg(id = "agents.endpoint", long = "endpoint", value_name = "ENDPOINT")]
+    #[arg(long, id = "agents.endpoint", value_name = "ENDPOINT")]
     #[arg(conflicts_with_all = ["agents.command", "agents.profile"])]
     #[arg(value_parser = endpoints::read_agent)]
     pub(in crate::cli) endpoint: Option<Endpoint>,
     /// Arguments after those of the profile
-    #[arg(id = "agents.args", long = "args", value_name = "ARG")]
+    #[arg(long, id = "agents.args", value_name = "ARG")]
     pub(in crate::cli) args: Vec<OsString>,
     /// Its working directory; the default is that of the relay
-    #[arg(id = "agents.cwd", long = "cwd", value_name = "DIR")]
+    #[arg(long, id = "agents.cwd", value_name = "DIR")]
     pub(in crate::cli) cwd: Option<PathBuf>,
     /// Whether it gets the relay's environment, without the relay's own secrets; false passes on
     /// only PATH, HOME, LANG, LC_*, TERM, TMPDIR, USER and SHELL
-    #[arg(id = "agents.inherit-env", long = "inherit-env", value_name = "BOOL")]
+    #[arg(long, id = "agents.inherit-env", value_name = "BOOL")]
     #[arg(action = ArgAction::Set, default_value_t = true)]
     pub(in crate::cli) inherit_env: bool,
     #[command(flatten)]
     pub(in crate::cli) remote: RemoteArgs,
     /// Its dialect: auto, canonical, or a dialect's name [default: auto]
-    #[arg(id = "agents.dialect", long = "dialect", value_name = "DIALECT")]
+    #[arg(long, id = "agents.dialect", value_name = "DIALECT")]
     #[arg(value_parser = dialect_options::choice)]
     pub(in crate::cli) dialect: Option<DialectChoice>,
     /// Its framing on byte streams [default: auto]
-    #[arg(
-        id = "agents.framing",
-        long = "framing",
-        value_name = "FRAMING",
-        value_enum
-    )]
+    #[arg(long, id = "agents.framing", value_name = "FRAMING", value_enum)]
     pub(in crate::cli) framing: Option<FramingChoice>,
     /// Whether its conversations are recorded, if recording is on
-    #[arg(id = "agents.record", long = "record", value_name = "BOOL")]
+    #[arg(long, id = "agents.record", value_name = "BOOL")]
     #[arg(action = ArgAction::Set, default_value_t = true)]
     pub(in crate::cli) record: bool,
     /// What to do with it when its client's connection breaks, instead of the file's
     /// `on-disconnect`
-    #[arg(
-        id = "agents.on-disconnect",
-        long = "on-disconnect",
-        value_name = "WHAT",
-        value_enum
-    )]
+    #[arg(long, id = "agents.on-disconnect", value_name = "WHAT", value_enum)]
     pub(in crate::cli) on_disconnect: Option<OnDisconnect>,
     /// What to answer when it asks for permission and no client can be asked, because a client of
     /// Agent Connect is gone; for an agent behind Agent Connect: because the editor does not answer
-    #[arg(
-        id = "agents.default-permission",
-        long = "default-permission",
-        value_name = "WHAT"
-    )]
+    #[arg(long, id = "agents.default-permission", value_name = "WHAT")]
     #[arg(value_enum)]
     pub(in crate::cli) default_permission: Option<DefaultPermission>,
-    /// Variables for it.
-    #[arg(skip)]
-    pub(in crate::cli) env: Vec<(OsString, OsString)>,
+    /// Variables for it
+    #[arg(long, id = "agents.env", value_name = "NAME=VALUE", value_parser = keys::read_variable)]
+    pub(in crate::cli) env: Vec<Variable>,
     #[arg(skip)]
     pub(in crate::cli) limits: Vec<Setting>,
     #[arg(skip)]
@@ -143,40 +129,27 @@ pub(in crate::cli) struct AgentPart {
 #[derive(Clone, Debug, PartialEq, Args)]
 pub(in crate::cli) struct ListenerPart {
     /// Where clients connect
-    #[arg(id = "listeners.endpoint", long = "endpoint", value_name = "ENDPOINT")]
+    #[arg(long, id = "listeners.endpoint", value_name = "ENDPOINT")]
     pub(in crate::cli) endpoint: Endpoint,
     #[command(flatten)]
     pub(in crate::cli) options: ListenerArgs,
     /// The agents that its clients may name; all by default
-    #[arg(id = "listeners.agents", long = "agents", value_name = "NAME")]
+    #[arg(long, id = "listeners.agents", value_name = "AGENT")]
     pub(in crate::cli) agents: Option<Vec<String>>,
     /// The agent of clients that name none, instead of the file's `default-agent`
-    #[arg(
-        id = "listeners.default-agent",
-        long = "default-agent",
-        value_name = "NAME"
-    )]
+    #[arg(long, id = "listeners.default-agent", value_name = "AGENT")]
     pub(in crate::cli) default_agent: Option<String>,
     /// Serve AGNTCY's Agent Connect below this path of the same port, for all agents of the
     /// listener; for Agent Connect alone, listen at agent-connect+http://
-    #[arg(
-        id = "listeners.agent-connect",
-        long = "agent-connect",
-        value_name = "PATH"
-    )]
+    #[arg(long, id = "listeners.agent-connect", value_name = "PATH")]
     #[arg(value_parser = agent_connect::read_path)]
     pub(in crate::cli) agent_connect: Option<String>,
     /// The clients' dialect: auto, canonical, or a dialect's name [default: auto]
-    #[arg(id = "listeners.dialect", long = "dialect", value_name = "DIALECT")]
+    #[arg(long, id = "listeners.dialect", value_name = "DIALECT")]
     #[arg(value_parser = dialect_options::choice)]
     pub(in crate::cli) dialect: Option<DialectChoice>,
     /// The clients' framing on byte streams [default: auto]
-    #[arg(
-        id = "listeners.framing",
-        long = "framing",
-        value_name = "FRAMING",
-        value_enum
-    )]
+    #[arg(long, id = "listeners.framing", value_name = "FRAMING", value_enum)]
     pub(in crate::cli) framing: Option<FramingChoice>,
     #[arg(skip)]
     pub(super) keys: Keys,

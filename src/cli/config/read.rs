@@ -1,21 +1,19 @@
 //! Reads the text of a file into a [`Config`], or all its faults. `agents`, `listeners` and
 //! `sections` read its parts.
 
-use std::cell::OnceCell;
-use std::path::PathBuf;
+use std::cell::{OnceCell, RefCell};
 
-use toml::de::{DeTable, Error};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Error};
 
 use super::agents::{agents, check_default_permission};
-use super::context::{CheckLevel, Context, known_agent, settings};
-use super::fault::{Fault, Faults};
+use super::declared::sections;
+use super::fault::{CheckLevel, Fault, Faults};
 use super::file::ConfigFile;
-use super::keys::{self, DRAIN};
 use super::listeners::listeners;
 use super::model::{Config, FileOptions};
-use super::sections::{Sections, certificates};
-use super::table_reader::{FaultList, TableReader};
-use crate::cli::limits;
+use super::options::{self, certificates};
+use super::table_reader::{FileReader, TableReader};
 
 /// Most syntax faults that are reported one by one. A file with more is mostly not TOML, and each
 /// of its lines is a fault.
@@ -44,7 +42,7 @@ pub(super) fn read_with_notes(
     level: CheckLevel,
 ) -> (Config, Faults) {
     let (tree, mut broken) = DeTable::parse_recoverable(text);
-    let found = FaultList::default();
+    let mut found = Vec::new();
     let file = place.0.display().to_string();
     broken.sort_by_key(|error| error.span().map_or(0, |at| at.start));
     // An unclosed value includes everything after it, and each following line is a fault.
@@ -60,22 +58,34 @@ pub(super) fn read_with_notes(
         Fault::new(&at, error.message().to_owned())
     });
     for fault in broken.by_ref().take(MAX_SYNTAX_FAULTS) {
-        found.add(fault);
+        found.push(fault);
     }
     if let Some(mut next) = broken.next() {
         next.what = format!("{} more syntax faults from here on", 1 + broken.count());
-        found.add(next.with_remedy("is this a TOML file?"));
+        found.push(next.with_remedy("is this a TOML file?"));
     }
     // The readable parts of a file that is not TOML may mean something else than intended.
     if !found.is_empty() {
-        return (
-            Config::default(),
-            Faults::new(&file, text, found.into_inner()),
-        );
+        return (Config::default(), Faults::new(&file, text, found));
     }
-    let reader = TableReader::new(String::new(), tree.span(), tree.get_ref(), &found);
-    let config = config(&reader, place.folder(), level);
-    (config, Faults::new(&file, text, found.into_inner()))
+    let names = |table: &str| -> Vec<&str> {
+        let table = tree.get_ref().get(table).map(Spanned::get_ref);
+        let table = table.and_then(DeValue::as_table).into_iter().flatten();
+        table.map(|(key, _)| &**key.get_ref()).collect()
+    };
+    let own_dialects = ["tables", "folders"];
+    let own_dialects = names("dialects")
+        .iter()
+        .any(|key| own_dialects.contains(key));
+    let shared = FileReader {
+        folder: place.folder(),
+        agents: names("agents").into_iter().map(str::to_owned).collect(),
+        dialects: (!own_dialects).then(OnceCell::new),
+        found: RefCell::default(),
+    };
+    let config = config(&TableReader::new(&tree, &shared), level);
+    let found = shared.found.into_inner();
+    (config, Faults::new(&file, text, found))
 }
 
 /// All faults in the text of a configuration file, a line each, as `config check --other-machine`
@@ -88,50 +98,32 @@ pub fn faults(text: &str) -> Option<String> {
 }
 
 /// The content of the file.
-fn config(reader: &TableReader<'_>, folder: PathBuf, level: CheckLevel) -> Config {
-    let command = keys::command::<FileOptions>();
-    let mut keys = reader.keys(&command, "", &folder);
-    let sections = Sections::read(reader, &command, &folder, &mut keys);
+fn config(root: &TableReader<'_>, level: CheckLevel) -> Config {
+    let mut keys = root.keys();
+    for table in sections() {
+        if let Some(own) = root.table(table.path) {
+            keys.append(own.keys());
+        }
+    }
     // Values with faults are left out.
     let Some(options) = keys.parse::<FileOptions>() else {
         unreachable!("no option of a file is required");
     };
-    let context = Context {
-        folder,
-        level,
-        builtin: options.dialects.is_empty(),
-        dialects: OnceCell::new(),
-    };
-    let (agents, names) = agents(reader, &context);
-    if let Some(name) = &options.default_agent {
-        let at = reader.at("default-agent");
-        known_agent(reader, "default-agent", name, &at, &names);
-    }
-    let certificates = sections
-        .get("auth")
-        .and_then(|own| certificates(own, &names));
-    let listeners = listeners(reader, &context, &names, &options.auth);
+    let agents = agents(root, level);
+    let listeners = listeners(root, level, &options.auth);
     if level >= CheckLevel::Complete {
-        check_default_permission(reader, &agents, &listeners);
+        check_default_permission(&agents, &listeners);
     }
-    sections.check(reader, &options, &listeners, level);
-    let mut limits = settings(reader, "limits", limits::find);
-    limits.extend(settings(reader, "drain", |name| {
-        let known = DRAIN.iter().find(|(key, _)| *key == name);
-        let unknown = [
-            format!("`drain.{name}` is not known"),
-            "expected min, max".to_owned(),
-        ];
-        known.map_or(Err(unknown), |(_, limit)| limits::find(limit))
-    }));
-    sections.finish();
-    reader.finish();
+    options::check(root, &options, &listeners, level);
+    let mut limits = keys.settings("limits");
+    limits.extend(keys.settings("drain"));
+    let agents = agents.into_iter();
     Config {
         default_agent: options.default_agent,
-        agents,
+        agents: agents.map(|(name, _, part)| (name, part)).collect(),
         listeners,
         limits,
-        certificates,
+        certificates: certificates(root),
         keys,
     }
 }

@@ -15,6 +15,9 @@ use crate::cli::log_redaction;
 /// The column of the comments, in characters.
 const COLUMN: usize = 56;
 
+/// Replaces a value that may be secret.
+const HIDDEN: &str = "‹hidden›";
+
 /// The report being written.
 pub(super) struct Report<'a> {
     text: String,
@@ -78,7 +81,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The values of an option as TOML.
+/// The values of an option as TOML, without those that may be secret.
 pub(super) fn toml(arg: &Arg, values: &[OsString]) -> String {
     let texts: Vec<String> = values
         .iter()
@@ -92,9 +95,26 @@ pub(super) fn toml(arg: &Arg, values: &[OsString]) -> String {
         })
         .collect();
     let last = texts.last().map_or("", String::as_str);
+    let name = |text: &String, end| text.split(end).next().unwrap_or_default().to_owned();
     match keys::form(arg) {
+        Form::Map => {
+            let entries = texts.iter().map(|text| bare(&name(text, '=')));
+            let entries: Vec<_> = entries
+                .map(|name| format!("{name} = \"{HIDDEN}\""))
+                .collect();
+            format!("{{ {} }}", entries.join(", "))
+        }
+        Form::List if keys::value_name(arg) == "NAME: VALUE" => {
+            let headers = texts.iter().map(|text| name(text, ':'));
+            list(
+                &headers
+                    .map(|name| format!("{name}: {HIDDEN}"))
+                    .collect::<Vec<_>>(),
+            )
+        }
         Form::List => list(&texts),
         Form::Text => quote(last),
+        Form::Number => number(last),
         Form::Flag | Form::Bool => last.to_owned(),
     }
 }

@@ -3,21 +3,15 @@
 //! out, and secrets are redacted.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 
-use clap::{Args, Command};
-
+use super::declared::{declared, sections};
 use super::keys::{self, DRAIN, Form, Keys};
 use super::merge::CommandLine;
-use super::model::{AgentPart, Config, FileOptions, ListenerPart, Source};
+use super::model::{AgentPart, Config, ListenerPart, Source};
 use super::report::{Report, bare, list, number, quote, toml, words};
 use crate::auth::Agents;
-use crate::cli::agents::Program;
 use crate::cli::serve::{self, Serve};
 use crate::jsonrpc::limits::LIMITS;
-
-/// Replaces a value that may be secret.
-const HIDDEN: &str = "\"‹hidden›\"";
 
 /// Tables that are shown although nothing in them is set.
 const ALWAYS: [&str; 3] = ["", "auth", "log"];
@@ -47,41 +41,35 @@ pub(super) fn show(
     let (args, _) = line.effective(file).map_err(|error| error.to_string())?;
     let listeners = serve::listener_parts(&args, file)?;
     let keys = line.over(&file.keys);
-    let options = keys::command::<FileOptions>();
     let mut report = Report::new(line, lines);
-    report.table(&options, "", &keys, file);
+    report.table("", &keys, file);
     report.listeners(&args, file, &listeners, &keys);
     report.agents(&args, file);
-    for table in keys::tables(&options) {
-        report.table(&options, table, &keys, file);
-        if table == "auth" {
+    for table in sections() {
+        match table.path {
+            "limits" => report.limits(&args, file),
+            // Limits.
+            "drain" => {}
+            path => report.table(path, &keys, file),
+        }
+        if table.path == "auth" {
             report.certificates(file);
         }
     }
-    report.limits(&args, file);
     Ok(report.into_text())
 }
 
 impl Report<'_> {
-    /// A table whose keys are options of `command`.
-    fn table(&mut self, command: &Command, table: &str, keys: &Keys, file: &Config) {
-        let own = command
-            .get_arguments()
-            .map(|arg| (arg, arg.get_id().as_str()));
-        let own: Vec<_> = own.filter(|(_, id)| keys::path(id).0 == table).collect();
-        if !ALWAYS.contains(&table) && own.iter().all(|(_, id)| keys.get(id).is_none()) {
+    /// A table with options of the whole file.
+    fn table(&mut self, table: &str, keys: &Keys, file: &Config) {
+        if !ALWAYS.contains(&table) && keys.of(table).next().is_none() {
             return;
         }
         if !table.is_empty() {
             self.open(&format!("[{table}]"), &format!("{table}."));
         }
-        for (arg, id) in own {
-            let (_, key) = keys::path(id);
-            let usual: Vec<OsString> = arg
-                .get_default_values()
-                .iter()
-                .map(|value| value.to_os_string())
-                .collect();
+        for (key, arg) in declared(table) {
+            let (id, usual) = (arg.get_id().as_str(), keys::default(arg));
             match keys.get(id).or_else(|| file.keys.get(id)) {
                 Some(_) if keys.get(id).is_none() => {
                     let line = self.source(None, id);
@@ -97,15 +85,13 @@ impl Report<'_> {
 
     /// The keys that are set in one of several tables, or that a flag sets for all of them, without
     /// those in `apart`.
-    fn keys<A: Args>(&mut self, keys: &Keys, apart: &[&str]) {
-        for arg in keys::command::<A>().get_arguments() {
+    fn keys(&mut self, table: &str, keys: &Keys, apart: &[&str]) {
+        for (key, arg) in declared(table).filter(|(key, _)| !apart.contains(key)) {
             let id = arg.get_id().as_str();
-            let (_, key) = keys::path(id);
             let flag = FLAGS.iter().find(|(own, _)| *own == id);
             let flag = flag.map(|(_, flag)| *flag);
             let given = flag.and_then(|flag| self.line.values(flag));
-            let values = given.or_else(|| keys.get(id).map(<[_]>::to_vec));
-            if let Some(values) = values.filter(|_| !apart.contains(&key)) {
+            if let Some(values) = given.or_else(|| keys.get(id).map(<[_]>::to_vec)) {
                 self.line(key, flag.or(Some(id)), toml(arg, &values));
             }
         }
@@ -122,7 +108,7 @@ impl Report<'_> {
             let endpoint = quote(&part.endpoint.to_string());
             self.line("endpoint", Some("listen"), endpoint);
             let keys = if of_file { &part.keys } else { keys };
-            self.keys::<ListenerPart>(keys, &["endpoint"]);
+            self.keys("listeners", keys, &["endpoint"]);
         }
     }
 
@@ -142,62 +128,30 @@ impl Report<'_> {
         // It has no name in the file.
         self.open("[agents.default]", "");
         self.line(key, Some(id), value);
-        self.keys::<AgentPart>(&Keys::default(), &[]);
+        self.keys("agents", &Keys::default(), &[]);
     }
 
     fn agent(&mut self, args: &Serve, name: &str, part: &AgentPart) {
         let table = format!("agents.{name}.");
         self.open(&format!("[agents.{}]", bare(name)), &table);
-        match part.source() {
-            Source::Program(program) => self.program(&program),
-            Source::Endpoint(endpoint, remote) => {
-                self.line("endpoint", None, quote(&endpoint.to_string()));
-                let headers = remote.headers.iter().map(|line| {
-                    let name = line.split(':').next().unwrap_or_default();
-                    format!("{name}: ‹hidden›")
-                });
-                let headers: Vec<String> = headers.collect();
-                if !headers.is_empty() {
-                    self.line("headers", None, list(&headers));
-                }
-            }
+        let mut apart = vec!["record"];
+        if let (Some(_), Source::Program(program)) = (part.profile, part.source()) {
+            let from = format!("{}, a profile", self.source(None, &self.path("profile")));
+            self.line_from("command", words(&program.argv), &from);
+            apart.extend(["profile", "args"]);
         }
-        self.keys::<AgentPart>(
-            &part.keys,
-            &[
-                "command", "profile", "args", "endpoint", "headers", "record",
-            ],
-        );
+        if let Some(endpoint) = &part.endpoint {
+            self.line("endpoint", None, quote(&endpoint.to_string()));
+            apart.push("endpoint");
+        }
+        self.keys("agents", &part.keys, &apart);
         self.line("record", None, part.record);
         if !part.limits.is_empty() {
             let table = format!("agents.{name}.limits.");
             self.open(&format!("[agents.{}.limits]", bare(name)), &table);
-            let own = part.limits.iter();
-            for setting in own.filter(|one| !args.common.sets(&one.limit.name)) {
-                let value = number(&setting.limit.text(setting.value));
-                self.line(&setting.limit.name, None, value);
-            }
-        }
-    }
-
-    /// The command, and the names of the variables.
-    fn program(&mut self, program: &Program) {
-        let profile = self.path("profile");
-        let argv = words(&program.argv);
-        match self.is_in_file(&profile) {
-            true => {
-                let from = format!("{}, a profile", self.source(None, &profile));
-                self.line_from("command", argv, &from);
-            }
-            false => self.line("command", None, argv),
-        }
-        let env = &program.launch.env;
-        if !env.is_empty() {
-            let names = env.iter();
-            let names =
-                names.map(|(name, _)| format!("{} = {HIDDEN}", bare(&name.to_string_lossy())));
-            let names: Vec<String> = names.collect();
-            self.line("env", None, format!("{{ {} }}", names.join(", ")));
+            let flags = LIMITS.iter().filter(|limit| args.common.sets(&limit.name));
+            let flags: Vec<&str> = flags.map(|limit| &*limit.name).collect();
+            self.keys("agents.limits", &part.keys, &flags);
         }
     }
 
@@ -217,11 +171,11 @@ impl Report<'_> {
         for limit in LIMITS.iter() {
             let (name, value) = (&*limit.name, number(&limit.text(limit.get(&limits))));
             let drain = DRAIN.iter().find(|(_, limit)| *limit == name);
-            let drain = drain.map_or_else(String::new, |(key, _)| format!("drain.{key}"));
+            let drain = drain.map_or("", |(id, _)| id);
             if args.common.sets(name) {
                 self.line_from(name, value, "--limit");
-            } else if self.is_in_file(&drain) {
-                let from = self.source(None, &drain);
+            } else if self.is_in_file(drain) {
+                let from = self.source(None, drain);
                 self.line_from(name, value, &from);
             } else {
                 self.line(name, None, value);

@@ -1,35 +1,51 @@
-//! Reads one table of the file, key by key.
+//! Reads one table of the file by the declarations of its keys.
 //!
-//! An unexpected value is a fault at its position, and reading continues. A key that was never read
-//! is a fault as well, reported by `finish`.
+//! An unexpected value is a fault at its position, and reading continues. So is a key that is not
+//! declared.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::Path;
+use std::path::PathBuf;
 
-use clap::{Arg, Command};
+use clap::Arg;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::declared::{DECLARED, declared, tables_in};
 use super::fault::Fault;
 use super::keys::{self, Form, Keys};
 use super::nearest::did_you_mean;
 use crate::cli::renamed;
+use crate::dialect::Library;
+use crate::jsonrpc::limits::Limit;
+use crate::transport::Endpoint;
 
-/// The faults of a file found so far.
+/// What the tables of a file share.
 #[derive(Debug, Default)]
-pub(super) struct FaultList(RefCell<Vec<Fault>>);
+pub(super) struct FileReader {
+    /// The base of relative paths.
+    pub(super) folder: PathBuf,
+    /// The names of the agents.
+    pub(super) agents: BTreeSet<String>,
+    /// The dialects that may be named, loaded when one is, because that takes longer than all the
+    /// rest; none if the file names tables of its own.
+    pub(super) dialects: Option<OnceCell<Library>>,
+    /// The faults found so far.
+    pub(super) found: RefCell<Vec<Fault>>,
+}
 
 /// A table and its position.
 #[derive(Debug)]
 pub(super) struct TableReader<'f> {
     /// Its path, such as `agents.goose`; empty for the whole file.
     name: String,
+    /// The path of the declarations of its keys, such as `agents`.
+    declared: String,
     pub(super) at: Range<usize>,
     table: &'f DeTable<'f>,
-    found: &'f FaultList,
-    known_keys: RefCell<Vec<String>>,
+    file: &'f FileReader,
 }
 
 /// A value and its position.
@@ -39,39 +55,31 @@ pub(super) struct Positioned<T> {
     pub(super) value: T,
 }
 
-impl FaultList {
-    pub(super) fn add(&self, fault: Fault) {
-        self.0.borrow_mut().push(fault);
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.borrow().is_empty()
-    }
-
-    pub(super) fn into_inner(self) -> Vec<Fault> {
-        self.0.into_inner()
-    }
-}
-
 impl<'f> TableReader<'f> {
-    pub(super) fn new(
-        name: String,
-        at: Range<usize>,
-        table: &'f DeTable<'f>,
-        found: &'f FaultList,
-    ) -> Self {
+    /// The whole file.
+    pub(super) fn new(tree: &'f Spanned<DeTable<'f>>, file: &'f FileReader) -> Self {
         Self {
-            name,
-            at,
-            table,
-            found,
-            known_keys: RefCell::default(),
+            name: String::new(),
+            declared: String::new(),
+            at: tree.span(),
+            table: tree.get_ref(),
+            file,
         }
+    }
+
+    /// An endpoint in this file, whose relative paths start at its folder.
+    pub(super) fn relative(&self, at: Endpoint) -> Endpoint {
+        at.relative_to(&self.file.folder)
+    }
+
+    /// Whether the table has no entries.
+    pub(super) fn is_empty(&self) -> bool {
+        self.table.is_empty()
     }
 
     /// Adds a fault at `at`.
     pub(super) fn fault(&self, at: &Range<usize>, what: impl Into<String>) {
-        self.found.add(Fault::new(at, what));
+        self.add(Fault::new(at, what));
     }
 
     /// Adds a fault with its remedy.
@@ -81,36 +89,37 @@ impl<'f> TableReader<'f> {
         what: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        self.found.add(Fault::new(at, what).with_remedy(remedy));
+        self.add(Fault::new(at, what).with_remedy(remedy));
     }
 
-    /// Adds a fault about an unknown word at `at`. The remedy is the known word that was probably
-    /// meant, or else `otherwise`.
-    pub(super) fn fault_unknown<'k>(
-        &self,
-        at: &Range<usize>,
-        what: impl Into<String>,
-        (word, known): (&str, impl IntoIterator<Item = &'k str>),
-        otherwise: &str,
-    ) {
-        self.fault_with(at, what, did_you_mean(word, known, otherwise));
+    /// Adds a fault of the value of a key.
+    pub(super) fn fault_of(&self, key: &str, what: &str) {
+        self.fault(&self.at(key), format!("{}: {what}", self.path(key)));
     }
 
-    /// Adds a fault for each of these keys that is present, because they are for something else.
-    pub(super) fn fault_misplaced(&self, keys: &[&str], is_for: &str, remedy: Option<&str>) {
-        for (key, at) in keys.iter().filter_map(|key| Some((key, self.has(key)?))) {
-            let what = format!("`{}` is for {is_for}", self.path(key));
-            match remedy {
-                Some(remedy) => self.fault_with(&at, what, remedy),
-                None => self.fault(&at, what),
-            }
+    /// Adds a fault if a key of this table is missing.
+    pub(super) fn require(&self, key: &str, remedy: &str) {
+        if self.has(key).is_none() {
+            let what = format!("{}: `{key}` is missing", self.name);
+            self.fault_with(&self.at, what, remedy);
         }
     }
 
     /// Adds a note.
     pub(super) fn note(&self, at: &Range<usize>, what: impl Into<String>, remedy: &str) {
-        self.found
-            .add(Fault::new(at, what).with_remedy(remedy).into_note());
+        self.add(Fault::new(at, what).with_remedy(remedy).into_note());
+    }
+
+    /// Adds a fault for each given key that does not suit: `unsuited` says what it is for.
+    pub(super) fn check_suited(&self, unsuited: impl Fn(&str) -> Option<&'static str>) {
+        for (key, value) in self.table {
+            let is_given = !matches!(value.get_ref(), DeValue::Boolean(false))
+                || self.form(key.get_ref()) != Some(Form::Flag);
+            if let Some(is_for) = unsuited(key.get_ref()).filter(|_| is_given) {
+                let what = format!("`{}` is for {is_for}", self.path(key.get_ref()));
+                self.fault(&value.span(), what);
+            }
+        }
     }
 
     /// The path of this table.
@@ -120,19 +129,7 @@ impl<'f> TableReader<'f> {
 
     /// The path of a key in this table.
     pub(super) fn path(&self, key: &str) -> String {
-        let key = match is_bare(key) {
-            true => Cow::Borrowed(key),
-            false => Cow::Owned(format!("{key:?}")),
-        };
-        match self.name.is_empty() {
-            true => key.into_owned(),
-            false => format!("{}.{key}", self.name),
-        }
-    }
-
-    /// Whether the table has no entries.
-    pub(super) fn is_empty(&self) -> bool {
-        self.table.is_empty()
+        join(&self.name, key)
     }
 
     /// The position of a key, or else of the table.
@@ -142,193 +139,240 @@ impl<'f> TableReader<'f> {
 
     /// The position of a key, if it is present; its value is not checked.
     pub(super) fn has(&self, key: &str) -> Option<Range<usize>> {
-        self.value(key).map(|value| value.span())
+        self.table.get(key).map(Spanned::span)
     }
 
-    /// Reads the keys that `command` declares for `table`, which is this one.
-    pub(super) fn keys(&self, command: &Command, table: &str, folder: &Path) -> Keys {
+    /// Reads the declared keys, and adds a fault for each other key.
+    pub(super) fn keys(&self) -> Keys {
+        self.check_known();
         let mut found = Keys::default();
-        let mut present: Vec<&Arg> = Vec::new();
-        for arg in command.get_arguments() {
-            let id = arg.get_id().as_str();
-            let (own, key) = keys::path(id);
-            if own != table {
-                continue;
-            }
-            let Some(value) = self.value(key) else {
+        let mut present: Vec<(&str, &Arg)> = Vec::new();
+        for (key, arg) in declared(&self.declared) {
+            let Some(value) = self.table.get(key) else {
                 continue;
             };
-            let texts = self.texts_of(key, keys::form(arg), value);
-            let is_set =
-                keys::form(arg) != Form::Flag || texts.iter().any(|one| one.value == "true");
-            if let Some(other) = present
-                .iter()
-                .find(|other| is_set && keys::contradict(command, other, arg))
-            {
-                let (_, other) = keys::path(other.get_id().as_str());
-                let what = format!("`{}` is given besides `{other}`", self.path(key));
-                self.fault_with(&value.span(), what, "use only one of them");
-                continue;
-            }
+            let (path, form) = (self.path(key), keys::form(arg));
+            let texts = self.texts_of(&path, form, value);
+            let is_set = form != Form::Flag || texts.iter().any(|one| one.value == "true");
             if is_set {
-                present.push(arg);
+                let mut others = present.iter();
+                if let Some((other, _)) =
+                    others.find(|(_, other)| keys::contradict(&DECLARED, other, arg))
+                {
+                    let what = format!("`{path}` is given besides `{other}`");
+                    self.fault_with(&value.span(), what, "use only one of them");
+                    continue;
+                }
+                present.push((key, arg));
             }
-            let read = texts.iter().filter_map(|Positioned { at, value }| {
-                let fault = |what| self.fault(at, format!("{}: {what}", self.path(key)));
-                keys::read(arg, value, folder).map_err(fault).ok()
+            let read = texts.iter().filter_map(|text| {
+                self.check_name(&path, arg, text);
+                let fault = |what| self.fault(&text.at, format!("{path}: {what}"));
+                keys::read(arg, &text.value, &self.file.folder)
+                    .map_err(fault)
+                    .ok()
             });
             let read: Vec<_> = read.collect();
             if !read.is_empty() {
-                found.push(id, read);
+                found.push(arg.get_id().as_str(), read);
             }
         }
         found
     }
 
-    /// A string.
-    pub(super) fn text(&self, key: &str) -> Option<Positioned<String>> {
-        self.value(key).and_then(|value| self.as_text(key, value))
-    }
-
     /// A list of strings.
     pub(super) fn texts(&self, key: &str) -> Option<Vec<Positioned<String>>> {
-        let value = self.value(key)?;
-        Some(self.texts_of(key, Form::List, value))
+        let value = self.table.get(key)?;
+        Some(self.texts_of(&self.path(key), Form::List, value))
     }
 
     /// A table in this one.
     pub(super) fn table(&self, key: &str) -> Option<Self> {
-        let value = self.value(key)?;
-        match value.get_ref() {
-            DeValue::Table(table) => Some(self.nested(self.path(key), value.span(), table)),
-            _ => self.unexpected(key, "a table", value),
-        }
+        let value = self.table.get(key)?;
+        self.nested(
+            key,
+            value.span(),
+            value,
+            join(&self.declared, key),
+            "a table",
+        )
     }
 
     /// A list of tables, `[[KEY]]`.
     pub(super) fn table_array(&self, key: &str) -> Vec<Self> {
-        let Some(value) = self.value(key) else {
+        let Some(value) = self.table.get(key) else {
             return Vec::new();
         };
         let DeValue::Array(items) = value.get_ref() else {
             let what = format!("tables, each below a line [[{key}]]");
-            return self.unexpected(key, &what, value).unwrap_or_default();
+            return self.unexpected(&self.path(key), &what, value);
         };
-        let tables = items.iter().filter_map(|item| match item.get_ref() {
-            DeValue::Table(table) => Some(self.nested(self.path(key), item.span(), table)),
-            _ => self.unexpected(key, "tables", item),
-        });
+        let items = items.iter();
+        let tables =
+            items.filter_map(|item| self.nested(key, item.span(), item, key.to_owned(), "tables"));
         tables.collect()
     }
 
-    /// All entries with any keys: each key, and its value as text, which is a string or a number.
-    pub(super) fn entries(&self) -> Vec<(Positioned<String>, Positioned<String>)> {
-        let entries = self.table.iter().filter_map(|(key, value)| {
-            let name = key.get_ref().to_string();
-            let text = match value.get_ref() {
-                DeValue::String(text) => text.to_string(),
-                DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_owned(),
-                DeValue::Float(number) => number.as_str().to_owned(),
-                _ => return self.unexpected(&name, "a text or a number", value),
-            };
-            let (at, value_at) = (key.span(), value.span());
-            Some((
-                Positioned { at, value: name },
-                Positioned {
-                    at: value_at,
-                    value: text,
-                },
-            ))
-        });
-        entries.collect()
-    }
-
-    /// All entries with any keys that are tables.
+    /// All entries, which are tables of the same kind with any names.
     pub(super) fn tables(&self) -> Vec<(Positioned<String>, Self)> {
         let tables = self.table.iter().filter_map(|(key, value)| {
-            let name = key.get_ref().to_string();
-            let DeValue::Table(table) = value.get_ref() else {
-                return self.unexpected(&name, "a table", value);
-            };
-            let reader = self.nested(self.path(&name), key.span(), table);
-            let at = key.span();
+            let (at, name) = (key.span(), key.get_ref().to_string());
+            let declared = self.declared.clone();
+            let reader = self.nested(&name, at.clone(), value, declared, "a table")?;
             Some((Positioned { at, value: name }, reader))
         });
         tables.collect()
     }
 
-    /// Adds a fault for each key that was never read.
-    pub(super) fn finish(&self) {
-        let known = self.known_keys.borrow();
-        let mut known: Vec<&str> = known.iter().map(String::as_str).collect();
+    fn nested(
+        &self,
+        key: &str,
+        at: Range<usize>,
+        value: &'f Spanned<DeValue<'f>>,
+        declared: String,
+        expected: &str,
+    ) -> Option<Self> {
+        let name = self.path(key);
+        let DeValue::Table(table) = value.get_ref() else {
+            return self.unexpected(&name, expected, value);
+        };
+        Some(Self {
+            name,
+            declared,
+            at,
+            table,
+            file: self.file,
+        })
+    }
+
+    fn add(&self, fault: Fault) {
+        self.file.found.borrow_mut().push(fault);
+    }
+
+    fn form(&self, key: &str) -> Option<Form> {
+        let mut keys = declared(&self.declared);
+        keys.find(|(own, _)| *own == key)
+            .map(|(_, arg)| keys::form(arg))
+    }
+
+    /// Adds a fault for each key that is not declared.
+    fn check_known(&self) {
+        let keys = declared(&self.declared).map(|(key, _)| key);
+        let mut known: Vec<&str> = keys.collect();
+        known.extend(tables_in(&self.declared).map(|(key, _)| key));
         known.sort_unstable();
-        known.dedup();
         for key in self.table.keys() {
             let name = &**key.get_ref();
             if known.contains(&name) {
                 continue;
             }
+            let path = self.path(name);
             if let Some(new) = renamed::key(name).filter(|new| known.contains(new)) {
-                let what = format!("`{}` is now `{new}`", self.path(name));
-                self.fault(&key.span(), what);
-                continue;
+                self.fault(&key.span(), format!("`{path}` is now `{new}`"));
+            } else if self.declared == "agents.limits" && Limit::named(name).is_some() {
+                let what = format!("{path}: this limit applies to all listeners");
+                self.fault_with(&key.span(), what, "move it to [limits]");
+            } else {
+                let expected = format!("expected one of {}", known.join(", "));
+                let remedy = did_you_mean(name, known.iter().copied(), &expected);
+                self.fault_with(&key.span(), format!("`{path}` is not known"), remedy);
             }
-            let what = format!("`{}` is not known", self.path(name));
-            let expected = format!("expected one of {}", known.join(", "));
-            self.fault_unknown(&key.span(), what, (name, known.clone()), &expected);
         }
     }
 
-    fn nested(&self, name: String, at: Range<usize>, table: &'f DeTable<'f>) -> Self {
-        Self::new(name, at, table, self.found)
-    }
-
-    fn value(&self, key: &str) -> Option<&'f Spanned<DeValue<'f>>> {
-        self.known_keys.borrow_mut().push(key.to_owned());
-        self.table.get(key)
+    /// Adds a fault if a value names an agent or a dialect that does not exist.
+    fn check_name(&self, path: &str, arg: &Arg, name: &Positioned<String>) {
+        let text = name.value.as_str();
+        match (keys::value_name(arg), &self.file.dialects) {
+            ("AGENT", _) if !self.file.agents.contains(text) => {
+                let what = format!("{path}: there is no agent called `{text}`");
+                let known = self.file.agents.iter().map(String::as_str);
+                let remedy =
+                    did_you_mean(text, known, &format!("describe it below [agents.{text}]"));
+                self.fault_with(&name.at, what, remedy);
+            }
+            ("DIALECT", Some(dialects)) if !["auto", "canonical"].contains(&text) => {
+                let library = dialects.get_or_init(Library::builtin);
+                if let Err(unknown) = library.table(text) {
+                    self.fault(&name.at, format!("{path}: {unknown}"));
+                }
+            }
+            _ => {}
+        }
     }
 
     /// The texts in a value of this form; true and false are texts, too. What is none is a fault.
     fn texts_of(
         &self,
-        key: &str,
+        path: &str,
         form: Form,
         value: &Spanned<DeValue<'_>>,
     ) -> Vec<Positioned<String>> {
-        let at = value.span();
         match (form, value.get_ref()) {
-            (Form::Flag | Form::Bool, DeValue::Boolean(flag)) => {
-                let value = flag.to_string();
-                return vec![Positioned { at, value }];
-            }
-            (Form::Flag | Form::Bool, _) => self.unexpected(key, "true or false", value),
-            (Form::Text, _) => return self.as_text(key, value).into_iter().collect(),
+            (Form::Flag | Form::Bool, DeValue::Boolean(flag)) => vec![Positioned {
+                at: value.span(),
+                value: flag.to_string(),
+            }],
+            (Form::Flag | Form::Bool, _) => self.unexpected(path, "true or false", value),
+            (Form::Text | Form::Number, _) => self.as_text(path, form, value).into_iter().collect(),
+            // Values that are not texts are faults; the others are still read.
             (Form::List, DeValue::Array(items)) => {
-                // Values that are not strings are faults; the others are still read.
-                let texts = items.iter().filter_map(|item| self.as_text(key, item));
-                return texts.collect();
+                let texts = items.iter();
+                let texts = texts.filter_map(|item| self.as_text(path, Form::Text, item));
+                texts.collect()
             }
-            (Form::List, _) => self.unexpected(key, "a list of texts, [\"…\", \"…\"]", value),
+            (Form::List, _) => self.unexpected(path, "a list of texts, [\"…\", \"…\"]", value),
+            (Form::Map, DeValue::Table(table)) => self.variables(path, table),
+            (Form::Map, _) => self.unexpected(path, "a table", value),
         }
-        .unwrap_or_default()
     }
 
-    fn as_text(&self, key: &str, value: &Spanned<DeValue<'_>>) -> Option<Positioned<String>> {
+    fn variables(&self, path: &str, table: &DeTable<'_>) -> Vec<Positioned<String>> {
+        let variables = table.iter().filter_map(|(key, value)| {
+            let name = key.get_ref();
+            if name.is_empty() || name.contains(['=', '\0', '\n', '\r']) {
+                let what = format!("`{}` cannot be the name of a variable", name.escape_debug());
+                let remedy = "a name is not empty and has no `=`, no line break and no NUL";
+                self.fault_with(&key.span(), what, remedy);
+                return None;
+            }
+            let mut variable = self.as_text(&join(path, name), Form::Number, value)?;
+            variable.value = format!("{name}={}", variable.value);
+            Some(variable)
+        });
+        variables.collect()
+    }
+
+    fn as_text(
+        &self,
+        path: &str,
+        form: Form,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Option<Positioned<String>> {
         let at = value.span();
-        match value.get_ref() {
-            DeValue::String(text) if text.contains('\0') => {
-                self.fault(&at, format!("{}: a NUL character", self.path(key)));
-                None
+        let text = match (value.get_ref(), form) {
+            (DeValue::String(text), _) if text.contains('\0') => {
+                self.fault_with(&at, format!("{path}: a NUL character"), "remove it");
+                return None;
             }
-            DeValue::String(text) => Some(Positioned {
-                at,
-                value: text.to_string(),
-            }),
-            _ => self.unexpected(key, "a text in quotes", value),
-        }
+            (DeValue::String(text), _) => text.to_string(),
+            (DeValue::Integer(number), Form::Number) if number.radix() == 10 => {
+                number.as_str().to_owned()
+            }
+            (DeValue::Float(number), Form::Number) => number.as_str().to_owned(),
+            (_, Form::Number) => return self.unexpected(path, "a text or a number", value),
+            _ => return self.unexpected(path, "a text in quotes", value),
+        };
+        Some(Positioned { at, value: text })
     }
 
-    fn unexpected<T>(&self, key: &str, expected: &str, value: &Spanned<DeValue<'_>>) -> Option<T> {
+    /// Adds a fault, and returns nothing.
+    fn unexpected<T: Default>(
+        &self,
+        path: &str,
+        expected: &str,
+        value: &Spanned<DeValue<'_>>,
+    ) -> T {
         let kind = match value.get_ref() {
             DeValue::String(_) => "a text",
             DeValue::Integer(_) | DeValue::Float(_) => "a number",
@@ -337,9 +381,21 @@ impl<'f> TableReader<'f> {
             DeValue::Array(_) => "a list",
             DeValue::Table(_) => "a table",
         };
-        let what = format!("{}: expected {expected}, found {kind}", self.path(key));
+        let what = format!("{path}: expected {expected}, found {kind}");
         self.fault(&value.span(), what);
-        None
+        T::default()
+    }
+}
+
+/// The path of a key in a table.
+fn join(table: &str, key: &str) -> String {
+    let key = match is_bare(key) {
+        true => Cow::Borrowed(key),
+        false => Cow::Owned(format!("{key:?}")),
+    };
+    match table.is_empty() {
+        true => key.into_owned(),
+        false => format!("{table}.{key}"),
     }
 }
 

@@ -23,7 +23,7 @@ Examples:
       Send the recorded requests. Exit code 0 if the agent answers as recorded.
   acp-relay replay client talk.acpr --cwd . --ignore /params/update/rawOutput -- goose acp
       In this directory, ignoring the output of tools.
-  acp-relay replay client tapes/*.acpr --junit report.xml --agent ws://127.0.0.1:9000
+  acp-relay replay client recordings/*.acpr --junit report.xml --agent ws://127.0.0.1:9000
       In CI, one conversation after the other: a test suite for each, in it a test case for each
       turn.
 

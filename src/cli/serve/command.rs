@@ -11,14 +11,14 @@ use super::listening::OpenListeners;
 use super::plan::{ActivePlan, plan};
 use super::server::Server;
 use super::systemd;
-use crate::cli::admin::{Admin, AuthCounter};
+use crate::cli::admin::Admin;
 use crate::cli::config::{self, CheckLevel, CommandLine, Config, ConfigFile};
 use crate::cli::console::counted;
 use crate::cli::record::RecorderFactory;
 use crate::cli::telemetry::{self, LogArgs};
 use crate::cli::traces::Traces;
 use crate::cli::{exit, runtime, shutdown, stderr};
-use crate::observe::metrics::ReloadOutcome;
+use crate::observe::metrics::{Metrics, ReloadOutcome};
 use crate::proxy::StopSignals;
 use crate::transport::Inherited;
 
@@ -167,8 +167,8 @@ fn attach_metrics(admin: Option<&Admin>, plan: &ActivePlan) {
     let Some(admin) = admin else {
         return;
     };
-    let counter = AuthCounter(Arc::clone(admin.metrics()));
-    plan.admission.gate().set_events(Arc::new(counter));
+    let events: Arc<Metrics> = Arc::clone(admin.metrics());
+    plan.admission.gate().set_events(events);
     for agent in plan.agents.all() {
         // Its series exist before its first client, so that a first failure is an increase.
         let _ = admin.metrics().agent(agent.display_name());

@@ -125,14 +125,10 @@ pub(super) fn plan(
         .common
         .context_over(file, stop.clone(), traces.cloned())?;
     let parts = listener_parts(args, file).map_err(usage)?;
-    if args.common.client_framing.is_some()
-        && !parts.iter().any(|part| part.endpoint.is_byte_stream())
-    {
-        let fault = "--client-framing is for listeners on byte streams (tcp://, unix:), and there \
-                     is none";
-        return Err(usage(fault.to_owned()));
-    }
     let listen: Vec<Endpoint> = parts.iter().map(|part| part.endpoint.clone()).collect();
+    if args.common.client_framing.is_some() {
+        listeners::check_suits_one("client-framing", &listen).map_err(usage)?;
+    }
     let agent_connect = AgentConnectArgs::resolve(
         args.agent_connect.as_ref(),
         ListenerPart::agent_connect_count(&parts),
@@ -206,8 +202,7 @@ pub(in crate::cli) fn listener_parts(
         }
     }
     let options = args.listeners.clone().unwrap_or_default();
-    endpoints::check_certificate(&listen, &options.tls())?;
-    listeners::check(&listen, &options.http())?;
+    options.check(&listen)?;
     let part = |endpoint| ListenerPart::new(endpoint, options.clone());
     Ok(listen.into_iter().map(part).collect())
 }
@@ -295,8 +290,7 @@ fn new_agent(
         Some(name) => exit::fail(code, &format!("agents.{name}: {fault}")),
         None => exit::fail(code, fault),
     };
-    let inconsistent = name.map_or(exit::USAGE, |_| exit::CONFIG);
-    remote::check(&endpoint, &context.agent).map_err(|fault| refuse(inconsistent, &fault))?;
+    remote::warn_in_clear(&endpoint, &context.agent);
     endpoints::check_agent_available(&endpoint, &context.agent, install.as_deref())
         .map_err(|error| refuse(exit::of_open_error(&error), &error))?;
     // Detached conversations are kept.

@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::agent_pool::{Agent, ListenerState};
 use super::connection_limit::{ConnectionLimit, ConnectionSlot};
+use crate::auth::RejectReason;
 use crate::cli::admin::PendingMetrics;
 use crate::cli::admission::Permit;
 use crate::cli::common::RelayContext;
@@ -18,7 +19,7 @@ use crate::cli::exit;
 use crate::cli::rate_limit::LimitedWarning;
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::reply::{self, Reason};
-use crate::observe::metrics::{Metrics, Rejection, Transport};
+use crate::observe::metrics::{Metrics, Transport};
 use crate::proxy::{Attached, StopSignals};
 use crate::transport::{IncomingLink, Link, PeerKind};
 
@@ -45,13 +46,8 @@ pub(super) struct Warnings {
     handshake: LimitedWarning,
 }
 
-/// An admitted client and its agent; both count it until it is dropped.
-struct Admitted<'s> {
-    client: Link,
-    _permit: Permit,
-    agent: &'s Arc<Agent>,
-    _slot: ConnectionSlot,
-}
+/// An admitted client and its agent, with what counts it at both until it is dropped.
+type Admitted<'s> = (Link, &'s Arc<Agent>, (Permit, ConnectionSlot));
 
 impl Server {
     pub(super) fn new(stop: StopSignals, metrics: Option<Arc<Metrics>>) -> Self {
@@ -81,16 +77,14 @@ impl Server {
         let limits = &listener.setup.limits;
         if self.stop.requested.is_cancelled() {
             let reason = conversation::NoAgent::Stopped.reason();
-            let rejection = (&reason, transport, Rejection::Draining);
-            return self.reject(arrival, rejection, limits).await;
+            return self.reject(arrival, &reason, transport, limits).await;
         }
         let Some(_slot) = self.clients.acquire(limits.connections) else {
             let reason = limit_reached(limits.connections);
             let warning = &self.warnings.limit;
             let hint = "(--limit connections=N)";
             warning.warn(format_args!("refused: {} {hint}", reason.message));
-            let rejection = (&reason, transport, Rejection::Limit);
-            return self.reject(arrival, rejection, limits).await;
+            return self.reject(arrival, &reason, transport, limits).await;
         };
         let client = match self.finish_handshake(arrival, limits).await {
             Ok(client) => client,
@@ -101,15 +95,10 @@ impl Server {
                 return code;
             }
         };
-        let Admitted {
-            client,
-            _permit,
-            agent,
-            _slot,
-        } = match admit(client, listener) {
+        let (client, agent, _counted) = match admit(client, listener) {
             Ok(admitted) => admitted,
             Err((client, reason)) => {
-                self.count_rejection(transport, Rejection::of(&reason));
+                self.count_rejection(transport, RejectReason::of(&reason));
                 reject(client, &reason, limits, &self.stop).await;
                 return ExitCode::from(exit::UNAVAILABLE);
             }
@@ -182,9 +171,11 @@ impl Server {
     async fn reject(
         &self,
         arrival: IncomingLink,
-        (reason, transport, why): (&Reason, Transport, Rejection),
+        reason: &Reason,
+        transport: Transport,
         limits: &Limits,
     ) -> ExitCode {
+        let why = RejectReason::of(reason);
         let unavailable = ExitCode::from(exit::UNAVAILABLE);
         let Ok(_turn) = self.rejecting.try_acquire() else {
             self.count_rejection(transport, why);
@@ -208,7 +199,7 @@ impl Server {
         }
     }
 
-    fn count_rejection(&self, transport: Transport, why: Rejection) {
+    fn count_rejection(&self, transport: Transport, why: RejectReason) {
         if let Some(metrics) = &self.metrics {
             metrics.rejected(transport, why);
         }
@@ -218,7 +209,7 @@ impl Server {
         &self,
         arrival: IncomingLink,
         limits: &Limits,
-    ) -> Result<Link, (ExitCode, Option<Rejection>)> {
+    ) -> Result<Link, (ExitCode, Option<RejectReason>)> {
         let within = limits.handshake;
         let warning = &self.warnings.handshake;
         // A client that connects while listeners stay open to drain gets the reason.
@@ -229,7 +220,7 @@ impl Server {
         let finished = tokio::select! {
             finished = tokio::time::timeout(within, arrival.finish) => finished,
             () = stop.cancelled() => {
-                return Err((ExitCode::from(exit::STOPPED), Some(Rejection::Draining)));
+                return Err((ExitCode::from(exit::STOPPED), Some(RejectReason::Draining)));
             }
         };
         match finished {
@@ -242,7 +233,10 @@ impl Server {
             Err(_) => {
                 let slow = "rejected: the handshake took longer than";
                 warning.warn(format_args!("{slow} {within:?}"));
-                Err((ExitCode::from(exit::UNAVAILABLE), Some(Rejection::Timeout)))
+                Err((
+                    ExitCode::from(exit::UNAVAILABLE),
+                    Some(RejectReason::Timeout),
+                ))
             }
         }
     }
@@ -256,12 +250,7 @@ impl Server {
 fn admit(client: Link, listener: &ListenerState) -> Result<Admitted<'_>, (Link, Reason)> {
     let (client, permit) = listener.admission.admit(client)?;
     match find_agent(&client, listener) {
-        Ok((agent, slot)) => Ok(Admitted {
-            client,
-            _permit: permit,
-            agent,
-            _slot: slot,
-        }),
+        Ok((agent, slot)) => Ok((client, agent, (permit, slot))),
         Err(reason) => Err((client, reason)),
     }
 }

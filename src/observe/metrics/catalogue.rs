@@ -9,8 +9,8 @@ use metrics::{Counter, Gauge};
 
 use super::buckets::Buckets;
 use super::labels::{
-    AdminRefusal, AttachKind, AuthOutcome, CODES, Closing, CredentialLabel, DIRECTIONS, EXITS,
-    FAULTS, FLOWS, KINDS, LIMITS, OUTCOMES, PolicyEffect, RESULTS, RecordingResult, Rejection,
+    AUTHENTICATED, AdminRefusal, AttachKind, CODES, CREDENTIALS, Closing, DIRECTIONS, EXITS,
+    FAULTS, FLOWS, KINDS, LIMITS, OUTCOMES, PolicyEffect, REJECTIONS, RESULTS, RecordingResult,
     ReloadOutcome, SIDES, STARTS, SessionStart, TOKENS, TRANSLATED, Transport,
 };
 use super::metric::{Metric, Type};
@@ -82,11 +82,11 @@ catalogue! {
         closed: Counter "acp_relay_connections_closed_total" [side: SIDES, transport: Transport::NAMES, reason: Closing::NAMES] "Those that are over, by what ended their conversation first: client_left, agent_exited, agent_left, stopped, unrecorded (--record-strict), expelled.";
         lasted: Histogram "acp_relay_connection_duration_seconds" [transport: Transport::NAMES] "How long conversations lasted, by their client's transport."
             [1., 10., 60., 300., 900., 3600., 14_400., 43_200., 86_400.];
-        rejected: Counter "acp_relay_connections_rejected_total" [transport: Transport::NAMES, reason: Rejection::NAMES] "Clients that were turned away before they had a conversation; over HTTP, their requests.";
+        rejected: Counter "acp_relay_connections_rejected_total" [transport: Transport::NAMES, reason: REJECTIONS] "Clients that were turned away before they had a conversation; over HTTP, their requests.";
         accept_errors: Counter "acp_relay_accept_errors_total" [transport: Transport::NAMES] "Times that a listener could not take a client, as when there is no descriptor left.";
         admin_refused: Counter "acp_relay_admin_refused_total" [reason: AdminRefusal::NAMES] "Requests that the admin listener did not answer: those of a web page of others, and those for recordings without their address.";
         attached: Counter "acp_relay_link_attach_total" [outcome: AttachKind::NAMES] "Clients that could come back: those that began a conversation (new), and those that came back to theirs (resumed).";
-        attempts: Counter "acp_relay_auth_attempts_total" [method: CredentialLabel::NAMES, outcome: AuthOutcome::NAMES] "Claims that were judged: each client on a byte stream, each request over HTTP.";
+        attempts: Counter "acp_relay_auth_attempts_total" [method: CREDENTIALS, outcome: AUTHENTICATED] "Claims that were judged: each client on a byte stream, each request over HTTP.";
         reloads: Counter "acp_relay_config_reload_total" [outcome: ReloadOutcome::NAMES] "Times that the configuration file was to be read again; error left all as it was.";
         policy: Counter "acp_relay_policy_decisions_total" [method: Method::NAMES, outcome: PolicyEffect::NAMES] "Messages that the border between two machines denied or adjusted; those it let pass are among the messages.";
         messages: Counter "acp_relay_messages_total" [dir: DIRECTIONS, kind: KINDS, method: Method::NAMES] "Messages that were passed on, in ACP's words; an answer has its request's method.";

@@ -3,7 +3,6 @@
 //! Those of methods, stop reasons and the like are in `conversation`.
 
 use crate::conversation::{Cause, TokenKind};
-use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{FrameFault, Kind};
 
 /// Makes an enum of label values.
@@ -77,24 +76,6 @@ list! {
 }
 
 list! {
-    /// The kind of credentials of a client.
-    CredentialLabel {
-        Nothing = "none",
-        User = "peercred",
-        Token = "token",
-        Certificate = "mtls",
-    }
-}
-
-list! {
-    /// The outcome of an authentication.
-    AuthOutcome {
-        Admitted = "ok",
-        Refused = "refused",
-    }
-}
-
-list! {
     /// The outcome of reading the configuration file again.
     ReloadOutcome {
         Taken = "ok",
@@ -126,23 +107,6 @@ list! {
     }
 }
 
-list! {
-    /// PruneReason a client was rejected.
-    Rejection {
-        Auth = "auth",
-        Origin = "origin",
-        Host = "host",
-        Tls = "tls",
-        Limit = "limit",
-        Timeout = "timeout",
-        Draining = "draining",
-        Policy = "policy",
-        Unknown = "unknown",
-        Handshake = "handshake",
-        NoAgent = "no_agent",
-    }
-}
-
 impl Transport {
     /// The transport of an endpoint with this scheme.
     #[must_use]
@@ -162,19 +126,6 @@ impl Transport {
     }
 }
 
-impl Rejection {
-    /// The value for a client that is rejected with `reason`.
-    #[must_use]
-    pub const fn of(reason: &Reason) -> Self {
-        match reason.code {
-            reply::OVERLOADED => Self::Limit,
-            reply::DRAINING => Self::Draining,
-            reply::TIMEOUT => Self::Timeout,
-            _ => Self::Policy,
-        }
-    }
-}
-
 impl Closing {
     /// The value for a conversation that ended for this cause.
     #[must_use]
@@ -189,6 +140,27 @@ impl Closing {
         }
     }
 }
+
+/// Why clients are rejected, in the order of `auth::RejectReason`.
+pub(super) const REJECTIONS: &[&str] = &[
+    "auth",
+    "origin",
+    "host",
+    "tls",
+    "limit",
+    "timeout",
+    "draining",
+    "policy",
+    "unknown",
+    "handshake",
+    "no_agent",
+];
+
+/// Kinds of credentials, in the order of `auth::CredentialKind`.
+pub(super) const CREDENTIALS: &[&str] = &["none", "peercred", "token", "mtls"];
+
+/// Outcomes of authentications.
+pub(super) const AUTHENTICATED: &[&str] = &["refused", "ok"];
 
 pub(super) const SIDES: &[&str] = &["client", "agent"];
 

@@ -44,8 +44,8 @@ pub(in crate::observe) use buckets::Buckets;
 pub use catalogue::CATALOGUE;
 pub use conversation::ConversationMetrics;
 pub use labels::{
-    AdminRefusal, AttachKind, AuthOutcome, Closing, CredentialLabel, PolicyEffect, RecordingResult,
-    Rejection, ReloadOutcome, SessionStart, Transport,
+    AdminRefusal, AttachKind, Closing, PolicyEffect, RecordingResult, ReloadOutcome, SessionStart,
+    Transport,
 };
 pub use metric::{Metric, PREFIX, Type};
 pub use shared::Metrics;

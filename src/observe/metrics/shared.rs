@@ -10,14 +10,12 @@ use parking_lot::Mutex;
 use super::agent::AgentMetrics;
 use super::buckets::nanos;
 use super::catalogue::{CATALOGUE, ProcessSeries};
-use super::labels::{
-    AdminRefusal, AttachKind, AuthOutcome, Closing, CredentialLabel, RecordingResult, Rejection,
-    ReloadOutcome, Transport,
-};
+use super::labels::{AdminRefusal, AttachKind, Closing, RecordingResult, ReloadOutcome, Transport};
 use super::open_conversation::OpenConversation;
 use super::registry::Registry;
 use super::sources::{DetachedSource, GaugeSource};
 use super::stats::ConversationStats;
+use crate::auth::{AuthEvents, CredentialKind, RejectReason};
 use crate::jsonrpc::Side;
 use crate::observe::recorder::RecorderStats;
 use crate::observe::traces;
@@ -94,7 +92,7 @@ impl Metrics {
     }
 
     /// A client was rejected before it had a conversation.
-    pub fn rejected(&self, transport: Transport, why: Rejection) {
+    pub fn rejected(&self, transport: Transport, why: RejectReason) {
         self.series
             .rejected
             .count([transport as usize, why as usize]);
@@ -113,11 +111,6 @@ impl Metrics {
     /// A client was attached that may reconnect.
     pub fn attached(&self, how: AttachKind) {
         self.series.attached.count([how as usize]);
-    }
-
-    /// A client was authenticated or refused.
-    pub fn auth_attempt(&self, proof: CredentialLabel, how: AuthOutcome) {
-        self.series.attempts.count([proof as usize, how as usize]);
     }
 
     /// The configuration file was to be read again.
@@ -195,4 +188,15 @@ const RELOADED: &str = "config_last_reload_success_timestamp_seconds";
 fn unix_time() -> f64 {
     let unix = SystemTime::now().duration_since(UNIX_EPOCH);
     unix.map_or(0., |unix| unix.as_secs_f64())
+}
+
+impl AuthEvents for Metrics {
+    fn authenticated(&self, credential: CredentialKind, admitted: bool) {
+        let outcome = usize::from(admitted);
+        self.series.attempts.count([credential as usize, outcome]);
+    }
+
+    fn rejected(&self, scheme: &str, why: RejectReason) {
+        Self::rejected(self, Transport::of_scheme(scheme), why);
+    }
 }

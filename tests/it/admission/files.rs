@@ -287,3 +287,43 @@ fn a_machine_without_a_home_serves_its_own_user_all_the_same() {
         assert_eq!(strict.code, Some(73), "{}", strict.stderr);
     });
 }
+
+#[test]
+fn secrets_for_an_agent_are_read_from_private_files_alone() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("secret"), dir.path().join("link"));
+        symlink(&path, &link).unwrap();
+        let long = "x".repeat(20_000);
+        for (option, text, mode, fault) in [
+            ("--bearer-file", "secret", 0o600, "nothing listens"),
+            ("--bearer-file", "secret", 0o400, "nothing listens"),
+            ("--bearer-file", "secret", 0o644, "chmod go-rwx"),
+            ("--bearer-file", "secret", 0o640, "chmod go-rwx"),
+            ("--bearer-file", &*long, 0o600, "too long for a token"),
+            (
+                "--header-file",
+                "X-Api-Key: k\nx-team: a\n",
+                0o600,
+                "nothing listens",
+            ),
+            (
+                "--header-file",
+                "x-team: a\nX-Api-Key k\n",
+                0o600,
+                "--header-file: ",
+            ),
+        ] {
+            let _ = fs::remove_file(&path);
+            fs::write(&path, text).unwrap();
+            set_mode(&path, mode);
+            for file in [&path, &link] {
+                let file = file.to_str().unwrap();
+                let args = ["connect", option, file, "http://127.0.0.1:1"];
+                let outcome = run_in(dir.path(), &args).await;
+                let told = outcome.stderr.contains(fault) && !outcome.stderr.contains("Key k");
+                assert!(told, "{option} {mode:o} {outcome:?}");
+            }
+        }
+    });
+}

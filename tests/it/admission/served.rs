@@ -157,6 +157,19 @@ fn a_principal_has_no_more_than_its_share() {
         for _ in 0..3 {
             greet(&mut open(&address, None).await.unwrap()).await;
         }
+        // Nor may it start agents too often.
+        let mut relay = serve(dir.path(), &["--limit", "agent-starts=1"]);
+        let address = relay.address().await;
+        greet(&mut open(&address, Some(&alice)).await.unwrap()).await;
+        let mut second = open(&address, Some(&alice)).await.unwrap();
+        second.send(Message::text(HELLO)).await.unwrap();
+        let answer = second.next().await.unwrap().unwrap();
+        assert!(
+            answer
+                .to_text()
+                .unwrap()
+                .contains("too many agents were started for token alice")
+        );
     });
 }
 

@@ -56,7 +56,7 @@ fn a_configuration_file_is_refused_for_its_syntax_before_anything_else() {
                 "3:37: `` cannot be",
                 "3:47: `A=B` cannot be",
                 "3:60: `A\\0` cannot be",
-                "3:81: agents.a.env.A: a NUL character; no variable can hold one; remove it",
+                "3:81: agents.a.env.A: a NUL character; remove it",
             ],
         ),
     ];

@@ -115,6 +115,18 @@ fn a_command_line_without_sense_is_refused() {
                 &["serve", "--client-framing", "ndjson", "--", "cat"],
                 "--client-framing is for listeners on byte streams",
             ),
+            (
+                &["serve", "--unasked", "allow", "--", "cat"],
+                "`--unasked` is now `--default-permission`",
+            ),
+            (
+                &["config", "check", "--elsewhere=yes"],
+                "`--elsewhere` is now `--other-machine`",
+            ),
+            (
+                &["inspect", "diff", "--at", "heard", "a.acpr", "b.acpr"],
+                "`heard` is now `received`",
+            ),
             // An option is given with its default value as well.
             (
                 &["connect", "--record-mode", "all", "--", "cat"],

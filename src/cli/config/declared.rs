@@ -1,0 +1,167 @@
+//! The tables of the file and their keys. The reader, `config show`, the example and the JSON
+//! Schema are made from them.
+//!
+//! An option is declared once, as a field of a `clap::Args` struct: its meaning, flag, variable,
+//! form, values and default. The field's id is the path of its key in the file, such as
+//! `record.max-age`. A key that is no flag is a field of a struct that no subcommand has. Limits
+//! are declared in `jsonrpc::limits`, and become options here.
+
+use std::sync::LazyLock;
+
+use clap::{Arg, ArgAction, Command};
+
+use super::keys::{DRAIN, command, path};
+use super::model::{AgentPart, FileOptions, ListenerPart};
+use crate::cli::limits::Setting;
+use crate::jsonrpc::Limits;
+use crate::jsonrpc::limits::{LIMITS, Limit};
+
+/// A table of the file.
+pub(super) struct Table {
+    /// The path of its keys.
+    pub(super) path: &'static str,
+    pub(super) count: Count,
+    /// Its first line in the example.
+    pub(super) heading: &'static str,
+    /// What it is about.
+    pub(super) about: &'static str,
+}
+
+/// How many tables of a kind there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Count {
+    /// One at most.
+    One,
+    /// Any number, with names.
+    Named,
+    /// Any number, in order.
+    Array,
+}
+
+/// All tables.
+pub(super) static TABLES: [Table; 14] = [
+    table("", "", "The configuration of `acp-relay serve`"),
+    table(
+        "agents",
+        "[agents.claude]",
+        "Agents. Clients select one by name in the address, /agents/NAME/acp; only this file says \
+         what is run. A name consists of letters, digits, `-`, `_` and `.`",
+    ),
+    table(
+        "agents.limits",
+        "[agents.claude.limits]",
+        "Limits of this agent; those of listeners are only in [limits]",
+    ),
+    table(
+        "listeners",
+        "[[listeners]]",
+        "Listeners. The default is one at ws://127.0.0.1:0",
+    ),
+    table(
+        "auth",
+        "[auth]",
+        "Authentication: on this machine its own user is admitted, from other machines clients \
+         with a token (`acp-relay token new`) or a certificate. A token may be valid for some \
+         agents only",
+    ),
+    table(
+        "auth.certificates",
+        "[auth.certificates.\"ci.example\"]",
+        "The names accepted in certificates, and the agents that each may use; all agents if none \
+         are listed. Without such tables every certificate of the authorities in `tls-client-ca` \
+         is accepted, for every agent",
+    ),
+    table(
+        "record",
+        "[record]",
+        "Every conversation in a file of its own, with secrets redacted",
+    ),
+    table("admin", "[admin]", "Monitoring"),
+    table(
+        "agent-connect",
+        "[agent-connect]",
+        "Listeners for AGNTCY's Agent Connect, agent-connect+http:// and agent-connect+https://",
+    ),
+    table("dialects", "[dialects]", "The user's own mapping tables"),
+    table(
+        "traces",
+        "[traces]",
+        "Traces of conversations. The OTEL_* variables have the other options",
+    ),
+    table("log", "[log]", "The log on stderr"),
+    table("limits", "[limits]", "Limits"),
+    table(
+        "drain",
+        "[drain]",
+        "Stopping: listeners stay open for `min` and refuse clients, so that balancers notice; \
+         running turns may take until `max`",
+    ),
+];
+
+/// The declarations of all keys.
+pub(super) static DECLARED: LazyLock<Command> = LazyLock::new(|| {
+    let parts = [
+        command::<FileOptions>(),
+        command::<AgentPart>(),
+        command::<ListenerPart>(),
+    ];
+    let options = parts.iter().flat_map(Command::get_arguments).cloned();
+    let agents = Arg::new("auth.certificates.agents").value_name("AGENT");
+    let agents = agents.help("The agents that its owner may use; all by default");
+    let of_agents = LIMITS.iter().filter(|limit| !limit.is_of_listeners);
+    let of_agents = of_agents.map(|limit| option(format!("agents.limits.{}", limit.name), limit));
+    let all = LIMITS.iter();
+    let all = all.map(|limit| option(format!("limits.{}", limit.name), limit));
+    let drain = DRAIN.iter();
+    let drain = drain.filter_map(|(id, name)| Some(option((*id).to_owned(), Limit::named(name)?)));
+    Command::new("file")
+        .args(options)
+        .arg(agents.action(ArgAction::Append))
+        .args(of_agents.chain(all).chain(drain))
+});
+
+/// The tables with options of the whole file.
+pub(super) fn sections() -> impl Iterator<Item = &'static Table> {
+    let below = tables_in("").map(|(_, table)| table);
+    below.filter(|table| table.count == Count::One)
+}
+
+/// The keys of a table, with their declarations.
+pub(super) fn declared(table: &str) -> impl Iterator<Item = (&'static str, &'static Arg)> {
+    let all = DECLARED.get_arguments();
+    all.filter_map(move |arg| {
+        let (own, key) = path(arg.get_id().as_str());
+        (own == table).then_some((key, arg))
+    })
+}
+
+/// The tables in a table, by their keys there.
+pub(super) fn tables_in(table: &str) -> impl Iterator<Item = (&'static str, &'static Table)> {
+    TABLES.iter().filter_map(move |below| {
+        let (own, key) = path(below.path);
+        (own == table && !key.is_empty()).then_some((key, below))
+    })
+}
+
+const fn table(path: &'static str, heading: &'static str, about: &'static str) -> Table {
+    let count = match path.as_bytes() {
+        b"agents" | b"auth.certificates" => Count::Named,
+        b"listeners" => Count::Array,
+        _ => Count::One,
+    };
+    Table {
+        path,
+        count,
+        heading,
+        about,
+    }
+}
+
+/// A limit as an option.
+fn option(id: String, limit: &'static Limit) -> Arg {
+    // clap takes only names that live as long as the program.
+    let (id, usual) = (id.leak(), limit.text(limit.get(&Limits::default())).leak());
+    let read = move |text: &str| limit.read(text).map(|value| Setting { limit, value });
+    let arg = Arg::new(&*id).help(limit.about).default_value(&*usual);
+    arg.value_parser(read)
+}
