@@ -30,7 +30,7 @@ impl Transport for Exec {
             let Endpoint::Exec(argv) = to else {
                 return Err(OpenError::wrong_scheme(to));
             };
-            let child = spawn(argv, &setup.launch, &setup.limits)?;
+            let child = spawn(argv, &setup.launch, &setup.limits).await?;
             let (rx, tx) = stream::halves(
                 child.stdout,
                 child.stdin,

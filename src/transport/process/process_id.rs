@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
@@ -27,8 +26,6 @@ pub(super) struct Entry {
     pub(super) group: u32,
     /// Whether it still runs; else it waits to be reaped.
     pub(super) alive: bool,
-    /// Whether its first thread has stopped or ended.
-    pub(super) stopped: bool,
 }
 
 impl ProcessId {
@@ -37,17 +34,12 @@ impl ProcessId {
         lookup(pid).map(|entry| entry.id)
     }
 
-    /// Whether it has not exited.
-    pub(super) fn is_alive(self) -> bool {
-        lookup(self.pid).is_some_and(|entry| entry.id == self && entry.alive)
-    }
-
     /// Signals this process, and no other that has its number by now.
     ///
     /// # Errors
     /// `SRCH` when it is gone, `PERM` when it changed its user.
     pub(super) fn signal(self, signal: Signal) -> Result<(), Errno> {
-        let pid = to_pid(self.pid).ok_or(Errno::SRCH)?;
+        let pid = (i32::try_from(self.pid).ok().and_then(Pid::from_raw)).ok_or(Errno::SRCH)?;
         #[cfg(target_os = "linux")]
         match rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
             // The descriptor stands for one process for ever, so checking after opening is exact.
@@ -66,26 +58,20 @@ impl ProcessId {
     }
 }
 
-/// The process number as the system calls take it.
-pub(super) fn to_pid(pid: u32) -> Option<Pid> {
-    i32::try_from(pid).ok().and_then(Pid::from_raw)
-}
-
 /// Reads the entry of one process.
 pub(super) fn lookup(pid: u32) -> Option<Entry> {
-    read(format!("/proc/{pid}/stat"))
-}
-
-pub(super) fn read(stat: impl AsRef<Path>) -> Option<Entry> {
     // One read gives all of it: at most 15 bytes of name and 51 numbers.
     let mut text = [0; 1536];
-    let length = File::open(stat).ok()?.read(&mut text).ok()?;
+    let length = File::open(format!("/proc/{pid}/stat"))
+        .ok()?
+        .read(&mut text)
+        .ok()?;
     parse(&text[..length])
 }
 
 /// Reads a line of `/proc/PID/stat`, proc(5). The name stands in parentheses and may hold any
 /// byte, also spaces, parentheses and line ends; nothing after it holds a parenthesis.
-pub(super) fn parse(stat: &[u8]) -> Option<Entry> {
+fn parse(stat: &[u8]) -> Option<Entry> {
     let open = stat.iter().position(|&byte| byte == b'(')?;
     let close = stat.iter().rposition(|&byte| byte == b')')?;
     let pid = std::str::from_utf8(&stat[..open]).ok()?;
@@ -103,7 +89,6 @@ pub(super) fn parse(stat: &[u8]) -> Option<Entry> {
         group: fields.get(2)?.parse().ok()?,
         // A process whose first thread alone has ended looks like a zombie, but runs.
         alive: !ended || threads > 1,
-        stopped: ended || matches!(fields[0], "T" | "t"),
     })
 }
 

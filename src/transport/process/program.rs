@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 use rustix::io::Errno;
 
-use super::{Launch, agents};
+use super::{Launch, children};
 use crate::transport::{OpenError, OpenErrorKind};
 
 /// Checks that the program `argv` names could be started as `launch` specifies.
@@ -65,7 +65,7 @@ pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<(), OpenError>
 /// # Errors
 /// `System` when their processes could not be found and ended.
 pub(super) fn check_allowed(argv: &[OsString]) -> Result<(), OpenError> {
-    let Some(why) = agents::forbidden() else {
+    let Some(why) = children::forbidden() else {
         return Ok(());
     };
     let what = format!("the processes of the agent could not be found and ended ({why})");

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::jsonrpc::{Frame, Limits};
+use acp_relay::transport::process::set_watchdog;
 use acp_relay::transport::{
     CloseReason, Endpoint, FrameSink, FrameStream, Link, Setup, Tls, registry,
 };
@@ -130,6 +131,7 @@ async fn over_http(limits: &Limits) -> Pair {
 }
 
 fn second_process(far_end: &Endpoint) -> Endpoint {
+    set_watchdog(env!("CARGO_BIN_EXE_acp-relay").into());
     let program = std::env::current_exe().unwrap();
     let words = [
         "--exact",
