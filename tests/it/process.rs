@@ -142,6 +142,9 @@ async fn what_cannot_be_started_is_explained() {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         path.into_os_string()
     };
+    let plain = dir.path().join("plain");
+    std::fs::write(&plain, "").unwrap();
+    let plain = plain.into_os_string();
     for (program, kind, reports) in [
         (
             OsString::from("no-such-agent"),
@@ -158,6 +161,22 @@ async fn what_cannot_be_started_is_explained() {
             OpenErrorKind::Unavailable,
             "not a program",
         ),
+        ("".into(), OpenErrorKind::Usage, "no program"),
+        (
+            "/no/such/agent".into(),
+            OpenErrorKind::Unavailable,
+            "not an executable file",
+        ),
+        ("/".into(), OpenErrorKind::Unavailable, "executable file"),
+        // The superuser may read any file, but may not execute one that no user may execute.
+        (plain, OpenErrorKind::Forbidden, "is not executable"),
+        (
+            "evil\x1b[2Jname".into(),
+            OpenErrorKind::Unavailable,
+            r"evil\u{1b}[2Jname",
+        ),
+        // Relative to the working directory.
+        ("./sh".into(), OpenErrorKind::Unavailable, "executable file"),
     ] {
         let error = spawn_with(&[program], &Launch::default())
             .await
@@ -165,6 +184,15 @@ async fn what_cannot_be_started_is_explained() {
         assert_eq!(error.kind, kind, "{error}");
         assert!(error.to_string().contains(reports), "{error}");
     }
+    let from = |dir: &str| Launch {
+        dir: Some(dir.into()),
+        ..Launch::default()
+    };
+    let mut child = spawn_with(&words(&["./sh", "-c", "exit 3"]), &from("/bin")).await;
+    assert_eq!(exit(child.as_mut().unwrap()).await, Exit::Code(3));
+    let error = spawn_with(&words(&["sh"]), &from("/no/dir")).await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("working directory `/no/dir`"), "{error}");
 }
 
 #[tokio::test]

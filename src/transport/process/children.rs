@@ -180,16 +180,16 @@ impl State {
         }
         self.orphaned = false;
         for child in tree::children(std::process::id()) {
-            let Ok(pid) = i32::try_from(child.id.pid) else {
+            let Ok(pid) = i32::try_from(child.pid) else {
                 continue;
             };
-            if running.contains(&child.id.pid) {
+            if running.contains(&child.pid) {
             } else if !child.alive {
                 let _ = rustix::process::waitpid(Pid::from_raw(pid), WaitOptions::NOHANG);
             } else if self.adopts {
                 self.orphaned = true;
-                for entry in std::iter::once(child).chain(tree::below(child.id.pid)) {
-                    let _ = entry.id.signal(Signal::KILL);
+                for entry in std::iter::once(child).chain(tree::below(child.pid)) {
+                    let _ = entry.signal(Signal::KILL);
                 }
             }
         }

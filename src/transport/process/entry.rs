@@ -1,4 +1,4 @@
-//! One process: its number and start time, and what `/proc` says of it.
+//! What `/proc` says of one process.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -6,20 +6,13 @@ use std::io::Read as _;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
-/// One process, told apart from a later one of the same number by its start time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ProcessId {
-    /// Its number.
-    pub(super) pid: u32,
-    /// When it started, in clock ticks since boot.
-    pub(super) start: u64,
-}
-
 /// What `/proc` says of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Its number and start time.
-    pub(super) id: ProcessId,
+    /// Its number.
+    pub(super) pid: u32,
+    /// When it started, in clock ticks since boot: later processes may have the same number.
+    start: u64,
     /// Its parent.
     pub(super) parent: u32,
     /// Its process group.
@@ -28,12 +21,7 @@ pub(super) struct Entry {
     pub(super) alive: bool,
 }
 
-impl ProcessId {
-    /// The process that has this number now.
-    pub(super) fn of(pid: u32) -> Option<Self> {
-        lookup(pid).map(|entry| entry.id)
-    }
-
+impl Entry {
     /// Signals this process, and no other that has its number by now.
     ///
     /// # Errors
@@ -43,7 +31,7 @@ impl ProcessId {
         #[cfg(target_os = "linux")]
         match rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
             // The descriptor stands for one process for ever, so checking after opening is exact.
-            Ok(fd) if Self::of(self.pid) == Some(self) => {
+            Ok(fd) if self.is_current() => {
                 return rustix::process::pidfd_send_signal(&fd, signal);
             }
             Ok(_) => return Err(Errno::SRCH),
@@ -51,10 +39,15 @@ impl ProcessId {
             Err(Errno::NOSYS | Errno::MFILE | Errno::NFILE) => {}
             Err(errno) => return Err(errno),
         }
-        if Self::of(self.pid) != Some(self) {
+        if !self.is_current() {
             return Err(Errno::SRCH);
         }
         rustix::process::kill_process(pid, signal)
+    }
+
+    /// Whether its number is still its own.
+    fn is_current(self) -> bool {
+        lookup(self.pid).is_some_and(|now| now.start == self.start)
     }
 }
 
@@ -81,10 +74,8 @@ fn parse(stat: &[u8]) -> Option<Entry> {
     // Counted from the state, which is field 3 in proc(5).
     let threads: u32 = fields.get(17)?.parse().ok()?;
     Some(Entry {
-        id: ProcessId {
-            pid: pid.trim().parse().ok()?,
-            start: fields.get(19)?.parse().ok()?,
-        },
+        pid: pid.trim().parse().ok()?,
+        start: fields.get(19)?.parse().ok()?,
         parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
         // A process whose first thread alone has ended looks like a zombie, but runs.
@@ -105,7 +96,7 @@ mod tests {
             line.extend(&name);
             line.extend(b") S 5 6 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 3 0 4242 1 2\n");
             let entry = parse(&line).unwrap();
-            prop_assert_eq!(entry.id, ProcessId { pid: 77, start: 4242 });
+            prop_assert_eq!((entry.pid, entry.start), (77, 4242));
             prop_assert_eq!((entry.parent, entry.group, entry.alive), (5, 6, true));
         }
 

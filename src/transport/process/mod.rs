@@ -11,7 +11,7 @@
 //! - [`stderr`] reads its stderr;
 //! - [`watchdog`] is a small process between the relay and the agent, which ends all that the agent
 //!   started; [`control`] is what both say to each other, [`tree`] finds the processes below one,
-//!   [`process_id`] is one of them;
+//!   [`entry`] is one of them;
 //! - [`children`] starts the watchdogs and reaps them.
 //!
 //! # Why
@@ -35,7 +35,7 @@ mod children;
 mod control;
 mod exec;
 mod launch;
-mod process_id;
+mod entry;
 mod program;
 mod stderr;
 mod tree;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-use super::process_id::{Entry, lookup};
+use super::entry::{Entry, lookup};
 
 /// All living processes below `top`, parents before their children; none where there is no `/proc`.
 /// A process that comes, ends or loses its parent meanwhile may be missing.
@@ -11,7 +11,7 @@ pub(super) fn below(top: u32) -> Vec<Entry> {
     let mut found = children(top);
     let mut next = 0;
     while let Some(entry) = found.get(next) {
-        found.extend(children(entry.id.pid));
+        found.extend(children(entry.pid));
         next += 1;
     }
     found.retain(|entry| entry.alive);

@@ -172,7 +172,7 @@ impl Watchdog {
         }
         for entry in below.iter().filter(|entry| entry.group != group) {
             // It does not matter if it is gone already.
-            let _ = entry.id.signal(signal);
+            let _ = entry.signal(signal);
         }
     }
 }
