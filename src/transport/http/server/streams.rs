@@ -300,7 +300,7 @@ impl Streams {
     /// No more messages will follow.
     pub(super) fn end(&mut self) {
         self.ended = true;
-        self.all.values().for_each(Stream::wake_by_ref);
+        self.all.values_mut().for_each(Stream::wake);
     }
 
     /// Drops all messages and receivers.
