@@ -20,6 +20,9 @@ use super::{Launch, tree, watchdog};
 /// First and longest pause before looking again whether a watchdog has ended. They double.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(1));
 
+/// Pause between two looks for zombies where other programs may leave orphans to this process.
+const SWEEP: Duration = Duration::from_secs(1);
+
 // Children, and the adoption of orphans, belong to the process, and so does this.
 static STATE: Mutex<State> = Mutex::new(State {
     program: None,
@@ -137,7 +140,7 @@ pub(super) fn leave(watchdog: Child) {
     CHANGED.notify_all();
 }
 
-/// The thread. Sleeps unless a watchdog is to end, or an orphan is left.
+/// The thread. Sleeps unless a watchdog is to end, or an orphan is or may be left.
 fn reap() {
     let mut state = STATE.lock();
     loop {
@@ -155,7 +158,13 @@ fn reap() {
             }
         }
         CHANGED.notify_all();
-        CHANGED.wait(&mut state);
+        if state.reaps && !state.adopts {
+            // The zombies of others, which nothing here reports.
+            CHANGED.wait_for(&mut state, SWEEP);
+            state.orphaned = true;
+        } else {
+            CHANGED.wait(&mut state);
+        }
     }
 }
 
