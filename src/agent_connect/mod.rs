@@ -19,4 +19,4 @@ mod vectors;
 mod webhook;
 
 pub use settings::{AgentConnectConfig, ServedAgent};
-pub use transport::TRANSPORTS;
+pub use transport::TRANSPORT;

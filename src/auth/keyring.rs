@@ -4,8 +4,9 @@
 //! options. An invalid line is an error and not skipped: it may be the one that sets a token's
 //! expiry.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
+
+use hashlink::LinkedHashMap;
 
 use super::token::Digest;
 use super::{Agents, Grant, KeyId};
@@ -34,10 +35,7 @@ pub struct Key {
 
 /// All tokens, in the order of the file.
 #[derive(Clone, Debug, Default)]
-pub struct Keyring {
-    keys: Vec<Key>,
-    positions: HashMap<KeyId, usize>,
-}
+pub struct Keyring(LinkedHashMap<KeyId, Key>);
 
 /// Why a text is not a keyring.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,7 +73,7 @@ impl Keyring {
     #[must_use]
     pub fn write(&self) -> String {
         let mut text = HEADING.to_owned();
-        for key in &self.keys {
+        for key in self.keys() {
             // Writing to a String does not fail.
             let _ = write!(text, "{} {} {}", key.id, key.digest, key.name);
             if let Some(at) = key.expires {
@@ -97,35 +95,31 @@ impl Keyring {
     /// # Errors
     /// When there is one of that name or id.
     pub fn add(&mut self, key: Key) -> Result<(), String> {
-        if self.keys.iter().any(|other| other.name == key.name) {
+        if self.keys().any(|other| other.name == key.name) {
             return Err(format!("there is a token called {:?} already", key.name));
         }
-        if self.positions.insert(key.id, self.keys.len()).is_some() {
+        if self.0.contains_key(&key.id) {
             return Err(format!("the id {} occurs twice", key.id));
         }
-        self.keys.push(key);
+        self.0.insert(key.id, key);
         Ok(())
     }
 
     /// Removes the key of that name.
     pub fn remove(&mut self, name: &str) -> Option<Key> {
-        let at = self.keys.iter().position(|key| key.name == name)?;
-        let key = self.keys.remove(at);
-        self.positions = (self.keys.iter().enumerate())
-            .map(|(at, key)| (key.id, at))
-            .collect();
-        Some(key)
+        let id = self.keys().find(|key| key.name == name)?.id;
+        self.0.remove(&id)
     }
 
     /// The key of that id.
     #[must_use]
     pub fn find(&self, id: KeyId) -> Option<&Key> {
-        self.keys.get(*self.positions.get(&id)?)
+        self.0.get(&id)
     }
 
     /// All keys.
     pub fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.keys.iter()
+        self.0.values()
     }
 }
 
@@ -243,10 +237,8 @@ mod tests {
 
     #[test]
     fn invalid_line_is_an_error() {
-        let good = Keyring {
-            keys: vec![key(1, "alice")],
-            positions: HashMap::new(),
-        };
+        let mut good = Keyring::default();
+        good.add(key(1, "alice")).expect("new");
         let good = good.write();
         let line = good.lines().nth(1).expect("a line");
         for (text, expected) in [

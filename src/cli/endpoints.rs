@@ -4,13 +4,13 @@ use std::ffi::OsString;
 
 use super::agents;
 use super::config::nearest;
-use crate::agent_connect::TRANSPORTS;
+use crate::agent_connect::TRANSPORT;
 use crate::transport::{Endpoint, HttpEndpoint, OpenError, OpenErrorKind, Setup, registry};
 
 /// The settings for opening links, with all transports.
 pub(super) fn setup() -> Setup {
     Setup {
-        added: TRANSPORTS,
+        agent_connect: Some(TRANSPORT),
         ..Setup::default()
     }
 }

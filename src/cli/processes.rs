@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::transport::process::{adopt_orphans, forbid_agents, shut_down, watchdog};
+use crate::transport::process::{adopt_orphans, forbid_agents, settle, watchdog};
 
 /// Time for the operating system to remove the remaining processes. All have been killed before.
 const REAP_TIMEOUT: Duration = Duration::from_secs(3);
@@ -16,16 +16,24 @@ pub(super) fn watchdog() -> Option<ExitCode> {
     })
 }
 
-/// Makes this process the reaper of all that its agents start, runs `main`, and waits until no
+/// Makes this process responsible for all that its agents start, runs `main`, and waits until no
 /// such process is left. Where that is not possible (on Linux without `/proc`), starting an agent
 /// fails; connecting to one that listens needs no process of ours.
 pub(super) fn run_and_reap(main: impl FnOnce() -> ExitCode) -> ExitCode {
-    let program = std::env::current_exe();
-    if let Err(error) = program.and_then(|program| adopt_orphans(&program)) {
+    let own = std::env::current_exe();
+    // The file that runs, also when another one has taken its place since.
+    let own = own.map(|own| {
+        if cfg!(target_os = "linux") {
+            "/proc/self/exe".into()
+        } else {
+            own
+        }
+    });
+    if let Err(error) = own.and_then(adopt_orphans) {
         forbid_agents(&error);
     }
     let code = main();
-    if !shut_down(REAP_TIMEOUT) {
+    if !settle(REAP_TIMEOUT) {
         tracing::warn!("a process of an agent has not exited yet");
     }
     code

@@ -30,8 +30,8 @@ pub enum DialectChoice {
     Named(String),
 }
 
-/// The dialects of both sides of one conversation.
-#[derive(Debug)]
+/// The dialects of both sides of one conversation; by default both are canonical ACP.
+#[derive(Debug, Default)]
 pub struct DialectOptions {
     library: Arc<Library>,
     sides: [SideDialect; 2],
@@ -39,7 +39,7 @@ pub struct DialectOptions {
     folder: String,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct SideDialect {
     translator: Option<Box<Translator>>,
     /// Among how many more of its messages its dialect may still be detected.
@@ -60,16 +60,7 @@ impl DialectOptions {
     /// Both sides use canonical ACP.
     #[must_use]
     pub fn canonical() -> Self {
-        let canonical = || SideDialect {
-            translator: None,
-            detect_in: 0,
-            handshake: Detector::default(),
-        };
-        Self {
-            library: Arc::default(),
-            sides: [canonical(), canonical()],
-            folder: String::new(),
-        }
+        Self::default()
     }
 
     /// The dialects that are configured for the two sides, from `library`.

@@ -24,7 +24,7 @@ impl Conversation {
                 Some(self.agent_gone(Delivered::No, true))
             }
             Side::Agent if !shutdown.receives(Side::Agent) => Some(self.stopping(Delivered::No)),
-            Side::Agent if !shutdown.sends[Side::Client as usize] => {
+            Side::Agent if !shutdown.sends(Side::Client) => {
                 Some(error_detail::client_left(Delivered::No))
             }
             _ => None,
@@ -35,7 +35,7 @@ impl Conversation {
     /// with how the process ends.
     pub(super) fn awaits_exit(&self) -> bool {
         let shutdown = &self.shutdown;
-        let ends = !shutdown.sends[Side::Agent as usize] && shutdown.step < Step::Exited;
+        let ends = !shutdown.sends(Side::Agent) && shutdown.step < Step::Exited;
         ends && shutdown.exit.is_none() && self.links.agent_is_child
     }
 
@@ -73,7 +73,7 @@ impl Conversation {
         self.shutdown.cause.get_or_insert(cause);
         self.shutdown.step = Step::Over;
         self.shutdown.deadline = None;
-        self.shutdown.receives[Side::Agent as usize] = false;
+        self.shutdown.unreachable[Side::Agent as usize] = true;
         self.take_unsent(Side::Agent, out);
         let open = self.pending[Side::Client as usize].take_all();
         for (at, (id, method)) in open.into_iter().enumerate() {

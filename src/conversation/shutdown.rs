@@ -21,7 +21,7 @@ impl Conversation {
     #[must_use]
     pub fn reads(&self, side: Side) -> bool {
         let over = side == Side::Agent && self.shutdown.step == Step::Over;
-        self.shutdown.sends[side as usize] && !over
+        self.shutdown.sends(side) && !over
     }
 
     /// Why the conversation is over, if it is. What is left then only has to be delivered.
@@ -65,7 +65,7 @@ impl Conversation {
     pub fn handle_eof(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
         let lost = side == Side::Agent && self.shutdown.lost;
         out.note(Note::Ended { side, how, lost });
-        self.shutdown.sends[side as usize] = false;
+        self.shutdown.silent[side as usize] = true;
         match side {
             Side::Client => {
                 self.client_left(self.links.client_half_close, Cause::ClientLeft, now, out);
@@ -94,7 +94,7 @@ impl Conversation {
     pub fn handle_lost(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
         match side {
             Side::Client => {
-                self.shutdown.sends[Side::Client as usize] = false;
+                self.shutdown.silent[Side::Client as usize] = true;
                 self.handle_unwritable(side, how, now, out);
             }
             Side::Agent => {
@@ -119,7 +119,7 @@ impl Conversation {
         out.note(Note::Ended { side, how, lost });
         match side {
             Side::Client => {
-                self.shutdown.sends[Side::Client as usize] = false;
+                self.shutdown.silent[Side::Client as usize] = true;
                 self.client_left(false, Cause::ClientLeft, now, out);
             }
             // Its last messages and its exit are not received yet.
@@ -140,9 +140,9 @@ impl Conversation {
             return;
         }
         self.shutdown.cause.get_or_insert(Cause::AgentExited);
-        self.shutdown.receives[Side::Agent as usize] = false;
+        self.shutdown.unreachable[Side::Agent as usize] = true;
         self.take_unsent(Side::Agent, out);
-        if self.shutdown.sends[Side::Agent as usize] {
+        if self.shutdown.sends(Side::Agent) {
             self.shutdown
                 .advance(Step::Exited, Some(now + self.limits.close_grace));
         } else {
@@ -186,7 +186,7 @@ impl Conversation {
                     self.shutdown.is_stopped() && self.shutdown.exit.is_none();
                 self.shutdown.advance(Step::Terminated, Some(next));
                 self.shutdown.signalled = self.shutdown.stop_closed;
-                let reason = if self.shutdown.sends[Side::Agent as usize] {
+                let reason = if self.shutdown.sends(Side::Agent) {
                     "ran on though its input had ended"
                 } else {
                     "ran on though it had closed its output"
@@ -213,7 +213,7 @@ impl Conversation {
         now: Instant,
         out: &mut Outbox,
     ) {
-        if !self.shutdown.sends[side as usize] {
+        if !self.shutdown.sends(side) {
             return;
         }
         self.shutdown.lost |= side == Side::Agent && !self.is_ending();
@@ -222,7 +222,7 @@ impl Conversation {
             how: reason.clone(),
             lost: side == Side::Agent && self.shutdown.lost,
         });
-        self.shutdown.sends[side as usize] = false;
+        self.shutdown.silent[side as usize] = true;
         match side {
             Side::Client => {
                 out.close(Side::Client, CloseReason::Violation);
@@ -288,7 +288,7 @@ impl Conversation {
     }
 
     fn client_left(&mut self, listens: bool, cause: Cause, now: Instant, out: &mut Outbox) {
-        self.shutdown.receives[Side::Client as usize] &= listens;
+        self.shutdown.unreachable[Side::Client as usize] |= !listens;
         if self.shutdown.step == Step::Over {
             return;
         }
@@ -320,7 +320,7 @@ impl Conversation {
         out.close(Side::Agent, why);
         self.shutdown.stop_closed |=
             why == self.shutdown.stop_reason() && self.shutdown.exit.is_none();
-        self.shutdown.receives[Side::Agent as usize] = false;
+        self.shutdown.unreachable[Side::Agent as usize] = true;
         let next = self.next_step(now);
         self.shutdown.advance(Step::Closed, Some(next));
     }

@@ -24,12 +24,12 @@ pub enum Cause {
 }
 
 /// The state of a conversation's shutdown.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Shutdown {
-    /// Which sides may still send.
-    pub(super) sends: [bool; 2],
-    /// Which sides can still receive.
-    pub(super) receives: [bool; 2],
+    /// Which sides send nothing more.
+    pub(super) silent: [bool; 2],
+    /// Which sides can receive nothing more.
+    pub(super) unreachable: [bool; 2],
     pub(super) step: Step,
     pub(super) deadline: Option<Instant>,
     /// When the time for turns is over, once the relay was told to stop.
@@ -50,9 +50,10 @@ pub(super) struct Shutdown {
 }
 
 /// How far the shutdown has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
     /// Not begun.
+    #[default]
     None,
     /// The relay was told to stop: turns may end, nothing new begins.
     Draining,
@@ -71,29 +72,15 @@ pub(super) enum Step {
     Over,
 }
 
-impl Default for Shutdown {
-    fn default() -> Self {
-        Self {
-            sends: [true; 2],
-            receives: [true; 2],
-            step: Step::None,
-            deadline: None,
-            drained: None,
-            cause: None,
-            agent_error: None,
-            lost: false,
-            stop_closed: false,
-            signalled: false,
-            exit: None,
-            stderr_tail: String::new(),
-            unsent: HashSet::new(),
-        }
-    }
-}
-
 impl Shutdown {
+    /// Whether a side may still send.
+    pub(super) fn sends(&self, side: Side) -> bool {
+        !self.silent[side as usize]
+    }
+
+    /// Whether a side can still receive.
     pub(super) fn receives(&self, side: Side) -> bool {
-        self.receives[side as usize]
+        !self.unreachable[side as usize]
     }
 
     /// Whether it was told to stop, for any reason.

@@ -1,9 +1,9 @@
 //! Byte streams, network protocols and other carriers of frames.
 //!
-//! Each transport opens [`Link`]s; the [`registry`] lists the transports. Transports depend on
+//! Each transport opens [`Link`]s; the [`registry`] opens endpoints. Transports depend on
 //! nothing of dialects, sessions or the conversation.
 //!
-//! - `endpoint` parses addresses, `open` holds the traits of a transport, `link` the link itself,
+//! - `endpoint` parses addresses, `open` holds settings and listeners, `link` the link itself,
 //!   and `open_error` the errors of opening one.
 //! - [`stream`] frames byte streams: `stdio`, `tcp`, `unix`, and the pipes of [`process`].
 //!   `admission` authenticates their clients, and `owner` finds the user of a local TCP socket.
@@ -48,8 +48,8 @@ pub use link::{
     StderrCallback, StopStep,
 };
 pub use open::{
-    AcceptFuture, BoxFuture, ConnectFuture, HttpOptions, IncomingLink, ListenFuture, Listener,
-    OpenError, OpenErrorKind, Setup, Tls, Transport,
+    AcceptFuture, AddedTransport, BoxFuture, ConnectFuture, HttpOptions, IncomingLink,
+    ListenFuture, Listener, OpenError, OpenErrorKind, Setup, Tls,
 };
 pub use pin::Pin;
 pub use process::Launch;

@@ -1,6 +1,6 @@
-//! Opening links: the traits that a transport implements, and the errors.
+//! Opening links: settings, listeners and errors.
 //!
-//! A transport implements [`Transport`] and has a line in `registry`. Accepting is split in two so
+//! Accepting is split in two so
 //! that a slow TLS or WebSocket handshake does not delay the next client.
 
 use std::collections::BTreeSet;
@@ -21,29 +21,22 @@ use crate::jsonrpc::framing::Framing;
 
 /// A future that owns what it needs, or borrows for `'a`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-/// What [`Transport::connect`] returns.
+/// What [`AddedTransport::connect`] returns.
 pub type ConnectFuture<'a> = BoxFuture<'a, Result<Link, OpenError>>;
-/// What [`Transport::listen`] returns.
+/// What [`AddedTransport::listen`] returns.
 pub type ListenFuture<'a> = BoxFuture<'a, Result<Box<dyn Listener>, OpenError>>;
 /// What [`Listener::accept`] returns.
 pub type AcceptFuture<'a> = BoxFuture<'a, Option<io::Result<IncomingLink>>>;
 
-/// A transport: a way to carry frames.
-pub trait Transport: fmt::Debug + Send + Sync {
-    /// The endpoint schemes it serves, without `:`.
-    fn schemes(&self) -> &'static [&'static str];
-    /// Checks `to` as far as possible before it is needed.
-    ///
-    /// # Errors
-    /// When connecting could not succeed.
-    fn check(&self, to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
-        let _ = (to, setup);
-        Ok(())
-    }
-    /// Opens a link to a peer that listens (or starts it).
-    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> ConnectFuture<'a>;
-    /// Binds `at` and waits for peers.
-    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> ListenFuture<'a>;
+/// The functions of a transport that a module above this one adds.
+#[derive(Clone, Copy, Debug)]
+pub struct AddedTransport {
+    /// Checks an endpoint as far as possible before it is needed.
+    pub check: fn(&Endpoint) -> Result<(), OpenError>,
+    /// Opens a link to a peer that listens.
+    pub connect: for<'a> fn(&'a Endpoint, &'a Setup) -> ConnectFuture<'a>,
+    /// Binds an endpoint and waits for peers.
+    pub listen: for<'a> fn(&'a Endpoint, &'a Setup) -> ListenFuture<'a>,
 }
 
 /// A bound endpoint.
@@ -92,9 +85,9 @@ pub struct Setup {
     pub http: HttpOptions,
     /// The headers of every HTTP request to a remote agent's server.
     pub request_headers: RequestHeaders,
-    /// Transports of modules above this one.
-    pub added: &'static [&'static dyn Transport],
-    /// The settings of those transports, by type.
+    /// The transport for Agent Connect.
+    pub agent_connect: Option<AddedTransport>,
+    /// The settings of modules above this one, by type.
     pub extensions: Extensions,
     /// How an agent is started.
     pub launch: Launch,

@@ -1,34 +1,27 @@
-//! The list of transports.
-//!
-//! A new transport needs a line in [`all`]; the conformance suite tests every listed transport.
+//! Opens endpoints: which transport serves which.
 
-use super::http::Http;
-use super::process::Exec;
-use super::replay::ReplayTransport;
-use super::stdio::Stdio;
-use super::tcp::{self, Tcp};
-use super::unix::{self, Unix};
-use super::websocket::WebSocket;
-use super::{Endpoint, HttpEndpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Transport};
-
-/// All transports. Some have state per process (there is one stdin), so they are static.
-#[must_use]
-pub fn all() -> &'static [&'static dyn Transport] {
-    static STDIO: Stdio = Stdio::new();
-    static REPLAY: ReplayTransport = ReplayTransport {
-        check,
-        connect: |to, setup| Box::pin(connect(to, setup)),
-    };
-    static ALL: &[&dyn Transport] = &[&STDIO, &Exec, &Tcp, &Unix, &WebSocket, &Http, &REPLAY];
-    ALL
-}
+use super::{AddedTransport, http, process, replay, stdio, tcp, unix, websocket};
+use super::{
+    Endpoint, HttpEndpoint, HttpProtocol, Link, Listener, OpenError, OpenErrorKind, Setup,
+};
 
 /// Checks `to` as far as possible before it is needed.
 ///
 /// # Errors
 /// When connecting could not succeed.
 pub fn check(to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
-    transport_for(to, setup)?.check(to, setup)
+    match to {
+        Endpoint::Exec(argv) => process::check(argv, setup),
+        Endpoint::Http(web) if web.protocol == HttpProtocol::AgentConnect => {
+            (added(to, setup)?.check)(to)
+        }
+        Endpoint::Replay(address) => {
+            replay::open(to, address)?;
+            let live = address.forward.as_ref();
+            live.map_or(Ok(()), |live| check(live, setup))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether nothing listens at `at`, as far as that shows without binding it; socket files are not
@@ -51,7 +44,26 @@ pub fn is_free(at: &Endpoint) -> Result<bool, OpenError> {
 /// # Errors
 /// When the peer cannot be reached; the error says why and what to do.
 pub async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
-    transport_for(to, setup)?.connect(to, setup).await
+    match to {
+        Endpoint::Stdio => stdio::connect(setup),
+        Endpoint::Exec(argv) => process::connect(argv, setup).await,
+        Endpoint::Tcp { host, port } => tcp::connect(to, host, *port, setup).await,
+        Endpoint::Unix(path) => unix::connect(to, path, setup).await,
+        Endpoint::Http(web) => match web.protocol {
+            HttpProtocol::WebSocket => websocket::connect(to, setup).await,
+            HttpProtocol::StreamableHttp => http::connect(to, web, setup).await,
+            HttpProtocol::Elephant => http::connect_elephant(to, web, setup).await,
+            HttpProtocol::AgentConnect => (added(to, setup)?.connect)(to, setup).await,
+        },
+        Endpoint::Replay(address) => {
+            let replay = replay::open(to, address)?;
+            let live = match &address.forward {
+                Some(live) => Some(Box::pin(connect(live, setup)).await?),
+                None => None,
+            };
+            Ok(replay.link(live))
+        }
+    }
 }
 
 /// Binds `at` and waits for peers.
@@ -59,16 +71,31 @@ pub async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
 /// # Errors
 /// When it cannot be bound; the error says why and what to do.
 pub async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Listener>, OpenError> {
-    transport_for(at, setup)?.listen(at, setup).await
+    let unsupported = |what, remedy: &str| {
+        Err(OpenError::new(OpenErrorKind::Usage, at, what).with_remedy(remedy))
+    };
+    match at {
+        Endpoint::Stdio => stdio::listen(setup),
+        Endpoint::Exec(_) => unsupported(
+            "a process that the relay starts cannot be listened on",
+            "Name the agent's command after `--`, and listen on stdio:, tcp:, unix: or ws:",
+        ),
+        Endpoint::Tcp { host, port } => tcp::listen(at, host, *port, setup).await,
+        Endpoint::Unix(path) => unix::listen(at, path, setup).await,
+        Endpoint::Http(web) if web.protocol == HttpProtocol::AgentConnect => {
+            (added(at, setup)?.listen)(at, setup).await
+        }
+        Endpoint::Http(_) => http::listen(at, setup).await,
+        Endpoint::Replay(_) => unsupported(
+            "a recording plays the agent; no client can connect from it",
+            "To play the client, use `acp-relay replay client FILE`",
+        ),
+    }
 }
 
-fn transport_for(endpoint: &Endpoint, setup: &Setup) -> Result<&'static dyn Transport, OpenError> {
-    let scheme = endpoint.scheme();
-    let added = setup.added.iter().copied();
-    let serves = |transport: &&dyn Transport| transport.schemes().contains(&scheme);
-    let found = all().iter().copied().chain(added).find(serves);
-    found.ok_or_else(|| {
-        let what = format!("\"{scheme}:\" is not supported");
+fn added(endpoint: &Endpoint, setup: &Setup) -> Result<AddedTransport, OpenError> {
+    setup.agent_connect.ok_or_else(|| {
+        let what = format!("\"{}:\" is not supported", endpoint.scheme());
         OpenError::new(OpenErrorKind::Usage, endpoint, what)
     })
 }

@@ -23,8 +23,7 @@ use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use super::{
-    AcceptFuture, ConnectFuture, Endpoint, IncomingLink, Link, ListenFuture, Listener, OpenError,
-    OpenErrorKind, Setup, Transport,
+    AcceptFuture, Endpoint, IncomingLink, Link, Listener, OpenError, OpenErrorKind, Setup,
 };
 use super::{admission, open_error, owner, stream};
 use crate::auth::address::is_public;
@@ -34,10 +33,6 @@ use crate::jsonrpc::Limits;
 /// Shortest keepalive time of the system.
 const MIN_KEEPALIVE: Duration = Duration::from_secs(1);
 
-/// The transport for `tcp://`.
-#[derive(Debug)]
-pub(super) struct Tcp;
-
 /// A bound `tcp://` endpoint.
 struct Bound {
     socket: TcpListener,
@@ -45,35 +40,31 @@ struct Bound {
     setup: Setup,
 }
 
-impl Transport for Tcp {
-    fn schemes(&self) -> &'static [&'static str] {
-        &["tcp"]
-    }
+/// Connects to `tcp://HOST:PORT`.
+pub(super) async fn connect(
+    to: &Endpoint,
+    host: &str,
+    port: u16,
+    setup: &Setup,
+) -> Result<Link, OpenError> {
+    let stream = dial(to, host, port, setup).await?;
+    Ok(link(stream, to.to_string(), setup))
+}
 
-    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> ConnectFuture<'a> {
-        Box::pin(async move {
-            let Endpoint::Tcp { host, port } = to else {
-                return Err(OpenError::wrong_scheme(to));
-            };
-            let stream = dial(to, host, *port, setup).await?;
-            Ok(link(stream, to.to_string(), setup))
-        })
-    }
-
-    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> ListenFuture<'a> {
-        Box::pin(async move {
-            let Endpoint::Tcp { host, port } = at else {
-                return Err(OpenError::wrong_scheme(at));
-            };
-            let (socket, port) = bind(at, host, *port, setup).await?;
-            let at = Endpoint::Tcp {
-                host: host.clone(),
-                port,
-            };
-            let setup = setup.clone();
-            Ok(Box::new(Bound { socket, at, setup }) as Box<dyn Listener>)
-        })
-    }
+/// Listens at `tcp://HOST:PORT`.
+pub(super) async fn listen(
+    at: &Endpoint,
+    host: &str,
+    port: u16,
+    setup: &Setup,
+) -> Result<Box<dyn Listener>, OpenError> {
+    let (socket, port) = bind(at, host, port, setup).await?;
+    let host = host.to_owned();
+    Ok(Box::new(Bound {
+        socket,
+        at: Endpoint::Tcp { host, port },
+        setup: setup.clone(),
+    }))
 }
 
 impl Listener for Bound {

@@ -66,30 +66,24 @@ pub(super) fn server_config(
 /// or not matching.
 #[must_use]
 pub fn check_certificates(at: &Endpoint, tls: &Tls) -> Vec<(&'static str, OpenError)> {
-    let of = |option, fault: Option<OpenError>| Some((option, fault?));
-    let faults = [
-        of(
-            "tls-cert",
-            tls.cert
-                .as_ref()
-                .and_then(|path| certificates(at, path).err()),
-        ),
-        of(
-            "tls-key",
-            tls.key.as_ref().and_then(|path| private(at, path).err()),
-        ),
-        of(
-            "tls-client-ca",
-            tls.client_ca
-                .as_ref()
-                .and_then(|path| authorities(at, path).err()),
-        ),
+    type Check = fn(&Endpoint, &Path) -> Result<(), OpenError>;
+    let checks: [(_, _, Check); 3] = [
+        ("tls-cert", &tls.cert, |at, path| {
+            certificates(at, path).map(drop)
+        }),
+        ("tls-key", &tls.key, |at, path| private(at, path).map(drop)),
+        ("tls-client-ca", &tls.client_ca, check_authorities),
     ];
-    let faults: Vec<_> = faults.into_iter().flatten().collect();
+    let mut faults: Vec<_> = (checks.into_iter())
+        .filter_map(|(option, path, check)| Some((option, check(at, path.as_ref()?).err()?)))
+        .collect();
     if faults.is_empty() {
         // Each file is valid by itself.
-        let mismatch = server_config(at, tls, &[]).err();
-        return of("tls-key", mismatch).into_iter().collect();
+        faults.extend(
+            server_config(at, tls, &[])
+                .err()
+                .map(|fault| ("tls-key", fault)),
+        );
     }
     faults
 }

@@ -25,10 +25,9 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    AcceptFuture, ConnectFuture, Endpoint, IncomingLink, Link, ListenFuture, Listener, OpenError,
-    OpenErrorKind, PeerKind,
+    AcceptFuture, Endpoint, IncomingLink, Link, Listener, OpenError, OpenErrorKind, PeerKind, Setup,
 };
-use super::{Setup, Transport, admission, open_error, stream};
+use super::{admission, open_error, stream};
 use crate::auth::{Credentials, Reachability};
 
 /// Connections that the system queues until they are accepted.
@@ -38,10 +37,6 @@ const BACKLOG: i32 = 1024;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause between two attempts to lock: waiting for the lock would block a thread.
 const LOCK_RETRY: Duration = Duration::from_millis(5);
-
-/// The transport for `unix:`.
-#[derive(Debug)]
-pub(super) struct Unix;
 
 /// A bound `unix:` endpoint.
 struct Bound {
@@ -58,48 +53,37 @@ pub struct SocketFile {
     identity: Option<(u64, u64)>,
 }
 
-impl Transport for Unix {
-    fn schemes(&self) -> &'static [&'static str] {
-        &["unix"]
+/// Connects to `unix:PATH`.
+pub(super) async fn connect(to: &Endpoint, path: &Path, setup: &Setup) -> Result<Link, OpenError> {
+    let stream = dial(to, path, setup).await?;
+    let peer = stream.peer_cred().map(|peer| peer.uid());
+    let mut link = link(stream, to.to_string(), setup);
+    if peer.is_ok_and(|user| user == geteuid().as_raw()) {
+        link.peer.kind = PeerKind::SameUser;
     }
+    Ok(link)
+}
 
-    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> ConnectFuture<'a> {
-        Box::pin(async move {
-            let Endpoint::Unix(path) = to else {
-                return Err(OpenError::wrong_scheme(to));
-            };
-            let stream = dial(to, path, setup).await?;
-            let peer = stream.peer_cred().map(|peer| peer.uid());
-            let mut link = link(stream, to.to_string(), setup);
-            if peer.is_ok_and(|user| user == geteuid().as_raw()) {
-                link.peer.kind = PeerKind::SameUser;
-            }
-            Ok(link)
-        })
-    }
-
-    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> ListenFuture<'a> {
-        Box::pin(async move {
-            let Endpoint::Unix(path) = at else {
-                return Err(OpenError::wrong_scheme(at));
-            };
-            if let Some(socket) = setup.inherited.unix(path) {
-                let socket = UnixListener::from_std(socket);
-                return Ok(Box::new(Bound {
-                    file: SocketFile::inherited(path),
-                    socket: socket.map_err(|source| not_bound(at, &source))?,
-                    setup: setup.clone(),
-                }) as Box<dyn Listener>);
-            }
-            let (file, socket) = bind_unix(at, path).await?;
-            let setup = setup.clone();
-            Ok(Box::new(Bound {
-                file,
-                socket,
-                setup,
-            }) as Box<dyn Listener>)
-        })
-    }
+/// Listens at `unix:PATH`.
+pub(super) async fn listen(
+    at: &Endpoint,
+    path: &Path,
+    setup: &Setup,
+) -> Result<Box<dyn Listener>, OpenError> {
+    let (file, socket) = match setup.inherited.unix(path) {
+        Some(socket) => {
+            let socket = UnixListener::from_std(socket);
+            let socket = socket.map_err(|source| not_bound(at, &source))?;
+            (SocketFile::inherited(path), socket)
+        }
+        None => bind_unix(at, path).await?,
+    };
+    let setup = setup.clone();
+    Ok(Box::new(Bound {
+        file,
+        socket,
+        setup,
+    }))
 }
 
 /// Connects a socket.

@@ -14,8 +14,8 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
 use acp_relay::jsonrpc::Limits;
-use acp_relay::transport::process::{Child, spawn};
-use acp_relay::transport::{Exit, Launch, LinkGuard as _, OpenErrorKind, StopStep};
+use acp_relay::transport::process::{Child, set_watchdog, spawn};
+use acp_relay::transport::{Exit, Launch, LinkGuard as _, OpenError, OpenErrorKind, StopStep};
 use rustix::process::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -54,14 +54,14 @@ async fn the_words_arrive_as_they_are() {
     .collect();
     let mut argv = words(&["sh", "-c", r#"for a; do printf '%s\0' "$a"; done"#, "sh"]);
     argv.extend(given.iter().cloned());
-    let mut child = start(&argv);
+    let mut child = start(&argv).await;
     assert_eq!(reported(&mut child).await, given);
     assert_eq!(exit(&mut child).await, Exit::Code(0));
 }
 
 #[tokio::test]
 async fn the_environment_is_ours_and_nothing_else() {
-    let mut child = start(&words(&["env", "-0"]));
+    let mut child = start(&words(&["env", "-0"])).await;
     let theirs: BTreeSet<OsString> = reported(&mut child).await.into_iter().collect();
     let ours = std::env::vars_os().map(|(mut name, value)| {
         name.push("=");
@@ -78,7 +78,7 @@ async fn a_bare_environment_holds_what_every_program_needs_and_what_it_is_given(
         bare: true,
         ..Launch::default()
     };
-    let mut child = spawn(&words(&["env", "-0"]), &launch, &Limits::default()).unwrap();
+    let mut child = spawn_with(&words(&["env", "-0"]), &launch).await.unwrap();
     let theirs = reported(&mut child).await;
     let known = ["LANG", "LC_", "PATH", "SHELL", "TERM", "TMPDIR", "USER"];
     for pair in &theirs {
@@ -102,14 +102,14 @@ async fn it_runs_where_it_is_reported_to() {
         dir: Some(dir.path().to_owned()),
         ..Launch::default()
     };
-    let mut child = spawn(&argv, &launch, &Limits::default()).unwrap();
+    let mut child = spawn_with(&argv, &launch).await.unwrap();
     let here = dir.path().canonicalize().unwrap();
     assert_eq!(reported(&mut child).await, [here.into_os_string()]);
 }
 
 #[tokio::test]
 async fn what_is_written_is_read() {
-    let mut child = start(&words(&["cat"]));
+    let mut child = start(&words(&["cat"])).await;
     child.stdin.write_all(b"hello\n").await.unwrap();
     drop(child.stdin);
     let mut text = String::new();
@@ -125,7 +125,7 @@ async fn how_it_ended_is_reported() {
         ("kill -TERM $$", Exit::Signal(15)),
         ("kill -KILL $$", Exit::Signal(9)),
     ] {
-        let mut child = start(&words(&["sh", "-c", script]));
+        let mut child = start(&words(&["sh", "-c", script])).await;
         assert_eq!(exit(&mut child).await, exit_is, "{script}");
         // And again, for who asks twice.
         assert_eq!(exit(&mut child).await, exit_is, "{script}");
@@ -142,6 +142,9 @@ async fn what_cannot_be_started_is_explained() {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         path.into_os_string()
     };
+    let plain = dir.path().join("plain");
+    std::fs::write(&plain, "").unwrap();
+    let plain = plain.into_os_string();
     for (program, kind, reports) in [
         (
             OsString::from("no-such-agent"),
@@ -158,11 +161,38 @@ async fn what_cannot_be_started_is_explained() {
             OpenErrorKind::Unavailable,
             "not a program",
         ),
+        ("".into(), OpenErrorKind::Usage, "no program"),
+        (
+            "/no/such/agent".into(),
+            OpenErrorKind::Unavailable,
+            "not an executable file",
+        ),
+        ("/".into(), OpenErrorKind::Unavailable, "executable file"),
+        // The superuser may read any file, but may not execute one that no user may execute.
+        (plain, OpenErrorKind::Forbidden, "is not executable"),
+        (
+            "evil\x1b[2Jname".into(),
+            OpenErrorKind::Unavailable,
+            r"evil\u{1b}[2Jname",
+        ),
+        // Relative to the working directory.
+        ("./sh".into(), OpenErrorKind::Unavailable, "executable file"),
     ] {
-        let error = spawn(&[program], &Launch::default(), &Limits::default()).unwrap_err();
+        let error = spawn_with(&[program], &Launch::default())
+            .await
+            .unwrap_err();
         assert_eq!(error.kind, kind, "{error}");
         assert!(error.to_string().contains(reports), "{error}");
     }
+    let from = |dir: &str| Launch {
+        dir: Some(dir.into()),
+        ..Launch::default()
+    };
+    let mut child = spawn_with(&words(&["./sh", "-c", "exit 3"]), &from("/bin")).await;
+    assert_eq!(exit(child.as_mut().unwrap()).await, Exit::Code(3));
+    let error = spawn_with(&words(&["sh"]), &from("/no/dir")).await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("working directory `/no/dir`"), "{error}");
 }
 
 #[tokio::test]
@@ -170,7 +200,7 @@ async fn the_end_of_stderr_is_kept_and_harmless() {
     let script = r#"
         head -c 8388608 /dev/zero | tr '\0' x >&2
         printf '\nlast \033[31mwords\a \377\n' >&2"#;
-    let mut child = start(&words(&["sh", "-c", script]));
+    let mut child = start(&words(&["sh", "-c", script])).await;
     assert_eq!(exit(&mut child).await, Exit::Code(0));
     let tail = child.hold.stderr_tail();
     assert!(tail.ends_with(r"last \u{1b}[31mwords\u{7} \xff"), "{tail}");
@@ -180,7 +210,7 @@ async fn the_end_of_stderr_is_kept_and_harmless() {
 #[tokio::test]
 async fn last_words_are_never_late() {
     for _ in 0..50 {
-        let mut child = start(&words(&["sh", "-c", "echo the reason >&2; exit 1"]));
+        let mut child = start(&words(&["sh", "-c", "echo the reason >&2; exit 1"])).await;
         assert_eq!(exit(&mut child).await, Exit::Code(1));
         assert_eq!(child.hold.stderr_tail(), "the reason");
     }
@@ -189,7 +219,7 @@ async fn last_words_are_never_late() {
 #[tokio::test]
 async fn dropping_it_ends_the_tree() {
     let notes = Notes::new();
-    let child = start(&notes.script(TREE));
+    let child = start(&notes.script(TREE)).await;
     let tree = notes.processes(4).await;
     drop(child);
     until("the tree is gone", || tree.iter().all(Proc::is_gone)).await;
@@ -201,7 +231,7 @@ async fn dropping_it_ends_the_tree() {
 async fn dropping_it_after_its_end_ends_what_it_left() {
     let notes = Notes::new();
     let script = format!("{{ {TREE}; }} & sleep 1000 & echo $! >>\"$1\"; read line; kill -KILL $$");
-    let mut child = start(&notes.script(&script));
+    let mut child = start(&notes.script(&script)).await;
     // The leader of the inner tree is a mere child here; all of its group stay behind.
     let all = notes.processes(5).await;
     let (left, strays): (Vec<_>, Vec<_>) =
@@ -223,7 +253,7 @@ async fn a_kill_reaches_the_tree_and_who_ignores_requests() {
     let script = format!(
         r#"trap 'echo asked >>"$1.asked"' TERM; {TREE}; while :; do wait; sleep 1000; done"#
     );
-    let mut child = start(&notes.script(&script));
+    let mut child = start(&notes.script(&script)).await;
     let tree = notes.processes(4).await;
     let (leader, others) = tree.split_first().unwrap();
 
@@ -253,7 +283,7 @@ async fn a_tree_that_keeps_forking_is_ended() {
             setsid sh -c 'while i=${i}x; [ ${#i} -lt 60 ]; do setsid sleep "$1" & done; wait' sh 1000.$$ &
         done
         wait; wait"#;
-    let child = start(&notes.script(script));
+    let child = start(&notes.script(script)).await;
     let leader = notes.processes(1).await.remove(0);
     let sleep = format!("1000.{}", leader.pid);
     let born = || all().iter().filter(|p| p.words().contains(&sleep)).count();
@@ -275,7 +305,7 @@ async fn who_was_stopped_does_not_wake_when_its_parent_is_killed() {
                     echo \$\$ >>\$1; sleep 1000 & wait; wait" sh "$1" &
             done
             wait; wait' bash "$1""#;
-    let child = start(&notes.script(script));
+    let child = start(&notes.script(script)).await;
     let tree = notes.processes(41).await;
     drop(child);
     until("all are gone", || tree.iter().all(Proc::is_gone)).await;
@@ -287,7 +317,7 @@ fn an_agent_outlives_no_runtime() {
     let notes = Notes::new();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (child, tree) = runtime.block_on(async {
-        let child = start(&notes.script(TREE));
+        let child = start(&notes.script(TREE)).await;
         (child, notes.processes(4).await)
     });
     drop(runtime);
@@ -325,11 +355,11 @@ fn adopted_zombies_are_reaped_while_the_agent_lives() {
     let orphans = notes.wait_for(5);
     std::fs::write(notes.path().with_extension("go"), "").unwrap();
     wait_until("all are reaped", || orphans.iter().all(Proc::is_reaped));
-    assert_eq!(relay.children().len(), 2, "the agent and the keeper");
+    assert_eq!(relay.children().len(), 1, "the watchdog");
 }
 
 #[test]
-fn an_agent_costs_three_descriptors_and_inherits_none() {
+fn an_agent_costs_four_descriptors_and_inherits_none() {
     let mut relay = Relay::start();
     let notes = Notes::new();
     let script = "echo $$ >>\"$1\"; sleep 1000";
@@ -338,10 +368,9 @@ fn an_agent_costs_three_descriptors_and_inherits_none() {
     let before = relay.process.descriptors().len();
     relay.spawn(&notes, script);
     let agent = notes.wait_for(2).pop().unwrap();
-    // Its pipes; the socket is the client's.
-    assert_eq!(relay.process.descriptors().len() - before, 3);
+    // Its pipes, and the socket to its watchdog.
+    assert_eq!(relay.process.descriptors().len() - before, 4);
 
-    // Above all not the pipe that tells the keeper of our death.
     let ours: BTreeSet<PathBuf> = relay.process.descriptors().into_iter().collect();
     // What we and all before us were given open is no secret of the relay.
     let given: Vec<PathBuf> = Proc::of(std::process::id()).unwrap().descriptors();
@@ -350,10 +379,6 @@ fn an_agent_costs_three_descriptors_and_inherits_none() {
         .filter(|link| ours.contains(*link) && !given.contains(link))
         .collect();
     assert_eq!(shared.len(), 3, "{shared:?}");
-    let pipe = relay.keeper().descriptors().remove(0);
-    assert!(pipe.to_string_lossy().starts_with("pipe:"), "{pipe:?}");
-    assert!(ours.contains(&pipe));
-    assert!(!agent.descriptors().contains(&pipe));
 }
 
 #[test]
@@ -380,67 +405,49 @@ fn when_the_relay_is_killed_its_agents_end() {
 }
 
 #[test]
-fn the_keeper_heeds_no_signal_and_is_replaced_when_killed() {
+fn a_watchdog_ignores_signals_and_when_it_is_killed_its_agent_ends() {
     let mut relay = Relay::start();
-    let notes = Notes::new();
-    relay.spawn(&notes, TREE);
-    let tree = notes.wait_for(4);
-    let first = relay.keeper();
-    assert_eq!(first.group(), first.pid, "it has a group of its own");
-    wait_until("it catches signals", || first.catches(15));
+    let (notes, other) = (Notes::new(), Notes::new());
+    relay.spawn(&notes, &format!("{{ {DAEMON}; }} & {TREE}"));
+    let tree = notes.wait_for(5);
+    let watchdog = relay.watchdogs().remove(0);
+    relay.spawn(&other, TREE);
+    let untouched = other.wait_for(4);
+    assert_eq!(watchdog.group(), watchdog.pid, "it has a group of its own");
     for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
-        first.kill(signal);
+        watchdog.kill(signal);
     }
-    wait_until("the signals were taken", || !first.is_pending(15));
-    assert!(!first.is_gone());
+    wait_until("the signals were taken", || !watchdog.is_pending(15));
+    assert!(!watchdog.is_gone());
 
-    first.kill(Signal::KILL);
-    wait_until("there is another one", || {
-        (relay.children().iter()).any(|p| p.is_keeper() && p.pid != first.pid)
-    });
-    assert!(tree.iter().all(|process| !process.is_gone()));
-    relay.kill();
-    wait_until("the tree is gone", || tree.iter().all(Proc::is_gone));
+    watchdog.kill(Signal::KILL);
+    wait_until("its exit is known", || relay.notify("exited 0") == "true");
+    relay.notify("drop 0");
+    assert_eq!(relay.notify("settle"), "true");
+    assert!(tree.iter().all(Proc::is_reaped), "{tree:?}");
+    assert!(!untouched.iter().any(Proc::is_gone));
 }
 
 #[test]
-fn a_relay_that_ends_leaves_no_keeper() {
+fn a_relay_that_ends_leaves_no_watchdog() {
     let mut relay = Relay::start();
     let notes = Notes::new();
     relay.spawn(&notes, TREE);
     let tree = notes.wait_for(4);
-    let keeper = relay.keeper();
+    let watchdog = relay.watchdogs().remove(0);
     // Without dropping its agents, as a program does that calls `exit`.
     relay.notify("exit");
     wait_until("the tree is gone", || tree.iter().all(Proc::is_gone));
-    wait_until("the keeper is gone", || keeper.is_gone());
+    wait_until("the watchdog is gone", || watchdog.is_gone());
 }
 
-#[test]
-fn a_keeper_is_sent_home_when_nothing_is_left_and_not_before() {
-    let mut relay = Relay::start();
-    let notes = Notes::new();
-    relay.spawn(&notes, TREE);
-    let tree = notes.wait_for(4);
-    let keeper = relay.keeper();
-    relay.notify("shut_down");
-    assert_eq!(relay.keeper().pid, keeper.pid, "an agent is left");
-    relay.notify("drop 0");
-    assert_eq!(relay.notify("shut_down"), "true");
-    assert!(tree.iter().all(Proc::is_reaped), "{tree:?}");
-    wait_until("the keeper is gone", || keeper.is_gone());
-
-    // Whoever starts one all the same has another keeper.
-    let notes = Notes::new();
-    relay.spawn(&notes, TREE);
-    let tree = notes.wait_for(4);
-    assert_ne!(relay.keeper().pid, keeper.pid);
-    relay.kill();
-    wait_until("the tree is gone", || tree.iter().all(Proc::is_gone));
+async fn start(argv: &[OsString]) -> Child {
+    spawn_with(argv, &Launch::default()).await.unwrap()
 }
 
-fn start(argv: &[OsString]) -> Child {
-    spawn(argv, &Launch::default(), &Limits::default()).unwrap()
+async fn spawn_with(argv: &[OsString], launch: &Launch) -> Result<Child, OpenError> {
+    set_watchdog(env!("CARGO_BIN_EXE_acp-relay").into());
+    spawn(argv, launch, &Limits::default()).await
 }
 
 /// All it writes, cut at NUL.

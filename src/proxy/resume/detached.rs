@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
+use super::super::timer::Timer;
 use super::agent_requests::AgentRequests;
 use super::history::History;
 use super::ids::RequestIds;
 use super::initialize::InitializeExchange;
-use super::reconnect_timer::ReconnectTimer;
 use crate::auth::Principal;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{CloseReason, Frame, Limits, Scanner};
@@ -33,8 +33,10 @@ pub(super) struct DetachedConversation {
     pub(super) client: Option<Link>,
     /// How many times a client has reconnected.
     pub(super) connection: u32,
-    /// Runs while no client is connected.
-    timer: Option<ReconnectTimer>,
+    /// Since when no client is connected.
+    away_since: Option<Instant>,
+    /// Runs meanwhile.
+    timer: Timer,
     /// No client is expected any more.
     over: bool,
     /// The client's `initialize`, and the agent's answer.
@@ -62,7 +64,8 @@ impl DetachedConversation {
             owner: client.peer.principal.clone(),
             client: Some(client),
             connection: 0,
-            timer: None,
+            away_since: None,
+            timer: Timer::default(),
             over: false,
             initialize: InitializeExchange::default(),
             ids: RequestIds::default(),
@@ -98,7 +101,7 @@ impl DetachedConversation {
 
     /// Whether it waits for a disconnected client, and how many bytes are kept.
     pub(super) fn status(&self) -> (bool, usize) {
-        (self.timer.is_some() && !self.over, self.kept_bytes())
+        (self.away_since.is_some() && !self.over, self.kept_bytes())
     }
 
     /// Takes a client that has reconnected; `request` is the one that names its session. The link
@@ -119,7 +122,8 @@ impl DetachedConversation {
             drop(tokio::spawn(close_replaced(old)));
         }
         self.connection += 1;
-        self.timer = None;
+        self.away_since = None;
+        self.timer.set(None);
         self.history.reset_connection();
         self.agent_requests.reset_connection();
         self.urgent.clear();
@@ -306,22 +310,25 @@ impl DetachedConversation {
         if let Some(watch) = &self.watch {
             watch(Presence::Lost(how));
         }
-        self.timer = Some(ReconnectTimer::start(self.is_busy(), &self.limits));
-        self.wake();
+        self.away_since = Some(Instant::now());
+        self.restart_timer();
     }
 
-    /// Restarts the timer for an agent that has just begun to wait for its client.
+    /// Restarts the timer while no client is connected: an agent without work, or that can do
+    /// nothing without its client, is kept for its grace period from now.
     pub(super) fn restart_timer(&mut self) {
-        let busy = self.is_busy();
-        if let Some(timer) = &mut self.timer {
-            timer.restart(busy, &self.limits);
-            self.wake();
-        }
-    }
-
-    /// Whether the agent has work that needs no client.
-    fn is_busy(&self) -> bool {
-        self.ids.in_turn() && self.agent_requests.is_empty()
+        let Some(since) = self.away_since else {
+            return;
+        };
+        let longest = since + self.limits.reconnect_turn;
+        let is_busy = self.ids.in_turn() && self.agent_requests.is_empty();
+        let until = if is_busy {
+            longest
+        } else {
+            (Instant::now() + self.limits.reconnect_grace).min(longest)
+        };
+        self.timer.set(Some(until));
+        self.wake();
     }
 
     fn wake(&mut self) {
@@ -332,11 +339,7 @@ impl DetachedConversation {
 
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
         self.waker = Some(cx.waker().clone());
-        let waits = match &mut self.timer {
-            Some(timer) => timer.poll(cx).is_pending(),
-            None => true,
-        };
-        if waits && !self.over {
+        if !self.timer.poll(cx) && !self.over {
             return Poll::Pending;
         }
         self.over = true;

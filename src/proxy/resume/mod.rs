@@ -5,8 +5,7 @@
 //! conversation and its agent wait for the client to reconnect (`detached`). `attach` tells new
 //! clients from reconnecting ones by their `initialize`, and puts messages read for that back in
 //! front of the link (`wrappers`). `messages` interprets the messages that pass, and `ids`,
-//! `agent_requests` and `history` store what has to be known of them. `reconnect_timer` limits how
-//! long a client may be disconnected.
+//! `agent_requests` and `history` store what has to be known of them.
 //!
 //! # Why
 //! *A link, not a state of the conversation.* For the conversation and the dialects a client that
@@ -34,7 +33,6 @@ mod ids;
 mod initialize;
 mod link;
 mod messages;
-mod reconnect_timer;
 mod store;
 mod wrappers;
 

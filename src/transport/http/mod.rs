@@ -13,8 +13,7 @@ mod listen;
 mod names;
 pub(crate) mod port;
 mod server;
-mod transport;
 
 pub use accept::{accept_sockets, http_server};
+pub(super) use link::{connect, connect_elephant};
 pub(super) use listen::listen;
-pub(super) use transport::Http;

@@ -1,21 +1,23 @@
 //! Starts an agent and holds its process.
 //!
 //! The arguments go to the operating system as they are: no shell. Dropping a [`Process`] kills its
-//! whole tree (see `reaper`).
+//! whole tree (see `watchdog`).
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::CommandExt;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
 use std::pin::Pin;
-use std::process::{Command, Stdio};
 use std::task::{Context, Poll, ready};
 
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
-use tokio::sync::oneshot;
+use tokio::io::{AsyncRead as _, AsyncReadExt as _, ReadBuf};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe::{Receiver, Sender};
 
+use super::control::{self, REPORT, Report};
 use super::stderr::Stderr;
-use super::{Launch, agents, program};
+use super::{Launch, children, program};
 use crate::jsonrpc::Limits;
 use crate::transport::{Exit, LinkGuard, OpenError, Peer, PeerKind, StderrCallback, StopStep};
 
@@ -25,9 +27,9 @@ pub struct Child {
     /// Its description as a peer.
     pub peer: Peer,
     /// The pipe to its stdin.
-    pub stdin: ChildStdin,
+    pub stdin: Sender,
     /// The pipe from its stdout.
-    pub stdout: ChildStdout,
+    pub stdout: Receiver,
     /// The process itself.
     pub hold: Process,
 }
@@ -36,11 +38,18 @@ pub struct Child {
 #[derive(Debug)]
 pub struct Process {
     pid: u32,
-    ticket: u64,
-    exit: oneshot::Receiver<Exit>,
-    /// What came on `exit`.
+    watchdog: Watchdog,
+    /// How it exited, once that is known.
     exited: Option<Exit>,
     stderr: Stderr,
+}
+
+/// The relay's end of the socket to a watchdog. Dropping it ends the agent.
+#[derive(Debug)]
+struct Watchdog {
+    control: UnixStream,
+    /// `None` once it is dropped.
+    process: Option<std::process::Child>,
 }
 
 /// Starts the program `argv[0]`, looked up on `PATH`, with the arguments `argv`, as `launch`
@@ -48,39 +57,44 @@ pub struct Process {
 ///
 /// # Errors
 /// As [`find_program`](super::find_program), and `System` when the operating system has no process
-/// or descriptor left.
-pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Child, OpenError> {
+/// or no pipe left.
+pub async fn spawn(
+    argv: &[OsString],
+    launch: &Launch,
+    limits: &Limits,
+) -> Result<Child, OpenError> {
     program::check_allowed(argv)?;
     program::find_program(argv, launch)?;
     let failed = |source: io::Error| program::start_error(argv, &source);
-    let mut command = Command::new(&argv[0]);
-    command
-        .args(&argv[1..])
-        .process_group(0)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    launch.apply(&mut command);
+    start(argv, launch, limits).await.map_err(failed)
+}
 
-    let start = agents::starting().map_err(failed)?;
-    let mut child = command.spawn().map_err(failed)?;
-    let pid = child.id();
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let (ticket, exit) = start.register(child);
-
-    let pipes = || {
-        let stdin = ChildStdin::from_std(stdin.expect("stdin was asked for"))?;
-        let stdout = ChildStdout::from_std(stdout.expect("stdout was asked for"))?;
-        let stderr = ChildStderr::from_std(stderr.expect("stderr was asked for"))?;
-        let stderr = Stderr::read(stderr, pid, limits.stderr_bytes)?;
-        Ok((stdin, stdout, stderr))
+async fn start(argv: &[OsString], launch: &Launch, limits: &Limits) -> io::Result<Child> {
+    let (control, remote_control) = StdUnixStream::pair()?;
+    let (agent_stdin, stdin) = io::pipe()?;
+    let (stdout, agent_stdout) = io::pipe()?;
+    let (stderr, agent_stderr) = io::pipe()?;
+    let pipes = [
+        agent_stdin.as_fd(),
+        agent_stdout.as_fd(),
+        agent_stderr.as_fd(),
+    ];
+    control::send_pipes(&control, &pipes)?;
+    drop((agent_stdin, agent_stdout, agent_stderr));
+    control.set_nonblocking(true)?;
+    let control = UnixStream::from_std(control)?;
+    let process = children::start(argv, launch, remote_control.into())?;
+    let mut watchdog = Watchdog {
+        control,
+        process: Some(process),
     };
-    let (stdin, stdout, stderr) = match pipes() {
-        Ok(pipes) => pipes,
-        Err(source) => {
-            agents::kill(ticket);
-            return Err(failed(source));
-        }
+
+    let mut report = [0; REPORT];
+    watchdog.control.read_exact(&mut report).await?;
+    let pid = match Report::decode(report) {
+        Some(Report::Started(pid)) => pid.unsigned_abs(),
+        Some(Report::Failed(errno)) => return Err(io::Error::from_raw_os_error(errno)),
+        Some(Report::Exited(_)) | None => return Err(io::ErrorKind::InvalidData.into()),
     };
     let name = Path::new(&argv[0]).file_name().unwrap_or(&argv[0]);
     Ok(Child {
@@ -91,14 +105,13 @@ pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Chil
                 true,
             )
         },
-        stdin,
-        stdout,
+        stdin: Sender::from_owned_fd(stdin.into())?,
+        stdout: Receiver::from_owned_fd(stdout.into())?,
         hold: Process {
             pid,
-            ticket,
-            exit,
+            watchdog,
             exited: None,
-            stderr,
+            stderr: Stderr::read(stderr.into(), pid, limits.stderr_bytes)?,
         },
     })
 }
@@ -115,13 +128,21 @@ impl LinkGuard for Process {
         if let Some(exit) = self.exited {
             return Poll::Ready(exit);
         }
-        let exit = ready!(Pin::new(&mut self.exit).poll(cx)).unwrap_or(Exit::Code(-1));
+        let mut report = [0; REPORT];
+        let mut buffer = ReadBuf::new(&mut report);
+        // A report is written at once, so it is read at once.
+        let _ = ready!(Pin::new(&mut self.watchdog.control).poll_read(cx, &mut buffer));
+        let exit = match Report::decode(report) {
+            Some(Report::Exited(exit)) => exit,
+            // The watchdog was killed.
+            _ => Exit::Code(-1),
+        };
         self.exited = Some(exit);
         Poll::Ready(exit)
     }
 
     fn signal(&mut self, step: StopStep) {
-        agents::signal(self.ticket, step);
+        self.watchdog.order(step);
     }
 
     fn capture_stderr(&mut self, receiver: StderrCallback) {
@@ -133,8 +154,18 @@ impl LinkGuard for Process {
     }
 }
 
-impl Drop for Process {
+impl Watchdog {
+    fn order(&self, step: StopStep) {
+        // It may have ended. The socket has room for some thousand orders.
+        let _ = rustix::io::write(&self.control, &[control::order(step)]);
+    }
+}
+
+impl Drop for Watchdog {
     fn drop(&mut self) {
-        agents::kill(self.ticket);
+        self.order(StopStep::Kill);
+        if let Some(process) = self.process.take() {
+            children::leave(process);
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 use rustix::io::Errno;
 
-use super::{Launch, agents};
+use super::{Launch, children};
 use crate::transport::{OpenError, OpenErrorKind};
 
 /// Checks that the program `argv` names could be started as `launch` specifies.
@@ -65,7 +65,7 @@ pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<(), OpenError>
 /// # Errors
 /// `System` when their processes could not be found and ended.
 pub(super) fn check_allowed(argv: &[OsString]) -> Result<(), OpenError> {
-    let Some(why) = agents::forbidden() else {
+    let Some(why) = children::forbidden() else {
         return Ok(());
     };
     let what = format!("the processes of the agent could not be found and ended ({why})");
@@ -127,73 +127,4 @@ fn candidates(program: &OsStr, launch: &Launch) -> Vec<PathBuf> {
         // An empty entry is the current directory.
         .map(|entry| dir.join(entry).join(program))
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn argv(words: &[&str]) -> Vec<OsString> {
-        words.iter().map(OsString::from).collect()
-    }
-
-    #[test]
-    fn missing_program_is_explained() {
-        let dir = tempfile::tempdir().unwrap();
-        let plain = dir.path().join("plain");
-        std::fs::write(&plain, "").unwrap();
-        let plain = plain.to_str().unwrap();
-
-        let cases: &[(&[&str], Option<OpenErrorKind>, &str)] = &[
-            (&["sh", "-c", "exit"], None, ""),
-            (&["/bin/sh"], None, ""),
-            (&[], Some(OpenErrorKind::Usage), "no program"),
-            (&[""], Some(OpenErrorKind::Usage), "no program"),
-            (
-                &["no-such-agent"],
-                Some(OpenErrorKind::Unavailable),
-                "`no-such-agent` is not an executable on PATH",
-            ),
-            (
-                &["/no/such/agent"],
-                Some(OpenErrorKind::Unavailable),
-                "not an executable file",
-            ),
-            (&["/"], Some(OpenErrorKind::Unavailable), "executable file"),
-        ];
-        for (words, kind, part) in cases {
-            let found = find_program(&argv(words), &Launch::default());
-            assert_eq!(found.as_ref().err().map(|e| e.kind), *kind, "{words:?}");
-            if let Err(error) = found {
-                assert!(error.to_string().contains(part), "{error}");
-            }
-        }
-        // The superuser may read any file, but may not execute one that no user may execute.
-        let error = find_program(&argv(&[plain]), &Launch::default()).unwrap_err();
-        assert_eq!(error.kind, OpenErrorKind::Forbidden, "{error}");
-    }
-
-    fn from(dir: &str) -> Launch {
-        Launch {
-            dir: Some(dir.into()),
-            ..Launch::default()
-        }
-    }
-
-    #[test]
-    fn a_relative_program_is_looked_for_in_the_working_directory() {
-        assert!(find_program(&argv(&["./sh"]), &from("/bin")).is_ok());
-        assert!(find_program(&argv(&["./sh"]), &Launch::default()).is_err());
-        let error = find_program(&argv(&["sh"]), &from("/no/dir")).unwrap_err();
-        assert!(
-            error.what.contains("working directory `/no/dir`"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn hostile_names_are_escaped() {
-        let error = find_program(&argv(&["evil\x1b[2Jname"]), &Launch::default()).unwrap_err();
-        assert!(!error.to_string().contains('\x1b'), "{error}");
-    }
 }

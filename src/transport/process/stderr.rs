@@ -7,12 +7,12 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::net::unix::pipe::Receiver;
-use tokio::process::ChildStderr;
 use tokio::task::AbortHandle;
 
 use crate::jsonrpc::printable as escaped;
@@ -83,9 +83,9 @@ impl Stderr {
     ///
     /// # Errors
     /// When the pipe cannot be given to the runtime.
-    pub(super) fn read(pipe: ChildStderr, pid: u32, limit: usize) -> io::Result<Self> {
+    pub(super) fn read(pipe: OwnedFd, pid: u32, limit: usize) -> io::Result<Self> {
         let shared = Arc::new(Shared {
-            pipe: Receiver::from_owned_fd(pipe.into_owned_fd()?)?,
+            pipe: Receiver::from_owned_fd(pipe)?,
             captured: Mutex::new(Captured {
                 ring: Ring::new(limit),
                 lines: Lines::new(pid),

@@ -8,4 +8,4 @@ mod link;
 mod transport;
 
 pub use address::ReplayAddress;
-pub(super) use transport::ReplayTransport;
+pub(super) use transport::open;

@@ -6,4 +6,4 @@
 mod threads;
 mod transport;
 
-pub(super) use transport::Stdio;
+pub(super) use transport::{connect, listen};

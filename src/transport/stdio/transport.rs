@@ -8,58 +8,35 @@ use tokio::net::unix::pipe;
 
 use super::threads;
 use crate::transport::{
-    AcceptFuture, ConnectFuture, Endpoint, IncomingLink, Link, ListenFuture, Listener, OpenError,
-    OpenErrorKind, Peer, PeerKind, Worker,
+    AcceptFuture, Endpoint, IncomingLink, Link, Listener, OpenError, OpenErrorKind, Peer, PeerKind,
+    Setup, Worker, stream,
 };
-use crate::transport::{Setup, Transport, stream};
 
-/// The transport behind `stdio:`. There is one stdin, so it makes one link.
-#[derive(Debug)]
-pub(in crate::transport) struct Stdio {
-    in_use: AtomicBool,
-}
+/// There is one stdin, so there is one link.
+static IN_USE: AtomicBool = AtomicBool::new(false);
 
 /// Yields the one link, then ends.
 struct Once(Option<Setup>);
 
-impl Stdio {
-    pub(in crate::transport) const fn new() -> Self {
-        Self {
-            in_use: AtomicBool::new(false),
-        }
-    }
-
-    fn take(&self, endpoint: &Endpoint) -> Result<(), OpenError> {
-        if *endpoint != Endpoint::Stdio {
-            return Err(OpenError::wrong_scheme(endpoint));
-        }
-        if self.in_use.swap(true, Ordering::Relaxed) {
-            let what = "stdin and stdout are already in use";
-            return Err(OpenError::new(OpenErrorKind::Usage, endpoint, what)
-                .with_remedy("Name stdio: only once"));
-        }
-        Ok(())
-    }
+/// The link over stdin and stdout, to the agent.
+pub(in crate::transport) fn connect(setup: &Setup) -> Result<Link, OpenError> {
+    take()?;
+    link(setup)
 }
 
-impl Transport for Stdio {
-    fn schemes(&self) -> &'static [&'static str] {
-        &["stdio"]
-    }
+/// A listener that accepts the client on stdin and stdout.
+pub(in crate::transport) fn listen(setup: &Setup) -> Result<Box<dyn Listener>, OpenError> {
+    take()?;
+    Ok(Box::new(Once(Some(setup.clone()))))
+}
 
-    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> ConnectFuture<'a> {
-        Box::pin(async move {
-            self.take(to)?;
-            link(setup)
-        })
+fn take() -> Result<(), OpenError> {
+    if IN_USE.swap(true, Ordering::Relaxed) {
+        let what = "stdin and stdout are already in use";
+        return Err(OpenError::new(OpenErrorKind::Usage, Endpoint::Stdio, what)
+            .with_remedy("Name stdio: only once"));
     }
-
-    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> ListenFuture<'a> {
-        Box::pin(async move {
-            self.take(at)?;
-            Ok(Box::new(Once(Some(setup.clone()))) as Box<dyn Listener>)
-        })
-    }
+    Ok(())
 }
 
 impl Listener for Once {

@@ -26,4 +26,4 @@ pub use tokio_tungstenite::tungstenite::protocol::Role;
 pub use tokio_tungstenite::tungstenite::protocol::frame::coding::Data;
 
 pub(super) use link::link;
-pub(super) use transport::WebSocket;
+pub(super) use transport::connect;

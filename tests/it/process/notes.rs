@@ -97,7 +97,7 @@ impl Proc {
         }
     }
 
-    pub(crate) fn is_keeper(&self) -> bool {
+    pub(crate) fn is_watchdog(&self) -> bool {
         self.words().iter().any(|word| word == "__watchdog")
     }
 
@@ -136,17 +136,6 @@ impl Proc {
         line.unwrap().trim_start_matches(':').trim().to_owned()
     }
 
-    /// Its soft limit on file locks.
-    pub(crate) fn file_locks(&self) -> String {
-        let text = std::fs::read_to_string(format!("/proc/{}/limits", self.pid)).unwrap();
-        let line = (text.lines()).find_map(|line| line.strip_prefix("Max file locks"));
-        line.unwrap().split_whitespace().next().unwrap().to_owned()
-    }
-
-    pub(crate) fn catches(&self, signal: u32) -> bool {
-        u64::from_str_radix(&self.status("SigCgt"), 16).unwrap() & (1 << (signal - 1)) != 0
-    }
-
     pub(crate) fn is_pending(&self, signal: u32) -> bool {
         u64::from_str_radix(&self.status("ShdPnd"), 16).unwrap() & (1 << (signal - 1)) != 0
     }
@@ -166,19 +155,6 @@ pub(crate) fn all() -> Vec<Proc> {
     names
         .filter_map(|name| Proc::of(name.to_str()?.parse().ok()?))
         .collect()
-}
-
-/// Time since boot as start times count it.
-pub(crate) fn ticks() -> u64 {
-    let text = std::fs::read_to_string("/proc/uptime").unwrap();
-    let seconds: f64 = text.split(' ').next().unwrap().parse().unwrap();
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a small positive number"
-    )]
-    let ticks = (seconds * 100.0) as u64;
-    ticks
 }
 
 pub(crate) fn words(words: &[&str]) -> Vec<OsString> {

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
 
-use super::notes::{Notes, Proc, all, ticks, wait_until};
+use super::notes::{Notes, Proc, all, wait_until};
 use super::relay::Relay;
 
 /// Leaves a daemon as daemons are made: nothing of it tells where it came from, neither its
@@ -26,8 +26,9 @@ fn a_daemon_ends_with_the_agent_that_made_it_and_not_before() {
         relay.spawn(notes, DAEMON);
         daemons.extend(notes.wait_for(1));
     }
+    let watchdogs = relay.watchdogs();
     wait_until("all are orphans", || {
-        daemons.iter().all(|p| p.parent() == relay.process.pid)
+        (daemons.iter()).all(|daemon| watchdogs.iter().any(|w| w.pid == daemon.parent()))
     });
 
     // An older and a younger agent stay.
@@ -41,39 +42,7 @@ fn a_daemon_ends_with_the_agent_that_made_it_and_not_before() {
     // Nothing is waited for here: that is what settling is.
     assert_eq!(relay.notify("settle"), "true");
     assert!(daemons[2].is_reaped());
-    assert_eq!(relay.children().len(), 1, "only the keeper is left");
-}
-
-#[test]
-fn a_daemon_without_a_mark_ends_with_the_last_agent_that_may_have_made_it() {
-    let mut relay = Relay::start();
-    let (first, second) = (Notes::new(), Notes::new());
-    relay.spawn(
-        &first,
-        &format!("prlimit --locks=unlimited --pid $$\n{DAEMON}"),
-    );
-    let daemon = first.wait_for(1).remove(0);
-    assert_eq!(daemon.file_locks(), "unlimited");
-    wait_until("it is an orphan", || daemon.parent() == relay.process.pid);
-    // Start times are in hundredths of a second.
-    wait_until("the clock has moved on", || ticks() > daemon.start + 1);
-    relay.spawn(&second, "echo $$ >>\"$1\"; sleep 1000");
-    let young = second.wait_for(1).remove(0);
-    relay.notify("drop 0");
-    wait_until("it is reaped", || daemon.is_reaped());
-    assert!(!young.is_gone());
-}
-
-#[test]
-fn the_relay_itself_bears_no_mark() {
-    let mut relay = Relay::start();
-    let notes = Notes::new();
-    let before = relay.process.file_locks();
-    relay.spawn(&notes, "echo $$ >>\"$1\"; sleep 1000");
-    let agent = notes.wait_for(1).remove(0);
-    assert_ne!(agent.file_locks(), before);
-    assert_eq!(relay.process.file_locks(), before);
-    assert_eq!(relay.keeper().file_locks(), before);
+    assert!(relay.children().is_empty(), "{:?}", relay.children());
 }
 
 #[test]
@@ -82,11 +51,11 @@ fn when_the_relay_is_killed_the_daemons_of_its_agents_end() {
     let notes = Notes::new();
     relay.spawn(&notes, DAEMON);
     let daemon = notes.wait_for(1).remove(0);
-    let keeper = relay.keeper();
-    // Whether or not the keeper has ever looked.
+    let watchdog = relay.watchdogs().remove(0);
+    // Whether or not the watchdog has ever looked.
     relay.kill();
     wait_until("the daemon is gone", || daemon.is_gone());
-    wait_until("the keeper is gone", || keeper.is_gone());
+    wait_until("the watchdog is gone", || watchdog.is_gone());
 }
 
 #[test]
@@ -96,13 +65,13 @@ fn what_was_below_the_relay_before_it_is_left_alone() {
         let mine = wrapper.mine.wait_for(2);
         let daemon = wrapper.agents.wait_for(1).remove(0);
         let relay = wrapper.relay.id();
-        let keeper = (all().into_iter())
-            .find(|process| process.is_keeper() && process.parent() == relay)
+        let watchdog = (all().into_iter())
+            .find(|process| process.is_watchdog() && process.parent() == relay)
             .unwrap();
         // One more comes while the relay runs, and loses its parent.
         std::fs::write(wrapper.mine.0.path().join("go"), "").unwrap();
         let late = wrapper.mine.wait_for(3).pop().unwrap();
-        wait_until("it is an orphan", || late.parent() == relay);
+        wait_until("it is an orphan", || late.parent() != mine[1].pid);
 
         if kill {
             wrapper.relay.kill().unwrap();
@@ -111,7 +80,7 @@ fn what_was_below_the_relay_before_it_is_left_alone() {
         }
         wrapper.relay.wait().unwrap();
         wait_until("the daemon is gone", || daemon.is_gone());
-        wait_until("the keeper is gone", || keeper.is_gone());
+        wait_until("the watchdog is gone", || watchdog.is_gone());
         for process in mine.iter().chain([&late]) {
             assert!(!process.is_gone(), "{process:?}");
         }

@@ -4,11 +4,10 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use acp_relay::jsonrpc::Limits;
-use acp_relay::transport::process::{Child, adopt_orphans, settle, shut_down, spawn};
+use acp_relay::transport::process::{Child, adopt_orphans, settle, spawn};
 use acp_relay::transport::{Launch, LinkGuard as _};
 
 use super::notes::{DEADLINE, Notes, Proc, all};
@@ -76,8 +75,10 @@ impl Relay {
         found
     }
 
-    pub(crate) fn keeper(&self) -> Proc {
-        self.children().into_iter().find(Proc::is_keeper).unwrap()
+    pub(crate) fn watchdogs(&self) -> Vec<Proc> {
+        let mut found = self.children();
+        found.retain(Proc::is_watchdog);
+        found
     }
 }
 
@@ -95,7 +96,7 @@ fn role() {
     if std::env::var_os(ROLE).is_none() {
         return;
     }
-    adopt_orphans(Path::new(env!("CARGO_BIN_EXE_acp-relay"))).unwrap();
+    adopt_orphans(env!("CARGO_BIN_EXE_acp-relay").into()).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _inside = runtime.enter();
     let mut agents: Vec<Option<Child>> = Vec::new();
@@ -109,8 +110,9 @@ fn role() {
                 let argv: Vec<OsString> = (argv.iter())
                     .map(|word| word.to_str().unwrap().replace('\x02', "\n").into())
                     .collect();
+                let (launch, limits) = (Launch::default(), Limits::default());
                 agents.push(Some(
-                    spawn(&argv, &Launch::default(), &Limits::default()).unwrap(),
+                    runtime.block_on(spawn(&argv, &launch, &limits)).unwrap(),
                 ));
                 String::new()
             }
@@ -123,7 +125,6 @@ fn role() {
                 let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
                 agent.hold.poll_exit(&mut cx).is_ready().to_string()
             }
-            "shut_down" => shut_down(DEADLINE).to_string(),
             "settle" => settle(DEADLINE).to_string(),
             "exit" => std::process::exit(0),
             _ => panic!("{line}"),

@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acp_relay::agent_connect::TRANSPORTS;
+use acp_relay::agent_connect::TRANSPORT;
 use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::{
@@ -37,7 +37,7 @@ pub(crate) fn setup() -> Setup {
 pub(crate) fn setup_with(limits: Limits) -> Setup {
     Setup {
         limits: Arc::new(limits),
-        added: TRANSPORTS,
+        agent_connect: Some(TRANSPORT),
         ..Setup::default()
     }
 }

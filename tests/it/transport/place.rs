@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::jsonrpc::{Frame, Limits};
+use acp_relay::transport::process::set_watchdog;
 use acp_relay::transport::{
     CloseReason, Endpoint, FrameSink, FrameStream, Link, Setup, Tls, registry,
 };
@@ -39,12 +40,14 @@ const FAR_END: &str = "ACP_RELAY_TEST_FAR_END";
 /// The schemes that are tried: all there are. `exec` tries `stdio` with it; a recording passes
 /// nothing on (see `replay`).
 pub(super) fn schemes() -> Vec<&'static str> {
-    let all = registry::all().iter().flat_map(|one| one.schemes());
+    let all = Endpoint::FORMS
+        .iter()
+        .filter_map(|(form, _)| Some(form.split_once(':')?.0));
     // Those with TLS and elephant.ai's are `http` again, and have tests of their own.
     let elsewhere = |scheme: &str| {
         ["stdio", "replay"].contains(&scheme) || scheme.contains("http") && scheme != "http"
     };
-    let here: Vec<_> = all.copied().filter(|scheme| !elsewhere(scheme)).collect();
+    let here: Vec<_> = all.filter(|scheme| !elsewhere(scheme)).collect();
     assert!(here.len() >= 6, "{here:?}");
     here
 }
@@ -130,6 +133,7 @@ async fn over_http(limits: &Limits) -> Pair {
 }
 
 fn second_process(far_end: &Endpoint) -> Endpoint {
+    set_watchdog(env!("CARGO_BIN_EXE_acp-relay").into());
     let program = std::env::current_exe().unwrap();
     let words = [
         "--exact",

@@ -9,29 +9,11 @@ use super::halves::link;
 use super::shared::{Api, Failure, Shared};
 use super::stream::Stream;
 use crate::transport::http::client::HttpClient;
-use crate::transport::{
-    Endpoint, HttpEndpoint, HttpProtocol, Link, OpenError, OpenErrorKind, Setup, open_error,
-};
+use crate::transport::{Endpoint, HttpEndpoint, Link, OpenError, OpenErrorKind, Setup, open_error};
 
-/// Opens a link to an agent behind HTTP.
-pub(in crate::transport::http) async fn connect(
-    to: &Endpoint,
-    setup: &Setup,
-) -> Result<Link, OpenError> {
-    match to {
-        Endpoint::Http(web) if web.protocol == HttpProtocol::StreamableHttp => {
-            streamable(to, web, setup).await
-        }
-        Endpoint::Http(web) if web.protocol == HttpProtocol::Elephant => {
-            elephant(to, web, setup).await
-        }
-        _ => Err(OpenError::wrong_scheme(to)),
-    }
-}
-
-/// The connection itself is opened by the client's `initialize`; that the server is there is
-/// checked before.
-async fn streamable(
+/// Opens a link over Streamable HTTP. The connection itself is opened by the client's `initialize`;
+/// that the server is there is checked before.
+pub(in crate::transport) async fn connect(
     to: &Endpoint,
     address: &HttpEndpoint,
     setup: &Setup,
@@ -45,9 +27,13 @@ async fn streamable(
     Ok(link(Arc::new(shared)))
 }
 
-/// The server drops messages for a client whose stream is not open, so it is opened before anything
-/// is posted.
-async fn elephant(to: &Endpoint, address: &HttpEndpoint, setup: &Setup) -> Result<Link, OpenError> {
+/// Opens a link over elephant.ai's routes. The server drops messages for a client whose stream is
+/// not open, so it is opened before anything is posted.
+pub(in crate::transport) async fn connect_elephant(
+    to: &Endpoint,
+    address: &HttpEndpoint,
+    setup: &Setup,
+) -> Result<Link, OpenError> {
     let (name, path) = (client_id(to)?, address.path.trim_end_matches('/'));
     let client = HttpClient::new(to, setup)?;
     let api = Api::Elephant {

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
-use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::post::{Outgoing, post_all};
 use super::queue::Queue;
@@ -40,8 +41,8 @@ struct Sender {
     lanes: Arc<Lanes>,
     /// Cancelled when nothing more is sent.
     ended: CancellationToken,
-    /// Ready when the connection was deleted at the server.
-    finished: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Finished when the connection was deleted at the server.
+    task: JoinHandle<()>,
 }
 
 /// Ends the link when it is dropped.
@@ -51,13 +52,8 @@ impl LinkGuard for DropGuard {}
 pub(super) fn link(shared: Arc<Shared>) -> Link {
     let lanes = Arc::new(Lanes::default());
     let ended = CancellationToken::new();
-    let finished = CancellationToken::new();
-    let finish = finished.clone().drop_guard();
     let task = run(Arc::clone(&shared), Arc::clone(&lanes), ended.clone());
-    tokio::spawn(async move {
-        task.await;
-        drop(finish);
-    });
+    let task = tokio::spawn(task);
     Link {
         peer: Peer::remote(shared.to.to_string(), false),
         guard: Box::new(shared.ended.clone().drop_guard()),
@@ -68,7 +64,7 @@ pub(super) fn link(shared: Arc<Shared>) -> Link {
             shared,
             lanes,
             ended,
-            finished: Box::pin(finished.cancelled_owned()),
+            task,
         }),
     }
 }
@@ -143,7 +139,10 @@ impl FrameSink for Sender {
         self.lanes.requests.end();
         self.lanes.answers.end();
         self.ended.cancel();
-        std::task::ready!(self.finished.as_mut().poll(cx));
+        if !self.task.is_finished() {
+            // It does not panic, and is not aborted.
+            let _ = std::task::ready!(Pin::new(&mut self.task).poll(cx));
+        }
         Poll::Ready(Ok(()))
     }
 }

@@ -35,4 +35,4 @@ mod sessions;
 mod shared;
 mod stream;
 
-pub(super) use connect::connect;
+pub(in crate::transport) use connect::{connect, connect_elephant};

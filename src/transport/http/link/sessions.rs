@@ -4,9 +4,10 @@
 //! are remembered until they are answered. Requests of the client are remembered, too: when a
 //! session's stream ends, they are failed.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use hashlink::LinkedHashMap;
 use hyper::header::HeaderValue;
 use tokio::sync::watch;
 
@@ -26,9 +27,8 @@ pub(super) type Session = Arc<str>;
 pub(super) struct Sessions {
     /// Streams that are open or being opened; the value is true once requests need not wait for it.
     pub(super) streams: HashMap<Session, watch::Receiver<bool>>,
-    /// Open requests of the agent.
-    agent_requests: HashMap<IdBuf, Session>,
-    request_order: VecDeque<IdBuf>,
+    /// Open requests of the agent, the oldest first.
+    agent_requests: LinkedHashMap<IdBuf, Session>,
     /// Open requests of the client.
     client_requests: HashMap<IdBuf, Session>,
 }
@@ -54,14 +54,9 @@ impl Sessions {
         let session = session_of(frame, at).or_else(|| stream.cloned());
         let Some(session) = session else { return };
         let id = at.id(frame).to_owned();
-        if self.agent_requests.insert(id.clone(), session).is_none() {
-            self.request_order.push_back(id);
-        }
-        // Answered requests are still in the order; they are the older ones.
-        while self.request_order.len() > MAX_REQUESTS {
-            if let Some(oldest) = self.request_order.pop_front() {
-                self.agent_requests.remove(&oldest);
-            }
+        self.agent_requests.insert(id, session);
+        if self.agent_requests.len() > MAX_REQUESTS {
+            self.agent_requests.pop_front();
         }
     }
 

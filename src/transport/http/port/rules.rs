@@ -3,7 +3,6 @@
 //! Each new request uses the rules of that moment.
 
 use std::fmt;
-use std::sync::Arc;
 
 use crate::auth::origin::{HostNames, OriginPolicy};
 use crate::auth::{Gate, ONLY_AGENT};
@@ -23,11 +22,11 @@ pub(crate) struct Rules {
 
 /// An agent that a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::transport) enum RequestedAgent<'a> {
-    /// By name.
-    Named(&'a str),
-    /// Without a name; this is the name of the agent that it gets.
-    Default(&'a str),
+pub(in crate::transport) struct RequestedAgent<'a> {
+    /// The name of the agent.
+    pub(in crate::transport) name: &'a str,
+    /// Whether the client names it.
+    pub(in crate::transport) is_named: bool,
 }
 
 impl Rules {
@@ -69,32 +68,16 @@ impl Rules {
         own: &str,
         path: &str,
     ) -> Option<RequestedAgent<'a>> {
+        let front = &self.front;
         if path == own {
-            let default = self.front.default_agent.as_deref().unwrap_or(ONLY_AGENT);
-            return (!self.front.names_only).then_some(RequestedAgent::Default(default));
+            let name = front.default_agent.as_deref().unwrap_or(ONLY_AGENT);
+            let is_named = false;
+            return (!front.names_only).then_some(RequestedAgent { name, is_named });
         }
         let name = path.strip_prefix(AGENTS)?.strip_suffix(own)?;
-        self.front
-            .agents
-            .get(name)
-            .map(|name| RequestedAgent::Named(name))
-    }
-}
-
-impl<'a> RequestedAgent<'a> {
-    /// The name of the agent.
-    pub(in crate::transport) const fn name(self) -> &'a str {
-        match self {
-            Self::Named(name) | Self::Default(name) => name,
-        }
-    }
-
-    /// The name in the path, if there is one.
-    pub(in crate::transport) fn wanted_agent(self) -> Option<Arc<str>> {
-        match self {
-            Self::Named(name) => Some(Arc::from(name)),
-            Self::Default(_) => None,
-        }
+        let name = front.agents.get(name)?;
+        let is_named = true;
+        Some(RequestedAgent { name, is_named })
     }
 }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::body::{Frame, SizeHint};
 
-use super::inbound::{Accepted, Release};
+use super::inbound::Release;
 
 /// An empty body. The accepted message is delivered when it is dropped, once hyper has written the
 /// response.
@@ -18,14 +18,11 @@ struct DeliveringBody {
     _release: Release,
 }
 
-/// The response to an accepted message.
-pub(super) fn accepted(status: StatusCode, accepted: Accepted) -> Response {
-    match accepted {
-        Accepted::New(release) => {
-            let body = DeliveringBody { _release: release };
-            (status, Body::new(body)).into_response()
-        }
-        Accepted::Repeated => status.into_response(),
+/// The response to an accepted message; without a release it was accepted before.
+pub(super) fn accepted(status: StatusCode, release: Option<Release>) -> Response {
+    match release {
+        Some(_release) => (status, Body::new(DeliveringBody { _release })).into_response(),
+        None => status.into_response(),
     }
 }
 

@@ -13,9 +13,10 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::Instant;
 
+use super::refusal::Refusal;
 use super::repeats::Repeats;
 use super::routing::Routing;
-use super::streams::{Delivery, Lease, Opening, StreamError, Streams};
+use super::streams::{Delivery, Lease, Opening, Streams};
 use crate::auth::Principal;
 use crate::jsonrpc::{CloseReason, Frame, IdBuf, Limits};
 
@@ -151,22 +152,16 @@ impl Connection {
         async move { rx.await.ok() }
     }
 
-    /// Opens a stream; `None` when the connection has ended.
-    pub(super) fn open(
-        &self,
-        session: Option<&str>,
-        how: Opening,
-    ) -> Option<Result<Lease, StreamError>> {
+    /// Opens a stream.
+    pub(super) fn open(&self, session: Option<&str>, how: Opening) -> Result<Lease, Refusal> {
         let now = Instant::now();
         let mut state = self.state();
         if state.is_gone() {
-            return None;
+            return Err(Refusal::unknown_connection());
         }
-        let opened = state.streams.open(session, how, &self.limits, now);
-        if opened.is_ok() {
-            state.idle_since = None;
-        }
-        Some(opened)
+        let lease = state.streams.open(session, how, &self.limits, now)?;
+        state.idle_since = None;
+        Ok(lease)
     }
 
     /// The next messages of a stream, as many as `give` accepts (see [`Streams::take`]).

@@ -58,8 +58,7 @@ pub(super) async fn sse(
     ClientId(client): ClientId,
 ) -> Result<Response, Refusal> {
     let connection = connection_of(&service, &client, &sender).await?;
-    let lease = connection.open(None, Opening::Takeover);
-    let lease = lease.ok_or_else(Refusal::unknown_connection)??;
+    let lease = connection.open(None, Opening::Takeover)?;
     Ok(EventStream::new(connection, lease).into_response())
 }
 

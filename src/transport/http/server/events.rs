@@ -208,33 +208,3 @@ impl Drop for EventStream {
         self.connection.release(self.lease);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn event_ids_round_trip() {
-        for number in [0, 9, 10, 17, u64::MAX] {
-            let mut line = BytesMut::new();
-            encode_id("id: 0000002a-3-", number, &mut line);
-            let line = std::str::from_utf8(&line).expect("it is plain text");
-            let id = line
-                .strip_prefix("id: ")
-                .and_then(|id| id.strip_suffix('\n'));
-            assert_eq!(id, Some(format!("0000002a-3-{number}").as_str()));
-            assert_eq!(read_id(id.unwrap_or_default(), 42), Some((3, number)));
-        }
-        for other in [
-            "",
-            "2b-3-17",
-            "2a-3",
-            "2a-3-17-1",
-            "2a-x-17",
-            "2a-3--1",
-            "é",
-        ] {
-            assert_eq!(read_id(other, 42), None, "{other}");
-        }
-    }
-}

@@ -48,8 +48,7 @@ pub(super) async fn open_stream(
             Opening::After(stream, number)
         }
     };
-    let lease = connection.open(session, how);
-    let lease = lease.ok_or_else(Refusal::unknown_connection)??;
+    let lease = connection.open(session, how)?;
     let mut answer = EventStream::new(connection, lease).into_response();
     for name in [names::CONNECTION, names::SESSION] {
         if let Some(value) = fields.get(&name).filter(|value| !value.is_empty()) {

@@ -5,45 +5,19 @@
 
 use std::sync::Arc;
 
+use hyper::StatusCode;
 use tokio::time::{Instant, timeout};
 
 use super::connection::{Connection, Inbound, State};
+use super::refusal::Refusal;
 use super::repeats::id_of_post;
 use super::routing::{pending_of, session_of};
 use super::turn::Turn;
 use crate::jsonrpc::{Envelope, Frame, Id, Kind, Limits, Role};
 
-/// The result of accepting a message.
-#[derive(Debug)]
-pub(super) enum Accepted {
-    /// It is delivered when this is dropped.
-    New(Release),
-    /// It was accepted before, and is not delivered again.
-    Repeated,
-}
-
-/// Why a message is not accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum InboundError {
-    /// The connection has ended.
-    Gone,
-    /// It is closing, and ends once the client has read the remaining messages.
-    Closing,
-    /// The agent reads nothing.
-    Stalled,
-    /// Its id is that of another request which awaits its answer.
-    Reused,
-    /// Its session is not right, and why.
-    Misrouted(&'static str),
-}
-
-/// The result of recording a message.
-enum Record {
-    New,
-    Repeated,
-    /// There is no room for it in the queue at present.
-    NoRoom,
-}
+/// Whether there is room for a message in the queue, and then whether it is new, or was accepted
+/// before.
+type Recorded = Option<bool>;
 
 /// A message with reserved room in the queue.
 #[derive(Debug)]
@@ -56,7 +30,8 @@ pub(super) struct Release {
 
 impl Connection {
     /// Accepts a message when it is its turn and there is room for it. `session` and `post` are the
-    /// names of its session and its POST from the headers.
+    /// names of its session and its POST from the headers. It is delivered when the result is
+    /// dropped; one that was accepted before has none, and is not delivered again.
     pub(super) async fn accept(
         self: &Arc<Self>,
         frame: Frame,
@@ -64,54 +39,49 @@ impl Connection {
         session: Option<&str>,
         post: Option<&str>,
         mut turn: Option<Turn>,
-    ) -> Result<Accepted, InboundError> {
+    ) -> Result<Option<Release>, Refusal> {
         if let Some(turn) = &mut turn {
             turn.wait().await;
         }
-        let accepted = async {
+        let recorded = async {
             loop {
                 let room = self.has_room.notified();
                 tokio::pin!(room);
                 room.as_mut().enable();
-                if let Some(taken) =
-                    self.try_accept(&frame, envelope, (session, post), &mut turn)?
-                {
-                    return Ok(taken);
+                if let Some(is_new) = self.record(&frame, envelope, session, post)? {
+                    return Ok(is_new);
                 }
                 room.await;
             }
         };
-        let result = timeout(self.limits.http_write_timeout, accepted).await;
-        result.unwrap_or(Err(InboundError::Stalled))
+        let recorded = timeout(self.limits.http_write_timeout, recorded).await;
+        let is_new = recorded
+            .unwrap_or_else(|_| Err(Refusal::unavailable("the agent reads nothing at present")))?;
+        Ok(is_new.then(|| Release {
+            connection: self.clone(),
+            frame: Some(frame),
+            _turn: turn,
+        }))
     }
 
-    /// `None` while there is no room.
-    fn try_accept(
-        self: &Arc<Self>,
+    fn record(
+        &self,
         frame: &Frame,
         envelope: &Envelope,
-        headers: (Option<&str>, Option<&str>),
-        turn: &mut Option<Turn>,
-    ) -> Result<Option<Accepted>, InboundError> {
+        session: Option<&str>,
+        post: Option<&str>,
+    ) -> Result<Recorded, Refusal> {
         let mut state = self.state();
         // An accepted request must be answered, so none is accepted after the end.
         if state.is_gone() {
-            return Err(InboundError::Gone);
+            return Err(Refusal::unknown_connection());
         }
         if state.closing.is_some() {
-            return Err(InboundError::Closing);
+            // Official clients close all streams when they learn that there is no connection, and
+            // would miss the last messages.
+            return Err(Refusal::unavailable("the conversation is ending"));
         }
-        Ok(
-            match state.record(frame, envelope, headers, &self.limits)? {
-                Record::NoRoom => None,
-                Record::Repeated => Some(Accepted::Repeated),
-                Record::New => Some(Accepted::New(Release {
-                    connection: self.clone(),
-                    frame: Some(frame.clone()),
-                    _turn: turn.take(),
-                })),
-            },
-        )
+        state.record(frame, envelope, session, post, &self.limits)
     }
 
     /// Delivers a message without checks: the first one.
@@ -129,21 +99,21 @@ impl Connection {
 }
 
 impl State {
-    /// Checks a message and records it. `headers` name its session and its POST.
+    /// Checks a message and records it. `header` and `post` name its session and its POST.
     fn record(
         &mut self,
         frame: &Frame,
         envelope: &Envelope,
-        (header, post): (Option<&str>, Option<&str>),
+        header: Option<&str>,
+        post: Option<&str>,
         limits: &Limits,
-    ) -> Result<Record, InboundError> {
+    ) -> Result<Recorded, Refusal> {
         let now = Instant::now();
         let id = envelope.id(frame).to_owned();
         let has_id = !matches!(id.as_id(), Id::Absent | Id::Null);
         match envelope.kind {
             Kind::Request | Kind::Notification => {
-                let session =
-                    session_of(frame, envelope, header).map_err(InboundError::Misrouted)?;
+                let session = session_of(frame, envelope, header).map_err(Refusal::bad_request)?;
                 let is_request = envelope.kind == Kind::Request && has_id;
                 // A message without an id is remembered by the name of its POST.
                 let key = if is_request {
@@ -154,22 +124,25 @@ impl State {
                 let key = key.map(|id| (id, self.repeated.hash(frame)));
                 if let Some((id, hash)) = &key {
                     match self.routing.pending(id) {
-                        Some(open) if open.hash != *hash => return Err(InboundError::Reused),
-                        Some(_) => return Ok(Record::Repeated),
+                        Some(open) if open.hash != *hash => {
+                            let why = "another request with this id still awaits its answer";
+                            return Err(Refusal::new(StatusCode::CONFLICT, why));
+                        }
+                        Some(_) => return Ok(Some(false)),
                         None if self.repeated.contains(Role::Call, id, *hash, now) => {
-                            return Ok(Record::Repeated);
+                            return Ok(Some(false));
                         }
                         None => {}
                     }
                 }
                 if !self.inbound.reserve(frame.len(), limits) {
-                    return Ok(Record::NoRoom);
+                    return Ok(None);
                 }
                 if let Some(session) = &session {
                     self.streams.mark_known(session);
                 }
                 let Some((id, hash)) = key else {
-                    return Ok(Record::New);
+                    return Ok(Some(true));
                 };
                 self.repeated.remember(Role::Call, id.clone(), hash, now);
                 if is_request {
@@ -184,13 +157,13 @@ impl State {
             }
             Kind::Result | Kind::Error => {
                 let awaited = self.routing.check_answer(&id, header);
-                let awaited = awaited.map_err(InboundError::Misrouted)?;
+                let awaited = awaited.map_err(Refusal::bad_request)?;
                 let hash = self.repeated.hash(frame);
                 if !awaited && self.repeated.contains(Role::Answer, &id, hash, now) {
-                    return Ok(Record::Repeated);
+                    return Ok(Some(false));
                 }
                 if !self.inbound.reserve(frame.len(), limits) {
-                    return Ok(Record::NoRoom);
+                    return Ok(None);
                 }
                 if has_id {
                     self.routing.answered(&id);
@@ -198,7 +171,7 @@ impl State {
                 }
             }
         }
-        Ok(Record::New)
+        Ok(Some(true))
     }
 }
 

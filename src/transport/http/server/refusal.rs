@@ -3,8 +3,6 @@
 use hyper::StatusCode;
 use hyper::header::UPGRADE;
 
-use super::inbound::InboundError;
-use super::streams::StreamError;
 use crate::auth::RejectReason;
 use crate::jsonrpc::Id;
 use crate::jsonrpc::reply::{self, Reason};
@@ -35,38 +33,5 @@ impl Refusal {
                        open the stream without it, or load the session again";
         let error = reply::error(Id::Null, &Reason::new(reply::RESUME_GAP, message));
         Self::error(StatusCode::GONE, error)
-    }
-}
-
-impl From<InboundError> for Refusal {
-    fn from(untaken: InboundError) -> Self {
-        match untaken {
-            InboundError::Gone => Self::unknown_connection(),
-            // Official clients close all streams when they learn that there is no connection, and
-            // would miss the last messages.
-            InboundError::Closing => Self::unavailable("the conversation is ending"),
-            InboundError::Stalled => Self::unavailable("the agent reads nothing at present"),
-            InboundError::Reused => Self::new(
-                StatusCode::CONFLICT,
-                "another request with this id still awaits its answer",
-            ),
-            InboundError::Misrouted(why) => Self::bad_request(why),
-        }
-    }
-}
-
-impl From<StreamError> for Refusal {
-    fn from(closed: StreamError) -> Self {
-        match closed {
-            StreamError::Busy => Self::new(
-                StatusCode::CONFLICT,
-                "this stream is open already; Last-Event-ID takes it over",
-            ),
-            StreamError::TooManyUnknown => {
-                let why = "too many streams are open for sessions that are not known";
-                Self::new(StatusCode::NOT_FOUND, why).counted_as(RejectReason::Limit)
-            }
-            StreamError::NotKept => Self::forgotten(),
-        }
     }
 }

@@ -4,11 +4,10 @@
 //! remembered by their id and a hash of their text, for a time and up to a number; a notification,
 //! which has no id, by the name that a header gives its POST.
 
-use std::collections::hash_map::RandomState;
-use std::collections::{HashMap, VecDeque};
-use std::hash::BuildHasher as _;
+use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
+use hashlink::LinkedHashMap;
 use tokio::time::Instant;
 
 use crate::jsonrpc::{Frame, Id, IdBuf, Role};
@@ -31,8 +30,8 @@ pub(super) fn id_of_post(name: &str) -> Option<IdBuf> {
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     hasher: RandomState,
-    seen: HashMap<(Role, IdBuf), (u64, Instant)>,
-    order: VecDeque<((Role, IdBuf), Instant)>,
+    /// The hash of each, and when it was received; the oldest first.
+    seen: LinkedHashMap<(Role, IdBuf), (u64, Instant)>,
 }
 
 impl Repeats {
@@ -54,17 +53,11 @@ impl Repeats {
 
     /// Remembers a received message.
     pub(super) fn remember(&mut self, role: Role, id: IdBuf, hash: u64, now: Instant) {
-        let key = (role, id);
-        self.seen.insert(key.clone(), (hash, now));
-        self.order.push_back((key, now));
-        while let Some((oldest, at)) = self.order.front()
-            && (self.order.len() > MAX_KEPT || now - *at >= KEEP_FOR)
+        self.seen.insert((role, id), (hash, now));
+        while let Some((_, (_, at))) = self.seen.front()
+            && (self.seen.len() > MAX_KEPT || now - *at >= KEEP_FOR)
         {
-            // It may have been received again since.
-            if self.seen.get(oldest).is_some_and(|(_, seen)| seen == at) {
-                self.seen.remove(oldest);
-            }
-            self.order.pop_front();
+            self.seen.pop_front();
         }
     }
 }
@@ -103,6 +96,6 @@ mod tests {
         assert!(repeated.contains(Role::Call, &id(1), hash, now));
         repeated.remember(Role::Call, id(1), hash, now);
         repeated.remember(Role::Call, id(2), hash, now + KEEP_FOR);
-        assert_eq!((repeated.seen.len(), repeated.order.len()), (1, 1));
+        assert_eq!(repeated.seen.len(), 1);
     }
 }

@@ -118,11 +118,11 @@ impl FromRequestParts<Arc<AcpService>> for AuthenticatedClient {
         let agent = agent.ok_or_else(|| service.not_found())?;
         let client = parts.extensions.remove::<Self>();
         let mut client = client.expect("the port has authenticated the client");
-        if !client.principal.may_use(agent.name()) {
+        if !client.principal.may_use(agent.name) {
             let why = format!("the {} may not use this agent", client.principal);
             return Err(Refusal::fatal(StatusCode::FORBIDDEN, why));
         }
-        client.wanted_agent = agent.wanted_agent();
+        client.wanted_agent = agent.is_named.then(|| Arc::from(agent.name));
         Ok(client)
     }
 }

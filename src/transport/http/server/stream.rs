@@ -120,13 +120,6 @@ impl Stream {
             waker.wake();
         }
     }
-
-    /// The same, where the receiver stays and may have to be woken again.
-    pub(super) fn wake_by_ref(&self) {
-        if let Some(waker) = self.receiver.as_ref().and_then(|one| one.waker.as_ref()) {
-            waker.wake_by_ref();
-        }
-    }
 }
 
 impl StoredFrame {

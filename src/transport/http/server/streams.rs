@@ -8,9 +8,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use hyper::StatusCode;
 use tokio::time::Instant;
 
+use super::refusal::Refusal;
 use super::stream::{Receiver, StoredFrame, Stream};
+use crate::auth::RejectReason;
 use crate::jsonrpc::{Frame, Limits};
 
 /// The connection's own stream.
@@ -46,17 +49,6 @@ pub(super) struct Streams {
 pub(super) struct Lease {
     pub(super) stream: u32,
     number: u64,
-}
-
-/// Why a stream cannot be opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StreamError {
-    /// It is open already.
-    Busy,
-    /// The messages asked for are not kept any more, or never existed.
-    NotKept,
-    /// There are too many streams for sessions that are not known.
-    TooManyUnknown,
 }
 
 /// How a stream is opened.
@@ -178,7 +170,7 @@ impl Streams {
         how: Opening,
         limits: &Limits,
         now: Instant,
-    ) -> Result<Lease, StreamError> {
+    ) -> Result<Lease, Refusal> {
         if let Some(session) = session
             && !self.is_known(session)
         {
@@ -187,22 +179,25 @@ impl Streams {
             let number = self.find(session);
             let is_open = number.is_some_and(|number| self.all[&number].receiver.is_some());
             if !is_open && open.count() >= limits.http_unknown_sessions {
-                return Err(StreamError::TooManyUnknown);
+                let why = "too many streams are open for sessions that are not known";
+                let refusal = Refusal::new(StatusCode::NOT_FOUND, why);
+                return Err(refusal.counted_as(RejectReason::Limit));
             }
         }
         let number = session.map_or(CONNECTION, |session| self.find_or_make(session));
         let stream = self.all.entry(number).or_default();
         if stream.receiver.is_some() && how == Opening::Fresh {
-            return Err(StreamError::Busy);
+            let why = "this stream is open already; Last-Event-ID takes it over";
+            return Err(Refusal::new(StatusCode::CONFLICT, why));
         }
         let last = match how {
-            Opening::After(of, _) if of != number => return Err(StreamError::NotKept),
+            Opening::After(of, _) if of != number => return Err(Refusal::forgotten()),
             Opening::After(_, last) => Some(last),
             Opening::Restart => Some(0),
             Opening::Fresh | Opening::Takeover => None,
         };
         if let Some(last) = last {
-            let bytes = stream.rewind(last).ok_or(StreamError::NotKept)?;
+            let bytes = stream.rewind(last).ok_or_else(Refusal::forgotten)?;
             self.stored -= bytes;
             self.waiting += bytes;
         }
@@ -305,7 +300,7 @@ impl Streams {
     /// No more messages will follow.
     pub(super) fn end(&mut self) {
         self.ended = true;
-        self.all.values().for_each(Stream::wake_by_ref);
+        self.all.values_mut().for_each(Stream::wake);
     }
 
     /// Drops all messages and receivers.

@@ -1,57 +1,37 @@
-//! One process: its number and start time, and what `/proc` says of it.
+//! What `/proc` says of one process.
 
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
-/// One process, told apart from a later one of the same number by its start time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ProcessId {
-    /// Its number.
-    pub(super) pid: u32,
-    /// When it started, in clock ticks since boot.
-    pub(super) start: u64,
-}
-
 /// What `/proc` says of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Its number and start time.
-    pub(super) id: ProcessId,
+    /// Its number.
+    pub(super) pid: u32,
+    /// When it started, in clock ticks since boot: later processes may have the same number.
+    start: u64,
     /// Its parent.
     pub(super) parent: u32,
     /// Its process group.
     pub(super) group: u32,
     /// Whether it still runs; else it waits to be reaped.
     pub(super) alive: bool,
-    /// Whether its first thread has stopped or ended.
-    pub(super) stopped: bool,
 }
 
-impl ProcessId {
-    /// The process that has this number now.
-    pub(super) fn of(pid: u32) -> Option<Self> {
-        lookup(pid).map(|entry| entry.id)
-    }
-
-    /// Whether it has not exited.
-    pub(super) fn is_alive(self) -> bool {
-        lookup(self.pid).is_some_and(|entry| entry.id == self && entry.alive)
-    }
-
+impl Entry {
     /// Signals this process, and no other that has its number by now.
     ///
     /// # Errors
     /// `SRCH` when it is gone, `PERM` when it changed its user.
     pub(super) fn signal(self, signal: Signal) -> Result<(), Errno> {
-        let pid = to_pid(self.pid).ok_or(Errno::SRCH)?;
+        let pid = (i32::try_from(self.pid).ok().and_then(Pid::from_raw)).ok_or(Errno::SRCH)?;
         #[cfg(target_os = "linux")]
         match rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
             // The descriptor stands for one process for ever, so checking after opening is exact.
-            Ok(fd) if Self::of(self.pid) == Some(self) => {
+            Ok(fd) if self.is_current() => {
                 return rustix::process::pidfd_send_signal(&fd, signal);
             }
             Ok(_) => return Err(Errno::SRCH),
@@ -59,33 +39,32 @@ impl ProcessId {
             Err(Errno::NOSYS | Errno::MFILE | Errno::NFILE) => {}
             Err(errno) => return Err(errno),
         }
-        if Self::of(self.pid) != Some(self) {
+        if !self.is_current() {
             return Err(Errno::SRCH);
         }
         rustix::process::kill_process(pid, signal)
     }
-}
 
-/// The process number as the system calls take it.
-pub(super) fn to_pid(pid: u32) -> Option<Pid> {
-    i32::try_from(pid).ok().and_then(Pid::from_raw)
+    /// Whether its number is still its own.
+    fn is_current(self) -> bool {
+        lookup(self.pid).is_some_and(|now| now.start == self.start)
+    }
 }
 
 /// Reads the entry of one process.
 pub(super) fn lookup(pid: u32) -> Option<Entry> {
-    read(format!("/proc/{pid}/stat"))
-}
-
-pub(super) fn read(stat: impl AsRef<Path>) -> Option<Entry> {
     // One read gives all of it: at most 15 bytes of name and 51 numbers.
     let mut text = [0; 1536];
-    let length = File::open(stat).ok()?.read(&mut text).ok()?;
+    let length = File::open(format!("/proc/{pid}/stat"))
+        .ok()?
+        .read(&mut text)
+        .ok()?;
     parse(&text[..length])
 }
 
 /// Reads a line of `/proc/PID/stat`, proc(5). The name stands in parentheses and may hold any
 /// byte, also spaces, parentheses and line ends; nothing after it holds a parenthesis.
-pub(super) fn parse(stat: &[u8]) -> Option<Entry> {
+fn parse(stat: &[u8]) -> Option<Entry> {
     let open = stat.iter().position(|&byte| byte == b'(')?;
     let close = stat.iter().rposition(|&byte| byte == b')')?;
     let pid = std::str::from_utf8(&stat[..open]).ok()?;
@@ -95,15 +74,12 @@ pub(super) fn parse(stat: &[u8]) -> Option<Entry> {
     // Counted from the state, which is field 3 in proc(5).
     let threads: u32 = fields.get(17)?.parse().ok()?;
     Some(Entry {
-        id: ProcessId {
-            pid: pid.trim().parse().ok()?,
-            start: fields.get(19)?.parse().ok()?,
-        },
+        pid: pid.trim().parse().ok()?,
+        start: fields.get(19)?.parse().ok()?,
         parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
         // A process whose first thread alone has ended looks like a zombie, but runs.
         alive: !ended || threads > 1,
-        stopped: ended || matches!(fields[0], "T" | "t"),
     })
 }
 
@@ -120,7 +96,7 @@ mod tests {
             line.extend(&name);
             line.extend(b") S 5 6 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 3 0 4242 1 2\n");
             let entry = parse(&line).unwrap();
-            prop_assert_eq!(entry.id, ProcessId { pid: 77, start: 4242 });
+            prop_assert_eq!((entry.pid, entry.start), (77, 4242));
             prop_assert_eq!((entry.parent, entry.group, entry.alive), (5, 6, true));
         }
 
