@@ -11,6 +11,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead as _, AsyncReadExt as _, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
@@ -134,8 +135,13 @@ impl LinkGuard for Process {
         let _ = ready!(Pin::new(&mut self.watchdog.control).poll_read(cx, &mut buffer));
         let exit = match Report::decode(report) {
             Some(Report::Exited(exit)) => exit,
-            // The watchdog was killed.
-            _ => Exit::Code(-1),
+            // The watchdog was killed. Where this process adopts no orphans (see `children`),
+            // nothing else ends the agent.
+            _ => {
+                let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+                let _ = pid.map(|pid| kill_process_group(pid, Signal::KILL));
+                Exit::Code(-1)
+            }
         };
         self.exited = Some(exit);
         Poll::Ready(exit)
