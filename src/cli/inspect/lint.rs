@@ -8,8 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::json;
 
 use super::open::{recording, report_unreadable};
@@ -130,21 +129,6 @@ impl Lint {
                 Verdict::Failed(lines)
             },
         }
-    }
-}
-
-impl ValueEnum for Severity {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Hint, Self::Warning, Self::Error]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self {
-            Self::Hint => "Worth knowing",
-            Self::Warning => "Some peers will fail on it",
-            Self::Error => "It breaks the protocol",
-        };
-        Some(PossibleValue::new(self.name()).help(help))
     }
 }
 

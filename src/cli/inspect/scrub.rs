@@ -16,7 +16,6 @@ use crate::cli::console::print;
 use crate::cli::exit;
 use crate::cli::inputs::distinct;
 use crate::cli::random::{random, random_hex};
-use crate::cli::record::RecordRedact;
 use crate::jsonrpc::{Kind, Limits, is_json};
 use crate::observe::recorder::create;
 use crate::recording::redact::{Mode, PointerPattern, RedactFlows, Redactor};
@@ -34,7 +33,7 @@ pub(super) struct Scrub {
     files: Vec<PathBuf>,
     /// What is redacted
     #[arg(long, value_enum, default_value_t)]
-    redact: RecordRedact,
+    redact: Mode,
     /// Also redact this place in messages; `*` is any one step
     #[arg(long, value_name = "POINTER")]
     redact_pointer: Vec<PointerPattern>,
@@ -79,7 +78,7 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<ExitCode, ExitCode> {
         to.to_owned()
     };
     let key = random().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
-    let redactor = Redactor::new(args.redact.mode(), args.redact_pointer.clone(), key);
+    let redactor = Redactor::new(args.redact, args.redact_pointer.clone(), key);
     let refused = |error| report_uncreatable(&to, &error);
     // A partial copy would look like a complete one.
     let part = temp_path(&to).map_err(refused)?;
