@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::future::poll_fn;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -31,17 +31,16 @@ const REFUSED: &str = include_str!("refused.jsonl");
 #[error("cannot print: {0}")]
 pub(super) struct PrintError(std::io::Error);
 
-/// A temporary folder. Drop removes it.
-struct Folder(PathBuf);
-
 /// Runs the client, with everything it needs.
 pub(super) async fn play(deny: bool) -> Result<(), Failure> {
     let program = std::env::current_exe()?.into_os_string();
-    let folder = Folder::new()?;
-    let file = folder.0.join("greeting.txt");
+    let folder = tempfile::Builder::new()
+        .prefix("acp-relay-demo-")
+        .tempdir()?;
+    let file = folder.path().join("greeting.txt");
     fs::write(&file, BEFORE)?;
 
-    let talk = folder.0.join("agent.jsonl");
+    let talk = folder.path().join("agent.jsonl");
     fs::write(&talk, [TURN, if deny { REFUSED } else { ALLOWED }].concat())?;
 
     let (serve, address) = start_serve(&program, &talk).await?;
@@ -53,13 +52,13 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
         RpcLink::new(registry::connect(&Endpoint::Exec(words), &Setup::default()).await?);
 
     let capabilities = json!({ "fs": { "readTextFile": true, "writeTextFile": true } });
-    let perform = |method: &str, params: &Value| serve_agent(&folder.0, deny, method, params);
+    let perform = |method: &str, params: &Value| serve_agent(folder.path(), deny, method, params);
     show("▶ initialize")?;
     let about = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
     let about = link.request("initialize", about, perform).await?;
     show(&format!("    ◀ {}", text(&about["agentInfo"]["name"])))?;
     show("▶ session/new")?;
-    let session = json!({ "cwd": folder.0, "mcpServers": [] });
+    let session = json!({ "cwd": folder.path(), "mcpServers": [] });
     let session = link.request("session/new", session, perform).await?;
     let prompt = json!([{ "type": "text", "text": "Make the greeting warmer." }]);
     let turn = json!({ "sessionId": session["sessionId"], "prompt": prompt });
@@ -181,21 +180,4 @@ fn text(value: &Value) -> &str {
 
 fn name(path: &Path) -> std::borrow::Cow<'_, str> {
     path.file_name().unwrap_or_default().to_string_lossy()
-}
-
-impl Folder {
-    fn new() -> std::io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("acp-relay-demo-{}", std::process::id()));
-        fs::create_dir(&path).map_err(|error| {
-            let what = format!("no folder can be made at {}: {error}", path.display());
-            std::io::Error::new(error.kind(), what)
-        })?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
