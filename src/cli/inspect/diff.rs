@@ -8,16 +8,15 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::open::{recording, report_unreadable};
 use super::paint::{Paint, Tone};
-use super::select::{Part, each_in_order};
+use super::select::{Part, Selection};
 use super::units::excerpt;
 use crate::cli::console::Output;
 use crate::cli::exit;
 use crate::jsonrpc::Kind;
 use crate::recording::canonical::{Difference, Step, Steps, compare};
 use crate::recording::patch::changes;
-use crate::recording::{View, ViewFilter, show_halves_json};
+use crate::recording::{View, show_halves_json};
 
 /// The arguments of `inspect diff`.
 #[derive(Debug, Args)]
@@ -82,16 +81,16 @@ pub(super) fn run(args: &Diff) -> Result<ExitCode, ExitCode> {
 }
 
 /// The steps of a recording.
-fn load(path: &Path, at: View) -> Result<Vec<Step>, ExitCode> {
-    let recording = recording(path)?;
-    let mut scene = ViewFilter::new_empty(at);
-    for event in recording.events() {
-        scene.add(&event.map_err(|error| report_unreadable(path, &error))?);
-    }
+fn load(file: &Path, at: View) -> Result<Vec<Step>, ExitCode> {
+    let selection = Selection {
+        file: file.to_owned(),
+        filter: None,
+    };
+    let opened = selection.open(at)?;
     let mut steps = Steps::default();
-    each_in_order(&recording, path, &scene, |part| {
+    opened.each_in_order(|part| {
         if let Part::Event(event) = part {
-            steps.add(&scene, event);
+            steps.add(&opened.view, event);
         }
     })?;
     Ok(steps.finish())

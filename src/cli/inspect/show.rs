@@ -9,7 +9,7 @@ use super::printer::{Printer, Style};
 use super::select::{OpenSelection, Selection};
 use crate::cli::console::note;
 use crate::cli::exit;
-use crate::recording::{Entry, EventKind, Exchanges, Parsed, RecordedEvent, ViewFilter};
+use crate::recording::{Entry, EventKind, Exchanges, Parsed, RecordedEvent, View, ViewFilter};
 
 /// The arguments of `inspect show`.
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ pub(super) struct Show {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Show) -> Result<ExitCode, ExitCode> {
-    let opened = args.selection.open(None)?;
+    let opened = args.selection.open(View::default())?;
     let (known, scene) =
         exchanges(&opened).map_err(|error| report_unreadable(&args.selection.file, &error))?;
     let mut printer = Printer::new(args.style, true, known);

@@ -54,7 +54,7 @@ pub(super) fn run(args: &Stats) -> Result<ExitCode, ExitCode> {
 }
 
 fn count(selection: &Selection, at: View) -> Result<Statistics, ExitCode> {
-    let chosen = selection.open(Some(at))?;
+    let chosen = selection.open(at)?;
     let mut stats = Statistics::of(at);
     chosen.each(|part, in_view| {
         if let Part::Event(event) = part {

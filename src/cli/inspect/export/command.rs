@@ -78,7 +78,7 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> Result<ExitCode, ExitCode> 
         Target::Md | Target::Mermaid => View::At(Side::Client),
         _ => View::Received,
     });
-    let opened = args.selection.open(Some(at))?;
+    let opened = args.selection.open(at)?;
     let mut sink = match &args.out {
         None => Sink::Stdout(Output::new()),
         Some(path) => Sink::File(create(path).map_err(|error| report_uncreatable(path, &error))?),
