@@ -38,7 +38,7 @@ pub(super) fn state(recording: &OpenRecording) -> Value {
     let spans = spans.map(|turn| json!([turn.t, turn.end.map(|end| end.t)]));
     json!({
         "name": recording.name,
-        "header": index.header().map(header),
+        "header": index.header.as_ref().map(header),
         "revision": progress.revision,
         "bytes": progress.bytes,
         "total": progress.total,
