@@ -49,7 +49,8 @@ pub(super) fn plain(value: &Value) -> String {
 
 /// All keys of a rule or a case, in the order of the file, under the words of the table language.
 fn body(case: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
-    let only = case["only"].as_str().or(case["way"].as_str()).or(only);
+    let own = case.get("only").or_else(|| case.get("way"));
+    let only = own.and_then(Value::as_str).or(only);
     for (key, what) in case.as_object().into_iter().flatten() {
         match key.as_str() {
             "id" | "why" | "on" | "name" | "only" | "examples" | "table" => {}

@@ -16,7 +16,7 @@ use crate::cli::exit;
 use crate::jsonrpc::Kind;
 use crate::recording::canonical::{Difference, Step, Steps, compare};
 use crate::recording::patch::changes;
-use crate::recording::{View, show_halves_json};
+use crate::recording::{View, ViewFilter, show_halves_json};
 
 /// The arguments of `inspect diff`.
 #[derive(Debug, Args)]
@@ -86,7 +86,7 @@ fn load(file: &Path, at: View) -> Result<Vec<Step>, ExitCode> {
         file: file.to_owned(),
         filter: None,
     };
-    let opened = selection.open(at)?;
+    let opened = selection.open(ViewFilter::new_empty(at))?;
     let mut steps = Steps::default();
     opened.each_in_order(|part| {
         if let Part::Event(event) = part {

@@ -23,7 +23,7 @@ use crate::cli::junit::{self, Case, Suite, Verdict};
 use crate::jsonrpc::Side;
 use crate::recording::filter::{DerivedFields, Filter};
 use crate::recording::lint::{Finding, LintRule, Linter, RULES, Severity};
-use crate::recording::{RecordedEvent, View};
+use crate::recording::{RecordedEvent, View, ViewFilter};
 
 /// The arguments of `inspect lint`.
 #[derive(Debug, Args)]
@@ -151,7 +151,7 @@ fn list(json: bool) -> ExitCode {
 
 /// The findings that the filter selects.
 fn find(at: View, selection: &Selection) -> Result<Vec<Finding>, ExitCode> {
-    let opened = selection.open(at)?;
+    let opened = selection.open(ViewFilter::new_empty(at))?;
     if opened.received[0] != opened.received[1] {
         let side = if opened.received[0] {
             Side::Client

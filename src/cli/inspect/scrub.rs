@@ -84,7 +84,7 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<ExitCode, ExitCode> {
     }
     // A partial copy would look like a complete one.
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let part = NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(refused)?;
+    let part = NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new("."))).map_err(refused)?;
     let copied = scrub(&recording, &redactor, BufWriter::new(part.as_file()))
         .map_err(|error| report_unreadable(from, &error))?;
     let kept = part.persist_noclobber(&to);

@@ -11,7 +11,7 @@ use crate::cli::console::note;
 use crate::jsonrpc::Side;
 use crate::recording::filter::{FIELDS, Filter};
 use crate::recording::{
-    Annotations, Entry, Header, Parsed, RecordedEvent, Recording, View, ViewFilter,
+    Annotations, Entry, EventKind, Header, Parsed, RecordedEvent, Recording, View, ViewFilter,
 };
 
 /// A recording and a filter of its events.
@@ -34,7 +34,9 @@ pub(super) struct OpenSelection<'a> {
     pub(super) view: ViewFilter,
     /// Whether there are messages received from the client, and from the agent.
     pub(super) received: [bool; 2],
-    annotations: Annotations,
+    /// If the last event is an end, whether the recording continues in another file.
+    pub(super) rotated: Option<bool>,
+    pub(super) annotations: Annotations,
 }
 
 /// A part of a recording.
@@ -80,16 +82,18 @@ impl ValueEnum for View {
 impl Selection {
     /// Opens the recording and reads it once, for what depends on other events; on failure, prints
     /// why and returns the exit code.
-    pub(super) fn open(&self, view: View) -> Result<OpenSelection<'_>, ExitCode> {
+    pub(super) fn open(&self, mut view: ViewFilter) -> Result<OpenSelection<'_>, ExitCode> {
         let recording = recording(&self.file)?;
-        let mut view = ViewFilter::new_empty(view);
         let mut annotations = Annotations::for_filter(self.filter.as_ref());
-        let (mut received, mut ended) = ([false; 2], false);
+        let (mut received, mut rotated) = ([false; 2], None);
         for entry in recording.entries() {
             let (_, entry) = entry.map_err(|error| report_unreadable(&self.file, &error))?;
             match entry.parsed {
                 Parsed::Event(event) => {
-                    ended = event.is_end();
+                    rotated = match event.kind {
+                        EventKind::End { rotated, .. } => Some(rotated),
+                        _ => None,
+                    };
                     view.add(&event);
                     annotations.add(&event);
                     if let Some(message) = event.message() {
@@ -100,7 +104,7 @@ impl Selection {
                 Parsed::Invalid(_) => {}
             }
         }
-        if !ended {
+        if rotated != Some(false) {
             view.set_open();
         }
         annotations.end();
@@ -109,6 +113,7 @@ impl Selection {
             recording,
             view,
             received,
+            rotated,
             annotations,
         })
     }

@@ -13,7 +13,7 @@ use super::statistics::{Durations, Method, Statistics, Traffic};
 use super::units::{duration, excerpt, size};
 use crate::cli::exit;
 use crate::cli::inputs::Inputs;
-use crate::recording::View;
+use crate::recording::{View, ViewFilter};
 
 /// Maximum width of a line of counts.
 const WIDTH: usize = 78;
@@ -54,7 +54,7 @@ pub(super) fn run(args: &Stats) -> Result<ExitCode, ExitCode> {
 }
 
 fn count(selection: &Selection, at: View) -> Result<Statistics, ExitCode> {
-    let chosen = selection.open(at)?;
+    let chosen = selection.open(ViewFilter::new_empty(at))?;
     let mut stats = Statistics::of(at);
     chosen.each(|part, in_view| {
         if let Part::Event(event) = part {
