@@ -43,7 +43,7 @@ pub(super) struct Check {
     files: Vec<PathBuf>,
     /// The files contain only the messages of this side
     #[arg(long, value_enum, value_name = "SIDE")]
-    from: Option<From>,
+    from: Option<Side>,
     /// The client's dialect, for the rules that repair: auto, canonical, or a dialect's name
     #[arg(long, value_name = "DIALECT", default_value = "auto", value_parser = choice)]
     client_dialect: DialectChoice,
@@ -58,12 +58,6 @@ pub(super) struct Check {
     json: bool,
     #[command(flatten)]
     tables: Tables,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum From {
-    Client,
-    Agent,
 }
 
 /// The violations that count.
@@ -156,7 +150,7 @@ fn check_conversation(
         let LineContent::Message { from, message, .. } = &line.content else {
             continue;
         };
-        let from = from.or_else(|| args.side());
+        let from = from.or(args.from);
         let verdict = conversation.check_as(from, message, line.request_method.as_deref());
         remedies.receive(verdict.from, message);
         tally.add_message(&verdict);
@@ -179,13 +173,4 @@ fn check_conversation(
         }
     }
     Ok(())
-}
-
-impl Check {
-    fn side(&self) -> Option<Side> {
-        self.from.map(|from| match from {
-            From::Client => Side::Client,
-            From::Agent => Side::Agent,
-        })
-    }
 }

@@ -164,11 +164,6 @@ impl CheckSummary {
 
     /// The totals of all files, as JSON.
     pub(super) fn json(&self) -> Value {
-        let kinds: serde_json::Map<String, Value> = self
-            .kinds
-            .iter()
-            .map(|(kind, count)| (kind.to_string(), Value::from(*count)))
-            .collect();
         json!({"summary": {
             "messages": self.messages,
             "unchecked": self.unchecked,
@@ -177,7 +172,7 @@ impl CheckSummary {
             "ignored": self.ignored,
             "repaired": self.repaired,
             "unrepaired": self.unrepaired(),
-            "kinds": kinds,
+            "kinds": self.kinds,
         }})
     }
 

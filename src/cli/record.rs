@@ -52,15 +52,15 @@ pub(super) struct RecordArgs {
     /// What to do when recording is slower than the conversation
     #[arg(id = "record.policy", long = "record-policy", value_name = "WHAT")]
     #[arg(value_enum, default_value_t)]
-    policy: RecordPolicy,
+    policy: OverflowPolicy,
     /// When recorded data is synced to disk, so that it survives a power failure
     #[arg(id = "record.sync", long = "record-sync", value_name = "WHEN")]
     #[arg(value_enum, default_value_t)]
-    sync: RecordSync,
+    sync: Durability,
     /// What is redacted in recordings
     #[arg(id = "record.redact", long = "record-redact", value_name = "WHAT")]
     #[arg(value_enum, default_value_t)]
-    redact: RecordRedact,
+    redact: Mode,
     /// Also redact the value at this JSON Pointer in messages; `*` matches any one step
     #[arg(
         id = "record.redact-pointer",
@@ -91,40 +91,6 @@ pub(super) enum RecordMode {
     All,
     /// Those in which something failed: the last 16 MiB before it, and everything after
     OnError,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum RecordPolicy {
-    /// The conversation waits
-    #[default]
-    Lossless,
-    /// Data that does not fit is dropped and counted
-    Lossy,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum RecordSync {
-    /// When the operating system decides, which may be half a minute later
-    #[default]
-    None,
-    /// A second later, by a separate thread
-    #[value(name = "1s")]
-    Second,
-    /// At each write, for which the recorder waits some milliseconds
-    Always,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum RecordRedact {
-    /// Nothing: secrets are recorded
-    Full,
-    /// Secrets
-    #[default]
-    Default,
-    /// All text; lengths and hashes are kept
-    Structure,
-    /// All bodies
-    Meta,
 }
 
 /// Creates the recorders of conversations.
@@ -159,24 +125,13 @@ impl RecordArgs {
         Folder::new(&folder, "", 0).map_err(trouble)?;
         let writer = WriterThread::start().map_err(trouble)?;
         let key = random().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
-        let redactor = Redactor::new(self.redact.mode(), self.pointers.clone(), key);
+        let redactor = Redactor::new(self.redact, self.pointers.clone(), key);
         Ok(RecorderFactory {
             writer,
             redactor: Arc::new(redactor),
             args: self,
             folder,
         })
-    }
-}
-
-impl RecordRedact {
-    pub(super) const fn mode(self) -> Mode {
-        match self {
-            Self::Full => Mode::Full,
-            Self::Default => Mode::Default,
-            Self::Structure => Mode::Structure,
-            Self::Meta => Mode::Meta,
-        }
     }
 }
 
@@ -247,23 +202,14 @@ impl RecorderFactory {
         };
         let (sender, end) = oneshot::channel();
         let strict = self.args.strict.then(|| (own.clone(), Handle::current()));
-        let place = Folder::new(&self.folder, &id, began);
+        let place = Folder::new(&self.folder, &id, began).map_err(|error| error.to_string())?;
         let plan = RecordingPlan {
-            store: Box::new(place.map_err(|error| error.to_string())?.with_durability(
-                match self.args.sync {
-                    RecordSync::None => Durability::System,
-                    RecordSync::Second => Durability::Second,
-                    RecordSync::Always => Durability::Always,
-                },
-            )),
+            store: Box::new(place.with_durability(self.args.sync)),
             id,
             client: peer(&client.peer, client_speaks),
             agent: peer(&agent.peer, agent_speaks),
             tables: Some(dialects.tables().to_owned()),
-            policy: match self.args.policy {
-                RecordPolicy::Lossless => OverflowPolicy::Lossless,
-                RecordPolicy::Lossy => OverflowPolicy::Lossy,
-            },
+            policy: self.args.policy,
             on_error: self.args.mode == RecordMode::OnError,
             strict: self.args.strict,
             redactor: Arc::clone(&self.redactor),

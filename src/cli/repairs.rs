@@ -58,13 +58,6 @@ impl Repairs {
         let recognised = self.recognised[side as usize].as_ref();
         self.received[side as usize].then(|| (self.pair.dialect(side), recognised))
     }
-
-    fn reason(&self, dialect: &str, rule: &str) -> String {
-        let table = self.library.table(dialect).ok();
-        let rules = table.into_iter().flat_map(|table| &table.rules);
-        let found = rules.into_iter().find(|known| *known.id == *rule);
-        found.map_or_else(String::new, |rule| rule.why.clone())
-    }
 }
 
 impl Remedies for Repairs {
@@ -96,9 +89,13 @@ impl Remedies for Repairs {
         {
             return;
         }
-        let remedy = |fired: &FiredRule| Remedy {
-            rule: fired.to_string(),
-            why: self.reason(&fired.dialect, &fired.rule),
+        let remedy = |fired: &FiredRule| {
+            let rule = self.library.rule(&fired.dialect, &fired.rule);
+            let why = rule.map(|rule| rule.why.clone()).unwrap_or_default();
+            Remedy {
+                rule: fired.to_string(),
+                why,
+            }
         };
         self.last_result.rules = turn.stage.fired.iter().map(remedy).collect();
         self.last_result.reader = turn.stage.dialect;

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use super::program::{Program, StackEntry};
-use super::table::{Table, TableFaults, nearest};
+use super::table::{Rule, Table, TableFaults, nearest};
 
 /// A file in `mappings/`: its name, its header and its text.
 type File = (&'static str, &'static str, &'static str);
@@ -158,6 +158,13 @@ impl Library {
     /// When there is none.
     pub fn table(&self, name: &str) -> Result<&Arc<Table>, DialectError> {
         self.source(name).map(Source::table)
+    }
+
+    /// A rule of a table.
+    #[must_use]
+    pub fn rule(&self, table: &str, id: &str) -> Option<&Rule> {
+        let mut rules = self.table(table).ok()?.rules.iter();
+        rules.find(|rule| *rule.id == *id)
     }
 
     /// A dialect, with the tables it builds on. `canonical` is the empty one.

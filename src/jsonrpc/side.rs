@@ -6,15 +6,16 @@
 use std::fmt;
 use std::str::FromStr;
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 /// One of the two sides of a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// The editor's side.
+    /// The editor's side
     Client,
-    /// The coding agent's side.
+    /// The coding agent's side
     Agent,
 }
 

@@ -30,6 +30,12 @@ impl Annotations {
         }
     }
 
+    /// The requests so far, with their answers.
+    #[must_use]
+    pub const fn exchanges(&self) -> &Exchanges {
+        &self.exchanges
+    }
+
     /// Adds a header.
     pub fn begin(&mut self, header: &Header) {
         if let Some(linter) = &mut self.linter {

@@ -4,6 +4,7 @@
 //! differ. Applied to the source it gives the target, which `verify` uses.
 
 use jsonptr::Token;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// The operations that turn `from` into `to`, in order.
@@ -64,35 +65,72 @@ fn with_step(path: &mut String, step: &str, then: impl FnOnce(&mut String)) {
     path.truncate(length);
 }
 
+/// A place that a patch changes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// The place, a JSON Pointer.
+    pub at: String,
+    /// The value that was removed or replaced there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    /// The new value there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+}
+
 /// Applies a patch to a tree; `None` when it does not fit. Only the operations that [`between`]
 /// creates are supported.
 #[must_use]
 pub fn apply(tree: &Value, patch: &Value) -> Option<Value> {
     let mut tree = tree.clone();
-    for change in patch.as_array()? {
-        let path = change.get("path")?.as_str()?;
-        let value = || change.get("value").cloned();
-        let Some((parent, last)) = path.rsplit_once('/') else {
-            tree = value()?;
-            continue;
-        };
-        let last = Token::from_encoded(last).ok()?.decoded().into_owned();
-        match (tree.pointer_mut(parent)?, change.get("op")?.as_str()?) {
-            (Value::Object(members), "remove") => drop(members.remove(&last)?),
-            (Value::Object(members), _) => drop(members.insert(last, value()?)),
-            (Value::Array(items), op) => {
-                let at: usize = last.parse().ok()?;
-                match op {
-                    "add" if at <= items.len() => items.insert(at, value()?),
-                    "remove" if at < items.len() => drop(items.remove(at)),
-                    "replace" => *items.get_mut(at)? = value()?,
-                    _ => return None,
-                }
-            }
-            _ => return None,
+    (patch.as_array()?.iter())
+        .all(|change| apply_one(&mut tree, change).is_some())
+        .then_some(tree)
+}
+
+/// The places that a patch of `tree` changes, in order.
+#[must_use]
+pub fn changes(tree: &Value, patch: &Value) -> Vec<Change> {
+    let mut tree = tree.clone();
+    let all = patch.as_array().into_iter().flatten();
+    all.map(|change| {
+        let at = change["path"].as_str().unwrap_or_default();
+        let before = tree.pointer(at).filter(|_| change["op"] != "add").cloned();
+        // An operation that does not fit is listed as well.
+        let _ = apply_one(&mut tree, change);
+        Change {
+            at: at.to_owned(),
+            before,
+            after: change.get("value").cloned(),
         }
+    })
+    .collect()
+}
+
+/// Applies one operation; `None` when it does not fit.
+fn apply_one(tree: &mut Value, change: &Value) -> Option<()> {
+    let path = change.get("path")?.as_str()?;
+    let value = || change.get("value").cloned();
+    let Some((parent, last)) = path.rsplit_once('/') else {
+        *tree = value()?;
+        return Some(());
+    };
+    let last = Token::from_encoded(last).ok()?.decoded().into_owned();
+    match (tree.pointer_mut(parent)?, change.get("op")?.as_str()?) {
+        (Value::Object(members), "remove") => drop(members.remove(&last)?),
+        (Value::Object(members), _) => drop(members.insert(last, value()?)),
+        (Value::Array(items), op) => {
+            let at: usize = last.parse().ok()?;
+            match op {
+                "add" if at <= items.len() => items.insert(at, value()?),
+                "remove" if at < items.len() => drop(items.remove(at)),
+                "replace" => *items.get_mut(at)? = value()?,
+                _ => return None,
+            }
+        }
+        _ => return None,
     }
-    Some(tree)
+    Some(())
 }
 
 #[cfg(test)]

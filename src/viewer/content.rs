@@ -37,12 +37,6 @@ pub(super) struct Progress {
     pub(super) error: Option<String>,
 }
 
-/// Some consecutive items of a segment, and their bytes.
-pub(super) struct Block {
-    pub(super) items: Vec<Item>,
-    bytes: Bytes,
-}
-
 impl Content {
     pub(super) fn index(&self) -> MutexGuard<'_, Index> {
         self.index.lock()
@@ -61,16 +55,16 @@ impl Content {
         self.progress.send_modify(|progress| progress.revision += 1);
     }
 
-    /// Some items from the `from`th on; `None` if there are no more.
+    /// Some items from the `from`th on, with their lines; none if there are no more.
     ///
     /// # Errors
     /// They cannot be read.
-    pub(super) fn block(&self, from: usize) -> io::Result<Option<Block>> {
+    pub(super) fn block(&self, from: usize) -> io::Result<Vec<(Item, Bytes)>> {
         let items: Vec<Item> = {
             let index = self.index();
             let rest = index.items.get(from..).unwrap_or_default();
             let Some(first) = rest.first() else {
-                return Ok(None);
+                return Ok(Vec::new());
             };
             let in_block = |item: &&Item| {
                 item.segment == first.segment
@@ -79,8 +73,15 @@ impl Content {
             let count = rest.iter().take_while(in_block).count().max(1);
             rest[..count].to_vec()
         };
+        let begin = items[0].at;
         let bytes = self.span(&items[0], &items[items.len() - 1])?;
-        Ok(Some(Block { items, bytes }))
+        let with_line = |item: Item| {
+            let start = usize::try_from(item.at - begin).unwrap_or(usize::MAX);
+            let end = start.saturating_add(item.length as usize);
+            let end = end.min(bytes.len());
+            (item, bytes.slice(start.min(end)..end))
+        };
+        Ok(items.into_iter().map(with_line).collect())
     }
 
     /// The bytes from the beginning of `first` to the end of `last`, of the same segment.
@@ -98,18 +99,5 @@ impl Content {
         let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0).min(64 << 20));
         file.take(length).read_to_end(&mut bytes)?;
         Ok(bytes.into())
-    }
-}
-
-impl Block {
-    /// The items with their lines.
-    pub(super) fn lines(&self) -> impl Iterator<Item = (&Item, Bytes)> {
-        let begin = self.items[0].at;
-        self.items.iter().map(move |item| {
-            let start = usize::try_from(item.at - begin).unwrap_or(usize::MAX);
-            let end = start.saturating_add(item.length as usize);
-            let end = end.min(self.bytes.len());
-            (item, self.bytes.slice(start.min(end)..end))
-        })
     }
 }

@@ -17,8 +17,8 @@ const MAX_DISTANCE: usize = 10_000;
 /// All lines read so far, in order.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    /// The header of each segment, with the segment's number.
-    pub(super) headers: Vec<(u16, Header)>,
+    /// The header of the first segment.
+    pub(super) header: Option<Header>,
     pub(super) items: Vec<Item>,
     /// The keys of all items, in order.
     pub(super) order: Vec<u64>,
@@ -123,9 +123,7 @@ impl Index {
         let last = self.items.last().map_or((0, 0), |item| (item.n, item.t));
         let (n, t, class) = match &entry.parsed {
             Parsed::Header(header) => {
-                if self.headers.last().is_none_or(|(last, _)| *last < segment) {
-                    self.headers.push((segment, (**header).clone()));
-                }
+                self.header.get_or_insert_with(|| (**header).clone());
                 return;
             }
             Parsed::Event(event) => (event.n, event.t.max(last.1), class(&event.kind)),
@@ -174,11 +172,6 @@ impl Index {
     /// The key of an item; past the end, one greater than all.
     pub(super) fn key(&self, at: usize) -> u64 {
         self.items.get(at).map_or(u64::MAX, |item| item.key(at))
-    }
-
-    /// The header of the first segment.
-    pub(super) fn header(&self) -> Option<&Header> {
-        self.headers.first().map(|(_, header)| header)
     }
 
     /// The first item with number `n` or a later one.

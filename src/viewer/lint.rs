@@ -8,56 +8,61 @@ use std::io;
 
 use super::content::Content;
 use crate::recording::lint::Linter;
-use crate::recording::{Parsed, parse_line};
+use crate::recording::{Parsed, Recording, Tail};
+
+/// Items that are checked in one step.
+const STEP: usize = 2_000;
 
 /// How far the linter has come.
-#[derive(Default)]
 pub(super) struct Lint {
     linter: Linter,
-    /// Items and headers that were checked.
+    tail: Tail,
+    /// Items that were checked.
     checked: usize,
-    headers: usize,
     /// The findings about the end have been made.
     settled: bool,
 }
 
 impl Lint {
-    /// Checks some more items of what was read. Returns whether there were any.
+    /// Starts at the beginning of a recording.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(super) fn new(recording: Recording) -> io::Result<Self> {
+        Ok(Self {
+            linter: Linter::default(),
+            tail: Tail::open(recording)?,
+            checked: 0,
+            settled: false,
+        })
+    }
+
+    /// Checks some more items of those that were read. Returns whether there were any.
     ///
     /// # Errors
     /// The recording cannot be read.
     pub(super) fn step(&mut self, content: &Content) -> io::Result<bool> {
         let complete = content.progress.borrow().complete;
-        let block = content.block(self.checked)?;
-        let begun = self.checked > 0 || block.is_some();
-        // Headers of the segments up to this one; at the end also of one without events so far.
-        let until = block.as_ref().map_or(u16::MAX, |it| it.items[0].segment);
-        if block.is_some() || complete && begun {
-            let index = content.index();
-            let headers = index.headers[self.headers..].iter();
-            for (_, header) in headers.take_while(|(segment, _)| *segment <= until) {
-                self.linter.begin(header);
-                self.headers += 1;
-            }
-        }
-        let Some(block) = block else {
-            if complete && !self.settled {
-                content.add_findings(&[], self.linter.unanswered(), self.checked);
-                self.settled = true;
-            }
-            return Ok(false);
-        };
+        let begin = self.checked;
+        let until = content.index().items.len().min(begin + STEP);
         let mut found = Vec::new();
-        for (_, line) in block.lines() {
-            match parse_line(&line) {
-                Parsed::Event(event) => found.extend(self.linter.add(&event)),
+        while self.checked < until
+            && let Some(entry) = self.tail.next_entry()?
+        {
+            self.checked += usize::from(!matches!(entry.parsed, Parsed::Header(_)));
+            match &entry.parsed {
+                Parsed::Header(header) => self.linter.begin(header),
+                Parsed::Event(event) => found.extend(self.linter.add(event)),
                 Parsed::Invalid(_) => self.linter.skip_line(),
-                Parsed::Header(_) => {}
             }
         }
-        self.checked += block.items.len();
-        self.settled = false;
-        content.add_findings(&found, Vec::new(), self.checked);
-        Ok(true)
+        if self.checked > begin {
+            self.settled = false;
+            content.add_findings(&found, Vec::new(), self.checked);
+        } else if complete && !self.settled {
+            content.add_findings(&[], self.linter.unanswered(), self.checked);
+            self.settled = true;
+        }
+        Ok(self.checked > begin)
     }
 }

@@ -36,8 +36,8 @@ pub(super) fn read(content: &Weak<Content>, recording: Recording) {
 }
 
 fn follow(content: &Weak<Content>, recording: Recording) -> io::Result<()> {
+    let mut lint = Lint::new(recording.clone())?;
     let mut tail = Tail::open(recording)?;
-    let mut lint = Lint::default();
     loop {
         let mut lines = Vec::new();
         while lines.len() < BATCH
@@ -73,7 +73,7 @@ fn add(content: &Content, tail: &mut Tail, lines: &[(u16, Entry)]) -> io::Result
     for (segment, entry) in lines {
         index.add(*segment, entry);
     }
-    let began = index.header().map_or(0, |header| header.began);
+    let began = index.header.as_ref().map_or(0, |header| header.began);
     // The index stays locked, so that it and the progress are of the same moment.
     content.progress.send_if_modified(|progress| {
         // If it is complete, this is checked again only after it has grown.

@@ -38,7 +38,7 @@ pub(super) fn state(recording: &OpenRecording) -> Value {
     let spans = spans.map(|turn| json!([turn.t, turn.end.map(|end| end.t)]));
     json!({
         "name": recording.name,
-        "header": index.header().map(header),
+        "header": index.header.as_ref().map(header),
         "revision": progress.revision,
         "bytes": progress.bytes,
         "total": progress.total,
@@ -268,14 +268,12 @@ fn with_member(object: &Value, name: &str, value: &str) -> String {
 }
 
 fn header(header: &Header) -> Value {
-    let peer =
-        |peer: &crate::recording::PeerInfo| json!({"name": peer.name, "dialect": peer.dialect});
     json!({
         "id": header.id,
         "began": rfc3339(header.began),
         "by": header.by,
-        "client": peer(&header.client),
-        "agent": peer(&header.agent),
+        "client": header.client,
+        "agent": header.agent,
         "policy": header.policy,
         "redaction": header.redaction.mode,
     })

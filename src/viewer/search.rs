@@ -104,25 +104,23 @@ impl Search {
 
     /// Checks the next events. Returns whether there were any.
     fn check_next(&mut self, recording: &Content) -> io::Result<bool> {
-        let Some(block) = recording.block(self.checked)? else {
-            return Ok(false);
-        };
+        let block = recording.block(self.checked)?;
         let known: Vec<Known> = if self.needs_recheck {
             let index = recording.index();
-            (block.items.iter())
-                .map(|item| Known::of(item, &index))
+            (block.iter())
+                .map(|(item, _)| Known::of(item, &index))
                 .collect()
         } else {
             Vec::new()
         };
         let none = Known::default();
-        for (at, (item, line)) in block.lines().enumerate() {
-            if self.accepts(item, &line, known.get(at).unwrap_or(&none)) {
+        for (at, (item, line)) in block.iter().enumerate() {
+            if self.accepts(item, line, known.get(at).unwrap_or(&none)) {
                 insert_key(&mut self.keys, item.key(self.checked + at));
             }
         }
-        self.checked += block.items.len();
-        Ok(true)
+        self.checked += block.len();
+        Ok(!block.is_empty())
     }
 
     /// Checks changed events again. Returns whether there were any.

@@ -198,10 +198,10 @@ fn show_reports_what_is_below_and_from_where() {
     let text = relay(&["dialect", "show", "upper", "--dialect-dir", dir], "").stdout;
     let places = [
         "upper: Shouts",
-        "  builds on  lower",
+        "  extends    lower",
         "shout  (upper; ",
         "below it, lower: Shouts",
-        "  remembers  kept: ",
+        "  memory     kept ",
         "deep  (lower; ",
         "shape s  (lower)",
         "  case 1 one",

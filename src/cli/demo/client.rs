@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::future::poll_fn;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -18,24 +18,32 @@ use crate::transport::{Endpoint, Link, Setup, StopStep};
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The content of the file that the agent changes.
 const BEFORE: &str = "hello, reader\n";
+
+/// The recorded agent: its turn until it asks for permission, and both endings.
+const TURN: &str = include_str!("turn.jsonl");
+const ALLOWED: &str = include_str!("allowed.jsonl");
+const REFUSED: &str = include_str!("refused.jsonl");
 
 /// The output cannot be printed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot print: {0}")]
 pub(super) struct PrintError(std::io::Error);
 
-/// A temporary folder. Drop removes it.
-struct Folder(PathBuf);
-
 /// Runs the client, with everything it needs.
 pub(super) async fn play(deny: bool) -> Result<(), Failure> {
     let program = std::env::current_exe()?.into_os_string();
-    let folder = Folder::new()?;
-    let file = folder.0.join("greeting.txt");
+    let folder = tempfile::Builder::new()
+        .prefix("acp-relay-demo-")
+        .tempdir()?;
+    let file = folder.path().join("greeting.txt");
     fs::write(&file, BEFORE)?;
 
-    let (serve, address) = start_serve(&program).await?;
+    let talk = folder.path().join("agent.jsonl");
+    fs::write(&talk, [TURN, if deny { REFUSED } else { ALLOWED }].concat())?;
+
+    let (serve, address) = start_serve(&program, &talk).await?;
     show(&format!(
         "editor ─ stdio ─▶ acp-relay connect ─ {address} ─▶ acp-relay serve ─ stdio ─▶ agent\n"
     ))?;
@@ -44,17 +52,13 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
         RpcLink::new(registry::connect(&Endpoint::Exec(words), &Setup::default()).await?);
 
     let capabilities = json!({ "fs": { "readTextFile": true, "writeTextFile": true } });
-    let perform = |method: &str, params: &Value| serve_agent(&folder.0, deny, method, params);
+    let perform = |method: &str, params: &Value| serve_agent(folder.path(), deny, method, params);
     show("▶ initialize")?;
     let about = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
     let about = link.request("initialize", about, perform).await?;
-    show(&format!(
-        "    ◀ {} {}",
-        text(&about["agentInfo"]["name"]),
-        text(&about["agentInfo"]["version"])
-    ))?;
+    show(&format!("    ◀ {}", text(&about["agentInfo"]["name"])))?;
     show("▶ session/new")?;
-    let session = json!({ "cwd": folder.0, "mcpServers": [] });
+    let session = json!({ "cwd": folder.path(), "mcpServers": [] });
     let session = link.request("session/new", session, perform).await?;
     let prompt = json!([{ "type": "text", "text": "Make the greeting warmer." }]);
     let turn = json!({ "sessionId": session["sessionId"], "prompt": prompt });
@@ -78,12 +82,13 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Starts the relay of the agent and returns its address.
-async fn start_serve(program: &OsString) -> Result<(Link, String), Failure> {
+/// Starts the relay of the agent, which is the recording at `talk`, and returns its address.
+async fn start_serve(program: &OsString, talk: &Path) -> Result<(Link, String), Failure> {
     let mut words: Vec<OsString> = vec![program.clone()];
     words.extend(["serve", "--listen", "ws://127.0.0.1:0", "--"].map(OsString::from));
     words.push(program.clone());
-    words.extend(["demo", "--part", "agent"].map(OsString::from));
+    words.extend(["replay", "agent", "--match", "order"].map(OsString::from));
+    words.push(talk.into());
     let mut serve = registry::connect(&Endpoint::Exec(words), &Setup::default()).await?;
     let mut waited = Duration::ZERO;
     loop {
@@ -131,20 +136,13 @@ fn serve_agent(folder: &Path, deny: bool, method: &str, params: &Value) -> Resul
         "session/request_permission" => {
             let call = &params["toolCall"];
             show(&format!("    ◀ {method}  {}?", text(&call["title"])))?;
-            show(&format!(
-                "        - {}",
-                text(&call["content"][0]["oldText"]).trim_end()
-            ))?;
-            show(&format!(
-                "        + {}",
-                text(&call["content"][0]["newText"]).trim_end()
-            ))?;
+            for (sign, member) in [('-', "oldText"), ('+', "newText")] {
+                let line = text(&call["content"][0][member]).trim_end();
+                show(&format!("        {sign} {line}"))?;
+            }
             let kind = if deny { "reject_once" } else { "allow_once" };
-            let options = params["options"]
-                .as_array()
-                .ok_or("a permission request without options")?;
+            let mut options = params["options"].as_array().into_iter().flatten();
             let chosen = options
-                .iter()
                 .find(|option| option["kind"] == kind)
                 .ok_or("a permission request without the expected option")?;
             show(&format!("    ▶ {}", text(&chosen["name"])))?;
@@ -158,11 +156,8 @@ fn show_update(update: &Value) -> Result<(), PrintError> {
     match update["sessionUpdate"].as_str() {
         Some("plan") => {
             for entry in update["entries"].as_array().into_iter().flatten() {
-                show(&format!(
-                    "    ◀ plan: {} ({})",
-                    text(&entry["content"]),
-                    text(&entry["status"])
-                ))?;
+                let (content, status) = (text(&entry["content"]), text(&entry["status"]));
+                show(&format!("    ◀ plan: {content} ({status})"))?;
             }
         }
         Some("agent_message_chunk") => {
@@ -185,21 +180,4 @@ fn text(value: &Value) -> &str {
 
 fn name(path: &Path) -> std::borrow::Cow<'_, str> {
     path.file_name().unwrap_or_default().to_string_lossy()
-}
-
-impl Folder {
-    fn new() -> std::io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("acp-relay-demo-{}", std::process::id()));
-        fs::create_dir(&path).map_err(|error| {
-            let what = format!("no folder can be made at {}: {error}", path.display());
-            std::io::Error::new(error.kind(), what)
-        })?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }

@@ -1,10 +1,9 @@
 //! `acp-relay demo`: a complete turn through two relays.
 //!
-//! A small agent runs behind `acp-relay serve`, a small client starts `acp-relay connect`, and one
-//! turn passes through both relays over a WebSocket: real processes, the real message path. Only
-//! the agent has no model.
+//! A recorded agent (`acp-relay replay agent`) runs behind `acp-relay serve`, a small client starts
+//! `acp-relay connect`, and one turn passes through both relays over a WebSocket: real processes,
+//! the real message path.
 
-mod agent;
 mod client;
 mod play;
 mod rpc;

@@ -1,12 +1,12 @@
-//! Runs one part of the demo.
+//! The command line of `acp-relay demo`.
 
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use tokio::runtime::Builder;
 
+use super::client;
 use super::rpc::Failure;
-use super::{agent, client};
 use crate::cli::{exit, processes, runtime, shutdown};
 use crate::proxy::StopSignals;
 
@@ -16,28 +16,11 @@ pub(in crate::cli) struct Demo {
     /// Refuse the agent's edit instead of allowing it
     #[arg(long)]
     deny: bool,
-    /// Which part to run; it starts the others
-    #[arg(long, value_enum, default_value_t, hide = true)]
-    part: Part,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Part {
-    #[default]
-    Client,
-    Agent,
 }
 
 /// Runs the subcommand.
 pub(in crate::cli) fn run(args: &Demo) -> ExitCode {
-    match args.part {
-        Part::Client => processes::run_and_reap(|| {
-            runtime::drive(Builder::new_current_thread(), run_client(args.deny))
-        }),
-        Part::Agent => runtime::drive(Builder::new_current_thread(), async {
-            outcome(agent::play().await)
-        }),
-    }
+    processes::run_and_reap(|| runtime::drive(Builder::new_current_thread(), run_client(args.deny)))
 }
 
 /// Runs the client until it is asked to stop; dropping the future removes everything it created.

@@ -23,7 +23,7 @@ impl RpcLink {
     }
 
     /// The next message; `None` at the end of the stream.
-    pub(super) async fn receive(&mut self) -> Result<Option<Value>, Failure> {
+    async fn receive(&mut self) -> Result<Option<Value>, Failure> {
         match poll_fn(|cx| self.link.rx.poll_next(cx)).await {
             None => Ok(None),
             Some(Ok(Decoded::Frame(frame))) => Ok(Some(serde_json::from_slice(frame.as_bytes())?)),
@@ -51,7 +51,8 @@ impl RpcLink {
                 (Some(method), id) => {
                     let result = perform(method, &message["params"])?;
                     if let Some(id) = id {
-                        self.answer(id, result).await?;
+                        self.send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+                            .await?;
                     }
                 }
                 (None, Some(id)) if *id == own => {
@@ -63,22 +64,6 @@ impl RpcLink {
                 _ => {}
             }
         }
-    }
-
-    pub(super) async fn notify(&mut self, method: &str, params: Value) -> Result<(), Failure> {
-        self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
-            .await
-    }
-
-    pub(super) async fn answer(&mut self, id: &Value, result: Value) -> Result<(), Failure> {
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
-            .await
-    }
-
-    pub(super) async fn refuse(&mut self, id: &Value, message: &str) -> Result<(), Failure> {
-        let error = json!({ "code": -32601, "message": message });
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }))
-            .await
     }
 
     /// Closes our stream and waits until the other end has exited.

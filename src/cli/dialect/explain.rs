@@ -1,29 +1,19 @@
 //! Explains why a message was changed: the rules, their reasons, and the changed places.
 //!
-//! The changes are found by comparing the message before and after. If several rules applied, all
+//! The changes are those of a patch from the message before to the one after. If several rules applied, all
 //! rules are listed before all changes.
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::pipeline::Stage;
 use crate::dialect::{DialectNote, FiredRule, Library};
 use crate::jsonrpc::{Frame, Side};
+use crate::recording::patch::{self, Change};
 
 /// Maximum characters of a value in the text output.
 const MAX_SHOWN: usize = 160;
-
-/// One difference.
-#[derive(Serialize)]
-struct Change {
-    at: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    before: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    after: Option<Value>,
-}
 
 /// The explanation of one stage.
 pub(super) struct Explanation<'s> {
@@ -44,11 +34,7 @@ impl<'s> Explanation<'s> {
     ) -> Option<Self> {
         let before = value(&stage.before);
         let changes = match &stage.after[..] {
-            [one] => {
-                let mut changes = Vec::new();
-                compare("", &before, &value(one), &mut changes);
-                changes
-            }
+            [one] => patch::changes(&before, &patch::between(&before, &value(one))),
             _ => Vec::new(),
         };
         let same = stage.after.len() == 1 && changes.is_empty();
@@ -63,12 +49,8 @@ impl<'s> Explanation<'s> {
     }
 
     fn reason(&self, fired: &FiredRule) -> &str {
-        let table = self.library.table(&fired.dialect).ok();
-        let rules = table.into_iter().flat_map(|table| &table.rules);
-        rules
-            .into_iter()
-            .find(|rule| rule.id == fired.rule)
-            .map_or("", |rule| &rule.why)
+        let rule = self.library.rule(&fired.dialect, &fired.rule);
+        rule.map_or("", |rule| &rule.why)
     }
 
     fn dialects(&self) -> (&str, &str) {
@@ -164,42 +146,5 @@ fn shown(value: &Value) -> String {
     match text.char_indices().nth(MAX_SHOWN) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
-    }
-}
-
-/// Collects the differences; descends into objects and into lists of equal length.
-fn compare(at: &str, before: &Value, after: &Value, changes: &mut Vec<Change>) {
-    let place = |name: &str| format!("{at}/{}", jsonptr::Token::new(name).encoded());
-    match (before, after) {
-        (Value::Object(one), Value::Object(two)) => {
-            let names = one
-                .keys()
-                .chain(two.keys().filter(|name| !one.contains_key(*name)));
-            for name in names {
-                match (one.get(name), two.get(name)) {
-                    (Some(one), Some(two)) => compare(&place(name), one, two, changes),
-                    (before, after) => changes.push(Change {
-                        at: place(name),
-                        before: before.cloned(),
-                        after: after.cloned(),
-                    }),
-                }
-            }
-        }
-        (Value::Array(one), Value::Array(two)) if one.len() == two.len() => {
-            for (index, (one, two)) in one.iter().zip(two).enumerate() {
-                compare(&place(&index.to_string()), one, two, changes);
-            }
-        }
-        _ if before == after => {}
-        _ => changes.push(Change {
-            at: if at.is_empty() {
-                "/".to_owned()
-            } else {
-                at.to_owned()
-            },
-            before: Some(before.clone()),
-            after: Some(after.clone()),
-        }),
     }
 }

@@ -47,56 +47,37 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
+/// All keys of a rule or a case, in the order of the file, under the words of the table language.
 fn body(case: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
-    let only = case["only"].as_str().or(only);
-    if let Some(loss) = case.get("lossy") {
-        push_line(lines, depth, &format!("loses: {}", plain(loss)));
-    }
-    guards(&case["when"], depth, only, lines);
-    for row in each(&case["rows"]) {
-        self::row(row, depth, only, lines);
-    }
-    for (key, word) in [
-        ("rest", "all other members"),
-        ("split", "one message for each element of"),
-        ("drop", "is dropped"),
-        ("answer", "the relay answers"),
-        ("refuse", "the relay refuses"),
-        ("fail", "becomes the error"),
-        ("do", "does"),
-    ] {
-        if let Some(what) = case.get(key) {
-            push_line(lines, depth, &format!("{word}: {}", plain(what)));
+    let own = case.get("only").or_else(|| case.get("way"));
+    let only = own.and_then(Value::as_str).or(only);
+    for (key, what) in case.as_object().into_iter().flatten() {
+        match key.as_str() {
+            "id" | "why" | "on" | "name" | "only" | "examples" | "table" => {}
+            "when" => guards(what, depth, only, lines),
+            "rows" => each(what).for_each(|row| self::row(row, depth, only, lines)),
+            "cases" => cases(what, depth, only, lines),
+            "emit" => {
+                for message in each(what) {
+                    push_line(lines, depth, "a further message:");
+                    body(message, depth + 1, only, lines);
+                }
+            }
+            key => push_line(lines, depth, &format!("{key}: {}", plain(what))),
         }
     }
-    for emit in each(&case["emit"]) {
-        let place = emit["place"].as_str().unwrap_or("before");
-        let (way, method) = (emit["way"].as_str().unwrap_or("read"), &emit["method"]);
-        push_line(
-            lines,
-            depth,
-            &format!(
-                "{place} it, when {way}, a further message: {}",
-                plain(method)
-            ),
-        );
-        for row in each(&emit["rows"]) {
-            self::row(row, depth + 1, Some(way), lines);
-        }
-    }
-    cases(&case["cases"], depth, only, lines);
 }
 
 /// Numbered cases, each with its reason.
 fn cases(all: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
     for (at, inner) in each(all).enumerate() {
-        let name = inner["name"]
-            .as_str()
-            .map_or_else(String::new, |name| format!(" {name}"));
-        let why = inner["why"]
-            .as_str()
-            .map_or_else(String::new, |why| format!(": {why}"));
-        push_line(lines, depth, &format!("case {}{name}{why}", at + 1));
+        let mut title = format!("case {}", at + 1);
+        for (key, before) in [("name", " "), ("why", ": ")] {
+            if let Some(text) = inner[key].as_str() {
+                title += &format!("{before}{text}");
+            }
+        }
+        push_line(lines, depth, &title);
         let before = lines.len();
         body(inner, depth + 1, only, lines);
         if lines.len() == before {
@@ -113,48 +94,41 @@ fn push_line(lines: &mut Lines, depth: usize, what: &str) {
 fn guards(when: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
     let tests = |column: &str| -> Vec<String> {
         let guard = when[column].as_object().into_iter().flatten();
-        guard
-            .map(|(place, expect)| format!("when {}{}", place_name(place), expectation(expect)))
-            .collect()
+        let test = |(place, expect): (&String, &Value)| {
+            let word = expect.as_object().and_then(|test| test.iter().next());
+            let what = match word {
+                Some((word, Value::String(text))) => format!("{word} {text}"),
+                Some((word, what)) => format!("{word} {what}"),
+                None => format!("= {expect}"),
+            };
+            format!("when {} {what}", place_name(place))
+        };
+        guard.map(test).collect()
     };
     let (dialect, canonical) = (tests("dialect"), tests("canonical"));
     for at in 0..dialect.len().max(canonical.len()) {
         let cell = |side: &[String]| side.get(at).cloned().unwrap_or_default();
-        let left = cell(&dialect);
         let arrow = if at == 0 { arrow(only) } else { " " };
-        lines.push(vec![
-            format!("{}{left}", indent(depth)),
-            arrow.to_owned(),
-            format!("{}{}", indent(depth - 1), cell(&canonical)),
-        ]);
+        let both = [cell(&dialect), cell(&canonical)];
+        lines.push(columns(depth, both, arrow));
     }
 }
 
-fn expectation(expect: &Value) -> String {
-    let test = expect.as_object().and_then(|all| all.iter().next());
-    match test {
-        Some((word, what)) => match (word.as_str(), what) {
-            ("is", what) => format!(" is {}", plain(what)),
-            ("absent", Value::Bool(true)) => " is absent".to_owned(),
-            ("absent", _) => " is there".to_owned(),
-            ("in", what) => format!(" in {what}"),
-            ("not_in", what) => format!(" not in {what}"),
-            ("matches", what) => format!(" matches {}", plain(what)),
-            (_, what) => format!(" = {what}"),
-        },
-        None => format!(" = {expect}"),
-    }
+/// The first three cells of a line.
+fn columns(depth: usize, [dialect, canonical]: [String; 2], arrow: &str) -> Vec<String> {
+    vec![
+        format!("{}{dialect}", indent(depth)),
+        arrow.to_owned(),
+        format!("{}{canonical}", indent(depth - 1)),
+    ]
 }
 
 fn row(row: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
     let only = row["only"].as_str().or(only);
     let place = |column: &str| row[column].as_str().map(place_name).unwrap_or_default();
-    lines.push(vec![
-        format!("{}{}", indent(depth), place("dialect")),
-        arrow(only).to_owned(),
-        format!("{}{}", indent(depth - 1), place("canonical")),
-        value_text(row),
-    ]);
+    let mut cells = columns(depth, ["dialect", "canonical"].map(place), arrow(only));
+    cells.push(value_text(row));
+    lines.push(cells);
     for inner in ["in", "each"]
         .iter()
         .flat_map(|key| each(&row[*key]))
@@ -192,12 +166,9 @@ fn value_text(row: &Value) -> String {
 fn pairs(pairs: &Value, arrow: &str) -> String {
     let pair = |one: &Value, two: &Value| format!("{} {arrow} {}", plain(one), plain(two));
     let all: Vec<String> = match pairs {
-        Value::Object(named) => {
-            let named = named.iter();
-            named
-                .map(|(one, two)| pair(&one.as_str().into(), two))
-                .collect()
-        }
+        Value::Object(named) => (named.iter())
+            .map(|(one, two)| pair(&one.as_str().into(), two))
+            .collect(),
         list => each(list).map(|both| pair(&both[0], &both[1])).collect(),
     };
     all.join(", ")
@@ -213,11 +184,7 @@ fn arrow(only: Option<&str>) -> &'static str {
 
 /// A pointer; the empty one, the whole value, is `(all)`.
 fn place_name(place: &str) -> String {
-    if place.is_empty() {
-        "(all)".to_owned()
-    } else {
-        place.to_owned()
-    }
+    if place.is_empty() { "(all)" } else { place }.to_owned()
 }
 
 fn indent(depth: usize) -> String {

@@ -8,10 +8,8 @@ use crate::dialect::Library;
 pub(in crate::cli) fn describe_rule(id: &str) -> Value {
     let (dialect, rule) = id.split_once('/').unwrap_or_default();
     let library = Library::builtin();
-    let table = library.table(dialect).ok();
-    let rule = table.and_then(|table| table.rules.iter().find(|known| *known.id == *rule));
-    match (table, rule) {
-        (Some(table), Some(rule)) => {
+    match (library.table(dialect), library.rule(dialect, rule)) {
+        (Ok(table), Some(rule)) => {
             json!({"why": rule.why, "lossy": rule.base.lossy, "dialect": table.title})
         }
         _ => json!({}),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::rows;
 use crate::cli::{console, exit};
@@ -40,33 +40,32 @@ pub(super) fn run(args: &Show, tables: &Library) -> ExitCode {
         Ok(stack) => stack,
         Err(unknown) => return exit::fail(exit::USAGE, &unknown),
     };
-    let layers: Vec<(&Source, Value)> = stack
+    let read = |source: &Source| serde_json::from_str(&source.text).unwrap_or_default();
+    let sources = (stack.iter()).filter_map(|layer| tables.source(&layer.table.name).ok());
+    let mut layers: Vec<(&Source, Value)> = sources.map(|source| (source, read(source))).collect();
+    let mut ids = Vec::new();
+    for (source, table) in &mut layers {
+        let Some(rules) = table["rules"].as_array_mut() else {
+            continue;
+        };
+        rules.retain_mut(|rule| {
+            rule["table"] = source.table().name.as_str().into();
+            let id = rule["id"].as_str().unwrap_or_default().to_owned();
+            let is_wanted = args.rule.is_empty() || args.rule.contains(&id);
+            ids.push(id);
+            is_wanted
+        });
+    }
+    let found = layers
         .iter()
-        .filter_map(|layer| tables.source(&layer.table.name).ok())
-        .map(|source| {
-            (
-                source,
-                serde_json::from_str(&source.text).unwrap_or_default(),
-            )
-        })
-        .collect();
-    let wanted = |rule: &Value| {
-        let id = rule["id"].as_str().unwrap_or_default();
-        args.rule.is_empty() || args.rule.iter().any(|wanted| wanted == id)
-    };
-    let found: usize = layers
-        .iter()
-        .map(|(_, table)| rules(table).filter(|rule| wanted(rule)).count())
-        .sum();
-    if found == 0 && !args.rule.is_empty() {
-        let all = layers.iter().flat_map(|(_, table)| rules(table));
-        let ids: Vec<&str> = all.filter_map(|rule| rule["id"].as_str()).collect();
+        .any(|(_, table)| rules(table).next().is_some());
+    if !found && !args.rule.is_empty() {
         let (name, wanted, ids) = (&args.name, args.rule.join("`, `"), ids.join(", "));
         let message = format!("`{name}` has no rule `{wanted}`; it has {ids}");
         return exit::fail(exit::USAGE, &message);
     }
     if args.json {
-        return console::print_json(&flattened(&layers, &wanted), 0);
+        return console::print_json(&flattened(&layers), 0);
     }
     let mut text = String::new();
     for (at, (source, table)) in layers.iter().enumerate() {
@@ -77,9 +76,7 @@ pub(super) fn run(args: &Show, tables: &Library) -> ExitCode {
         if at == 0 || args.rule.is_empty() {
             text.push_str(&heading(source, table));
         }
-        for rule in rules(table).filter(|rule| wanted(rule)) {
-            write_rule(name, rule, args.examples, &mut text);
-        }
+        rules(table).for_each(|rule| write_rule(name, rule, args.examples, &mut text));
         if args.rule.is_empty() {
             text.push_str(&rows::shapes(name, &table["shapes"]));
         }
@@ -92,20 +89,8 @@ fn rules(table: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// The table with the rules, shapes and memory of all layers, each with the name of its table.
-fn flattened(layers: &[(&Source, Value)], wanted: &dyn Fn(&Value) -> bool) -> Value {
+fn flattened(layers: &[(&Source, Value)]) -> Value {
     let mut all = layers[0].1.clone();
-    let tables: Vec<&str> = layers
-        .iter()
-        .map(|(source, _)| source.table().name.as_str())
-        .collect();
-    let mut flat = Vec::new();
-    for (source, table) in layers {
-        for rule in rules(table).filter(|rule| wanted(rule)) {
-            let mut rule = rule.clone();
-            rule["table"] = source.table().name.as_str().into();
-            flat.push(rule);
-        }
-    }
     for key in ["shapes", "memory"] {
         let by_table = layers.iter().filter_map(|(source, table)| {
             let own = table.get(key)?;
@@ -113,76 +98,48 @@ fn flattened(layers: &[(&Source, Value)], wanted: &dyn Fn(&Value) -> bool) -> Va
         });
         all[key] = Value::Object(by_table.collect());
     }
-    all["tables"] = json!(tables);
-    all["rules"] = flat.into();
+    let names = layers
+        .iter()
+        .map(|(source, _)| source.table().name.as_str());
+    all["tables"] = names.collect();
+    all["rules"] = layers
+        .iter()
+        .flat_map(|(_, table)| rules(table).cloned())
+        .collect();
     all
 }
 
+/// The keys of a table besides its rules, under the words of the table language.
 fn heading(source: &Source, value: &Value) -> String {
     let table = source.table();
-    let mut text = format!("{}: {}\n", table.name, table.title);
-    let mut fact = |name: &str, what: String| {
-        if !what.is_empty() {
-            let _ = writeln!(text, "  {name:<10} {what}");
-        }
-    };
-    fact("file", source.file.to_string());
     let speaker = table.speaker.map_or("both sides", Side::name);
-    fact("spoken by", speaker.to_owned());
-    for (key, name) in [
-        ("aliases", "aliases"),
-        ("dates", "dates"),
-        ("why", "why"),
-        ("extends", "builds on"),
-        ("reads", "reads with"),
-        ("framing", "framing"),
-        ("jsonrpc", "jsonrpc"),
-        ("ids", "ids"),
-        ("params", "params"),
-    ] {
-        fact(name, value.get(key).map(rows::plain).unwrap_or_default());
+    let mut facts = vec![
+        ("file", source.file.to_string()),
+        ("speaker", speaker.to_owned()),
+    ];
+    for (key, what) in value.as_object().into_iter().flatten() {
+        match (key.as_str(), what) {
+            ("format" | "dialect" | "title" | "speaker" | "rules" | "shapes", _) => {}
+            (key, Value::Array(all)) if key == "detect" => {
+                facts.extend(all.iter().map(|clue| (key, rows::plain(clue))));
+            }
+            (key, what) => facts.push((key, rows::plain(what))),
+        }
     }
-    for clue in value["detect"].as_array().into_iter().flatten() {
-        fact("detected by", rows::plain(clue));
-    }
-    for (name, slot) in value["memory"].as_object().into_iter().flatten() {
-        fact("remembers", format!("{name}: {}", rows::plain(slot)));
+    let mut text = format!("{}: {}\n", table.name, table.title);
+    for (name, what) in facts {
+        let _ = writeln!(text, "  {name:<10} {what}");
     }
     text
 }
 
 fn write_rule(table: &str, rule: &Value, examples: bool, text: &mut String) {
     let word = |key: &str| rule[key].as_str().unwrap_or_default();
-    let _ = writeln!(
-        text,
-        "\n{}  ({table}; {})",
-        word("id"),
-        selector(&rule["on"])
-    );
-    let _ = writeln!(text, "  {}", word("why"));
+    let (id, on, why) = (word("id"), selector(&rule["on"]), word("why"));
+    let _ = writeln!(text, "\n{id}  ({table}; {on})\n  {why}");
     text.push_str(&rows::case(rule));
-    for loss in rule["loses"].as_array().into_iter().flatten() {
-        let _ = write!(text, "  lost in a round trip: {}", rows::plain(&loss["at"]));
-        for (key, word) in [("when", ", when "), ("why", ": ")] {
-            if let Some(what) = loss.get(key) {
-                let _ = write!(text, "{word}{}", rows::plain(what));
-            }
-        }
-        text.push('\n');
-    }
-    if let Some(failure) = rule.get("failure") {
-        let _ = writeln!(
-            text,
-            "  when it cannot be translated: {}",
-            rows::plain(failure)
-        );
-    }
-    for example in rule["examples"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|_| examples)
-    {
+    let all = rule["examples"].as_array().into_iter().flatten();
+    for example in all.filter(|_| examples) {
         let _ = writeln!(text, "  example    dialect   {}", example["dialect"]);
         let _ = writeln!(text, "             canonical {}", example["canonical"]);
     }
@@ -190,24 +147,21 @@ fn write_rule(table: &str, rule: &Value, examples: bool, text: &mut String) {
 
 /// `from agent, session/update`.
 fn selector(on: &Value) -> String {
-    let from = on["from"].as_str().unwrap_or_default();
-    for (key, what) in [
+    let keys = [
         ("method", ""),
         ("answers", "result of "),
         ("errors_of", "error of "),
-    ] {
-        match on.get(key) {
-            Some(Value::String(name)) => return format!("from {from}, {what}{name}"),
-            Some(names) => {
-                let name = |column: &str| names[column].as_str().unwrap_or("nothing").to_owned();
-                return format!(
-                    "from {from}, {what}{} ⇄ {}",
-                    name("dialect"),
-                    name("canonical")
-                );
-            }
-            None => {}
+    ];
+    let found = keys
+        .iter()
+        .find_map(|(key, what)| Some((on.get(key)?, what)));
+    let message = match found {
+        None => String::new(),
+        Some((Value::String(name), what)) => format!(", {what}{name}"),
+        Some((names, what)) => {
+            let name = |column: &str| names[column].as_str().unwrap_or("nothing");
+            format!(", {what}{} ⇄ {}", name("dialect"), name("canonical"))
         }
-    }
-    format!("from {from}")
+    };
+    format!("from {}{message}", on["from"].as_str().unwrap_or_default())
 }

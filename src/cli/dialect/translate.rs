@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::json;
 
 use super::explain::{Explanation, note_text};
@@ -60,7 +60,7 @@ pub(in crate::cli) struct Translate {
     agent: Option<DialectChoice>,
     /// The sender of plain lines, where neither dialect nor method shows it
     #[arg(long, value_enum, value_name = "SIDE")]
-    speaker: Option<Speaker>,
+    speaker: Option<Side>,
     /// Explain each changed message on stderr: which rules changed it, why, and each place before
     /// and after
     #[arg(long)]
@@ -73,13 +73,6 @@ pub(in crate::cli) struct Translate {
     /// The file to read; `-` is stdin
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
-}
-
-/// A side on the command line.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Speaker {
-    Client,
-    Agent,
 }
 
 /// A run over all lines.
@@ -111,7 +104,7 @@ pub(in crate::cli) fn run(args: &Translate) -> ExitCode {
         args,
         library,
         pipeline,
-        speaker: args.speaker.map(Speaker::side).or(speaker),
+        speaker: args.speaker.or(speaker),
         conversation: Checker::new(false),
         limits: Limits::default(),
         output: Output::new(),
@@ -309,15 +302,6 @@ impl Run<'_> {
             .filter(|note| note.what != DialectEvent::Unmatched)
         {
             console::note(&format!("acp-relay: line {at}: {}", note_text(note)));
-        }
-    }
-}
-
-impl Speaker {
-    const fn side(self) -> Side {
-        match self {
-            Self::Client => Side::Client,
-            Self::Agent => Side::Agent,
         }
     }
 }

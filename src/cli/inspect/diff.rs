@@ -8,14 +8,14 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::open::{recording, report_unreadable};
 use super::paint::{Paint, Tone};
-use super::select::{Part, each_in_order};
+use super::select::{Part, Selection};
 use super::units::excerpt;
 use crate::cli::console::Output;
 use crate::cli::exit;
 use crate::jsonrpc::Kind;
 use crate::recording::canonical::{Difference, Step, Steps, compare};
+use crate::recording::patch::changes;
 use crate::recording::{View, ViewFilter, show_halves_json};
 
 /// The arguments of `inspect diff`.
@@ -45,17 +45,15 @@ pub(super) fn run(args: &Diff) -> Result<ExitCode, ExitCode> {
     let (left, right) = (load(&args.left, args.at), load(&args.right, args.at));
     let (left, right) = (left?, right?);
     let mut found = compare(&left, &right);
-    for difference in &mut found {
-        if let Difference::Changed {
+    found.retain_mut(|difference| match difference {
+        Difference::Changed {
             patch: Value::Array(patch),
             ..
-        } = difference
-        {
+        } => {
             patch.retain(|change| !is_ignored(change, &args.ignore));
+            !patch.is_empty()
         }
-    }
-    found.retain(|difference| {
-        !matches!(difference, Difference::Changed { patch: Value::Array(patch), .. } if patch.is_empty())
+        _ => true,
     });
     let mut output = Output::new();
     let paint = Paint::of(&output);
@@ -83,16 +81,16 @@ pub(super) fn run(args: &Diff) -> Result<ExitCode, ExitCode> {
 }
 
 /// The steps of a recording.
-fn load(path: &Path, at: View) -> Result<Vec<Step>, ExitCode> {
-    let recording = recording(path)?;
-    let mut scene = ViewFilter::new_empty(at);
-    for event in recording.events() {
-        scene.add(&event.map_err(|error| report_unreadable(path, &error))?);
-    }
+fn load(file: &Path, at: View) -> Result<Vec<Step>, ExitCode> {
+    let selection = Selection {
+        file: file.to_owned(),
+        filter: None,
+    };
+    let opened = selection.open(ViewFilter::new_empty(at))?;
     let mut steps = Steps::default();
-    each_in_order(&recording, path, &scene, |part| {
+    opened.each_in_order(|part| {
         if let Part::Event(event) = part {
-            steps.add(&scene, event);
+            steps.add(&opened.view, event);
         }
     })?;
     Ok(steps.finish())
@@ -119,11 +117,10 @@ fn as_json(difference: &Difference, left: &[Step], right: &[Step]) -> Value {
             left: a,
             right: b,
             patch,
-        } => json!({
-            "changed": [left[*a].n, right[*b].n],
-            "step": left[*a].json(),
-            "patch": patch,
-        }),
+        } => {
+            let (a, b) = (&left[*a], &right[*b]);
+            json!({"changed": [a.n, b.n], "step": a.json(), "patch": patch})
+        }
     }
 }
 
@@ -137,34 +134,19 @@ fn as_text(difference: &Difference, left: &[Step], right: &[Step], paint: Paint,
             right: b,
             patch,
         } => {
-            let whole = left[*a].json();
             let there = right[*b].n;
             line(Tone::Strong, format!("  {} / {there}", title(&left[*a])));
-            let mut removed = ("", 0);
-            for change in patch.as_array().into_iter().flatten() {
-                let path = change["path"].as_str().unwrap_or_default();
-                // Consecutive removals from a list all carry the index of the first.
-                let again = change["op"] == "remove" && removed.0 == path;
-                removed = (path, if again { removed.1 + 1 } else { 0 });
-                let place = excerpt(path.as_bytes());
-                let (before, after) = texts(nth(&whole, path, removed.1), change.get("value"));
-                if change["op"] != "add" {
+            for change in changes(&left[*a].json(), patch) {
+                let place = excerpt(change.at.as_bytes());
+                let (before, after) = texts(change.before.as_ref(), change.after.as_ref());
+                if change.before.is_some() {
                     line(Tone::Bad, format!("  - {place}: {before}"));
                 }
-                if change["op"] != "remove" {
+                if change.after.is_some() {
                     line(Tone::Agent, format!("  + {place}: {after}"));
                 }
             }
         }
-    }
-}
-
-/// The value at a pointer; with `after`, the item that many places later.
-fn nth<'a>(tree: &'a Value, path: &str, after: usize) -> Option<&'a Value> {
-    let (list, last) = path.rsplit_once('/')?;
-    match last.parse::<usize>() {
-        Ok(index) if after > 0 => tree.pointer(&format!("{list}/{}", index + after)),
-        _ => tree.pointer(path),
     }
 }
 
@@ -191,29 +173,29 @@ fn title(step: &Step) -> String {
     let kind = step.kind.map_or("no message", Kind::name);
     let number = step
         .number
-        .map(|number| format!(" #{number}"))
+        .map(|number| format!("#{number}"))
         .unwrap_or_default();
-    let session = step.session.as_deref().unwrap_or_default();
     let method = excerpt(step.method.as_bytes());
     let update = &step.body["update"];
-    let mut more = update["sessionUpdate"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
     let text = update
         .pointer("/content/text")
         .or_else(|| update.get("title"));
-    if let Some(text) = text.and_then(Value::as_str) {
-        more += &format!(": {text}");
-    }
-    if step.kind.is_none() {
-        more = step.body.as_str().unwrap_or_default().to_owned();
-    }
-    let line = format!(
-        "{:>6} {} {kind} {method}{number} {session} ",
-        step.n, step.from
-    );
-    format!("{}{}", line.replace("  ", " "), excerpt(more.as_bytes()))
-        .trim_end()
-        .to_owned()
+    let more = match (
+        update["sessionUpdate"].as_str(),
+        text.and_then(Value::as_str),
+    ) {
+        _ if step.kind.is_none() => step.body.as_str().unwrap_or_default().to_owned(),
+        (update, Some(text)) => format!("{}: {text}", update.unwrap_or_default()),
+        (update, None) => update.unwrap_or_default().to_owned(),
+    };
+    let words = [
+        kind,
+        &method,
+        &number,
+        step.session.as_deref().unwrap_or_default(),
+    ];
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    let more = excerpt(more.as_bytes());
+    let line = format!("{:>6} {} {} {more}", step.n, step.from, words.join(" "));
+    line.trim_end().to_owned()
 }

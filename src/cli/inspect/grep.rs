@@ -14,7 +14,9 @@ use super::recordings::Recordings;
 use super::select::{Part, Selection};
 use crate::cli::exit;
 use crate::cli::inputs::Inputs;
-use crate::recording::{EventKind, Payload, RecordedEvent, find_leaf, show_halves_json};
+use crate::recording::{
+    EventKind, Payload, RecordedEvent, ViewFilter, find_leaf, show_halves_json,
+};
 
 /// The arguments of `inspect grep`.
 #[derive(Debug, Args)]
@@ -70,7 +72,7 @@ fn find(
     pattern: &Regex,
     mut report: &mut dyn FnMut(&Hit<'_>),
 ) -> Result<(), ExitCode> {
-    let chosen = selection.open(None)?;
+    let chosen = selection.open(ViewFilter::received())?;
     let mut chunks = ChunkSearch::default();
     let done = chosen.each(|part, _| {
         let Part::Event(event) = part else { return };

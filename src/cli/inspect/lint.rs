@@ -8,14 +8,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::json;
 
-use super::open::{recording, report_unreadable};
+use super::open::report_unreadable;
 use super::paint::{Paint, Tone};
 use super::recordings::Recordings;
-use super::select::{Part, Selection, each_in_order};
+use super::select::{Part, Selection};
 use super::units::{excerpt, timestamp};
 use crate::cli::console::{Output, note};
 use crate::cli::exit;
@@ -133,21 +132,6 @@ impl Lint {
     }
 }
 
-impl ValueEnum for Severity {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Hint, Self::Warning, Self::Error]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self {
-            Self::Hint => "Worth knowing",
-            Self::Warning => "Some peers will fail on it",
-            Self::Error => "It breaks the protocol",
-        };
-        Some(PossibleValue::new(self.name()).help(help))
-    }
-}
-
 /// Prints the rules.
 fn list(json: bool) -> ExitCode {
     let mut output = Output::new();
@@ -167,30 +151,22 @@ fn list(json: bool) -> ExitCode {
 
 /// The findings that the filter selects.
 fn find(at: View, selection: &Selection) -> Result<Vec<Finding>, ExitCode> {
-    let recording = recording(&selection.file)?;
-    let unreadable = |error| report_unreadable(&selection.file, &error);
-    let mut scene = ViewFilter::new_empty(at);
-    let mut received = [false; 2];
-    for event in recording.events() {
-        let event = event.map_err(unreadable)?;
-        scene.add(&event);
-        if let Some(message) = event.message() {
-            received[message.edge as usize] |= message.is_received();
-        }
-    }
-    if received[0] != received[1] {
-        let (side, other) = match received {
-            [true, _] => (Side::Client, Side::Agent),
-            _ => (Side::Agent, Side::Client),
+    let opened = selection.open(ViewFilter::new_empty(at))?;
+    if opened.received[0] != opened.received[1] {
+        let side = if opened.received[0] {
+            Side::Client
+        } else {
+            Side::Agent
         };
         note(&format!(
             "acp-relay: {}: it has only messages of the {side}; findings that need messages of the \
-             {other} are missing",
-            selection.file.display()
+             {} are missing",
+            selection.file.display(),
+            side.other(),
         ));
     }
-    let mut linter = Linter::with_filter(scene.clone());
-    each_in_order(&recording, &selection.file, &scene, |part| match part {
+    let mut linter = Linter::with_filter(opened.view.clone());
+    opened.each_in_order(|part| match part {
         Part::Header(header) => linter.begin(header),
         Part::Event(event) => drop(linter.add(event)),
         Part::Damaged => linter.skip_line(),
@@ -201,10 +177,13 @@ fn find(at: View, selection: &Selection) -> Result<Vec<Finding>, ExitCode> {
     };
     let mut selected = Vec::new();
     let mut rest = findings.drain(..).peekable();
-    for event in recording.events() {
-        let event = event.map_err(unreadable)?;
+    for entry in opened.entries() {
+        let (_, entry) = entry.map_err(|error| report_unreadable(&selection.file, &error))?;
+        let Some(event) = entry.parsed.event() else {
+            continue;
+        };
         while let Some(finding) = rest.next_if(|finding| finding.n <= event.n) {
-            if is_selected(filter, &event, &finding) {
+            if is_selected(filter, event, &finding) {
                 selected.push(finding);
             }
         }

@@ -25,7 +25,6 @@ mod select;
 mod show;
 mod statistics;
 mod stats;
-mod stats_report;
 mod summary;
 mod units;
 mod verify;

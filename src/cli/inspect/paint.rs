@@ -4,9 +4,6 @@
 
 use crate::cli::console::Output;
 
-/// Minimum characters of a text that is shown at all.
-const MIN_TEXT: usize = 8;
-
 /// Colours text, or returns it unchanged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Paint {
@@ -60,38 +57,11 @@ impl Paint {
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    /// Joins the head of a line, a text and the rest, fitted to the terminal: first the text is
-    /// shortened, then the long form of `rest` is replaced by the short one.
-    pub(super) fn fit(self, known: &str, text: &str, rest: [&str; 2]) -> String {
-        let text = match text {
-            "" => String::new(),
-            text => format!(": {text}"),
-        };
-        let [long, short] = rest;
-        let length = |text: &str| text.chars().count();
-        let whole = format!("{known}{text}{long}");
-        let Some(columns) = self.columns.filter(|columns| length(&whole) > *columns) else {
-            return whole;
-        };
-        let room = columns.saturating_sub(length(known) + length(short));
-        if length(&text) <= room {
-            return format!("{known}{text}{short}");
-        }
-        if room < MIN_TEXT {
-            return format!("{known}{text}");
-        }
-        let cut: String = text.chars().take(room - 1).collect();
-        format!("{known}{}…{short}", cut.trim_end())
-    }
-
     /// Colours a line, the first `head` characters faint, and cuts it at the terminal's width.
     pub(super) fn line(self, head: usize, tone: Option<Tone>, line: &str) -> String {
         let line = self.cut(line);
-        let split = line
-            .char_indices()
-            .nth(head)
-            .map_or(line.len(), |(at, _)| at);
-        let (head, rest) = line.split_at(split);
+        let split = line.char_indices().nth(head);
+        let (head, rest) = line.split_at(split.map_or(line.len(), |(at, _)| at));
         let rest = tone.map_or_else(|| rest.to_owned(), |tone| self.tone(tone, rest));
         self.tone(Tone::Faint, head) + &rest
     }

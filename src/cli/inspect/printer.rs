@@ -103,9 +103,8 @@ impl Printer {
     /// Prints the line as it is; an answer with its duration and the number of its request.
     fn raw(&mut self, event: &RecordedEvent, line: &[u8]) {
         let exchange = self.exchanges.add(event);
-        let took = exchange
-            .filter(|exchange| exchange.n != event.n)
-            .and_then(|exchange| Some((exchange.n, exchange.duration()?)));
+        let request = exchange.filter(|exchange| exchange.n != event.n);
+        let took = request.and_then(|exchange| Some((exchange.n, exchange.duration()?)));
         match (took, serde_json::from_slice::<&RawValue>(line)) {
             (Some((n, took)), Ok(line)) => {
                 let took = timestamp(took);
@@ -130,11 +129,11 @@ impl Printer {
         }
         self.end_run();
         let exchange = self.exchanges.add(event).cloned();
-        let head = head(event.n, event.t);
-        let line = match &event.kind {
-            EventKind::Message(message) => self.message(&head, event, message, exchange.as_ref()),
-            what => head + &describe(what),
+        let what = match &event.kind {
+            EventKind::Message(message) => self.message(event, message, exchange.as_ref()),
+            what => describe(what),
         };
+        let line = head(event.n, event.t) + &what;
         let line = self.paint.line(HEAD_WIDTH, tone(&event.kind), &line);
         self.output.line(line.as_bytes());
         if let EventKind::Message(message) = &event.kind
@@ -153,9 +152,7 @@ impl Printer {
     }
 
     fn print_run(&mut self, run: &ChunkRun) {
-        let head = head(run.n, run.t);
-        let edge = edge(&run.message);
-        let title = run.title();
+        let (head, edge, title) = (head(run.n, run.t), edge(&run.message), run.title());
         let title = printable(title.as_bytes());
         let lasted = match run.until - run.t {
             0 => String::new(),
@@ -167,36 +164,31 @@ impl Printer {
         } else {
             excerpt(run.text.as_bytes())
         };
-        let known = format!("{head}{edge} {title}{lasted}");
-        let line = self.paint.fit(&known, &text, [&format!(" ({size})"), ""]);
-        let line = self
-            .paint
-            .line(HEAD_WIDTH, Some(sender_tone(&run.message)), &line);
+        let line = format!("{head}{edge} {title}{lasted} ({size}): {text}");
+        let tone = sender_tone(&run.message);
+        let line = self.paint.line(HEAD_WIDTH, Some(tone), &line);
         self.output.line(line.as_bytes());
     }
 
     /// Describes a message and the exchange that it belongs to.
     fn message(
         &self,
-        head: &str,
         event: &RecordedEvent,
         message: &Message,
         exchange: Option<&Exchange>,
     ) -> String {
-        let method = message.method.as_deref().unwrap_or("?");
-        let method = excerpt(method.as_bytes());
-        let id = message.id.as_deref().unwrap_or("no id");
-        let id = excerpt(id.as_bytes());
-        let mut line = format!("{head}{}", edge(message));
+        let method = excerpt(message.method.as_deref().unwrap_or("?").as_bytes());
+        let id = excerpt(message.id.as_deref().unwrap_or("no id").as_bytes());
+        let mut line = edge(message);
         let mut other = String::new();
         match message.kind {
             Some(Kind::Request) => {
                 line += &format!(" {method} [{id}]");
                 let answer = exchange.and_then(|one| Some((one.answer?, one.duration()?)));
                 if let Some((answer, took)) = answer {
-                    other = format!("answer {} after {}", answer.n, duration(took));
+                    other = format!(", answer {} after {}", answer.n, duration(took));
                 } else if self.complete && message.is_received() {
-                    other = "no answer".to_owned();
+                    other = ", no answer".to_owned();
                 }
             }
             Some(Kind::Notification) => line += &format!(" {method}"),
@@ -205,36 +197,29 @@ impl Printer {
                 if let Some(exchange) = exchange {
                     let took = duration(event.t.saturating_sub(exchange.requested_at));
                     line += &format!(" after {took}");
-                    other = format!("request {}", exchange.n);
+                    other = format!(", request {}", exchange.n);
                 }
             }
             None => line += " no message",
         }
-        let bytes = message.body.bytes();
-        let text = match message.kind {
-            Some(_) => bytes.and_then(|bytes| Some(summary(&parse_json(bytes)?))),
-            None => bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned()),
-        };
-        let mut more = String::new();
+        line += &format!(" ({}{other})", size(message.body.len()));
         if let Some(of) = message.source {
-            more += &format!(" from {of}");
+            line += &format!(" from {of}");
         }
         if !message.rules.is_empty() {
-            more += &format!(" by {}", excerpt(message.rules.join(", ").as_bytes()));
+            line += &format!(" by {}", excerpt(message.rules.join(", ").as_bytes()));
         }
         if !message.redacted.is_empty() {
-            more += &format!(" ({} redacted)", message.redacted.len());
+            line += &format!(" ({} redacted)", message.redacted.len());
         }
-        let size = size(message.body.len());
-        let (long, short) = match other.as_str() {
-            "" => (format!(" ({size}){more}"), more),
-            other => (
-                format!(" ({size}, {other}){more}"),
-                format!(" ({other}){more}"),
-            ),
-        };
-        let text = excerpt(text.unwrap_or_default().as_bytes());
-        self.paint.fit(&line, &text, [&long, &short])
+        let text = message.body.bytes().and_then(|bytes| match message.kind {
+            Some(_) => Some(summary(&parse_json(bytes)?)),
+            None => Some(String::from_utf8_lossy(bytes).into_owned()),
+        });
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            line += &format!(": {}", excerpt(text.as_bytes()));
+        }
+        line
     }
 }
 
@@ -245,13 +230,8 @@ fn head(n: u64, t: u64) -> String {
 
 /// The side at which a message was recorded: `→` is received from it, `←` sent to it.
 fn edge(message: &Message) -> String {
-    let (hop, arrow) = match (message.edge, message.to) {
-        (Side::Client, Side::Agent) => ("client", "→"),
-        (Side::Client, Side::Client) => ("client", "←"),
-        (Side::Agent, Side::Client) => ("agent ", "→"),
-        (Side::Agent, Side::Agent) => ("agent ", "←"),
-    };
-    format!("{hop} {arrow}")
+    let arrow = if message.is_received() { "→" } else { "←" };
+    format!("{:<6} {arrow}", message.edge.name())
 }
 
 /// Describes an event that is no message.
@@ -276,23 +256,23 @@ fn describe(what: &EventKind) -> String {
             events,
             bytes,
             reason,
-        } => format!(
-            "{events} events of {} are missing here: {reason}",
-            size(*bytes)
-        ),
+        } => {
+            format!(
+                "{events} events of {} are missing here: {reason}",
+                size(*bytes)
+            )
+        }
         EventKind::Clock { jump } => format!("the wall clock jumped by {} µs", jump),
         EventKind::Mark(text) => format!("mark: {text}"),
         EventKind::Resume => "the recording continues".to_owned(),
         EventKind::End {
-            rotated, reason, ..
+            rotated: true,
+            reason,
+            ..
         } => {
-            let word = if *rotated {
-                "continues in another file"
-            } else {
-                "ends"
-            };
-            format!("the recording {word}: {reason}")
+            format!("the recording continues in another file: {reason}")
         }
+        EventKind::End { reason, .. } => format!("the recording ends: {reason}"),
         EventKind::Other { kind, .. } => format!("{kind}: an unknown kind of event"),
         EventKind::Message(_) => String::new(),
     };

@@ -2,7 +2,6 @@
 //!
 //! All segments become one file. Values that were redacted before stay redacted.
 
-use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,15 +9,14 @@ use std::process::ExitCode;
 use clap::Args;
 use rustix::io::Errno;
 use serde_json::json;
+use tempfile::NamedTempFile;
 
 use super::open::{recording, report_uncreatable, report_unreadable};
 use crate::cli::console::print;
 use crate::cli::exit;
 use crate::cli::inputs::distinct;
-use crate::cli::random::{random, random_hex};
-use crate::cli::record::RecordRedact;
+use crate::cli::random::random;
 use crate::jsonrpc::{Kind, Limits, is_json};
-use crate::observe::recorder::create;
 use crate::recording::redact::{Mode, PointerPattern, RedactFlows, Redactor};
 use crate::recording::write;
 use crate::recording::{
@@ -34,7 +32,7 @@ pub(super) struct Scrub {
     files: Vec<PathBuf>,
     /// What is redacted
     #[arg(long, value_enum, default_value_t)]
-    redact: RecordRedact,
+    redact: Mode,
     /// Also redact this place in messages; `*` is any one step
     #[arg(long, value_name = "POINTER")]
     redact_pointer: Vec<PointerPattern>,
@@ -79,20 +77,18 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<ExitCode, ExitCode> {
         to.to_owned()
     };
     let key = random().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
-    let redactor = Redactor::new(args.redact.mode(), args.redact_pointer.clone(), key);
+    let redactor = Redactor::new(args.redact, args.redact_pointer.clone(), key);
     let refused = |error| report_uncreatable(&to, &error);
-    // A partial copy would look like a complete one.
-    let part = temp_path(&to).map_err(refused)?;
-    let file = create(&part).map_err(refused)?;
-    let result = scrub(&recording, &redactor, BufWriter::new(file));
-    let done = match result {
-        Ok(copied) => move_to(&part, &to).map(|()| copied).map_err(refused),
-        Err(error) => Err(report_unreadable(from, &error)),
-    };
-    if done.is_err() {
-        let _ = fs::remove_file(&part);
+    if to.symlink_metadata().is_ok() {
+        return Err(refused(Errno::EXIST.into()));
     }
-    let copied = done?;
+    // A partial copy would look like a complete one.
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let part = NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new("."))).map_err(refused)?;
+    let copied = scrub(&recording, &redactor, BufWriter::new(part.as_file()))
+        .map_err(|error| report_unreadable(from, &error))?;
+    let kept = part.persist_noclobber(&to);
+    kept.map_err(|error| refused(error.error))?;
     if !args.json {
         return Ok(ExitCode::SUCCESS);
     }
@@ -104,35 +100,6 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<ExitCode, ExitCode> {
         "rules": copied.redaction.rules,
     });
     Ok(print(&report.to_string(), exit::SUCCESS))
-}
-
-/// The temporary file of a copy, beside its final path, which must be free.
-fn temp_path(to: &Path) -> io::Result<PathBuf> {
-    check_free(to)?;
-    // The final name may already have the maximum length.
-    let name = format!(".{}.part", random_hex::<8>()?);
-    Ok(to.with_file_name(name))
-}
-
-/// Moves a complete copy to its final path; never replaces a file.
-fn move_to(temp: &Path, to: &Path) -> io::Result<()> {
-    match fs::hard_link(temp, to) {
-        Ok(()) => fs::remove_file(temp),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        // The file system may not support links.
-        Err(_) => {
-            check_free(to)?;
-            fs::rename(temp, to)
-        }
-    }
-}
-
-fn check_free(to: &Path) -> io::Result<()> {
-    match to.symlink_metadata() {
-        Ok(_) => Err(Errno::EXIST.into()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-    }
 }
 
 /// The redaction of a copy: includes what was redacted before.

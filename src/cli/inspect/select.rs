@@ -1,6 +1,6 @@
 //! Selects a recording, its events and a point of view for a subcommand.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::builder::PossibleValue;
@@ -9,9 +9,9 @@ use clap::{Args, ValueEnum};
 use super::open::{recording, report_unreadable};
 use crate::cli::console::note;
 use crate::jsonrpc::Side;
-use crate::recording::filter::{FIELDS, Field, Filter};
+use crate::recording::filter::{FIELDS, Filter};
 use crate::recording::{
-    Annotations, Entry, Header, Parsed, RecordedEvent, Recording, View, ViewFilter,
+    Annotations, Entry, EventKind, Header, Parsed, RecordedEvent, Recording, View, ViewFilter,
 };
 
 /// A recording and a filter of its events.
@@ -30,8 +30,13 @@ pub(super) struct Selection {
 pub(super) struct OpenSelection<'a> {
     selection: &'a Selection,
     recording: Recording,
-    view: Option<ViewFilter>,
-    annotations: Annotations,
+    /// The messages in the view.
+    pub(super) view: ViewFilter,
+    /// Whether there are messages received from the client, and from the agent.
+    pub(super) received: [bool; 2],
+    /// If the last event is an end, whether the recording continues in another file.
+    pub(super) rotated: Option<bool>,
+    pub(super) annotations: Annotations,
 }
 
 /// A part of a recording.
@@ -75,53 +80,46 @@ impl ValueEnum for View {
 }
 
 impl Selection {
-    /// Opens the recording; on failure, prints why and returns the exit code. With `at`, messages
-    /// outside of the view are skipped.
-    pub(super) fn open(&self, at: Option<View>) -> Result<OpenSelection<'_>, ExitCode> {
-        let mut opened = OpenSelection {
-            selection: self,
-            recording: recording(&self.file)?,
-            view: None,
-            annotations: Annotations::for_filter(self.filter.as_ref()),
-        };
-        let uses = |field| self.filter.as_ref().is_some_and(|f| f.uses(field));
-        // The view of received messages needs no state.
-        let needs_state = at.is_some_and(|at| at != View::Received);
-        if needs_state || uses(Field::Lint) || uses(Field::Dur) {
-            opened.scan(at)?;
-        } else {
-            opened.view = at.map(ViewFilter::new_empty);
+    /// Opens the recording and reads it once, for what depends on other events; on failure, prints
+    /// why and returns the exit code.
+    pub(super) fn open(&self, mut view: ViewFilter) -> Result<OpenSelection<'_>, ExitCode> {
+        let recording = recording(&self.file)?;
+        let mut annotations = Annotations::for_filter(self.filter.as_ref());
+        let (mut received, mut rotated) = ([false; 2], None);
+        for entry in recording.entries() {
+            let (_, entry) = entry.map_err(|error| report_unreadable(&self.file, &error))?;
+            match entry.parsed {
+                Parsed::Event(event) => {
+                    rotated = match event.kind {
+                        EventKind::End { rotated, .. } => Some(rotated),
+                        _ => None,
+                    };
+                    view.add(&event);
+                    annotations.add(&event);
+                    if let Some(message) = event.message() {
+                        received[message.edge as usize] |= message.is_received();
+                    }
+                }
+                Parsed::Header(header) => annotations.begin(&header),
+                Parsed::Invalid(_) => {}
+            }
         }
-        Ok(opened)
+        if rotated != Some(false) {
+            view.set_open();
+        }
+        annotations.end();
+        Ok(OpenSelection {
+            selection: self,
+            recording,
+            view,
+            received,
+            rotated,
+            annotations,
+        })
     }
 }
 
 impl OpenSelection<'_> {
-    /// Reads the whole recording once, for what depends on other events.
-    fn scan(&mut self, view: Option<View>) -> Result<(), ExitCode> {
-        let mut scene = ViewFilter::new_empty(view.unwrap_or_default());
-        let mut ended = false;
-        for entry in self.recording.entries() {
-            let (_, entry) =
-                entry.map_err(|error| report_unreadable(&self.selection.file, &error))?;
-            match entry.parsed {
-                Parsed::Event(event) => {
-                    ended = event.is_end();
-                    scene.add(&event);
-                    self.annotations.add(&event);
-                }
-                Parsed::Header(header) => self.annotations.begin(&header),
-                Parsed::Invalid(_) => {}
-            }
-        }
-        if !ended {
-            scene.set_open();
-        }
-        self.annotations.end();
-        self.view = view.map(|_| scene);
-        Ok(())
-    }
-
     /// Whether the event matches the filter.
     pub(super) fn matches_filter(&self, event: &RecordedEvent) -> bool {
         let filter = self.selection.filter.as_ref();
@@ -136,51 +134,42 @@ impl OpenSelection<'_> {
     /// Visits what the recording holds, without the events that the filter excludes, and whether it
     /// is in the view; then reports damaged lines.
     pub(super) fn each(&self, mut visit: impl FnMut(Part<'_>, bool)) -> Result<(), ExitCode> {
-        let received = ViewFilter::received();
-        let view = self.view.as_ref().unwrap_or(&received);
-        let in_view = |event: &RecordedEvent| match (&self.view, event.message()) {
-            (Some(scene), Some(message)) => scene.shows(event.n, message),
-            _ => true,
-        };
-        each_in_order(
-            &self.recording,
-            &self.selection.file,
-            view,
-            |part| match part {
-                Part::Event(event) if !self.matches_filter(event) => {}
-                Part::Event(event) => visit(part, in_view(event)),
-                _ => visit(part, true),
-            },
-        )
+        self.each_in_order(|part| match part {
+            Part::Event(event) if !self.matches_filter(event) => {}
+            Part::Event(event) => {
+                let message = event.message();
+                visit(
+                    part,
+                    message.is_none_or(|message| self.view.shows(event.n, message)),
+                );
+            }
+            _ => visit(part, true),
+        })
     }
-}
 
-/// Visits what a recording holds, its events in the order of a view; then reports damaged lines.
-pub(super) fn each_in_order(
-    recording: &Recording,
-    file: &Path,
-    view: &ViewFilter,
-    mut visit: impl FnMut(Part<'_>),
-) -> Result<(), ExitCode> {
-    let mut damaged = 0;
-    let mut order = view.in_order();
-    for entry in recording.entries() {
-        let (_, entry) = entry.map_err(|error| report_unreadable(file, &error))?;
-        match entry.parsed {
-            Parsed::Header(header) => visit(Part::Header(&header)),
-            Parsed::Event(event) => order.push(*event, |event| visit(Part::Event(event))),
-            Parsed::Invalid(_) => {
-                damaged += 1;
-                visit(Part::Damaged);
+    /// Visits all that the recording holds, its events in the order of the view; then reports
+    /// damaged lines.
+    pub(super) fn each_in_order(&self, mut visit: impl FnMut(Part<'_>)) -> Result<(), ExitCode> {
+        let mut damaged = 0;
+        let mut order = self.view.in_order();
+        for entry in self.recording.entries() {
+            let unreadable = |error| report_unreadable(&self.selection.file, &error);
+            match entry.map_err(unreadable)?.1.parsed {
+                Parsed::Header(header) => visit(Part::Header(&header)),
+                Parsed::Event(event) => order.push(*event, |event| visit(Part::Event(event))),
+                Parsed::Invalid(_) => {
+                    damaged += 1;
+                    visit(Part::Damaged);
+                }
             }
         }
+        order.end(|event| visit(Part::Event(event)));
+        let lines = match damaged {
+            0 => return Ok(()),
+            1 => "1 damaged line was".to_owned(),
+            more => format!("{more} damaged lines were"),
+        };
+        note(&format!("acp-relay: {lines} skipped: see `inspect verify`"));
+        Ok(())
     }
-    order.end(|event| visit(Part::Event(event)));
-    let lines = match damaged {
-        0 => return Ok(()),
-        1 => "1 damaged line was".to_owned(),
-        more => format!("{more} damaged lines were"),
-    };
-    note(&format!("acp-relay: {lines} skipped: see `inspect verify`"));
-    Ok(())
 }

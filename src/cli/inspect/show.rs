@@ -9,7 +9,7 @@ use super::printer::{Printer, Style};
 use super::select::{OpenSelection, Selection};
 use crate::cli::console::note;
 use crate::cli::exit;
-use crate::recording::{Entry, EventKind, Exchanges, Parsed, RecordedEvent, ViewFilter};
+use crate::recording::{Parsed, RecordedEvent, ViewFilter};
 
 /// The arguments of `inspect show`.
 #[derive(Debug, Args)]
@@ -22,49 +22,27 @@ pub(super) struct Show {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Show) -> Result<ExitCode, ExitCode> {
-    let opened = args.selection.open(None)?;
-    let (known, scene) =
-        exchanges(&opened).map_err(|error| report_unreadable(&args.selection.file, &error))?;
+    let opened = args.selection.open(ViewFilter::both())?;
+    let known = opened.annotations.exchanges().clone();
     let mut printer = Printer::new(args.style, true, known);
     let mut code = exit::SUCCESS;
-    // Of the last event, if it is an end: whether the recording continues in another file.
-    let mut end = None;
     let mut any_selected = args.selection.filter.is_none();
-    let mut order = scene.in_order();
+    let mut order = opened.view.in_order();
     for entry in opened.entries() {
-        if let Ok((_, entry)) = &entry
-            && let Some(event) = entry.parsed.event()
-        {
-            end = match event.kind {
-                EventKind::End { rotated, .. } => Some(rotated),
-                _ => None,
-            };
-        }
-        match entry.map(|(_, entry)| entry) {
-            Ok(Entry {
-                parsed: Parsed::Event(event),
-                ..
-            }) if !args.style.json => {
+        let unreadable = |error| report_unreadable(&args.selection.file, &error);
+        let (_, entry) = entry.map_err(unreadable)?;
+        match entry.parsed {
+            Parsed::Event(event) if !args.style.json => {
                 order.push(*event, |event| {
                     any_selected |= show(&opened, event, &mut printer)
                 });
             }
-            Ok(entry) => {
-                if matches!(entry.parsed, Parsed::Invalid(_)) {
-                    code = exit::VIOLATIONS;
-                }
-                if entry
-                    .parsed
-                    .event()
-                    .is_none_or(|event| opened.matches_filter(event))
-                {
-                    printer.entry(entry);
-                }
-            }
-            Err(error) => {
+            Parsed::Event(ref event) if !opened.matches_filter(event) => {}
+            Parsed::Invalid(_) => {
                 code = exit::VIOLATIONS;
-                printer.report(&error.to_string());
+                printer.entry(entry);
             }
+            _ => printer.entry(entry),
         }
         if !printer.output.is_open() {
             break;
@@ -77,7 +55,7 @@ pub(super) fn run(args: &Show) -> Result<ExitCode, ExitCode> {
         if !any_selected {
             note("acp-relay: no event matches the filter");
         }
-        match end {
+        match opened.rotated {
             Some(false) => {}
             Some(true) => {
                 note("acp-relay: the recording continues in a file that does not exist (yet)");
@@ -97,17 +75,4 @@ fn show(opened: &OpenSelection<'_>, event: &RecordedEvent, printer: &mut Printer
         printer.event(event);
     }
     selected
-}
-
-/// The exchanges, so that a request can be printed with its answer, and the order in which each
-/// side received its messages.
-fn exchanges(opened: &OpenSelection<'_>) -> std::io::Result<(Exchanges, ViewFilter)> {
-    let (mut known, mut scene) = (Exchanges::default(), ViewFilter::both());
-    for entry in opened.entries() {
-        if let Some(event) = entry?.1.parsed.event() {
-            known.add(event);
-            scene.add(event);
-        }
-    }
-    Ok((known, scene))
 }

@@ -2,36 +2,50 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
 use crate::jsonrpc::{Kind, Side};
 use crate::recording::{EventKind, Exchanges, Message, RecordedEvent, View, parse_json};
 
 /// Statistics of a conversation.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Statistics {
+    #[serde(serialize_with = "seconds")]
+    pub(super) lasted: u64,
+    /// What the client sent, and what the agent sent.
+    pub(super) client: Traffic,
+    pub(super) agent: Traffic,
+    pub(super) turns: Durations,
+    /// Stop reasons of turns.
+    pub(super) stop_reasons: BTreeMap<String, u64>,
+    pub(super) first_update: Durations,
+    pub(super) permission: Durations,
     /// By the calling side, and the method.
+    #[serde(serialize_with = "method_list")]
     pub(super) methods: BTreeMap<(&'static str, String), Method>,
     /// Kinds of `session/update`.
     pub(super) updates: BTreeMap<String, u64>,
-    /// Stop reasons of turns.
-    pub(super) stop_reasons: BTreeMap<String, u64>,
-    pub(super) turns: Durations,
-    pub(super) first_update: Durations,
-    pub(super) permission: Durations,
-    /// Frames and bytes sent by the client and by the agent.
-    pub(super) sent: [(u64, u64); 2],
-    pub(super) noise: u64,
-    pub(super) stderr: u64,
     pub(super) rules: BTreeMap<String, u64>,
     pub(super) notes: BTreeMap<String, u64>,
     pub(super) links: BTreeMap<String, u64>,
+    pub(super) noise: u64,
+    pub(super) stderr_bytes: u64,
     pub(super) missing_events: u64,
-    pub(super) lasted: u64,
+    #[serde(skip)]
     view: View,
+    #[serde(skip)]
     conversation: Exchanges,
     /// Open prompts without an update so far, by session: the times of their requests.
+    #[serde(skip)]
     open_prompts: BTreeMap<String, u64>,
+}
+
+/// Messages and their bytes.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Traffic {
+    pub(super) frames: u64,
+    pub(super) bytes: u64,
 }
 
 /// Statistics of a method.
@@ -43,24 +57,64 @@ pub(super) struct Method {
     /// From the request to the answer.
     pub(super) times: Durations,
     /// Of requests, notifications and answers.
-    pub(super) bytes: u64,
+    bytes: u64,
 }
 
 /// Durations in microseconds.
 #[derive(Debug, Default)]
 pub(super) struct Durations(Vec<u64>);
 
+impl Method {
+    pub(super) const fn unanswered(&self) -> u64 {
+        self.requests.saturating_sub(self.times.count() as u64)
+    }
+}
+
 impl Durations {
-    /// The nearest-rank percentile.
-    pub(super) fn percentile(&mut self, percent: usize) -> Option<u64> {
-        self.0.sort_unstable();
-        let rank = (self.0.len() * percent).div_ceil(100);
-        self.0.get(rank.checked_sub(1)?).copied()
+    /// The median, the 99th percentile and the maximum, by nearest rank.
+    pub(super) fn percentiles(&self) -> [Option<u64>; 3] {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        [50, 99, 100].map(|percent| {
+            let rank = (sorted.len() * percent).div_ceil(100);
+            sorted.get(rank.checked_sub(1)?).copied()
+        })
     }
 
     pub(super) const fn count(&self) -> usize {
         self.0.len()
     }
+}
+
+impl Serialize for Durations {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let [p50, p99, max] = self
+            .percentiles()
+            .map(|at| at.map(|micros| micros as f64 / 1e6));
+        json!({"count": self.count(), "p50": p50, "p99": p99, "max": max}).serialize(to)
+    }
+}
+
+fn seconds<S: Serializer>(micros: &u64, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(*micros as f64 / 1e6)
+}
+
+fn method_list<S: Serializer>(
+    methods: &BTreeMap<(&'static str, String), Method>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    to.collect_seq(methods.iter().map(|((from, name), method)| {
+        json!({
+            "from": from,
+            "method": name,
+            "requests": method.requests,
+            "notifications": method.notifications,
+            "errors": method.errors,
+            "unanswered": method.unanswered(),
+            "took": method.times,
+            "bytes": method.bytes,
+        })
+    }))
 }
 
 impl Statistics {
@@ -79,13 +133,14 @@ impl Statistics {
         match &event.kind {
             EventKind::Message(message) => {
                 self.noise += u64::from(message.is_received() && message.kind.is_none());
-                for rule in &message.rules {
-                    *self.rules.entry(rule.clone()).or_default() += 1;
-                }
+                message
+                    .rules
+                    .iter()
+                    .for_each(|rule| count(&mut self.rules, rule));
             }
             // A translation after which nothing of the message was left.
             EventKind::Note { name, text, .. } if name == "translated" => {
-                *self.rules.entry(text.clone()).or_default() += 1;
+                count(&mut self.rules, text);
             }
             _ => {}
         }
@@ -93,12 +148,9 @@ impl Statistics {
 
     pub(super) fn count(&mut self, event: &RecordedEvent) {
         self.lasted = self.lasted.max(event.t);
-        let count = |map: &mut BTreeMap<String, u64>, name: &str| {
-            *map.entry(name.to_owned()).or_default() += 1;
-        };
         match &event.kind {
             EventKind::Message(message) => self.message(event, message),
-            EventKind::Stderr(body) => self.stderr += body.len(),
+            EventKind::Stderr(body) => self.stderr_bytes += body.len(),
             EventKind::Note { name, .. } => count(&mut self.notes, name),
             EventKind::Link { side, event, .. } => {
                 count(&mut self.links, &format!("{side} {event}"))
@@ -111,24 +163,30 @@ impl Statistics {
 
     fn message(&mut self, event: &RecordedEvent, message: &Message) {
         let from = message.to.other();
-        let (frames, bytes) = &mut self.sent[from as usize];
-        *frames += 1;
-        *bytes += message.body.len();
+        let sent = match from {
+            Side::Client => &mut self.client,
+            Side::Agent => &mut self.agent,
+        };
+        sent.frames += 1;
+        sent.bytes += message.body.len();
         // Of an answer that is recorded as received and as sent, one event is in the view. It
         // counts for the method of the request in that view.
         let is_answer = message.kind.is_some_and(Kind::is_answer);
         let exchange = self.conversation.exchange_in(self.view, event.n);
         let asked = exchange.filter(|_| is_answer);
         let took = asked.map(|asked| event.t.saturating_sub(asked.requested_at));
-        let request = asked.map(|asked| (asked.method.clone(), asked.session.clone()));
-        let (asked_method, session) = request.unwrap_or_default();
         let Some(kind) = message.kind else {
             return;
         };
         let caller = if kind.is_answer() { message.to } else { from };
-        let name = Some(asked_method).filter(|name| !name.is_empty());
-        let name = name.or_else(|| message.method.clone());
-        let name = name.unwrap_or_else(|| "?".to_owned());
+        let name = asked
+            .map(|asked| asked.method.as_str())
+            .filter(|name| !name.is_empty());
+        let name = name.or(message.method.as_deref()).unwrap_or("?").to_owned();
+        let session = asked
+            .and_then(|asked| asked.session.as_ref())
+            .or(message.session.as_ref());
+        let session = session.cloned().unwrap_or_default();
         let method = self
             .methods
             .entry((caller.name(), name.clone()))
@@ -141,52 +199,50 @@ impl Statistics {
             Kind::Error => method.errors += 1,
         }
         method.times.0.extend(took);
-        let session = session.or_else(|| message.session.clone());
-        let session = session.unwrap_or_default();
         match (caller, name.as_str()) {
-            (Side::Client, "session/prompt") => self.prompt(kind, event.t, session, took, message),
+            (Side::Client, "session/prompt") if kind == Kind::Request => {
+                self.open_prompts.insert(session, event.t);
+            }
+            (Side::Client, "session/prompt") => self.turn_end(&session, took, message),
             (Side::Agent, "session/update") => self.update(event.t, &session, message),
             (Side::Agent, "session/request_permission") => self.permission.0.extend(took),
             _ => {}
         }
     }
 
-    fn prompt(
-        &mut self,
-        kind: Kind,
-        t: u64,
-        session: String,
-        took: Option<u64>,
-        message: &Message,
-    ) {
-        if kind == Kind::Request {
-            self.open_prompts.insert(session, t);
-            return;
-        }
-        self.open_prompts.remove(&session);
+    fn turn_end(&mut self, session: &str, took: Option<u64>, message: &Message) {
+        self.open_prompts.remove(session);
         self.turns.0.extend(took);
-        let body = message.body.bytes().and_then(|bytes| parse_json(bytes));
-        let reason = match kind {
-            Kind::Error => Some("error"),
-            _ => body
-                .as_ref()
-                .and_then(|b| b.pointer("/result/stopReason")?.as_str()),
+        let body = message
+            .body
+            .bytes()
+            .and_then(|bytes| parse_json(bytes))
+            .unwrap_or_default();
+        let reason = match message.kind {
+            Some(Kind::Error) => Some("error"),
+            _ => body.pointer("/result/stopReason").and_then(Value::as_str),
         };
-        *self
-            .stop_reasons
-            .entry(reason.unwrap_or("?").to_owned())
-            .or_default() += 1;
+        count(&mut self.stop_reasons, reason.unwrap_or("?"));
     }
 
     fn update(&mut self, t: u64, session: &str, message: &Message) {
-        let body = message.body.bytes().and_then(|bytes| parse_json(bytes));
-        let kind = body.as_ref();
-        let kind = kind.and_then(|b| b.pointer("/params/update/sessionUpdate"));
-        let kind = kind.and_then(Value::as_str).unwrap_or("?");
-        *self.updates.entry(kind.to_owned()).or_default() += 1;
+        let body = message
+            .body
+            .bytes()
+            .and_then(|bytes| parse_json(bytes))
+            .unwrap_or_default();
+        let kind = body
+            .pointer("/params/update/sessionUpdate")
+            .and_then(Value::as_str);
+        let kind = kind.unwrap_or("?");
+        count(&mut self.updates, kind);
         let is_output = kind.ends_with("_chunk") || kind.starts_with("tool_call") || kind == "plan";
         if is_output && let Some(asked) = self.open_prompts.remove(session) {
             self.first_update.0.push(t.saturating_sub(asked));
         }
     }
+}
+
+fn count(counts: &mut BTreeMap<String, u64>, name: &str) {
+    *counts.entry(name.to_owned()).or_default() += 1;
 }

@@ -8,6 +8,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::open::{open_unchecked, report_unreadable, report_unusable};
+use super::recordings::Recordings;
 use super::retranslate::{CurrentTables, Retranslation, retranslate};
 use crate::cli::console::Output;
 use crate::cli::dialect::Tables;
@@ -39,21 +40,15 @@ pub(super) fn run(args: &Verify) -> Result<ExitCode, ExitCode> {
         },
         (Err(trouble), _) | (_, Err(trouble)) => return Err(trouble.fail()),
     };
-    let mut output = Output::new();
+    let mut recordings = Recordings::of((distinct(&args.files), None));
     let mut code = exit::SUCCESS;
-    let mut failed = None;
-    for path in &distinct(&args.files) {
-        output.flush();
-        match check(args, path, &tables, &mut output) {
-            Ok(true) => {}
-            Ok(false) => code = exit::VIOLATIONS,
-            Err(code) => {
-                failed.get_or_insert(code);
-            }
+    recordings.each(|to, selection| {
+        if !check(args, &selection.file, &tables, &mut to.output)? {
+            code = exit::VIOLATIONS;
         }
-    }
-    let done = output.done(code);
-    Ok(failed.unwrap_or(done))
+        Ok(())
+    });
+    Ok(recordings.done(code))
 }
 
 /// Checks one recording, and prints the result. Returns whether it is intact.

@@ -79,13 +79,7 @@ impl TracesArgs {
     /// # Errors
     /// The options or variables are invalid.
     pub(super) fn resolve(&self) -> Result<Option<TraceConfig>, String> {
-        self.resolve_in(&|name| env::var(name).ok().filter(|value| !value.is_empty()))
-    }
-
-    fn resolve_in(
-        &self,
-        var: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Option<TraceConfig>, String> {
+        let var = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let either = |what: &str| {
             var(&format!("OTEL_EXPORTER_OTLP_TRACES_{what}"))
                 .or_else(|| var(&format!("OTEL_EXPORTER_OTLP_{what}")))
@@ -146,64 +140,5 @@ impl TracesArgs {
             delay: Duration::from_millis(number("OTEL_BSP_SCHEDULE_DELAY", 5000)?),
             timeout: Duration::from_millis(timeout),
         }))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn resolve(part: &TracesArgs, vars: &[(&str, &str)]) -> Result<Option<TraceConfig>, String> {
-        part.resolve_in(&|name| {
-            let own = vars.iter().find(|(own, _)| *own == name);
-            own.map(|(_, value)| (*value).to_owned())
-        })
-    }
-
-    #[test]
-    fn traces_need_a_collector() {
-        let none = TracesArgs::default();
-        let named = TracesArgs {
-            otlp_endpoint: Some("http://127.0.0.1:4318/".to_owned()),
-            ..TracesArgs::default()
-        };
-        assert_eq!(resolve(&none, &[]), Ok(None));
-        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318");
-        for vars in [
-            &[endpoint][..],
-            &[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://a/x")],
-            &[("OTEL_TRACES_EXPORTER", "otlp")],
-        ] {
-            let settled = resolve(&none, vars);
-            assert!(settled.is_ok_and(|settled| settled.is_some()), "{vars:?}");
-        }
-        for off in [
-            ("OTEL_SDK_DISABLED", "true"),
-            ("OTEL_TRACES_EXPORTER", "none"),
-        ] {
-            assert_eq!(resolve(&named, &[endpoint, off]), Ok(None));
-        }
-        let settled = resolve(&named, &[("OTEL_BSP_SCHEDULE_DELAY", "7")]);
-        let settled = settled.ok().flatten().map(|own| (own.endpoint, own.delay));
-        let wanted = Some("http://127.0.0.1:4318/v1/traces".to_owned());
-        assert_eq!(settled, Some((wanted, Duration::from_millis(7))));
-    }
-
-    #[test]
-    fn invalid_settings_are_reported() {
-        let insert = TracesArgs {
-            trace_context: TraceContext::Insert,
-            ..TracesArgs::default()
-        };
-        assert!(resolve(&insert, &[]).is_err());
-        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318");
-        for odd in [
-            ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
-            ("OTEL_BSP_MAX_QUEUE_SIZE", "many"),
-            ("OTEL_EXPORTER_OTLP_TIMEOUT", "0"),
-        ] {
-            let fault = resolve(&TracesArgs::default(), &[endpoint, odd]);
-            assert!(fault.is_err_and(|fault| fault.contains(odd.0)), "{odd:?}");
-        }
     }
 }

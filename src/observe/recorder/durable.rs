@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use clap::ValueEnum;
 use parking_lot::Mutex;
 
 /// Maximum number of files that wait for the thread. Beyond it a file is synced at once.
@@ -21,14 +22,16 @@ const MAX_WAITING: usize = 1024;
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 /// When written data is synced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Durability {
-    /// When the system does it, which may take half a minute.
+    /// When the operating system decides, which may be half a minute later
     #[default]
+    #[value(name = "none")]
     System,
-    /// Within a second or two.
+    /// A second later, by a separate thread
+    #[value(name = "1s")]
     Second,
-    /// Before the next write.
+    /// At each write, for which the recorder waits some milliseconds
     Always,
 }
 

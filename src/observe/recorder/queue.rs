@@ -5,6 +5,7 @@
 
 use std::task::Waker;
 
+use clap::ValueEnum;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::batch::{Batch, MAX_BYTES};
@@ -14,12 +15,12 @@ use super::batch::{Batch, MAX_BYTES};
 const URGENT_BYTES: usize = 256 << 10;
 
 /// What happens when the writer is too far behind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum OverflowPolicy {
-    /// The conversation waits.
+    /// The conversation waits
     #[default]
     Lossless,
-    /// Events for which there is no room are counted and dropped.
+    /// Data that does not fit is dropped and counted
     Lossy,
 }
 

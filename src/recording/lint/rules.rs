@@ -1,16 +1,18 @@
 //! The rules of the linter. Their ids are stable: filters and programs use them.
 
+use clap::ValueEnum;
+
 use crate::acp::ViolationKind;
 use crate::jsonrpc::Side;
 
 /// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Severity {
-    /// Worth knowing.
+    /// Worth knowing
     Hint,
-    /// Some peers will fail on it.
+    /// Some peers will fail on it
     Warning,
-    /// It violates the protocol.
+    /// It breaks the protocol
     Error,
 }
 

@@ -5,6 +5,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use clap::ValueEnum;
+
 use super::hits::{HitKind, Hits};
 use super::pattern::PointerPattern;
 use super::shapes::Shapes;
@@ -13,17 +15,17 @@ use crate::recording::Redaction;
 /// The name and version of the built-in rules.
 pub const RULES: &str = "default@8";
 
-/// How much is kept; later modes keep less.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// What is redacted; later modes keep less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Mode {
-    /// Everything, including secrets.
+    /// Nothing: secrets are recorded
     Full,
-    /// Everything except secrets.
+    /// Secrets
     #[default]
     Default,
-    /// No text except that of the protocol: lengths and hashes instead.
+    /// All text; lengths and hashes are kept
     Structure,
-    /// No bodies.
+    /// All bodies
     Meta,
 }
 
@@ -47,12 +49,10 @@ pub struct Redacted {
 }
 
 impl Mode {
-    const ALL: [Self; 4] = [Self::Full, Self::Default, Self::Structure, Self::Meta];
-
     /// The mode with that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|mode| mode.name() == name)
+        Self::from_str(name, false).ok()
     }
 
     /// The word for it.

@@ -184,10 +184,10 @@ fn messages_are_listed_in_the_order_in_which_each_side_got_them() {
             &shown,
             &[
                 "agentThoughtChunk",
-                "client ← agent_thought_chunk: hmm",
+                "client ← agent_thought_chunk (3 B): hmm",
                 "agentMessageChunk Hello",
-                "client ← agent_message_chunk: Hello",
-                "client ← agent_message_chunk: there.",
+                "client ← agent_message_chunk (6 B): Hello",
+                "client ← agent_message_chunk (6 B): there.",
                 "session/prompt [3] result",
             ],
         );

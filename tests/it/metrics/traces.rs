@@ -363,3 +363,45 @@ fn a_collector_named_by_the_usual_variables_is_sent_them_and_one_that_is_down_is
     }
     assert_eq!(reported, 1, "once, not with each batch");
 }
+
+#[test]
+fn settings_of_traces_without_sense_are_refused_in_words() {
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9");
+    let connect_with = |args: &[&str], vars: &[(&str, &str)]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_acp-relay"));
+        command.arg("connect").args(args).args(["--", "true"]);
+        command.stdin(std::process::Stdio::null());
+        let output = command.envs(vars.iter().copied()).output().unwrap();
+        let reported = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), reported)
+    };
+    let (_, reported) = connect_with(&["--trace-context", "insert"], &[]);
+    assert!(reported.contains("--otlp-endpoint"), "{reported}");
+    let connect = |vars: &[(&str, &str)]| connect_with(&[], vars);
+    for odd in [
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "many"),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "0"),
+    ] {
+        let (code, reported) = connect(&[endpoint, odd]);
+        assert!(reported.contains(odd.0), "{odd:?}: {code:?} {reported}");
+        assert_ne!(code, Some(0), "{odd:?}");
+        // Without a collector, or when traces are turned off, nothing is read.
+        for off in [
+            &[odd][..],
+            &[endpoint, odd, ("OTEL_SDK_DISABLED", "true")],
+            &[endpoint, odd, ("OTEL_TRACES_EXPORTER", "none")],
+        ] {
+            let (_, reported) = connect(off);
+            assert!(!reported.contains("OTEL_"), "{off:?}: {reported}");
+        }
+        // Each of these names a collector.
+        for named in [
+            ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:9/x"),
+            ("OTEL_TRACES_EXPORTER", "otlp"),
+        ] {
+            let (_, reported) = connect(&[named, odd]);
+            assert!(reported.contains(odd.0), "{named:?}: {reported}");
+        }
+    }
+}

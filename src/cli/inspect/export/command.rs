@@ -21,7 +21,7 @@ use crate::cli::inspect::open::report_uncreatable;
 use crate::cli::inspect::select::{Part, Selection};
 use crate::jsonrpc::Side;
 use crate::observe::recorder::create;
-use crate::recording::{EventKind, Exchanges, View};
+use crate::recording::{EventKind, Exchanges, View, ViewFilter};
 
 /// Bytes after which the output is flushed.
 const FLUSH_BYTES: usize = 256 << 10;
@@ -66,22 +66,24 @@ enum Target {
     Devtools,
 }
 
-/// Where the output goes.
-enum Sink {
-    File(std::fs::File),
-    Stdout(Output),
-}
-
 /// Runs the subcommand.
 pub(in crate::cli::inspect) fn run(args: &Export) -> Result<ExitCode, ExitCode> {
     let at = args.at.unwrap_or(match args.to {
         Target::Md | Target::Mermaid => View::At(Side::Client),
         _ => View::Received,
     });
-    let opened = args.selection.open(Some(at))?;
-    let mut sink = match &args.out {
-        None => Sink::Stdout(Output::new()),
-        Some(path) => Sink::File(create(path).map_err(|error| report_uncreatable(path, &error))?),
+    let opened = args.selection.open(ViewFilter::new_empty(at))?;
+    let file = args
+        .out
+        .as_ref()
+        .map(|path| create(path).map_err(|error| report_uncreatable(path, &error)));
+    let (mut file, mut output) = (file.transpose()?, Output::new());
+    let mut write = |bytes: &[u8]| match &mut file {
+        Some(file) => file.write_all(bytes),
+        None => {
+            output.bytes(bytes);
+            Ok(())
+        }
     };
     let (mut format, mut out) = (new_format(args.to), Vec::new());
     let mut conversation = Exchanges::default();
@@ -115,12 +117,12 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> Result<ExitCode, ExitCode> 
             _ => format.event(event, &mut out),
         }
         if out.len() > FLUSH_BYTES && flushed.is_ok() {
-            flushed = sink.write(&std::mem::take(&mut out));
+            flushed = write(&std::mem::take(&mut out));
         }
     })?;
     format.end(&mut out);
     flushed
-        .and_then(|()| sink.write(&out))
+        .and_then(|()| write(&out))
         .map_err(|error| exit::fail(exit::SYSTEM, &format!("cannot write: {error}")))?;
     if args.json {
         let done = json!({"messages": messages, "left_out": left_out, "bodiless": bodiless});
@@ -135,10 +137,7 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> Result<ExitCode, ExitCode> 
             }
         }
     }
-    Ok(match sink {
-        Sink::Stdout(output) => output.done(exit::SUCCESS),
-        Sink::File(_) => ExitCode::SUCCESS,
-    })
+    Ok(output.done(exit::SUCCESS))
 }
 
 fn new_format(to: Target) -> Box<dyn Format> {
@@ -151,17 +150,5 @@ fn new_format(to: Target) -> Box<dyn Format> {
         Target::Ndjson => Box::new(Plain),
         Target::Capture => Box::new(Captured),
         Target::Devtools => Box::new(Devtools::default()),
-    }
-}
-
-impl Sink {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        match self {
-            Self::File(file) => file.write_all(bytes),
-            Self::Stdout(output) => {
-                output.bytes(bytes);
-                Ok(())
-            }
-        }
     }
 }

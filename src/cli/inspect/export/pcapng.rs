@@ -29,33 +29,26 @@ impl Format for Pcapng {
     fn begin(&mut self, header: &Header, out: &mut Vec<u8>) {
         self.began = header.began;
         self.now = header.began;
-        let mut section = Vec::new();
-        section.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
+        let mut section = 0x1a2b_3c4d_u32.to_le_bytes().to_vec();
         section.extend_from_slice(&[1, 0, 0, 0]);
         section.extend_from_slice(&u64::MAX.to_le_bytes());
-        option(
+        options(
             &mut section,
             4,
             concat!("acp-relay ", env!("CARGO_PKG_VERSION")),
         );
-        end_options(&mut section);
         block(out, 0x0a0d_0d0a, &section);
         let mut interface = RAW_IP.to_le_bytes().to_vec();
         interface.extend_from_slice(&0_u32.to_le_bytes());
-        option(&mut interface, 2, "acp");
-        end_options(&mut interface);
+        options(&mut interface, 2, "acp");
         block(out, 1, &interface);
-        let mut packets = self.connection.open();
-        packets.extend(self.connection.send(Side::Client, REQUEST.as_bytes()));
-        packets.extend(self.connection.send(Side::Agent, RESPONSE.as_bytes()));
-        self.write(&packets, out);
+        self.send(Side::Client, REQUEST.as_bytes(), out);
+        self.send(Side::Agent, RESPONSE.as_bytes(), out);
     }
 
     fn message(&mut self, msg: &Exported<'_>, out: &mut Vec<u8>) -> bool {
         self.now = self.began + msg.event.t;
-        let frame = websocket(msg.from, msg.bytes);
-        let packets = self.connection.send(msg.from, &frame);
-        self.write(&packets, out);
+        self.send(msg.from, &websocket(msg.from, msg.bytes), out);
         true
     }
 
@@ -64,30 +57,33 @@ impl Format for Pcapng {
             self.comment = Some(text.chars().take(1_000).collect());
         }
     }
-
     fn end(&mut self, out: &mut Vec<u8>) {
-        let packets = self.connection.close();
-        self.write(&packets, out);
+        // A mark after the last message.
+        if self.comment.is_some() {
+            let packet = self.connection.packet(Side::Client, b"");
+            self.write(&packet, out);
+        }
     }
 }
 
 impl Pcapng {
-    fn write(&mut self, packets: &[Vec<u8>], out: &mut Vec<u8>) {
-        for packet in packets {
-            let length = u32::try_from(packet.len()).expect("a packet is short");
-            let mut body = 0_u32.to_le_bytes().to_vec();
-            // The time in microseconds, its upper half first.
-            for half in [(self.now >> 32) as u32, self.now as u32, length, length] {
-                body.extend_from_slice(&half.to_le_bytes());
-            }
-            body.extend_from_slice(packet);
-            pad(&mut body);
-            if let Some(comment) = self.comment.take() {
-                option(&mut body, 1, &comment);
-                end_options(&mut body);
-            }
-            block(out, 6, &body);
+    fn send(&mut self, from: Side, bytes: &[u8], out: &mut Vec<u8>) {
+        for packet in self.connection.send(from, bytes) {
+            self.write(&packet, out);
         }
+    }
+
+    fn write(&mut self, packet: &[u8], out: &mut Vec<u8>) {
+        let length = u32::try_from(packet.len()).expect("a packet is short");
+        // The interface, and the time in microseconds, its upper half first.
+        let head = [0, (self.now >> 32) as u32, self.now as u32, length, length];
+        let mut body = head.map(u32::to_le_bytes).concat();
+        body.extend_from_slice(packet);
+        pad(&mut body);
+        if let Some(comment) = self.comment.take() {
+            options(&mut body, 1, &comment);
+        }
+        block(out, 6, &body);
     }
 }
 
@@ -101,15 +97,12 @@ fn block(out: &mut Vec<u8>, kind: u32, body: &[u8]) {
     out.extend_from_slice(&length);
 }
 
-fn option(body: &mut Vec<u8>, code: u16, text: &str) {
-    body.extend_from_slice(&code.to_le_bytes());
+/// Appends one option, and the end of options.
+fn options(body: &mut Vec<u8>, code: u16, text: &str) {
     let length = u16::try_from(text.len()).expect("an option is short");
-    body.extend_from_slice(&length.to_le_bytes());
+    body.extend([code, length].map(u16::to_le_bytes).concat());
     body.extend_from_slice(text.as_bytes());
     pad(body);
-}
-
-fn end_options(body: &mut Vec<u8>) {
     body.extend_from_slice(&[0; 4]);
 }
 

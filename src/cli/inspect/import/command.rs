@@ -15,7 +15,6 @@ use crate::cli::console::{self, print};
 use crate::cli::exit;
 use crate::cli::inspect::open::{report_uncreatable, report_unreadable};
 use crate::cli::random::{random, random_hex};
-use crate::cli::record::RecordRedact;
 use crate::observe::recorder::create;
 use crate::recording::redact::{Mode, PointerPattern, Redactor};
 
@@ -33,7 +32,7 @@ pub(in crate::cli::inspect) struct Import {
     to: PathBuf,
     /// What is redacted
     #[arg(long, value_enum, default_value_t)]
-    redact: RecordRedact,
+    redact: Mode,
     /// Also redact this place in messages; `*` is any one step
     #[arg(long, value_name = "POINTER")]
     redact_pointer: Vec<PointerPattern>,
@@ -62,12 +61,12 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> Result<ExitCode, ExitCode> 
         capture.began = since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0));
     }
     // Names come from bodies, so they are not kept in modes without bodies.
-    if matches!(args.redact.mode(), Mode::Full | Mode::Default) {
+    if matches!(args.redact, Mode::Full | Mode::Default) {
         capture.name_peers();
     }
     let id = random_hex::<16>().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
     let key = random().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
-    let redactor = Redactor::new(args.redact.mode(), args.redact_pointer.clone(), key);
+    let redactor = Redactor::new(args.redact, args.redact_pointer.clone(), key);
     let (lines, events) = writer::recording(&capture, redactor, id);
     let done = create(&args.to).and_then(|mut file| file.write_all(&lines));
     done.map_err(|error| report_uncreatable(&args.to, &error))?;
