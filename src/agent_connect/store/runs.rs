@@ -4,8 +4,7 @@ use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::columns::{json, json_text, word};
-use super::owned_rows::OwnedRows;
+use super::owned_rows::{OwnedRows, json, json_text, word};
 use crate::agent_connect::api::record::{RunFailure, RunOutcome, RunRecord, RunStatus};
 use crate::agent_connect::api::search::{RunFilter, Search, contains_all};
 use crate::agent_connect::api::timestamp::Timestamp;
@@ -137,13 +136,13 @@ fn run(row: &Row<'_>) -> Result<RunRecord> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema::migrate;
+    use super::super::schema::create;
     use super::*;
 
     #[test]
     fn unfinished_runs_become_errors() {
         let mut connection = Connection::open_in_memory().expect("memory");
-        migrate(&mut connection).expect("settled");
+        create(&mut connection).expect("settled");
         let run = |n: u8, status| RunRecord {
             id: Uuid::from_bytes([n; 16]),
             agent: Uuid::nil(),
