@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
 use tower_service::Service as _;
 
-use super::agent_context::AgentContext;
+use super::agent_connection::AgentContext;
 use super::agents::AgentConnections;
 use super::call::Received;
 use super::hub::{Hub, now};

@@ -22,7 +22,6 @@
 mod active_run;
 mod active_thread;
 mod agent_connection;
-mod agent_context;
 mod agents;
 mod call;
 mod hub;
