@@ -151,7 +151,7 @@ pub(super) async fn resume(hub: &Hub, at: &RunAt, body: &Value) -> Result<RunRec
         return Err(ApiError::invalid("the body must be a JSON object"));
     }
     let Some(live) = hub.active_run(at.id) else {
-        let what = format!("the run has ended, with status {}", run.status.name());
+        let what = format!("the run has ended, with status {}", run.status);
         return Err(ApiError::conflict(what));
     };
     let (request, answer) = live.resume(body)?;
