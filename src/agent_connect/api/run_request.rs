@@ -234,9 +234,10 @@ impl RunRequest {
 impl<'de> Deserialize<'de> for StreamModes {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let given = Value::deserialize(from)?;
-        let names = given
-            .as_array()
-            .map_or(std::slice::from_ref(&given), Vec::as_slice);
+        let names = match &given {
+            Value::Array(all) => all.as_slice(),
+            one => std::slice::from_ref(one),
+        };
         let has = |name: &str| names.iter().any(|one| one == name);
         if names.is_empty() || names.iter().any(|one| one != "values" && one != "custom") {
             return Err(D::Error::custom("must be values, custom or both"));
