@@ -60,19 +60,11 @@ impl<P: LocalPeer> FrameStream for Receiver<P> {
 }
 
 impl<P: LocalPeer> FrameSink for Sender<P> {
-    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        Poll::Ready(Ok(()))
-    }
-
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
         if let Some(other_end) = &self.0 {
             other_end.receive(&frame);
         }
         Ok(())
-    }
-
-    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        Poll::Ready(Ok(()))
     }
 
     fn poll_close(

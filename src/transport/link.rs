@@ -111,14 +111,18 @@ pub trait FrameStream: Send {
 /// The frames to a peer, in order.
 pub trait FrameSink: Send {
     /// Ready when another frame is accepted; until then it writes queued frames to the peer.
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>>;
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        Poll::Ready(Ok(()))
+    }
     /// Queues a frame. Only after `poll_ready` was ready; the queue is bounded.
     ///
     /// # Errors
     /// When the peer is lost.
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError>;
     /// Ready when all queued frames have left the process.
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>>;
+    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        Poll::Ready(Ok(()))
+    }
     /// Flushes, then ends the stream to the peer: end of file, or a close frame with the reason
     /// `why`.
     fn poll_close(&mut self, cx: &mut Context<'_>, why: CloseReason)

@@ -127,27 +127,12 @@ enum Callback {
 }
 
 /// What is streamed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "ModeNames")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamModes {
     /// The whole values, repeatedly.
     pub values: bool,
     /// Each update of the agent.
     pub custom: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "must be values, custom or both")]
-enum ModeNames {
-    One(ModeName),
-    Several(Vec<ModeName>),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum ModeName {
-    Values,
-    Custom,
 }
 
 /// What happens to a run when the stream that started it disconnects.
@@ -245,20 +230,21 @@ impl RunRequest {
     }
 }
 
-impl TryFrom<ModeNames> for StreamModes {
-    type Error = &'static str;
-
-    fn try_from(names: ModeNames) -> Result<Self, Self::Error> {
-        let names = match names {
-            ModeNames::One(name) => vec![name],
-            ModeNames::Several(names) => names,
+/// One mode or an array of them.
+impl<'de> Deserialize<'de> for StreamModes {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let given = Value::deserialize(from)?;
+        let names = match &given {
+            Value::Array(all) => all.as_slice(),
+            one => std::slice::from_ref(one),
         };
-        if names.is_empty() {
-            return Err("must be values, custom or both");
+        let has = |name: &str| names.iter().any(|one| one == name);
+        if names.is_empty() || names.iter().any(|one| one != "values" && one != "custom") {
+            return Err(D::Error::custom("must be values, custom or both"));
         }
         Ok(Self {
-            values: names.contains(&ModeName::Values),
-            custom: names.contains(&ModeName::Custom),
+            values: has("values"),
+            custom: has("custom"),
         })
     }
 }

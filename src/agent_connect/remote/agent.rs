@@ -1,19 +1,20 @@
 //! The agent: its sessions, and the requests to the client. `dispatch` answers the client's.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::descriptor::Descriptor;
 use super::error::RemoteError;
 use super::find_agent::find_agent;
+use super::run_event::Interrupt;
+use super::sent_content::SentContent;
 use super::server::RemoteServer;
-use super::session::RemoteSession;
 use crate::agent_connect::api::messages;
 use crate::agent_connect::api::permissions::Permissions;
 use crate::jsonrpc::{Frame, reply};
@@ -44,6 +45,33 @@ pub(super) struct State {
     sessions: HashMap<String, Arc<RemoteSession>>,
     /// Requests that wait for the client's answers.
     pub(super) pending: HashMap<u64, oneshot::Sender<Option<Value>>>,
+}
+
+/// A session.
+pub(super) struct RemoteSession {
+    pub(super) id: String,
+    /// It is a thread of the server, not only local.
+    pub(super) is_thread: bool,
+    pub(super) state: Mutex<SessionState>,
+}
+
+/// The state of a session.
+#[derive(Default)]
+pub(super) struct SessionState {
+    /// Cancels the current turn.
+    pub(super) turn: Option<CancellationToken>,
+    /// `_meta.agentConnect` of the request that opened it.
+    pub(super) meta: Value,
+    /// The options that the client has set, with the values for the agent.
+    pub(super) options: Map<String, Value>,
+    /// The ids of its messages so far.
+    pub(super) old_ids: HashSet<String>,
+    /// The thread that its first run created, in the prose specification.
+    pub(super) thread: Option<String>,
+    /// The messages so far, if it is not a thread.
+    pub(super) history: Vec<Value>,
+    /// The run that waits for the next prompt, its interrupt, and the content sent for it.
+    pub(super) open_interrupt: Option<(String, Interrupt, SentContent)>,
 }
 
 impl RemoteAgent {
@@ -147,6 +175,12 @@ impl RemoteAgent {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+}
+
+impl RemoteSession {
+    pub(super) fn state(&self) -> MutexGuard<'_, SessionState> {
         self.state.lock()
     }
 }

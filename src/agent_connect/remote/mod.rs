@@ -1,7 +1,7 @@
 //! The Agent Connect client: a link to an ACP agent in this process, which forwards to a REST
 //! server.
 //!
-//! `connect` opens the link. `dispatch` handles the client's messages to the `agent`: a `session` is one of the `threads`, a prompt is a `turn`, and the paths of its
+//! `connect` opens the link. `dispatch` handles the client's messages to the `agent`: a session is one of the `threads`, a prompt is a `turn`, and the paths of its
 //! run are in `run`. `find_agent` finds the agent's `descriptor`, which says what it can do, and
 //! `server` sends the HTTP requests. `input` maps a prompt to the agent's input; `run_event` reads
 //! its events and outputs (`graph` those of LangGraph), `options` are the session options that a
@@ -42,7 +42,6 @@ mod run;
 mod run_event;
 mod sent_content;
 mod server;
-mod session;
 mod threads;
 mod turn;
 

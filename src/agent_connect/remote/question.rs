@@ -62,22 +62,17 @@ pub(super) fn interrupt_action(
 ) -> InterruptAction {
     let payload = &interrupt.payload;
     if interrupt.name == PERMISSION && payload.get("options").is_some_and(Value::is_array) {
-        return InterruptAction::Ask(Box::new(permission(session, payload)));
+        return permission(session, payload);
     }
     if interrupt.name == ELICITATION && payload.get("message").is_some() {
-        return if forms {
-            InterruptAction::Ask(Box::new(elicitation(session, payload)))
-        } else {
-            InterruptAction::Resume(with_id(
-                &payload["request_id"],
-                json!({ "action": "decline" }),
-            ))
-        };
+        if forms {
+            return elicitation(session, payload);
+        }
+        let decline = json!({ "action": "decline" });
+        return InterruptAction::Resume(with_id(&payload["request_id"], decline));
     }
     if let Some((yes, no)) = approval(interrupt, schema) {
-        return InterruptAction::Ask(Box::new(approval_question(
-            session, run, interrupt, yes, no,
-        )));
+        return approval_question(session, run, interrupt, Kind::Approval(yes, no));
     }
     if !forms {
         return InterruptAction::Inform(message(payload));
@@ -91,20 +86,30 @@ pub(super) fn interrupt_action(
             (Kind::Text, requested)
         }
     };
-    InterruptAction::Ask(Box::new(ClientQuestion {
-        method: "elicitation/create",
-        params: json!({
-            "mode": "form",
-            "sessionId": session,
-            "message": message(payload),
-            "requestedSchema": requested,
-        }),
-        tool_call: None,
-        kind,
-    }))
+    let params = json!({
+        "mode": "form",
+        "sessionId": session,
+        "message": message(payload),
+        "requestedSchema": requested,
+    });
+    ClientQuestion::ask("elicitation/create", params, kind, None)
 }
 
 impl ClientQuestion {
+    fn ask(
+        method: &'static str,
+        params: Value,
+        kind: Kind,
+        tool_call: Option<Value>,
+    ) -> InterruptAction {
+        InterruptAction::Ask(Box::new(Self {
+            method,
+            params,
+            tool_call,
+            kind,
+        }))
+    }
+
     /// The payload that resumes the run, by the client's result; `None` if that is no answer, so
     /// that the run is cancelled. Without a result, after an error or from a lost client, `rule`
     /// decides.
@@ -146,41 +151,33 @@ impl ClientQuestion {
     }
 }
 
-fn permission(session: &str, payload: &Value) -> ClientQuestion {
-    ClientQuestion {
-        method: "session/request_permission",
-        params: json!({
-            "sessionId": session,
-            "toolCall": payload.get("tool_call").unwrap_or(&json!({})),
-            "options": payload["options"],
-        }),
-        tool_call: None,
-        kind: Kind::Permission(payload["request_id"].clone()),
-    }
+fn permission(session: &str, payload: &Value) -> InterruptAction {
+    let params = json!({
+        "sessionId": session,
+        "toolCall": payload.get("tool_call").unwrap_or(&json!({})),
+        "options": payload["options"],
+    });
+    let kind = Kind::Permission(payload["request_id"].clone());
+    ClientQuestion::ask("session/request_permission", params, kind, None)
 }
 
-fn elicitation(session: &str, payload: &Value) -> ClientQuestion {
+fn elicitation(session: &str, payload: &Value) -> InterruptAction {
     let mut params = json!({ "sessionId": session });
     for (to, from) in FORM_MEMBERS {
         if let Some(value) = payload.get(from) {
             params[to] = value.clone();
         }
     }
-    ClientQuestion {
-        method: "elicitation/create",
-        params,
-        tool_call: None,
-        kind: Kind::Elicitation(payload["request_id"].clone()),
-    }
+    let kind = Kind::Elicitation(payload["request_id"].clone());
+    ClientQuestion::ask("elicitation/create", params, kind, None)
 }
 
 fn approval_question(
     session: &str,
     run: &str,
     interrupt: &Interrupt,
-    yes: Value,
-    no: Value,
-) -> ClientQuestion {
+    kind: Kind,
+) -> InterruptAction {
     let call = json!({
         "sessionUpdate": "tool_call",
         "toolCallId": format!("interrupt-{run}"),
@@ -195,19 +192,15 @@ fn approval_question(
         .map(|members| members.shift_remove("sessionUpdate"));
     let text = json!({ "type": "text", "text": message(&interrupt.payload) });
     shown["content"] = json!([{ "type": "content", "content": text }]);
-    ClientQuestion {
-        method: "session/request_permission",
-        params: json!({
-            "sessionId": session,
-            "toolCall": shown,
-            "options": [
-                { "optionId": "approve", "name": "Approve", "kind": "allow_once" },
-                { "optionId": "reject", "name": "Reject", "kind": "reject_once" },
-            ],
-        }),
-        tool_call: Some(call),
-        kind: Kind::Approval(yes, no),
-    }
+    let params = json!({
+        "sessionId": session,
+        "toolCall": shown,
+        "options": [
+            { "optionId": "approve", "name": "Approve", "kind": "allow_once" },
+            { "optionId": "reject", "name": "Reject", "kind": "reject_once" },
+        ],
+    });
+    ClientQuestion::ask("session/request_permission", params, kind, Some(call))
 }
 
 fn with_id(id: &Value, mut payload: Value) -> Value {

@@ -10,12 +10,12 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use super::agent::RemoteSession;
 use super::descriptor::{Descriptor, Generation};
 use super::error::RemoteError;
 use super::graph;
 use super::run_event::{Interrupt, RemoteOutcome, messages, outcome};
 use super::server::{RemoteResponse, RemoteServer, is_absent, segment};
-use super::session::RemoteSession;
 use crate::jsonrpc::reply;
 use crate::transport::http::client::{SseEvent, SseReader, read_body};
 use crate::transport::http::content::is_type;

@@ -1,6 +1,5 @@
 //! HTTP requests to an Agent Connect server.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Response};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
@@ -29,6 +29,12 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// What is accepted as a response that waits for the agent, and as any other.
 const EVENTS: &str = "text/event-stream, application/json";
 const JSON: &str = "application/json";
+/// The characters that are escaped in a path segment.
+const ESCAPED: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// An Agent Connect server.
 pub(super) struct RemoteServer {
@@ -209,17 +215,11 @@ pub(super) const fn is_absent(status: u16) -> bool {
 
 /// Encodes a name as one path segment: names come from outside and must not change the path.
 pub(super) fn segment(name: &str) -> String {
-    let mut path = String::new();
-    for byte in name.bytes() {
-        // A segment of dots would lead upwards.
-        let plain = byte.is_ascii_alphanumeric() || b"-_~".contains(&byte);
-        if plain || byte == b'.' && !name.trim_matches('.').is_empty() {
-            path.push(byte as char);
-        } else {
-            let _ = write!(path, "%{byte:02X}");
-        }
+    // A segment of dots would lead upwards.
+    match name.trim_matches('.').is_empty() {
+        true => name.replace('.', "%2E"),
+        false => utf8_percent_encode(name, &ESCAPED).to_string(),
     }
-    path
 }
 
 #[cfg(test)]

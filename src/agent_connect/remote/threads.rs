@@ -5,11 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::agent::RemoteAgent;
+use super::agent::{RemoteAgent, RemoteSession};
 use super::descriptor::{Descriptor, Generation};
 use super::error::RemoteError;
 use super::server::segment;
-use super::session::RemoteSession;
 use super::{run_event, sent_content};
 
 /// Maximum number of threads in a list.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::agent::RemoteAgent;
+use super::agent::{RemoteAgent, RemoteSession};
 use super::descriptor::Generation;
 use super::error::RemoteError;
 use super::graph;
@@ -18,7 +18,6 @@ use super::question::{self, InterruptAction};
 use super::run::RemoteRun;
 use super::run_event::{self, Interrupt, RemoteOutcome, RunEvent};
 use super::sent_content::{self, SentContent};
-use super::session::RemoteSession;
 use super::threads::{key_required, session_id};
 use crate::agent_connect::api::content::text_block;
 use crate::jsonrpc::reply;

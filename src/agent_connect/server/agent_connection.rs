@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::agent_context::AgentContext;
 use crate::agent_connect::api::agent::AgentInfo;
 use crate::agent_connect::api::api_error::ApiError;
 use crate::agent_connect::api::history_filter::HistoryFilter;
@@ -24,11 +24,23 @@ use crate::agent_connect::api::messages;
 use crate::agent_connect::api::permissions::Permissions;
 use crate::agent_connect::local_link::{self, LocalPeer};
 use crate::agent_connect::settings::ServedAgent;
-use crate::jsonrpc::Frame;
+use crate::jsonrpc::{Frame, Limits};
 use crate::transport::{IncomingLink, Link, Peer, PeerKind, Worker};
 
 /// Messages for an agent that may be queued; one that reads none of them is given up.
 const MAX_QUEUED: usize = 1 << 16;
+
+/// The context of all connections.
+pub(super) struct AgentContext {
+    /// The URL of the service.
+    pub(super) base: String,
+    /// The answer to permission requests for clients that cannot be asked.
+    pub(super) default_permission: Permissions,
+    pub(super) limits: Arc<Limits>,
+    pub(super) arrivals: mpsc::Sender<IncomingLink>,
+    /// Cancelled when no more links may be opened.
+    pub(super) closing: CancellationToken,
+}
 
 /// The connection to one agent.
 pub(super) struct AgentConnection {
@@ -413,10 +425,8 @@ mod tests {
 
     use futures_util::FutureExt as _;
     use futures_util::future::join_all;
-    use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::jsonrpc::Limits;
 
     #[test]
     fn callers_share_one_failed_attempt() {

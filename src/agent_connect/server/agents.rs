@@ -6,8 +6,7 @@ use futures_util::future::try_join_all;
 use parking_lot::RwLock;
 use uuid::Uuid;
 
-use super::agent_connection::AgentConnection;
-use super::agent_context::AgentContext;
+use super::agent_connection::{AgentConnection, AgentContext};
 use crate::agent_connect::api::agent::AgentInfo;
 use crate::agent_connect::api::api_error::ApiError;
 use crate::agent_connect::api::ids;

@@ -1,4 +1,5 @@
-//! A request of the API: its sender, and what its path, its query and its body hold.
+//! A request of the API: its sender, what its path, its query and its body hold, and what all
+//! requests of a service share.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -8,18 +9,31 @@ use std::time::Duration;
 use axum::extract::{FromRequestParts, Path};
 use bytes::Bytes;
 use hyper::http::request::Parts;
+use hyper::{StatusCode, Uri};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::agents::Requester;
-use super::hub::RunAt;
+use super::hub::{Hub, RunAt};
 use super::permit::AccessPermit;
-use super::service::Api;
 use crate::agent_connect::api::api_error::ApiError;
 use crate::agent_connect::api::ids;
+use crate::transport::http::port::Port;
+use crate::transport::http::port::caller::AuthenticatedClient;
+use crate::transport::http::port::refusal::Refusal;
 
 /// How long a client may have a response wait, in seconds.
 const MAX_BLOCK: f64 = 600.0;
+
+/// The Agent Connect service of a port.
+pub(super) struct Api {
+    pub(super) port: Arc<Port>,
+    pub(super) hub: Arc<Hub>,
+    /// The path it is served at, without a slash at the end.
+    pub(super) path: String,
+    /// Its URL.
+    pub(super) base: String,
+}
 
 /// A request.
 pub(super) struct Call {
@@ -38,6 +52,42 @@ pub(super) struct Call {
 pub(super) struct Received {
     pub(super) requester: Arc<Requester>,
     pub(super) body: Bytes,
+}
+
+impl Api {
+    /// Whether it serves a path of the port.
+    pub(super) fn serves(&self, path: &str) -> bool {
+        self.path_below(path).is_some()
+    }
+
+    /// The same address below the service's path; `/`, where nothing is served, for others.
+    pub(super) fn address_below(&self, uri: &Uri) -> Uri {
+        let path = self.path_below(uri.path()).unwrap_or_default();
+        let query = uri
+            .query()
+            .map_or_else(String::new, |query| format!("?{query}"));
+        let below = format!("/{}{query}", path.trim_matches('/'));
+        below.parse().unwrap_or_default()
+    }
+
+    /// The client, if it may use any of the agents.
+    pub(super) fn requester(&self, client: AuthenticatedClient) -> Result<Requester, Refusal> {
+        let principal = client.principal;
+        if !self.hub.agents.has_any_for(&principal) {
+            let why = format!("the {principal} is for other agents");
+            return Err(Refusal::fatal(StatusCode::FORBIDDEN, why));
+        }
+        Ok(Requester {
+            owner: principal.to_string().into(),
+            principal,
+            default_agent: self.port.rules().front.default_agent.clone(),
+        })
+    }
+
+    fn path_below<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let below = path.strip_prefix(&self.path)?;
+        below.starts_with('/').then_some(below)
+    }
 }
 
 impl FromRequestParts<Arc<Api>> for Call {

@@ -10,13 +10,12 @@ use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
 use tower_service::Service as _;
 
-use super::agent_context::AgentContext;
+use super::agent_connection::AgentContext;
 use super::agents::AgentConnections;
-use super::call::Received;
+use super::call::{Api, Received};
 use super::hub::{Hub, now};
 use super::response;
 use super::routes::router;
-use super::service::Api;
 use crate::agent_connect::AgentConnectConfig;
 use crate::agent_connect::store::RunStore;
 use crate::agent_connect::webhook::WebhookSender;

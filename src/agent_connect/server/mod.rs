@@ -1,6 +1,6 @@
 //! The REST server, an ACP client of its agents.
 //!
-//! `listen` starts the `service`; the handlers of `routes` answer each `call` from `hub`, `threads`
+//! `listen` starts the service; the handlers of `routes` answer each `call` from `hub`, `threads`
 //! and `start`, as long as the client has an access `permit`. `agents` are the served agents; each has an
 //! `agent_connection`, the ACP client, with its link: one link carries all threads of an agent.
 //! `active_thread` is a thread in use, `active_run` a run that has not ended; `perform` executes
@@ -22,7 +22,6 @@
 mod active_run;
 mod active_thread;
 mod agent_connection;
-mod agent_context;
 mod agents;
 mod call;
 mod hub;
@@ -31,7 +30,6 @@ mod perform;
 mod permit;
 mod response;
 mod routes;
-mod service;
 mod start;
 mod stream;
 mod threads;

@@ -8,10 +8,9 @@ use axum::routing::{get, post};
 use serde_json::json;
 use tokio_util::sync::DropGuard;
 
-use super::call::Call;
+use super::call::{Api, Call};
 use super::hub::RunAt;
 use super::response::{Reply, events, json, nothing, with_location};
-use super::service::Api;
 use super::start;
 use super::stream::{final_event, follow};
 use crate::agent_connect::api::api_error::ApiError;

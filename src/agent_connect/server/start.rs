@@ -10,7 +10,7 @@ use super::agent_connection::AgentConnection;
 use super::agents::Requester;
 use super::hub::{Hub, RunAt, now};
 use super::perform::perform;
-use super::threads::new_thread;
+use super::threads::{new_thread, too_many};
 use crate::agent_connect::api::api_error::ApiError;
 use crate::agent_connect::api::messages;
 use crate::agent_connect::api::record::{RunRecord, ThreadRecord};
@@ -50,7 +50,7 @@ async fn start_run(
     let line = connection_for(hub, requester, &request, &thread).await?;
     let adds = named.is_none() && request.keeps_thread();
     if adds && !hub.add_thread(owner, &thread).await? {
-        return Err(ApiError::unavailable("too many threads are stored already"));
+        return Err(too_many());
     }
     let thread = (named.is_some() || adds).then_some(thread.id);
     let live = ActiveRun::new(
@@ -151,7 +151,7 @@ pub(super) async fn resume(hub: &Hub, at: &RunAt, body: &Value) -> Result<RunRec
         return Err(ApiError::invalid("the body must be a JSON object"));
     }
     let Some(live) = hub.active_run(at.id) else {
-        let what = format!("the run has ended, with status {}", run.status.name());
+        let what = format!("the run has ended, with status {}", run.status);
         return Err(ApiError::conflict(what));
     };
     let (request, answer) = live.resume(body)?;

@@ -78,7 +78,7 @@ impl Hub {
                     self.show_thread(owner, known).await
                 }
                 Ok(_) => Err(ApiError::conflict("a thread of this id exists")),
-                Err(_) => Err(ApiError::unavailable("too many threads are stored already")),
+                Err(_) => Err(too_many()),
             };
         }
         if let Some(line) = self.agents.only_for(requester) {
@@ -203,7 +203,7 @@ impl Hub {
         }
         (thread.id, thread.created, thread.updated) = (copy, now(), now());
         if !self.add_thread(owner, &thread).await? {
-            return Err(ApiError::unavailable("too many threads are stored already"));
+            return Err(too_many());
         }
         let show_copy = self.store.run(owner, move |rows| {
             rows.copy_turns(id, copy)?;
@@ -351,6 +351,10 @@ impl Hub {
         }
         Ok(())
     }
+}
+
+pub(super) fn too_many() -> ApiError {
+    ApiError::unavailable("too many threads are stored already")
 }
 
 /// The session id in an agent's answer.

@@ -4,9 +4,8 @@ use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::columns::{json, json_text, word};
-use super::owned_rows::OwnedRows;
-use crate::agent_connect::api::record::{RunFailure, RunOutcome, RunRecord, RunStatus};
+use super::owned_rows::{OwnedRows, json, json_text, word};
+use crate::agent_connect::api::record::{RunFailure, RunOutcome, RunRecord};
 use crate::agent_connect::api::search::{RunFilter, Search, contains_all};
 use crate::agent_connect::api::timestamp::Timestamp;
 
@@ -48,7 +47,7 @@ impl OwnedRows<'_> {
                 run.id.to_string(),
                 run.agent.to_string(),
                 run.thread.map(|id| id.to_string()),
-                run.status.name(),
+                run.status.to_string(),
                 run.created.0,
                 run.updated.0,
                 run.creation.to_string(),
@@ -71,7 +70,7 @@ impl OwnedRows<'_> {
              WHERE id = ?1 AND version < ?5",
             params![
                 run.id.to_string(),
-                run.status.name(),
+                run.status.to_string(),
                 run.updated.0,
                 run.outcome.as_ref().map(json_text),
                 i64::try_from(version).unwrap_or(i64::MAX),
@@ -108,7 +107,7 @@ impl OwnedRows<'_> {
         ))?;
         let wanted = &search.wanted;
         let [thread, agent] = [thread, wanted.agent].map(|id| id.map(|id| id.to_string()));
-        let status = wanted.status.map(RunStatus::name);
+        let status = wanted.status.map(|status| status.to_string());
         let found = statement.query_map(params![thread, status, agent, self.owner], run)?;
         let fits = |run: &Result<RunRecord>| {
             let Ok(run) = run else {
@@ -137,13 +136,14 @@ fn run(row: &Row<'_>) -> Result<RunRecord> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema::migrate;
+    use super::super::schema::create;
     use super::*;
+    use crate::agent_connect::api::record::RunStatus;
 
     #[test]
     fn unfinished_runs_become_errors() {
         let mut connection = Connection::open_in_memory().expect("memory");
-        migrate(&mut connection).expect("settled");
+        create(&mut connection).expect("settled");
         let run = |n: u8, status| RunRecord {
             id: Uuid::from_bytes([n; 16]),
             agent: Uuid::nil(),

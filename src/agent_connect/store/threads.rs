@@ -4,8 +4,7 @@ use rusqlite::{OptionalExtension as _, Result, Row, params};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::columns::{json, json_text, word};
-use super::owned_rows::OwnedRows;
+use super::owned_rows::{OwnedRows, json, json_text, word};
 use crate::agent_connect::api::record::{RunStatus, ThreadRecord, ThreadStatus, TurnRecord};
 use crate::agent_connect::api::search::{Search, ThreadFilter, contains_all};
 use crate::agent_connect::api::timestamp::Timestamp;

@@ -1,36 +1,24 @@
-//! The thread that owns the database connection.
+//! The only connection to the database, and the jobs on it.
 
 use std::fs::OpenOptions;
-use std::io;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 
 use rusqlite::Connection;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
 
 use super::owned_rows::OwnedRows;
 use super::runs;
-use super::schema::{describe, migrate};
+use super::schema::{create, describe};
 use crate::agent_connect::api::api_error::ApiError;
 use crate::agent_connect::api::record::RunRecord;
 use crate::agent_connect::api::timestamp::Timestamp;
 
-/// Jobs that may be queued.
-const WAITING: usize = 1024;
-/// Jobs that are committed together.
-const BATCH: usize = 256;
-
-/// A handle to the database.
+/// The database. The lock is fair, so jobs run in order.
 #[derive(Clone, Debug)]
-pub(in crate::agent_connect) struct RunStore {
-    jobs: mpsc::Sender<Job>,
-}
-
-/// Runs on the connection; returns what is to be done after the commit.
-type Job = Box<dyn FnOnce(&Connection) -> Reply + Send>;
-type Reply = Box<dyn FnOnce(Result<(), String>) + Send>;
+pub(in crate::agent_connect) struct RunStore(Arc<Mutex<Connection>>);
 
 impl RunStore {
     /// Opens the database, in memory if there is no `path`. Runs that an earlier process has not
@@ -47,62 +35,37 @@ impl RunStore {
             None => Connection::open_in_memory(),
         };
         let mut connection = opened.map_err(|error| describe(&error))?;
-        migrate(&mut connection)?;
+        create(&mut connection)?;
         let orphans = runs::fail_unfinished(&connection, now).map_err(|error| describe(&error))?;
-        let (jobs, waiting) = mpsc::channel(WAITING);
-        thread::Builder::new()
-            .name("agent-connect-store".to_owned())
-            .spawn(move || serve(&connection, waiting))
-            .map_err(|error: io::Error| error.to_string())?;
-        Ok((Self { jobs }, orphans))
+        Ok((Self(Arc::new(Mutex::new(connection))), orphans))
     }
 
-    /// Runs `job` for this owner and commits it. A job that fails is rolled back.
+    /// Runs `job` for this owner and commits it. A job that fails is rolled back; one that has
+    /// begun ends also when its caller stops waiting.
     pub(in crate::agent_connect) async fn run<T: Send + 'static>(
         &self,
         owner: &Arc<str>,
         job: impl FnOnce(&OwnedRows<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
         let owner = owner.clone();
-        let (tx, rx) = oneshot::channel();
-        let job: Job = Box::new(move |connection| {
-            let rows = OwnedRows {
-                connection,
+        let mut connection = self.0.clone().lock_owned().await;
+        let ran = spawn_blocking(move || {
+            let transaction = connection.transaction()?;
+            let done = job(&OwnedRows {
+                connection: &transaction,
                 owner: &owner,
-            };
-            let done = in_savepoint(&rows, job).map_err(|error| describe(&error));
-            Box::new(move |committed| {
-                // The caller may have stopped waiting.
-                let _ = tx.send(committed.and(done));
-            })
+            })?;
+            transaction.commit().map(|()| done)
         });
-        let fails = |what: &str| {
+        let done = match ran.await {
+            Ok(done) => done.map_err(|error| describe(&error)),
+            Err(_) => Err("it is closed".to_owned()),
+        };
+        done.map_err(|what| {
             tracing::error!("the store of threads and runs failed: {what}");
             ApiError::unavailable(format!("the store failed: {what}"))
-        };
-        self.jobs
-            .send(job)
-            .await
-            .map_err(|_| fails("it is closed"))?;
-        match rx.await {
-            Ok(done) => done.map_err(|what| fails(&what)),
-            Err(_) => Err(fails("it is closed")),
-        }
+        })
     }
-}
-
-/// Runs a job in a savepoint, which is rolled back when the job fails.
-fn in_savepoint<T>(
-    rows: &OwnedRows<'_>,
-    job: impl FnOnce(&OwnedRows<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<T> {
-    rows.connection.execute_batch("SAVEPOINT job")?;
-    let done = job(rows);
-    rows.connection.execute_batch(match done {
-        Ok(_) => "RELEASE job",
-        Err(_) => "ROLLBACK TO job; RELEASE job",
-    })?;
-    done
 }
 
 /// Creates the file, private to this user, because it holds prompts. The other files that SQLite
@@ -122,25 +85,4 @@ fn make_private(path: &Path) -> Result<(), String> {
     Err(format!(
         "other users can read or write it (mode {mode:04o}); run `chmod go-rwx {path}`"
     ))
-}
-
-fn serve(connection: &Connection, mut waiting: mpsc::Receiver<Job>) {
-    while let Some(first) = waiting.blocking_recv() {
-        let begun = connection.execute_batch("BEGIN IMMEDIATE");
-        let mut replies = vec![first(connection)];
-        while replies.len() < BATCH
-            && let Ok(job) = waiting.try_recv()
-        {
-            replies.push(job(connection));
-        }
-        let committed = begun.and_then(|()| connection.execute_batch("COMMIT"));
-        if committed.is_err() {
-            // ROLLBACK fails if BEGIN failed.
-            let _ = connection.execute_batch("ROLLBACK");
-        }
-        let committed = committed.map_err(|error| describe(&error));
-        for reply in replies {
-            reply(committed.clone());
-        }
-    }
 }

@@ -239,10 +239,6 @@ impl FrameSink for Sender {
         Ok(())
     }
 
-    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        Poll::Ready(Ok(()))
-    }
-
     fn poll_close(
         &mut self,
         _cx: &mut Context<'_>,

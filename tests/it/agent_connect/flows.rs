@@ -99,6 +99,9 @@ fn a_busy_thread_does_what_the_new_run_wishes() {
         // Cancelled runs are part of what was said; one that never began is not asked about.
         let states = client.get(&format!("/threads/{thread}/history")).await;
         assert_eq!(states[0]["messages"].as_array().unwrap().len(), 3);
+        let newest = id(&states[0]["checkpoint"], "checkpoint_id");
+        let path = format!("/threads/{thread}/history?limit=1&before={newest}");
+        assert_eq!(client.get(&path).await, json!([states[1]]));
     });
 }
 

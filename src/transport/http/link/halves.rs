@@ -127,10 +127,6 @@ impl FrameSink for Sender {
     }
 
     /// Does nothing: waiting for a status would delay the messages behind it.
-    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        Poll::Ready(Ok(()))
-    }
-
     fn poll_close(
         &mut self,
         cx: &mut Context<'_>,

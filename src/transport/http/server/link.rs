@@ -138,10 +138,6 @@ impl FrameSink for Sender {
     }
 
     /// Does nothing: messages are where the client can read them, and what waits there is bounded.
-    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        Poll::Ready(Ok(()))
-    }
-
     /// Waits until the client has read all queued messages and the streams have ended.
     fn poll_close(
         &mut self,
