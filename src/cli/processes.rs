@@ -1,5 +1,9 @@
 //! Ensures that no process that an agent started outlives the program (see `transport::process`).
 
+use std::fs::File;
+use std::io;
+use std::os::fd::IntoRawFd as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -20,16 +24,7 @@ pub(super) fn watchdog() -> Option<ExitCode> {
 /// such process is left. Where that is not possible (on Linux without `/proc`), starting an agent
 /// fails; connecting to one that listens needs no process of ours.
 pub(super) fn run_and_reap(main: impl FnOnce() -> ExitCode) -> ExitCode {
-    let own = std::env::current_exe();
-    // The file that runs, also when another one has taken its place since.
-    let own = own.map(|own| {
-        if cfg!(target_os = "linux") {
-            "/proc/self/exe".into()
-        } else {
-            own
-        }
-    });
-    if let Err(error) = own.and_then(adopt_orphans) {
+    if let Err(error) = own_file().and_then(adopt_orphans) {
         forbid_agents(&error);
     }
     let code = main();
@@ -37,4 +32,15 @@ pub(super) fn run_and_reap(main: impl FnOnce() -> ExitCode) -> ExitCode {
         tracing::warn!("a process of an agent has not exited yet");
     }
     code
+}
+
+/// The file that runs, also when another one takes its place.
+fn own_file() -> io::Result<PathBuf> {
+    let path = std::env::current_exe()?;
+    if cfg!(not(target_os = "linux")) {
+        return Ok(path);
+    }
+    // Open until the end. `/proc/self/exe` names another program under some debuggers.
+    let file = File::open(path)?.into_raw_fd();
+    Ok(format!("/proc/self/fd/{file}").into())
 }
