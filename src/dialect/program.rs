@@ -5,7 +5,7 @@
 //! rule costs one lookup by its method and one in its body, and no allocation, however many tables
 //! there are.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,12 +20,7 @@ use super::table::{
 use crate::jsonrpc::{Kind, Side};
 
 /// A value by way, sending side, kind and method.
-type Routes<T> = [[[Methods<T>; 4]; 2]; 2];
-
-/// A value by method. There are few methods, and most differ in length, so comparing them one by
-/// one costs less than the lookup in a tree or a hash map.
-#[derive(Debug)]
-struct Methods<T>(Vec<(Box<[u8]>, T)>);
+type Routes<T> = [[[BTreeMap<Box<[u8]>, T>; 4]; 2]; 2];
 
 /// One dialect, compiled.
 #[derive(Debug)]
@@ -73,33 +68,6 @@ impl fmt::Display for FiredRule {
     }
 }
 
-impl<T> Default for Methods<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<T> Methods<T> {
-    fn get(&self, method: &[u8]) -> Option<&T> {
-        let mut all = self.0.iter();
-        all.find_map(|(known, value)| (**known == *method).then_some(value))
-    }
-}
-
-impl<T: Default> Methods<T> {
-    fn get_or_default(&mut self, method: &str) -> &mut T {
-        let all = &mut self.0;
-        let known = all
-            .iter()
-            .position(|(known, _)| **known == *method.as_bytes());
-        let at = known.unwrap_or_else(|| {
-            all.push((method.as_bytes().into(), T::default()));
-            all.len() - 1
-        });
-        &mut all[at].1
-    }
-}
-
 impl Program {
     /// Compiles a stack; the dialect's own table is first.
     #[must_use]
@@ -132,15 +100,8 @@ impl Program {
                 }
             }
         }
-        for way in [Way::Read, Way::Write] {
-            tracking.require(|side, kind, method, guard| {
-                prefilter(&mut prefilters, way, side, kind, method).add(guard);
-            });
-        }
         for methods in prefilters.iter_mut().flatten().flatten() {
-            for (_, prefilter) in &mut methods.0 {
-                prefilter.finish();
-            }
+            methods.values_mut().for_each(Prefilter::finish);
         }
         Self {
             layers,
@@ -167,7 +128,7 @@ impl Program {
     ) -> Option<&Prefilter> {
         let prefilters = &self.prefilters[way as usize][from as usize][kind as usize];
         prefilters.get(method).or_else(|| {
-            let all = (kind == Kind::Error).then(|| prefilters.get(b"*"));
+            let all = (kind == Kind::Error).then(|| prefilters.get(&b"*"[..]));
             all.flatten()
         })
     }
@@ -179,17 +140,14 @@ impl Program {
         self.renamed.get(method.as_bytes()).map(|name| &**name)
     }
 
-    /// Whether messages of that kind are never changed or remembered.
-    pub(super) fn ignores(&self, way: Way, from: Side, kind: Kind) -> bool {
-        let prefilters = &self.prefilters[way as usize][from as usize][kind as usize];
-        prefilters.0.is_empty()
-            && !self.tracking.any()
-            && (way == Way::Read || !self.strips_jsonrpc())
-    }
-
     /// Whether anything of a conversation is remembered besides requests in flight.
     pub(super) fn remembers(&self) -> bool {
-        self.tracking.any() || !self.memory.is_empty()
+        self.tracking.turns || !self.memory.is_empty()
+    }
+
+    /// Whether all requests and answers are looked at, because something of them is remembered.
+    pub(super) fn follows_requests(&self) -> bool {
+        self.tracking.requests || self.remembers()
     }
 
     /// Whether nothing is ever changed: the dialect is canonical.
@@ -234,8 +192,8 @@ impl Layer {
                 for kind in kinds(&rule.on, way).iter().copied() {
                     let side = rule.on.from;
                     let list = &mut routes[way as usize][side as usize][kind as usize];
-                    list.get_or_default(name).push(at);
-                    prefilter(prefilters, way, side, kind, name).add_rule(rule, &table.shapes, way);
+                    list.entry(name.as_bytes().into()).or_default().push(at);
+                    prefilter(prefilters, way, side, kind, name).add(rule.base.before(way).clone());
                 }
             }
         }
@@ -273,7 +231,9 @@ impl Layer {
         method: &str,
     ) -> impl Iterator<Item = &Rule> {
         let routes = &self.routes[way as usize][from as usize][kind as usize];
-        let all = (kind == Kind::Error).then(|| routes.get(b"*")).flatten();
+        let all = (kind == Kind::Error)
+            .then(|| routes.get(&b"*"[..]))
+            .flatten();
         let found = routes.get(method.as_bytes()).into_iter().chain(all);
         found.flatten().map(|at| &self.table.rules[*at])
     }
@@ -308,7 +268,7 @@ fn prefilter<'d>(
     method: &str,
 ) -> &'d mut Prefilter {
     let methods = &mut prefilters[way as usize][side as usize][kind as usize];
-    methods.get_or_default(method)
+    methods.entry(method.as_bytes().into()).or_default()
 }
 
 /// Adds the session data that a rule needs besides its own message.
@@ -321,7 +281,7 @@ fn add_tracking(rule: &Rule, shapes: &[NamedShape], tracking: &mut Tracking) {
         }
         let emitted = case.emit.iter().flat_map(|emit: &Emit| &emit.rows);
         if case.rows.iter().chain(emitted).any(recalls_sessions) {
-            tracking.add_prompts();
+            tracking.turns = true;
         }
     }
 }

@@ -26,7 +26,7 @@ impl Translator {
             &message.method
         };
         if message.kind == Kind::Request {
-            let tracked = self.program.remembers() || self.program.tracking.requests();
+            let tracked = self.program.follows_requests();
             if tracked {
                 pending.session = message.session();
             }
@@ -39,7 +39,7 @@ impl Translator {
                 _ => {}
             }
         }
-        if self.program.tracking.any() {
+        if self.program.tracking.turns {
             let session = pending.session.as_deref();
             let tracking = self.program.tracking;
             self.sessions

@@ -104,6 +104,11 @@ impl Translator {
         self.sessions.get(pending.session.as_deref()?)
     }
 
+    /// Whether that holds for a session.
+    pub(super) fn session_has(&self, id: &str, what: impl FnOnce(&Session) -> bool) -> bool {
+        self.sessions.get(id).is_some_and(what)
+    }
+
     /// A new id for a request of the bridge; it fits 32 bits.
     pub(super) fn new_id(&mut self) -> IdBuf {
         self.minted = (self.minted + 1) % 1_000_000_000;

@@ -39,9 +39,7 @@ impl Translator {
                     return;
                 };
                 match message.text_at("/sessionId") {
-                    Some(session) => {
-                        self.action_state.cwd.insert(&session, cwd);
-                    }
+                    Some(session) => self.sessions.see(&session).cwd = Some(cwd),
                     None => pending.slots.push((CWD, cwd.into_bytes().into())),
                 }
             }
@@ -49,12 +47,13 @@ impl Translator {
                 let slot = pending.slots.iter().find(|(slot, _)| *slot == CWD);
                 let cwd = slot.and_then(|(_, cwd)| String::from_utf8(cwd.to_vec()).ok());
                 if let (Some(session), Some(cwd)) = (message.text_at("/sessionId"), cwd) {
-                    self.action_state.cwd.insert(&session, cwd);
+                    self.sessions.see(&session).cwd = Some(cwd);
                 }
             }
             (Way::Read, Kind::Request | Kind::Notification) => {
                 let session = message.text_at("/sessionId").unwrap_or_default();
-                let Some(cwd) = self.action_state.cwd.get(&session).cloned() else {
+                let known = self.sessions.get(&session);
+                let Some(cwd) = known.and_then(|session| session.cwd.clone()) else {
                     return;
                 };
                 for list in [
