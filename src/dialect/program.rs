@@ -14,8 +14,8 @@ use super::pending::PendingRequest;
 use super::prefilter::Prefilter;
 use super::sessions::Tracking;
 use super::table::{
-    Conversion, Each, Emit, Fill, Jsonrpc, KindChange, MessageFilter, NamedShape, NamedSlot,
-    PROMPTING, Row, Rule, Selector, Table, Way,
+    Conversion, Each, Emit, Fill, Jsonrpc, KindChange, MessageFilter, PROMPTING, Row, Rule,
+    Selector, Shape, Slot, Table, Way,
 };
 use crate::jsonrpc::{Kind, Side};
 
@@ -28,7 +28,7 @@ pub struct Program {
     pub(super) layers: Vec<Layer>,
     /// What a message must contain before a layer may apply to it, or a value of it is remembered.
     prefilters: Routes<Prefilter>,
-    pub(super) memory: Vec<NamedSlot>,
+    pub(super) memory: BTreeMap<String, Slot>,
     /// Methods of the agent that have another name in the dialect: by that name, the canonical
     /// method that a client with the dialect takes them for.
     renamed: HashMap<Box<[u8]>, Box<str>>,
@@ -74,29 +74,28 @@ impl Program {
     pub fn new(stack: Vec<StackEntry>) -> Self {
         let mut prefilters: Routes<Prefilter> = Routes::default();
         let mut layers = Vec::new();
-        let mut memory: Vec<NamedSlot> = Vec::new();
+        let mut memory = BTreeMap::new();
         let mut tracking = Tracking::default();
         let mut renamed = HashMap::new();
         for StackEntry { table, writes } in stack {
-            for slot in &table.memory {
-                if !memory.iter().any(|known| known.name == slot.name) {
-                    memory.push(slot.clone());
-                }
+            for (name, slot) in &table.memory {
+                memory.entry(name.clone()).or_insert_with(|| slot.clone());
             }
             for rule in &table.rules {
-                add_tracking(rule, &table.shapes, &mut tracking);
+                add_tracking(rule, &table, &mut tracking);
                 renamed.extend(rename(rule));
             }
             layers.push(Layer::new(table, writes, &mut prefilters));
         }
-        for NamedSlot { slot, .. } in &memory {
-            let on = &slot.on;
-            let Some(name) = &on.what.names().canonical else {
-                continue;
-            };
-            for way in [Way::Read, Way::Write] {
-                for kind in kinds(on, way) {
-                    prefilter(&mut prefilters, way, on.from, *kind, name).add(slot.when.clone());
+        // Requests and answers are looked at in any case, where something is remembered.
+        for slot in memory.values() {
+            if let Selector::Method(names) = &slot.on.what
+                && let Some(name) = &names.canonical
+            {
+                for way in [Way::Read, Way::Write] {
+                    let kind = Kind::Notification;
+                    prefilter(&mut prefilters, way, slot.on.from, kind, name)
+                        .add(slot.when.clone());
                 }
             }
         }
@@ -115,7 +114,7 @@ impl Program {
     /// The dialect's name.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.layers.first().map_or("", |layer| &layer.table.name)
+        self.table().map_or("", |table| &table.name)
     }
 
     /// The prefilter for such a message; `None` when no rule applies to it. This is the one lookup.
@@ -156,10 +155,14 @@ impl Program {
         self.layers.iter().all(|layer| layer.table.rules.is_empty()) && !self.strips_jsonrpc()
     }
 
+    /// The dialect's own table.
+    fn table(&self) -> Option<&Table> {
+        self.layers.first().map(|layer| &*layer.table)
+    }
+
     pub(super) fn jsonrpc(&self) -> &Jsonrpc {
-        self.layers
-            .first()
-            .map_or(&Jsonrpc::Always, |layer| &layer.table.jsonrpc)
+        self.table()
+            .map_or(&Jsonrpc::Always, |table| &table.jsonrpc)
     }
 
     /// Whether some messages are written without the member `jsonrpc`.
@@ -169,11 +172,11 @@ impl Program {
 
     /// Whether requests are written with `params` even if these are empty.
     pub(super) fn requires_params(&self) -> bool {
-        self.layers.first().is_some_and(|layer| layer.table.params)
+        self.table().is_some_and(|table| table.params)
     }
 
     pub(super) fn int_ids(&self) -> bool {
-        self.layers.first().is_some_and(|layer| layer.table.int_ids)
+        self.table().is_some_and(|table| table.int_ids)
     }
 }
 
@@ -272,8 +275,8 @@ fn prefilter<'d>(
 }
 
 /// Adds the session data that a rule needs besides its own message.
-fn add_tracking(rule: &Rule, shapes: &[NamedShape], tracking: &mut Tracking) {
-    let shaped = shapes.iter().flat_map(|shape| &shape.cases);
+fn add_tracking(rule: &Rule, table: &Table, tracking: &mut Tracking) {
+    let shaped = table.shapes.values().flat_map(|Shape(cases)| cases);
     let cases = std::iter::once(&rule.base).chain(&rule.cases);
     for case in cases.chain(shaped) {
         for action in &case.actions {
