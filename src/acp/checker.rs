@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::methods::Method;
 use super::requests::{Key, OpenRequest, OpenRequests};
 use super::validate::Validator;
-use super::violation::{shown, truncate};
-use super::{Consequence, Violation, ViolationKind};
+use super::violation::truncate;
+use super::{Violation, ViolationKind};
 use crate::jsonrpc::{self, Envelope, Frame, FrameFault, Kind, Limits, Scanned, Side};
 
 /// The result of checking one message.
@@ -71,7 +71,7 @@ impl Checker {
         let envelope = match jsonrpc::scan(message, &self.limits) {
             Scanned::Message(envelope) => envelope,
             Scanned::Batch => {
-                result.add_invalid(
+                result.refuse_message(
                     ViolationKind::Batch,
                     message,
                     "one message; ACP has no batches",
@@ -85,7 +85,7 @@ impl Checker {
                     | FrameFault::TooLong { .. } => ViolationKind::NotJson,
                     _ => ViolationKind::NotJsonRpc,
                 };
-                result.add_invalid(kind, message, &format!("a JSON-RPC message; {error}"));
+                result.refuse_message(kind, message, &format!("a JSON-RPC message; {error}"));
                 return result;
             }
         };
@@ -94,7 +94,7 @@ impl Checker {
             Err(error) => {
                 // The envelope is known all the same, so that the answer or the request still
                 // matches.
-                result.add_invalid(
+                result.refuse_message(
                     ViolationKind::Unreadable,
                     message,
                     &format!("readable JSON; {error}"),
@@ -211,7 +211,7 @@ impl Checker {
             }
             return;
         };
-        self.requests.remove(requester, &key);
+        self.requests.remove(requester, key);
         to.from = to.from.or_else(|| requester.map(Side::other));
         to.checked = kind == Kind::Error || Method::named(&request.method).is_some();
         to.violations.extend(found);
@@ -238,32 +238,16 @@ impl CheckedMessage {
         value: Option<&Value>,
         expected: &str,
     ) {
-        let found = value.map(shown);
-        self.add(kind, Consequence::Refused, pointer, found, expected);
+        let violation = Violation::refused(kind, pointer, value, expected);
+        self.violations.push(violation);
     }
 
     /// Adds a violation by the message as a whole.
-    fn add_invalid(&mut self, kind: ViolationKind, message: &Frame, expected: &str) {
+    fn refuse_message(&mut self, kind: ViolationKind, message: &Frame, expected: &str) {
         let head = &message.as_bytes()[..message.len().min(400)];
-        let found = truncate(&String::from_utf8_lossy(head));
-        self.add(kind, Consequence::Refused, "", Some(found), expected);
-    }
-
-    fn add(
-        &mut self,
-        kind: ViolationKind,
-        consequence: Consequence,
-        pointer: &str,
-        found: Option<String>,
-        expected: &str,
-    ) {
-        self.violations.push(Violation {
-            kind,
-            consequence,
-            pointer: pointer.to_owned(),
-            found,
-            expected: expected.to_owned(),
-        });
+        let found = Some(truncate(&String::from_utf8_lossy(head)));
+        let violation = Violation::refused(kind, "", None, expected);
+        self.violations.push(Violation { found, ..violation });
     }
 
     /// Checks which side calls, whether with an id, and the params.
@@ -358,13 +342,8 @@ impl CheckedMessage {
                 let pointer = format!("/{}", jsonptr::Token::new(name).encoded());
                 let expected = "no such member in a JSON-RPC message";
                 let kind = ViolationKind::UnknownMember;
-                self.add(
-                    kind,
-                    Consequence::Ignored,
-                    &pointer,
-                    Some(shown(found)),
-                    expected,
-                );
+                let violation = Violation::refused(kind, &pointer, Some(found), expected);
+                self.violations.push(violation.ignored());
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Matches answers to requests.
 //!
-//! The ids of the two sides are unrelated, so each side's open requests have a table of their own.
-//! Requests of an unknown side go to a third table.
+//! The ids of the two sides are unrelated, so a request is known by its side, if that is known, and
+//! its id.
 
 use std::collections::HashMap;
 
@@ -22,10 +22,10 @@ pub(super) struct OpenRequest {
     pub(super) order: u64,
 }
 
-/// The open requests of a conversation.
+/// The open requests of a conversation, by the side that sent them and their id.
 #[derive(Debug, Default)]
 pub(super) struct OpenRequests {
-    open: [HashMap<Key, OpenRequest>; 3],
+    open: HashMap<(Option<Side>, Key), OpenRequest>,
     count: u64,
 }
 
@@ -44,29 +44,12 @@ impl Key {
 }
 
 impl OpenRequests {
-    const REQUESTERS: [Option<Side>; 3] = [Some(Side::Client), Some(Side::Agent), None];
-
-    fn table(&mut self, requester: Option<Side>) -> &mut HashMap<Key, OpenRequest> {
-        &mut self.open[match requester {
-            Some(Side::Client) => 0,
-            Some(Side::Agent) => 1,
-            None => 2,
-        }]
-    }
-
     /// Adds a request. False when its side has an open one with the same id.
     pub(super) fn insert(&mut self, requester: Option<Side>, id: Key, method: String) -> bool {
         self.count += 1;
-        let turn = self.count;
-        self.table(requester)
-            .insert(
-                id,
-                OpenRequest {
-                    method,
-                    order: turn,
-                },
-            )
-            .is_none()
+        let order = self.count;
+        let open = OpenRequest { method, order };
+        self.open.insert((requester, id), open).is_none()
     }
 
     /// The requests that an answer of `from` with this id can match, the latest first.
@@ -75,18 +58,21 @@ impl OpenRequests {
         from: Option<Side>,
         id: &Key,
     ) -> Vec<(Option<Side>, OpenRequest)> {
-        let mut found: Vec<_> = Self::REQUESTERS
-            .iter()
-            .zip(&self.open)
-            .filter(|(requester, _)| from.is_none() || **requester != from)
-            .filter_map(|(requester, open)| Some((*requester, open.get(id)?.clone())))
+        let requesters = [Some(Side::Client), Some(Side::Agent), None];
+        let mut found: Vec<_> = requesters
+            .into_iter()
+            .filter(|requester| from.is_none() || *requester != from)
+            .filter_map(|requester| {
+                let open = self.open.get(&(requester, id.clone()))?;
+                Some((requester, open.clone()))
+            })
             .collect();
         found.sort_by_key(|(_, open)| std::cmp::Reverse(open.order));
         found
     }
 
     /// Removes a request that was answered.
-    pub(super) fn remove(&mut self, requester: Option<Side>, id: &Key) {
-        self.table(requester).remove(id);
+    pub(super) fn remove(&mut self, requester: Option<Side>, id: Key) {
+        self.open.remove(&(requester, id));
     }
 }

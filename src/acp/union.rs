@@ -6,9 +6,9 @@
 
 use serde_json::{Map, Value};
 
+use super::ViolationKind;
 use super::phrase;
 use super::schema::{Node, Schema, Types};
-use super::{Consequence, ViolationKind};
 
 /// The variant chosen for a value.
 #[derive(Debug)]
@@ -30,7 +30,8 @@ pub(super) enum Choice<'s> {
 #[derive(Debug)]
 pub(super) struct Mismatch<'s> {
     pub(super) kind: ViolationKind,
-    pub(super) consequence: Consequence,
+    /// Whether a reader only ignores it.
+    pub(super) ignored: bool,
     /// The member it is about; `None` for the value as a whole.
     pub(super) member: Option<&'s str>,
     pub(super) expected: String,
@@ -63,7 +64,7 @@ pub(super) fn choose<'s>(schema: &'s Schema, union: Node<'s>, value: &Value) -> 
 fn none(kind: ViolationKind, member: Option<&str>, expected: String) -> Choice<'_> {
     Choice::None(Mismatch {
         kind,
-        consequence: Consequence::Refused,
+        ignored: false,
         member,
         expected,
     })
@@ -117,7 +118,7 @@ fn by_tag<'s>(
                     *node,
                     Mismatch {
                         kind: ViolationKind::UnknownVariant,
-                        consequence: Consequence::Ignored,
+                        ignored: true,
                         member: Some(tag),
                         expected: format!("{expected}, or no such member"),
                     },

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::phrase::{expectation, similar};
 use super::schema::{Node, Schema, Types};
 use super::union::{self, Choice, Mismatch};
-use super::violation::{shown, truncate};
+use super::violation::truncate;
 use super::{Consequence, Violation, ViolationKind};
 
 /// The validation of one value.
@@ -18,8 +18,8 @@ pub(super) struct Validator {
     schema: &'static Schema,
     /// The current position, as a JSON Pointer.
     pointer: String,
-    /// How many of the enclosing schemas require a reader to ignore what is wrong here.
-    lenient: usize,
+    /// Whether an enclosing schema requires a reader to ignore what is wrong here.
+    lenient: bool,
     pub(super) found: Vec<Violation>,
 }
 
@@ -52,7 +52,7 @@ impl Validator {
         Self {
             schema: Schema::published(),
             pointer: pointer.to_owned(),
-            lenient: 0,
+            lenient: false,
             found: Vec::new(),
         }
     }
@@ -179,13 +179,10 @@ impl Validator {
                 Some(rest) => self.with_step(name, |walk| walk.value(value, rest)),
                 None => {
                     let expected = unknown_member(name, &known);
-                    self.with_step(name, |walk| {
-                        walk.add(
-                            ViolationKind::UnknownMember,
-                            Consequence::Ignored,
-                            Some(value),
-                            expected,
-                        );
+                    self.with_leniency(true, |walk| {
+                        walk.with_step(name, |walk| {
+                            walk.refuse(ViolationKind::UnknownMember, Some(value), expected);
+                        });
                     });
                 }
             }
@@ -253,14 +250,7 @@ impl Validator {
                 known.lenient = outer;
             }
             Choice::Untagged(variant, mismatch) => {
-                if let Some(tag) = mismatch.member {
-                    known.named.push(Member {
-                        name: tag,
-                        node: ANYTHING,
-                        lenient: true,
-                    });
-                }
-                self.add_mismatch(mismatch, Some(members));
+                self.add_mismatch(mismatch, Some((members, known)));
                 self.gather(members, variant, known);
             }
             Choice::Try(variants) => {
@@ -269,33 +259,36 @@ impl Validator {
                 }
             }
             Choice::None(mismatch) => {
-                if let Some(tag) = mismatch.member {
-                    known.named.push(Member {
-                        name: tag,
-                        node: ANYTHING,
-                        lenient: true,
-                    });
-                }
                 known.unsure = true;
-                self.add_mismatch(mismatch, Some(members));
+                self.add_mismatch(mismatch, Some((members, known)));
             }
         }
     }
 
-    fn add_mismatch(&mut self, mismatch: Mismatch<'_>, members: Option<&Map<String, Value>>) {
+    /// Adds why no variant matches. The discriminator of an object counts as a known member.
+    fn add_mismatch(
+        &mut self,
+        mismatch: Mismatch<'static>,
+        object: Option<(&Map<String, Value>, &mut Members<'static>)>,
+    ) {
         let Mismatch {
             kind,
-            consequence,
+            ignored,
             member,
             expected,
         } = mismatch;
-        match member {
-            Some(name) => {
-                let value = members.and_then(|members| members.get(name));
-                self.with_step(name, |walk| walk.add(kind, consequence, value, expected));
-            }
-            None => self.add(kind, consequence, None, expected),
-        }
+        let value = member.zip(object).and_then(|(name, (members, known))| {
+            known.named.push(Member {
+                name,
+                node: ANYTHING,
+                lenient: true,
+            });
+            members.get(name)
+        });
+        self.with_leniency(ignored, |walk| match member {
+            Some(name) => walk.with_step(name, |walk| walk.refuse(kind, value, expected)),
+            None => walk.refuse(kind, value, expected),
+        });
     }
 
     /// Whether a reader would refuse `value` as that variant.
@@ -310,7 +303,7 @@ impl Validator {
     /// Runs `work` where a reader ignores what is wrong, or where it does not.
     fn with_leniency(&mut self, lenient: bool, work: impl FnOnce(&mut Self)) {
         let outer = self.lenient;
-        self.lenient += usize::from(lenient);
+        self.lenient |= lenient;
         work(self);
         self.lenient = outer;
     }
@@ -326,26 +319,10 @@ impl Validator {
     }
 
     fn refuse(&mut self, kind: ViolationKind, value: Option<&Value>, expected: String) {
-        self.add(kind, Consequence::Refused, value, expected);
-    }
-
-    fn add(
-        &mut self,
-        kind: ViolationKind,
-        consequence: Consequence,
-        value: Option<&Value>,
-        expected: String,
-    ) {
-        self.found.push(Violation {
-            kind,
-            consequence: if self.lenient > 0 {
-                Consequence::Ignored
-            } else {
-                consequence
-            },
-            pointer: self.pointer.clone(),
-            found: value.map(shown),
-            expected,
+        let violation = Violation::refused(kind, &self.pointer, value, expected);
+        self.found.push(match self.lenient {
+            false => violation,
+            true => violation.ignored(),
         });
     }
 }

@@ -67,6 +67,31 @@ pub struct Violation {
 }
 
 impl Violation {
+    /// One for which an official reader refuses the message.
+    pub(super) fn refused(
+        kind: ViolationKind,
+        pointer: &str,
+        value: Option<&Value>,
+        expected: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            consequence: Consequence::Refused,
+            pointer: pointer.to_owned(),
+            found: value.map(shown),
+            expected: expected.into(),
+        }
+    }
+
+    /// The same, where an official reader only ignores the value.
+    pub(super) fn ignored(self) -> Self {
+        let consequence = Consequence::Ignored;
+        Self {
+            consequence,
+            ..self
+        }
+    }
+
     /// Whether it is among those left in a translated message. One of the same kind in a new place
     /// counts as the old one, moved, if the value is the same.
     #[must_use]

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use data_encoding::BASE64_NOPAD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// What is encoded in a segment of a URI's path (RFC 3986, section 3.3).
@@ -76,27 +77,16 @@ pub(super) fn media_type(data: &str) -> &'static str {
     found.map_or("application/octet-stream", |(_, kind)| kind)
 }
 
-/// The first twelve bytes of base64 data.
+/// The first twelve bytes of base64 data, in either alphabet.
 fn first_bytes(data: &str) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let (mut bits, mut held) = (0_u32, 0_u32);
-    for letter in data.bytes().take(16) {
-        let value = match letter {
-            b'A'..=b'Z' => letter - b'A',
-            b'a'..=b'z' => letter - b'a' + 26,
-            b'0'..=b'9' => letter - b'0' + 52,
-            b'+' | b'-' => 62,
-            b'/' | b'_' => 63,
-            _ => break,
-        };
-        bits = (bits << 6 | u32::from(value)) & 0xff_ffff;
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push(u8::try_from(bits >> held & 0xff).unwrap_or(0));
-        }
-    }
-    bytes
+    let letters = data.bytes().take(16).map(|letter| match letter {
+        b'-' => b'+',
+        b'_' => b'/',
+        other => other,
+    });
+    let is_plain = |letter: &u8| letter.is_ascii_alphanumeric() || matches!(letter, b'+' | b'/');
+    let letters: Vec<u8> = letters.take_while(is_plain).collect();
+    BASE64_NOPAD.decode(&letters).unwrap_or_default()
 }
 
 /// The kind of tool that a tool's name indicates.

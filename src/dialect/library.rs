@@ -177,17 +177,13 @@ impl Library {
         if let Some(program) = programs.get(name) {
             return Ok(Arc::clone(program));
         }
-        let program = self.compile(name)?;
-        programs.insert(name.to_owned(), Arc::clone(&program));
-        Ok(program)
-    }
-
-    fn compile(&self, name: &str) -> Result<Arc<Program>, DialectError> {
         let stack = match name {
             "canonical" => Vec::new(),
             name => self.stack(name)?,
         };
-        Ok(Arc::new(Program::new(stack)))
+        let program = Arc::new(Program::new(stack));
+        programs.insert(name.to_owned(), Arc::clone(&program));
+        Ok(program)
     }
 
     /// The layers of a dialect: its own table first, then those it builds on, the nearest to

@@ -24,7 +24,7 @@ pub(super) struct PendingRequest {
     /// The session it was for.
     pub(super) session: Option<String>,
     /// Slots that are valid until it is answered.
-    pub(super) slots: Vec<(usize, Box<[u8]>)>,
+    pub(super) slots: Vec<(Cow<'static, str>, Box<[u8]>)>,
     /// The options of a permission request, in canonical.
     pub(super) offered: Option<OfferedOptions>,
     /// The id the sender uses for it, when that differs.
@@ -63,6 +63,12 @@ impl PendingRequest {
             canonical: method_name(canonical),
             ..Self::default()
         }
+    }
+
+    /// The value of a slot that is valid until it is answered.
+    pub(super) fn slot(&self, name: &str) -> Option<&[u8]> {
+        let mut slots = self.slots.iter().rev();
+        slots.find_map(|(slot, value)| (slot == name).then_some(&**value))
     }
 
     /// A param that is remembered of it.

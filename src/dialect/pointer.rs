@@ -34,7 +34,8 @@ impl JsonPointer {
     }
 
     /// The names on the path, unescaped.
-    pub(super) fn names(&self) -> &[Box<str>] {
+    #[must_use]
+    pub fn names(&self) -> &[Box<str>] {
         &self.names
     }
 

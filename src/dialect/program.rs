@@ -5,7 +5,7 @@
 //! rule costs one lookup by its method and one in its body, and no allocation, however many tables
 //! there are.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,18 +14,13 @@ use super::pending::PendingRequest;
 use super::prefilter::Prefilter;
 use super::sessions::Tracking;
 use super::table::{
-    Conversion, Each, Emit, Fill, Jsonrpc, KindChange, MessageFilter, NamedShape, NamedSlot,
-    PROMPTING, Row, Rule, Selector, Table, Way,
+    Conversion, Each, Emit, Fill, Jsonrpc, KindChange, MessageFilter, PROMPTING, Row, Rule,
+    Selector, Shape, Slot, Table, Way,
 };
 use crate::jsonrpc::{Kind, Side};
 
 /// A value by way, sending side, kind and method.
-type Routes<T> = [[[Methods<T>; 4]; 2]; 2];
-
-/// A value by method. There are few methods, and most differ in length, so comparing them one by
-/// one costs less than the lookup in a tree or a hash map.
-#[derive(Debug)]
-struct Methods<T>(Vec<(Box<[u8]>, T)>);
+type Routes<T> = [[[BTreeMap<Box<[u8]>, T>; 4]; 2]; 2];
 
 /// One dialect, compiled.
 #[derive(Debug)]
@@ -33,7 +28,7 @@ pub struct Program {
     pub(super) layers: Vec<Layer>,
     /// What a message must contain before a layer may apply to it, or a value of it is remembered.
     prefilters: Routes<Prefilter>,
-    pub(super) memory: Vec<NamedSlot>,
+    pub(super) memory: BTreeMap<String, Slot>,
     /// Methods of the agent that have another name in the dialect: by that name, the canonical
     /// method that a client with the dialect takes them for.
     renamed: HashMap<Box<[u8]>, Box<str>>,
@@ -73,74 +68,39 @@ impl fmt::Display for FiredRule {
     }
 }
 
-impl<T> Default for Methods<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<T> Methods<T> {
-    fn get(&self, method: &[u8]) -> Option<&T> {
-        let mut all = self.0.iter();
-        all.find_map(|(known, value)| (**known == *method).then_some(value))
-    }
-}
-
-impl<T: Default> Methods<T> {
-    fn get_or_default(&mut self, method: &str) -> &mut T {
-        let all = &mut self.0;
-        let known = all
-            .iter()
-            .position(|(known, _)| **known == *method.as_bytes());
-        let at = known.unwrap_or_else(|| {
-            all.push((method.as_bytes().into(), T::default()));
-            all.len() - 1
-        });
-        &mut all[at].1
-    }
-}
-
 impl Program {
     /// Compiles a stack; the dialect's own table is first.
     #[must_use]
     pub fn new(stack: Vec<StackEntry>) -> Self {
         let mut prefilters: Routes<Prefilter> = Routes::default();
         let mut layers = Vec::new();
-        let mut memory: Vec<NamedSlot> = Vec::new();
+        let mut memory = BTreeMap::new();
         let mut tracking = Tracking::default();
         let mut renamed = HashMap::new();
         for StackEntry { table, writes } in stack {
-            for slot in &table.memory {
-                if !memory.iter().any(|known| known.name == slot.name) {
-                    memory.push(slot.clone());
-                }
+            for (name, slot) in &table.memory {
+                memory.entry(name.clone()).or_insert_with(|| slot.clone());
             }
             for rule in &table.rules {
-                add_tracking(rule, &table.shapes, &mut tracking);
+                add_tracking(rule, &table, &mut tracking);
                 renamed.extend(rename(rule));
             }
             layers.push(Layer::new(table, writes, &mut prefilters));
         }
-        for NamedSlot { slot, .. } in &memory {
-            let on = &slot.on;
-            let Some(name) = &on.what.names().canonical else {
-                continue;
-            };
-            for way in [Way::Read, Way::Write] {
-                for kind in kinds(on, way) {
-                    prefilter(&mut prefilters, way, on.from, *kind, name).add(slot.when.clone());
+        // Requests and answers are looked at in any case, where something is remembered.
+        for slot in memory.values() {
+            if let Selector::Method(names) = &slot.on.what
+                && let Some(name) = &names.canonical
+            {
+                for way in [Way::Read, Way::Write] {
+                    let kind = Kind::Notification;
+                    prefilter(&mut prefilters, way, slot.on.from, kind, name)
+                        .add(slot.when.clone());
                 }
             }
         }
-        for way in [Way::Read, Way::Write] {
-            tracking.require(|side, kind, method, guard| {
-                prefilter(&mut prefilters, way, side, kind, method).add(guard);
-            });
-        }
         for methods in prefilters.iter_mut().flatten().flatten() {
-            for (_, prefilter) in &mut methods.0 {
-                prefilter.finish();
-            }
+            methods.values_mut().for_each(Prefilter::finish);
         }
         Self {
             layers,
@@ -154,7 +114,7 @@ impl Program {
     /// The dialect's name.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.layers.first().map_or("", |layer| &layer.table.name)
+        self.table().map_or("", |table| &table.name)
     }
 
     /// The prefilter for such a message; `None` when no rule applies to it. This is the one lookup.
@@ -167,7 +127,7 @@ impl Program {
     ) -> Option<&Prefilter> {
         let prefilters = &self.prefilters[way as usize][from as usize][kind as usize];
         prefilters.get(method).or_else(|| {
-            let all = (kind == Kind::Error).then(|| prefilters.get(b"*"));
+            let all = (kind == Kind::Error).then(|| prefilters.get(&b"*"[..]));
             all.flatten()
         })
     }
@@ -179,17 +139,14 @@ impl Program {
         self.renamed.get(method.as_bytes()).map(|name| &**name)
     }
 
-    /// Whether messages of that kind are never changed or remembered.
-    pub(super) fn ignores(&self, way: Way, from: Side, kind: Kind) -> bool {
-        let prefilters = &self.prefilters[way as usize][from as usize][kind as usize];
-        prefilters.0.is_empty()
-            && !self.tracking.any()
-            && (way == Way::Read || !self.strips_jsonrpc())
-    }
-
     /// Whether anything of a conversation is remembered besides requests in flight.
     pub(super) fn remembers(&self) -> bool {
-        self.tracking.any() || !self.memory.is_empty()
+        self.tracking.turns || !self.memory.is_empty()
+    }
+
+    /// Whether all requests and answers are looked at, because something of them is remembered.
+    pub(super) fn follows_requests(&self) -> bool {
+        self.tracking.requests || self.remembers()
     }
 
     /// Whether nothing is ever changed: the dialect is canonical.
@@ -198,10 +155,14 @@ impl Program {
         self.layers.iter().all(|layer| layer.table.rules.is_empty()) && !self.strips_jsonrpc()
     }
 
+    /// The dialect's own table.
+    fn table(&self) -> Option<&Table> {
+        self.layers.first().map(|layer| &*layer.table)
+    }
+
     pub(super) fn jsonrpc(&self) -> &Jsonrpc {
-        self.layers
-            .first()
-            .map_or(&Jsonrpc::Always, |layer| &layer.table.jsonrpc)
+        self.table()
+            .map_or(&Jsonrpc::Always, |table| &table.jsonrpc)
     }
 
     /// Whether some messages are written without the member `jsonrpc`.
@@ -211,11 +172,11 @@ impl Program {
 
     /// Whether requests are written with `params` even if these are empty.
     pub(super) fn requires_params(&self) -> bool {
-        self.layers.first().is_some_and(|layer| layer.table.params)
+        self.table().is_some_and(|table| table.params)
     }
 
     pub(super) fn int_ids(&self) -> bool {
-        self.layers.first().is_some_and(|layer| layer.table.int_ids)
+        self.table().is_some_and(|table| table.int_ids)
     }
 }
 
@@ -234,8 +195,8 @@ impl Layer {
                 for kind in kinds(&rule.on, way).iter().copied() {
                     let side = rule.on.from;
                     let list = &mut routes[way as usize][side as usize][kind as usize];
-                    list.get_or_default(name).push(at);
-                    prefilter(prefilters, way, side, kind, name).add_rule(rule, &table.shapes, way);
+                    list.entry(name.as_bytes().into()).or_default().push(at);
+                    prefilter(prefilters, way, side, kind, name).add(rule.base.before(way).clone());
                 }
             }
         }
@@ -273,7 +234,9 @@ impl Layer {
         method: &str,
     ) -> impl Iterator<Item = &Rule> {
         let routes = &self.routes[way as usize][from as usize][kind as usize];
-        let all = (kind == Kind::Error).then(|| routes.get(b"*")).flatten();
+        let all = (kind == Kind::Error)
+            .then(|| routes.get(&b"*"[..]))
+            .flatten();
         let found = routes.get(method.as_bytes()).into_iter().chain(all);
         found.flatten().map(|at| &self.table.rules[*at])
     }
@@ -308,12 +271,12 @@ fn prefilter<'d>(
     method: &str,
 ) -> &'d mut Prefilter {
     let methods = &mut prefilters[way as usize][side as usize][kind as usize];
-    methods.get_or_default(method)
+    methods.entry(method.as_bytes().into()).or_default()
 }
 
 /// Adds the session data that a rule needs besides its own message.
-fn add_tracking(rule: &Rule, shapes: &[NamedShape], tracking: &mut Tracking) {
-    let shaped = shapes.iter().flat_map(|shape| &shape.cases);
+fn add_tracking(rule: &Rule, table: &Table, tracking: &mut Tracking) {
+    let shaped = table.shapes.values().flat_map(|Shape(cases)| cases);
     let cases = std::iter::once(&rule.base).chain(&rule.cases);
     for case in cases.chain(shaped) {
         for action in &case.actions {
@@ -321,7 +284,7 @@ fn add_tracking(rule: &Rule, shapes: &[NamedShape], tracking: &mut Tracking) {
         }
         let emitted = case.emit.iter().flat_map(|emit: &Emit| &emit.rows);
         if case.rows.iter().chain(emitted).any(recalls_sessions) {
-            tracking.add_prompts();
+            tracking.turns = true;
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::rewrite::{RewriteError, Rewriter};
 use super::table::{Case, Rest, Way};
 use super::text;
-use super::tree::Node;
+use super::tree::{Blocked, Node};
 
 impl<'a> Rewriter<'a, '_> {
     /// Moves or drops the unnamed members.
@@ -56,7 +56,7 @@ impl<'a> Rewriter<'a, '_> {
             self.changed = true;
             scope
                 .put(&names, value)
-                .map_err(|_| RewriteError::Blocked(to.to_string()))?;
+                .map_err(|Blocked| RewriteError::Blocked(to.to_string()))?;
         }
         Ok(())
     }

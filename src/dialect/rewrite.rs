@@ -3,15 +3,17 @@
 //! All values are taken before any is put, so that rows may swap places. If one of them cannot be
 //! put, the caller discards the tree. `find_rule` selects the rules.
 
+use std::collections::BTreeMap;
+
 use smallvec::SmallVec;
 
 use super::guard::first_case;
 use super::pointer::JsonPointer;
 use super::table::{
-    Case, Conversion, Converter, Each, Expect, Fill, Literal, NamedShape, Recall, Row, Way,
+    Case, Conversion, Converter, Each, Expect, Fill, Literal, Recall, Row, Shape, Values, Way,
 };
 use super::text::{self, JsonType};
-use super::tree::Node;
+use super::tree::{Blocked, Node};
 
 /// Why a value cannot be translated.
 #[derive(Clone, Debug)]
@@ -29,7 +31,7 @@ pub(super) enum RewriteError {
 /// The state of one rewriting.
 pub(super) struct Rewriter<'a, 'r> {
     pub(super) way: Way,
-    shapes: &'a [NamedShape],
+    shapes: &'a BTreeMap<String, Shape>,
     /// Reads a slot; the second argument is the key.
     recall: &'r dyn Fn(&Recall, Option<&str>) -> Option<Node<'static>>,
     /// Whether anything was changed.
@@ -49,7 +51,7 @@ impl<'a, 'r> Rewriter<'a, 'r> {
     /// For one value, or more of one message.
     pub(super) fn new(
         way: Way,
-        shapes: &'a [NamedShape],
+        shapes: &'a BTreeMap<String, Shape>,
         recall: &'r dyn Fn(&Recall, Option<&str>) -> Option<Node<'static>>,
     ) -> Self {
         Self {
@@ -278,7 +280,7 @@ impl<'a, 'r> Rewriter<'a, 'r> {
         self.changed = true;
         scope
             .put(place.names(), value)
-            .map_err(|_| RewriteError::Blocked(place.to_string()))
+            .map_err(|Blocked| RewriteError::Blocked(place.to_string()))
     }
 
     fn convert_all(
@@ -287,19 +289,11 @@ impl<'a, 'r> Rewriter<'a, 'r> {
         row: &'a Row,
         mut value: Node<'a>,
     ) -> Result<Node<'a>, RewriteError> {
-        let mut convert =
-            |this: &mut Self, conversion, value| this.convert(scope, row, conversion, value);
-        match self.way {
-            Way::Read => {
-                for conversion in &row.convert {
-                    value = convert(self, conversion, value)?;
-                }
-            }
-            Way::Write => {
-                for conversion in row.convert.iter().rev() {
-                    value = convert(self, conversion, value)?;
-                }
-            }
+        let forward = &mut row.convert.iter();
+        let back = &mut row.convert.iter().rev();
+        let conversions: &mut dyn Iterator<Item = &'a Conversion> = self.way.pick(forward, back);
+        for conversion in conversions {
+            value = self.convert(scope, row, conversion, value)?;
         }
         Ok(value)
     }
@@ -332,7 +326,7 @@ impl<'a, 'r> Rewriter<'a, 'r> {
                     }
                     let done = match each {
                         Each::Rows(rows) => self.rows(item, rows),
-                        Each::Shape(name) => self.shape(item, name),
+                        Each::Shape { shape } => self.shape(item, shape),
                     };
                     match done {
                         Ok(()) => true,
@@ -349,17 +343,16 @@ impl<'a, 'r> Rewriter<'a, 'r> {
                 });
                 error.map_or(Ok(value), Err)
             }
-            Conversion::Values { .. } => Ok(self.values(scope, row, conversion, value)),
+            Conversion::Values(values) => Ok(self.map_value(scope, row, values, value)),
         }
     }
 
     /// Applies the first case of a shape whose guards hold.
     fn shape(&mut self, value: &mut Node<'a>, name: &str) -> Result<(), RewriteError> {
-        let shapes: &'a [NamedShape] = self.shapes;
-        let Some(shape) = shapes.iter().find(|shape| shape.name == name) else {
+        let Some(Shape(cases)) = self.shapes.get(name) else {
             return Ok(());
         };
-        match first_case(&shape.cases, self.way, value) {
+        match first_case(cases, self.way, value) {
             Some(case) => self.apply(value, &[case]),
             None => {
                 self.unmatched.push(name.to_owned());
@@ -369,27 +362,24 @@ impl<'a, 'r> Rewriter<'a, 'r> {
     }
 
     /// Maps one value; one that would not come back is parked beside it.
-    fn values(
+    fn map_value(
         &mut self,
         scope: &mut Node<'a>,
         row: &'a Row,
-        conversion: &'a Conversion,
+        values: &'a Values,
         value: Node<'a>,
     ) -> Node<'a> {
-        let Conversion::Values { park, .. } = conversion else {
-            return value;
-        };
-        let parked = row.parking.as_deref().filter(|_| *park);
+        let parked = row.parking.as_deref().filter(|_| values.park);
         if let (Way::Write, Some(place)) = (self.way, parked)
             && let Some(original) = scope.take(place)
         {
             self.changed = true;
-            let mapped = mapped(conversion, Way::Read, &original.json());
+            let mapped = mapped(values, Way::Read, &original.json());
             if mapped.is_some_and(|(literal, _)| text::equals(&literal.0, &value.json())) {
                 return original;
             }
         }
-        let Some((literal, exact)) = mapped(conversion, self.way, &value.json()) else {
+        let Some((literal, exact)) = mapped(values, self.way, &value.json()) else {
             return value;
         };
         if text::equals(&literal.0, &value.json()) {
@@ -434,7 +424,7 @@ impl<'a, 'r> Rewriter<'a, 'r> {
             let mut source = source.clone();
             if let Some(value) = source.get_mut(before.names()) {
                 let value = value.clone();
-                let blocked = |_| RewriteError::Blocked(before.to_string());
+                let blocked = |Blocked| RewriteError::Blocked(before.to_string());
                 if before.names().is_empty() {
                     scope = value;
                 } else {
@@ -449,41 +439,24 @@ impl<'a, 'r> Rewriter<'a, 'r> {
             return Ok(());
         };
         made.put(after.names(), value)
-            .map_err(|_| RewriteError::Blocked(after.to_string()))
+            .map_err(|Blocked| RewriteError::Blocked(after.to_string()))
     }
 }
 
 /// The value that one is mapped to, and whether the way back restores the original.
-fn mapped<'a>(conversion: &'a Conversion, way: Way, json: &[u8]) -> Option<(&'a Literal, bool)> {
-    let Conversion::Values {
-        both,
-        read,
-        write,
-        other,
-        ..
-    } = conversion
-    else {
-        return None;
-    };
+fn mapped<'a>(values: &'a Values, way: Way, json: &[u8]) -> Option<(&'a Literal, bool)> {
     let find = |pairs: &'a [(Literal, Literal)]| {
-        let sides = pairs.iter().map(|(one, two)| match way {
-            Way::Read => (one, two),
-            Way::Write => (two, one),
-        });
-        sides
-            .into_iter()
-            .find(|(from, _)| text::equals(&from.0, json))
-            .map(|(_, to)| to)
+        let mut sides = pairs
+            .iter()
+            .map(|(one, two)| way.pick((one, two), (two, one)));
+        sides.find_map(|(from, to)| text::equals(&from.0, json).then_some(to))
     };
-    if let Some(to) = find(both) {
+    if let Some(to) = find(&values.both) {
         return Some((to, true));
     }
-    let (extra, other) = match way {
-        Way::Read => (read, other.as_ref()),
-        // Extra pairs for writing also have the dialect's value first.
-        Way::Write => (write, None),
-    };
-    find(extra).or(other).map(|to| (to, false))
+    let other = values.other.as_ref().filter(|_| way == Way::Read);
+    let extra = find(way.pick(&values.read, &values.write));
+    extra.or(other).map(|to| (to, false))
 }
 
 fn derived(scope: &Node<'_>, from: &JsonPointer, by: Converter) -> Option<Node<'static>> {

@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use super::pointer::own_pointer;
-use super::recent::Recent;
-use super::table::{Action, Expect, Guard, Literal};
+use hashlink::LinkedHashMap;
+
+use super::table::Action;
 use super::text;
 use super::tree::{Node, ValueRef};
 use crate::jsonrpc::{Kind, Side};
@@ -17,12 +17,12 @@ const CALLS: usize = 128;
 const FIELD: usize = 16 << 10;
 const STREAMED: usize = 64 << 10;
 
-/// All sessions.
+/// Maximum number of sessions; the one that was seen first is forgotten.
+const SESSIONS: usize = 256;
+
+/// All sessions, by id; the newest is the one that was seen last.
 #[derive(Debug, Default)]
-pub(super) struct Sessions {
-    /// By id; the newest is the one that was seen last.
-    all: Recent<Session, 256, { usize::MAX }>,
-}
+pub(super) struct Sessions(LinkedHashMap<Box<str>, Session>);
 
 /// One session.
 #[derive(Debug, Default)]
@@ -33,10 +33,18 @@ pub(super) struct Session {
     pub(super) cancelled: bool,
     /// The newest tool calls, newest last.
     pub(super) calls: VecDeque<ToolCall>,
-    /// The last `configOptions`, as JSON.
+    /// The canonical `configOptions` sent last, as JSON.
     pub(super) config: Option<Vec<u8>>,
     /// The end of the text streamed in this turn.
     pub(super) streamed: String,
+    /// Whether `models` were sent for it.
+    pub(super) with_models: bool,
+    /// Whether its modes are in a list of options that the bridge has made.
+    pub(super) with_modes: bool,
+    /// Its working directory.
+    pub(super) cwd: Option<String>,
+    /// The entries of the plan sent last.
+    pub(super) plan: Vec<u8>,
 }
 
 /// One tool call.
@@ -52,114 +60,40 @@ pub(super) struct ToolCall {
 /// What is tracked of sessions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tracking {
-    /// Which session has a prompt in flight.
-    prompts: bool,
-    calls: bool,
-    config: bool,
-    streamed: bool,
-    /// The sessions of requests that concern models.
-    models: bool,
-    /// The sessions of all requests.
-    requests: bool,
+    /// The sessions of requests.
+    pub(super) requests: bool,
+    /// Which session has a prompt in flight, and whether it was cancelled.
+    pub(super) turns: bool,
+    /// The tool calls, texts and options in updates.
+    pub(super) updates: bool,
 }
 
 impl Tracking {
     /// Adds what an action needs.
     pub(super) fn add(&mut self, action: Action) {
         match action {
-            Action::ModelOption | Action::ModeOption | Action::ChooseMode => {
-                self.models = true;
-                return;
-            }
-            Action::MissingSession => {
-                self.requests = true;
-                return;
-            }
-            Action::FindToolCall => self.calls = true,
-            Action::RebuildConfigOptions => self.config = true,
-            Action::OnlyNewText => self.streamed = true,
+            Action::ModelOption
+            | Action::ModeOption
+            | Action::ChooseMode
+            | Action::MissingSession => self.requests = true,
             Action::CancelledTurn
             | Action::DenyWithOption
             | Action::JoinPermissionTitle
-            | Action::StopReasonOfTurn => {}
-            Action::NumberToolCall
+            | Action::StopReasonOfTurn => self.turns = true,
+            Action::FindToolCall
+            | Action::RebuildConfigOptions
+            | Action::OnlyNewText
+            | Action::NumberToolCall
             | Action::NumberUpdate
             | Action::AskConfirmation
-            | Action::OpenSession => {
-                (self.calls, self.config, self.streamed) = (true, true, true);
-            }
-            _ => return,
+            | Action::OpenSession => (self.turns, self.updates) = (true, true),
+            _ => {}
         }
-        self.prompts = true;
     }
 
-    /// Adds what the slot `prompting_session` needs.
-    pub(super) fn add_prompts(&mut self) {
-        self.prompts = true;
-    }
-
-    pub(super) fn any(self) -> bool {
-        self.prompts
-    }
-
-    /// Whether the sessions of requests are tracked.
-    pub(super) fn requests(self) -> bool {
-        self.requests || self.models
-    }
-
-    /// Calls `add` for each kind of message that must be seen: those of a method that meet a
-    /// guard.
-    pub(super) fn require(self, mut add: impl FnMut(Side, Kind, &str, Guard)) {
-        let models = [
-            "session/load",
-            "session/resume",
-            "session/set_config_option",
-            "session/set_model",
-            "session/set_mode",
-        ];
-        let others = [
-            "session/prompt",
-            "session/fork",
-            "session/close",
-            "session/delete",
-        ];
-        for method in models.iter().filter(|_| self.requests()) {
-            add(Side::Client, Kind::Request, method, Guard::new());
-        }
-        for method in others.iter().filter(|_| self.requests) {
-            add(Side::Client, Kind::Request, method, Guard::new());
-        }
-        if !self.prompts {
-            return;
-        }
-        add(
-            Side::Client,
-            Kind::Notification,
-            "session/cancel",
-            Guard::new(),
-        );
-        for kind in [Kind::Result, Kind::Error] {
-            add(Side::Agent, kind, "session/prompt", Guard::new());
-        }
-        for method in [
-            "session/new",
-            "session/load",
-            "session/resume",
-            "session/set_config_option",
-        ] {
-            add(Side::Agent, Kind::Result, method, Guard::new());
-        }
-        let variants = [
-            (self.calls, "\"tool_call\""),
-            (self.calls, "\"tool_call_update\""),
-            (self.streamed, "\"agent_message_chunk\""),
-            (self.config, "\"config_option_update\""),
-        ];
-        let wanted = variants.iter().filter(|(wanted, _)| *wanted);
-        let literals = wanted.map(|(_, variant)| Literal(variant.as_bytes().into()));
-        let place = own_pointer("/update/sessionUpdate");
-        let guard = vec![(place, Expect::In(literals.collect()))];
-        add(Side::Agent, Kind::Notification, "session/update", guard);
+    /// Whether a notification is tracked.
+    pub(super) fn sees(self, method: &[u8]) -> bool {
+        self.updates && method == b"session/update" || self.turns && method == b"session/cancel"
     }
 }
 
@@ -168,21 +102,38 @@ impl Sessions {
     pub(super) fn touch(&mut self, body: &Node<'_>) {
         let json = body.get_member("sessionId").map(ValueRef::json);
         if let Some(id) = json.as_deref().and_then(text::string) {
-            self.all.get_or_default(&id);
+            self.see(&id);
         }
     }
 
     /// A session by its id.
     pub(super) fn get(&self, id: &str) -> Option<&Session> {
-        self.all.get(id)
+        self.0.get(id)
+    }
+
+    /// The same, and it becomes the newest; one that is not known is added.
+    pub(super) fn see(&mut self, id: &str) -> &mut Session {
+        if self.0.to_back(id).is_none() {
+            if self.0.len() >= SESSIONS {
+                self.0.pop_front();
+            }
+            self.0.insert(id.into(), Session::default());
+        }
+        self.0.get_mut(id).expect("it was inserted above")
+    }
+
+    /// The id, if there is exactly one session.
+    pub(super) fn only(&self) -> Option<&str> {
+        let (id, _) = self.0.front().filter(|_| self.0.len() == 1)?;
+        Some(id)
     }
 
     /// The session that a message without a session id belongs to: the one with a prompt in flight,
     /// of several the one seen last; else the only one.
     pub(super) fn prompting(&self) -> Option<&str> {
-        let mut sessions = self.all.newest_first();
+        let mut sessions = self.0.iter().rev();
         let busy = sessions.find(|(_, session)| session.prompts > 0);
-        busy.map(|(id, _)| id).or_else(|| self.all.only())
+        busy.map(|(id, _)| &**id).or_else(|| self.only())
     }
 
     /// Tracks a canonical message. For an answer, `method` and `request_session` are those of its
@@ -203,22 +154,20 @@ impl Sessions {
         };
         match (from, kind, method) {
             (Side::Client, Kind::Request, "session/prompt") => {
-                let session = self.all.get_or_default(id);
+                let session = self.see(id);
                 session.prompts += 1;
                 session.cancelled = false;
                 session.streamed.clear();
             }
             (Side::Agent, Kind::Result | Kind::Error, "session/prompt") => {
-                let session = self.all.get_or_default(id);
+                let session = self.see(id);
                 session.prompts = session.prompts.saturating_sub(1);
             }
-            (Side::Client, Kind::Notification, "session/cancel") => {
-                self.all.get_or_default(id).cancelled = true;
-            }
+            (Side::Client, Kind::Notification, "session/cancel") => self.see(id).cancelled = true,
             (Side::Agent, Kind::Notification, "session/update") => {
-                let session = self.all.get_or_default(id);
-                if let Some(update) = body.get_member("update") {
-                    session.update(tracking, update);
+                let session = self.see(id);
+                if let Some(update) = body.get_member("update").filter(|_| tracking.updates) {
+                    session.update(update);
                 }
             }
             (
@@ -226,11 +175,8 @@ impl Sessions {
                 Kind::Result,
                 "session/new" | "session/load" | "session/resume" | "session/set_config_option",
             ) => {
-                let session = self.all.get_or_default(id);
-                if tracking.config {
-                    let options = body.get_member("configOptions").map(ValueRef::json);
-                    session.options(options.as_deref());
-                }
+                let options = body.get_member("configOptions").map(ValueRef::json);
+                self.see(id).set_config(options.as_deref());
             }
             _ => {}
         }
@@ -238,22 +184,20 @@ impl Sessions {
 }
 
 impl Session {
-    fn options(&mut self, options: Option<&[u8]>) {
+    /// Remembers the options sent last; a list that is too long is not remembered.
+    pub(super) fn set_config(&mut self, options: Option<&[u8]>) {
         if let Some(options) = options.filter(|options| options.len() <= 16 * FIELD) {
             self.config = Some(options.to_vec());
         }
     }
 
-    fn update(&mut self, tracking: Tracking, update: ValueRef<'_, '_>) {
-        if !(tracking.calls || tracking.streamed || tracking.config) {
-            return;
-        }
+    fn update(&mut self, update: ValueRef<'_, '_>) {
         let field = |name| text_of(update, name);
         let Some(variant) = field("sessionUpdate") else {
             return;
         };
         match &*variant {
-            "tool_call" | "tool_call_update" if tracking.calls => {
+            "tool_call" | "tool_call_update" => {
                 let Some(id) = field("toolCallId").filter(|id| id.len() <= FIELD) else {
                     return;
                 };
@@ -285,7 +229,7 @@ impl Session {
                     self.calls.pop_front();
                 }
             }
-            "agent_message_chunk" if tracking.streamed => {
+            "agent_message_chunk" => {
                 let content = update.child("content");
                 let text = content.and_then(|content| text_of(content, "text"));
                 self.streamed.push_str(&text.unwrap_or_default());
@@ -297,9 +241,9 @@ impl Session {
                     self.streamed.drain(..cut);
                 }
             }
-            "config_option_update" if tracking.config => {
+            "config_option_update" => {
                 let options = update.child("configOptions").map(ValueRef::json);
-                self.options(options.as_deref());
+                self.set_config(options.as_deref());
             }
             _ => {}
         }

@@ -263,7 +263,7 @@ impl Translator {
             let answer = message::answer(id, name, &value.0, jsonrpc);
             step.out.replies.push(answer);
             step.note(DialectEvent::Answered, &*original.method);
-            if name == "result" && way == Way::Write && self.program.tracking.any() {
+            if name == "result" && way == Way::Write && self.program.tracking.turns {
                 let body = Node::raw(&value.0);
                 let (tracking, method) = (self.program.tracking, &original.method);
                 self.sessions

@@ -328,3 +328,20 @@ pub(super) fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
         .map(|(_, value)| value)
         .last()
 }
+
+/// The value of a member or an element.
+pub(super) fn child<'t>(text: &'t [u8], name: &str) -> Option<&'t [u8]> {
+    match JsonType::of(text) {
+        JsonType::Object => member(text, name),
+        JsonType::Array => items(text).nth(array_index(name)?),
+        _ => None,
+    }
+}
+
+/// An array index (RFC 6901, section 4: no leading zeros).
+pub(super) fn array_index(name: &str) -> Option<usize> {
+    let plain = name == "0" || !name.starts_with('0');
+    name.parse()
+        .ok()
+        .filter(|_| plain && !name.starts_with('+'))
+}

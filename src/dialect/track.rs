@@ -26,7 +26,7 @@ impl Translator {
             &message.method
         };
         if message.kind == Kind::Request {
-            let tracked = self.program.remembers() || self.program.tracking.requests();
+            let tracked = self.program.follows_requests();
             if tracked {
                 pending.session = message.session();
             }
@@ -39,7 +39,7 @@ impl Translator {
                 _ => {}
             }
         }
-        if self.program.tracking.any() {
+        if self.program.tracking.turns {
             let session = pending.session.as_deref();
             let tracking = self.program.tracking;
             self.sessions
@@ -49,15 +49,15 @@ impl Translator {
             return;
         }
         let program = Arc::clone(&self.program);
-        for (at, memory) in program.memory.iter().enumerate() {
-            let slot = &memory.slot;
+        for (name, slot) in &program.memory {
             let kind_fits = match slot.on.what {
                 Selector::Method(_) => !answers,
                 Selector::Answers(_) => message.kind == Kind::Result,
                 Selector::ErrorsOf(_) => message.kind == Kind::Error,
             };
-            let named = slot.on.what.names().canonical.as_deref() == Some(method);
-            if !kind_fits || !named || slot.on.from != from || !holds(&message.body, &slot.when) {
+            let is_named = slot.on.what.names().canonical.as_deref() == Some(method);
+            if !kind_fits || !is_named || slot.on.from != from || !holds(&message.body, &slot.when)
+            {
                 continue;
             }
             let Some(look) = message.body.get(&slot.at) else {
@@ -70,15 +70,18 @@ impl Translator {
             }
             let key = slot.by.as_ref().and_then(|by| message.body.text_at(by));
             match slot.per {
-                SlotScope::Request => pending.slots.push((at, value.into_owned().into())),
+                SlotScope::Request => {
+                    let value = value.into_owned().into();
+                    pending.slots.push((name.clone().into(), value));
+                }
                 SlotScope::Connection => {
-                    let key = slot_key(at, "", key.as_deref());
+                    let key = slot_key(name, "", key.as_deref());
                     self.memory.insert(&key, value.into());
                 }
                 SlotScope::Session => {
                     let own = message.session();
                     let session = own.as_deref().or(pending.session.as_deref());
-                    let key = slot_key(at, session.unwrap_or_default(), key.as_deref());
+                    let key = slot_key(name, session.unwrap_or_default(), key.as_deref());
                     self.memory.insert(&key, value.into());
                 }
             }

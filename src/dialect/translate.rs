@@ -67,7 +67,7 @@ impl Translator {
                 let looked_at = strips
                     || lacks_params
                     || *method == *PERMISSION
-                    || self.program.remembers()
+                    || self.program.follows_requests()
                     || self.program.int_ids()
                     || self.may_match(way, at.kind, &method, body);
                 if looked_at {
@@ -87,6 +87,7 @@ impl Translator {
                 let looked_at = strips
                     || *pending.canonical == *PERMISSION
                     || !pending.is_plain()
+                    || self.program.follows_requests()
                     || self.may_match(way, at.kind, &pending.dialect, body)
                     || pending.dialect != pending.canonical
                         && self.may_match(way, at.kind, &pending.canonical, body);

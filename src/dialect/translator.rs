@@ -104,6 +104,11 @@ impl Translator {
         self.sessions.get(pending.session.as_deref()?)
     }
 
+    /// Whether that holds for a session.
+    pub(super) fn session_has(&self, id: &str, what: impl FnOnce(&Session) -> bool) -> bool {
+        self.sessions.get(id).is_some_and(what)
+    }
+
     /// A new id for a request of the bridge; it fits 32 bits.
     pub(super) fn new_id(&mut self) -> IdBuf {
         self.minted = (self.minted + 1) % 1_000_000_000;
@@ -136,8 +141,8 @@ impl Translator {
 
     /// The session whose slots are read; empty if there are no slots by session.
     pub(super) fn session_of(&self, message: &Message<'_>, pending: &PendingRequest) -> String {
-        let mut slots = self.program.memory.iter();
-        if !slots.any(|memory| memory.slot.per == SlotScope::Session) {
+        let mut slots = self.program.memory.values();
+        if !slots.any(|slot| slot.per == SlotScope::Session) {
             return String::new();
         }
         let own = message.session().or_else(|| pending.session.clone());
@@ -154,21 +159,16 @@ impl Translator {
         if recall.slot == PROMPTING {
             return self.sessions.prompting().map(Node::string);
         }
-        let all = &self.program.memory;
-        let at = all.iter().position(|memory| memory.name == recall.slot)?;
-        let value = match all[at].slot.per {
-            SlotScope::Request => {
-                let mut values = pending.slots.iter().filter(|(slot, _)| *slot == at);
-                values.next_back().map(|(_, value)| &**value)
-            }
-            SlotScope::Connection => self
-                .memory
-                .get(&slot_key(at, "", key))
-                .map(|value| &**value),
-            SlotScope::Session => self
-                .memory
-                .get(&slot_key(at, session, key))
-                .map(|value| &**value),
+        let name = &recall.slot;
+        let remembered = |session| {
+            self.memory
+                .get(&slot_key(name, session, key))
+                .map(|value| &**value)
+        };
+        let value = match self.program.memory.get(name)?.per {
+            SlotScope::Request => pending.slot(name),
+            SlotScope::Connection => remembered(""),
+            SlotScope::Session => remembered(session),
         };
         value.map(|value| Node::owned(value.to_vec()))
     }
@@ -184,7 +184,7 @@ impl Translator {
 pub(super) const PERMISSION: &str = "session/request_permission";
 
 /// The key of a remembered value: its slot, its session (empty when it has none) and its key.
-pub(super) fn slot_key(slot: usize, session: &str, key: Option<&str>) -> String {
+pub(super) fn slot_key(slot: &str, session: &str, key: Option<&str>) -> String {
     let key = key.unwrap_or_default();
-    format!("{slot} {} {session}{key}", session.len())
+    format!("{} {slot}{} {session}{key}", slot.len(), session.len())
 }

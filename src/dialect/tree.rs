@@ -25,6 +25,10 @@ pub enum Node<'a> {
     Array(Vec<Self>),
 }
 
+/// A value on the path is neither an object nor an array; nothing was changed.
+#[derive(Clone, Copy, Debug)]
+pub struct Blocked;
+
 /// A member of an opened object: its raw name without quotes, and its value.
 pub(super) type Member<'a> = (Cow<'a, [u8]>, Node<'a>);
 
@@ -129,59 +133,43 @@ impl<'a> Node<'a> {
         text::string(&raw).map(Cow::into_owned)
     }
 
-    /// The value at a place; containers on the path are parsed.
-    pub(super) fn get_mut(&mut self, names: &[Box<str>]) -> Option<&mut Self> {
-        let Some((name, rest)) = names.split_first() else {
-            return (!matches!(self, Self::Absent)).then_some(self);
-        };
+    /// The value of a member or an element; the container is parsed.
+    fn child_mut(&mut self, name: &str) -> Option<&mut Self> {
         self.open();
         match self {
             Self::Object(members) => {
-                let found = members
-                    .iter()
-                    .rposition(|(raw, _)| text::same_name(raw, name))?;
-                members[found].1.get_mut(rest)
+                let found = position(members, name)?;
+                Some(&mut members[found].1)
             }
-            Self::Array(items) => items.get_mut(array_index(name)?)?.get_mut(rest),
+            Self::Array(items) => items.get_mut(text::array_index(name)?),
             Self::Absent | Self::Raw(_) | Self::Indexed(_) => None,
         }
     }
 
+    /// The value at a place; containers on the path are parsed.
+    pub fn get_mut(&mut self, names: &[Box<str>]) -> Option<&mut Self> {
+        let mut names = names.iter();
+        let found = names.try_fold(self, |node, name| node.child_mut(name))?;
+        (!matches!(found, Self::Absent)).then_some(found)
+    }
+
     /// Removes the value at a place; containers that become empty are removed, too.
-    pub(super) fn take(&mut self, names: &[Box<str>]) -> Option<Self> {
+    pub fn take(&mut self, names: &[Box<str>]) -> Option<Self> {
         let Some((name, rest)) = names.split_first() else {
-            return match std::mem::replace(self, Self::Absent) {
-                Self::Absent => None,
-                taken => Some(taken),
-            };
+            let taken = std::mem::replace(self, Self::Absent);
+            return (!matches!(taken, Self::Absent)).then_some(taken);
         };
-        self.open();
-        match self {
-            Self::Object(members) => {
-                let found = members
-                    .iter()
-                    .rposition(|(raw, _)| text::same_name(raw, name))?;
-                let taken = members[found].1.take(rest)?;
-                if members[found].1.is_empty() {
-                    members.remove(found);
-                    let is_twin = |(raw, _): &Member<'_>| text::same_name(raw, name);
-                    if members[..found].iter().any(is_twin) {
-                        // Earlier members of the same name would become visible.
-                        members.retain(|member| !is_twin(member));
-                    }
-                }
-                Some(taken)
+        let inner = self.child_mut(name)?;
+        let taken = inner.take(rest)?;
+        if inner.is_empty() {
+            match self {
+                // Earlier members of the same name would become visible.
+                Self::Object(members) => members.retain(|(raw, _)| !text::same_name(raw, name)),
+                Self::Array(items) => drop(items.remove(text::array_index(name)?)),
+                Self::Absent | Self::Raw(_) | Self::Indexed(_) => {}
             }
-            Self::Array(items) => {
-                let found = array_index(name)?;
-                let taken = items.get_mut(found)?.take(rest)?;
-                if items[found].is_empty() {
-                    items.remove(found);
-                }
-                Some(taken)
-            }
-            Self::Absent | Self::Raw(_) | Self::Indexed(_) => None,
         }
+        Some(taken)
     }
 
     /// Whether a take has left nothing here. A container that was empty before is raw and stays.
@@ -195,8 +183,11 @@ impl<'a> Node<'a> {
     }
 
     /// Puts a value at a place. Containers on the path are created where there is nothing or
-    /// `null`; a name `0` or `-` makes an array. A scalar on the path is not overwritten.
-    pub(super) fn put(&mut self, names: &[Box<str>], value: Self) -> Result<(), usize> {
+    /// `null`; a name `0` or `-` makes an array.
+    ///
+    /// # Errors
+    /// When a scalar is on the path; it is not overwritten.
+    pub fn put(&mut self, names: &[Box<str>], value: Self) -> Result<(), Blocked> {
         let Some((name, rest)) = names.split_first() else {
             *self = value;
             return Ok(());
@@ -208,40 +199,24 @@ impl<'a> Node<'a> {
                 _ => Self::Object(Vec::new()),
             };
         }
-        let deeper = |depth: usize| depth + 1;
+        if let Some(there) = self.child_mut(name) {
+            return there.put(rest, value);
+        }
+        let mut fresh = Self::Absent;
         match self {
             Self::Object(members) => {
-                let found = members
-                    .iter()
-                    .rposition(|(raw, _)| text::same_name(raw, name));
-                if let Some(found) = found {
-                    return members[found].1.put(rest, value).map_err(deeper);
-                }
-                let mut fresh = Self::Absent;
-                fresh.put(rest, value).map_err(deeper)?;
+                fresh.put(rest, value)?;
                 members.push((Cow::Owned(text::escaped(name)), fresh));
-                Ok(())
             }
-            Self::Array(items) => {
-                let at = if &**name == "-" {
-                    items.len()
-                } else {
-                    array_index(name).ok_or(0_usize)?
-                };
-                let length = items.len();
-                match items.get_mut(at) {
-                    Some(item) => item.put(rest, value).map_err(deeper),
-                    None if at == length => {
-                        let mut fresh = Self::Absent;
-                        fresh.put(rest, value).map_err(deeper)?;
-                        items.push(fresh);
-                        Ok(())
-                    }
-                    None => Err(0),
-                }
+            Self::Array(items)
+                if &**name == "-" || text::array_index(name) == Some(items.len()) =>
+            {
+                fresh.put(rest, value)?;
+                items.push(fresh);
             }
-            Self::Absent | Self::Raw(_) | Self::Indexed(_) => Err(0),
+            _ => return Err(Blocked),
         }
+        Ok(())
     }
 
     /// Writes the value as JSON.
@@ -400,8 +375,8 @@ impl<'t, 'a> ValueRef<'t, 'a> {
 
     pub(super) fn child(self, name: &str) -> Option<Self> {
         match self {
-            Self::Raw(text) => child(text, name).map(Self::Raw),
-            Self::Node(Node::Raw(text)) => child(text, name).map(Self::Raw),
+            Self::Raw(text) => text::child(text, name).map(Self::Raw),
+            Self::Node(Node::Raw(text)) => text::child(text, name).map(Self::Raw),
             Self::Indexed(object) => object.child(name),
             Self::Node(Node::Indexed(object)) => object.child(name),
             Self::Node(Node::Object(members)) => members
@@ -409,7 +384,7 @@ impl<'t, 'a> ValueRef<'t, 'a> {
                 .rev()
                 .find(|(raw, _)| text::same_name(raw, name))
                 .map(|(_, value)| Self::Node(value)),
-            Self::Node(Node::Array(items)) => items.get(array_index(name)?).map(Self::Node),
+            Self::Node(Node::Array(items)) => items.get(text::array_index(name)?).map(Self::Node),
             Self::Node(Node::Absent) => None,
         }
     }
@@ -439,25 +414,15 @@ impl<'t, 'a> ValueRef<'t, 'a> {
     }
 }
 
-fn child<'t>(text: &'t [u8], name: &str) -> Option<&'t [u8]> {
-    match JsonType::of(text) {
-        JsonType::Object => text::member(text, name),
-        JsonType::Array => text::items(text).nth(array_index(name)?),
-        _ => None,
-    }
+/// The last member with that name.
+fn position(members: &[Member<'_>], name: &str) -> Option<usize> {
+    let mut all = members.iter();
+    all.rposition(|(raw, _)| text::same_name(raw, name))
 }
 
 /// Whether a name may be an index of an array.
 fn may_be_index(name: &str) -> bool {
     name.as_bytes().first().is_some_and(u8::is_ascii_digit)
-}
-
-/// An array index (RFC 6901, section 4: no leading zeros).
-pub(super) fn array_index(name: &str) -> Option<usize> {
-    let plain = name == "0" || !name.starts_with('0');
-    name.parse()
-        .ok()
-        .filter(|_| plain && !name.starts_with('+'))
 }
 
 fn open<'a, 't>(text: &'t [u8], part: impl Fn(&'t [u8]) -> Cow<'a, [u8]>) -> Option<Node<'a>> {

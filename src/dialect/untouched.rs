@@ -27,24 +27,21 @@ impl Translator {
     /// Whether a notification has no effect except that its session counts as active. It may return
     /// `false` for such a message, which then goes through the rules unchanged.
     pub(super) fn is_untouched(&mut self, way: Way, frame: &Frame, at: &Envelope) -> bool {
-        let from = self.from(way);
-        if self.program.ignores(way, from, at.kind) {
-            return true;
-        }
         if way == Way::Write && self.program.strips_jsonrpc() && at.jsonrpc {
             return false;
         }
         let raw = at.raw_method(frame);
-        let gate = self.program.prefilter(way, from, at.kind, raw);
+        let tracking = self.program.tracking;
+        let gate = self.program.prefilter(way, self.from(way), at.kind, raw);
         let may_match = match gate {
             Some(gate) => gate.may_match(&message::body(frame, at)),
             // A method with escapes is rare: the full path handles it.
             None => memchr::memchr(b'\\', raw).is_some(),
         };
-        if may_match {
+        if may_match || tracking.sees(raw) {
             return false;
         }
-        if self.program.tracking.any() && raw == b"session/update" {
+        if tracking.turns && raw == b"session/update" {
             self.sessions.touch(&message::body(frame, at));
         }
         true

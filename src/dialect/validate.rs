@@ -3,10 +3,12 @@
 //! `mappings/README.md` states the rules of validation; each fault names the rule, the place and
 //! the remedy. `table` reports unknown words and invalid pointers, `library` examples that fail.
 
+use std::mem::discriminant;
+
 use super::pointer::JsonPointer;
 use super::table::{
-    Case, Conversion, Each, Expect, FaultList, Fill, Guard, Literal, NamedShape, PROMPTING, Recall,
-    Rest, Row, Rule, Selector, Table, Way,
+    Case, Conversion, Each, Expect, FaultList, Fill, Guard, Literal, PROMPTING, Recall, Rest, Row,
+    Rule, Selector, Shape, Table, Way,
 };
 use super::text;
 
@@ -18,7 +20,7 @@ pub(super) fn check(table: &Table, faults: &FaultList<'_>) {
     for at in 0..table.rules.len() {
         check.rule(at, &guards);
     }
-    for NamedShape { name, cases } in &table.shapes {
+    for (name, Shape(cases)) in &table.shapes {
         for (at, case) in cases.iter().enumerate() {
             check.case(case, false, None, &format!("/shapes/{name}/{at}"));
         }
@@ -139,7 +141,7 @@ impl Validation<'_> {
                 fault(what, remedy);
             }
             if let Some(Fill::Recall(Recall { slot, .. })) = &row.fill {
-                let own = self.table.memory.iter().map(|memory| &*memory.name);
+                let own = self.table.memory.keys().map(String::as_str);
                 let known: Vec<&str> = std::iter::once(PROMPTING).chain(own).collect();
                 self.known("slot", slot, &known, &format!("{at}/recall"));
             }
@@ -170,18 +172,13 @@ impl Validation<'_> {
             Conversion::In(rows) | Conversion::Each(Each::Rows(rows)) => {
                 self.rows(rows, lossy, &format!("{at}/each"));
             }
-            Conversion::Shape(name) | Conversion::Each(Each::Shape(name)) => {
-                let shapes = self.table.shapes.iter();
-                let known: Vec<&str> = shapes.map(|shape| &*shape.name).collect();
+            Conversion::Shape(name) | Conversion::Each(Each::Shape { shape: name }) => {
+                let shapes = self.table.shapes.keys();
+                let known: Vec<&str> = shapes.map(String::as_str).collect();
                 self.known("shape", name, &known, &format!("{at}/shape"));
             }
-            Conversion::Values {
-                both,
-                read,
-                write,
-                other,
-                park,
-            } => {
+            Conversion::Values(values) => {
+                let both = &values.both;
                 for (index, (one, two)) in both.iter().enumerate() {
                     let twice = both[..index].iter().any(|(left, right)| {
                         text::same(&left.0, &one.0) || text::same(&right.0, &two.0)
@@ -193,8 +190,8 @@ impl Validation<'_> {
                         self.faults.add(&format!("{at}/values"), what, remedy);
                     }
                 }
-                let reads = (!read.is_empty() || other.is_some()) && !park;
-                if (reads || !write.is_empty()) && !lossy {
+                let reads = (!values.read.is_empty() || values.other.is_some()) && !values.park;
+                if (reads || !values.write.is_empty()) && !lossy {
                     let remedy = "add `park`, or `lossy` and say what is lost";
                     self.faults
                         .add(at, "values of one way only lose something", remedy);
@@ -206,12 +203,7 @@ impl Validation<'_> {
 
 /// Whether two rules can both apply to one message in that way. `cases` are the guards of both.
 fn clash(one: &Rule, two: &Rule, way: Way, cases: (&Vec<Guard>, &Vec<Guard>)) -> bool {
-    let same_kind = matches!(
-        (&one.on.what, &two.on.what),
-        (Selector::Method(_), Selector::Method(_))
-            | (Selector::Answers(_), Selector::Answers(_))
-            | (Selector::ErrorsOf(_), Selector::ErrorsOf(_))
-    );
+    let same_kind = discriminant(&one.on.what) == discriminant(&two.on.what);
     let names = [one, two].map(|rule| rule.on.what.names().before(way));
     let answers = matches!(one.on.what, Selector::Answers(_));
     // An answer is distinguished by both names of the method that it answers.

@@ -5,68 +5,99 @@
 
 use std::collections::HashMap;
 
-use serde::Serialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::library::{Library, Source};
-use super::table::{
-    Example, Rule, Selector, Table, TableFault, TableFaults, Way, line_of, nearest,
-};
+use super::table::{Example, Rule, Selector, Table, TableFault, TableFaults, Way, line_of};
 use super::text;
 use super::translation::Translation;
 use super::translator::Translator;
 use crate::jsonrpc::{Frame, Limits, Scanned, Side, scan};
 
-/// The keys of a vector that are run, or are comments.
-const KEYS: [&str; 16] = [
-    "name",
-    "dialect",
-    "direction",
-    "context",
-    "dialect_msg",
-    "canonical_msg",
-    "roundtrip",
-    "flow",
-    "dialect_before",
-    "dialect_after",
-    "dialect_reply",
-    "canonical_before",
-    "canonical_after",
-    "canonical_reply",
-    "ids",
-    "note",
-];
-
-/// Keys about what is outside of translation: the raw bytes, and the HTTP request.
-const OUTSIDE: [&str; 2] = ["wire", "http"];
-
-/// The keys of an entry of its context.
-const CONTEXT: [&str; 6] = [
-    "direction",
-    "dialect_msg",
-    "canonical_msg",
-    "dialect_reply",
-    "canonical_reply",
-    "note",
-];
-
-/// The values that a key may have.
-const WORDS: [(&str, &[&str]); 3] = [
-    ("direction", &["agent_to_client", "client_to_agent"]),
-    ("flow", &["d2c", "c2d"]),
-    ("ids", &["remapped", "minted", "from_state"]),
-];
-
 /// One case.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Vector {
     /// Its name.
     pub name: String,
     /// The dialect it is for.
     pub dialect: String,
-    value: Value,
+    direction: Direction,
+    #[serde(default)]
+    context: Vec<Earlier>,
+    #[serde(default)]
+    dialect_msg: Value,
+    #[serde(default)]
+    canonical_msg: Value,
+    #[serde(default)]
+    roundtrip: bool,
+    /// The way, when it is not both.
+    #[serde(default)]
+    flow: Flow,
+    #[serde(default)]
+    dialect_before: Vec<Value>,
+    #[serde(default)]
+    dialect_after: Vec<Value>,
+    #[serde(default)]
+    dialect_reply: Vec<Value>,
+    #[serde(default)]
+    canonical_before: Vec<Value>,
+    #[serde(default)]
+    canonical_after: Vec<Value>,
+    #[serde(default)]
+    canonical_reply: Vec<Value>,
+    /// Why the ids of the two columns differ.
+    ids: Option<DifferentIds>,
+    #[serde(rename = "note")]
+    _note: Option<IgnoredAny>,
+    /// The raw bytes, and the HTTP request, which are outside of translation.
+    wire: Option<IgnoredAny>,
+    http: Option<IgnoredAny>,
     /// The methods of the request that an answer belongs to, when no context contains it.
+    #[serde(skip)]
     assumed: Option<(String, String)>,
+}
+
+/// A message before the one of the vector.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Earlier {
+    direction: Direction,
+    #[serde(default)]
+    dialect_msg: Value,
+    #[serde(default)]
+    canonical_msg: Value,
+    #[serde(rename = "dialect_reply")]
+    _dialect_reply: Option<IgnoredAny>,
+    #[serde(rename = "canonical_reply")]
+    _canonical_reply: Option<IgnoredAny>,
+    #[serde(rename = "note")]
+    _note: Option<IgnoredAny>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Direction {
+    AgentToClient,
+    ClientToAgent,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Flow {
+    #[default]
+    D2c,
+    C2d,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum DifferentIds {
+    Remapped,
+    Minted,
+    FromState,
 }
 
 /// The result of a vector in one way.
@@ -137,23 +168,21 @@ impl Vector {
     /// Reads a line of a file of vectors.
     ///
     /// # Errors
-    /// An error that names what is missing.
+    /// An error that names what is missing or not known.
     pub fn parse(line: &str) -> Result<Self, String> {
-        let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
-        Self::of(value, None)
+        serde_json::from_str(line).map_err(|error| error.to_string())
     }
 
     /// The example of a rule as a vector. `dialect` and `canonical` are the two messages;
     /// `way` is `both`, `read` or `write`; all other keys are those of vectors.
     ///
     /// # Errors
-    /// An error that names what is missing.
+    /// An error that names what is missing or not known.
     pub fn of_example(table: &Table, rule: &Rule, example: &Example) -> Result<Self, String> {
-        let mut value: Value =
+        let mut fields: Map<String, Value> =
             serde_json::from_slice(&example.vector.0).map_err(|error| error.to_string())?;
-        let fields = value.as_object_mut().ok_or("an example is an object")?;
         for (short, long) in [("dialect", "dialect_msg"), ("canonical", "canonical_msg")] {
-            let message = fields.remove(short).unwrap_or(Value::Null);
+            let message = fields.remove(short).unwrap_or_default();
             fields.insert(long.to_owned(), message);
         }
         let direction = match rule.on.from {
@@ -162,66 +191,40 @@ impl Vector {
         };
         let only = rule.base.only.map_or("both", Way::name);
         let way = fields.remove("way").unwrap_or_else(|| only.into());
-        fields.insert("roundtrip".into(), json!(way == "both"));
-        if way != "both" {
-            let flow = if way == "write" { "c2d" } else { "d2c" };
-            fields.insert("flow".into(), flow.into());
+        for (name, value) in [
+            ("roundtrip", json!(way == "both")),
+            ("flow", json!(if way == "write" { "c2d" } else { "d2c" })),
+            ("direction", json!(direction)),
+            ("dialect", json!(table.name)),
+            ("name", json!(&*rule.id)),
+        ] {
+            fields.insert(name.to_owned(), value);
         }
-        fields.insert("direction".into(), direction.into());
-        fields.insert("dialect".into(), table.name.clone().into());
-        fields.insert("name".into(), (&*rule.id).into());
-        let names = rule.on.what.names();
-        let assumed = match &rule.on.what {
-            Selector::Method(_) => None,
-            Selector::Answers(_) | Selector::ErrorsOf(_) => {
-                let of = |name: &Option<String>, other: &Option<String>| {
-                    let found = name.clone().or_else(|| other.clone()).unwrap_or_default();
-                    if found == "*" {
-                        "session/prompt".to_owned()
-                    } else {
-                        found
-                    }
-                };
-                Some((
-                    of(&names.dialect, &names.canonical),
-                    of(&names.canonical, &names.dialect),
-                ))
-            }
-        };
-        Self::of(value, assumed)
-    }
-
-    fn of(value: Value, assumed: Option<(String, String)>) -> Result<Self, String> {
-        let text = |key: &str| {
-            let found = value.get(key).and_then(Value::as_str);
-            found
-                .map(str::to_owned)
-                .ok_or_else(|| format!("`{key}` is missing"))
-        };
-        text("direction")?;
-        check_keys(&value, &[&KEYS[..], &OUTSIDE[..]].concat())?;
-        let context = value["context"].as_array();
-        for line in context.into_iter().flatten() {
-            check_keys(line, &CONTEXT).map_err(|what| format!("in its context, {what}"))?;
+        let mut vector: Self =
+            serde_json::from_value(Value::Object(fields)).map_err(|error| error.to_string())?;
+        if !matches!(rule.on.what, Selector::Method(_)) {
+            let names = rule.on.what.names();
+            let of = |name: &Option<String>, other: &Option<String>| {
+                let found = name.clone().or_else(|| other.clone()).unwrap_or_default();
+                match &*found {
+                    "*" => "session/prompt".to_owned(),
+                    _ => found,
+                }
+            };
+            let dialect = of(&names.dialect, &names.canonical);
+            vector.assumed = Some((dialect, of(&names.canonical, &names.dialect)));
         }
-        Ok(Self {
-            name: text("name")?,
-            dialect: text("dialect")?,
-            value,
-            assumed,
-        })
+        Ok(vector)
     }
 
     /// Runs it in all ways it states. The parts that are outside of translation come last, as
     /// skipped.
     #[must_use]
     pub fn run(&self, library: &Library) -> Vec<VectorResult> {
-        let both = self.value["roundtrip"] == json!(true);
-        let flow = self.value["flow"].as_str().unwrap_or("d2c");
-        let ways: &[Way] = match (both, flow) {
+        let ways: &[Way] = match (self.roundtrip, self.flow) {
             (true, _) => &[Way::Read, Way::Write],
-            (false, "c2d") => &[Way::Write],
-            _ => &[Way::Read],
+            (false, Flow::D2c) => &[Way::Read],
+            (false, Flow::C2d) => &[Way::Write],
         };
         let result = |way, fault, skipped| VectorResult {
             name: self.name.clone(),
@@ -229,8 +232,8 @@ impl Vector {
             fault,
             skipped,
         };
-        let states = |key: &&str| self.value.get(*key).is_some();
-        let skipped = OUTSIDE.into_iter().filter(states);
+        let outside = [("wire", self.wire), ("http", self.http)].into_iter();
+        let skipped = outside.filter_map(|(key, stated)| stated.map(|_| key));
         ways.iter()
             .map(|way| result(way.name(), self.run_way(library, *way).err(), None))
             .chain(skipped.map(|key| result("", None, Some(key))))
@@ -241,24 +244,33 @@ impl Vector {
         let program = library
             .program(&self.dialect)
             .map_err(|unknown| unknown.to_string())?;
-        let sender = side(&self.value["direction"]);
+        let sender = self.direction.sender();
         let peer = way.pick(sender, sender.other());
         let mut run = Run {
             translator: Translator::new(peer, program),
             ids: HashMap::new(),
             minted: Vec::new(),
         };
-        let empty = Vec::new();
-        for line in self.value["context"].as_array().unwrap_or(&empty) {
-            let from = side(&line["direction"]);
-            let (own, other) = run.columns(from, line);
+        for line in &self.context {
+            let from = line.direction.sender();
+            let (own, other) = match from == peer {
+                true => (&line.dialect_msg, &line.canonical_msg),
+                false => (&line.canonical_msg, &line.dialect_msg),
+            };
             if own.is_null() {
                 run.adopt(other);
                 continue;
             }
             run.send(from, own)?;
         }
-        let (own, expected) = run.columns(sender, &self.value);
+        let dialect = (&self.dialect_before, &self.dialect_msg, &self.dialect_after);
+        let canonical = (
+            &self.canonical_before,
+            &self.canonical_msg,
+            &self.canonical_after,
+        );
+        let (_, own, _) = way.pick(dialect, canonical);
+        let (before, expected, after) = way.reverse().pick(dialect, canonical);
         if let Some((dialect, canonical)) = &self.assumed {
             let id = Frame::from(own.to_string());
             if let Scanned::Message(at) = scan(&id, &Limits::default()) {
@@ -268,24 +280,22 @@ impl Vector {
             }
         }
         let (outcome, frame) = run.send(sender, own)?;
-        let own_column = way.pick("dialect", "canonical");
-        let reached = way.pick("canonical", "dialect");
-        let more = |key: String| self.value[key].as_array().cloned().unwrap_or_default();
-        let mut wanted = more(format!("{reached}_before"));
-        if !expected.is_null() {
-            wanted.push(expected.clone());
+        let expected = Some(expected).filter(|message| !message.is_null());
+        let wanted: Vec<&Value> = before.iter().chain(expected).chain(after).collect();
+        let replies = way.pick(&self.dialect_reply, &self.canonical_reply);
+        let free_ids = self.ids.is_some();
+        compare("forwarded", &outcome.frames(&frame), &wanted, free_ids)?;
+        let replies: Vec<&Value> = replies.iter().collect();
+        compare("answered", &outcome.replies, &replies, free_ids)
+    }
+}
+
+impl Direction {
+    fn sender(self) -> Side {
+        match self {
+            Self::AgentToClient => Side::Agent,
+            Self::ClientToAgent => Side::Client,
         }
-        wanted.extend(more(format!("{reached}_after")));
-        let free_ids = self.value.get("ids").is_some();
-        let got: Vec<Value> = values(&outcome.frames(&frame))?;
-        compare("forwarded", &got, &wanted, free_ids)?;
-        let replies: Vec<Value> = values(&outcome.replies)?;
-        compare(
-            "answered",
-            &replies,
-            &more(format!("{own_column}_reply")),
-            free_ids,
-        )
     }
 }
 
@@ -299,16 +309,6 @@ struct Run {
 }
 
 impl Run {
-    /// The message of an entry in the column of its sender, and in the other one.
-    fn columns<'l>(&self, from: Side, line: &'l Value) -> (&'l Value, &'l Value) {
-        let (dialect, canonical) = (&line["dialect_msg"], &line["canonical_msg"]);
-        if from == self.translator.peer {
-            (dialect, canonical)
-        } else {
-            (canonical, dialect)
-        }
-    }
-
     fn send(&mut self, from: Side, message: &Value) -> Result<(Translation, Frame), String> {
         let mut message = message.clone();
         if message.get("method").is_none()
@@ -351,67 +351,29 @@ impl Run {
     }
 }
 
-/// Checks that an object has only known keys and words: a mistyped one would be ignored.
-fn check_keys(object: &Value, keys: &[&str]) -> Result<(), String> {
-    for (key, value) in object.as_object().into_iter().flatten() {
-        if !keys.contains(&key.as_str()) {
-            return Err(match nearest(key, keys) {
-                Some(near) => format!("`{key}` is no key; did you mean `{near}`?"),
-                None => format!("`{key}` is no key; known are {}", keys.join(", ")),
-            });
-        }
-        let words = WORDS.iter().find(|(word, _)| word == key);
-        if let Some((_, words)) = words
-            && !value.as_str().is_some_and(|word| words.contains(&word))
-        {
-            return Err(format!(
-                "`{key}` is {value}; known are {}",
-                words.join(", ")
-            ));
-        }
-    }
-    Ok(())
-}
-
-fn side(direction: &Value) -> Side {
-    if direction == "client_to_agent" {
-        Side::Client
-    } else {
-        Side::Agent
-    }
-}
-
-fn values(frames: &[Frame]) -> Result<Vec<Value>, String> {
-    let parse = |frame: &Frame| {
-        let text = String::from_utf8_lossy(frame.as_bytes()).into_owned();
-        serde_json::from_str(&text)
-            .map_err(|error| format!("the output is not JSON: {error}: {text}"))
-    };
-    frames.iter().map(parse).collect()
-}
-
-fn compare(what: &str, got: &[Value], wanted: &[Value], free_ids: bool) -> Result<(), String> {
-    let shown = |all: &[Value]| {
-        let all: Vec<String> = all.iter().map(Value::to_string).collect();
-        format!("[{}]", all.join(", "))
-    };
-    let without_id = |value: &Value| {
-        let mut fields: Map<String, Value> = value.as_object().cloned().unwrap_or_default();
-        fields.remove("id");
-        Value::Object(fields)
-    };
-    let equal = |one: &Value, two: &Value| {
-        text::same(one.to_string().as_bytes(), two.to_string().as_bytes())
-    };
-    let same = |(got, wanted): (&Value, &Value)| {
-        equal(got, wanted) || (free_ids && equal(&without_id(got), &without_id(wanted)))
+fn compare(what: &str, got: &[Frame], wanted: &[&Value], free_ids: bool) -> Result<(), String> {
+    let same = |(got, wanted): (&Frame, &&Value)| {
+        let got = got.as_bytes();
+        let equal = |wanted: &Value| text::same(got, wanted.to_string().as_bytes());
+        let id = text::member(got, "id").filter(|_| free_ids);
+        let id: Option<Value> = id.and_then(|id| serde_json::from_slice(id).ok());
+        equal(wanted)
+            || id.is_some_and(|id| {
+                let mut with_id = (*wanted).clone();
+                with_id["id"] = id;
+                equal(&with_id)
+            })
     };
     if got.len() == wanted.len() && got.iter().zip(wanted).all(same) {
         return Ok(());
     }
+    let got = got.iter().map(Frame::as_bytes).map(String::from_utf8_lossy);
+    let wanted = wanted.iter().map(|message| message.to_string());
+    let got: Vec<_> = got.collect();
+    let wanted: Vec<_> = wanted.collect();
     Err(format!(
-        "{what} {} instead of {}",
-        shown(got),
-        shown(wanted)
+        "{what} [{}] instead of [{}]",
+        got.join(", "),
+        wanted.join(", ")
     ))
 }

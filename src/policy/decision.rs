@@ -1,7 +1,9 @@
 //! Applies the policy of one conversation: each message is checked, and changed where necessary.
 
+use jsonptr::PointerBuf;
+
 use super::capabilities;
-use super::path_fields::{FieldPath, PathFields};
+use super::path_fields::PathFields;
 use super::path_map::{Direction, PathMap};
 use super::roots::{Disk, SessionRoots};
 use super::rules::PolicyRules;
@@ -223,12 +225,13 @@ fn single(body: &mut MessageBody<'_>, name: &str) -> Result<String, String> {
 fn map_paths(
     paths: &PathMap,
     direction: Direction,
-    fields: &[FieldPath],
+    fields: &[PointerBuf],
     body: &mut MessageBody<'_>,
 ) -> usize {
     let mut mapped = 0;
     for field in fields {
-        let names: Vec<&str> = field.iter().map(String::as_str).collect();
+        let names: Vec<String> = field.tokens().map(|name| name.decoded().into()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         mapped += body.replace(&names, |text| paths.map(direction, text));
     }
     mapped

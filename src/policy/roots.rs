@@ -1,9 +1,10 @@
 //! The folders of each session, and the check whether a path is inside of them.
 
 use std::collections::HashMap;
-use std::collections::VecDeque;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
+
+use hashlink::LinkedHashMap;
 
 use crate::jsonrpc::IdBuf;
 
@@ -25,9 +26,8 @@ pub(super) struct SessionRoots {
     disk: Box<dyn Disk>,
     /// For all sessions.
     common: Vec<PathBuf>,
-    sessions: HashMap<String, Vec<String>>,
-    /// The sessions in the order they came in.
-    order: VecDeque<String>,
+    /// By id, the newest last.
+    sessions: LinkedHashMap<String, Vec<String>>,
     /// Session requests that were not answered yet.
     pending: HashMap<IdBuf, Vec<String>>,
 }
@@ -37,8 +37,7 @@ impl SessionRoots {
         Self {
             disk,
             common,
-            sessions: HashMap::new(),
-            order: VecDeque::new(),
+            sessions: LinkedHashMap::new(),
             pending: HashMap::new(),
         }
     }
@@ -59,13 +58,9 @@ impl SessionRoots {
 
     /// Sets the folders of a session.
     pub(super) fn set(&mut self, session: String, folders: Vec<String>) {
-        if self.sessions.insert(session.clone(), folders).is_none() {
-            self.order.push_back(session);
-        }
-        if self.order.len() > SESSIONS
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.sessions.remove(&oldest);
+        self.sessions.insert(session, folders);
+        if self.sessions.len() > SESSIONS {
+            self.sessions.pop_front();
         }
     }
 

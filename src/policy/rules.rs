@@ -102,38 +102,10 @@ impl FromStr for MethodPattern {
 mod tests {
     use super::*;
 
-    fn patterns(all: &[&str]) -> Vec<MethodPattern> {
-        all.iter().map(|one| one.parse().unwrap()).collect()
-    }
-
     #[test]
-    fn deny_precedes_allow_precedes_default() {
-        let mut rules = PolicyRules::default();
-        assert!(rules.is_open() && rules.check("terminal/create", true).is_ok());
-        rules.guarded = true;
-        assert!(rules.check("terminal/create", true).is_err());
-        assert!(rules.check("session/request_permission", true).is_ok());
-        assert!(rules.check("Terminal/Create", true).is_err());
-        assert!(rules.check("Terminal/Create", false).is_ok());
-        rules.allow = patterns(&["terminal/*"]);
-        assert!(rules.check("terminal/create", true).is_ok());
-        rules.deny = patterns(&["terminal/create", "fs/*"]);
-        assert!(rules.check("terminal/create", true).is_err());
-        assert!(rules.check("terminal/kill", true).is_ok());
-        assert!(rules.check("fs/read_text_file", true).is_err());
-    }
-
-    #[test]
-    fn a_list_is_refused() {
-        for text in ["fs/*,terminal/*", "a b", "a "] {
-            assert!(text.parse::<MethodPattern>().is_err(), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn star_is_allowed_at_the_end_only() {
+    fn one_method_is_read_with_a_star_at_the_end() {
         assert!("*".parse::<MethodPattern>().is_ok());
-        for bad in ["", "*/x", "a*b", "**"] {
+        for bad in ["", "*/x", "a*b", "**", "fs/*,terminal/*", "a b", "a "] {
             assert!(bad.parse::<MethodPattern>().is_err(), "{bad}");
         }
     }

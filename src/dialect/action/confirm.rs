@@ -17,10 +17,10 @@ use crate::dialect::tree::Node;
 use crate::jsonrpc::Kind;
 
 /// The slot that holds the number of the confirmation's tool call.
-const NUMBER: usize = usize::MAX;
+const NUMBER: &str = "acp-relay.number";
 
 /// The slot that holds the id of the tool call that a confirmation is about.
-const CALL: usize = usize::MAX - 1;
+const CALL: &str = "acp-relay.call";
 
 impl Translator {
     pub(super) fn ask_confirmation<'a>(
@@ -33,9 +33,8 @@ impl Translator {
             (Way::Read, Kind::Request) => self.confirmation_read(message, pending, context),
             (Way::Write, Kind::Request) => self.confirmation_written(message, pending),
             (Way::Read, Kind::Result) => {
-                let call = pending.slots.iter().find(|(slot, _)| *slot == CALL);
                 let number = context.original.get("/id");
-                if let (Some((_, call)), Some(number)) = (call, number) {
+                if let (Some(call), Some(number)) = (pending.slot(CALL), number) {
                     let call = String::from_utf8_lossy(call);
                     self.confirmed_number(&call, &String::from_utf8_lossy(&number.json()));
                 }
@@ -54,7 +53,9 @@ impl Translator {
     ) {
         self.legacy.last += 1;
         let number = self.legacy.last.to_string();
-        pending.slots.push((NUMBER, number.as_bytes().into()));
+        pending
+            .slots
+            .push((NUMBER.into(), number.as_bytes().into()));
         message.set("/toolCall/toolCallId", Node::string(&number));
         let text_at = |at: &str| message.text_at(at).unwrap_or_default();
         let kind = text_at("/toolCall/rawInput/type");
@@ -119,7 +120,7 @@ impl Translator {
     fn confirmation_written(&mut self, message: &mut Message<'_>, pending: &mut PendingRequest) {
         let text_at = |at: &str| message.text_at(at);
         if let Some(call) = text_at("/toolCall/toolCallId") {
-            pending.slots.push((CALL, call.into_bytes().into()));
+            pending.slots.push((CALL.into(), call.into_bytes().into()));
         }
         let own = message
             .get("/toolCall/rawInput")
@@ -203,8 +204,7 @@ fn outcome_written(message: &mut Message<'_>, pending: &PendingRequest) {
         Some("selected") => message.text_at("/outcome/optionId"),
         _ => None,
     };
-    let number = pending.slots.iter().find(|(slot, _)| *slot == NUMBER);
-    let number = number.map_or_else(|| b"0".to_vec(), |(_, number)| number.to_vec());
+    let number = pending.slot(NUMBER).unwrap_or(b"0").to_vec();
     let outcome = outcome.unwrap_or_else(|| "cancel".into());
     message.body = Node::object(vec![
         ("id", Node::owned(number)),

@@ -26,7 +26,7 @@ impl Translator {
     /// A choice of an option that this bridge has made becomes `session/set_mode`.
     pub(super) fn choose_mode(&self, message: &mut Message<'_>) {
         let session = message.session();
-        if session.is_none_or(|session| self.action_state.with_modes.get(&session).is_none()) {
+        if !session.is_some_and(|session| self.session_has(&session, |known| known.with_modes)) {
             return;
         }
         message.take("/configId");
@@ -60,8 +60,8 @@ impl Translator {
             return;
         };
         // The option may belong to another relay, behind this one, which keeps it in step itself.
-        let made = self.action_state.with_modes.get(&session).is_some();
-        let Some(known) = self.action_state.options.get(&session).filter(|_| made) else {
+        let state = self.sessions.see(&session);
+        let Some(known) = state.config.as_deref().filter(|_| state.with_modes) else {
             return;
         };
         let own = text::items(known).find(|option| member_is(option, "id", MODE));
@@ -74,15 +74,13 @@ impl Translator {
                 ("currentModeId", Node::string(&mode)),
             ]
         } else {
-            let mut list = Node::owned(known.clone());
+            let mut list = Node::owned(known.to_vec());
             for option in list.items().into_iter().flatten() {
                 if member_is(&option.json(), "id", MODE) {
                     choose(option, &text::quote(&mode));
                 }
             }
-            self.action_state
-                .options
-                .insert(&session, list.json().into_owned());
+            state.set_config(Some(&list.json()));
             vec![
                 ("sessionUpdate", Node::string("config_option_update")),
                 ("configOptions", list),

@@ -16,7 +16,7 @@
 //! No value is invented: where one is missing, the message is forwarded unchanged, with a note.
 
 use super::mode::add_modes;
-use super::option::{MODE, MODEL, SET_OPTION, choice_of, choose, choose_requested, member_is};
+use super::option::{MODE, MODEL, SET_OPTION, choice_of, choose, chosen, member_is};
 use crate::dialect::message::Message;
 use crate::dialect::pending::PendingRequest;
 use crate::dialect::pointer::own_pointer;
@@ -50,7 +50,7 @@ impl Translator {
             if message.kind == Kind::Result {
                 read_models(message, out);
                 if add_modes(message) {
-                    self.action_state.with_modes.insert(&session, []);
+                    self.sessions.see(&session).with_modes = true;
                 }
                 self.fill_list(message, pending, &session, out);
             }
@@ -58,15 +58,13 @@ impl Translator {
         } else if message.kind == Kind::Result && &*pending.canonical != SET_OPTION {
             write_models(message);
             if message.get("/models").is_some() {
-                self.action_state.with_models.insert(&session, []);
+                self.sessions.see(&session).with_models = true;
             }
         }
         if let Some(list) = message.get(list_at)
             && list.kind() == JsonType::Array
         {
-            self.action_state
-                .options
-                .insert(&session, list.json().into_owned());
+            self.sessions.see(&session).set_config(Some(&list.json()));
         }
     }
 
@@ -82,17 +80,20 @@ impl Translator {
         if &*pending.canonical != SET_OPTION || !empty {
             return;
         }
-        let Some(known) = self.action_state.options.get(session) else {
+        let Some(known) = self.known_options(session) else {
             let why = "the answer has no config options, and none were sent before";
             out.note(DialectEvent::Unmatched, None, why);
             return;
         };
-        let mut list = Node::owned(known.clone());
-        choose_requested(&mut list, pending);
         if message.body.kind() != Some(JsonType::Object) {
             message.body = Node::Absent;
         }
-        message.set("/configOptions", list);
+        message.set("/configOptions", chosen(known, pending));
+    }
+
+    /// The list of options that was sent last.
+    fn known_options(&self, session: &str) -> Option<&[u8]> {
+        self.sessions.get(session)?.config.as_deref()
     }
 
     /// Restores the bridge's own options in a list that omits them.
@@ -103,7 +104,7 @@ impl Translator {
         session: &str,
         list_at: &str,
     ) {
-        let Some(known) = self.action_state.options.get(session) else {
+        let Some(known) = self.known_options(session) else {
             return;
         };
         let Some(list) = message.items(list_at) else {
@@ -137,8 +138,7 @@ impl Translator {
             let value = message.get(name)?.to_node();
             Some((name, value.to_static()))
         });
-        let (Some(known), Some((name, value))) = (self.action_state.options.get(&session), found)
-        else {
+        let (Some(known), Some((name, value))) = (self.known_options(&session), found) else {
             return;
         };
         let all = || text::items(known).filter(|option| is_model(option));
@@ -150,7 +150,7 @@ impl Translator {
         };
         let offering: Vec<&[u8]> = all().filter(offers).collect();
         let candidates = match offering.is_empty() {
-            true if self.action_state.with_models.get(&session).is_some() => return,
+            true if self.session_has(&session, |session| session.with_models) => return,
             true => all().collect(),
             false => offering,
         };
@@ -171,17 +171,17 @@ impl Translator {
 
     pub(super) fn models_update(&self, message: &mut Message<'_>, out: &mut Translation) {
         let session = message.text_at("/sessionId");
-        let session = session.or_else(|| self.action_state.options.only().map(str::to_owned));
+        let session = session.or_else(|| self.sessions.only().map(str::to_owned));
         let known = session
             .as_deref()
-            .and_then(|session| self.action_state.options.get(session));
+            .and_then(|session| self.known_options(session));
         let option = option_of(&message.body.json());
         let (Some(session), Some(known), Some(option)) = (session, known, option) else {
             let why = "a list of models that belongs to no session, or cannot be read";
             out.note(DialectEvent::Unmatched, None, why);
             return;
         };
-        let mut list = Node::owned(known.clone());
+        let mut list = Node::owned(known.to_vec());
         for old in list.items().into_iter() {
             old.retain(|option| !member_is(&option.json(), "id", MODEL));
             if old.iter().any(|option| is_model(&option.json())) {

@@ -21,7 +21,7 @@ use crate::dialect::tree::Node;
 use crate::jsonrpc::Kind;
 
 /// The slot that holds the working directory of a session that is being opened.
-const CWD: usize = usize::MAX - 1;
+const CWD: &str = "acp-relay.cwd";
 
 /// From here on a time is in milliseconds: in seconds it would be the year 5138.
 const MILLISECONDS: f64 = 1e11;
@@ -39,22 +39,21 @@ impl Translator {
                     return;
                 };
                 match message.text_at("/sessionId") {
-                    Some(session) => {
-                        self.action_state.cwd.insert(&session, cwd);
-                    }
-                    None => pending.slots.push((CWD, cwd.into_bytes().into())),
+                    Some(session) => self.sessions.see(&session).cwd = Some(cwd),
+                    None => pending.slots.push((CWD.into(), cwd.into_bytes().into())),
                 }
             }
             (Way::Read, Kind::Result) => {
-                let slot = pending.slots.iter().find(|(slot, _)| *slot == CWD);
-                let cwd = slot.and_then(|(_, cwd)| String::from_utf8(cwd.to_vec()).ok());
+                let cwd = pending.slot(CWD);
+                let cwd = cwd.and_then(|cwd| String::from_utf8(cwd.to_vec()).ok());
                 if let (Some(session), Some(cwd)) = (message.text_at("/sessionId"), cwd) {
-                    self.action_state.cwd.insert(&session, cwd);
+                    self.sessions.see(&session).cwd = Some(cwd);
                 }
             }
             (Way::Read, Kind::Request | Kind::Notification) => {
                 let session = message.text_at("/sessionId").unwrap_or_default();
-                let Some(cwd) = self.action_state.cwd.get(&session).cloned() else {
+                let known = self.sessions.get(&session);
+                let Some(cwd) = known.and_then(|session| session.cwd.clone()) else {
                     return;
                 };
                 for list in [
@@ -104,10 +103,8 @@ impl Translator {
 
     pub(super) fn slice_lines(&self, message: &mut Message<'_>, pending: &PendingRequest) {
         let number = |name: &str| {
-            let all = &self.program.memory;
-            let at = all.iter().position(|memory| memory.name == name)?;
-            let value = pending.slots.iter().find(|(slot, _)| *slot == at)?;
-            text::integer(&value.1)?.parse::<usize>().ok()
+            let value = pending.slot(name)?;
+            text::integer(value)?.parse::<usize>().ok()
         };
         let content = message.text_at("/content");
         let (Some(content), Some(limit)) = (content, number("limit")) else {

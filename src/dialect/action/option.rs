@@ -46,10 +46,12 @@ pub(super) fn choice_of(model: &[u8]) -> Option<Node<'static>> {
     Some(choice)
 }
 
-/// Sets the option that a `session/set_config_option` names to the value that it asks for.
-pub(super) fn choose_requested(list: &mut Node<'_>, pending: &PendingRequest) {
+/// A list with the option that a `session/set_config_option` names set to the value that it asks
+/// for.
+pub(super) fn chosen(list: &[u8], pending: &PendingRequest) -> Node<'static> {
+    let mut list = Node::owned(list.to_vec());
     let (Some(id), Some(value)) = (pending.param("configId"), pending.param("value")) else {
-        return;
+        return list;
     };
     for option in list.items().into_iter().flatten() {
         let is_named = text::member(&option.json(), "id").is_some_and(|own| text::same(own, id));
@@ -57,6 +59,7 @@ pub(super) fn choose_requested(list: &mut Node<'_>, pending: &PendingRequest) {
             choose(option, value);
         }
     }
+    list
 }
 
 pub(super) fn choose(option: &mut Node<'_>, value: &[u8]) {

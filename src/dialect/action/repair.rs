@@ -12,7 +12,7 @@
 //! - `only_new_text`: text that was streamed in this turn is not sent again.
 
 use super::context::ActionContext;
-use super::option::choose_requested;
+use super::option::chosen;
 use crate::dialect::message::Message;
 use crate::dialect::pending::PendingRequest;
 use crate::dialect::table::Way;
@@ -89,10 +89,8 @@ impl Translator {
             return;
         }
         let session = self.session(pending);
-        let known = session.and_then(|session| session.config.clone());
-        let mut options = Node::owned(known.unwrap_or_else(|| b"[]".to_vec()));
-        choose_requested(&mut options, pending);
-        message.set("/configOptions", options);
+        let known = session.and_then(|session| session.config.as_deref());
+        message.set("/configOptions", chosen(known.unwrap_or(b"[]"), pending));
     }
 
     pub(super) fn reject_unsupported(

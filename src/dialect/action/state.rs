@@ -1,7 +1,5 @@
-//! What the actions remember of a conversation.
-//!
-//! It is separate from what all conversations remember (see `memory` and `sessions`), so that a
-//! peer without such an action costs nothing. All of it is bounded: the oldest entry is evicted.
+//! What the actions remember of a conversation besides its sessions (see `sessions`). All of it is
+//! bounded: the oldest entry is evicted.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,26 +11,13 @@ pub(super) const NUMBERED: usize = 4096;
 pub(in crate::dialect) const WAITING: usize = 1024;
 pub(in crate::dialect) const WAITING_BYTES: usize = 1 << 20;
 
-/// A value for each of the newest sessions.
-type BySession<V> = Recent<V, 256, { 64 << 20 }>;
-
 /// The state of all actions.
 #[derive(Debug, Default)]
 pub(in crate::dialect) struct ActionState {
-    /// The canonical `configOptions` sent last, by session.
-    pub(super) options: BySession<Vec<u8>>,
-    /// Sessions for which `models` were sent.
-    pub(super) with_models: BySession<[u8; 0]>,
-    /// Sessions whose modes are in a list that the bridge has made.
-    pub(super) with_modes: BySession<[u8; 0]>,
-    /// The working directory, by session.
-    pub(super) cwd: BySession<String>,
     /// The `authMethods` of `initialize`.
     pub(super) auth_methods: Vec<u8>,
     /// The tool calls that have been announced.
-    pub(super) announced: Recent<[u8; 0], 4096, { 64 << 20 }>,
-    /// The entries of the plan sent last, by session.
-    pub(super) plans: BySession<Vec<u8>>,
+    announced: Recent<[u8; 0], 4096, { 64 << 20 }>,
 }
 
 /// What the actions of the original protocol remember.

@@ -13,6 +13,9 @@ use crate::dialect::tree::Node;
 
 const ENTRIES: &str = "/update/entries";
 
+/// Maximum size of a plan that is remembered, in bytes.
+const MAX_PLAN: usize = 256 << 10;
+
 impl Translator {
     pub(super) fn merge_plan(
         &mut self,
@@ -26,13 +29,7 @@ impl Translator {
         let merge = context.original.get("/merge");
         let mut plan = sent.clone();
         if merge.is_some_and(|look| &*look.json() == b"true") {
-            let known = self
-                .action_state
-                .plans
-                .get(&session)
-                .cloned()
-                .unwrap_or_default();
-            plan = elements(known);
+            plan = elements(std::mem::take(&mut self.sessions.see(&session).plan));
             plan.retain(|entry| !left_out(context.original, &sent, entry));
             for entry in sent {
                 merge_one(&mut plan, entry);
@@ -40,7 +37,9 @@ impl Translator {
             message.set(ENTRIES, Node::Array(plan.clone()));
         }
         let plan = Node::Array(plan).json().into_owned();
-        self.action_state.plans.insert(&session, plan);
+        if plan.len() <= MAX_PLAN {
+            self.sessions.see(&session).plan = plan;
+        }
     }
 }
 

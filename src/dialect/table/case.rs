@@ -107,18 +107,7 @@ pub struct Row {
 #[derive(Clone, Debug)]
 pub enum Conversion {
     /// A table of values.
-    Values {
-        /// Pairs for both ways.
-        both: Vec<(Literal, Literal)>,
-        /// Further pairs for reading only.
-        read: Vec<(Literal, Literal)>,
-        /// Further pairs for writing only.
-        write: Vec<(Literal, Literal)>,
-        /// The value for every other one, in reading.
-        other: Option<Literal>,
-        /// Whether a value is parked that would not come back.
-        park: bool,
-    },
+    Values(Values),
     /// In every element.
     Each(Each),
     /// In the object.
@@ -129,14 +118,37 @@ pub enum Conversion {
     As(Converter),
 }
 
+/// A table of values.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Values {
+    /// Pairs for both ways.
+    #[serde(default, rename = "values", deserialize_with = "pairs")]
+    pub both: Vec<(Literal, Literal)>,
+    /// Further pairs for reading only.
+    #[serde(default, rename = "read_values", deserialize_with = "pairs")]
+    pub read: Vec<(Literal, Literal)>,
+    /// Further pairs for writing only; they also have the dialect's value first.
+    #[serde(default, rename = "write_values", deserialize_with = "pairs")]
+    pub write: Vec<(Literal, Literal)>,
+    /// The value for every other one, in reading.
+    #[serde(default, deserialize_with = "some")]
+    pub other: Option<Literal>,
+    /// Whether a value is parked that would not come back.
+    #[serde(default)]
+    pub park: bool,
+}
+
 /// The conversion of every element of an array.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(from = "EachForm")]
+#[serde(untagged)]
 pub enum Each {
+    /// One of the named shapes.
+    Shape {
+        /// Its name.
+        shape: String,
+    },
     /// These rows.
-    Rows(Vec<Row>),
-    /// This shape.
-    Shape(String),
+    Rows(#[serde(deserialize_with = "list")] Vec<Row>),
 }
 
 /// The value to write when there is none.
@@ -227,7 +239,7 @@ pub(super) fn guard<'de, D: Deserializer<'de>>(from: D) -> Result<Guard, D::Erro
         Test(Expect),
         Constant(Literal),
     }
-    let all: Vec<(String, Form)> = forms::named::<_, Form, _>(from)?;
+    let all: Vec<(String, Form)> = forms::named(from)?;
     let entry = |(place, form): (String, Form)| {
         let expect = match form {
             Form::Test(expect) => expect,
@@ -321,25 +333,6 @@ impl From<RecallForm> for Recall {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum EachForm {
-    Shape { shape: String },
-    Rows(Rows),
-}
-
-#[derive(Deserialize)]
-struct Rows(#[serde(deserialize_with = "list")] Vec<Row>);
-
-impl From<EachForm> for Each {
-    fn from(form: EachForm) -> Self {
-        match form {
-            EachForm::Shape { shape } => Self::Shape(shape),
-            EachForm::Rows(Rows(rows)) => Self::Rows(rows),
-        }
-    }
-}
-
 /// A column by its name.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -359,18 +352,10 @@ struct RowForm {
     drop: Option<String>,
     #[serde(rename = "as")]
     by: Option<Converter>,
-    #[serde(default, deserialize_with = "pairs")]
-    values: Vec<(Literal, Literal)>,
-    #[serde(default, deserialize_with = "pairs")]
-    read_values: Vec<(Literal, Literal)>,
-    #[serde(default, deserialize_with = "pairs")]
-    write_values: Vec<(Literal, Literal)>,
-    #[serde(default, deserialize_with = "some")]
-    other: Option<Literal>,
-    #[serde(default)]
-    park: bool,
-    #[serde(default, rename = "in")]
-    inside: Option<Rows>,
+    #[serde(flatten)]
+    values: Values,
+    #[serde(default, rename = "in", deserialize_with = "list")]
+    inside: Vec<Row>,
     shape: Option<String>,
     each: Option<Each>,
     #[serde(flatten)]
@@ -380,17 +365,14 @@ struct RowForm {
 impl From<RowForm> for Row {
     fn from(form: RowForm) -> Self {
         let mut convert: Vec<Conversion> = form.by.map(Conversion::As).into_iter().collect();
-        let values = [&form.values, &form.read_values, &form.write_values];
-        if values.iter().any(|pairs| !pairs.is_empty()) || form.other.is_some() {
-            convert.push(Conversion::Values {
-                both: form.values,
-                read: form.read_values,
-                write: form.write_values,
-                other: form.other,
-                park: form.park,
-            });
+        let values = &form.values;
+        let lists = [&values.both, &values.read, &values.write];
+        if lists.iter().any(|pairs| !pairs.is_empty()) || values.other.is_some() {
+            convert.push(Conversion::Values(form.values));
         }
-        convert.extend(form.inside.map(|Rows(rows)| Conversion::In(rows)));
+        if !form.inside.is_empty() {
+            convert.push(Conversion::In(form.inside));
+        }
         convert.extend(form.shape.map(Conversion::Shape));
         convert.extend(form.each.map(Conversion::Each));
         let into = match form.into {

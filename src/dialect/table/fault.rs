@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::dialect::pointer::JsonPointer;
-use crate::dialect::text::{self, JsonType};
+use crate::dialect::text;
 
 /// Maximum number of faults of one file that are reported.
 const MAX_FAULTS: usize = 100;
@@ -118,13 +118,8 @@ impl fmt::Display for TableFault {
 
 impl fmt::Display for TableFaults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, fault) in self.0.iter().enumerate() {
-            if at > 0 {
-                f.write_str("\n")?;
-            }
-            write!(f, "{fault}")?;
-        }
-        Ok(())
+        let lines: Vec<String> = self.0.iter().map(TableFault::to_string).collect();
+        f.write_str(&lines.join("\n"))
     }
 }
 
@@ -136,12 +131,9 @@ pub(in crate::dialect) fn line_of(file: &str, pointer: &str) -> usize {
     let mut here = text.trim_ascii_start();
     let place = JsonPointer::parse(pointer);
     for name in place.as_ref().map_or(&[][..], |place| place.names()) {
-        let next = match JsonType::of(here) {
-            JsonType::Object => text::member(here, name),
-            JsonType::Array => name.parse().ok().and_then(|at| text::items(here).nth(at)),
-            _ => None,
+        let Some(next) = text::child(here, name) else {
+            break;
         };
-        let Some(next) = next else { break };
         here = next;
     }
     let offset = here.as_ptr() as usize - text.as_ptr() as usize;

@@ -39,17 +39,16 @@ where
     Ok(all.map(|(_, element)| element).collect())
 }
 
-/// The members of an object, in order, as named things.
-pub(super) fn named<'de, D, T, N>(from: D) -> Result<Vec<N>, D::Error>
+/// The members of an object, in order.
+pub(super) fn named<'de, D, T>(from: D) -> Result<Vec<(String, T)>, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned,
-    N: From<(String, T)>,
 {
     let members = Map::<String, Value>::deserialize(from)?.into_iter();
     let member = |(name, value)| {
         let value = serde_json::from_value(value).map_err(D::Error::custom)?;
-        Ok(N::from((name, value)))
+        Ok((name, value))
     };
     members.map(member).collect()
 }

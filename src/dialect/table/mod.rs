@@ -17,7 +17,7 @@ mod way;
 
 pub use case::{
     Case, Conversion, Each, Emit, Expect, Fill, FixedAnswer, Guard, Literal, Recall, Rest, Row,
-    When,
+    Values, When,
 };
 pub(super) use fault::{FaultList, line_of, nearest};
 pub use fault::{TableFault, TableFaults};
@@ -25,7 +25,7 @@ pub use operations::{Action, Converter};
 pub use schema::schema;
 pub(super) use types::PROMPTING;
 pub use types::{
-    Clue, Example, Jsonrpc, KindChange, Loss, MessageFilter, MethodPair, NamedShape, NamedSlot,
-    OnFailure, Rule, Selector, Slot, SlotScope, Table,
+    Clue, Example, Jsonrpc, KindChange, Loss, MessageFilter, MethodPair, OnFailure, Rule, Selector,
+    Shape, Slot, SlotScope, Table,
 };
 pub use way::Way;

@@ -1,5 +1,6 @@
 //! The types of a table and its rules. serde reads them from JSON that fits the schema.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jsonptr::PointerBuf;
@@ -52,11 +53,11 @@ pub struct Table {
     #[serde(default, deserialize_with = "forms::not_any")]
     pub params: bool,
     /// What is remembered.
-    #[serde(default, deserialize_with = "forms::named::<_, Slot, _>")]
-    pub memory: Vec<NamedSlot>,
+    #[serde(default)]
+    pub memory: BTreeMap<String, Slot>,
     /// Named sets of cases.
-    #[serde(default, deserialize_with = "forms::named::<_, Cases, _>")]
-    pub shapes: Vec<NamedShape>,
+    #[serde(default)]
+    pub shapes: BTreeMap<String, Shape>,
     /// The rules.
     #[serde(default, deserialize_with = "rules")]
     pub rules: Vec<Rule>,
@@ -88,7 +89,8 @@ pub struct Clue {
 }
 
 /// A message of one side.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Selector {
     /// Requests and notifications.
     Method(MethodPair),
@@ -110,13 +112,14 @@ pub struct MethodPair {
 
 /// The messages that a rule applies to.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(try_from = "FilterForm")]
 pub struct MessageFilter {
     /// The side that sends.
     pub from: Side,
     /// Which of its messages.
+    #[serde(flatten)]
     pub what: Selector,
     /// How the kind of the message differs in the two columns, if it does.
+    #[serde(rename = "kind")]
     pub kinds: Option<KindChange>,
 }
 
@@ -196,23 +199,9 @@ pub struct Example {
     pub at: String,
 }
 
-/// A named set of cases.
-#[derive(Clone, Debug)]
-pub struct NamedShape {
-    /// Its name.
-    pub name: String,
-    /// Its cases.
-    pub cases: Vec<Case>,
-}
-
-/// A slot and its name.
-#[derive(Clone, Debug)]
-pub struct NamedSlot {
-    /// The slot's name.
-    pub name: String,
-    /// What is remembered.
-    pub slot: Slot,
-}
+/// A set of cases for one kind of value.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Shape(#[serde(deserialize_with = "forms::list")] pub Vec<Case>);
 
 /// A value that is remembered.
 #[derive(Clone, Debug, Deserialize)]
@@ -290,22 +279,6 @@ struct Columns {
     canonical: Option<JsonPointer>,
 }
 
-/// The cases of a shape.
-#[derive(Deserialize)]
-struct Cases(#[serde(deserialize_with = "forms::list")] Vec<Case>);
-
-impl From<(String, Cases)> for NamedShape {
-    fn from((name, Cases(cases)): (String, Cases)) -> Self {
-        Self { name, cases }
-    }
-}
-
-impl From<(String, Slot)> for NamedSlot {
-    fn from((name, slot): (String, Slot)) -> Self {
-        Self { name, slot }
-    }
-}
-
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum NamesForm {
@@ -322,31 +295,6 @@ impl From<NamesForm> for MethodPair {
             NamesForm::Same(name) => Self::same(&name),
             NamesForm::Pair { dialect, canonical } => Self { dialect, canonical },
         }
-    }
-}
-
-#[derive(Deserialize)]
-struct FilterForm {
-    from: Side,
-    method: Option<MethodPair>,
-    answers: Option<MethodPair>,
-    errors_of: Option<MethodPair>,
-    kind: Option<KindChange>,
-}
-
-impl TryFrom<FilterForm> for MessageFilter {
-    type Error = &'static str;
-
-    fn try_from(form: FilterForm) -> Result<Self, Self::Error> {
-        let method = form.method.map(Selector::Method);
-        let answers = || form.answers.map(Selector::Answers);
-        let errors = || form.errors_of.map(Selector::ErrorsOf);
-        let what = method.or_else(answers).or_else(errors);
-        Ok(Self {
-            from: form.from,
-            what: what.ok_or("no message is selected")?,
-            kinds: form.kind,
-        })
     }
 }
 

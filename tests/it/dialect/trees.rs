@@ -1,13 +1,10 @@
-//! The traits of `jsonptr` on the lazy tree: what is assigned is there, what is deleted is gone,
+//! Pointers on the lazy tree: what is put is there, what is taken is gone,
 //! all else stays, and no scalar is overwritten on the way.
 
 use std::borrow::Cow;
 
-use acp_relay::dialect::Node;
+use acp_relay::dialect::{JsonPointer, Node};
 use jsonptr::PointerBuf;
-use jsonptr::assign::Assign;
-use jsonptr::delete::Delete;
-use jsonptr::resolve::ResolveMut;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -110,17 +107,17 @@ proptest! {
     #![proptest_config(super::cases(1000))]
 
     #[test]
-    fn an_assignment_is_there_and_touches_nothing_else(before in value(), pointer in pointer(), new in value()) {
+    fn what_is_put_is_there_and_nothing_else_is_touched(before in value(), pointer in pointer(), new in value()) {
         let mut node = tree(&before);
         let old = before.pointer(pointer.as_str()).cloned();
-        match node.assign(&pointer, tree(&new)) {
-            Ok(replaced) => {
+        let place = JsonPointer::from(pointer.clone());
+        match node.put(place.names(), tree(&new)) {
+            Ok(()) => {
                 prop_assert!(!blocked(&before, &pointer), "a scalar was overwritten on the way");
-                prop_assert_eq!(replaced.as_ref().and_then(plain), old.clone());
                 let after = plain(&node).unwrap();
                 if pointer.tokens().all(|token| token.decoded() != "-") {
                     prop_assert_eq!(after.pointer(pointer.as_str()), Some(&new));
-                    prop_assert_eq!(node.resolve_mut(&pointer).ok().and_then(|node| plain(node)), Some(new));
+                    prop_assert_eq!(node.get_mut(place.names()).and_then(|node| plain(node)), Some(new));
                 }
                 if old.is_some() {
                     prop_assert_eq!(without(after, &pointer), without(before, &pointer));
@@ -134,17 +131,18 @@ proptest! {
     }
 
     #[test]
-    fn what_is_deleted_was_there_and_is_gone(before in value(), pointer in pointer()) {
+    fn what_is_taken_was_there_and_is_gone(before in value(), pointer in pointer()) {
         let mut node = tree(&before);
         let there = before.pointer(pointer.as_str()).cloned();
-        prop_assert_eq!(node.resolve_mut(&pointer).ok().and_then(|node| plain(node)), there.clone());
-        let gone = node.delete(&pointer);
+        let place = JsonPointer::from(pointer.clone());
+        prop_assert_eq!(node.get_mut(place.names()).and_then(|node| plain(node)), there.clone());
+        let gone = node.take(place.names());
         prop_assert_eq!(gone.as_ref().and_then(plain), there.clone());
         match there {
             None => prop_assert_eq!(plain(&node), Some(before)),
             // In an array the next one moves up.
             Some(_) if pointer.tokens().all(|token| token.decoded().parse::<usize>().is_err()) => {
-                prop_assert!(node.resolve_mut(&pointer).is_err());
+                prop_assert!(node.get_mut(place.names()).is_none());
             }
             Some(_) => {}
         }

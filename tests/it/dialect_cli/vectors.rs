@@ -120,22 +120,22 @@ fn test_reports_what_it_does_not_run_and_what_it_does_not_know() {
         (
             "roundtirp",
             json!(true),
-            "`roundtirp` is no key; did you mean `roundtrip`?",
+            "unknown field `roundtirp`, expected one of `name`, ",
         ),
         (
             "flow",
             json!("both"),
-            "`flow` is \"both\"; known are d2c, c2d",
+            "unknown variant `both`, expected `d2c` or `c2d`",
         ),
         (
             "direction",
             json!("up"),
-            "`direction` is \"up\"; known are ",
+            "unknown variant `up`, expected `agent_to_client` or `client_to_agent`",
         ),
         (
             "context",
             context,
-            "in its context, `dialect` is no key; known are direction, ",
+            "unknown field `dialect`, expected one of `direction`, ",
         ),
     ] {
         fs::write(&file, vector(&[(key, value)])).unwrap();
