@@ -87,7 +87,7 @@ impl Program {
             }
             layers.push(Layer::new(table, writes, &mut prefilters));
         }
-        // Requests and answers are looked at in any case, where something is remembered.
+        // Where something is remembered, requests and answers are looked at in any case.
         for slot in memory.values() {
             if let Selector::Method(names) = &slot.on.what
                 && let Some(name) = &names.canonical
@@ -142,11 +142,6 @@ impl Program {
     /// Whether anything of a conversation is remembered besides requests in flight.
     pub(super) fn remembers(&self) -> bool {
         self.tracking.turns || !self.memory.is_empty()
-    }
-
-    /// Whether all requests and answers are looked at, because something of them is remembered.
-    pub(super) fn follows_requests(&self) -> bool {
-        self.tracking.requests || self.remembers()
     }
 
     /// Whether nothing is ever changed: the dialect is canonical.

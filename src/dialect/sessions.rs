@@ -60,8 +60,10 @@ pub(super) struct ToolCall {
 /// What is tracked of sessions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tracking {
-    /// The sessions of requests.
-    pub(super) requests: bool,
+    /// The sessions of requests that concern models and modes.
+    options: bool,
+    /// The sessions of all requests.
+    requests: bool,
     /// Which session has a prompt in flight, and whether it was cancelled.
     pub(super) turns: bool,
     /// The tool calls, texts and options in updates.
@@ -72,10 +74,8 @@ impl Tracking {
     /// Adds what an action needs.
     pub(super) fn add(&mut self, action: Action) {
         match action {
-            Action::ModelOption
-            | Action::ModeOption
-            | Action::ChooseMode
-            | Action::MissingSession => self.requests = true,
+            Action::ModelOption | Action::ModeOption | Action::ChooseMode => self.options = true,
+            Action::MissingSession => self.requests = true,
             Action::CancelledTurn
             | Action::DenyWithOption
             | Action::JoinPermissionTitle
@@ -88,6 +88,19 @@ impl Tracking {
             | Action::AskConfirmation
             | Action::OpenSession => (self.turns, self.updates) = (true, true),
             _ => {}
+        }
+    }
+
+    /// Whether the session of a request is tracked.
+    pub(super) fn follows(self, method: &str) -> bool {
+        match method {
+            "session/load"
+            | "session/resume"
+            | "session/set_config_option"
+            | "session/set_model"
+            | "session/set_mode" => self.options || self.requests,
+            "session/prompt" | "session/fork" | "session/close" | "session/delete" => self.requests,
+            _ => false,
         }
     }
 

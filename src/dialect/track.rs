@@ -26,7 +26,8 @@ impl Translator {
             &message.method
         };
         if message.kind == Kind::Request {
-            let tracked = self.program.follows_requests();
+            let tracked =
+                self.program.remembers() || self.program.tracking.follows(&message.method);
             if tracked {
                 pending.session = message.session();
             }

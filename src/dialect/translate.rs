@@ -67,7 +67,8 @@ impl Translator {
                 let looked_at = strips
                     || lacks_params
                     || *method == *PERMISSION
-                    || self.program.follows_requests()
+                    || self.program.remembers()
+                    || self.program.tracking.follows(&method)
                     || self.program.int_ids()
                     || self.may_match(way, at.kind, &method, body);
                 if looked_at {
@@ -87,7 +88,7 @@ impl Translator {
                 let looked_at = strips
                     || *pending.canonical == *PERMISSION
                     || !pending.is_plain()
-                    || self.program.follows_requests()
+                    || self.program.remembers()
                     || self.may_match(way, at.kind, &pending.dialect, body)
                     || pending.dialect != pending.canonical
                         && self.may_match(way, at.kind, &pending.canonical, body);
