@@ -14,8 +14,6 @@ mod server;
 mod settings;
 mod store;
 mod transport;
-#[cfg(test)]
-mod vectors;
 mod webhook;
 
 pub use settings::{AgentConnectConfig, ServedAgent};

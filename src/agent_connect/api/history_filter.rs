@@ -123,25 +123,3 @@ fn message_text(message: &Value) -> String {
         _ => String::new(),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::agent_connect::vectors::{cases, list};
-
-    /// A case has the messages of a thread, and updates with whether they replay these.
-    #[test]
-    fn updates_are_history_as_the_vectors_say() {
-        for case in cases("histories") {
-            let messages: Vec<&Value> = list(&case, "messages").iter().collect();
-            let mut filter = HistoryFilter::new(&messages);
-            for update in list(&case, "updates") {
-                assert_eq!(
-                    filter.is_history(&update[0]),
-                    update[1],
-                    "{update} of {case}"
-                );
-            }
-        }
-    }
-}

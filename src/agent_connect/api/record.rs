@@ -291,20 +291,3 @@ pub fn history(turns: &[TurnRecord], page: ResultPage, before: Option<&str>) -> 
 fn messages(turns: &[TurnRecord]) -> Vec<&Value> {
     turns.iter().flat_map(|turn| &turn.messages).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stored_outcomes_are_read() {
-        for stored in [
-            r#"{"values":{},"messages":[1],"text":"a"}"#,
-            r#"{"interrupt":"x","payload":{}}"#,
-            r#"{"errcode":-32603,"description":"y"}"#,
-        ] {
-            let outcome: RunOutcome = serde_json::from_str(stored).expect("an outcome");
-            assert_eq!(json!(outcome).to_string(), stored);
-        }
-    }
-}

@@ -15,13 +15,13 @@ use super::content::{text_block, text_of};
 use super::session::SessionConfig;
 
 /// Longest delay of a run, in seconds: a week.
-pub(super) const MAX_DELAY: u64 = 7 * 86_400;
+const MAX_DELAY: u64 = 7 * 86_400;
 
 /// Highest recursion limit of a run. ACP has none, so the value is only checked.
-pub(super) const MAX_RECURSION: u64 = 2_147_483_647;
+const MAX_RECURSION: u64 = 2_147_483_647;
 
 /// Longest URL of a webhook, in bytes.
-pub(super) const MAX_WEBHOOK_LEN: usize = 2048;
+const MAX_WEBHOOK_LEN: usize = 2048;
 
 /// A request to start a run.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -372,32 +372,4 @@ fn meta(metadata: &Map<String, Value>, tags: &[String]) -> Option<Value> {
         meta.insert("tags".to_owned(), json!(tags));
     }
     (!meta.is_empty()).then(|| json!({ "agentConnect": meta }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::agent_connect::vectors::cases;
-
-    /// A case has a body, and what is read from it or why it is refused.
-    #[test]
-    fn bodies_are_read_as_the_vectors_say() {
-        for case in cases("bodies") {
-            let read = match RunRequest::read(case["body"].clone()) {
-                Ok(request) => json!({
-                    "prompt": request.input.prompt,
-                    "history": request.input.history,
-                    "webhook": request.webhook,
-                    "keeps_thread": request.keeps_thread(),
-                    "delay": request.delay,
-                    "mcp_servers": request.setup.mcp_servers,
-                    "options": request.setup.options_for(&case["opened"]),
-                }),
-                Err(fault) => json!({ "status": fault.status, "refused": fault.message }),
-            };
-            for (name, expected) in case["read"].as_object().expect("members") {
-                assert_eq!(read.get(name), Some(expected), "{case}");
-            }
-        }
-    }
 }

@@ -87,23 +87,3 @@ impl TurnOutput {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::agent_connect::vectors::{cases, list};
-
-    /// A case has the updates of a turn and what they amount to.
-    #[test]
-    fn updates_make_the_output_that_the_vectors_say() {
-        for case in cases("outputs") {
-            let mut output = TurnOutput::default();
-            for update in list(&case, "updates") {
-                output.apply(update);
-            }
-            assert_eq!(json!(output.messages()), case["messages"], "{case}");
-            assert_eq!(output.text(), case["text"], "{case}");
-            assert_eq!(json!(output.activity()), case["activity"], "{case}");
-        }
-    }
-}

@@ -189,32 +189,3 @@ fn allows(schema: &Value, word: &str) -> bool {
         _ => false,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::agent_connect::vectors::{cases, compare, list};
-
-    /// A case has a document, and what follows from it; without one, the server requires a key.
-    #[test]
-    fn descriptors_are_read_as_the_vectors_say() {
-        for case in cases("descriptors") {
-            let id = "a".to_owned();
-            let agent = match case.get("document") {
-                Some(document) => Descriptor::new(id, Generation::New, document.clone()),
-                None => Descriptor::unknown(id, true),
-            };
-            let chosen = case["chosen"].as_object().cloned().unwrap_or_default();
-            let shown = json!({
-                "initialize": agent.initialize_result(),
-                "stream_mode": agent.stream_mode(),
-                "options": agent.options(&chosen),
-            });
-            compare(&case, &shown);
-            for choice in list(&case, "choices") {
-                let id = choice[0].as_str().expect("an id");
-                assert_eq!(json!(agent.choice(id, &choice[1])), choice[2], "{choice}");
-            }
-        }
-    }
-}

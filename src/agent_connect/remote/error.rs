@@ -95,26 +95,3 @@ fn printable(text: &str) -> String {
     let shown: String = text.chars().take(MAX_CHARS).collect();
     shown.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::agent_connect::vectors::cases;
-
-    /// A case has the response of a server, or its error of a run, and the error for the client.
-    #[test]
-    fn errors_are_shown_as_the_vectors_say() {
-        for case in cases("errors") {
-            let error = match case["status"].as_u64() {
-                Some(status) => {
-                    let body = case["body"].as_str().expect("a body");
-                    RemoteError::from_http(status.try_into().expect("a status"), body.as_bytes())
-                }
-                None => {
-                    RemoteError::from_run(case["errcode"].as_i64(), case["description"].as_str())
-                }
-            };
-            assert_eq!(error.to_json(), case["error"], "{case}");
-        }
-    }
-}

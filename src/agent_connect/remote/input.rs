@@ -79,21 +79,3 @@ pub(super) fn prompt_text(prompt: &[Value]) -> String {
     let texts: Vec<String> = prompt.iter().filter_map(block_text).collect();
     texts.join("\n")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::agent_connect::vectors::cases;
-
-    /// A case has the schema of an input, the text of a prompt, and the input or an error code.
-    #[test]
-    fn prompts_follow_the_input_schema() {
-        for case in cases("inputs") {
-            let prompt = [json!({ "type": "text", "text": case["text"] })];
-            match input(Some(&case["schema"]), &prompt, &[]) {
-                Ok(input) => assert_eq!(Some(&input), case.get("input"), "{case}"),
-                Err(failure) => assert_eq!(case["refused"], failure.code, "{case}"),
-            }
-        }
-    }
-}

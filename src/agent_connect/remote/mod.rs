@@ -44,5 +44,7 @@ mod sent_content;
 mod server;
 mod threads;
 mod turn;
+#[cfg(test)]
+mod vectors;
 
 pub(super) use connect::{check, connect};

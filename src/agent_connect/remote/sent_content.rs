@@ -182,32 +182,3 @@ fn push(blocks: &mut Vec<Value>, block: Value) {
 fn id(message: &Value) -> Option<&str> {
     message["id"].as_str()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::agent_connect::vectors::{cases, list};
-
-    /// A case has the messages before the run and the steps: what comes, and the texts sent for it.
-    #[test]
-    fn new_content_is_sent_once() {
-        for case in cases("content") {
-            let mut sent = SentContent::new(message_ids(list(&case, "old")));
-            for step in list(&case, "steps") {
-                let given = &step[1];
-                let messages = given.as_array().map(Vec::as_slice).unwrap_or_default();
-                let new = match step[0].as_str() {
-                    Some("snapshot") => sent.take_new(messages),
-                    Some("messages") => sent.add_messages(messages),
-                    Some("chunk") => sent.add_chunk(given).into_iter().collect(),
-                    _ => {
-                        sent.record_update(given);
-                        Vec::new()
-                    }
-                };
-                let texts: Vec<&str> = new.iter().filter_map(text_in).collect();
-                assert_eq!(json!(texts), step[2], "{step} of {case}");
-            }
-        }
-    }
-}

@@ -221,15 +221,3 @@ pub(super) fn segment(name: &str) -> String {
         false => utf8_percent_encode(name, &ESCAPED).to_string(),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn path_segments_are_escaped() {
-        assert_eq!(segment("b7a9-x_1.0"), "b7a9-x_1.0");
-        assert_eq!(segment("../a?b"), "..%2Fa%3Fb");
-        assert_eq!(segment(".."), "%2E%2E");
-    }
-}

@@ -5,17 +5,15 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, MutexGuard};
-use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 use super::active_run::ActiveRun;
 use super::active_thread::ActiveThread;
-use super::agents::{AgentConnections, Requester};
+use super::agents::AgentConnections;
 use crate::agent_connect::api::api_error::ApiError;
 use crate::agent_connect::api::record::{RunRecord, RunStatus};
-use crate::agent_connect::api::search::{AgentFilter, RunFilter, Search};
 use crate::agent_connect::api::timestamp::Timestamp;
 use crate::agent_connect::store::{OwnedRows, RunStore};
 use crate::agent_connect::webhook::WebhookSender;
@@ -222,32 +220,6 @@ impl Hub {
         self.store.run(&live.owner, update).await?;
         live.stored.send_replace(());
         Ok(run)
-    }
-
-    pub(super) async fn find_runs(
-        &self,
-        owner: &Arc<str>,
-        thread: Option<Uuid>,
-        search: Search<RunFilter>,
-    ) -> Result<Vec<RunRecord>, ApiError> {
-        let store = &self.store;
-        store
-            .run(owner, move |rows| rows.find_runs(thread, &search))
-            .await
-    }
-
-    /// The agents that match a search, as shown.
-    pub(super) async fn find_agents(
-        &self,
-        requester: &Requester,
-        search: &Search<AgentFilter>,
-    ) -> Result<Vec<Value>, ApiError> {
-        let known = self.agents.infos(requester).await?;
-        let found = known.iter().filter(|agent| agent.matches(&search.wanted));
-        Ok(search
-            .page
-            .slice(found.map(|agent| agent.entry()))
-            .collect())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

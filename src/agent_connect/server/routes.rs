@@ -19,8 +19,9 @@ use crate::agent_connect::api::openapi;
 use crate::agent_connect::api::page::ResultPage;
 use crate::agent_connect::api::record::{RunRecord, history, state};
 use crate::agent_connect::api::run_request::OnDisconnect;
-use crate::agent_connect::api::search::{RunFilter, Search};
+use crate::agent_connect::api::search::{AgentFilter, RunFilter, Search};
 use crate::agent_connect::api::thread_request::{ThreadCreate, ThreadPatch};
+use crate::agent_connect::store::OwnedRows;
 
 /// How long `/output` waits by default.
 const DEFAULT_BLOCK: Duration = Duration::from_secs(60);
@@ -87,8 +88,11 @@ async fn openapi_document(call: Call) -> Reply {
 }
 
 async fn search_agents(call: Call) -> Reply {
-    let search = Search::read(&call.json()?)?;
-    json(&call.api.hub.find_agents(&call.requester, &search).await?)
+    let search: Search<AgentFilter> = Search::read(&call.json()?)?;
+    let known = call.api.hub.agents.infos(&call.requester).await?;
+    let found = known.iter().filter(|agent| agent.matches(&search.wanted));
+    let page = search.page.slice(found.map(|agent| agent.entry()));
+    json(&page.collect::<Vec<_>>())
 }
 
 async fn agent(call: Call) -> Reply {
@@ -160,12 +164,14 @@ async fn thread_runs(call: Call) -> Reply {
     hub.thread(owner, thread).await?;
     let wanted = RunFilter::default();
     let search = Search { wanted, page };
-    json(&hub.find_runs(owner, Some(thread), search).await?)
+    let find = move |rows: &OwnedRows<'_>| rows.find_runs(Some(thread), &search);
+    json(&hub.store.run(owner, find).await?)
 }
 
 async fn search_runs(call: Call) -> Reply {
     let search = Search::read(&call.json()?)?;
-    json(&call.api.hub.find_runs(call.owner(), None, search).await?)
+    let find = move |rows: &OwnedRows<'_>| rows.find_runs(None, &search);
+    json(&call.api.hub.store.run(call.owner(), find).await?)
 }
 
 /// Starts a run and answers as requested. The run's URL is sent in a header, for clients that

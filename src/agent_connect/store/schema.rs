@@ -74,30 +74,3 @@ pub(super) fn describe(error: &rusqlite::Error) -> String {
         _ => error.to_string(),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_databases_of_this_version_are_used() {
-        for (before, refused) in [
-            ("PRAGMA user_version = 2", None),
-            ("CREATE TABLE x (y)", Some("another program")),
-            ("PRAGMA user_version = 1", Some("older")),
-            ("PRAGMA user_version = 99", Some("newer")),
-        ] {
-            let mut connection = Connection::open_in_memory().expect("memory");
-            if before.starts_with("PRAGMA") {
-                create(&mut connection).expect("created");
-            }
-            connection.execute_batch(before).expect("a statement");
-            let fault = create(&mut connection).err();
-            let is_as_expected = match refused {
-                Some(words) => fault.as_ref().is_some_and(|what| what.contains(words)),
-                None => fault.is_none(),
-            };
-            assert!(is_as_expected, "{before}: {fault:?}");
-        }
-    }
-}

@@ -8,12 +8,14 @@ use acp_relay::agent_connect::AgentConnectConfig;
 use acp_relay::agent_connect::api::permissions::Permissions;
 use acp_relay::jsonrpc::Limits;
 use acp_relay::transport::{Endpoint, Setup, registry};
+use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
+use super::cases;
 use super::stage::{Agent, Client, Stage, configured, human};
 use crate::support::link::{run, setup};
 
@@ -36,6 +38,14 @@ async fn open_with(setup: Setup) -> (Stage, Client, Agent) {
 fn kept(store: &TempDir) -> Setup {
     configured(AgentConnectConfig {
         store: Some(store.path().join("store.db")),
+        callbacks: vec!["127.0.0.1".to_owned()],
+        ..AgentConnectConfig::default()
+    })
+}
+
+fn calling(callbacks: &[&str]) -> Setup {
+    configured(AgentConnectConfig {
+        callbacks: callbacks.iter().map(|&host| host.to_owned()).collect(),
         ..AgentConnectConfig::default()
     })
 }
@@ -262,7 +272,10 @@ fn a_thread_is_copied_where_the_agent_can_fork() {
 #[test]
 fn a_thread_goes_on_after_the_relay_was_started_anew() {
     let store = TempDir::new().unwrap();
-    let (thread, open) = run(async {
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let webhook = format!("http://{}/", socket.local_addr().unwrap());
+    let (thread, open, asking) = run(async {
         let (_stage, client, mut agent) = open_with(kept(&store)).await;
         let thread = thread(client, &mut agent, "s").await;
         let path = format!("/threads/{thread}/runs/wait");
@@ -271,17 +284,37 @@ fn a_thread_goes_on_after_the_relay_was_started_anew() {
         agent.chunk("s", "first").await;
         finish(&mut agent, &prompt).await;
         ran.await.unwrap();
-        // One that nobody will finish.
+        // Two that nobody will finish; one of them waits for an answer.
         let open = client.post("/runs", json!({ "input": human("two") })).await;
         agent.open("other").await;
         agent.receive("session/prompt").await;
-        (thread, id(&open, "run_id"))
+        let mut calls = calls_at(socket.try_clone().unwrap());
+        let wish = json!({ "input": human("two"), "webhook": webhook });
+        let asking = client.post("/runs", wish).await;
+        agent.open("third").await;
+        agent.receive("session/prompt").await;
+        agent.ask(5, "third").await;
+        // The first call is answered with 503, so there is a second.
+        for _ in 0..2 {
+            assert_eq!(calls.recv().await.unwrap()["status"], "interrupted");
+        }
+        (thread, id(&open, "run_id"), id(&asking, "run_id"))
     });
     run(async {
+        let mut calls = calls_at(socket);
         let (_stage, client, mut agent) = open_with(kept(&store)).await;
-        let lost = client.get(&format!("/runs/{open}/wait")).await;
-        assert_eq!(lost["run"]["status"], "error");
-        assert_eq!(lost["output"]["errcode"], -32603);
+        let called = calls.recv().await.unwrap();
+        assert_eq!(
+            (id(&called, "run_id"), &called["status"]),
+            (asking.clone(), &json!("error"))
+        );
+        for lost in [open, asking] {
+            let lost = client.get(&format!("/runs/{lost}/wait")).await;
+            assert_eq!(lost["run"]["status"], "error");
+            assert_eq!(lost["output"]["errcode"], -32603);
+        }
+        let finished = client.get(&format!("/threads/{thread}/runs")).await;
+        assert_eq!(finished[0]["status"], "success");
         let path = format!("/threads/{thread}/runs/wait");
         let ran = tokio::spawn(client.clone_post(&path, json!({ "input": human("three") })));
         let loaded = agent.receive("session/load").await;
@@ -310,6 +343,30 @@ fn two_relays_do_not_share_a_store() {
         let fault = registry::listen(&at, &kept(&store)).await.err().unwrap();
         assert!(fault.what.contains("another relay uses it"), "{fault}");
     });
+}
+
+#[test]
+fn only_databases_of_this_version_are_used() {
+    let store = TempDir::new().unwrap();
+    let at: Endpoint = "agent-connect+http://127.0.0.1:0".parse().unwrap();
+    let listen = || run(async { registry::listen(&at, &kept(&store)).await.err() });
+    assert!(listen().is_none());
+    for (change, refused) in [
+        ("PRAGMA user_version = 2", None),
+        ("PRAGMA user_version = 1", Some("older")),
+        ("PRAGMA user_version = 99", Some("newer")),
+        ("PRAGMA application_id = 7", Some("another program")),
+    ] {
+        let database = Connection::open(store.path().join("store.db")).unwrap();
+        database.execute_batch(change).unwrap();
+        drop(database);
+        let fault = listen().map(|fault| fault.to_string());
+        let is_as_expected = match refused {
+            Some(words) => fault.as_ref().is_some_and(|what| what.contains(words)),
+            None => fault.is_none(),
+        };
+        assert!(is_as_expected, "{change}: {fault:?}");
+    }
 }
 
 #[test]
@@ -357,6 +414,23 @@ fn a_run_that_takes_too_long_times_out() {
     });
 }
 
+/// A case has the address of a webhook, and why it is refused, if it is.
+#[test]
+fn private_addresses_are_called_only_when_allowed() {
+    run(async {
+        let allowed = calling(&["127.0.0.1:8080", "hooks.internal"]);
+        let (_stage, client, _agent) = open_with(allowed).await;
+        for case in cases("agent_connect", "webhooks") {
+            let wish = json!({ "input": human("go"), "webhook": case["webhook"] });
+            let (status, answer) = client.call("POST", "/runs", Some(&wish)).await;
+            match case.get("refused") {
+                Some(refused) => assert_eq!((status, &answer), (422, refused), "{case}"),
+                None => assert_eq!(status, 200, "{case}: {answer}"),
+            }
+        }
+    });
+}
+
 #[test]
 fn who_wants_to_receive_of_a_run_is_called_until_it_receives() {
     run(async {
@@ -364,15 +438,7 @@ fn who_wants_to_receive_of_a_run_is_called_until_it_receives() {
         let at = socket.local_addr().unwrap().to_string();
         let (tx, mut calls) = mpsc::channel(8);
         tokio::spawn(answer_calls(socket, tx));
-        let service = AgentConnectConfig {
-            callbacks: vec![at.clone()],
-            ..AgentConnectConfig::default()
-        };
-        let (_stage, client, mut agent) = open_with(configured(service)).await;
-        let refused = json!({ "input": human("go"), "webhook": "https://169.254.169.254/x" });
-        assert_eq!(client.call("POST", "/runs", Some(&refused)).await.0, 422);
-        let refused = json!({ "input": human("go"), "webhook": "http://127.0.0.1:1/x" });
-        assert_eq!(client.call("POST", "/runs", Some(&refused)).await.0, 422);
+        let (_stage, client, mut agent) = open_with(calling(&[&at])).await;
         let wish = json!({ "input": human("go"), "webhook": format!("http://{at}/callme") });
         let run = client.post("/runs", wish).await;
         agent.open("s").await;
@@ -385,6 +451,13 @@ fn who_wants_to_receive_of_a_run_is_called_until_it_receives() {
             assert_eq!(stated["status"], "success");
         }
     });
+}
+
+/// The calls at a socket.
+fn calls_at(socket: std::net::TcpListener) -> mpsc::Receiver<Value> {
+    let (tx, calls) = mpsc::channel(8);
+    tokio::spawn(answer_calls(TcpListener::from_std(socket).unwrap(), tx));
+    calls
 }
 
 /// Answers the first call with 503 and the others with 204; their bodies are told.

@@ -1,6 +1,7 @@
 //! Agent Connect: served, with a client over HTTP, a relay, and an agent that a test speaks for; and
 //! used, with a server that answers as it is written.
 
+mod api;
 mod back_to_back;
 mod flows;
 mod principals;
@@ -15,14 +16,24 @@ use std::path::Path;
 
 use serde_json::Value;
 
+/// The cases of a file in `tests/vectors`.
+fn cases(folder: &str, file: impl AsRef<Path>) -> Vec<Value> {
+    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");
+    let file = vectors.join(folder).join(file).with_extension("jsonl");
+    let text = fs::read_to_string(file).unwrap();
+    let case = |line| serde_json::from_str(line).unwrap();
+    text.lines().map(case).collect()
+}
+
+/// The list at `name`; empty if there is none.
+fn list<'a>(case: &'a Value, name: &str) -> &'a [Value] {
+    case[name].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
 /// The exchanges in `tests/vectors/agntcy` in which we are this.
 fn exchanges(role: &str) -> Vec<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/agntcy");
-    let mut cases = Vec::new();
-    for file in fs::read_dir(folder).unwrap() {
-        let text = fs::read_to_string(file.unwrap().path()).unwrap();
-        let all = text.lines().map(|line| serde_json::from_str(line).unwrap());
-        cases.extend(all.filter(|case: &Value| case["role"] == role));
-    }
-    cases
+    let files = fs::read_dir(folder).unwrap();
+    let all = files.flat_map(|file| cases("agntcy", file.unwrap().path()));
+    all.filter(|case| case["role"] == role).collect()
 }

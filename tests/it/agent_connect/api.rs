@@ -1,0 +1,231 @@
+//! The types of the API, by the cases in `tests/vectors/agent_connect`: what is given, and `at` which
+//! pointers of what follows from it there is what.
+
+use acp_relay::agent_connect::api::agent::AgentInfo;
+use acp_relay::agent_connect::api::api_error::ApiError;
+use acp_relay::agent_connect::api::history_filter::HistoryFilter;
+use acp_relay::agent_connect::api::ids;
+use acp_relay::agent_connect::api::interrupt::{AgentQuestion, resume_payload};
+use acp_relay::agent_connect::api::openapi;
+use acp_relay::agent_connect::api::page::ResultPage;
+use acp_relay::agent_connect::api::permissions::Permissions;
+use acp_relay::agent_connect::api::record::RunOutcome;
+use acp_relay::agent_connect::api::run_request::RunRequest;
+use acp_relay::agent_connect::api::search::AgentFilter;
+use acp_relay::agent_connect::api::timestamp::Timestamp;
+use acp_relay::agent_connect::api::turn_output::TurnOutput;
+use serde_json::{Value, json};
+
+use super::{cases, list};
+
+/// What follows from a case of a file.
+type Show = fn(&Value) -> Value;
+
+#[test]
+fn the_api_does_what_the_vectors_say() {
+    let files: [(&str, Show); 5] = [
+        ("agents", agent),
+        ("answers", answer),
+        ("bodies", body),
+        ("histories", history),
+        ("outputs", output),
+    ];
+    for (file, show) in files {
+        for case in cases("agent_connect", file) {
+            let found = show(&case);
+            for (pointer, expected) in case["at"].as_object().unwrap() {
+                let found = found.pointer(pointer).unwrap_or(&Value::Null);
+                assert_eq!(found, expected, "{pointer} of {case}");
+            }
+        }
+    }
+}
+
+/// An agent by its configuration and its answer to `initialize`, and an error of it.
+fn agent(case: &Value) -> Value {
+    let text = |name: &str| case[name].as_str();
+    let agent = AgentInfo::new(text("name"), text("about"), &case["initialized"], "");
+    let matches = |version: Option<&str>| {
+        agent.matches(&AgentFilter {
+            name: Some(agent.name.clone()),
+            version: version.map(str::to_owned),
+        })
+    };
+    assert!(matches(None) && !matches(Some("2")), "{case}");
+    let descriptor = agent.descriptor(case["forms"] == true);
+    let blocks = &descriptor["specs"]["input"]["properties"]["prompt"]["items"];
+    let blocks = list(blocks, "anyOf").iter();
+    let blocks = blocks.map(|block| &block["properties"]["type"]["const"]);
+    let supports = ["close", "fork", "list"].map(|name| agent.supports(name));
+    json!({
+        "entry": agent.entry(),
+        "reopen": agent.reopen_method(),
+        "supports": supports,
+        "run_error": agent.run_error(&case["error"]),
+        "blocks": blocks.collect::<Vec<_>>(),
+        "descriptor": descriptor,
+    })
+}
+
+/// The answer to a question of an agent by a resume payload.
+fn answer(case: &Value) -> Value {
+    let question = match case["question"].as_str() {
+        Some("form") => form(),
+        _ => permission(),
+    };
+    let payload = resume_payload(&case["resume"], &question);
+    match payload.and_then(|payload| question.answer(payload)) {
+        Ok(answer) => json!({ "answer": answer }),
+        Err(fault) => refused(&fault),
+    }
+}
+
+/// A request for a run, by its body and the agent's answer when the session is opened.
+fn body(case: &Value) -> Value {
+    match RunRequest::read(case["body"].clone()) {
+        Ok(request) => json!({
+            "prompt": request.input.prompt,
+            "history": request.input.history,
+            "webhook": request.webhook,
+            "keeps_thread": request.keeps_thread(),
+            "delay": request.delay,
+            "mcp_servers": request.setup.mcp_servers,
+            "options": request.setup.options_for(&case["opened"]),
+        }),
+        Err(fault) => refused(&fault),
+    }
+}
+
+/// Which updates replay the messages of a thread.
+fn history(case: &Value) -> Value {
+    let messages: Vec<&Value> = list(case, "messages").iter().collect();
+    let mut filter = HistoryFilter::new(&messages);
+    let updates = list(case, "updates").iter();
+    let history: Vec<bool> = updates.map(|update| filter.is_history(update)).collect();
+    json!({ "history": history })
+}
+
+/// What the updates of a turn amount to.
+fn output(case: &Value) -> Value {
+    let mut output = TurnOutput::default();
+    for update in list(case, "updates") {
+        output.apply(update);
+    }
+    json!({ "messages": output.messages(), "text": output.text(), "activity": output.activity() })
+}
+
+fn refused(fault: &ApiError) -> Value {
+    json!({ "status": fault.status, "refused": fault.message })
+}
+
+fn permission() -> AgentQuestion {
+    let params = json!({ "sessionId": "s", "toolCall": { "toolCallId": "t" }, "options": [
+        { "optionId": "y", "name": "Yes", "kind": "allow_once" },
+        { "optionId": "n", "name": "No", "kind": "reject_once" },
+    ] });
+    AgentQuestion::from_request(json!(5), "session/request_permission", params).unwrap()
+}
+
+fn form() -> AgentQuestion {
+    let params = json!({
+        "sessionId": "s", "mode": "form", "message": "Which day?", "requestedSchema": {},
+    });
+    AgentQuestion::from_request(json!("e"), "elicitation/create", params).unwrap()
+}
+
+#[test]
+fn a_permission_is_shown_with_its_id_and_granted_by_rule() {
+    let question = permission();
+    let payload = question.payload(1);
+    assert_eq!(
+        (&payload["request_id"], &payload["more"]),
+        (&json!(5), &json!(1))
+    );
+    let granted = json!({ "outcome": { "outcome": "selected", "optionId": "y" } });
+    assert_eq!(question.by_rule(Permissions::Allow), granted);
+}
+
+#[test]
+fn the_document_has_the_limits_of_the_program() {
+    let document = openapi::document("");
+    let limit = |pointer: &str| {
+        let pointer = format!("/components/{pointer}");
+        document.pointer(&pointer).and_then(Value::as_u64).unwrap()
+    };
+    for pointer in [
+        "parameters/offset/schema/maximum",
+        "schemas/ThreadSearchRequest/properties/offset/maximum",
+        "schemas/RunSearchRequest/properties/offset/maximum",
+        "schemas/AgentSearchRequest/properties/offset/maximum",
+    ] {
+        let offset = limit(pointer);
+        assert!(ResultPage::new(None, Some(offset)).is_ok(), "{pointer}");
+        assert!(
+            ResultPage::new(None, Some(offset + 1)).is_err(),
+            "{pointer}"
+        );
+    }
+    let config = "RunCreateStateful/properties/config/properties/recursion_limit/maximum";
+    let with_limit =
+        |limit: u64| json!({ "message": "hi", "config": { "recursion_limit": limit } });
+    let with_delay = |limit: u64| json!({ "message": "hi", "after_seconds": limit });
+    let with_url = |len: u64| json!({ "message": "hi", "webhook": "x".repeat(len as usize) });
+    let bodies: [(&str, &dyn Fn(u64) -> Value); 3] = [
+        (config, &with_limit),
+        (
+            "RunCreateStateful/properties/after_seconds/maximum",
+            &with_delay,
+        ),
+        ("RunCreateStateless/properties/webhook/maxLength", &with_url),
+    ];
+    for (pointer, body) in bodies {
+        let limit = limit(&format!("schemas/{pointer}"));
+        assert!(RunRequest::read(body(limit)).is_ok(), "{pointer}");
+        assert!(RunRequest::read(body(limit + 1)).is_err(), "{pointer}");
+    }
+}
+
+#[test]
+fn every_reference_in_the_document_has_a_target() {
+    let document = openapi::document("");
+    let text = document.to_string();
+    for (at, _) in text.match_indices("#/") {
+        let pointer = text[at + 1..].split('"').next().unwrap();
+        assert!(document.pointer(pointer).is_some(), "{pointer}");
+    }
+}
+
+/// Stored threads and clients refer to them.
+#[test]
+fn ids_of_agents_stay_the_same() {
+    let goose = ids::agent_id("goose").to_string();
+    assert_eq!(goose, "0da37e86-7b23-58bb-bc4a-9b1e2ffc6de1");
+    let text = "b7a9f2d4-6c1e-4a0b-9c55-000000000201";
+    assert_eq!(ids::parse(text).unwrap().to_string(), text);
+    assert_eq!(ids::parse(&text.replace('-', "")), None);
+}
+
+#[test]
+fn times_are_shown_as_rfc_3339() {
+    for (micros, shown) in [
+        (0, "1970-01-01T00:00:00.000000Z"),
+        (951_782_400_000_001, "2000-02-29T00:00:00.000001Z"),
+        (1_767_607_200_000_000, "2026-01-05T10:00:00.000000Z"),
+        (-1_000_000, "1969-12-31T23:59:59.000000Z"),
+        (i64::MAX, "@9223372036854"),
+    ] {
+        assert_eq!(Timestamp(micros).to_string(), shown);
+    }
+}
+
+#[test]
+fn stored_outcomes_are_read() {
+    for stored in [
+        r#"{"values":{},"messages":[1],"text":"a"}"#,
+        r#"{"interrupt":"x","payload":{}}"#,
+        r#"{"errcode":-32603,"description":"y"}"#,
+    ] {
+        let outcome: RunOutcome = serde_json::from_str(stored).unwrap();
+        assert_eq!(json!(outcome).to_string(), stored);
+    }
+}
