@@ -191,7 +191,7 @@ impl Layer {
                     let side = rule.on.from;
                     let list = &mut routes[way as usize][side as usize][kind as usize];
                     list.entry(name.as_bytes().into()).or_default().push(at);
-                    prefilter(prefilters, way, side, kind, name).add(rule.base.before(way).clone());
+                    prefilter(prefilters, way, side, kind, name).add_rule(rule, &table.shapes, way);
                 }
             }
         }

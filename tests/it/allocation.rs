@@ -220,40 +220,61 @@ fn updates_that_no_rule_is_for_cost_no_allocation() {
     }
 }
 
-/// Where a dialect is detected, a prompt's content is looked at with allocations; there is one in a
-/// turn.
 #[test]
 fn requests_and_their_answers_cost_no_allocation() {
     for (from, dialects) in ways() {
-        for count in [1, 8, 500] {
-            ask_and_answer(from, dialects, lines(count, ask), lines(count, answer));
+        let plain = ask as fn(usize) -> String;
+        for (count, ask) in [
+            (1, plain),
+            (8, plain),
+            (500, plain),
+            (1, prompt),
+            (8, prompt),
+        ] {
+            let rounds = [
+                Round {
+                    from,
+                    text: lines(count, ask),
+                },
+                Round {
+                    from: from.other(),
+                    text: lines(count, answer),
+                },
+            ];
+            let counted = allocations(dialects, &rounds, 50);
+            assert_eq!(
+                counted,
+                0,
+                "{count} requests of the {from} as `{}`, 50 times",
+                ask(0)
+            );
         }
-        let id = uuid(7);
-        let quoted = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"session/prompt\"}}\n");
-        let its_answer = format!(
-            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"stopReason\":\"end_turn\"}}}}\n"
+        let quoted = |n| {
+            let id = uuid(n);
+            [
+                format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"session/prompt\"}}\n"),
+                format!(
+                    "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"stopReason\":\"end_turn\"}}}}\n"
+                ),
+            ]
+        };
+        let [ask, answer] = quoted(7);
+        let rounds = [
+            Round {
+                from,
+                text: ask.into_bytes(),
+            },
+            Round {
+                from: from.other(),
+                text: answer.into_bytes(),
+            },
+        ];
+        assert_eq!(
+            allocations(dialects, &rounds, 50),
+            0,
+            "a quoted UUID of the {from}"
         );
-        ask_and_answer(from, dialects, quoted.into_bytes(), its_answer.into_bytes());
     }
-    for from in [Side::Client, Side::Agent] {
-        for count in [1, 8] {
-            ask_and_answer(from, canonical, lines(count, prompt), lines(count, answer));
-        }
-    }
-}
-
-fn ask_and_answer(from: Side, dialects: fn() -> DialectOptions, asks: Vec<u8>, answers: Vec<u8>) {
-    let asked = String::from_utf8_lossy(&asks[..asks.len().min(200)]).into_owned();
-    let other = from.other();
-    let rounds = [
-        Round { from, text: asks },
-        Round {
-            from: other,
-            text: answers,
-        },
-    ];
-    let counted = allocations(dialects, &rounds, 50);
-    assert_eq!(counted, 0, "requests of the {from}, 50 times: {asked}");
 }
 
 /// Each side as the sender, with each speech.
