@@ -59,6 +59,10 @@ class Mark:
                 continue  # it ended while we looked, or is another user's
         return found
 
+    def programs(self):
+        """As `processes`, without watchdogs: a watchdog's command line ends with its agent's."""
+        return [(pid, line) for pid, line in self.processes() if " __watchdog " not in line]
+
     def wait_until_gone(self, but, seconds):
         """What is left after `seconds` of all processes except the pids in `but`, and the
         zombies those did not collect. Empty as soon as nothing is left."""

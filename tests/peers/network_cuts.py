@@ -95,7 +95,7 @@ class Lane:
         return editor
 
     def agents(self):
-        return [pid for pid, line in self.mark.processes() if "session/prompt" in line and " serve " not in line]
+        return [pid for pid, line in self.mark.programs() if "session/prompt" in line and " serve " not in line]
 
     def until_no_agent(self, since, within):
         while self.agents():

@@ -173,7 +173,7 @@ def wait_for(path):
 
 
 def agents(mark, folder):
-    return [pid for pid, line in mark.processes() if str(folder) in line and "serve" not in line]
+    return [pid for pid, line in mark.programs() if str(folder) in line and "serve" not in line]
 
 
 def held(relay, name, how, folder):

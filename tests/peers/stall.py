@@ -261,7 +261,7 @@ class Run:
             self.wrong.append("the whole stream was taken in while nobody read")
 
     def agents(self):
-        return [pid for pid, line in self.mark.processes() if "--agent" in line and __file__ in line
+        return [pid for pid, line in self.mark.programs() if "--agent" in line and __file__ in line
                 and "acp-relay" not in line.split()[0]]
 
 
