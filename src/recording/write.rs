@@ -271,13 +271,3 @@ fn write_payload(out: &mut Vec<u8>, body: PayloadRef<'_>) {
         PayloadRef::Omitted(length) => number(out, b",\"z\":", length),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn checksum_is_crc32c() {
-        assert_eq!(&checksum(b"123456789"), b"e3069283");
-    }
-}
