@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use acp_relay::jsonrpc::{Kind, Limits, Side, is_json};
-use acp_relay::recording::write::{self, FrameInfo, PayloadRef, Stamp};
+use acp_relay::recording::write::{self, FrameInfo, Stamp};
 use acp_relay::recording::{
     EventKind, Exchanges, Header, Message, Parsed, Passed, Payload, PeerInfo, RecordedEvent,
     Redaction, SegmentReader, parse_line,
@@ -147,18 +147,18 @@ fn a_header_comes_back() {
 }
 
 /// What is kept of `frame` when the recorder's own rule decides how.
-fn kept(frame: &[u8]) -> PayloadRef<'_> {
+fn kept(frame: &[u8]) -> Payload<&[u8]> {
     if is_json(frame, &Limits::default()) && write::fits_line(frame) {
-        PayloadRef::Json(frame)
+        Payload::Json(frame)
     } else {
-        PayloadRef::Bytes(frame)
+        Payload::Bytes(frame)
     }
 }
 
 fn bytes_again(frame: &[u8]) -> Bytes {
     let mut out = Vec::new();
     let facts = FrameInfo::new(Side::Client, Side::Agent);
-    write::frame(&mut out, STAMP, &facts, kept(frame));
+    write::frame(&mut out, STAMP, &facts, &kept(frame));
     assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 1);
     match parse_line(&Bytes::from(out)) {
         Parsed::Event(event) => match event.kind {
@@ -247,7 +247,7 @@ fn segment(count: u64) -> (Vec<u8>, Vec<u64>) {
             "1".repeat(n as usize % 50 + 1)
         );
         let facts = FrameInfo::new(Side::Agent, Side::Client);
-        write::frame(&mut out, stamp, &facts, PayloadRef::Json(body.as_bytes()));
+        write::frame(&mut out, stamp, &facts, &Payload::Json(body.as_bytes()));
     }
     (out, starts)
 }
