@@ -52,24 +52,3 @@ pub(super) fn seconds(out: &mut Vec<u8>, name: &[u8], micros: u64) {
 fn digits(out: &mut Vec<u8>, value: u64) {
     serde_json::to_writer(out, &value).expect("a number can be written to memory");
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_and_times_are_formatted() {
-        for (value, expected) in [
-            (0, "0 0.000000"),
-            (7, "7 0.000007"),
-            (100, "100 0.000100"),
-            (1_002_030, "1002030 1.002030"),
-            (u64::MAX, "18446744073709551615 18446744073709.551615"),
-        ] {
-            let mut out = Vec::new();
-            number(&mut out, b"", value);
-            seconds(&mut out, b" ", value);
-            assert_eq!(String::from_utf8(out).unwrap(), expected);
-        }
-    }
-}

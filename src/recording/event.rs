@@ -216,14 +216,14 @@ pub struct Message {
 }
 
 /// The bytes of a frame, or of stderr.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Payload {
-    /// `m`: JSON in one line.
-    Json(Bytes),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payload<B = Bytes> {
+    /// `m`: JSON in one line, without white space around it.
+    Json(B),
     /// `b`: any other UTF-8 text.
-    Text(Bytes),
+    Text(B),
     /// `x`: any other bytes.
-    Bytes(Bytes),
+    Bytes(B),
     /// `z`: omitted; its length in bytes.
     Omitted(u64),
 }
@@ -313,11 +313,11 @@ impl EventKind {
     }
 }
 
-impl Payload {
+impl<B: AsRef<[u8]>> Payload<B> {
     /// The payload with these bytes: JSON where they are, and fit into one line.
     #[must_use]
-    pub fn of(bytes: Bytes) -> Self {
-        if fits_line(&bytes) && is_json(&bytes, &Limits::default()) {
+    pub fn of(bytes: B) -> Self {
+        if fits_line(bytes.as_ref()) && is_json(bytes.as_ref(), &Limits::default()) {
             return Self::Json(bytes);
         }
         Self::of_text(bytes)
@@ -325,8 +325,8 @@ impl Payload {
 
     /// The payload with these bytes, which are not JSON.
     #[must_use]
-    pub fn of_text(bytes: Bytes) -> Self {
-        match std::str::from_utf8(&bytes) {
+    pub fn of_text(bytes: B) -> Self {
+        match simdutf8::basic::from_utf8(bytes.as_ref()) {
             Ok(_) => Self::Text(bytes),
             Err(_) => Self::Bytes(bytes),
         }
@@ -334,7 +334,7 @@ impl Payload {
 
     /// The bytes; `None` when they were omitted.
     #[must_use]
-    pub const fn bytes(&self) -> Option<&Bytes> {
+    pub const fn bytes(&self) -> Option<&B> {
         match self {
             Self::Json(bytes) | Self::Text(bytes) | Self::Bytes(bytes) => Some(bytes),
             Self::Omitted(_) => None,
@@ -346,7 +346,9 @@ impl Payload {
     pub fn len(&self) -> u64 {
         match self {
             Self::Omitted(length) => *length,
-            Self::Json(bytes) | Self::Text(bytes) | Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Json(bytes) | Self::Text(bytes) | Self::Bytes(bytes) => {
+                bytes.as_ref().len() as u64
+            }
         }
     }
 
@@ -359,6 +361,6 @@ impl Payload {
     /// The body parsed as JSON; `None` when it is not JSON.
     #[must_use]
     pub fn json(&self) -> Option<Value> {
-        serde_json::from_slice(self.bytes()?).ok()
+        serde_json::from_slice(self.bytes()?.as_ref()).ok()
     }
 }

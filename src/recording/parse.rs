@@ -268,36 +268,3 @@ impl<'a> Members<'a> {
             .map_err(|_| LineError::Malformed("its `x` is no base64"))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(content: &str) -> Parsed {
-        let sum = checksum(content.as_bytes());
-        let sum = String::from_utf8_lossy(&sum).into_owned();
-        parse_line(&Bytes::from(format!("{content},\"crc\":\"{sum}\"}}")))
-    }
-
-    /// A damaged or malicious line may still have a valid checksum.
-    #[test]
-    fn invalid_message_kind_is_none() {
-        for (is, kind) in [
-            ("\"request\"", Some(Kind::Request)),
-            (" \"request\" ", Some(Kind::Request)),
-            ("\u{c}", None),
-            ("\"", None),
-            ("\"\"", None),
-            ("7", None),
-        ] {
-            let content = r#"{"n":1,"t":0,"w":0,"k":"msg","h":"agent","d":"<","m":{},"is":"#;
-            let Parsed::Event(event) = read(&format!("{content}{is}")) else {
-                panic!("{is:?} is an event");
-            };
-            let EventKind::Message(message) = event.kind else {
-                panic!("{is:?} is of a message");
-            };
-            assert_eq!(message.kind, kind, "{is:?}");
-        }
-    }
-}

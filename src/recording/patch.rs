@@ -132,19 +132,3 @@ fn apply_one(tree: &mut Value, change: &Value) -> Option<()> {
     }
     Some(())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The trees of `tests/vectors/compare/patches.json`: from, to, and the patch between them.
-    #[test]
-    fn differences_become_patch_operations() {
-        let rows = include_str!("../../tests/vectors/compare/patches.json");
-        let rows: Vec<[Value; 3]> = serde_json::from_str(rows).unwrap();
-        for [from, to, patch] in rows {
-            assert_eq!(between(&from, &to), patch);
-            assert_eq!(apply(&from, &patch), Some(to));
-        }
-    }
-}

@@ -144,39 +144,3 @@ pub fn members(text: &[u8]) -> impl Iterator<Item = (&[u8], Range<usize>)> {
         Some((&text[name.start + 1..name.end - 1], value))
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn members_have_their_positions() {
-        let text = br#" {"a":1,"b" : {"c":[1,{"d":"}\""}]} ,"e":"x"} "#;
-        let found: Vec<_> = members(text)
-            .map(|(name, at)| (name.to_vec(), text[at].to_vec()))
-            .collect();
-        let expected: [(&[u8], &[u8]); 3] = [
-            (b"a", b"1"),
-            (b"b", br#"{"c":[1,{"d":"}\""}]}"#),
-            (b"e", br#""x""#),
-        ];
-        assert_eq!(found, expected.map(|(a, b)| (a.to_vec(), b.to_vec())));
-    }
-
-    #[test]
-    fn invalid_json_ends_the_tokens() {
-        for text in [
-            &b"{\"a"[..],
-            b"}",
-            b"[1",
-            b"\"\\",
-            b"[\"a\n\"",
-            b",",
-            b"{\"a\":",
-            b"",
-        ] {
-            assert!(Tokens::new(text).count() < 4, "{text:?}");
-            assert_eq!(members(text).count(), 0);
-        }
-    }
-}

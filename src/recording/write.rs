@@ -43,27 +43,6 @@ pub struct FrameInfo<'a> {
     pub redacted: &'a [String],
 }
 
-/// The body of a frame as it is to be written.
-#[derive(Clone, Copy, Debug)]
-pub enum PayloadRef<'a> {
-    /// One JSON value in one line, without white space around it.
-    Json(&'a [u8]),
-    /// Any other bytes.
-    Bytes(&'a [u8]),
-    /// Omitted; its length.
-    Omitted(u64),
-}
-
-impl PayloadRef<'_> {
-    /// The number of bytes that are written verbatim.
-    const fn len(&self) -> usize {
-        match self {
-            Self::Json(bytes) | Self::Bytes(bytes) => bytes.len(),
-            Self::Omitted(_) => 0,
-        }
-    }
-}
-
 impl<'a> FrameInfo<'a> {
     /// No metadata but the direction.
     #[must_use]
@@ -98,8 +77,14 @@ pub fn header(out: &mut Vec<u8>, header: &Header) {
 }
 
 /// Appends a frame.
-pub fn frame(out: &mut Vec<u8>, stamp: Stamp, info: &FrameInfo<'_>, body: PayloadRef<'_>) {
-    out.reserve(OVERHEAD + body.len());
+pub fn frame(
+    out: &mut Vec<u8>,
+    stamp: Stamp,
+    info: &FrameInfo<'_>,
+    body: &Payload<impl AsRef<[u8]>>,
+) {
+    let length = body.bytes().map_or(0, |bytes| bytes.as_ref().len());
+    out.reserve(OVERHEAD + length);
     let start = out.len();
     begin_stamp(out, stamp);
     frame_members(out, info);
@@ -155,7 +140,7 @@ pub fn event(out: &mut Vec<u8>, stamp: Stamp, kind: &EventKind) {
         EventKind::Other { kind, line } => return write_other(out, stamp, kind, line),
         EventKind::Stderr(body) => {
             begin_line(out, stamp, b"stderr");
-            write_payload(out, payload_ref(body));
+            write_payload(out, body);
         }
         EventKind::Mark(value) => {
             begin_line(out, stamp, b"mark");
@@ -181,16 +166,6 @@ pub fn event(out: &mut Vec<u8>, stamp: Stamp, kind: &EventKind) {
     end_line(out, start);
 }
 
-/// A borrowed view of a body.
-#[must_use]
-pub fn payload_ref(body: &Payload) -> PayloadRef<'_> {
-    match body {
-        Payload::Json(bytes) => PayloadRef::Json(bytes),
-        Payload::Text(bytes) | Payload::Bytes(bytes) => PayloadRef::Bytes(bytes),
-        Payload::Omitted(length) => PayloadRef::Omitted(*length),
-    }
-}
-
 fn message(out: &mut Vec<u8>, stamp: Stamp, message: &Message) {
     let inner = |text: &Option<String>| text.as_ref().map(|text| escaped(text));
     let (method, session) = (inner(&message.method), inner(&message.session));
@@ -208,7 +183,7 @@ fn message(out: &mut Vec<u8>, stamp: Stamp, message: &Message) {
         patch: patch.as_deref().map(str::as_bytes),
         redacted: &message.redacted,
     };
-    frame(out, stamp, &info, payload_ref(&message.body));
+    frame(out, stamp, &info, &message.body);
 }
 
 /// Appends an event of unknown kind with its original members, under a possibly different number.
@@ -252,32 +227,22 @@ pub(super) fn checksum(line: &[u8]) -> [u8; 8] {
     digits
 }
 
-/// Appends a body.
-fn write_payload(out: &mut Vec<u8>, body: PayloadRef<'_>) {
+/// Appends a body; bytes that are UTF-8 are written as text.
+fn write_payload(out: &mut Vec<u8>, body: &Payload<impl AsRef<[u8]>>) {
     match body {
-        PayloadRef::Json(json) => {
+        Payload::Json(json) => {
             out.extend_from_slice(b",\"m\":");
-            out.extend_from_slice(json);
+            out.extend_from_slice(json.as_ref());
         }
-        PayloadRef::Bytes(bytes) => match simdutf8::basic::from_utf8(bytes) {
-            Ok(value) => text(out, b",\"b\":", value),
-            Err(_) => {
-                out.extend_from_slice(b",\"x\":\"");
-                let encoded = data_encoding::BASE64.encode(bytes);
-                out.extend_from_slice(encoded.as_bytes());
-                out.push(b'"');
+        Payload::Text(bytes) | Payload::Bytes(bytes) => {
+            match simdutf8::basic::from_utf8(bytes.as_ref()) {
+                Ok(value) => text(out, b",\"b\":", value),
+                Err(_) => {
+                    let encoded = data_encoding::BASE64.encode(bytes.as_ref());
+                    quoted(out, b",\"x\":", encoded.as_bytes());
+                }
             }
-        },
-        PayloadRef::Omitted(length) => number(out, b",\"z\":", length),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn checksum_is_crc32c() {
-        assert_eq!(&checksum(b"123456789"), b"e3069283");
+        }
+        Payload::Omitted(length) => number(out, b",\"z\":", *length),
     }
 }

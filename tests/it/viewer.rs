@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use acp_relay::jsonrpc::{Kind, Side};
-use acp_relay::recording::write::{self, FrameInfo, PayloadRef, Stamp};
+use acp_relay::recording::write::{self, FrameInfo, Stamp};
 use acp_relay::recording::{EventKind, Header, Passed, Payload, PeerInfo, pack};
 use serde_json::{Value, json};
 
@@ -161,7 +161,7 @@ impl TestRecording {
             &mut self.text,
             stamp,
             facts,
-            PayloadRef::Json(body.as_bytes()),
+            &Payload::Json(body.as_bytes()),
         );
     }
 

@@ -11,8 +11,8 @@ use super::batch::{Batch, Entry, Item, Origin, Run};
 use super::pairing::{AnswerAt, MessageInfo, Request, RequestTable};
 use crate::jsonrpc::{Id, Kind, Limits, Scanned, Side, is_json, scan_text};
 use crate::recording::redact::{HitKind, Hits, Mode, RedactFlows, Redactor};
-use crate::recording::write::{self, FrameInfo, PayloadRef, Stamp};
-use crate::recording::{EventKind, Passed, patch};
+use crate::recording::write::{self, FrameInfo, Stamp};
+use crate::recording::{EventKind, Passed, Payload, patch};
 
 /// The longest frame from which a patch is made.
 const MAX_PATCHED: usize = 256 << 10;
@@ -238,8 +238,8 @@ impl EventEncoder {
                 Some(info) => (&redacted.text[..], info, &redacted.places[..]),
                 // This cannot happen; the body is omitted so that no secret is written.
                 None => {
-                    let payload = PayloadRef::Omitted(text.len() as u64);
-                    return write::frame(&mut self.out, stamp, &facts, payload);
+                    let payload = Payload::<&[u8]>::Omitted(text.len() as u64);
+                    return write::frame(&mut self.out, stamp, &facts, &payload);
                 }
             },
             None => (text, info, &[][..]),
@@ -272,7 +272,7 @@ impl EventEncoder {
         };
         facts.patch = patch.as_deref();
         let payload = self.payload(text, true);
-        write::frame(&mut self.out, stamp, &facts, payload);
+        write::frame(&mut self.out, stamp, &facts, &payload);
     }
 
     /// The facts of a text, if it is a message.
@@ -310,15 +310,15 @@ impl EventEncoder {
             ..facts
         };
         let payload = self.payload(&text, json);
-        write::frame(&mut self.out, stamp, &facts, payload);
+        write::frame(&mut self.out, stamp, &facts, &payload);
     }
 
     /// A body as it is to be written.
-    fn payload<'t>(&self, text: &'t [u8], is_json: bool) -> PayloadRef<'t> {
+    fn payload<'t>(&self, text: &'t [u8], is_json: bool) -> Payload<&'t [u8]> {
         match self.redactor.mode() {
-            Mode::Meta => PayloadRef::Omitted(text.len() as u64),
-            _ if is_json && write::fits_line(text) => PayloadRef::Json(text),
-            _ => PayloadRef::Bytes(text),
+            Mode::Meta => Payload::Omitted(text.len() as u64),
+            _ if is_json && write::fits_line(text) => Payload::Json(text),
+            _ => Payload::Bytes(text),
         }
     }
 

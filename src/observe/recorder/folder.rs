@@ -66,7 +66,7 @@ pub struct Folder {
 }
 
 /// The file of a segment.
-struct SegmentFile(Durable<File>);
+struct SegmentFile(Durable);
 
 impl Write for SegmentFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

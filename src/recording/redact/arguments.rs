@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::shapes::Shapes;
+use super::shapes;
 
 /// Limit of the bytes of a line that are judged.
 const MAX_LINE: usize = 4096;
@@ -20,7 +20,7 @@ pub(super) fn is_command_member(member: &str) -> bool {
 }
 
 /// The words of a line that are secret because of the words before them.
-pub(super) fn secrets<'a>(shapes: &Shapes, text: &[u8], words: &'a [Word]) -> Vec<&'a Word> {
+pub(super) fn secrets<'a>(text: &[u8], words: &'a [Word]) -> Vec<&'a Word> {
     let mut line = Vec::new();
     let mut places = Vec::new();
     for word in words {
@@ -40,9 +40,9 @@ pub(super) fn secrets<'a>(shapes: &Shapes, text: &[u8], words: &'a [Word]) -> Ve
             vec![b'.'; inner.len()]
         });
     }
-    let found = shapes.find(&line);
+    let found = shapes::find(&line);
     let begins = |secret: &Range<usize>, own: &Range<usize>| own.contains(&secret.start);
-    let alone = |own: &Range<usize>| !shapes.find(&line[own.clone()]).is_empty();
+    let alone = |own: &Range<usize>| !shapes::find(&line[own.clone()]).is_empty();
     let is_one = |own: &Range<usize>| found.iter().any(|secret| begins(secret, own));
     places
         .into_iter()

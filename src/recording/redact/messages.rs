@@ -6,6 +6,7 @@ use super::forms::Forms;
 use super::names::is_secret_method;
 use super::places::is_identifier;
 use super::redactor::{Mode, Redacted, Redactor};
+use super::shapes;
 use super::streams::Streams;
 use super::walk::walk;
 use crate::jsonrpc::{Kind, Side};
@@ -102,7 +103,7 @@ impl Redactor {
     /// has to be walked.
     fn prefilter(&self, text: &[u8]) -> Option<usize> {
         let known = self.patterns.is_empty();
-        known.then(|| self.shapes.prefilter(text))?
+        known.then(|| shapes::prefilter(text))?
     }
 
     fn walk_if(
@@ -166,7 +167,7 @@ impl Redactor {
             })
         };
         let may_have =
-            |text: &[u8]| self.mode != Mode::Structure && self.shapes.prefilter(text).is_none();
+            |text: &[u8]| self.mode != Mode::Structure && shapes::prefilter(text).is_none();
         let clean = |text: &[u8]| {
             let at = begins(text).filter(|at| may_have(&text[*at..]))?;
             // The first element of a batch.
@@ -188,7 +189,7 @@ impl Redactor {
         };
         let walked = Some(walked).filter(|walked| !walked.is_empty() && walked != text);
         let known = walked.as_deref().unwrap_or(text);
-        let found = self.shapes.find(known);
+        let found = shapes::find(known);
         if found.is_empty() {
             return walked;
         }

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::inside::{IN_PEM, Inside};
-use super::shapes::Shapes;
+use super::shapes;
 use super::urls::open_host;
 
 /// Bytes of a text that are remembered: a suggestive name, the separator, and as much of the secret
@@ -35,12 +35,12 @@ pub(super) struct TextStream {
 impl TextStream {
     /// Handles the next piece if nothing in or before it announces a secret; returns whether it
     /// did. No word lies in the piece.
-    pub(super) fn skip_clean(&mut self, shapes: &Shapes, piece: &[u8]) -> bool {
+    pub(super) fn skip_clean(&mut self, piece: &[u8]) -> bool {
         let end = &piece[piece.len().saturating_sub(HOST_TAIL)..];
         let passes = self.inside.is_none()
             && !self.announced
             && memchr::memchr(b':', end).is_none_or(|_| open_host(end).is_none())
-            && !self.word_may_cross(shapes, piece);
+            && !self.word_may_cross(piece);
         if passes {
             self.append_tail(piece, MAX_TAIL);
         }
@@ -59,12 +59,12 @@ impl TextStream {
     }
 
     /// The secrets in the next piece, in order.
-    pub(super) fn find(&mut self, shapes: &Shapes, piece: &[u8]) -> Vec<Range<usize>> {
+    pub(super) fn find(&mut self, piece: &[u8]) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         let mut from = 0;
         // A secret may also begin with the piece, whatever was before it, because a reader may see
         // the piece alone.
-        let alone = shapes.find_in_part(piece, self.inside.is_some());
+        let alone = shapes::find_in_part(piece, self.inside.is_some());
         if let Some(inside) = self.inside {
             let end = inside.end(&self.tail, piece);
             from = end.unwrap_or(piece.len());
@@ -86,7 +86,7 @@ impl TextStream {
         self.tail.extend_from_slice(&piece[from..]);
         let end = self.tail.len();
         let mut oldest = end.saturating_sub(MAX_TAIL);
-        for (secret, inside) in shapes.find_in_part(&self.tail, true) {
+        for (secret, inside) in shapes::find_in_part(&self.tail, true) {
             if secret.end == end {
                 self.inside = inside;
             }
@@ -108,7 +108,7 @@ impl TextStream {
         self.tail.drain(..oldest);
         // Release the memory of a large piece.
         self.tail.shrink_to(2 * MAX_TAIL);
-        self.announced = shapes.has_keyword(&self.tail) || open_host(&self.tail).is_some();
+        self.announced = shapes::has_keyword(&self.tail) || open_host(&self.tail).is_some();
         found
     }
 
@@ -123,24 +123,24 @@ impl TextStream {
     }
 
     /// Whether a word may lie across the border of the tail and a piece.
-    fn word_may_cross(&self, shapes: &Shapes, piece: &[u8]) -> bool {
+    fn word_may_cross(&self, piece: &[u8]) -> bool {
         let (Some(last), Some(first)) = (self.tail.last(), piece.first()) else {
             return false;
         };
         let joins = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.=~\":/".contains(byte);
         let option = *last == b' ' && *first == b'-';
         let escape = matches!(self.tail[..], [.., before, b'\\', _] if before != b'\\');
-        (option || joins(last) && !escape && joins(first)) && self.has_word_across(shapes, piece)
+        (option || joins(last) && !escape && joins(first)) && self.has_word_across(piece)
     }
 
     /// Whether one does, by a search of the border.
-    fn has_word_across(&self, shapes: &Shapes, piece: &[u8]) -> bool {
+    fn has_word_across(&self, piece: &[u8]) -> bool {
         let before = &self.tail[self.tail.len().saturating_sub(BORDER)..];
         let behind = &piece[..piece.len().min(BORDER)];
         let mut border = [b' '; 2 * BORDER];
         border[BORDER - before.len()..BORDER].copy_from_slice(before);
         border[BORDER..BORDER + behind.len()].copy_from_slice(behind);
-        shapes.has_keyword(&border) || memchr::memmem::find(&border, b"//").is_some()
+        shapes::has_keyword(&border) || memchr::memmem::find(&border, b"//").is_some()
     }
 }
 

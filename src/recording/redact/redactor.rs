@@ -9,7 +9,6 @@ use clap::ValueEnum;
 
 use super::hits::{HitKind, Hits};
 use super::pattern::PointerPattern;
-use super::shapes::Shapes;
 use crate::recording::Redaction;
 
 /// The name and version of the built-in rules.
@@ -32,7 +31,6 @@ pub enum Mode {
 /// Replaces secrets.
 pub struct Redactor {
     pub(super) mode: Mode,
-    pub(super) shapes: Shapes,
     pub(super) patterns: Vec<PointerPattern>,
     key: [u8; 32],
 }
@@ -74,7 +72,6 @@ impl Redactor {
     pub fn new(mode: Mode, patterns: Vec<PointerPattern>, key: [u8; 32]) -> Self {
         Self {
             mode,
-            shapes: Shapes::new(),
             patterns,
             key,
         }

@@ -5,6 +5,7 @@
 //! because none of these secrets needs an escape.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
 
@@ -28,16 +29,12 @@ const BASE64_LEN: Range<usize> = 24..1024;
 /// Minimum length of incomplete base64.
 const MIN_PARTIAL_BASE64: usize = 12;
 
-/// Finds secrets.
-#[derive(Debug)]
-pub(super) struct Shapes {
-    words: Words,
-}
+/// Built by the first search: not every run of the program has one.
+static WORDS: LazyLock<Words> = LazyLock::new(Words::new);
 
 /// The scan of one text. It remembers its position, so that a text made of announcing words only
 /// takes no longer than others.
 struct Scan<'a> {
-    words: &'a Words,
     text: &'a [u8],
     runs: Runs<'a>,
     /// The end of the last PEM block; below, of the last base64 that was decoded and the last
@@ -53,99 +50,9 @@ struct Scan<'a> {
     last_value: Range<usize>,
 }
 
-impl Shapes {
-    pub(super) fn new() -> Self {
-        let words = Words::new();
-        Self { words }
-    }
-
-    /// The number of bytes before the first word; `None` when the message has to be walked.
-    pub(super) fn prefilter(&self, text: &[u8]) -> Option<usize> {
-        let mut clean_len = text.len();
-        let mut scan = Scan::at(text, &self.words, false);
-        let is_suspect = self.words.each(text, |at, word| {
-            clean_len = clean_len.min(at.start);
-            match word {
-                Word::Place => !text[at.clone()].starts_with(b"\"") || is_member_name(text, at.end),
-                // The end of the name of a member, an option or a variable.
-                Word::Telling
-                | Word::Password
-                | Word::Authorization
-                | Word::Cookie
-                | Word::Protocol
-                | Word::Scheme
-                | Word::Signature
-                | Word::Member
-                | Word::Command
-                    if is_member_name(text, at.end) =>
-                {
-                    true
-                }
-                Word::Argument => true,
-                Word::Ending => is_member_name(text, at.end - 1),
-                word => scan.secret(at, word).is_some(),
-            }
-        });
-        (!is_suspect).then_some(clean_len)
-    }
-
-    /// Whether a text contains a word that announces a secret.
-    pub(super) fn has_keyword(&self, text: &[u8]) -> bool {
-        let places = [Word::Place, Word::Ending, Word::Argument, Word::User];
-        let announces = |_, word| !places.contains(&word);
-        self.words.each(text, announces)
-    }
-
-    /// The secrets in a text, in order and without overlaps.
-    pub(super) fn find(&self, text: &[u8]) -> Vec<Range<usize>> {
-        let found = self.find_in_part(text, false);
-        found.into_iter().map(|(secret, _)| secret).collect()
-    }
-
-    /// The same of a text that continues elsewhere if `partial`, with the kind of each secret;
-    /// includes incomplete secrets at the end.
-    pub(super) fn find_in_part(
-        &self,
-        text: &[u8],
-        partial: bool,
-    ) -> Vec<(Range<usize>, Option<Inside>)> {
-        let mut scan = Scan::at(text, &self.words, partial);
-        let mut found: Vec<(Range<usize>, Option<Inside>)> = Vec::new();
-        self.words.each(text, |at, word| {
-            if let Some(secret) = scan.secret(at, word) {
-                let inside = match word {
-                    Word::Pem | Word::Lines => scan.in_pem.then_some(IN_PEM),
-                    Word::Cookie => Some(Inside::Cookies),
-                    Word::User => Some(Inside::User),
-                    _ => Some(Inside::Token),
-                };
-                found.push((secret, inside));
-            }
-            false
-        });
-        if partial
-            && let Some(start) = open_host(text)
-            && is_partial_user(&text[start..])
-        {
-            found.push((start..text.len(), Some(Inside::User)));
-        }
-        found.sort_by_key(|(secret, _)| secret.start);
-        found.dedup_by(|(next, inside), (last, outside)| {
-            let overlaps = next.start < last.end;
-            if overlaps && next.end > last.end {
-                last.end = next.end;
-                *outside = *inside;
-            }
-            overlaps
-        });
-        found
-    }
-}
-
 impl<'a> Scan<'a> {
-    fn at(text: &'a [u8], words: &'a Words, partial: bool) -> Self {
+    fn at(text: &'a [u8], partial: bool) -> Self {
         Self {
-            words,
             text,
             runs: Runs::new(text, partial),
             pem_end: 0,
@@ -254,8 +161,8 @@ impl<'a> Scan<'a> {
             false => BASE64_LEN.start,
         };
         let plain = decode_base64(&self.text[own.at.clone()], min_len)?;
-        let mut scan = Scan::at(&plain, self.words, own.open);
-        let is_one = self.words.each(&plain, |at, word| {
+        let mut scan = Scan::at(&plain, own.open);
+        let is_one = WORDS.each(&plain, |at, word| {
             word != Word::Packed && scan.secret(at, word).is_some()
         });
         is_one.then_some(own.at)
@@ -378,6 +285,84 @@ impl<'a> Scan<'a> {
         self.lines_end = own.end;
         is_one.then_some(own)
     }
+}
+
+/// The number of bytes before the first word; `None` when the message has to be walked.
+pub(super) fn prefilter(text: &[u8]) -> Option<usize> {
+    let mut clean_len = text.len();
+    let mut scan = Scan::at(text, false);
+    let is_suspect = WORDS.each(text, |at, word| {
+        clean_len = clean_len.min(at.start);
+        match word {
+            Word::Place => !text[at.clone()].starts_with(b"\"") || is_member_name(text, at.end),
+            // The end of the name of a member, an option or a variable.
+            Word::Telling
+            | Word::Password
+            | Word::Authorization
+            | Word::Cookie
+            | Word::Protocol
+            | Word::Scheme
+            | Word::Signature
+            | Word::Member
+            | Word::Command
+                if is_member_name(text, at.end) =>
+            {
+                true
+            }
+            Word::Argument => true,
+            Word::Ending => is_member_name(text, at.end - 1),
+            word => scan.secret(at, word).is_some(),
+        }
+    });
+    (!is_suspect).then_some(clean_len)
+}
+
+/// Whether a text contains a word that announces a secret.
+pub(super) fn has_keyword(text: &[u8]) -> bool {
+    let places = [Word::Place, Word::Ending, Word::Argument, Word::User];
+    let announces = |_, word| !places.contains(&word);
+    WORDS.each(text, announces)
+}
+
+/// The secrets in a text, in order and without overlaps.
+pub(super) fn find(text: &[u8]) -> Vec<Range<usize>> {
+    let found = find_in_part(text, false);
+    found.into_iter().map(|(secret, _)| secret).collect()
+}
+
+/// The same of a text that continues elsewhere if `partial`, with the kind of each secret;
+/// includes incomplete secrets at the end.
+pub(super) fn find_in_part(text: &[u8], partial: bool) -> Vec<(Range<usize>, Option<Inside>)> {
+    let mut scan = Scan::at(text, partial);
+    let mut found: Vec<(Range<usize>, Option<Inside>)> = Vec::new();
+    WORDS.each(text, |at, word| {
+        if let Some(secret) = scan.secret(at, word) {
+            let inside = match word {
+                Word::Pem | Word::Lines => scan.in_pem.then_some(IN_PEM),
+                Word::Cookie => Some(Inside::Cookies),
+                Word::User => Some(Inside::User),
+                _ => Some(Inside::Token),
+            };
+            found.push((secret, inside));
+        }
+        false
+    });
+    if partial
+        && let Some(start) = open_host(text)
+        && is_partial_user(&text[start..])
+    {
+        found.push((start..text.len(), Some(Inside::User)));
+    }
+    found.sort_by_key(|(secret, _)| secret.start);
+    found.dedup_by(|(next, inside), (last, outside)| {
+        let overlaps = next.start < last.end;
+        if overlaps && next.end > last.end {
+            last.end = next.end;
+            *outside = *inside;
+        }
+        overlaps
+    });
+    found
 }
 
 /// Decodes a run of characters, or its beginning, as base64.

@@ -98,11 +98,10 @@ impl Streams {
             if whole {
                 stream.restart(piece);
             }
-            if plain.is_none() && clean_len >= at.end && stream.skip_clean(&redactor.shapes, piece)
-            {
+            if plain.is_none() && clean_len >= at.end && stream.skip_clean(piece) {
                 continue;
             }
-            let found = stream.find(&redactor.shapes, piece);
+            let found = stream.find(piece);
             if found.is_empty() {
                 continue;
             }

@@ -16,6 +16,7 @@ use super::named_secrets::{is_secret_setting, is_secret_value, may_hold_secret};
 use super::names::suggests_secret;
 use super::places::{Place, is_setting, is_value};
 use super::redactor::{Mode, Redacted, Redactor, splice};
+use super::shapes;
 use crate::jsonrpc::{Limits, is_json};
 use crate::recording::tokens::{Token, Tokens};
 
@@ -296,7 +297,7 @@ impl Walk<'_> {
     fn close_level(&mut self, mut level: Level) {
         if !level.words.is_empty() {
             let line = [level.program.split_off(0), level.words.split_off(0)].concat();
-            let secrets = arguments::secrets(&self.redactor.shapes, self.place.text, &line);
+            let secrets = arguments::secrets(self.place.text, &line);
             self.deferred.extend(secrets.into_iter().cloned());
         }
         match (level.secret_name, level.pair) {
@@ -334,7 +335,7 @@ impl Walk<'_> {
         // Escaped ASCII: `\u0073k-…`.
         if memchr::memmem::find(whole, b"\\u00").is_some() {
             let (plain, exact) = self.place.text_of(at);
-            let found = self.redactor.shapes.find(plain.as_bytes());
+            let found = shapes::find(plain.as_bytes());
             if !found.is_empty() {
                 // The rest is encoded anew, if possible.
                 let clean = self.redactor.replace(plain.as_bytes(), &found);
@@ -343,7 +344,7 @@ impl Walk<'_> {
                 return Some(clean.unwrap_or_else(|| self.mark_whole(at)));
             }
         }
-        let found = self.redactor.shapes.find(whole);
+        let found = shapes::find(whole);
         if found.is_empty() {
             return None;
         }

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use acp_relay::jsonrpc::{Kind, Limits, Side, is_json};
-use acp_relay::recording::write::{self, FrameInfo, PayloadRef, Stamp};
+use acp_relay::recording::write::{self, FrameInfo, Stamp};
 use acp_relay::recording::{
     EventKind, Exchanges, Header, Message, Parsed, Passed, Payload, PeerInfo, RecordedEvent,
     Redaction, SegmentReader, parse_line,
@@ -147,18 +147,18 @@ fn a_header_comes_back() {
 }
 
 /// What is kept of `frame` when the recorder's own rule decides how.
-fn kept(frame: &[u8]) -> PayloadRef<'_> {
+fn kept(frame: &[u8]) -> Payload<&[u8]> {
     if is_json(frame, &Limits::default()) && write::fits_line(frame) {
-        PayloadRef::Json(frame)
+        Payload::Json(frame)
     } else {
-        PayloadRef::Bytes(frame)
+        Payload::Bytes(frame)
     }
 }
 
 fn bytes_again(frame: &[u8]) -> Bytes {
     let mut out = Vec::new();
     let facts = FrameInfo::new(Side::Client, Side::Agent);
-    write::frame(&mut out, STAMP, &facts, kept(frame));
+    write::frame(&mut out, STAMP, &facts, &kept(frame));
     assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 1);
     match parse_line(&Bytes::from(out)) {
         Parsed::Event(event) => match event.kind {
@@ -214,6 +214,25 @@ proptest! {
     }
 }
 
+#[test]
+fn numbers_and_times_of_any_size_are_written_in_full() {
+    for (value, expected) in [
+        (0, r#"{"n":0,"t":0.000000,"w":0.000000,"#),
+        (7, r#"{"n":7,"t":0.000007,"w":0.000007,"#),
+        (1_002_030, r#"{"n":1002030,"t":1.002030,"w":1.002030,"#),
+        (
+            u64::MAX,
+            r#"{"n":18446744073709551615,"t":18446744073709.551615,"w":18446744073709.551615,"#,
+        ),
+    ] {
+        let mut out = Vec::new();
+        let (n, t, w) = (value, value, value);
+        write::event(&mut out, Stamp { n, t, w }, &EventKind::Resume);
+        let line = String::from_utf8(out).unwrap();
+        assert!(line.starts_with(expected), "{line}");
+    }
+}
+
 /// A segment of `count` notifications, and where each line begins.
 fn segment(count: u64) -> (Vec<u8>, Vec<u64>) {
     let mut out = Vec::new();
@@ -228,7 +247,7 @@ fn segment(count: u64) -> (Vec<u8>, Vec<u64>) {
             "1".repeat(n as usize % 50 + 1)
         );
         let facts = FrameInfo::new(Side::Agent, Side::Client);
-        write::frame(&mut out, stamp, &facts, PayloadRef::Json(body.as_bytes()));
+        write::frame(&mut out, stamp, &facts, &Payload::Json(body.as_bytes()));
     }
     (out, starts)
 }
@@ -304,6 +323,28 @@ fn sealed(content: &[u8]) -> Bytes {
     [content, format!(",\"crc\":\"{sum:08x}\"}}\n").as_bytes()]
         .concat()
         .into()
+}
+
+/// A damaged or malicious line may still have a valid checksum.
+#[test]
+fn invalid_message_kind_is_none() {
+    for (is, kind) in [
+        ("\"request\"", Some(Kind::Request)),
+        (" \"request\" ", Some(Kind::Request)),
+        ("\u{c}", None),
+        ("\"", None),
+        ("\"\"", None),
+        ("7", None),
+    ] {
+        let content = r#"{"n":1,"t":0,"w":0,"k":"msg","h":"agent","d":"<","m":{},"is":"#;
+        let Parsed::Event(event) = parse_line(&sealed(format!("{content}{is}").as_bytes())) else {
+            panic!("{is:?} is an event");
+        };
+        let EventKind::Message(message) = event.kind else {
+            panic!("{is:?} is of a message");
+        };
+        assert_eq!(message.kind, kind, "{is:?}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod full;
 mod leaks;
 mod names;
 mod pairs;
+mod parts;
 mod pieces;
 mod prune;
 mod recorder;
