@@ -35,11 +35,11 @@ pub(super) struct Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    pub(super) const fn new(text: &'a [u8]) -> Self {
+    pub(super) fn new(text: &'a [u8]) -> Self {
         Self {
             text,
             at: 0,
-            open: Vec::new(),
+            open: Vec::with_capacity(8),
             key_next: false,
         }
     }

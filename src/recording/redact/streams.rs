@@ -52,11 +52,15 @@ struct TrackedStream {
     text: TextStream,
 }
 
+/// A container on the way to a value: whether it is an object, the name of the member, and the
+/// number of values before.
+type Level = (bool, Range<usize>, usize);
+
 /// A piece in a message: the text between the quotes.
 #[derive(Debug)]
 struct Piece {
     at: Range<usize>,
-    pointer: String,
+    path: Vec<Level>,
     /// Whether each piece repeats all of the text so far.
     cumulative: bool,
 }
@@ -88,13 +92,13 @@ impl Streams {
         let (mut places, mut hits) = (Vec::new(), Hits::default());
         for Piece {
             at,
-            pointer: place,
+            path,
             cumulative: whole,
         } in pieces
         {
             let plain = unescaped(&text[at.clone()]);
             let piece = plain.as_deref().unwrap_or_else(|| &text[at.clone()]);
-            let stream = self.stream_for(stream_key(key, &place), session);
+            let stream = self.stream_for(stream_key(key, text, &path), session);
             if whole {
                 stream.restart(piece);
             }
@@ -117,7 +121,7 @@ impl Streams {
                 clean = redactor.mark(piece).into_bytes();
             }
             edits.push((at, clean));
-            places.push(place);
+            places.push(pointer_of(text, &path));
         }
         (!edits.is_empty()).then(|| Redacted {
             text: splice(text, edits),
@@ -160,7 +164,7 @@ fn find_pieces(
         return None;
     }
     let (mut pieces, mut key, mut session) = (Vec::new(), DefaultHasher::new(), 0);
-    let mut path: Vec<(bool, Range<usize>, usize)> = Vec::new();
+    let mut path: Vec<Level> = Vec::with_capacity(8);
     let mut chunks = false;
     for token in Tokens::new(text) {
         match token {
@@ -191,7 +195,7 @@ fn find_pieces(
                 } else if pieces.len() < MAX_PIECES && PIECES.contains(&name) {
                     pieces.push(Piece {
                         at: inner,
-                        pointer: pointer_of(text, &path),
+                        path: path.clone(),
                         cumulative: !matches!(name, b"chunk" | b"data" | b"delta"),
                     });
                 }
@@ -209,7 +213,7 @@ fn find_pieces(
 }
 
 /// The JSON Pointer of a path.
-fn pointer_of(text: &[u8], path: &[(bool, Range<usize>, usize)]) -> String {
+fn pointer_of(text: &[u8], path: &[Level]) -> String {
     let steps = path.iter().map(|(is_object, name, index)| {
         let name = String::from_utf8_lossy(&text[name.clone()]);
         match is_object {
@@ -220,9 +224,15 @@ fn pointer_of(text: &[u8], path: &[(bool, Range<usize>, usize)]) -> String {
     steps.collect()
 }
 
-fn stream_key(key: u64, pointer: &str) -> u64 {
+fn stream_key(key: u64, text: &[u8], path: &[Level]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (key, pointer).hash(&mut hasher);
+    key.hash(&mut hasher);
+    for (is_object, name, index) in path {
+        match is_object {
+            true => text[name.clone()].hash(&mut hasher),
+            false => index.hash(&mut hasher),
+        }
+    }
     hasher.finish()
 }
 

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input};
 use serde::Deserialize;
 use serde::de::{IntoDeserializer as _, value};
 
@@ -114,7 +114,15 @@ impl Words {
         text: &[u8],
         mut is_match: impl FnMut(Range<usize>, Word) -> bool,
     ) -> bool {
-        let mut words = self.search.find_overlapping_iter(text);
+        // Searching for the word that ends first takes half of the time that it takes to search for
+        // all, and most texts have none.
+        let first = self
+            .search
+            .find(text)
+            .map_or(text.len(), |found| found.end());
+        let from = first.saturating_sub(self.search.max_pattern_len());
+        let rest = Input::new(text).span(from..text.len());
+        let mut words = self.search.find_overlapping_iter(rest);
         let ends = |at: usize| matches!(text.get(at), Some(b'"' | b'\\'));
         words.any(|found| {
             let (word, quoted) = self.kinds[found.pattern().as_usize()];
