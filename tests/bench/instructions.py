@@ -152,8 +152,7 @@ def count(side, words, what, times):
             ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--log-file=%s.%%p" % log,
              RELAY] + begins + [word.replace("{FOLDER}", folder) for word in words] + ["--"] + own,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            # It would begin anew with another allocator, and valgrind does not follow.
-            env=dict(os.environ, ACP_RELAY_STATE_DIR=folder, ACP_RELAY_ALLOCATOR="again"))
+            env=dict(os.environ, ACP_RELAY_STATE_DIR=folder))
         if side == "stdio":
             hear = relay.stdout.fileno()
             client = Client(lambda: os.read(hear, 1 << 20), lambda said: os.write(relay.stdin.fileno(), said), False)
