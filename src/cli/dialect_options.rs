@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use clap::Args;
 
@@ -37,7 +37,8 @@ pub(super) struct DialectArgs {
 /// The dialects of the two sides, with their tables.
 #[derive(Clone, Debug)]
 pub(super) struct Dialects {
-    library: Arc<Library>,
+    /// The user's tables with the built-in ones; none if the user has none.
+    library: Option<Arc<Library>>,
     /// The digest of the tables.
     tables: String,
     /// The configured choices; none means `Auto`.
@@ -59,16 +60,12 @@ impl DialectArgs {
 impl Dialects {
     /// Reads the tables that are needed. Errors are printed, and the exit code is returned.
     pub(super) fn new(args: DialectArgs) -> Result<Self, ExitCode> {
-        let plain = |choice: &Option<DialectChoice>| *choice == Some(DialectChoice::Canonical);
-        let builtin = args.tables.is_empty();
-        let idle = plain(&args.client) && plain(&args.agent) && builtin;
         let tables = args.tables.digest().map_err(|error| error.fail())?;
-        let library = if idle {
-            Arc::<Library>::default()
-        } else {
-            let library = args.tables.library();
-            Arc::new(library.map_err(|error| error.fail())?)
+        let library = match args.tables.is_empty() {
+            true => None,
+            false => Some(args.tables.library().map_err(|error| error.fail())?),
         };
+        let library = library.map(Arc::new);
         let dialects = Self {
             library,
             tables,
@@ -78,9 +75,9 @@ impl Dialects {
         };
         // The built-in tables are valid. They are read when the first client connects, because they
         // are half of the program's memory at its start.
-        let known = match builtin {
-            true => dialects.check_names(),
-            false => dialects.try_options().map(drop),
+        let known = match dialects.library {
+            None => dialects.check_names(),
+            Some(_) => dialects.try_options().map(drop),
         };
         match known {
             Ok(()) => Ok(dialects),
@@ -133,6 +130,11 @@ impl Dialects {
         &self.tables
     }
 
+    /// Reads the tables that the first conversation needs.
+    pub(super) fn prepare(&self) {
+        let _ = self.options();
+    }
+
     /// The dialect options of one conversation.
     pub(super) fn options(&self) -> DialectOptions {
         let options = self
@@ -158,15 +160,22 @@ impl Dialects {
     fn check_names(&self) -> Result<(), DialectError> {
         for choice in self.choices() {
             if let DialectChoice::Named(name) = choice {
-                self.library.program(&name)?;
+                self.library().program(&name)?;
             }
         }
         Ok(())
     }
 
     fn try_options(&self) -> Result<DialectOptions, DialectError> {
-        let [client, agent] = self.choices();
-        DialectOptions::new(&self.library, &client, &agent)
+        match self.choices() {
+            [DialectChoice::Canonical, DialectChoice::Canonical] => Ok(DialectOptions::canonical()),
+            [client, agent] => DialectOptions::new(self.library(), &client, &agent),
+        }
+    }
+
+    fn library(&self) -> &Arc<Library> {
+        static BUILTIN: LazyLock<Arc<Library>> = LazyLock::new(|| Arc::new(Library::builtin()));
+        self.library.as_ref().unwrap_or(&BUILTIN)
     }
 
     fn choices(&self) -> [DialectChoice; 2] {
@@ -177,7 +186,7 @@ impl Dialects {
         let Some(DialectChoice::Named(name)) = choice else {
             return None;
         };
-        match self.library.table(name).ok()?.framing.as_deref() {
+        match self.library().table(name).ok()?.framing.as_deref() {
             Some("content-length") => Some(Framing::ContentLength),
             _ => None,
         }

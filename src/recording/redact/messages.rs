@@ -160,6 +160,9 @@ impl Redactor {
     /// complete
     /// or truncated, is judged by place, too: log lines, invalid messages.
     fn plain_text(&self, text: &[u8]) -> Option<Vec<u8>> {
+        if text.is_empty() {
+            return None;
+        }
         let begins = |text: &[u8]| {
             memchr::memchr_iter(b'{', text).find(|at| {
                 let inside = text[at + 1..].trim_ascii_start();
