@@ -4,15 +4,13 @@
 //! For each text, by session, kind and place, the state of its end is kept within a bound; other
 //! messages may come in between. See `piece` for secrets in pieces.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{DefaultHasher, Hasher as _};
 use std::ops::Range;
-use std::sync::LazyLock;
 
 use super::escapes::after_escape;
 use super::hits::{HitKind, Hits};
 use super::piece::TextStream;
 use super::redactor::{Redacted, Redactor, splice};
-use super::table::{List, has, words};
 use crate::jsonrpc::{Kind, Limits, is_json};
 use crate::recording::tokens::{Token, Tokens};
 
@@ -23,13 +21,11 @@ const MAX_STREAMS: usize = 64;
 /// all other texts.
 const MAX_PIECES: usize = 16;
 
-/// Members that hold pieces, in ACP and its predecessors.
-const PIECES: [&[u8]; 8] = [
-    b"text", b"thought", b"chunk", b"data", b"delta", b"output", b"content", b"message",
-];
+/// Bytes of each buffer that are kept for the next message.
+const KEPT: usize = 4096;
 
-/// Members that distinguish texts from each other.
-static KEY_MEMBERS: List = LazyLock::new(|| words(include_str!("tables/telling.txt")));
+/// How the index of an element begins, among names: these have no control characters.
+const INDEX: char = '\0';
 
 /// Requests that are turns, in ACP and its predecessors.
 const TURNS: [&[u8]; 3] = [b"session/prompt", b"prompt", b"sendUserMessage"];
@@ -40,6 +36,8 @@ pub struct Streams {
     list: Vec<TrackedStream>,
     /// The number of pieces so far.
     count: u64,
+    /// The pieces of the message at hand.
+    pieces: Pieces,
 }
 
 /// A text that is tracked.
@@ -52,17 +50,43 @@ struct TrackedStream {
     text: TextStream,
 }
 
+/// The pieces in a message. All buffers are reused for the next one.
+#[derive(Debug, Default)]
+struct Pieces {
+    list: Vec<Piece>,
+    /// The members that distinguish its texts from those of other messages, as lines.
+    key: Vec<u8>,
+    /// The session, if it names one.
+    session: u64,
+    /// The steps to each piece, as lines.
+    steps: Vec<u8>,
+    /// The containers around the value at hand.
+    path: Vec<Level>,
+}
+
 /// A container on the way to a value: whether it is an object, the name of the member, and the
 /// number of values before.
 type Level = (bool, Range<usize>, usize);
 
-/// A piece in a message: the text between the quotes.
+/// A piece in a message.
 #[derive(Debug)]
 struct Piece {
+    /// The text between the quotes.
     at: Range<usize>,
-    path: Vec<Level>,
+    /// Its steps among those of the message.
+    steps: Range<usize>,
     /// Whether each piece repeats all of the text so far.
     cumulative: bool,
+}
+
+/// What a member is to the texts of its message.
+enum Role {
+    /// It distinguishes texts from each other.
+    Key,
+    /// It holds a piece, which may repeat the text so far.
+    Text,
+    /// It holds a piece that continues the text.
+    Delta,
 }
 
 impl Streams {
@@ -87,25 +111,22 @@ impl Streams {
         method: Option<&[u8]>,
         clean_len: usize,
     ) -> Option<Redacted> {
-        let (pieces, key, session) = find_pieces(text, kind, method)?;
+        let mut pieces = std::mem::take(&mut self.pieces);
+        pieces.find(text, kind, method);
         let mut edits = Vec::new();
         let (mut places, mut hits) = (Vec::new(), Hits::default());
-        for Piece {
-            at,
-            path,
-            cumulative: whole,
-        } in pieces
-        {
+        for piece in &pieces.list {
+            let at = piece.at.clone();
+            let stream = self.stream_for(pieces.key_of(piece), pieces.session);
             let plain = unescaped(&text[at.clone()]);
-            let piece = plain.as_deref().unwrap_or_else(|| &text[at.clone()]);
-            let stream = self.stream_for(stream_key(key, text, &path), session);
-            if whole {
-                stream.restart(piece);
+            let said = plain.as_deref().unwrap_or_else(|| &text[at.clone()]);
+            if piece.cumulative {
+                stream.restart(said);
             }
-            if plain.is_none() && clean_len >= at.end && stream.skip_clean(piece) {
+            if plain.is_none() && clean_len >= at.end && stream.skip_clean(said) {
                 continue;
             }
-            let found = stream.find(piece);
+            let found = stream.find(said);
             if found.is_empty() {
                 continue;
             }
@@ -114,15 +135,17 @@ impl Streams {
             }
             let found: Vec<_> = found
                 .into_iter()
-                .map(|secret| after_escape(piece, secret))
+                .map(|secret| after_escape(said, secret))
                 .collect();
-            let mut clean = redactor.replace(piece, &found);
+            let mut clean = redactor.replace(said, &found);
             if !is_json(&[b"\"", &clean[..], b"\""].concat(), &Limits::default()) {
-                clean = redactor.mark(piece).into_bytes();
+                clean = redactor.mark(said).into_bytes();
             }
+            places.push(pointer_of(&pieces.steps[piece.steps.clone()]));
             edits.push((at, clean));
-            places.push(pointer_of(text, &path));
         }
+        pieces.release();
+        self.pieces = pieces;
         (!edits.is_empty()).then(|| Redacted {
             text: splice(text, edits),
             places,
@@ -153,97 +176,135 @@ impl Streams {
     }
 }
 
-/// The pieces in a message, the key of their text, and the session.
-fn find_pieces(
-    text: &[u8],
-    kind: Option<Kind>,
-    method: Option<&[u8]>,
-) -> Option<(Vec<Piece>, u64, u64)> {
-    let polled = kind == Some(Kind::Result) && method == Some(b"terminal/output");
-    if kind != Some(Kind::Notification) && !polled {
-        return None;
-    }
-    let (mut pieces, mut key, mut session) = (Vec::new(), DefaultHasher::new(), 0);
-    let mut path: Vec<Level> = Vec::with_capacity(8);
-    let mut chunks = false;
-    for token in Tokens::new(text) {
-        match token {
-            Token::Object | Token::Array => path.push((token == Token::Object, 0..0, 0)),
-            Token::End => {
-                path.pop();
-            }
-            Token::Key(at) => {
-                if let Some(level) = path.last_mut() {
-                    level.1 = at.start + 1..at.end - 1;
-                }
-                continue;
-            }
-            Token::String(at) => {
-                let inner = at.start + 1..at.end - 1;
-                let name = path.iter().rev().find(|level| level.0);
-                let name = name.map_or(&b""[..], |level| &text[level.1.clone()]);
-                if has(&KEY_MEMBERS, name, false) {
-                    let value = &text[inner];
-                    // The id of an answer is unique to it.
-                    if !(polled && name == b"id") {
-                        (name, value).hash(&mut key);
-                    }
-                    if name == b"sessionId" || name == b"session_id" {
-                        session = hash(value);
-                    }
-                    chunks |= value.ends_with(b"_chunk") || value.starts_with(b"stream");
-                } else if pieces.len() < MAX_PIECES && PIECES.contains(&name) {
-                    pieces.push(Piece {
-                        at: inner,
-                        path: path.clone(),
-                        cumulative: !matches!(name, b"chunk" | b"data" | b"delta"),
-                    });
-                }
-            }
-            Token::Scalar(_) => {}
+impl Pieces {
+    /// Finds the pieces of a message.
+    fn find(&mut self, text: &[u8], kind: Option<Kind>, method: Option<&[u8]>) {
+        self.list.clear();
+        let polled = kind == Some(Kind::Result) && method == Some(b"terminal/output");
+        if kind != Some(Kind::Notification) && !polled {
+            return;
         }
-        if let Some(level) = path.last_mut() {
-            level.2 += 1;
+        self.key.clear();
+        self.steps.clear();
+        self.path.clear();
+        self.session = 0;
+        let mut chunks = false;
+        for token in Tokens::new(text) {
+            match token {
+                Token::Object | Token::Array => self.path.push((token == Token::Object, 0..0, 0)),
+                Token::End => {
+                    self.path.pop();
+                }
+                Token::Key(at) => {
+                    if let Some(level) = self.path.last_mut() {
+                        level.1 = at.start + 1..at.end - 1;
+                    }
+                    continue;
+                }
+                Token::String(at) => {
+                    let inner = at.start + 1..at.end - 1;
+                    let name = self.path.iter().rev().find(|level| level.0);
+                    let name = name.map_or(&b""[..], |level| &text[level.1.clone()]);
+                    match Role::of(name) {
+                        Some(Role::Key) => {
+                            let value = &text[inner];
+                            // The id of an answer is unique to it.
+                            if !(polled && name == b"id") {
+                                add_line(&mut self.key, name);
+                                add_line(&mut self.key, value);
+                            }
+                            if name == b"sessionId" || name == b"session_id" {
+                                self.session = hash(value);
+                            }
+                            chunks |= value.ends_with(b"_chunk") || value.starts_with(b"stream");
+                        }
+                        Some(role) if self.list.len() < MAX_PIECES => {
+                            self.add(text, inner, matches!(role, Role::Text));
+                        }
+                        _ => {}
+                    }
+                }
+                Token::Scalar(_) => {}
+            }
+            if let Some(level) = self.path.last_mut() {
+                level.2 += 1;
+            }
+        }
+        for piece in &mut self.list {
+            piece.cumulative &= !chunks;
         }
     }
-    for piece in &mut pieces {
-        piece.cumulative &= !chunks;
+
+    fn add(&mut self, text: &[u8], at: Range<usize>, cumulative: bool) {
+        let start = self.steps.len();
+        for (is_object, name, index) in &self.path {
+            match is_object {
+                true => add_line(&mut self.steps, &text[name.clone()]),
+                false => add_line(&mut self.steps, format!("{INDEX}{index}").as_bytes()),
+            }
+        }
+        self.list.push(Piece {
+            at,
+            steps: start..self.steps.len(),
+            cumulative,
+        });
     }
-    (!pieces.is_empty()).then(|| (pieces, key.finish(), session))
+
+    /// Releases the memory of a large message.
+    fn release(&mut self) {
+        self.key.shrink_to(KEPT);
+        self.steps.shrink_to(KEPT);
+        self.path.shrink_to(KEPT / size_of::<Level>());
+    }
+
+    /// The key of the text that a piece continues.
+    fn key_of(&self, piece: &Piece) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&self.key);
+        hasher.write(&self.steps[piece.steps.clone()]);
+        hasher.finish()
+    }
 }
 
-/// The JSON Pointer of a path.
-fn pointer_of(text: &[u8], path: &[Level]) -> String {
-    let steps = path.iter().map(|(is_object, name, index)| {
-        let name = String::from_utf8_lossy(&text[name.clone()]);
-        match is_object {
-            true => format!("/{}", jsonptr::Token::new(name).encoded()),
-            false => format!("/{index}"),
-        }
+impl Role {
+    /// That of a member, in ACP and its predecessors.
+    fn of(name: &[u8]) -> Option<Self> {
+        Some(match name {
+            b"method" | b"sessionId" | b"session_id" | b"sessionUpdate" | b"toolCallId"
+            | b"tool_call_id" | b"terminalId" | b"terminal_id" | b"id" => Self::Key,
+            b"text" | b"thought" | b"output" | b"content" | b"message" => Self::Text,
+            b"chunk" | b"data" | b"delta" => Self::Delta,
+            _ => return None,
+        })
+    }
+}
+
+/// Adds a line: strings in JSON have no line breaks.
+fn add_line(lines: &mut Vec<u8>, line: &[u8]) {
+    lines.extend_from_slice(line);
+    lines.push(b'\n');
+}
+
+/// The JSON Pointer of these steps.
+fn pointer_of(steps: &[u8]) -> String {
+    let steps = String::from_utf8_lossy(steps);
+    let pointer = steps.split_terminator('\n').map(|step| {
+        let plain = step.strip_prefix(INDEX).unwrap_or(step);
+        format!("/{}", jsonptr::Token::new(plain).encoded())
     });
-    steps.collect()
-}
-
-fn stream_key(key: u64, text: &[u8], path: &[Level]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    key.hash(&mut hasher);
-    for (is_object, name, index) in path {
-        match is_object {
-            true => text[name.clone()].hash(&mut hasher),
-            false => index.hash(&mut hasher),
-        }
-    }
-    hasher.finish()
+    pointer.collect()
 }
 
 fn hash(text: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
+    hasher.write(text);
     hasher.finish()
 }
 
 /// The same string without escapes for ASCII, such as `\u0073k-…`.
 fn unescaped(inner: &[u8]) -> Option<Vec<u8>> {
+    // Few pieces have an escape at all.
+    memchr::memchr(b'\\', inner)?;
     memchr::memmem::find(inner, b"\\u00")?;
     let plain: String = serde_json::from_slice(&[b"\"", inner, b"\""].concat()).ok()?;
     let mut spelled = serde_json::to_vec(&plain).ok()?;
