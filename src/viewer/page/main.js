@@ -7,11 +7,7 @@ const BOXES = { sequence: "list", turns: "turns", findings: "lint" };
 /** Milliseconds before the page tries again when the viewer did not answer. */
 const RETRY_INTERVAL = 1000;
 
-const rows = new List($("list"), async (from, count) => {
-  const answer = await view.source.rows({ ...selection(), from, count });
-  updateCount(answer);
-  return answer.rows;
-}, (row) => sequenceRow(row, view.state?.writing));
+const rows = new List($("list"), async (from, count) => (await requestRows({ from, count })).rows, (row) => sequenceRow(row, view.state?.writing));
 const timeline = new Timeline($("bars"), (at) => (at === undefined ? restart() : goTo(at)));
 const splitter = new Splitter($("split"), () => rows.layOut());
 const hints = new Hints($("filter"), $("hints"), knownValues, () => filterSoon());
@@ -85,12 +81,16 @@ function empty(why, more) {
   $("empty").replaceChildren(why ?? "", more ?? "");
 }
 
-/** Requests the number of rows. */
-async function count() {
-  const source = view.source;
-  const answer = await source.rows({ ...selection(), from: 0, count: 0 });
-  if (source === view.source) updateCount(answer);
+/** Requests rows of the selection. An answer that arrives after a restart is of another selection, and does not change the number of rows. */
+async function requestRows(query) {
+  const { generation } = rows;
+  const answer = await view.source.rows({ ...selection(), ...query });
+  if (generation === rows.generation) updateCount(answer);
+  return answer;
 }
+
+/** Updates the number of rows. */
+const count = () => requestRows({ from: 0, count: 0 });
 
 function restart() {
   rows.total = 0;
@@ -296,8 +296,7 @@ async function walk(by) {
 /** Goes to the event with number `n`. */
 async function jump(n) {
   if (view.tab !== "sequence") tab("sequence");
-  let answer = await view.source.rows({ ...selection(), n, count: 0 });
-  updateCount(answer);
+  let answer = await requestRows({ n, count: 0 });
   let there = answer.total > answer.place && (await rows.rowAt(answer.place));
   if (!there || facts(there).n !== n) {
     // The filter or folding hides it: remove the filter first.
@@ -305,13 +304,11 @@ async function jump(n) {
     view.q = $("filter").value = "";
     timeline.draw();
     restart();
-    answer = await view.source.rows({ ...selection(), n, count: 0 });
-    updateCount(answer);
+    answer = await requestRows({ n, count: 0 });
     there = await rows.rowAt(answer.place);
     if (!there || facts(there).n !== n) {
       fold(false);
-      answer = await view.source.rows({ ...selection(), n, count: 0 });
-      updateCount(answer);
+      answer = await requestRows({ n, count: 0 });
     }
   }
   await select(answer.place, true);
