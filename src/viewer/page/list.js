@@ -17,10 +17,10 @@ class List {
   /** `fetch(from, count)` returns rows, `render(row, place)` an element. */
   constructor(box, fetch, render) {
     Object.assign(this, { box, fetch, render });
-    this.sheet = el("div", "sheet");
+    this.spacer = el("div", "spacer");
     this.rows = el("div", "rows");
-    this.sheet.append(this.rows);
-    box.append(this.sheet);
+    this.spacer.append(this.rows);
+    box.append(this.spacer);
     box.addEventListener("scroll", () => this.scrolled());
     new ResizeObserver(() => this.layOut()).observe(box);
   }
@@ -107,7 +107,7 @@ class List {
 
   layOut() {
     this.top = Math.max(0, Math.min(this.top, this.tallest));
-    this.sheet.style.height = `${Math.min(this.tall, TALLEST)}px`;
+    this.spacer.style.height = `${Math.min(this.tall, TALLEST)}px`;
     this.box.scrollTop = this.top / this.scale;
     this.bar = this.box.scrollTop;
     this.draw();

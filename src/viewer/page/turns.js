@@ -10,7 +10,7 @@ class Turns {
   constructor(box, source, open, jump) {
     Object.assign(this, { box, source, open, jump, known: [], writing: false });
     box.replaceChildren();
-    this.sight = new IntersectionObserver((seen) => {
+    this.visibility = new IntersectionObserver((seen) => {
       for (const { target, isIntersecting } of seen) if (isIntersecting) this.fill(target).catch(() => this.missed(target));
     }, { root: box, rootMargin: "600px" });
     // Scrolling by hand ends following.
@@ -45,8 +45,8 @@ class Turns {
       card.append(this.head(card.turn), el("div", "flow"));
       this.box.append(card);
     }
-    this.sight.unobserve(card);
-    this.sight.observe(card);
+    this.visibility.unobserve(card);
+    this.visibility.observe(card);
   }
 
   head(turn) {
