@@ -221,8 +221,8 @@ impl fmt::Display for Note {
                     "the agent printed a line of {bytes} bytes that is not JSON; not forwarded"
                 )
             }
-            Self::Refused { from, error: flaw } => {
-                write!(f, "refused a message from the {from}: {flaw}")
+            Self::Refused { from, error } => {
+                write!(f, "refused a message from the {from}: {error}")
             }
             Self::Batch { from } => write!(f, "refused a JSON-RPC batch from the {from}"),
             Self::UnknownAnswer { from, id } => {

@@ -15,7 +15,7 @@ pub enum Cause {
     AgentExited,
     /// The agent's link ended or failed.
     AgentLeft,
-    /// The relay was told to stop.
+    /// The relay was asked to stop.
     Stopped,
     /// The conversation has to be recorded and could not be any more.
     Unrecorded,
@@ -32,14 +32,14 @@ pub(super) struct Shutdown {
     pub(super) unreachable: [bool; 2],
     pub(super) step: Step,
     pub(super) deadline: Option<Instant>,
-    /// When the time for turns is over, once the relay was told to stop.
+    /// When the time for turns is over, once the relay was asked to stop.
     pub(super) drained: Option<Instant>,
     pub(super) cause: Option<Cause>,
     /// Why the agent was rejected, stopped or lost, for the errors that answer its open requests.
     pub(super) agent_error: Option<String>,
     /// Whether the agent was lost before a shutdown began.
     pub(super) lost: bool,
-    /// The relay was told to stop, and ended its stream to the agent for that.
+    /// The relay was asked to stop, and ended its stream to the agent for that.
     pub(super) stop_closed: bool,
     /// It has also signalled the agent, so that the agent's exit may be the relay's doing.
     pub(super) signalled: bool,
@@ -55,7 +55,7 @@ pub(super) enum Step {
     /// Not begun.
     #[default]
     None,
-    /// The relay was told to stop: turns may end, nothing new begins.
+    /// The relay was asked to stop: turns may end, nothing new begins.
     Draining,
     /// The client has ended its stream; the agent may finish its answers first, because its link
     /// cannot be half-closed.
@@ -83,12 +83,12 @@ impl Shutdown {
         !self.unreachable[side as usize]
     }
 
-    /// Whether it was told to stop, for any reason.
+    /// Whether it was asked to stop, for any reason.
     pub(super) fn is_stopped(&self) -> bool {
         matches!(self.cause, Some(Cause::Stopped | Cause::Unrecorded))
     }
 
-    /// The reason a side is closed with when the relay was told to stop.
+    /// The reason a side is closed with when the relay was asked to stop.
     pub(super) fn stop_reason(&self) -> CloseReason {
         if self.cause == Some(Cause::Unrecorded) {
             CloseReason::Unrecorded

@@ -1,4 +1,4 @@
-//! Checks of permissions that hold whatever a table says.
+//! Checks of permissions that hold whatever a table contains.
 //!
 //! A refusal never becomes an allowance, an allow-once never becomes an allow-always, and an
 //! ambiguous answer fails closed: with a reject option that was offered, else with `cancelled`.

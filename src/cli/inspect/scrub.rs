@@ -53,7 +53,7 @@ struct CopyResult {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Scrub) -> Result<ExitCode, ExitCode> {
-    let (to, from) = args.files.split_last().expect("clap demands two");
+    let (to, from) = args.files.split_last().expect("clap requires two");
     let from = distinct(from);
     if from.len() > 1 && !to.is_dir() {
         let what = format!("{}: several copies need a folder", to.display());

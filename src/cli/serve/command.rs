@@ -46,7 +46,7 @@ pub(in crate::cli) fn sockets() -> Result<Inherited, ExitCode> {
     Ok(Inherited::new(sockets.collect()))
 }
 
-/// Runs the subcommand. `line` is the command line, and `args` what it alone says.
+/// Runs the subcommand. `line` is the command line, and `args` the options of `serve` alone.
 pub(in crate::cli) fn run(args: &Serve, line: CommandLine, sockets: Inherited) -> ExitCode {
     let start = || {
         let place = config_file(args);

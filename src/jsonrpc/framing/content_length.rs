@@ -78,12 +78,12 @@ impl ContentLengthDecoder {
                     self.state = State::default();
                     return Ok(Some(Decoded::Frame(Frame::new(body))));
                 }
-                State::Discard { left, error: flaw } => {
-                    if flaw.is_none() {
+                State::Discard { left, error } => {
+                    if error.is_none() {
                         if buffer.len() < partial::head_len(max) {
                             return Ok(None);
                         }
-                        *flaw = Some(partial::too_long(buffer, max, limits));
+                        *error = Some(partial::too_long(buffer, max, limits));
                     }
                     let here = usize::try_from(*left).map_or(buffer.len(), |n| n.min(buffer.len()));
                     buffer.advance(here);
@@ -91,7 +91,7 @@ impl ContentLengthDecoder {
                     if *left > 0 {
                         return Ok(None);
                     }
-                    let error = flaw.take();
+                    let error = error.take();
                     self.state = State::default();
                     return Ok(error.map(Decoded::Error));
                 }

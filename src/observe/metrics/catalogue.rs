@@ -97,7 +97,7 @@ catalogue! {
         durations: Histogram "acp_relay_request_duration_seconds" [dir: DIRECTIONS, method: Method::NAMES, outcome: OUTCOMES] "From a request to its peer's answer."
             [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1., 2.5, 5., 10., 60., 600., 3600.];
         in_flight: Gauge "acp_relay_requests_in_flight" [dir: DIRECTIONS, method: Method::NAMES] "Requests that await their answer.";
-        processing: Histogram "acp_relay_processing_duration_seconds" [dir: DIRECTIONS, translated: TRANSLATED] "Time that the relay itself took over a message, from having heard it to having it ready for the other side; the mean of those that were read at once."
+        processing: Histogram "acp_relay_processing_duration_seconds" [dir: DIRECTIONS, translated: TRANSLATED] "Time that the relay itself took over a message, from receiving it until it is ready for the other side; the mean of those that were read at once."
             [0.000_001, 0.000_002_5, 0.000_005, 0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.001, 0.005, 0.025, 0.1];
         permissions: Histogram "acp_relay_permission_wait_seconds" [outcome: PermissionOutcome::NAMES] "From session/request_permission to its answer."
             [0.1, 0.5, 1., 2.5, 5., 10., 30., 60., 300., 600., 1800., 3600.];
@@ -114,7 +114,7 @@ catalogue! {
     /// Those of an agent.
     AgentSeries {
         starts: Counter "acp_relay_agent_spawns_total" [agent, outcome: STARTS] "Agents that were started or connected to, or could not be.";
-        exits: Counter "acp_relay_agent_exits_total" [agent, how: EXITS] "Agents whose process has ended: clean (0), error, signal, or killed because it did not end when told.";
+        exits: Counter "acp_relay_agent_exits_total" [agent, how: EXITS] "Agents whose process has ended: clean (0), error, signal, or killed because it did not end when asked to.";
         stderr: Counter "acp_relay_agent_stderr_bytes_total" [agent] "What agents wrote to stderr.";
         noise: Counter "acp_relay_agent_stdout_noise_lines_total" [agent] "Lines that agents printed and that are not JSON.";
         sessions: Counter "acp_relay_sessions_total" [agent, how: SessionStart::NAMES] "Sessions that were opened.";
@@ -139,7 +139,7 @@ catalogue! {
         Gauge "acp_relay_config_last_reload_success_timestamp_seconds" [] "When the configuration file was last read again with success, in seconds since 1970; 0 while it never was.";
         Gauge "acp_relay_turns" [agent] "Turns that go on now.";
         Gauge "acp_relay_sessions_open" [agent] "Sessions opened in conversations that go on, and not closed.";
-        Gauge "acp_relay_context_used_ratio" [agent] "How full the context is, by usage_update: the fullest of the conversations that go on, each as it was told last.";
+        Gauge "acp_relay_context_used_ratio" [agent] "How full the context is, by usage_update: the fullest of the conversations that go on, each as reported last.";
         Counter "acp_relay_translations_total" [dialect, rule, side] "Messages that a rule of a mapping table changed.";
         Counter "acp_relay_dialect_events_total" [dialect, event, side] "What translators left out, held, answered, repaired, could not place or did not know.";
         Counter "acp_relay_producer_paused_seconds_total" [side] "Time for which a side was not read because the other one, or the recorder, was behind; counted when the pause is over.";

@@ -1,11 +1,11 @@
-//! What the operating system says of this process, without the agents' processes.
+//! The operating system's figures for this process, without the agents' processes.
 //!
 //! The `metrics-process` crate would add ten crates and count CPU time in whole seconds.
 
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Memory, files and threads, by metric; `None` where the system does not tell.
+/// Memory, files and threads, by metric; `None` where the system has no figure.
 pub(super) fn gauges() -> [(&'static str, Option<u64>); 4] {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {

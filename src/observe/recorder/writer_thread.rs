@@ -59,7 +59,7 @@ impl WriterThread {
         Ok(thread)
     }
 
-    /// Adds a recording, whose events the thread is told about from now on.
+    /// Adds a recording; from now on the thread is notified of its events.
     pub(super) fn add(&self, slot: &Arc<WriterSlot>) {
         let mut state = self.lock();
         state.all.retain(|slot| slot.strong_count() > 0);

@@ -15,7 +15,7 @@
 //! *A client reconnects by asking for its session.* Plain clients have no other way: they
 //! `initialize` again and send `session/load` or `session/resume`. So `initialize` is answered with
 //! the agent's own earlier answer, when it was asked for the same version and no capability that
-//! the agent relies on is missing; then the next request shows whether the client wants a session
+//! the agent relies on is missing; then the next request shows whether the client uses a session
 //! that is kept here, or an agent of its own.
 //!
 //! *A client finds only its own conversations*: those of the same principal. A session's id is not

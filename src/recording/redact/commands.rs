@@ -16,7 +16,7 @@ use super::table::{List, has, words};
 pub(super) const LINE: usize = 256;
 
 /// Words that follow the name of an option in prose.
-static PROSE: List = LazyLock::new(|| words(include_str!("tables/said.txt")));
+static PROSE: List = LazyLock::new(|| words(include_str!("tables/prose.txt")));
 
 /// Words for no value.
 const NULLS: [&str; 5] = ["None", "null", "nil", "true", "false"];

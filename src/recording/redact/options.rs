@@ -58,7 +58,7 @@ pub(super) fn after_option(text: &[u8], at: Range<usize>, partial: bool) -> Opti
         match *form {
             "apart" => word(next),
             "joined" => word(dash + own.len()),
-            "told" => piped::to_program(text, dash - line.len()..at.end),
+            "piped" => piped::to_program(text, dash - line.len()..at.end),
             sign => {
                 let own = word(next).or_else(|| value(text, next, &mut (0..0)))?;
                 let rest = &text[own.start..];

@@ -119,14 +119,14 @@ impl Streams {
             let at = piece.at.clone();
             let stream = self.stream_for(pieces.key_of(piece), pieces.session);
             let plain = unescaped(&text[at.clone()]);
-            let said = plain.as_deref().unwrap_or_else(|| &text[at.clone()]);
+            let new = plain.as_deref().unwrap_or_else(|| &text[at.clone()]);
             if piece.cumulative {
-                stream.restart(said);
+                stream.restart(new);
             }
-            if plain.is_none() && clean_len >= at.end && stream.skip_clean(said) {
+            if plain.is_none() && clean_len >= at.end && stream.skip_clean(new) {
                 continue;
             }
-            let found = stream.find(said);
+            let found = stream.find(new);
             if found.is_empty() {
                 continue;
             }
@@ -135,11 +135,11 @@ impl Streams {
             }
             let found: Vec<_> = found
                 .into_iter()
-                .map(|secret| after_escape(said, secret))
+                .map(|secret| after_escape(new, secret))
                 .collect();
-            let mut clean = redactor.replace(said, &found);
+            let mut clean = redactor.replace(new, &found);
             if !is_json(&[b"\"", &clean[..], b"\""].concat(), &Limits::default()) {
-                clean = redactor.mark(said).into_bytes();
+                clean = redactor.mark(new).into_bytes();
             }
             places.push(pointer_of(&pieces.steps[piece.steps.clone()]));
             edits.push((at, clean));

@@ -1,4 +1,4 @@
-//! What the relay and the watchdog of an agent say to each other over a Unix socket.
+//! The messages between the relay and the watchdog of an agent, over a Unix socket.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

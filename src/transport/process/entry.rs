@@ -1,4 +1,4 @@
-//! What `/proc` says of one process.
+//! The entry of one process in `/proc`.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -6,7 +6,7 @@ use std::io::Read as _;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
-/// What `/proc` says of one process.
+/// The entry of one process in `/proc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     /// Its number.

@@ -201,7 +201,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         self.is_orderly = code == CloseCode::Normal;
         self.end(State::Ended);
-        // A client's codes are its own business; a server's are all that tells why it goes.
+        // A client's codes are its own business; a server's are the only sign of why it closes.
         let is_server = self.role == Role::Client;
         closing::close_error(code.into(), reason.as_bytes()).filter(|_| is_server)
     }

@@ -4,7 +4,7 @@
 //! sending half only when there is something to send. Both share the connection behind a lock.
 //!
 //! # Why
-//! **Code 1000, or none, is the end of a client that wants no more; any other end may be a break.**
+//! **Code 1000, or none, is the end of a client that is done; any other end may be a break.**
 //! It is what the official SDKs send when a program closes its connection (TypeScript and Rust no
 //! code, Python and acpremote 1000), where over HTTP they send DELETE. A page that is reloaded sends
 //! 1001, a process that is killed nothing.
