@@ -20,8 +20,8 @@ pub struct Decoder {
     limits: Limits,
     /// Longest message, in bytes.
     max: usize,
-    /// Whether the position of a byte order mark has passed.
-    started: bool,
+    /// Whether the start of the stream, where a byte order mark may be, was handled.
+    bom_checked: bool,
     framing: Option<Framing>,
     lines: LineDecoder,
     content_length: ContentLengthDecoder,
@@ -34,7 +34,7 @@ impl Decoder {
         Self {
             limits: limits.clone(),
             max,
-            started: false,
+            bom_checked: false,
             framing,
             lines: LineDecoder::default(),
             content_length: ContentLengthDecoder::default(),
@@ -50,18 +50,19 @@ impl Decoder {
     /// Takes the next message out of `buffer`; `None` when more bytes are needed.
     ///
     /// # Errors
-    /// When the stream cannot be followed any more: the link has to be closed.
+    /// When the start of the next message is unknown: the link has to be closed.
     pub fn decode(&mut self, buffer: &mut BytesMut) -> Result<Option<Decoded>, Box<FrameError>> {
-        if !self.started {
+        if !self.bom_checked {
             if buffer.len() < BOM.len() && BOM.starts_with(buffer) {
                 return Ok(None);
             }
             if buffer.starts_with(BOM) {
                 buffer.advance(BOM.len());
             }
-            self.started = true;
+            self.bom_checked = true;
         }
         loop {
+            // While a long line is discarded, the buffer does not begin with a line.
             if self.framing.is_none() && !self.lines.is_discarding() {
                 self.framing = sniff::sniff(buffer);
             }
@@ -71,12 +72,12 @@ impl Decoder {
             match self.lines.next(buffer, self.max, &self.limits) {
                 Line::Open => return Ok(None),
                 Line::Blank => {}
-                Line::Decoded(cut) => return Ok(Some(cut)),
+                Line::Decoded(decoded) => return Ok(Some(decoded)),
             }
         }
     }
 
-    /// Takes the rest when the stream has ended, after [`Decoder::decode`] has returned `None`.
+    /// Takes an unfinished last message when the stream has ended, after [`Decoder::decode`] has returned `None`.
     pub fn finish(&mut self, buffer: &mut BytesMut) -> Option<Decoded> {
         match self.framing {
             Some(Framing::ContentLength) => self.content_length.finish(buffer, &self.limits),

@@ -12,9 +12,10 @@ pub(super) const REACH: usize = 1024;
 /// The framing that a line shows, as far as the line was received.
 pub(super) fn sniff(line: &[u8]) -> Option<Framing> {
     let line = &line[..line.len().min(REACH)];
-    let first = line.iter().find(|byte| !matches!(byte, b' ' | b'\t'))?;
-    match first {
-        b'{' | b'[' => Some(Framing::Ndjson),
+    let mut visible = line.iter().filter(|byte| !matches!(byte, b' ' | b'\t'));
+    match (visible.next()?, visible.next()) {
+        // A batch; a log line may begin with a bracket, too.
+        (b'{', _) | (b'[', Some(b'{')) => Some(Framing::Ndjson),
         _ if is_header(line) => Some(Framing::ContentLength),
         _ => None,
     }
@@ -43,7 +44,9 @@ mod tests {
         let cases: &[(&str, Option<Framing>)] = &[
             ("", None),
             ("{", Some(Ndjson)),
-            ("[", Some(Ndjson)),
+            ("[", None),
+            ("[ {", Some(Ndjson)),
+            ("[info] starting", None),
             (" \t{\"id\":1}", Some(Ndjson)),
             ("Content-Length: 5", Some(ContentLength)),
             ("content-length:5", Some(ContentLength)),
