@@ -1,4 +1,4 @@
-//! Events in order, as the observer collects them for the writer thread.
+//! Events, as the observer collects them for the writer thread.
 //!
 //! Small frames are copied into one buffer, so that the buffers they were read into are free again;
 //! large ones are shared.
@@ -9,31 +9,32 @@ use super::pairing::MessageInfo;
 use crate::jsonrpc::{Frame, Side};
 use crate::recording::EventKind;
 
-/// Frames up to this length are copied. Keeping a longer one holds the buffer it was read into for
-/// a while, and new memory costs more than a copy.
+/// Frames up to this length are copied. A shared frame keeps the buffer it was read into until it is
+/// written, and the reader needs a new one: up to this length that costs more than a copy.
 const MAX_COPIED: usize = 256 << 10;
 
-/// Maximum number of bytes and events that wait; beyond either the policy applies.
+/// Maximum number of bytes and events that wait; beyond either, `OverflowPolicy` decides.
 pub(super) const MAX_BYTES: usize = 8 << 20;
 const MAX_EVENTS: usize = 1 << 16;
 
 /// The minimum capacity that a batch keeps.
 const MIN_CAPACITY: usize = 4 << 10;
 
-/// Events, in order.
+/// Events, in order. The last run of forwarded frames of each side is kept apart, because it may
+/// continue.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) entries: Vec<Entry>,
     text: Vec<u8>,
     /// Bytes of the shared frames.
-    shared: usize,
+    shared_bytes: usize,
     /// Frames forwarded unchanged since the last entry about them, by side.
     pub(super) forwarded: [Option<Run>; 2],
     /// Received frames with smaller numbers are no longer referenced.
     pub(super) oldest: u64,
 }
 
-/// One event, in microseconds since the recording began.
+/// An event, and its time in microseconds since the recording began.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) at: u64,
@@ -104,7 +105,7 @@ impl Run {
 }
 
 impl Batch {
-    /// Whether there is room for more.
+    /// Whether it is below both limits; the next item may exceed them.
     pub(super) const fn has_room(&self) -> bool {
         self.size() < MAX_BYTES && self.entries.len() < MAX_EVENTS
     }
@@ -112,7 +113,7 @@ impl Batch {
     /// Stores a frame.
     pub(super) fn store(&mut self, frame: &Frame) -> StoredFrame {
         if frame.len() > MAX_COPIED {
-            self.shared += frame.len();
+            self.shared_bytes += frame.len();
             return StoredFrame::Shared(Box::new(frame.clone()));
         }
         let place = |at: usize| u32::try_from(at).expect("a batch is bounded far below 4 GiB");
@@ -122,8 +123,8 @@ impl Batch {
     }
 
     /// The bytes of a stored frame.
-    pub(super) fn frame<'a>(&'a self, kept: &'a StoredFrame) -> &'a [u8] {
-        match kept {
+    pub(super) fn frame<'a>(&'a self, stored: &'a StoredFrame) -> &'a [u8] {
+        match stored {
             StoredFrame::Copied(at) => &self.text[at.start as usize..at.end as usize],
             StoredFrame::Shared(frame) => frame.as_bytes(),
         }
@@ -150,18 +151,19 @@ impl Batch {
         let text = self.text.len();
         self.text.clear();
         if self.text.capacity() > 4 * text.max(MIN_CAPACITY) {
-            self.text.shrink_to(2 * text);
+            self.text.shrink_to(2 * text.max(MIN_CAPACITY));
         }
         self.entries.clear();
-        if self.entries.capacity() > 4 * entries.max(MIN_CAPACITY / size_of::<Entry>()) {
-            self.entries.shrink_to(2 * entries);
+        let used = entries.max(MIN_CAPACITY / size_of::<Entry>());
+        if self.entries.capacity() > 4 * used {
+            self.entries.shrink_to(2 * used);
         }
-        self.shared = 0;
+        self.shared_bytes = 0;
         self.forwarded = [None; 2];
     }
 
     pub(super) const fn size(&self) -> usize {
-        self.text.len() + self.shared
+        self.text.len() + self.shared_bytes
     }
 }
 
@@ -193,6 +195,7 @@ mod tests {
             use_once(&mut batch, 1);
         }
         let quiet = memory(&batch);
-        assert!(quiet.0 < 500 && quiet.1 <= 4 * MIN_CAPACITY, "{quiet:?}");
+        let text = MIN_CAPACITY..=4 * MIN_CAPACITY;
+        assert!(quiet.0 < 500 && text.contains(&quiet.1), "{quiet:?}");
     }
 }
