@@ -1,6 +1,7 @@
-//! A scrape: sets the gauges, renders the exporter's text and appends what the exporter does not hold.
+//! A scrape: sets the gauges and some totals, renders the exporter's text and appends the families
+//! that the exporter does not hold.
 //!
-//! Those are histograms, counters of seconds (its counters are whole numbers), and the context ratio,
+//! These are histograms, counters of seconds (its counters are whole numbers), and the context ratio,
 //! whose series ends with the conversations that report it.
 
 use std::collections::BTreeMap;
@@ -28,29 +29,29 @@ impl Metrics {
     /// All metrics, in Prometheus' text format 0.0.4.
     #[must_use]
     pub fn scrape(&self, now: Instant) -> String {
-        // Before conversations are looked at: its sources have locks of their own.
-        let detached = self.detached();
-        let runtimes = self.program();
+        // Not while a conversation is locked: the sources take their own locks.
+        let detached = self.sum_detached();
+        let runtimes = self.set_runtime_gauges();
         let live = self.live.lock().clone();
-        let mut open = Open::default();
-        for one in live.values() {
-            let mut one = one.lock();
-            one.collect();
-            open.add(&one);
+        let mut open = OpenTotals::default();
+        for conversation in live.values() {
+            let mut conversation = conversation.lock();
+            conversation.collect();
+            open.add(&conversation);
         }
-        self.relay(now);
-        self.recordings();
+        self.set_drain_and_losses(now);
+        self.set_recording_totals();
         for (name, value) in process::gauges() {
             if let Some(value) = value {
                 self.registry.gauge(name, &[], value);
             }
         }
-        self.conversations_open(&open);
-        self.buffers(&open, &detached);
-        self.links(live.len(), &detached);
+        self.set_open_gauges(&open);
+        self.set_buffer_gauges(&open, &detached);
+        self.set_link_gauges(live.len(), &detached);
         let agents: Vec<_> = self.agents.lock().values().map(Arc::clone).collect();
         for agent in &agents {
-            let none = OfAgent::default();
+            let none = AgentTotals::default();
             let open = open.agents.get(agent.name()).unwrap_or(&none);
             let labels = [agent.name()];
             self.registry.gauge("agents", &labels, open.conversations);
@@ -58,36 +59,36 @@ impl Metrics {
             self.registry.gauge("sessions_open", &labels, open.sessions);
         }
 
-        let mut page = Page(self.registry.render());
+        let mut text = MetricsText(self.registry.render());
         for metric in CATALOGUE.iter().filter(|one| one.kind == Type::Histogram) {
             let series = self.registry.histograms(metric);
-            let write = |page: &mut String| series.iter().for_each(|one| one.write(page));
-            page.family(metric, write);
+            let write = |text: &mut String| series.iter().for_each(|one| one.write(text));
+            text.family(metric, write);
         }
         let writes = self.recorder.writes();
         let metric = Metric::named(CATALOGUE, "recording_write_seconds");
-        page.family(metric, |page| writes.write(page));
+        text.family(metric, |text| writes.write(text));
         let paused = self.paused.iter();
         let paused = paused.map(|nanos| Duration::from_nanos(nanos.load(Relaxed)).as_secs_f64());
         let paused = SIDES.iter().zip(paused).map(|(side, sum)| ([*side], sum));
-        page.numbers("producer_paused_seconds_total", paused);
+        text.numbers("producer_paused_seconds_total", paused);
         let busy = runtimes.iter();
         let busy = busy.map(|one| ([one.name], one.busy.as_secs_f64()));
-        page.numbers("tokio_busy_seconds_total", busy);
-        page.numbers("process_cpu_seconds_total", [([], process::cpu_seconds())]);
+        text.numbers("tokio_busy_seconds_total", busy);
+        text.numbers("process_cpu_seconds_total", [([], process::cpu_seconds())]);
         let ratios = open.agents.iter();
         let ratios = ratios.filter_map(|(agent, open)| Some(([&**agent], open.context?)));
-        page.numbers("context_used_ratio", ratios);
-        page.sorted()
+        text.numbers("context_used_ratio", ratios);
+        text.sorted()
     }
 
-    fn relay(&self, now: Instant) {
+    fn set_drain_and_losses(&self, now: Instant) {
         let registry = &self.registry;
         let since = self.draining.get();
         registry.gauge("draining", &[], u64::from(since.is_some()));
-        let lasts = since.map(|since| now.saturating_duration_since(*since));
-        let lasts = lasts.unwrap_or_default().as_secs_f64();
-        registry.gauge_f64("drain_duration_seconds", &[], lasts);
+        let drained = since.map(|since| now.saturating_duration_since(*since));
+        let drained = drained.unwrap_or_default().as_secs_f64();
+        registry.gauge_f64("drain_duration_seconds", &[], drained);
         let spans = self.spans.get().map_or([0; 3], |spans| spans.read());
         for (outcome, count) in SPANS.iter().zip(spans) {
             registry.total("trace_spans_total", &[outcome], count);
@@ -99,7 +100,7 @@ impl Metrics {
         }
     }
 
-    fn recordings(&self) {
+    fn set_recording_totals(&self) {
         let (registry, recorder) = (&self.registry, &self.recorder);
         registry.total("recording_bytes_total", &[], recorder.bytes());
         registry.total("recording_events_total", &[], recorder.events());
@@ -112,8 +113,8 @@ impl Metrics {
         }
     }
 
-    /// The program's runtimes.
-    fn program(&self) -> Vec<RuntimeStats> {
+    /// Sets the gauges of the program's runtimes, and returns their figures.
+    fn set_runtime_gauges(&self) -> Vec<RuntimeStats> {
         let program = self.program.get();
         let runtimes = program.map_or_else(Vec::new, |program| program.runtimes());
         for one in &runtimes {
@@ -126,7 +127,7 @@ impl Metrics {
         runtimes
     }
 
-    fn conversations_open(&self, open: &Open) {
+    fn set_open_gauges(&self, open: &OpenTotals) {
         for (index, gauge) in self.series.connections_open.used() {
             gauge.set(open.connections.get(&index).copied().unwrap_or(0));
         }
@@ -136,8 +137,8 @@ impl Metrics {
         }
     }
 
-    /// Links to clients, of which so many carry a conversation.
-    fn links(&self, live: usize, detached: &DetachedStats) {
+    /// Links to clients; `live` of them carry a conversation.
+    fn set_link_gauges(&self, live: usize, detached: &DetachedStats) {
         let away = detached.away.min(live);
         let counts = match self.draining.get() {
             None => [live - away, away, 0],
@@ -149,22 +150,22 @@ impl Metrics {
     }
 
     /// Bytes that are queued in the relay, and their limits.
-    fn buffers(&self, open: &Open, detached: &DetachedStats) {
+    fn set_buffer_gauges(&self, open: &OpenTotals, detached: &DetachedStats) {
         let (waiting, waiting_room) = self.recorder.waiting();
         let [to_agent, to_client] = [DIRECTIONS[0], DIRECTIONS[1]];
-        for (labels, bytes, room) in [
+        for (labels, bytes, limit) in [
             ([to_agent, "outbox"], open.queued[1], open.room),
             ([to_client, "outbox"], open.queued[0], open.room),
             ([to_client, "return"], detached.kept, detached.room),
             (["to_file", "recorder"], waiting, waiting_room),
         ] {
             self.registry.gauge("buffer_bytes", &labels, bytes);
-            self.registry.gauge("buffer_limit_bytes", &labels, room);
+            self.registry.gauge("buffer_limit_bytes", &labels, limit);
         }
     }
 
     /// The sum of all stores of conversations whose clients may reconnect.
-    fn detached(&self) -> DetachedStats {
+    fn sum_detached(&self) -> DetachedStats {
         let all = self.detached.lock();
         let sources: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
         drop(all);
@@ -181,20 +182,20 @@ impl Metrics {
 
 /// The sums of the open conversations.
 #[derive(Default)]
-struct Open {
+struct OpenTotals {
     /// By index of the series.
     connections: BTreeMap<usize, u32>,
     in_flight: [[u32; Method::ALL.len()]; 2],
     /// Bytes queued for the client and for the agent, and how many may be for either.
     queued: [usize; 2],
     room: usize,
-    /// By name. Two agents do not share one.
-    agents: BTreeMap<String, OfAgent>,
+    /// By name, which is unique.
+    agents: BTreeMap<String, AgentTotals>,
 }
 
 /// The sums of the open conversations of one agent.
 #[derive(Default)]
-struct OfAgent {
+struct AgentTotals {
     conversations: usize,
     turns: usize,
     sessions: u64,
@@ -202,7 +203,7 @@ struct OfAgent {
     context: Option<f64>,
 }
 
-impl Open {
+impl OpenTotals {
     fn add(&mut self, one: &OpenConversation) {
         let Parties {
             transports, agent, ..
@@ -228,10 +229,10 @@ impl Open {
     }
 }
 
-/// The text that is sent.
-struct Page(String);
+/// The text of the response.
+struct MetricsText(String);
 
-impl Page {
+impl MetricsText {
     /// The families in the order of their names, and the series of counters and gauges as well: the
     /// exporter has no order of its own.
     fn sorted(&self) -> String {
@@ -244,12 +245,12 @@ impl Page {
         });
         let mut families: Vec<_> = families.collect();
         families.sort_unstable();
-        let mut page = String::with_capacity(self.0.len());
+        let mut text = String::with_capacity(self.0.len());
         for line in families.iter().flatten() {
-            page += line;
-            page.push('\n');
+            text += line;
+            text.push('\n');
         }
-        page
+        text
     }
 
     /// Appends a family; one without samples is left out.
@@ -273,11 +274,11 @@ impl Page {
         series: impl IntoIterator<Item = ([&'a str; N], f64)>,
     ) {
         let metric = Metric::named(CATALOGUE, name);
-        self.family(metric, |page| {
+        self.family(metric, |text| {
             for (labels, value) in series {
                 let labels =
                     LabelSet::from_key_and_global(&metric.key(&labels), &Default::default());
-                write_metric_line::<&str, _>(page, metric.name, None, &labels, None, value, None);
+                write_metric_line::<&str, _>(text, metric.name, None, &labels, None, value, None);
             }
         });
     }
