@@ -1,13 +1,12 @@
 //! Logs notes, with a limit for each kind.
 //!
-//! Message bodies are never logged; of a line that is not JSON, the beginning is. `counts` counts
-//! the notes.
+//! Message bodies are never logged; of a line that is not JSON, the beginning is.
 
 use super::{Event, Observer};
 use crate::conversation::{DialectEvent, Note};
 
-/// How many notes of one name a conversation logs; further ones are only counted.
-const LOGGED: u64 = 10;
+/// How many notes of one name a conversation logs; further ones are logged at the level debug.
+const MAX_LOGGED: u64 = 10;
 
 /// The observer that writes notes to the log.
 #[derive(Debug, Default)]
@@ -30,26 +29,27 @@ impl Observer for NoteLogger {
             _ => (&mut self.notes[note.index()], note.name()),
         };
         *count += 1;
-        let line = match note {
+        let excerpt = match note {
             Note::Stray { excerpt, .. } if !excerpt.is_empty() => format!(": {excerpt}"),
             _ => String::new(),
         };
-        if *count > LOGGED || is_detail(note) {
-            tracing::debug!(note = name, "{note}{line}");
+        if *count > MAX_LOGGED || is_debug_only(note) {
+            tracing::debug!(note = name, "{note}{excerpt}");
             return;
         }
-        let last = (*count == LOGGED).then_some("; more of this kind are counted, not logged");
-        let last = last.unwrap_or_default();
+        let notice =
+            (*count == MAX_LOGGED).then_some("; more of this kind are logged at level debug");
+        let notice = notice.unwrap_or_default();
         if is_expected(note) {
-            tracing::info!(note = name, "{note}{line}{last}");
+            tracing::info!(note = name, "{note}{excerpt}{notice}");
         } else {
-            tracing::warn!(note = name, "{note}{line}{last}");
+            tracing::warn!(note = name, "{note}{excerpt}{notice}");
         }
     }
 }
 
-/// Whether nothing was lost.
-const fn is_detail(note: &Note) -> bool {
+/// Whether the note is logged at the level debug only: the message was forwarded unchanged.
+const fn is_debug_only(note: &Note) -> bool {
     let Note::Dialect { what, .. } = note else {
         return false;
     };
