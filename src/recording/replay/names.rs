@@ -1,5 +1,5 @@
-//! Maps names of the recording to names of the live conversation: sessions, terminals, options, the
-//! working directory.
+//! Maps names of the recording to names of the live conversation: sessions, terminals, permission
+//! options, the working directory.
 //!
 //! Names are replaced in the text of a message, so that all its other bytes stay as recorded; all
 //! in one pass, so that no replacement is replaced again. `places` finds the names in a text; ids
@@ -47,24 +47,24 @@ impl NameKind {
     }
 
     /// Whether a name of this kind is replaced as a whole string in `member`.
-    fn is_used_in(self, word: &str, member: Option<&[u8]>) -> bool {
+    fn is_used_in(self, name: &str, member: Option<&[u8]>) -> bool {
         match member.and_then(Self::of_member) {
-            Some(noun) => noun == self,
-            None => self == Self::Session && word.len() >= MIN_UNIQUE,
+            Some(kind) => kind == self,
+            None => self == Self::Session && name.len() >= MIN_UNIQUE,
         }
     }
 }
 
 impl NameMap {
-    /// Learns the names that two bodies give to the same things.
+    /// Maps the session, the terminal and the directory of a recorded body to those of the live one.
     pub(super) fn learn(&mut self, recorded: &Value, live: &Value) {
         let text = |body: &Value, name| body.get(name)?.as_str().map(str::to_owned);
-        for (noun, name) in [
+        for (kind, member) in [
             (NameKind::Session, "sessionId"),
             (NameKind::Terminal, "terminalId"),
         ] {
-            if let (Some(recorded), Some(live)) = (text(recorded, name), text(live, name)) {
-                self.insert(noun, recorded, live);
+            if let (Some(recorded), Some(live)) = (text(recorded, member), text(live, member)) {
+                self.insert(kind, recorded, live);
             }
         }
         if let (Some(recorded), Some(live)) = (text(recorded, "cwd"), text(live, "cwd")) {
@@ -73,16 +73,16 @@ impl NameMap {
     }
 
     /// Maps `recorded` to `live` from now on.
-    pub(super) fn insert(&mut self, noun: NameKind, recorded: String, live: String) {
+    pub(super) fn insert(&mut self, kind: NameKind, recorded: String, live: String) {
         self.names
-            .retain(|(known, _, used)| *known != noun || *used != live);
-        self.names.push((noun, recorded, live));
+            .retain(|(known, _, mapped)| *known != kind || *mapped != live);
+        self.names.push((kind, recorded, live));
     }
 
-    /// The same for a directory, with or without a trailing slash.
+    /// Maps a directory, with or without a trailing slash.
     pub(super) fn insert_folder(&mut self, recorded: &str, live: &str) {
-        let bare = |name: &str| name.trim_end_matches(['/', '\\']).to_owned();
-        let (recorded, live) = (bare(recorded), bare(live));
+        let without_slash = |name: &str| name.trim_end_matches(['/', '\\']).to_owned();
+        let (recorded, live) = (without_slash(recorded), without_slash(live));
         if recorded.len() > 1 && live.len() > 1 {
             self.folders.retain(|pair| pair.0 != recorded);
             self.folders.push((recorded, live));
@@ -96,8 +96,8 @@ impl NameMap {
 
     /// The recorded session that a live one is mapped to.
     pub(super) fn recorded_session(&self, live: &str) -> Option<&str> {
-        let mut words = self.names.iter().rev();
-        let pair = words.find(|(noun, _, known)| *noun == NameKind::Session && known == live)?;
+        let mut names = self.names.iter().rev();
+        let pair = names.find(|(kind, _, known)| *kind == NameKind::Session && known == live)?;
         Some(&pair.1)
     }
 
@@ -106,7 +106,7 @@ impl NameMap {
         let names = self.names.iter().rev();
         let names = names.map(|(kind, recorded, live)| (*kind, recorded, live));
         let folders = self.folders.iter().map(|(recorded, live)| (recorded, live));
-        renamed(frame.as_bytes(), names, folders).map_or_else(|| frame.clone(), Frame::from)
+        replace_names(frame.as_bytes(), names, folders).map_or_else(|| frame.clone(), Frame::from)
     }
 
     /// A live body with the recorded names.
@@ -115,15 +115,15 @@ impl NameMap {
         let names = names.map(|(kind, recorded, live)| (*kind, live, recorded));
         let folders = self.folders.iter().rev();
         let folders = folders.map(|(recorded, live)| (live, recorded));
-        let text = renamed(body.to_string().as_bytes(), names, folders);
+        let text = replace_names(body.to_string().as_bytes(), names, folders);
         text.and_then(|text| serde_json::from_slice(&text).ok())
             .unwrap_or_else(|| body.clone())
     }
 }
 
-/// A JSON text with other names and directories, each given with the one that replaces it; `None`
-/// if nothing changes.
-fn renamed<'a>(
+/// A JSON text in which each first name or directory of `names` and `folders` is replaced by the
+/// second; `None` if nothing changes.
+fn replace_names<'a>(
     text: &[u8],
     names: impl Iterator<Item = (NameKind, &'a String, &'a String)>,
     folders: impl Iterator<Item = (&'a String, &'a String)>,
@@ -135,18 +135,21 @@ fn renamed<'a>(
     let mut edits = Vec::new();
     if !names.is_empty() {
         for (place, member) in find_strings(text) {
-            let found = names.iter().find(|(kind, from, spelled, _)| {
-                spelled.as_bytes() == &text[place.clone()] && kind.is_used_in(from, member)
+            let found = names.iter().find(|(kind, from, quoted_from, _)| {
+                quoted_from.as_bytes() == &text[place.clone()] && kind.is_used_in(from, member)
             });
             if let Some((.., to)) = found {
                 edits.push((place, quoted(to)));
             }
         }
     }
-    let inner = |name: &str| quoted(name).trim_matches('"').to_owned();
+    let escaped = |name: &str| {
+        let quoted = quoted(name);
+        quoted[1..quoted.len() - 1].to_owned()
+    };
     for (from, to) in folders {
-        let places = find_folders(text, inner(from).as_bytes()).collect::<Vec<_>>();
-        edits.extend(places.into_iter().map(|place| (place, inner(to))));
+        let places = find_folders(text, escaped(from).as_bytes()).collect::<Vec<_>>();
+        edits.extend(places.into_iter().map(|place| (place, escaped(to))));
     }
     edit(text, edits)
 }
@@ -156,15 +159,15 @@ fn renamed<'a>(
 fn edit(text: &[u8], mut edits: Vec<(Range<usize>, String)>) -> Option<Vec<u8>> {
     edits.sort_by_key(|(place, _)| (place.start, Reverse(place.end)));
     let mut out = Vec::new();
-    let mut done = 0;
+    let mut copied = 0;
     for (place, to) in edits {
-        if place.start >= done {
-            out.extend_from_slice(&text[done..place.start]);
+        if place.start >= copied {
+            out.extend_from_slice(&text[copied..place.start]);
             out.extend_from_slice(to.as_bytes());
-            done = place.end;
+            copied = place.end;
         }
     }
-    out.extend_from_slice(&text[done..]);
+    out.extend_from_slice(&text[copied..]);
     (out != text).then_some(out)
 }
 
