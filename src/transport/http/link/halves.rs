@@ -1,7 +1,7 @@
 //! A link over HTTP: the halves that the relay polls, and the task that runs the link to its end.
 //!
-//! The relay's polls only touch queues; requests and streams are tasks of their own, because they
-//! run side by side (see `post`, `stream`).
+//! The relay's polls only touch queues. One task posts the messages of both lanes (see `post`), and
+//! each stream is read by a task of its own (see `stream`).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::transport::{CloseReason, FrameSink, FrameStream, Link, LinkError, Lin
 /// Time for queued messages to be posted once the relay's side has ended.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The context of errors.
+/// What failed, in error messages.
 const POSTING: &str = "posting to the agent's server";
 
-/// The messages to the agent, by lane.
+/// The messages to the agent, by lane: answers, and all others in their order.
 #[derive(Debug, Default)]
 struct Lanes {
-    requests: Queue<Outgoing>,
+    ordered: Queue<Outgoing>,
     answers: Queue<Outgoing>,
 }
 
@@ -40,7 +40,7 @@ struct Sender {
     shared: Arc<Shared>,
     lanes: Arc<Lanes>,
     /// Cancelled when nothing more is sent.
-    ended: CancellationToken,
+    no_more: CancellationToken,
     /// Finished when the connection was deleted at the server.
     task: JoinHandle<()>,
 }
@@ -51,8 +51,8 @@ impl LinkGuard for DropGuard {}
 /// Makes the link over the shared state, and its tasks.
 pub(super) fn link(shared: Arc<Shared>) -> Link {
     let lanes = Arc::new(Lanes::default());
-    let ended = CancellationToken::new();
-    let task = run(Arc::clone(&shared), Arc::clone(&lanes), ended.clone());
+    let no_more = CancellationToken::new();
+    let task = post_then_delete(Arc::clone(&shared), Arc::clone(&lanes), no_more.clone());
     let task = tokio::spawn(task);
     Link {
         peer: Peer::remote(shared.to.to_string(), false),
@@ -63,31 +63,33 @@ pub(super) fn link(shared: Arc<Shared>) -> Link {
         tx: Box::new(Sender {
             shared,
             lanes,
-            ended,
+            no_more,
             task,
         }),
     }
 }
 
 /// Posts queued messages until the link has ended, and then deletes the connection at the server.
-async fn run(shared: Arc<Shared>, lanes: Arc<Lanes>, ended: CancellationToken) {
+async fn post_then_delete(shared: Arc<Shared>, lanes: Arc<Lanes>, no_more: CancellationToken) {
     let posts = async {
         tokio::join!(
-            post_all(&shared, &lanes.requests),
+            post_all(&shared, &lanes.ordered),
             post_all(&shared, &lanes.answers)
         )
     };
-    let late = async {
-        ended.cancelled().await;
+    let deadline = async {
+        no_more.cancelled().await;
         sleep(CLOSE_TIMEOUT).await;
     };
     tokio::select! {
         _ = posts => {}
-        () = late => tracing::warn!(to = %shared.to, "the last messages were not sent in time"),
+        () = deadline => {
+            tracing::warn!(to = %shared.to, "queued messages were not posted in time and are lost");
+        }
         () = shared.ended.cancelled() => {}
     }
     shared.ended.cancel();
-    lanes.requests.end();
+    lanes.ordered.end();
     lanes.answers.end();
     shared.leave().await;
     shared.received.end();
@@ -102,9 +104,9 @@ impl FrameStream for Receiver {
 impl FrameSink for Sender {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         // Which lane the next message takes is not known yet.
-        let calls = std::task::ready!(self.lanes.requests.poll_room(cx));
+        let requests = std::task::ready!(self.lanes.ordered.poll_room(cx));
         let answers = std::task::ready!(self.lanes.answers.poll_room(cx));
-        Poll::Ready(if calls && answers {
+        Poll::Ready(if requests && answers {
             Ok(())
         } else {
             Err(LinkError::broken_pipe(POSTING))
@@ -120,23 +122,23 @@ impl FrameSink for Sender {
         let lane = if message.is_answer() {
             &self.lanes.answers
         } else {
-            &self.lanes.requests
+            &self.lanes.ordered
         };
         lane.put(message, bytes);
         Ok(())
     }
 
-    /// Does nothing: waiting for a status would delay the messages behind it.
+    /// Ends both lanes, then waits until their messages are posted and the connection is deleted.
     fn poll_close(
         &mut self,
         cx: &mut Context<'_>,
         _why: CloseReason,
     ) -> Poll<Result<(), LinkError>> {
-        self.lanes.requests.end();
+        self.lanes.ordered.end();
         self.lanes.answers.end();
-        self.ended.cancel();
+        self.no_more.cancel();
         if !self.task.is_finished() {
-            // It does not panic, and is not aborted.
+            // The task does not panic, and is not aborted.
             let _ = std::task::ready!(Pin::new(&mut self.task).poll(cx));
         }
         Poll::Ready(Ok(()))

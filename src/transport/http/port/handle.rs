@@ -15,8 +15,8 @@ use super::shared::Port;
 use crate::auth::{CHALLENGE, PROOF};
 use crate::transport::{OpenError, OpenErrorKind};
 
-/// Has `serve` answer a request if the sender may send it; `refuse` turns a refusal into a
-/// response. `methods` are those that are served, for preflight requests.
+/// Passes an admitted and authenticated request to `serve`; `refuse` makes the response of a
+/// refusal. `methods` are those that are served, for preflight requests.
 pub(crate) async fn handle<F>(
     port: &Port,
     request: Request<Incoming>,
@@ -28,16 +28,15 @@ pub(crate) async fn handle<F>(
 where
     F: Future<Output = Result<Response, Refusal>>,
 {
-    let is_h1 = request.version() <= Version::HTTP_11;
-    if is_h1 {
-        // hyper answers many requests of one socket in a row when they are there already, while the
-        // sockets of other clients wait.
+    let is_http1 = request.version() <= Version::HTTP_11;
+    if is_http1 {
+        // hyper handles the pipelined requests of one socket without yielding to other sockets.
         yield_now().await;
     }
     let refused = |refusal: Refusal| {
         report(port, &refusal, &caller.from);
         let mut answer = refuse(refusal);
-        if !is_h1 {
+        if !is_http1 {
             // HTTP/2 has no such headers (RFC 9113, 8.2.2).
             answer.headers_mut().remove(CONNECTION);
             answer.headers_mut().remove(UPGRADE);
@@ -65,7 +64,7 @@ where
     };
     let status = answer.status();
     if status == StatusCode::NO_CONTENT || status.is_informational() {
-        // A router gives a length to every empty body; these have none (RFC 9110, 8.6).
+        // axum adds a length to every empty body; these must not have one (RFC 9110, 8.6).
         answer.headers_mut().remove(CONTENT_LENGTH);
     }
     origin.expose(answer.headers_mut());
@@ -73,8 +72,8 @@ where
 }
 
 /// The proof that a request asks for, if this listener has a key. No credentials are needed: a
-/// program of the same user asks before it sends its token, and others cannot learn anything from
-/// it.
+/// program of the same user asks before it sends its token, and the proof holds for this nonce and
+/// address only.
 fn proof<B>(port: &Port, request: &Request<B>, caller: &Caller) -> Option<HeaderValue> {
     let nonce = request.headers().get(CHALLENGE)?;
     let key = port.setup.local_key.as_ref()?;
@@ -82,12 +81,12 @@ fn proof<B>(port: &Port, request: &Request<B>, caller: &Caller) -> Option<Header
     HeaderValue::try_from(proof).ok()
 }
 
-/// Reports a refusal: to the accept loop when the socket is closed, otherwise only to the counters
-/// and the debug log.
+/// Reports a refusal: to the accept loop when it ends the socket and has a text, otherwise only to
+/// the counters and the debug log. Over HTTP/2 the socket stays open for the other requests on it.
 fn report(port: &Port, refusal: &Refusal, from: &str) {
     let status = refusal.status;
     tracing::debug!(from, %status, why = ?refusal.why, "a request was refused");
-    let Some(turned) = refusal.count_as else {
+    let Some(reason) = refusal.count_as else {
         return;
     };
     if refusal.hang_up
@@ -102,8 +101,8 @@ fn report(port: &Port, refusal: &Refusal, from: &str) {
             _ => OpenErrorKind::Protocol,
         };
         let what = format!("refused with {status}: {why}");
-        port.reject(from, OpenError::new(kind, from, what), turned);
+        port.reject(from, OpenError::new(kind, from, what), reason);
     } else {
-        port.count(turned);
+        port.count(reason);
     }
 }
