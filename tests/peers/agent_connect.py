@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""agent_connect.py: Agent Connect as its own programs use it.
+"""agent_connect.py: Agent Connect with its SDK and other HTTP clients.
 
     agent_connect.py [--relay BINARY] [--only PART]... [--moments N] [--threads N] [--seed N]
 
     sdk       the client of the `agntcy-acp` SDK, sync, async and as a LangGraph node, against real
               agents: poll, block, callback, stream, interrupt and resume, two runs on one thread
-              with the relay started anew in between
-    schema    schemathesis against the OpenAPI document that is served: no 5xx, no violation
-    kill      SIGKILL of the relay at random moments while runs go on: afterwards every run that was
-              seen finished is as it was, every other one is an error, none is pending
+              with a restart of the relay in between
+    schema    schemathesis with the served OpenAPI document: no 5xx, no violation
+    kill      SIGKILL of the relay at random moments during runs: after the restart every finished
+              run has the same status, every other one is an error, none is pending
     load      runs on many threads at once
 """
 import argparse
@@ -49,15 +49,15 @@ class Relay:
         words += [word for one in callbacks for word in ("--allow-callback", one)]
         self.process = subprocess.Popen([*words, "--", *agent], env=env, stdin=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, text=True, errors="replace")
-        self.said, self.base = [], None
+        self.stderr, self.base = [], None
         for line in self.process.stderr:
-            self.said.append(line)
+            self.stderr.append(line)
             if found := re.search(r"listening on agent-connect\+(\S+)", line):
                 self.base = found[1].rstrip("/")
                 break
         if self.base is None:
-            raise SystemExit("the relay does not listen: %s" % "".join(self.said))
-        threading.Thread(target=lambda: self.said.extend(self.process.stderr), daemon=True).start()
+            raise SystemExit("the relay does not listen: %s" % "".join(self.stderr))
+        threading.Thread(target=lambda: self.stderr.extend(self.process.stderr), daemon=True).start()
 
     def __enter__(self):
         return self
@@ -73,10 +73,10 @@ class Relay:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise SystemExit("the relay does not end: %s" % "".join(self.said))
+            raise SystemExit("the relay does not exit: %s" % "".join(self.stderr))
 
     def call(self, method, path, body=None, seconds=PATIENCE):
-        """The status of an answer and its body."""
+        """Returns the status and the body of the response."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.base + path, data, {"content-type": "application/json"}, method=method)
         try:
@@ -98,10 +98,10 @@ class Relay:
 
 
 class Hooks:
-    """Hears what is called back; the first call of each fails, to see it again."""
+    """Receives the callbacks; rejects the first of each status, so that it is repeated."""
 
     def __enter__(self):
-        heard = self.heard = []
+        received = self.received = []
         self.failed = set()
         failed = self.failed
 
@@ -112,7 +112,7 @@ class Hooks:
                 first = key not in failed
                 failed.add(key)
                 if not first:
-                    heard.append(body)
+                    received.append(body)
                 self.send_response(503 if first else 204)
                 self.end_headers()
 
@@ -130,10 +130,10 @@ class Hooks:
     def wait_for(self, run, status):
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
-            if any(one["run_id"] == run and one["status"] == status for one in self.heard):
+            if any(one["run_id"] == run and one["status"] == status for one in self.received):
                 return
             time.sleep(0.05)
-        raise AssertionError("nobody called back that %s is %s: %s" % (run, status, self.heard))
+        raise AssertionError("no callback that %s is %s: %s" % (run, status, self.received))
 
 
 def human(text):
@@ -141,15 +141,15 @@ def human(text):
 
 
 def part_sdk(args):
-    """Every flow of the SDK's client, against two real agents."""
+    """Every flow of the SDK's client, with two real agents."""
     named = {agent.name: agent for agent in AGENTS}
     with tempfile.TemporaryDirectory() as home, Hooks() as hooks:
         with Relay(args.relay, named["ts-sdk"].command, callbacks=[hooks.at]) as relay:
             sync_flows(relay, hooks)
             asyncio.run(async_flows(relay))
             node_flow(relay)
-        # One that remembers: state, and a thread that goes on after the relay was started anew.
-        with real_memory(named["goose"], home) as (command, env):
+        # An agent with session/load: state, and a thread that continues after a restart of the relay.
+        with goose(named["goose"], home) as (command, env):
             threads(args, command, env, Path(home) / "store.db", "[[say]] hello")
         env = {**os.environ, "ACP_AGENT_HOME": home}
         threads(args, MEMORY, env, Path(home) / "other.db", "hello")
@@ -165,8 +165,8 @@ def sync_flows(relay, hooks):
         assert descriptor.specs.interrupts[0].interrupt_type == "acp_permission"
 
         def begin(**more):
-            wish = RunCreateStateless(agent_id=agent, input=human("hi"), **more)
-            return client.create_stateless_run(wish)
+            request = RunCreateStateless(agent_id=agent, input=human("hi"), **more)
+            return client.create_stateless_run(request)
 
         # Poll, then interrupt and resume.
         run = begin(webhook="http://%s/callme" % hooks.at)
@@ -183,7 +183,7 @@ def sync_flows(relay, hooks):
         assert result.values["stopReason"] == "end_turn" and result.messages, result
         hooks.wait_for(run.run_id, "interrupted")
         hooks.wait_for(run.run_id, "success")
-        # Block, as the prose has it.
+        # Block, as the specification's text describes it.
         run = begin(config={"configurable": {"permissions": "allow"}})
         assert relay.call("GET", "/runs/%s/output?block_timeout=0" % run.run_id)[0] == 204
         output = relay.get("/runs/%s/output?block_timeout=60" % run.run_id)
@@ -203,13 +203,13 @@ async def async_flows(relay):
 
     async with AsyncACPClient(configuration=ApiClientConfiguration(host=relay.base, retries=0)) as client:
         agent = (await client.search_agents(AgentSearchRequest()))[0].agent_id
-        wish = RunCreateStateless(agent_id=agent, input=human("hi"), config={"configurable": {"permissions": "reject"}})
-        done = await client.create_and_wait_for_stateless_run_output(wish)
+        request = RunCreateStateless(agent_id=agent, input=human("hi"), config={"configurable": {"permissions": "reject"}})
+        done = await client.create_and_wait_for_stateless_run_output(request)
         assert done.run.status == "success", done
         thread = await client.create_thread(ThreadCreate())
-        wish = RunCreateStateful(agent_id=agent, input=human("hi"), stream_mode=StreamMode(StreamingMode.CUSTOM))
+        request = RunCreateStateful(agent_id=agent, input=human("hi"), stream_mode=StreamMode(StreamingMode.CUSTOM))
         kinds = []
-        async for event in client.create_and_stream_thread_run_output(thread.thread_id, wish):
+        async for event in client.create_and_stream_thread_run_output(thread.thread_id, request):
             kinds.append(event.data.actual_instance.type)
             run = event.data.actual_instance.run_id
         assert kinds[0] == "custom" and kinds[-1] == "interrupt", kinds
@@ -224,7 +224,7 @@ async def async_flows(relay):
 
 
 def node_flow(relay):
-    """A graph with a node of the SDK, which is interrupted and resumed."""
+    """A graph with a node of the SDK that is interrupted and resumed."""
     from agntcy_acp import ApiClientConfiguration
     import agntcy_acp
     from langgraph.checkpoint.memory import MemorySaver
@@ -232,7 +232,7 @@ def node_flow(relay):
     from langgraph.types import Command
     from pydantic import BaseModel
 
-    # Its package wants a library beside it that this node does not need.
+    # Its package imports a library that this node does not need.
     path = Path(agntcy_acp.__file__).parent / "langgraph/acp_node.py"
     spec = importlib.util.spec_from_file_location("acp_node", path)
     module = importlib.util.module_from_spec(spec)
@@ -244,10 +244,10 @@ def node_flow(relay):
 
     class State(BaseModel):
         ask: dict
-        told: Output | None = None
+        output: Output | None = None
 
     agent = relay.post("/agents/search", {})[0]["agent_id"]
-    node = module.ACPNode(name="agent", agent_id=agent, input_path="ask", input_type=dict, output_path="told",
+    node = module.ACPNode(name="agent", agent_id=agent, input_path="ask", input_type=dict, output_path="output",
                           output_type=Output, client_config=ApiClientConfiguration(host=relay.base, retries=0))
     graph = StateGraph(State)
     graph.add_node("agent", node)
@@ -258,13 +258,13 @@ def node_flow(relay):
     first = graph.invoke({"ask": human("hi")}, config)
     asked = first["__interrupt__"][0].value
     done = graph.invoke(Command(resume={"request_id": asked["request_id"], "option_id": "allow"}), config)
-    assert done["told"].stopReason == "end_turn" and done["told"].messages, done
+    assert done["output"].stopReason == "end_turn" and done["output"].messages, done
     print("sdk: a LangGraph node, interrupted and resumed")
 
 
 @contextlib.contextmanager
-def real_memory(agent, home):
-    """goose behind a model that is not one."""
+def goose(agent, home):
+    """goose with a mock model: its command and environment."""
     import isolation
 
     workspace = Path(home) / "workspace"
@@ -280,7 +280,7 @@ def real_memory(agent, home):
 
 
 def threads(args, command, env, store, words):
-    """Two runs on one thread, and the relay started anew in between."""
+    """Two runs on one thread, with a restart of the relay in between."""
     from agntcy_acp import ACPClient, ApiClientConfiguration
     from agntcy_acp.models import RunCreateStateful, ThreadCreate
 
@@ -288,8 +288,8 @@ def threads(args, command, env, store, words):
         with ACPClient(configuration=ApiClientConfiguration(host=relay.base, retries=0)) as client:
             if thread is None:
                 thread = client.create_thread(ThreadCreate(metadata={"cwd": "/tmp"})).thread_id
-            wish = RunCreateStateful(input=human(text), config={"configurable": {"permissions": "allow"}})
-            done = client.create_and_wait_for_thread_run_output(thread, wish)
+            request = RunCreateStateful(input=human(text), config={"configurable": {"permissions": "allow"}})
+            done = client.create_and_wait_for_thread_run_output(thread, request)
             assert done.run.status == "success", done
             return thread, done.output.actual_instance.messages[0].content.actual_instance
 
@@ -301,10 +301,10 @@ def threads(args, command, env, store, words):
         _, second = run(relay, thread, words + " again")
         state = relay.get("/threads/%s/state" % thread)
         history = relay.get("/threads/%s/history" % thread)
-    said = [message["content"] for message in state["messages"]]
-    assert said == [words, first, words + " again", second], said
+    contents = [message["content"] for message in state["messages"]]
+    assert contents == [words, first, words + " again", second], contents
     assert [len(one["messages"]) for one in history] == [4, 2], history
-    print("sdk: %s: two runs on one thread, the relay started anew in between" % Path(command[-1]).name)
+    print("sdk: %s: two runs on one thread, with a restart of the relay in between" % Path(command[-1]).name)
 
 
 def part_schema(args):
@@ -318,12 +318,12 @@ def part_schema(args):
             done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                   cwd=home, timeout=1500)
             if done.returncode != 0:
-                raise SystemExit("schemathesis found something:\n" + done.stdout[-20000:])
+                raise SystemExit("schemathesis found a failure:\n" + done.stdout[-20000:])
             print("schema: " + done.stdout.strip().splitlines()[-1].strip("= "))
 
 
 def part_kill(args):
-    """The relay is killed while runs go on."""
+    """Kills the relay during runs."""
     draw = random.Random(args.seed)
     finished = lost = 0
     with tempfile.TemporaryDirectory() as home:
@@ -336,7 +336,7 @@ def part_kill(args):
                     now = relay.get("/runs/" + run)["status"]
                     output = relay.get("/runs/%s/output?block_timeout=0" % run)
                     if seen in ("pending", "interrupted"):
-                        # It may have come to its end between the last look and the kill.
+                        # It may have ended between the last request and the kill.
                         assert now in ("error", "success"), (moment, run, seen, now)
                         lost += now == "error"
                     else:
@@ -346,13 +346,13 @@ def part_kill(args):
                 open_runs = relay.post("/runs/search", {"status": "pending", "limit": 1000})
                 assert not open_runs, open_runs
                 known = work_until_killed(relay, draw)
-    print("kill: %d moments; %d finished runs were there again, %d unfinished ones are errors" %
+    print("kill: %d moments; %d finished runs were kept, %d unfinished ones are errors" %
           (args.moments, finished, lost))
     assert args.moments < 20 or (finished and lost)
 
 
 def work_until_killed(relay, draw):
-    """Starts runs and looks at them until the relay is killed; what was seen last of each."""
+    """Starts runs and polls them until the relay is killed; returns the last status of each."""
     seen = {}
 
     def work(number):
@@ -377,7 +377,7 @@ def work_until_killed(relay, draw):
 
 
 def part_load(args):
-    """Runs on many threads at once, each with its own words."""
+    """Runs on many threads at once, each with its own text."""
     with tempfile.TemporaryDirectory() as home:
         env = {**os.environ, "ACP_AGENT_HOME": home}
         with Relay(args.relay, [*MEMORY, "--delay", "0.2"], store=Path(home) / "store.db", env=env) as relay:
@@ -388,8 +388,8 @@ def part_load(args):
                 for turn in range(3):
                     done = relay.post("/threads/%s/runs/wait" % thread, {"input": human("w%d-%d" % (number, turn))})
                     assert done["run"]["status"] == "success", done
-                told = done["output"]["messages"][0]["content"].split()
-                assert told == ["w%d-%d" % (number, turn) for turn in range(3)], told
+                words = done["output"]["messages"][0]["content"].split()
+                assert words == ["w%d-%d" % (number, turn) for turn in range(3)], words
                 return len(relay.get("/threads/%s/history" % thread))
 
             with ThreadPoolExecutor(args.threads) as pool:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""agent_connect_agent.py [--delay SECONDS]: a small ACP agent that remembers what it was told.
+"""agent_connect_agent.py [--delay SECONDS]: a small ACP agent that stores its prompts.
 
-It answers a prompt with the words it has had in that session so far; `ask` in the prompt has it ask
-for permission first, `slow` has it wait until it is cancelled, `fail` has it answer with an error.
+It answers a prompt with all prompts of the session so far. `ask` in the prompt: it requests
+a permission first; `slow`: it waits until it is cancelled; `fail`: it answers with an error.
 Sessions are kept in files below $ACP_AGENT_HOME, so that another process can load them.
 """
 import json
@@ -19,7 +19,7 @@ LOCK = threading.Lock()
 sessions, cancelled, answers = {}, {}, {}
 
 
-def say(message):
+def send(message):
     with LOCK:
         sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
         sys.stdout.flush()
@@ -27,7 +27,7 @@ def say(message):
 
 def chunk(session, text):
     update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
-    say({"method": "session/update", "params": {"sessionId": session, "update": update}})
+    send({"method": "session/update", "params": {"sessionId": session, "update": update}})
 
 
 def prompt(ident, params):
@@ -35,12 +35,12 @@ def prompt(ident, params):
     text = " ".join(block.get("text", "") for block in params["prompt"])
     sessions[session].append(text)
     if "fail" in text:
-        return say({"id": ident, "error": {"code": -32001, "message": "told to fail"}})
+        return send({"id": ident, "error": {"code": -32001, "message": "failure requested"}})
     if "ask" in text:
         answers[session] = threading.Event()
         options = [{"optionId": kind, "name": kind, "kind": kind} for kind in ("allow_once", "reject_once")]
-        say({"id": session, "method": "session/request_permission",
-             "params": {"sessionId": session, "toolCall": {"toolCallId": "t"}, "options": options}})
+        send({"id": session, "method": "session/request_permission",
+              "params": {"sessionId": session, "toolCall": {"toolCallId": "t"}, "options": options}})
         answers[session].wait()
         chunk(session, "You said %s. " % answers[session].outcome)
     if "slow" in text:
@@ -50,24 +50,24 @@ def prompt(ident, params):
         chunk(session, word + " ")
     (HOME / session).write_text(json.dumps(sessions[session]))
     reason = "cancelled" if cancelled[session].is_set() else "end_turn"
-    say({"id": ident, "result": {"stopReason": reason}})
+    send({"id": ident, "result": {"stopReason": reason}})
 
 
-def hear(message):
+def receive(message):
     method, ident, params = message.get("method"), message.get("id"), message.get("params") or {}
     if method == "initialize":
-        say({"id": ident, "result": {
+        send({"id": ident, "result": {
             "protocolVersion": 1, "agentInfo": {"name": "memory", "version": "1"}, "authMethods": [],
             "agentCapabilities": {"loadSession": True, "sessionCapabilities": {"close": {}, "fork": {}}}}})
     elif method in ("session/new", "session/fork", "session/load"):
         session = params.get("sessionId") if method == "session/load" else uuid.uuid4().hex
-        told = []
+        prompts = []
         if method == "session/fork":
-            told = list(sessions[params["sessionId"]])
+            prompts = list(sessions[params["sessionId"]])
         elif method == "session/load" and (HOME / session).exists():
-            told = json.loads((HOME / session).read_text())
-        sessions[session], cancelled[session] = told, threading.Event()
-        say({"id": ident, "result": {} if method == "session/load" else {"sessionId": session}})
+            prompts = json.loads((HOME / session).read_text())
+        sessions[session], cancelled[session] = prompts, threading.Event()
+        send({"id": ident, "result": {} if method == "session/load" else {"sessionId": session}})
     elif method == "session/prompt":
         cancelled[params["sessionId"]].clear()
         threading.Thread(target=prompt, args=(ident, params), daemon=True).start()
@@ -75,14 +75,14 @@ def hear(message):
         cancelled[params["sessionId"]].set()
     elif method == "session/close":
         sessions.pop(params["sessionId"], None)
-        say({"id": ident, "result": {}})
+        send({"id": ident, "result": {}})
     elif method is None and ident in answers:
         outcome = message.get("result", {}).get("outcome", {})
         answers[ident].outcome = outcome.get("optionId") or outcome.get("outcome")
         answers[ident].set()
     elif method is not None and ident is not None:
-        say({"id": ident, "error": {"code": -32601, "message": "no " + method}})
+        send({"id": ident, "error": {"code": -32601, "message": "no " + method}})
 
 
 for line in sys.stdin:
-    hear(json.loads(line))
+    receive(json.loads(line))

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""agent_connect_client.py: somebody else's agent, behind REST, as an ACP agent.
+"""agent_connect_client.py: an external agent with a REST interface as an ACP agent.
 
     agent_connect_client.py [--relay BINARY]
 
-The server is LangGraph's own (`langgraph dev`), whose paths Agent Connect's come from; its graph,
-in graph/, has no model: it echoes in two steps, asks for a review and for a value, fails, and takes
-long. What the relay's agent says is compared with what the graph does.
+The server is LangGraph's own (`langgraph dev`), the origin of Agent Connect's paths; its graph,
+in graph/, has no model: it echoes in two steps, requests a review and a value, fails, and runs
+long. The messages of the relay are compared with the steps of the graph.
 """
 import argparse
 import json
@@ -30,7 +30,7 @@ PATIENCE = 60
 
 
 class Server:
-    """LangGraph's server, with a folder of its own to keep its state in."""
+    """LangGraph's server, with its own folder for its state."""
 
     def __init__(self, folder):
         shutil.copytree(HERE / "graph", folder, dirs_exist_ok=True)
@@ -70,20 +70,20 @@ class Editor:
         self.lines, self.ids, self.updates = queue.Queue(), 0, []
         threading.Thread(target=self.read, daemon=True).start()
         capabilities = {"elicitation": {"form": {}}} if forms else {}
-        self.said = self.call("initialize", protocolVersion=1, clientCapabilities=capabilities)
+        self.initialized = self.call("initialize", protocolVersion=1, clientCapabilities=capabilities)
 
     def read(self):
         for line in self.process.stdout:
             self.lines.put(json.loads(line))
         self.lines.put(None)
 
-    def say(self, **message):
+    def write(self, **message):
         self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
         self.process.stdin.flush()
 
     def send(self, method, **params):
         self.ids += 1
-        self.say(id=self.ids, method=method, params=params)
+        self.write(id=self.ids, method=method, params=params)
         return self.ids
 
     def call(self, method, **params):
@@ -92,27 +92,27 @@ class Editor:
         return answer["result"]
 
     def answer(self, wanted, reply=None):
-        """The answer to a request; `reply` answers the agent's own."""
+        """Waits for the answer to a request; `reply` answers the agent's requests."""
         while True:
             message = self.lines.get(timeout=PATIENCE)
-            assert message is not None, "the relay has ended"
+            assert message is not None, "the relay has exited"
             if "method" not in message:
                 if message["id"] == wanted:
                     return message
             elif "id" in message:
                 self.asked = message
-                self.say(id=message["id"], **reply(message))
+                self.write(id=message["id"], **reply(message))
             else:
                 self.updates.append(message["params"])
 
     def prompt(self, session, text, reply=None):
-        """A turn: its answer, and the texts it told."""
+        """Runs a turn; returns its answer and its texts."""
         self.updates.clear()
         prompt = [{"type": "text", "text": text}]
         answer = self.answer(self.send("session/prompt", sessionId=session, prompt=prompt), reply)
-        return answer, self.told()
+        return answer, self.texts()
 
-    def told(self):
+    def texts(self):
         kinds = ("agent_message_chunk", "user_message_chunk")
         return [one["update"]["content"]["text"] for one in self.updates if one["update"]["sessionUpdate"] in kinds]
 
@@ -122,7 +122,7 @@ class Editor:
     def end(self):
         self.process.stdin.close()
         code = self.process.wait(PATIENCE)
-        assert code == 0, "the relay ended with %d" % code
+        assert code == 0, "the relay exited with %d" % code
 
 
 def equal(title, got, wanted):
@@ -137,32 +137,32 @@ def choose(option):
 
 def check(relay, server):
     editor = Editor(relay, server.port)
-    equal("the agent is introduced", editor.said["agentInfo"]["name"], "echo")
+    equal("the agent's name is reported", editor.initialized["agentInfo"]["name"], "echo")
     session, other = editor.open(), editor.open()
-    answer, told = editor.prompt(session, "hello")
-    equal("each step is told once, when it is done", told, ["1: you said hello. ", "That is all."])
+    answer, texts = editor.prompt(session, "hello")
+    equal("each step is sent once, when it is done", texts, ["1: you said hello. ", "That is all."])
     equal("the turn ends", answer["result"]["stopReason"], "end_turn")
-    _, told = editor.prompt(session, "again")
-    equal("a thread remembers", told, ["2: you said again. ", "That is all."])
-    _, told = editor.prompt(other, "hello")
-    equal("another does not know of it", told, ["1: you said hello. ", "That is all."])
+    _, texts = editor.prompt(session, "again")
+    equal("a thread keeps its state", texts, ["2: you said again. ", "That is all."])
+    _, texts = editor.prompt(other, "hello")
+    equal("another thread has its own state", texts, ["1: you said hello. ", "That is all."])
     for option, decided in (("approve", "approve"), ("reject", "reject")):
-        answer, told = editor.prompt(session, "review", choose(option))
-        equal("a review is a permission: %s" % option, editor.asked["method"], "session/request_permission")
-        equal("what was decided arrives: %s" % option, told[-1], "Decided: %s" % decided)
-    _, told = editor.prompt(session, "review", lambda _: {"error": {"code": -32601, "message": "no"}})
-    equal("a client that cannot be asked rejects", told[-1], "Decided: reject")
-    _, told = editor.prompt(session, "form", lambda _: {"result": {"action": "accept", "content": {"json": "Monday"}}})
+        answer, texts = editor.prompt(session, "review", choose(option))
+        equal("a review is a permission request: %s" % option, editor.asked["method"], "session/request_permission")
+        equal("the decision arrives: %s" % option, texts[-1], "Decided: %s" % decided)
+    _, texts = editor.prompt(session, "review", lambda _: {"error": {"code": -32601, "message": "no"}})
+    equal("a client without permission requests rejects", texts[-1], "Decided: reject")
+    _, texts = editor.prompt(session, "form", lambda _: {"result": {"action": "accept", "content": {"json": "Monday"}}})
     equal("a value is a form", editor.asked["params"]["message"], "Which day?")
-    equal("the value arrives", told[-1], "Answered: Monday")
-    _, told = editor.prompt(editor.open(), "words")
-    equal("words are told as they come", told[:3] + told[-1:], ["O", "n", "e", "That is all."])
-    equal("and once", "".join(told), "One two three. That is all.")
+    equal("the value arrives", texts[-1], "Answered: Monday")
+    _, texts = editor.prompt(editor.open(), "words")
+    equal("words are streamed", texts[:3] + texts[-1:], ["O", "n", "e", "That is all."])
+    equal("each word is sent once", "".join(texts), "One two three. That is all.")
     thoughts = [one["update"]["content"]["text"] for one in editor.updates
                 if one["update"]["sessionUpdate"] == "agent_thought_chunk"]
-    equal("what the graph writes is a thought", thoughts, ['{"step":"thinking"}'])
+    equal("custom output of the graph is a thought", thoughts, ['{"step":"thinking"}'])
     answer, _ = editor.prompt(other, "fail")
-    equal("a graph that fails is an error", answer["error"]["code"], -32603)
+    equal("a failed graph is an error", answer["error"]["code"], -32603)
     third = editor.open()
     slow = editor.send("session/prompt", sessionId=third, prompt=[{"type": "text", "text": "slow"}])
     until = time.monotonic() + PATIENCE
@@ -170,27 +170,27 @@ def check(relay, server):
         assert time.monotonic() < until, "the run does not begin"
         time.sleep(0.05)
     since = time.monotonic()
-    editor.say(method="session/cancel", params={"sessionId": third})
+    editor.write(method="session/cancel", params={"sessionId": third})
     equal("a turn is cancelled", editor.answer(slow)["result"]["stopReason"], "cancelled")
-    equal("at once", time.monotonic() - since < 10, True)
+    equal("the cancelled turn ends at once", time.monotonic() - since < 10, True)
     while any(run["status"] in ("running", "pending") for run in server.ask("/threads/%s/runs" % third)):
-        assert time.monotonic() < until, "the run goes on"
+        assert time.monotonic() < until, "the run does not end"
         time.sleep(0.05)
-    print("ok  the server's run has ended with it")
+    print("ok  the server's run has ended")
     listed = [one["sessionId"] for one in editor.call("session/list")["sessions"]]
     equal("all sessions are listed", {session, other, third} <= set(listed), True)
     editor.end()
 
     editor = Editor(relay, server.port, forms=False)
     editor.call("session/load", sessionId=session, cwd="/work", mcpServers=[])
-    equal("a session is loaded", editor.told()[:4], ["hello", "1: you said hello. ", "That is all.", "again"])
-    answer, told = editor.prompt(session, "form")
-    equal("a client without forms is told", told[-1], "Which day?")
-    _, told = editor.prompt(session, "Tuesday")
-    equal("and its next prompt answers", told, ["Answered: Tuesday"])
+    equal("a session is loaded", editor.texts()[:4], ["hello", "1: you said hello. ", "That is all.", "again"])
+    answer, texts = editor.prompt(session, "form")
+    equal("a client without forms gets the question as text", texts[-1], "Which day?")
+    _, texts = editor.prompt(session, "Tuesday")
+    equal("its next prompt is the answer", texts, ["Answered: Tuesday"])
     editor.call("session/delete", sessionId=session)
     answer = editor.answer(editor.send("session/load", sessionId=session, cwd="/work", mcpServers=[]))
-    equal("a deleted session is gone", answer["error"]["code"], -32002)
+    equal("a deleted session is not found", answer["error"]["code"], -32002)
     editor.end()
 
 

@@ -1,4 +1,4 @@
-"""What schemathesis must not ask for: a run that begins in a week, and then to be waited for."""
+"""Keeps schemathesis from requesting runs that begin later and have to be waited for."""
 import schemathesis
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""autobahn.py: our WebSocket against the Autobahn test suite, as server and as client.
+"""autobahn.py: the relay's WebSocket with the Autobahn test suite, as server and as client.
 
     autobahn.py [--role server|client] [--cases PATTERN]... -- ECHO...
-    autobahn.py --prove        the runner against an echo by another library, sound and spoilt
+    autobahn.py --prove        tests the runner with echoes of another library, correct and faulty
 
 ECHO is a command that echoes messages through the transport under test:
     ECHO server          prints `listening on ws://127.0.0.1:PORT/` (stdout or stderr), serves
@@ -10,10 +10,10 @@ ECHO is a command that echoes messages through the transport under test:
     ECHO client URL      asks URL/getCaseCount, runs URL/runCase?case=N&agent=acp-relay for each,
                          then URL/updateReports?agent=acp-relay, and exits 0
 
-One line per role: how many cases, and how many of each verdict. Exit 1 when a verdict on
-behaviour or on closing is FAILED, or when a case did not run. Compression (12.*, 13.*) is left
-out: we do not offer it. The suite is installed by install.sh; without it (no Python 2.7 on the
-machine) one line says that this was skipped, exit 0, or 69 with --required.
+One line per role: the number of cases, and of each verdict. Exit 1 when a verdict on behaviour or
+on closing is FAILED, or when a case did not run. Compression (12.*, 13.*) is excluded: the relay
+does not offer it. The suite is installed by install.sh; without it (no Python 2.7 on the machine)
+one line reports that this was skipped, exit 0, or 69 with --required.
 """
 import argparse
 import collections
@@ -41,23 +41,23 @@ ECHO_MJS = ["node", str(HERE / "echo.mjs"), str(PEERS / "npm/node_modules/ws/wra
 AGENT = "acp-relay"
 ALL = ["*"]
 EXCLUDED = ["12.*", "13.*"]
-# What the pinned version holds without compression; fewer means that some did not run.
+# The cases of the pinned version without compression; fewer means that some did not run.
 ALL_COUNT = 301
-# Both roles take some 20 s on two cores; a stuck peer must not take the whole run along.
+# Both roles take some 20 s on two cores; a stuck peer must not block the run.
 DEADLINE = 300
 VERDICTS = ("OK", "NON-STRICT", "INFORMATIONAL", "UNIMPLEMENTED", "FAILED")
 
 
 def as_server(echo, cases, out):
-    """wstest is the client that fuzzes `ECHO server`."""
+    """wstest as the client that fuzzes `ECHO server`."""
     server = subprocess.Popen([*echo, "server"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, start_new_session=True)
     try:
         url = next((found[1] for line in server.stdout
                     if (found := re.search(r"listening on (ws://\S+)", line))), None)
         if url is None:
-            sys.exit("autobahn: `%s server` did not say where it listens" % " ".join(echo))
-        # Whatever it says from now on must not fill the pipe.
+            sys.exit("autobahn: `%s server` did not print where it listens" % " ".join(echo))
+        # Its further output must not fill the pipe.
         threading.Thread(target=collections.deque, args=(server.stdout, 0), daemon=True).start()
         spec = {"outdir": str(out), "cases": cases, "exclude-cases": EXCLUDED,
                 "servers": [{"agent": AGENT, "url": url}]}
@@ -66,13 +66,13 @@ def as_server(echo, cases, out):
         if fuzzer.returncode:
             sys.exit("autobahn: wstest failed: %s" % fuzzer.stdout.decode(errors="replace")[-2000:])
     finally:
-        # The group, for ECHO may be a `cargo test` with the echo behind it.
+        # The process group, because ECHO may be a `cargo test` that runs the echo.
         os.killpg(server.pid, signal.SIGKILL)
         server.wait()
 
 
 def as_client(echo, cases, out):
-    """wstest is the server that fuzzes `ECHO client`."""
+    """wstest as the server that fuzzes `ECHO client`."""
     port = isolation.free_port()
     url = "ws://127.0.0.1:%d" % port
     spec = {"outdir": str(out), "cases": cases, "exclude-cases": EXCLUDED, "url": url}
@@ -84,7 +84,7 @@ def as_client(echo, cases, out):
             sys.exit("autobahn: the fuzzing server did not start")
         client = subprocess.run([*echo, "client", url], timeout=DEADLINE)
         if client.returncode:
-            sys.exit("autobahn: `%s client` ended with %d" % (" ".join(echo), client.returncode))
+            sys.exit("autobahn: `%s client` exited with %d" % (" ".join(echo), client.returncode))
     finally:
         fuzzer.kill()
         fuzzer.wait()
@@ -97,26 +97,26 @@ def written(out, spec):
 
 
 def verdict(role, out, expected):
-    """Prints the line of a role; true when nothing failed and nothing is missing."""
+    """Prints the line of a role; true when no case failed and none is missing."""
     index = out / "index.json"
     cases = json.loads(index.read_text()).get(AGENT, {}) if index.is_file() else {}
     counts = collections.Counter(case["behavior"] for case in cases.values())
     closes = collections.Counter(case["behaviorClose"] for case in cases.values())
-    print("autobahn, as %s: %d cases: %s; closing: %s" % (role, len(cases), told(counts), told(closes)))
+    print("autobahn, as %s: %d cases: %s; closing: %s" % (role, len(cases), summary(counts), summary(closes)))
     failed = sorted(name for name, case in cases.items()
                     if "FAILED" in (case["behavior"], case["behaviorClose"]))
     if failed:
         print("      FAILED: " + ", ".join(failed))
     unknown = (set(counts) | set(closes)) - set(VERDICTS)
     if unknown:
-        print("      verdicts that nobody here knows: " + ", ".join(sorted(unknown)))
+        print("      unknown verdicts: " + ", ".join(sorted(unknown)))
     if not cases or (expected and len(cases) != expected):
         print("      expected %s cases" % (expected or "some"))
         return False
     return not failed and not unknown
 
 
-def told(counts):
+def summary(counts):
     return ", ".join("%d %s" % (counts[name], name) for name in VERDICTS if counts[name] or name == "FAILED")
 
 
@@ -131,14 +131,14 @@ def run(echo, roles, cases, root):
 
 
 def prove(roles, root):
-    """Text and UTF-8 cases: a sound echo passes, one that does not check UTF-8 is seen."""
+    """Text and UTF-8 cases: a correct echo passes, one that does not check UTF-8 fails."""
     cases = ["1.1.*", "6.3.*"]
     sound = run([*ECHO_MJS, "sound"], roles, cases, root / "sound")
-    # What has to fail here is not to be mistaken for a failure.
+    # The expected failures are not printed.
     with contextlib.redirect_stdout(io.StringIO()):
         spoilt = [run([*ECHO_MJS, "spoilt"], [role], cases, root / "spoilt") for role in roles]
     good = sound and not any(spoilt)
-    print("the sound echo passed and the spoilt one did not" if good else "the runner proves nothing")
+    print("the correct echo passed and the faulty one failed" if good else "the runner does not find the fault")
     return good
 
 

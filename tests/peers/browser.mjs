@@ -3,13 +3,13 @@
 //
 //   browser.mjs [--relay BINARY]
 //
-// A page of the origin that `--allow-origin` names holds one conversation over WebSocket, and one
-// over fetch with its streams read from the answers' bodies: two sessions are not needed here, a
-// whole turn is (updates, a file read and written, a permission), and the end. A page of another
-// origin gets neither. The same again over TLS with a token, which a page shows as a subprotocol of its
-// WebSocket or in a header; without it, it is refused. One line for each, exit 1 when one failed. Chromium is Debian's, driven by
-// playwright-core, both installed by install.sh; without them it is skipped. The agent is turner.py.
-// Not here: what every origin and every preflight is answered (tests/it).
+// A page of the origin that `--allow-origin` names runs one conversation over WebSocket, and one over
+// fetch that reads the streams from the response bodies: one session, a whole turn (updates, a file
+// read and written, a permission), and the close. A page of another origin is rejected in both. The
+// same again over TLS with a token, sent as a subprotocol of the WebSocket or in a header; without the
+// token it is rejected. One line for each, exit 1 when one failed. Chromium is Debian's, driven by
+// playwright-core, both installed by install.sh; without them this is skipped. The agent is turner.py.
+// Not here: the response to each origin and each preflight (tests/it).
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
@@ -32,18 +32,18 @@ if (!existsSync(library) || !chromium) {
 }
 const { chromium: driver } = createRequire(library)("playwright-core");
 
-/** What runs in the page: a whole turn over `way`, told as the names of what happened. */
+/** Runs in the page: a whole turn over `way`; returns the names of its events. */
 async function conversation({ url, way, token }) {
   const seen = [];
   const waiting = new Map();
   let next = 0;
-  let say;
+  let send;
   const ask = (method, params) => {
     const id = next++;
     const answer = new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
-    return Promise.resolve(say({ jsonrpc: "2.0", id, method, params })).then(() => answer);
+    return Promise.resolve(send({ jsonrpc: "2.0", id, method, params })).then(() => answer);
   };
-  const hear = (message) => {
+  const receive = (message) => {
     if (message.method === undefined) {
       const { resolve, reject } = waiting.get(message.id);
       return message.error ? reject(new Error(JSON.stringify(message.error))) : resolve(message.result);
@@ -54,10 +54,10 @@ async function conversation({ url, way, token }) {
       "fs/read_text_file": { content: "hello\n" },
       "session/request_permission": { outcome: { outcome: "selected", optionId: "yes" } },
     };
-    say({ jsonrpc: "2.0", id: message.id, result: results[message.method] ?? {} }, message.params.sessionId);
+    send({ jsonrpc: "2.0", id: message.id, result: results[message.method] ?? {} }, message.params.sessionId);
   };
   let close;
-  // Over HTTP the streams are opened as soon as their names are known.
+  // Over HTTP each stream is opened as soon as its id is known.
   let open = () => {};
   if (way === "websocket") {
     const encoded = token && btoa(token).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
@@ -67,8 +67,8 @@ async function conversation({ url, way, token }) {
       socket.onopen = resolve;
       socket.onerror = () => reject(new Error("the WebSocket does not open"));
     });
-    socket.onmessage = (event) => hear(JSON.parse(event.data));
-    say = (message) => socket.send(JSON.stringify(message));
+    socket.onmessage = (event) => receive(JSON.parse(event.data));
+    send = (message) => socket.send(JSON.stringify(message));
     close = () =>
       new Promise((resolve) => {
         socket.onclose = (event) => resolve(`closed ${event.code}`);
@@ -86,7 +86,7 @@ async function conversation({ url, way, token }) {
     const listen = async (session) => {
       const headers = { ...named, Accept: "text/event-stream", ...(session && { "Acp-Session-Id": session }) };
       const answer = await fetch(url, { headers });
-      if (answer.status !== 200) throw new Error(`a stream is answered ${answer.status}`);
+      if (answer.status !== 200) throw new Error(`the response to a GET is ${answer.status}`);
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       const read = async () => {
         let rest = "";
@@ -96,18 +96,18 @@ async function conversation({ url, way, token }) {
           const events = (rest + value).split("\n\n");
           rest = events.pop();
           for (const event of events)
-            for (const line of event.split("\n")) if (line.startsWith("data: ")) hear(JSON.parse(line.slice(6)));
+            for (const line of event.split("\n")) if (line.startsWith("data: ")) receive(JSON.parse(line.slice(6)));
         }
       };
       streams.push(read());
     };
-    say = async (message, session = message.params?.sessionId) => {
+    send = async (message, session = message.params?.sessionId) => {
       const answer = await post(message, session);
       if (message.method === "initialize") {
         named["Acp-Connection-Id"] = answer.headers.get("Acp-Connection-Id");
         const body = await answer.json();
-        setTimeout(() => hear(body));
-      } else if (answer.status !== 202) throw new Error(`${message.method} is answered ${answer.status}`);
+        setTimeout(() => receive(body));
+      } else if (answer.status !== 202) throw new Error(`the response to ${message.method} is ${answer.status}`);
     };
     close = async () => {
       const { status } = await fetch(url, { method: "DELETE", headers: named });
@@ -122,13 +122,13 @@ async function conversation({ url, way, token }) {
   await open(sessionId);
   const prompt = [{ type: "text", text: "turn" }];
   const { stopReason } = await ask("session/prompt", { sessionId, prompt });
-  // What was said last may come on another stream than the answer.
+  // The last updates may arrive on another stream than the answer.
   for (let tries = 0; tries < 200 && seen.filter((one) => one === "session/update").length < 2; tries++)
     await new Promise((done) => setTimeout(done, 10));
   return [...seen, stopReason, await close()];
 }
 
-/** A page with nothing on it, and the origin it has. */
+/** Serves an empty page; returns the server and its origin. */
 async function origin() {
   const server = createServer((_, response) => response.setHeader("Content-Type", "text/html").end("<p>page</p>"));
   await new Promise((ready) => server.listen(0, "127.0.0.1", ready));
@@ -140,7 +140,7 @@ const [own, other] = [await origin(), await origin()];
 const agent = ["python3", path.join(here, "turner.py"), folder];
 const env = { ...process.env, ACP_RELAY_STATE_DIR: path.join(folder, "state") };
 const relays = [];
-/** Starts a relay; where it listens. */
+/** Starts a relay; returns its endpoint. */
 async function serve(...words) {
   const relay = spawn(options.relay, ["serve", ...words, "--allow-origin", own.at, "--", ...agent], {
     env,
@@ -148,13 +148,13 @@ async function serve(...words) {
   });
   relays.push(relay);
   return new Promise((resolve, reject) => {
-    let said = "";
+    let output = "";
     relay.stderr.on("data", (data) => {
-      said += data;
-      const found = /listening on (\S+)/.exec(said);
+      output += data;
+      const found = /listening on (\S+)/.exec(output);
       if (found) resolve(found[1]);
     });
-    relay.on("exit", () => reject(new Error(said)));
+    relay.on("exit", () => reject(new Error(output)));
   });
 }
 const run = (program, words) => {
@@ -181,17 +181,17 @@ try {
   const turn = "session/update fs/read_text_file session/request_permission fs/write_text_file session/update end_turn";
   for (const [way, end] of [["websocket", "closed 1000"], ["fetch", "closed 202"]]) {
     await page.goto(own.at);
-    const limit = new Promise((_, reject) => setTimeout(() => reject(new Error("nothing for 20 s")), 20_000).unref());
-    const talk = await Promise.race([page.evaluate(conversation, { url, way }), limit]).catch((error) => [error.message]);
-    report(talk.join(" ") === `${turn} ${end}`, `${way} from an origin that is allowed: ${talk.join(" ")}`);
+    const timeout = new Promise((_, reject) => setTimeout(() => reject(new Error("no result for 20 s")), 20_000).unref());
+    const events = await Promise.race([page.evaluate(conversation, { url, way }), timeout]).catch((error) => [error.message]);
+    report(events.join(" ") === `${turn} ${end}`, `${way} from an allowed origin: ${events.join(" ")}`);
     await page.goto(other.at);
     const refused = await page.evaluate(conversation, { url, way }).catch((error) => error.message.split("\n")[0]);
-    report(typeof refused === "string", `${way} from another: ${refused}`);
+    report(typeof refused === "string", `${way} from another origin: ${refused}`);
     await page.goto(own.at);
     const secret = await page.evaluate(conversation, { url: tls, way, token }).catch((error) => [error.message]);
     report(secret.join(" ") === `${turn} ${end}`, `${way} over TLS with a token: ${secret.join(" ")}`);
     const without = await page.evaluate(conversation, { url: tls, way }).catch((error) => error.message.split("\n")[0]);
-    report(typeof without === "string", `${way} over TLS without: ${without}`);
+    report(typeof without === "string", `${way} over TLS without a token: ${without}`);
   }
   console.log(`      ${path.basename(chromium)} ${browser.version()}, playwright-core ${JSON.parse(readFileSync(library)).dependencies["playwright-core"]}`);
 } finally {

@@ -1,17 +1,17 @@
 #!/usr/bin/env node
-// A real ACP client: the official TypeScript SDK, driving one whole conversation.
+// An ACP client: the official TypeScript SDK, running one whole conversation.
 //
 //   client.mjs --sdk DIR --cwd DIR --prompt TEXT --cancel-prompt TEXT [options] -- COMMAND...
 //   client.mjs ... --url ws://HOST:PORT/acp
 //
-// COMMAND is started as the agent, over stdio; with --url the agent is reached over the SDK's own
-// WebSocket instead. The conversation: initialize, authenticate (when
-// asked to), session/new, one prompt to its end (permissions are allowed, fs/* is served from
-// --cwd, terminal/* runs real processes), one prompt that is cancelled, then stdin is closed and
-// the exit awaited (or the WebSocket closed). A JSON summary goes to stdout. Exit 1 when something of --expect is missing
-// or anything failed; the summary then says so under `missing` and `error`.
+// COMMAND is started as the agent, over stdio; with --url the client connects to the agent over the
+// SDK's own WebSocket instead. The conversation: initialize, authenticate (with --auth), session/new,
+// one prompt to its end (permissions are allowed, fs/* is served from --cwd, terminal/* runs real
+// processes), one prompt that is cancelled, then stdin is closed and the exit awaited (or the
+// WebSocket closed). A JSON summary goes to stdout. Exit 1 when something of --expect is missing or
+// anything failed; the summary reports it under `missing` and `error`.
 //
-// Nothing of ours speaks the protocol here; this file only holds the script of the conversation.
+// Only the SDK implements the protocol here; this file is the script of the conversation.
 import { spawn } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
@@ -40,7 +40,7 @@ const cwd = resolve(options.cwd);
 
 const summary = { agent: null, updates: {}, permissions: [], fs: [], terminals: 0, stops: [], file: null, exit: null };
 
-/** What --expect may name, and how the summary shows it. */
+/** The names --expect accepts, and the check of the summary for each. */
 const proofs = {
   text: () => summary.updates.agent_message_chunk > 0,
   tool_call: () => summary.updates.tool_call > 0 || summary.updates.tool_call_update > 0,
@@ -49,13 +49,13 @@ const proofs = {
   write: () => summary.fs.some((call) => call.startsWith("write ")),
   end_turn: () => summary.stops[0] === "end_turn",
   cancelled: () => summary.stops[1] === "cancelled",
-  answered: () => summary.stops.length === 2, // for agents that do not know how to cancel
+  answered: () => summary.stops.length === 2, // for agents that do not support cancelling
 };
 
 const peer = options.url ? await reach(options.url) : start(process.argv.slice(cut + 1));
 const deadline = setTimeout(() => finish(new Error("timed out")), Number(options.timeout) * 1000);
 
-/** The agent as a child: its stream, how to leave it, its exit. */
+/** The agent as a child process: its stream, and `leave`, which ends it and returns its exit. */
 function start(command) {
   const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"], cwd });
   const exited = new Promise((done) => {
@@ -64,7 +64,7 @@ function start(command) {
   });
   async function leave() {
     child.stdin.end();
-    // An agent that ignores the end of its input is the starter's to stop: here, a signal.
+    // An agent that ignores the end of its input is stopped by a signal.
     const stop = setTimeout(() => child.kill("SIGTERM"), 15_000);
     const kill = setTimeout(() => child.kill("SIGKILL"), 20_000);
     const exit = await exited;
@@ -75,7 +75,7 @@ function start(command) {
   return { stream: acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout)), leave };
 }
 
-/** The agent behind a WebSocket. It has no exit that we could see. */
+/** The agent behind a WebSocket. Its exit cannot be observed. */
 async function reach(url) {
   const module = (name) => import(pathToFileURL(join(options.sdk, name)));
   const { createWebSocketStream } = await module("dist/ws-stream.js");
@@ -84,7 +84,7 @@ async function reach(url) {
   return { stream, leave: async () => (connection.close(), null) };
 }
 
-/** Files outside the directory are refused, as an editor would. */
+/** Rejects files outside the directory, as an editor does. */
 function inside(path) {
   const full = resolve(path);
   if (full !== cwd && !full.startsWith(cwd + sep)) throw acp.RequestError.invalidParams({ path });
@@ -131,7 +131,7 @@ function createTerminal({ command: program, args = [], env = [], cwd: where }) {
   return { terminalId };
 }
 
-// One promise per awaited number of chunks: the cancel is sent at the same place in every run.
+// Counts chunks, so that the cancel is sent at the same place in every run.
 let chunks = 0;
 let waiting = null;
 function update({ update }) {

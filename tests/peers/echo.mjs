@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// An echo over the `ws` library, to prove autobahn.py: `sound` keeps the rules of RFC 6455,
-// `spoilt` lets invalid UTF-8 pass (sections 5.6 and 8.1), which the suite must call FAILED.
+// An echo over the `ws` library, for `autobahn.py --prove`: `sound` follows RFC 6455, `spoilt`
+// accepts invalid UTF-8 (sections 5.6 and 8.1), which the suite must report as FAILED.
 //
 //   echo.mjs WS_MODULE sound|spoilt server
 //   echo.mjs WS_MODULE sound|spoilt client URL
@@ -11,12 +11,12 @@ const { WebSocket, WebSocketServer } = await import(pathToFileURL(module));
 const options = { skipUTF8Validation: state === "spoilt", perMessageDeflate: false, maxPayload: 64 << 20 };
 const agent = "acp-relay";
 
-/** One connection: echo until it closes, and what the last message said. */
+/** One connection: echoes until it closes; returns the last message. */
 const echo = (socket) =>
   new Promise((done) => {
     let last;
     socket.on("message", (data, binary) => socket.send((last = data), { binary }));
-    socket.on("error", () => {}); // a broken rule of the peer: `close` follows
+    socket.on("error", () => {}); // a protocol error of the peer: `close` follows
     socket.on("close", () => done(String(last)));
   });
 

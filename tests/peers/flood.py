@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
-"""flood.py: whether one client's flood slows another.
+"""flood.py: the effect of one client's flood on the latency of another.
 
     flood.py [--relay BINARY] [--limit 'HOP copier ws 127.0.0.1:{PORT}'] [--seconds 0.25] [--rounds 24]
              [--allow PERCENT] [--tries 3] [--only ws-ws,ws-http,http-ws,http-http]
 
-A bystander asks and waits for its answer, again and again, over WebSocket and over HTTP, while
-another client floods: WebSocket messages, or POSTs on eight sockets, as fast as they are taken. Two
-relays run. In one round the flood goes to the bystander's relay, in the next to the other one: so
-the machine is as busy in both, and what differs is what happens inside of one relay. The answers of
-all rounds of a kind are put together and their p99 compared. It fails when the flood costs more
-than --allow percent of it in each of --tries tries: other work on the machine makes either figure
-worse at random, and a relay that lets a flood through is worse every time.
+A bystander sends one request after another, over WebSocket and over HTTP, while another client
+floods: WebSocket messages, or POSTs on eight sockets, as fast as they are accepted. Two relays run.
+The flood alternates between the bystander's relay and the other one: the machine is equally busy in
+both rounds, and the difference is the effect within one relay. The p99 of the answers of all
+rounds of a kind is compared. It fails when the flood adds more than --allow percent in each of
+--tries tries: other work on the machine makes single results worse at random, a relay without
+fairness is worse every time.
 
---limit does the same, over WebSocket, with a program that only copies (HOP is what `cargo bench --bench hop` runs;
-see tests/bench/README.md): what the system itself does to a bystander, which no relay can undo.
-Everything runs in one session: where the kernel groups processes by session (sched_autogroup), each
-relay in one of its own would be a comparison of groups. Wants the release build. The clients and
-the agent are ours and no evidence of anything but numbers.
+--limit does the same, over WebSocket, with a program that only copies (HOP is the program of
+`cargo bench --bench hop`; see tests/bench/README.md): the effect of the system itself, a lower bound
+for every relay. Everything runs in one session: where the kernel groups processes by session
+(sched_autogroup), relays in separate sessions would compare groups. Needs the release build. The
+clients and the agent are written here and only measure.
 """
 import argparse
 import multiprocessing
@@ -34,7 +34,7 @@ from paths import TARGET
 from websocket import connect, frame
 from wires import Relay
 
-# Answers what has an id with its id, and throws away the rest as fast as it comes.
+# Answers each message with an id, and discards all others at once.
 AGENT = r"""
 import os, re
 rest = b""
@@ -65,7 +65,7 @@ def post(port, connection, body):
 
 
 def initialize(port):
-    """Opens a connection over HTTP; its id."""
+    """Opens a connection over HTTP; returns its id."""
     with dial(port) as sock:
         sock.sendall(post(port, None, HELLO))
         head = b""
@@ -131,7 +131,7 @@ def flood(how, port, counted):
 
 
 def measure(bystander, number, seconds, took):
-    """Has the bystander ask for so long; adds what each answer took, in seconds, and tells the last number."""
+    """Sends requests of the bystander for `seconds`; adds the latency of each in seconds; returns the last number."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         number += 1
@@ -147,7 +147,7 @@ def part(took, share):
 
 
 class Hop:
-    """A relay, or another program that listens at a port of its own choice."""
+    """A relay, or another program, which listens on the port {PORT}."""
 
     def __init__(self, words):
         if any("{PORT}" in word for word in words):
@@ -165,7 +165,7 @@ class Hop:
 
 
 def compare(asked, words, name, way, how):
-    """What a flood in the bystander's hop costs more than one in another, in percent of p99."""
+    """The additional p99 in percent of a flood in the bystander's hop over one in another hop."""
     hops = []
     flooder = None
     try:
@@ -174,12 +174,12 @@ def compare(asked, words, name, way, how):
         bystander = (OverWebSocket if way == "ws" else OverHttp)(hops[0].port)
         number, took, rates = 0, ([], []), ([], [])
         for turn in range(2 * asked.rounds):
-            # There and here, here and there: a machine that grows busier does so for both.
+            # Other, own, own, other: a machine that becomes busier affects both.
             here = (turn + 1) // 2 % 2
             counted = multiprocessing.Value("Q", 0, lock=False)
             flooder = multiprocessing.Process(target=flood, args=(how, hops[1 - here].port, counted), daemon=True)
             flooder.start()
-            time.sleep(0.2)  # It has begun, and what it starts is up.
+            time.sleep(0.2)  # The flood has begun.
             before, since = counted.value, time.monotonic()
             number = measure(bystander, number, asked.seconds, took[here])
             rates[here].append((counted.value - before) / (time.monotonic() - since))
@@ -188,7 +188,7 @@ def compare(asked, words, name, way, how):
             flooder = None
         there, here = (part(ones, 0.99) for ones in took)
         worse = (here / there - 1) * 100
-        print("%-6s bystander %-4s  flood %-4s  p50 %4.0f, %4.0f µs  p99 %4.0f µs beside, %4.0f µs in the same one: %+.0f %%  "
+        print("%-6s bystander %-4s  flood %-4s  p50 %4.0f, %4.0f µs  p99 %4.0f µs in another relay, %4.0f µs in the same: %+.0f %%  "
               "(%d and %d answers, %.0f/s and %.0f/s of flood)" % (
                   name, way, how, part(took[0], 0.5), part(took[1], 0.5), there, here, worse, len(took[0]), len(took[1]),
                   *map(statistics.median, rates)), flush=True)
@@ -218,7 +218,7 @@ def main():
         way, how = pair.split("-")
         words = [asked.relay, "serve", "--listen", "http://127.0.0.1:0", "--", *agent]
         good &= any(compare(asked, words, "relay", way, how) <= asked.allow for _ in range(asked.tries))
-    print("ok" if good else "FAIL: a flood costs a bystander in the same relay more than %g %% of its p99" % asked.allow)
+    print("ok" if good else "FAIL: a flood in the same relay adds more than %g %% to the p99 of a bystander" % asked.allow)
     return 0 if good else 1
 
 

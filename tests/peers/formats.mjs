@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// formats.mjs DIR FILE...: holds HAR files against the published schema of HAR 1.2 (har-validator),
-// and gives Mermaid diagrams to Mermaid's own parser. DIR has their node_modules. One line of JSON
-// for each file: {"file", "fault"}, where the fault is null for one that is right.
+// formats.mjs DIR FILE...: validates HAR files against the published schema of HAR 1.2
+// (har-validator), and parses Mermaid diagrams with Mermaid's own parser. DIR has their node_modules.
+// One line of JSON for each file: {"file", "fault"}, where the fault is null for a valid file.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { pathToFileURL } from "node:url";
 const [folder, ...files] = process.argv.slice(2);
 const require = createRequire(join(folder, "/"));
 const { har } = require("har-validator");
-// Mermaid is made for browsers: it asks for a document, though parsing draws nothing.
+// Mermaid is made for browsers: it requires a document, though parsing draws nothing.
 const { JSDOM } = require("jsdom");
 Object.assign(globalThis, { window: new JSDOM("").window });
 globalThis.document = globalThis.window.document;
@@ -19,7 +19,7 @@ const mermaid = (await import(pathToFileURL(join(folder, "node_modules/mermaid/d
 async function fault(file, text) {
   try {
     if (file.endsWith(".har")) await har(JSON.parse(text));
-    else if ((await mermaid.parse(text)).diagramType !== "sequence") return "it is no sequence diagram";
+    else if ((await mermaid.parse(text)).diagramType !== "sequence") return "not a sequence diagram";
     return null;
   } catch (error) {
     return JSON.stringify(error.errors ?? error.message).slice(0, 500);

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""formats.py: programs of others read what `inspect export` writes.
+"""formats.py: other programs read the output of `inspect export`.
 
-For each capture in tests/vectors/transcripts, and one of text that would break a format if it were
-more than text: HAR is held against its published schema (npm har-validator), Mermaid is parsed by
-Mermaid (npm mermaid), and Wireshark's tshark dissects the packets of pcapng down to the messages,
-which must be those of the capture, in their order. What is not installed is
-named and passed over: install.sh gets the npm packages, and tshark is Debian's.
+For each capture in tests/vectors/transcripts, and one whose texts contain syntax of the formats: HAR
+is validated with its published schema (npm har-validator), Mermaid is parsed by Mermaid (npm
+mermaid), and Wireshark's tshark dissects the packets of pcapng down to the messages, which must be
+those of the capture, in order. What is not installed is reported and skipped: install.sh installs
+the npm packages, and tshark is Debian's.
 
-`--prove` breaks each file first and wants it to be refused.
+`--prove` breaks each file first; every reader has to report an error.
 """
 
 import json
@@ -31,9 +31,9 @@ def relay(*args):
 
 
 def hostile(folder):
-    """A capture whose texts are words and signs of the formats."""
+    """A capture whose texts contain syntax of the formats."""
     update = {"sessionUpdate": "tool_call", "toolCallId": HOSTILE, "title": HOSTILE, "kind": HOSTILE}
-    said = [
+    messages = [
         ("c2a", {"id": HOSTILE, "method": HOSTILE, "params": {"sessionId": HOSTILE}}),
         ("c2a", {"id": 1, "method": "session/prompt",
                  "params": {"sessionId": "s", "prompt": [{"type": "text", "text": HOSTILE}]}}),
@@ -42,12 +42,12 @@ def hostile(folder):
     ]
     path = folder / "hostile.jsonl"
     lines = [{"dir": way, "ts": at, "msg": {"jsonrpc": "2.0", **message}}
-             for at, (way, message) in enumerate(said)]
+             for at, (way, message) in enumerate(messages)]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
 
 
-def spoken(capture):
+def messages_of(capture):
     """The messages of a capture as JSON."""
     lines = map(json.loads, capture.read_text().splitlines())
     return [line["msg"] for line in lines if "msg" in line]
@@ -63,20 +63,20 @@ def dissected(path):
 
 
 def packets(capture, path):
-    """What is wrong with the packets of a capture, or None."""
+    """The first error in the packets of a capture, or None."""
     try:
         got = dissected(path)
     except (subprocess.CalledProcessError, ValueError) as error:
         return str(error)[:300]
-    wanted = spoken(capture)
+    wanted = messages_of(capture)
     if len(got) != len(wanted):
         return f"{len(wanted)} messages, {len(got)} in the packets"
     wrong = next(((a, b) for a, b in zip(wanted, got) if a != b), None)
-    return wrong and f"{wrong[0]} is {wrong[1]}"
+    return wrong and f"{wrong[0]} became {wrong[1]}"
 
 
-def spoil(path):
-    """Breaks a file in a way that its reader has to see."""
+def corrupt(path):
+    """Breaks a file so that its reader has to report an error."""
     if path.suffix == ".har":
         path.write_text(path.read_text().replace('"startedDateTime"', '"startedDate"'))
     elif path.suffix == ".mermaid":
@@ -91,11 +91,11 @@ def main():
     if PACKAGES.is_dir():
         forms += ["har", "mermaid"]
     else:
-        print("formats: skipped: HAR and Mermaid, for their packages are not there: run install.sh")
+        print("formats: skipped: HAR and Mermaid: their packages are not installed: run install.sh")
     if shutil.which("tshark"):
         forms.append("pcapng")
     else:
-        print("formats: skipped: pcapng, for there is no tshark")
+        print("formats: skipped: pcapng: there is no tshark")
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
@@ -108,7 +108,7 @@ def main():
                 path = folder / f"{capture.stem}.{form}"
                 relay("export", recording, "--to", form, "--out", path)
                 if prove:
-                    spoil(path)
+                    corrupt(path)
                 if form == "pcapng":
                     faults[path] = packets(capture, path)
         texts = [path for path in sorted(folder.iterdir()) if path.suffix in (".har", ".mermaid")]

@@ -1,8 +1,8 @@
-"""The two framings of ACP over a byte stream, as the harness needs them.
+"""The two framings of ACP over a byte stream.
 
 NDJSON is one JSON text per line; Content-Length is the header block of the Language Server
-Protocol. `Splitter` cuts a stream of either kind into bodies, `wrap` makes one message.
-Nothing here looks inside a body: the harness must not repair what it is meant to judge.
+Protocol. `Splitter` splits a stream of either kind into bodies, `wrap` frames one body.
+Nothing here parses a body: the harness must not repair the messages under test.
 """
 
 NDJSON = "ndjson"
@@ -11,7 +11,7 @@ FRAMINGS = (NDJSON, CONTENT_LENGTH)
 
 
 class Splitter:
-    """Feed it chunks, get whole bodies. An NDJSON body comes without its line end."""
+    """Turns chunks into whole bodies. An NDJSON body has no line end."""
 
     def __init__(self, framing):
         self.framing = framing
@@ -43,15 +43,15 @@ class Splitter:
 
 
 def wrap(body, framing):
-    """One message on the wire."""
+    """One framed message."""
     if framing == NDJSON:
         return one_line(body) + b"\n"
     return b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
 def one_line(body):
-    """The same JSON on one line. A raw line end can only stand between tokens, where a space
-    means the same; inside a string JSON forbids it."""
+    """The same JSON on one line. A raw line end can only occur between tokens, where a space is
+    equivalent; JSON forbids it inside a string."""
     return body.replace(b"\r", b" ").replace(b"\n", b" ")
 
 

@@ -5,9 +5,9 @@
 //                   --cancel-prompt TEXT [--auth METHOD] [--expect LIST] [--token TOKEN]
 //
 // initialize, two times session/new, a prompt in both at once (permissions are allowed, fs/* is
-// served from --cwd), a prompt that is cancelled, session/load where the agent can, and the close
-// of the SDK, which is a DELETE over HTTP. A JSON summary goes to stdout, as client.mjs has it.
-// Works with the layouts of 1.9 and 2.x. Nothing of ours speaks the protocol here.
+// served from --cwd), a prompt that is cancelled, session/load where the agent supports it, and the
+// SDK's close, which is a DELETE over HTTP. A JSON summary goes to stdout, as in client.mjs.
+// Works with the layouts of 1.9 and 2.x. Only the SDK implements the protocol here.
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
@@ -113,10 +113,10 @@ async function converse() {
   await agent.notify("session/cancel", { sessionId: one });
   summary.stops.push((await turn).stopReason);
   if (hello.agentCapabilities?.loadSession) summary.loaded = await load(two);
-  if (Object.keys(summary.sessions).length < 2) throw new Error("one session said nothing");
+  if (Object.keys(summary.sessions).length < 2) throw new Error("a session sent no update");
 }
 
-/** How many updates session/load replayed, or what the agent says against it. */
+/** The number of updates that session/load replayed, or the agent's error. */
 async function load(sessionId) {
   const before = summary.sessions[sessionId] ?? 0;
   try {
@@ -124,7 +124,7 @@ async function load(sessionId) {
   } catch (error) {
     return String(error.message);
   }
-  // The history may come behind the answer, for it comes on another stream.
+  // The history may arrive after the answer, because it is on another stream.
   for (let tries = 0; tries < 100 && (summary.sessions[sessionId] ?? 0) === before; tries++)
     await new Promise((done) => setTimeout(done, 50));
   return (summary.sessions[sessionId] ?? 0) - before;
@@ -142,7 +142,7 @@ async function finish(error) {
   if (error) summary.error = String(error.stack ?? error);
   process.stdout.write(JSON.stringify(summary) + "\n");
   process.exitCode = error || summary.missing.length ? 1 : 0;
-  // The DELETE is still on its way; a client that hangs is ended by whoever started it.
+  // The DELETE is still being sent; the parent process ends a client that hangs.
 }
 const deadline = setTimeout(() => finish(new Error("timed out")), Number(options.timeout) * 1000);
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""http_client.py: the official Python SDK as a remote client, as http_client.mjs does it.
+"""http_client.py: the official Python SDK as a remote client, with the conversation of http_client.mjs.
 
     http_client.py --url http://HOST:PORT/acp|ws://… [--http2] --cwd DIR --prompt TEXT
                    --cancel-prompt TEXT [--auth METHOD] [--expect LIST] [--token TOKEN]
 
-Without --http2 it speaks HTTP/1.1, with it HTTP/2 in clear. Nothing of ours speaks the protocol.
+Without --http2 it uses HTTP/1.1, with it cleartext HTTP/2. Only the SDK implements the protocol.
 """
 import argparse
 import asyncio
@@ -55,17 +55,17 @@ class Editor(Client):
 
 async def converse(options):
     editor = Editor(options.cwd)
-    shown = {"Authorization": "Bearer " + options.token} if options.token else None
+    headers = {"Authorization": "Bearer " + options.token} if options.token else None
     if options.url.startswith("http"):
         from acp.http import create_http_stream
         extra = {}
         if options.http2:
             import httpx
             extra["client"] = httpx.AsyncClient(http1=False, http2=True, timeout=None)
-        transport = create_http_stream(options.url, headers=shown, **extra)
+        transport = create_http_stream(options.url, headers=headers, **extra)
     else:
         from acp.ws import create_websocket_stream
-        transport = await create_websocket_stream(options.url, headers=shown)
+        transport = await create_websocket_stream(options.url, headers=headers)
     agent = connect_to_agent(editor, transport)
     try:
         able = ClientCapabilities(fs=FileSystemCapabilities(read_text_file=True, write_text_file=True))
@@ -86,7 +86,7 @@ async def converse(options):
         if hello.agent_capabilities and hello.agent_capabilities.load_session:
             summary["loaded"] = await load(agent, two, options.cwd)
         if len(summary["sessions"]) < 2:
-            raise RuntimeError("a session said nothing")
+            raise RuntimeError("a session sent no update")
     finally:
         await agent.close()
         if hasattr(transport, "close"):
@@ -94,13 +94,13 @@ async def converse(options):
 
 
 async def load(agent, session, cwd):
-    """How many updates session/load replayed, or what the agent says against it."""
+    """The number of updates that session/load replayed, or the agent's error."""
     before = summary["sessions"].get(session, 0)
     try:
         await agent.load_session(cwd=cwd, session_id=session, mcp_servers=[])
     except RequestError as error:
         return str(error)
-    # The history may come behind the answer, for it comes on another stream.
+    # The history may arrive after the answer, because it is on another stream.
     for _ in range(100):
         if summary["sessions"].get(session, 0) > before:
             break
@@ -132,7 +132,7 @@ def main():
     options = parser.parse_args()
     try:
         asyncio.run(asyncio.wait_for(converse(options), 90))
-    except BaseException as error:  # It is the verdict, whatever it is.
+    except BaseException as error:  # Any error is part of the summary.
         summary["error"] = repr(error)
     if options.file:
         path = Path(options.cwd, options.file)

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""http_load.py: what many clients cost, and whether anything is lost among them.
+"""http_load.py: the memory for many clients, and lost messages.
 
     http_load.py [--relay BINARY] [--idle 9900] [--busy 1000] [--http 1000] [--seconds 60]
 
-1. --idle WebSockets that say nothing: `serve` may take 300 MiB in all.
-2. --busy of them say and hear 200 KiB: within 60 s it takes twice the idle memory at most again.
-3. --http connections over HTTP with two streams each ask on both for --seconds, a request a second
-   each: every answer comes, once, on the stream it belongs to.
+1. --idle WebSockets without messages: `serve` may use 300 MiB in all.
+2. --busy of them send and receive 200 KiB: within 60 s it is back to at most twice the idle memory.
+3. --http connections over HTTP with two streams each send requests for both for --seconds, one per
+   second and stream: every answer arrives, once, on its stream.
 
-Wants the release build, and two file descriptors of `serve` for each client: 9900 fit into the
-usual 20000. The clients and the agent are ours
-and no evidence of anything but numbers. Not here: what real clients make of it (http_server.py).
+Needs the release build, and two file descriptors of `serve` for each client: 9900 fit into the
+usual 20000. The clients and the agent are written here and only measure. Not here: official
+clients (http_server.py).
 """
 import argparse
 import asyncio
@@ -33,7 +33,7 @@ HELLO = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersi
 
 
 async def agent(reader, writer):
-    """Answers every request with its own params, a session's with its own name."""
+    """Answers every request with its own params, session/new with the requested session id."""
     try:
         while line := await reader.readline():
             message = json.loads(line)
@@ -56,7 +56,7 @@ async def serve_agents(path):
 
 
 async def each(count, work):
-    """Runs work(number) for all, PARALLEL at a time."""
+    """Runs work(number) for each number, PARALLEL at a time."""
     gate = asyncio.Semaphore(PARALLEL)
 
     async def one(number):
@@ -79,11 +79,11 @@ async def open_websocket(port):
 
 
 async def burst(socket, size):
-    """Says a message of that size and hears it back."""
+    """Sends a message of that size and receives it back."""
     reader, writer = socket
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"echo": "e" * size}}).encode()
     writer.write(frame(body))
-    # A long message comes in fragments; the last one has the first bit.
+    # A long message arrives in fragments; the last one has the FIN bit.
     text, is_last = b"", False
     while not is_last:
         first, second = await reader.readexactly(2)
@@ -97,10 +97,10 @@ async def burst(socket, size):
 
 
 class Caller:
-    """A client over HTTP/1.1 with its own socket for requests and one for each stream."""
+    """A client over HTTP/1.1 with one socket for requests and one for each stream."""
 
     def __init__(self, port, number):
-        self.port, self.number, self.next, self.heard, self.asked = port, number, 1, {}, {}
+        self.port, self.number, self.next, self.received, self.sent = port, number, 1, {}, {}
 
     async def request(self, method, fields=(), body=b""):
         if not hasattr(self, "socket"):
@@ -131,11 +131,11 @@ class Caller:
         while line := await reader.readline():
             if line.startswith(b"data: "):
                 number = json.loads(line[6:])["id"]
-                self.heard.setdefault(number, []).append(session)
+                self.received.setdefault(number, []).append(session)
 
-    async def ask(self, session):
+    async def send(self, session):
         number, self.next = self.next, self.next + 1
-        self.asked[number] = session
+        self.sent[number] = session
         params = {"sessionId": session} if session else {"echo": number}
         method = "session/prompt" if session else "x"
         body = json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode()
@@ -143,29 +143,29 @@ class Caller:
         status, head, _ = await self.request("POST", fields, body)
         assert status == 202, head
 
-    async def talk(self, seconds):
+    async def run(self, seconds):
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            await self.ask(None)
-            await self.ask("s%d" % self.number)
+            await self.send(None)
+            await self.send("s%d" % self.number)
             await asyncio.sleep(1)
 
     def lost(self):
-        return sum(self.heard.get(number) != [session] for number, session in self.asked.items())
+        return sum(self.received.get(number) != [session] for number, session in self.sent.items())
 
 
 async def run(args):
     folder = tempfile.mkdtemp(prefix="acp-load-")
     path = folder + "/agent.sock"
-    # In a process of its own, which has descriptors of its own.
+    # In its own process, which has its own descriptors.
     agents = await asyncio.create_subprocess_exec(sys.executable, __file__, "--agents", path, stdout=asyncio.subprocess.PIPE)
     await agents.stdout.readline()
     most = max(args.idle, args.http) + 16
     process = await asyncio.create_subprocess_exec(
         args.relay, "serve", "--listen", "http://127.0.0.1:0", "--agent", "unix:" + path,
         "--limit", "connections=%d" % most, "--limit", "http-sockets=%d" % (4 * most), stderr=asyncio.subprocess.PIPE)
-    said = (await process.stderr.readline()).decode()
-    port = int(re.search(r":(\d+)/acp", said)[1])
+    line = (await process.stderr.readline()).decode()
+    port = int(re.search(r":(\d+)/acp", line)[1])
     drain = asyncio.create_task(process.stderr.read())
     wrong = []
     try:
@@ -194,11 +194,11 @@ async def run(args):
             before = memory(process.pid)
             callers = [Caller(port, number) for number in range(args.http)]
             await each(args.http, lambda number: callers[number].open())
-            await asyncio.gather(*(caller.talk(args.seconds) for caller in callers))
+            await asyncio.gather(*(caller.run(args.seconds) for caller in callers))
             await asyncio.sleep(2)
-            asked, lost = sum(len(one.asked) for one in callers), sum(one.lost() for one in callers)
-            print("%d HTTP connections with 2 streams, %d s: %d requests, %d lost or astray; %.0f MiB (%.0f before)" % (
-                args.http, args.seconds, asked, lost, memory(process.pid), before), flush=True)
+            sent, lost = sum(len(one.sent) for one in callers), sum(one.lost() for one in callers)
+            print("%d HTTP connections with 2 streams, %d s: %d requests, %d lost or misdirected; %.0f MiB (%.0f before)" % (
+                args.http, args.seconds, sent, lost, memory(process.pid), before), flush=True)
             if lost:
                 wrong.append("messages were lost")
     finally:
@@ -225,12 +225,12 @@ def main():
     if args.agents:
         return asyncio.run(serve_agents(args.agents))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    want = max(2 * args.idle, 4 * args.http) + 100
-    if soft < want:
+    needed = max(2 * args.idle, 4 * args.http) + 100
+    if soft < needed:
         try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (want, max(want, hard)))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (needed, max(needed, hard)))
         except (ValueError, OSError):
-            sys.exit("%d file descriptors are needed, %d are allowed" % (want, hard))
+            sys.exit("%d file descriptors are needed, %d are allowed" % (needed, hard))
     wrong = asyncio.run(run(args))
     print("ok" if not wrong else "FAIL: " + "; ".join(wrong))
     sys.exit(1 if wrong else 0)

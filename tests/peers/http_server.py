@@ -3,10 +3,10 @@
 
     http_server.py [--relay BINARY] [--agent NAME]... [--client NAME]... [--jobs N] [--keep]
 
-Each client reaches each agent through one `http://` listener, over HTTP and over WebSocket, and
-holds a conversation with two sessions at once (see http_client.mjs). A run passes when nothing is
-missing from it, the client has ended well, no process is left, not even a zombie, and `serve` stops
-when told. Peers are installed by install.sh. Not here: what each status means (tests/it).
+Each client connects to each agent through one `http://` listener, over HTTP and over WebSocket, and
+runs a conversation with two sessions at once (see http_client.mjs). A run passes when the
+conversation is complete, the client exits with 0, no process and no zombie is left, and `serve`
+stops on its signal. Peers are installed by install.sh. Not here: the HTTP statuses (tests/it).
 """
 import argparse
 import json
@@ -31,7 +31,7 @@ RUST = PEERS / "rust/debug/rust-sdk-client"
 
 @dataclass
 class Client(Way):
-    """A real client: its program, and how it is told where to go."""
+    """An external client: its program, and the scheme and flags of its command line."""
 
     program: tuple = ()
     scheme: str = "http"
@@ -55,14 +55,14 @@ CLIENTS = [
     client("rust-http", (RUST,)),
     client("rust-ws", (RUST,), "ws"),
 ]
-# Agents that replay a session of their own; Gemini CLI can, but does not find its second one.
+# Agents that replay their own sessions; Gemini CLI supports it, but does not find its second one.
 LOADS = {"goose": ",load"}
-# Where each run finds its workspace is told by its place in this list.
+# The position of a client in this list determines the workspace of its runs.
 WAYS.extend(CLIENTS)
 
 
-class Talk(run.Run):
-    """One client, one agent."""
+class ClientRun(run.Run):
+    """A run of one client with one agent."""
 
     def converse(self, env, peer):
         url = peer[1].replace("http://", self.way.scheme + "://", 1)
@@ -70,9 +70,9 @@ class Talk(run.Run):
                  "--cancel-prompt", self.agent.cancel_prompt, "--cancel-after", self.agent.cancel_after,
                  "--expect", self.agent.expect + LOADS.get(self.agent.name, ""), "--file", "seed.txt", *self.way.flags]
         if self.way.program != (RUST,):
-            # What is shown counts, also of one's own programs. The Rust client cannot show any.
-            shown = subprocess.run([*self.relay, "token", "show"], env=env, capture_output=True, check=True)
-            words += ["--token", shown.stdout.decode().strip()]
+            # A given token is checked, even of the same user. The Rust client cannot send one.
+            token = subprocess.run([*self.relay, "token", "show"], env=env, capture_output=True, check=True)
+            words += ["--token", token.stdout.decode().strip()]
         if self.agent.auth:
             words += ["--auth", self.agent.auth]
         with open(self.dir / "client.stderr", "wb") as errors:
@@ -81,12 +81,12 @@ class Talk(run.Run):
         try:
             self.summary = json.loads(done.stdout)
         except ValueError:
-            raise run.RunError("the client said nothing, see %s" % errors.name) from None
+            raise run.RunError("the client printed no summary, see %s" % errors.name) from None
         for key in ("error", "missing"):
             if self.summary.get(key):
                 self.wrong.append("conversation: %s %s" % (key, self.summary[key]))
         if done.returncode:
-            self.wrong.append("the client ended with %d" % done.returncode)
+            self.wrong.append("the client exited with %d" % done.returncode)
         if "write" in self.agent.expect and self.summary["file"] != "goodbye seed\n":
             self.wrong.append("conversation: the file holds %r" % self.summary["file"])
 
@@ -106,16 +106,16 @@ def main():
         needed = [word for word in (*one.program, *one.flags) if str(word).startswith(str(PEERS))]
         one.missing = [word for word in needed if not Path(word).exists()]
         if one.missing:
-            print("skip  %-12s  %s is not there, see install.sh" % (one.name, one.missing[0]))
+            print("skip  %-12s  %s is not installed, see install.sh" % (one.name, one.missing[0]))
     clients = [one for one in clients if not one.missing]
     if not clients or not agents:
         sys.exit("no peers in %s; run tests/peers/install.sh" % PEERS)
     if not isolation.leave_network():
-        print("note: the runs could not be cut off from the network")
+        print("note: the runs could not be isolated from the network")
     root = Path(tempfile.mkdtemp(prefix="acp-http-"))
     with ThreadPoolExecutor(args.jobs) as pool:
         todo = [(agent, one) for one in clients for agent in agents if agent.goes(one)]
-        good = list(pool.map(lambda pair: Talk(*pair, [args.relay], root).go().report(), todo))
+        good = list(pool.map(lambda pair: ClientRun(*pair, [args.relay], root).go().report(), todo))
     print("%d passed, %d failed" % (good.count(True), good.count(False)))
     if all(good) and not args.keep:
         shutil.rmtree(root, ignore_errors=True)

@@ -3,15 +3,16 @@
 
     image.py [--binary FILE] [--keep]
 
-Its first stage begins with an image that has to be fetched; here the same files are copied to an
-empty folder and built there as it says, static, against musl where Rust's target and Debian's
-musl-tools are installed, and against this machine's own libc elsewhere. The second stage is buildah's, literally. Then the image is looked at (user, entry point, health check),
-and run in a chroot as the user that it names: the program knows its version, plays its demo, has
-certificates to trust, serves a configuration that is mounted where the Dockerfile says, is healthy
-by its own health check, holds a conversation, and ends with 0 when it is told to stop.
+Its first stage starts from an image that has to be fetched; here the same files are copied to an
+empty folder and built there with the same command, static, with musl where Rust's target and Debian's
+musl-tools are installed, and with this machine's libc elsewhere. buildah builds the second stage
+unchanged. Then the image is inspected (user, entry point, health check), and run in a chroot as the
+user that it names: the program prints its version, runs its demo, has CA certificates, serves a
+configuration that is mounted at the path of the Dockerfile, passes its own health check, runs a
+conversation, and exits with 0 on SIGTERM.
 
-Not part of check.sh: it compiles everything another time. Needs root and Debian's buildah; a
-machine that has neither is told so. By hand: `apt-get install buildah`.
+Not part of check.sh: it compiles everything again. Needs root and Debian's buildah; otherwise it
+is skipped. By hand: `apt-get install buildah`.
 """
 import argparse
 import json
@@ -30,7 +31,7 @@ import isolation
 ROOT = Path(__file__).resolve().parents[2]
 DOCKERFILE = ROOT / "Dockerfile"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
-# A conversation that is played again, from the tests' vectors.
+# A conversation to replay, from the tests' vectors.
 RECORDING = ROOT / "tests/vectors/replay"
 CONFIG = """
 [agents.played]
@@ -41,11 +42,11 @@ endpoint = "ws://127.0.0.1:9000"
 
 
 class Wrong(Exception):
-    """The image is not as it should be."""
+    """A fault of the image."""
 
 
 def stages():
-    """The lines of the first stage and of the second, each whole."""
+    """The lines of the first and of the second stage, with continuation lines joined."""
     text = re.sub(r"\\\n", " ", DOCKERFILE.read_text())
     lines = [line for line in text.split("\n") if line and not line.startswith("#")]
     second = next(at for at, line in enumerate(lines) if line.startswith("FROM scratch"))
@@ -53,7 +54,7 @@ def stages():
 
 
 def build(first, folder):
-    """The program, from what the first stage copies, as it says; static."""
+    """Builds the static program from the files and with the command of the first stage."""
     for line in first:
         if line.startswith("COPY "):
             *names, to = line.split()[1:]
@@ -61,24 +62,24 @@ def build(first, folder):
                 source, target = ROOT / name, folder / to / (name if to.endswith("/") else "")
                 shutil.copytree(source, target) if source.is_dir() else shutil.copy2(source, target)
     command = next(line.removeprefix("RUN ") for line in first if line.startswith("RUN cargo build"))
-    host = re.search(r"host: (\S+)", asked("rustc", "-vV"))[1]
+    host = re.search(r"host: (\S+)", output_of("rustc", "-vV"))[1]
     musl = host.replace("-gnu", "-musl")
-    if shutil.which("musl-gcc") and (Path(asked("rustc", "--print", "sysroot").strip()) / "lib/rustlib" / musl).exists():
+    if shutil.which("musl-gcc") and (Path(output_of("rustc", "--print", "sysroot").strip()) / "lib/rustlib" / musl).exists():
         host = musl
     target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "static"
-    # Named, so that what runs while compiling is not static: macros are shared objects.
+    # With --target, build scripts and macros are not static: macros are shared objects.
     subprocess.run([*command.split(), "--quiet", "--target", host], cwd=folder, check=True,
                    env={**os.environ, "RUSTFLAGS": "-C target-feature=+crt-static", "CARGO_TARGET_DIR": str(target)})
-    print("ok    built for %s of what the Dockerfile copies" % host)
+    print("ok    built for %s from the files that the Dockerfile copies" % host)
     return target / host / "release/acp-relay"
 
 
-def asked(*words):
+def output_of(*words):
     return subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 class Buildah:
-    """buildah with a storage of its own, which goes with the folder."""
+    """buildah with its own storage, which is deleted with the folder."""
 
     def __init__(self, folder):
         self.words = ["buildah", "--root", str(folder / "store"), "--runroot", str(folder / "run"),
@@ -93,7 +94,7 @@ class Buildah:
 
 
 def image(buildah, second, binary, folder):
-    """The image, of the second stage as it stands; its configuration."""
+    """Builds the image from the unchanged second stage; returns its configuration."""
     context = folder / "context"
     context.mkdir()
     shutil.copy2(binary, context / "acp-relay")
@@ -101,7 +102,7 @@ def image(buildah, second, binary, folder):
     stand_in = ["FROM scratch AS build", "COPY ca-certificates.crt %s" % CERTIFICATES,
                 "COPY acp-relay /src/target/release/acp-relay"]
     (context / "Dockerfile").write_text("\n".join([*stand_in, *second]) + "\n")
-    # OCI's own format knows no health checks.
+    # The OCI format has no health checks.
     buildah("bud", "--format", "docker", "--isolation", "chroot", "-t", "acp-relay", context)
     return json.loads(buildah("inspect", "--type", "image", "acp-relay"))["Docker"]["config"]
 
@@ -113,7 +114,7 @@ def check(buildah, config, folder):
             raise Wrong("%s is %r, not %r" % (key, config.get(key), value))
     health = config["Healthcheck"]["Test"]
     if health[0] != "CMD":
-        raise Wrong("the health check wants a shell: %r" % health)
+        raise Wrong("the health check needs a shell: %r" % health)
     container = buildah("from", "--pull-never", "acp-relay")
     tree = Path(buildah("mount", container))
     files = sorted(str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file())
@@ -125,7 +126,7 @@ def check(buildah, config, folder):
     (mounted / "acp-relay.toml").write_text(CONFIG % recording.name)
     for path in (mounted, *mounted.iterdir()):
         path.chmod(0o755 if path.is_dir() else 0o644)
-    # What the Dockerfile advises for a container that is hardened.
+    # As the Dockerfile recommends for a hardened container.
     scratch = folder / "tmp"
     scratch.mkdir()
     scratch.chmod(0o777)
@@ -134,28 +135,29 @@ def check(buildah, config, folder):
     print("ok    %s" % buildah(*run, "/acp-relay", "--version").split("\n")[0])
     buildah(*run, "/acp-relay", "demo")
     print("ok    the demo, as user %s" % config["User"])
-    said = open(folder / "said", "w+")
+    output = folder / "output"
+    file = open(output, "w+")
     serve = subprocess.Popen([*buildah.words, *run, *config["Entrypoint"], "serve"], stdin=subprocess.DEVNULL,
-                             stdout=said, stderr=said)
+                             stdout=file, stderr=file)
     try:
         until = time.monotonic() + 20
-        while "listening on" not in (folder / "said").read_text():
+        while "listening on" not in output.read_text():
             if serve.poll() is not None or time.monotonic() > until:
-                raise Wrong("serve: %s" % (folder / "said").read_text())
+                raise Wrong("serve: %s" % output.read_text())
             time.sleep(0.05)
         buildah(*run, *health[1:])
         print("ok    healthy, by %s" % " ".join(health[1:]))
-        greeting = json.loads(recording.read_text().split("\n")[0])
+        initialize = json.loads(recording.read_text().split("\n")[0])
         answer = buildah(*run, "/acp-relay", "connect", "ws://127.0.0.1:9000", stdin=None,
-                         input=json.dumps(greeting.get("msg", greeting)) + "\n")
+                         input=json.dumps(initialize.get("msg", initialize)) + "\n")
         if '"result"' not in answer:
-            raise Wrong("the agent answers %r" % answer)
+            raise Wrong("the agent's answer is %r" % answer)
         print("ok    a conversation with the agent of the mounted configuration")
-        # As an engine does it: the first process alone.
+        # As an engine does: only the first process gets the signal.
         os.kill(min(int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_ours(pid)), signal.SIGTERM)
         if serve.wait(40) != 0:
-            raise Wrong("told to stop it ended with %d: %s" % (serve.returncode, (folder / "said").read_text()))
-        print("ok    it ends with 0 when it is told to stop")
+            raise Wrong("after SIGTERM it exited with %d: %s" % (serve.returncode, output.read_text()))
+        print("ok    it exits with 0 on SIGTERM")
     finally:
         if serve.poll() is None:
             serve.kill()
@@ -164,7 +166,7 @@ def check(buildah, config, folder):
 
 
 def is_ours(pid):
-    """Whether a process is the program in the container, serving."""
+    """Whether a process is `acp-relay serve` in the container."""
     try:
         words = Path("/proc/%s/cmdline" % pid).read_bytes().split(b"\0")
         return words[:2] == [b"/acp-relay", b"serve"]
@@ -174,13 +176,13 @@ def is_ours(pid):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", help="a static program, instead of one that is built")
+    parser.add_argument("--binary", help="a static program, instead of building one")
     parser.add_argument("--keep", action="store_true")
     args = parser.parse_args()
     for there, what in ((os.getuid() == 0, "root"), (shutil.which("buildah"), "buildah"),
                         (CERTIFICATES.exists(), "Debian's ca-certificates")):
         if not there:
-            print("skip  the image needs %s, which is not here" % what)
+            print("skip  the image needs %s, which is not available" % what)
             return 0
     first, second = stages()
     folder = Path(tempfile.mkdtemp(prefix="acp-image-"))
@@ -189,7 +191,7 @@ def main():
     source.mkdir()
     binary = Path(args.binary) if args.binary else build(first, source)
     if not isolation.leave_network():
-        print("skip  the image wants a network of its own, which is not to be had here")
+        print("skip  the image needs its own network, which is not available")
         return 0
     buildah = Buildah(folder)
     try:

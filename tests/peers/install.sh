@@ -1,9 +1,9 @@
 #!/bin/sh
-# install.sh [DIR]: the real programs of this directory's runs, each at one pinned version.
+# install.sh [DIR]: installs the external programs of these tests, each at one pinned version.
 #
-# DIR is $ACP_RELAY_PEERS, or target/peers in the checkout. What is there already at its pinned
-# version is left alone, so a second call needs no network. What a machine cannot have is named
-# on a line `skipped: ...`, and its marker file is absent: run.py and autobahn.py then say so.
+# DIR is $ACP_RELAY_PEERS, or target/peers in the checkout. A part that is installed at its pinned
+# version is kept, so a second call needs no network. What cannot be installed is named on a line
+# `skipped: ...`, and its marker file is absent: run.py and autobahn.py then skip it.
 #
 # Needs node >= 20 with npm, python3 >= 3.11 with venv, and cargo. The browser is Debian's chromium,
 # which is installed when this runs as root. Autobahn needs Python 2.7, which Debian dropped after
@@ -41,27 +41,27 @@ peers=${1:-${ACP_RELAY_PEERS:-$here/../../target/peers}}
 mkdir -p "$peers"
 peers=$(cd "$peers" && pwd)
 
-# A part is complete when its stamp holds the versions asked for; half an installation has none.
+# A part is complete when its stamp holds the requested versions; a partial one has no stamp.
 is_there() { [ -f "$peers/$1/.installed" ] && [ "$(cat "$peers/$1/.installed")" = "$2" ]; }
 begin() { echo "peers: installing $1 ($2)" && rm -rf "${peers:?}/$1" && mkdir -p "$peers/$1"; }
 complete() { echo "$2" > "$peers/$1/.installed"; }
 
-# The official Rust SDK as a client and as a server. It takes a compiler longer than all the rest
-# takes the network, so it goes on beside it.
+# The official Rust SDK as a client and as a server. Compiling takes longer than all downloads, so it
+# runs in the background.
 rust=
 want_rust="rust_sdk $(cat "$here/rust_sdk/Cargo.lock" "$here"/rust_sdk/src/bin/*.rs | cksum)"
 if ! is_there rust "$want_rust"; then
     echo "peers: building rust ($want_rust)"
-    # What was compiled before is kept: a change of ours does not build the SDK again.
+    # Compiled dependencies are kept: a change here does not rebuild the SDK.
     rm -f "$peers/rust/.installed"
     CARGO_TARGET_DIR="$peers/rust" cargo build --quiet --locked --manifest-path "$here/rust_sdk/Cargo.toml" &
     rust=$!
-    # What fails before it is done does not leave it behind.
+    # A failure before it ends stops it.
     trap 'kill $rust 2> /dev/null || true' EXIT
 fi
 
-# The official TypeScript SDK with its example agent and our client's library; Gemini CLI.
-# --ignore-scripts: nothing of a package runs before a test runs it.
+# The official TypeScript SDK, with its example agent and the library of our client; Gemini CLI.
+# --ignore-scripts: no code of a package runs before a test runs it.
 want="sdk $sdk_js ws $ws_js gemini-cli $gemini"
 if ! is_there npm "$want"; then
     major=$(node -p 'process.versions.node.split(".")[0]' 2>/dev/null || echo 0)
@@ -75,7 +75,7 @@ if ! is_there npm "$want"; then
     complete npm "$want"
 fi
 
-# The same SDK's next major version, whose remote clients are other ones.
+# The same SDK's next major version, with different remote clients.
 want="sdk $sdk_js_2 ws $ws_js"
 if ! is_there npm2 "$want"; then
     begin npm2 "$want"
@@ -84,7 +84,7 @@ if ! is_there npm2 "$want"; then
     complete npm2 "$want"
 fi
 
-# goose and OpenCode, one binary each. Left out where there is none for this machine.
+# goose and OpenCode, one binary each. Skipped where there is none for this machine.
 for package in "goose @aaif/goose-binary-linux-x64@$goose" "opencode opencode-linux-x64@$opencode"; do
     part=${package%% *}
     want=${package#* }
@@ -94,11 +94,11 @@ for package in "goose @aaif/goose-binary-linux-x64@$goose" "opencode opencode-li
         npm install --prefix "$peers/$part" --ignore-scripts --no-audit --no-fund --loglevel=error "$want"
         complete "$part" "$want"
     else
-        echo "peers: skipped: $part, for there is no package for $(uname -sm)" >&2
+        echo "peers: skipped: $part: no package for $(uname -sm)" >&2
     fi
 done
 
-# Claude Code behind its ACP adapter, which brings the program as an optional package.
+# Claude Code behind its ACP adapter, which includes the program as an optional package.
 want="claude-agent-acp $claude"
 if ! is_there claude "$want"; then
     begin claude "$want"
@@ -107,7 +107,7 @@ if ! is_there claude "$want"; then
     complete claude "$want"
 fi
 
-# The official Python SDK; its examples come with the source distribution alone.
+# The official Python SDK; only the source distribution has its examples.
 want="agent-client-protocol $sdk_py hypercorn $hypercorn"
 if ! is_there python "$want"; then
     begin python "$want"
@@ -121,7 +121,7 @@ if ! is_there python "$want"; then
     complete python "$want"
 fi
 
-# The same SDK in a client that makes traces, and OpenTelemetry's own definitions to read them with.
+# The same SDK in a client that creates traces, and OpenTelemetry's definitions to decode them.
 want="agent-client-protocol $sdk_py opentelemetry $opentelemetry"
 if ! is_there traces "$want"; then
     begin traces "$want"
@@ -132,7 +132,7 @@ if ! is_there traces "$want"; then
     complete traces "$want"
 fi
 
-# A program that puts agents on the network over WebSocket alone.
+# A program that serves agents over WebSocket.
 want="acpremote $acpremote"
 if ! is_there acpremote "$want"; then
     begin acpremote "$want"
@@ -141,9 +141,9 @@ if ! is_there acpremote "$want"; then
     complete acpremote "$want"
 fi
 
-# What takes the network away (network_cuts.py), TLS in front of a server that has none
-# (remote_agents.py), what the manual puts in front of a relay (proxies.py), and another HTTP/2
-# (http_tools.sh). All say so when they have to do without.
+# Tools that cut the network (network_cuts.py), TLS in front of a server without it
+# (remote_agents.py), the proxies of the manual (proxies.py), and another HTTP/2 client
+# (http_tools.sh). Each test reports a missing tool.
 for tool in nft:nftables ss:iproute2 nginx:nginx-light caddy:caddy nghttp:nghttp2-client; do
     PATH=$PATH:/usr/sbin:/sbin command -v "${tool%:*}" > /dev/null && continue
     if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
@@ -151,22 +151,22 @@ for tool in nft:nftables ss:iproute2 nginx:nginx-light caddy:caddy nghttp:nghttp
             || { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${tool#*:}"; } > /dev/null 2>&1 || true
     fi
     PATH=$PATH:/usr/sbin:/sbin command -v "${tool%:*}" > /dev/null \
-        || echo "peers: skipped: ${tool%:*}, for apt-get cannot install ${tool#*:} here" >&2
+        || echo "peers: skipped: ${tool%:*}: apt-get cannot install ${tool#*:} here" >&2
 done
-# Prometheus with promtool, unpacked and not installed: its package would run it as a service.
+# Prometheus with promtool, unpacked only: its package would run it as a service.
 want=debian
 if ! is_there prometheus "$want" && command -v apt-get > /dev/null && command -v dpkg > /dev/null; then
     begin prometheus "$want"
     (
         cd "$peers/prometheus"
-        # apt's own user may not write here, which it says and does without.
+        # apt's own user may not write here; apt warns and continues.
         apt-get download -qq prometheus > /dev/null 2>&1 \
             || { apt-get update -qq && apt-get download -qq prometheus; } > /dev/null 2>&1 \
             && dpkg -x prometheus_*.deb . && rm prometheus_*.deb
     ) && complete prometheus "$want"
 fi
-is_there prometheus "$want" || echo "peers: skipped: Prometheus, for apt-get cannot fetch it here" >&2
-# The SDK of Agent Connect, what its node stands in, and what holds servers against their document.
+is_there prometheus "$want" || echo "peers: skipped: Prometheus: apt-get cannot fetch it here" >&2
+# The SDK of Agent Connect, LangGraph for its node, and schemathesis for the OpenAPI document.
 want="agntcy-acp $agntcy langgraph $langgraph schemathesis $schemathesis"
 if ! is_there agent_connect "$want"; then
     begin agent_connect "$want"
@@ -176,7 +176,7 @@ if ! is_there agent_connect "$want"; then
     complete agent_connect "$want"
 fi
 
-# LangGraph's own server, whose paths Agent Connect's come from.
+# LangGraph's own server, the origin of Agent Connect's paths.
 want="langgraph-cli $langgraph_cli langgraph-api $langgraph_api inmem $langgraph_inmem langgraph $langgraph_served"
 if ! is_there langgraph "$want"; then
     begin langgraph "$want"
@@ -187,17 +187,17 @@ if ! is_there langgraph "$want"; then
     complete langgraph "$want"
 fi
 
-# A real browser: Debian's Chromium, and the library that drives it. No browser is downloaded by npm.
+# A browser: Debian's Chromium, and the library that drives it. npm downloads no browser.
 want="playwright-core $playwright"
 if ! command -v chromium > /dev/null; then
     if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
-        # A machine whose package lists are old has to read them first.
+        # Outdated package lists have to be updated first.
         apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core > /dev/null 2>&1 \
             || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } > /dev/null 2>&1 || true
     fi
 fi
 if ! command -v chromium > /dev/null; then
-    echo "peers: skipped: the browser, for there is no chromium and apt-get cannot install it here" >&2
+    echo "peers: skipped: the browser: there is no chromium and apt-get cannot install it here" >&2
 elif ! is_there browser "$want"; then
     begin browser "$want"
     npm install --prefix "$peers/browser" --ignore-scripts --no-audit --no-fund --loglevel=error \
@@ -205,7 +205,7 @@ elif ! is_there browser "$want"; then
     complete browser "$want"
 fi
 
-# The official trace viewer, built with the versions it was published with.
+# The official trace viewer, built with its published lock file.
 want="trace-viewer $trace_viewer"
 if ! is_there viewer "$want"; then
     begin viewer "$want"
@@ -214,7 +214,7 @@ if ! is_there viewer "$want"; then
     complete viewer "$want"
 fi
 
-# Those who say what HAR and Mermaid are. pcapng is read by Debian's tshark, where there is one.
+# The schema of HAR and the parser of Mermaid. Debian's tshark reads pcapng, where it is installed.
 want="har-validator $har_validator mermaid $mermaid jsdom $jsdom"
 if ! is_there formats "$want"; then
     begin formats "$want"
@@ -223,7 +223,7 @@ if ! is_there formats "$want"; then
     complete formats "$want"
 fi
 
-# The Autobahn test suite for WebSocket. It never left Python 2.
+# The Autobahn test suite for WebSocket. It needs Python 2.
 want="autobahntestsuite $autobahn"
 if ! is_there autobahn "$want"; then
     python2=
@@ -233,7 +233,7 @@ if ! is_there autobahn "$want"; then
             2>/dev/null && python2=$(command -v "$candidate") && break
     done
     if [ -z "$python2" ]; then
-        echo "peers: skipped: the Autobahn suite, for there is no Python 2.7 (name one in PYTHON2)" >&2
+        echo "peers: skipped: the Autobahn suite: there is no Python 2.7 (name one in PYTHON2)" >&2
     else
         begin autobahn "$want, with $python2"
         python3 -m venv "$peers/autobahn/maker"

@@ -1,7 +1,7 @@
-"""Keeps a run to itself: its environment, its network, and the processes it started.
+"""Isolates a run: its environment, its network, and its processes.
 
-A process belongs to a run when it carries the run's mark in its environment, which every
-child inherits, wherever it moves in the process tree. Linux only, as `/proc` is.
+A process belongs to a run when it has the run's mark in its environment, which every child inherits,
+independent of the process tree. Linux only, because of `/proc`.
 """
 import ctypes
 import fcntl
@@ -15,16 +15,16 @@ import threading
 import time
 import uuid
 
-GIVING, GIVEN = threading.Lock(), set()
+PORTS_LOCK, USED_PORTS = threading.Lock(), set()
 
 MARK = "ACP_RELAY_PEERS_RUN"
 
-# Agents read these and would then use a person's account, or another host.
+# With these variables an agent would use the developer's account, or another host.
 SECRETS = re.compile(r"API_KEY|_TOKEN|AWS_|OPENAI|ANTHROPIC|GEMINI|GOOGLE|_PROXY$", re.IGNORECASE)
 
 
 def environment(home):
-    """The environment of a person who has just arrived: nothing configured, no account."""
+    """The environment of a new user: no configuration, no account."""
     kept = {name: value for name, value in os.environ.items() if not SECRETS.search(name)}
     return {
         **kept,
@@ -56,7 +56,7 @@ class Mark:
                     with open("/proc/%s/cmdline" % pid, "rb") as line:
                         found.append((int(pid), line.read().replace(b"\0", b" ").decode(errors="replace")))
             except OSError:
-                continue  # it ended while we looked, or is another user's
+                continue  # the process has ended, or is another user's
         return found
 
     def programs(self):
@@ -64,8 +64,8 @@ class Mark:
         return [(pid, line) for pid, line in self.processes() if " __watchdog " not in line]
 
     def wait_until_gone(self, but, seconds):
-        """What is left after `seconds` of all processes except the pids in `but`, and the
-        zombies those did not collect. Empty as soon as nothing is left."""
+        """The processes that are left after `seconds`, except the pids in `but`, and the zombies
+        of those. Empty as soon as nothing is left."""
         deadline = time.monotonic() + seconds
         while True:
             left = ["%d %.60s" % found for found in self.processes() if found[0] not in but]
@@ -83,11 +83,11 @@ class Mark:
 
 
 def zombies():
-    """(pid, parent) of every process that has ended and was not waited for."""
+    """(pid, parent) of every process that has ended and was not reaped."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open("/proc/%s/stat" % pid) as stat:
-                # The name stands in parentheses and may hold anything.
+                # The name is in parentheses and may contain any character.
                 state, parent = stat.read().rpartition(")")[2].split()[:2]
         except OSError:
             continue
@@ -96,18 +96,18 @@ def zombies():
 
 
 def free_port():
-    """A port for a program that cannot be told to choose one itself. It is below those that the
-    kernel hands out, so that no connection and no listener of its choice comes in between, and
-    is given once, for runs go on side by side."""
+    """A port for a program that cannot listen on port 0. It is below the kernel's ephemeral ports,
+    so that no other connection or listener gets it, and is returned only once, because runs
+    are concurrent."""
     while True:
         port = random.randrange(10000, 30000)
         try:
             socket.create_server(("127.0.0.1", port)).close()
         except OSError:
             continue
-        with GIVING:
-            if port not in GIVEN:
-                GIVEN.add(port)
+        with PORTS_LOCK:
+            if port not in USED_PORTS:
+                USED_PORTS.add(port)
                 return port
 
 
@@ -124,15 +124,15 @@ def wait_for_port(port, process, seconds):
 
 
 def leave_network():
-    """Moves this process, and so its children, into a network with loopback alone. False when
-    the kernel refuses, as it does in some containers. Call it before any thread is started."""
+    """Moves this process and its children into a network with only loopback. False when the kernel
+    refuses, as in some containers. Call it before any thread is started."""
     new_user, new_net = 0x10000000, 0x40000000
     user, group = os.getuid(), os.getgid()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(new_net if user == 0 else new_user | new_net) != 0:
         return False
     if user != 0:
-        # Without a mapping our own files would belong to nobody.
+        # Without a mapping our files would belong to the user `nobody`.
         for name, text in (("setgroups", "deny"), ("uid_map", "%d %d 1" % (user, user)),
                            ("gid_map", "%d %d 1" % (group, group))):
             with open("/proc/self/" + name, "w") as file:

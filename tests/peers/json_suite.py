@@ -1,25 +1,26 @@
 #!/usr/bin/env python3
-"""json_suite.py: what is JSON crosses the relay byte for byte, what is not is refused.
+"""json_suite.py: JSON passes the relay byte for byte, everything else is rejected.
 
     json_suite.py [--relay BINARY] [--client WIRE]... [--agent WIRE]... [--seed N] [--jobs N]
 
 Every text of tests/vectors/json (JSONTestSuite) becomes the `params` of a request, through every
 pair of a wire of the client and a wire of the agent, in an order shuffled by the seed. After each
 text a good request follows on the same connection. The agent echoes `params` as its `result` and
-notes what it heard. Demanded:
+stores what it received. Required:
   y_  the request arrives byte for byte, and so does the echo;
-  n_  exactly one error comes, -32700 with id null or -32600 with the request's id, and nothing
+  n_  exactly one error arrives, -32700 with id null or -32600 with the request's id, and nothing
       arrives at the agent;
   i_  either of the two;
-  and always: the good request is answered on the same connection, and nothing else comes.
-Three rules, where framings and encodings meet:
-  - Line breaks in a text cannot travel where a message is a line. From such a client the text is
-    sent as it is and its parts are what the relay hears: each part that is not blank gets one
-    of the two errors (a part may be JSON by itself, and has no id then), nothing arrives. The same texts travel whole from the clients `.../length` and `ws`.
-  - To an agent whose wire has a message a line, a line break of a y_ text is a space.
-  - Over a WebSocket, what is not UTF-8 breaks RFC 6455: the relay has to close with 1007. There
-    the next request goes over a new connection, and nothing may have arrived at the agent.
-One line per pair, one per text that went wrong; `N passed, N failed` counts texts times pairs.
+  and always: the good request is answered on the same connection, and nothing else arrives.
+Three special cases:
+  - With NDJSON a text with line breaks is not one frame. Such a client sends the text unchanged, and
+    the relay receives its parts: each part that is not blank gets one of the two errors (a part may
+    be JSON by itself, and has no id then), nothing arrives at the agent. The clients `.../length`
+    and `ws` send the same texts as one frame.
+  - To an NDJSON agent, a line break of a y_ text is a space.
+  - Over a WebSocket, invalid UTF-8 violates RFC 6455: the relay has to close with 1007. The next
+    request uses a new connection, and nothing may have arrived at the agent.
+One line per pair, one per failed text; `N passed, N failed` counts texts times pairs.
 """
 import argparse
 import itertools
@@ -50,7 +51,7 @@ ASK = re.compile(rb'\{"jsonrpc":"2.0","id":(\d+),"method":"\w+","params":(.*)\}'
 
 @dataclass(frozen=True)
 class WireKind:
-    """How one side speaks with the relay."""
+    """The transport and the framing between one side and the relay."""
 
     name: str
     framing: str = NDJSON
@@ -60,8 +61,8 @@ class WireKind:
         return self.name.partition("/")[0]
 
     @property
-    def whole(self):
-        """A line break may stand in a message."""
+    def multiline(self):
+        """Whether a message may contain line breaks."""
         return self.framing == CONTENT_LENGTH or self.scheme == "ws"
 
 
@@ -72,28 +73,28 @@ AGENTS = [WireKind("child"), WireKind("child/length", CONTENT_LENGTH), WireKind(
           WireKind("tcp/length", CONTENT_LENGTH), WireKind("unix"), WireKind("ws")]
 
 
-def echo(wire, note):
-    """The agent: notes each message, echoes the params of each request. It parses nothing."""
+def echo(wire, store):
+    """The agent: stores each message, echoes the params of each request. It parses no JSON."""
     while (body := wire.receive(None)) is not None:
-        note(body)
+        store(body)
         if asked := ASK.fullmatch(body):
             wire.send(HEAD + asked[1] + b',"result":' + asked[2] + b"}")
 
 
-def echo_on_stdio(framing, notes):
-    with open(notes, "ab", buffering=0) as file:
+def echo_on_stdio(framing, path):
+    with open(path, "ab", buffering=0) as file:
         echo(ByteWire(sys.stdin.buffer, sys.stdout.buffer, framing),
              lambda body: file.write(b"%d\n%s\n" % (len(body), body)))
 
 
-def read_notes(path):
-    """What agents of their own process have heard, in order."""
-    heard, data = [], path.read_bytes() if path.exists() else b""
+def read_messages(path):
+    """The messages that an agent in its own process has received, in order."""
+    received, data = [], path.read_bytes() if path.exists() else b""
     while data:
         size, _, data = data.partition(b"\n")
-        heard.append(data[:int(size)])
+        received.append(data[:int(size)])
         data = data[int(size) + 1:]
-    return heard
+    return received
 
 
 class Pair:
@@ -102,10 +103,10 @@ class Pair:
     def __init__(self, client, agent, relay, texts, root):
         self.client, self.agent, self.binary, self.texts = client, agent, relay, texts
         self.name = "%s - %s" % (client.name, agent.name)
-        # Short, for the path of a Unix socket is limited to 107 bytes.
+        # Short, because the path of a Unix socket is limited to 107 bytes.
         self.dir = Path(tempfile.mkdtemp(prefix="p", dir=root))
         self.mark = isolation.Mark()
-        self.heard, self.arrivals, self.wrong = [], [], []
+        self.received, self.expected, self.wrong = [], [], []
         self.relay = self.wire = self.listener = None
         self.id = 0
 
@@ -116,9 +117,9 @@ class Pair:
             for name, text in self.texts:
                 if problem := self.one(name, text):
                     self.wrong.append("%s: %s" % (name, problem))
-            self.leave()
+            self.finish()
         except (OSError, Broken, TimeoutError) as error:
-            self.wrong.append("the run could not be held: %r; %s" % (error, self.relay and self.relay.said[-3:]))
+            self.wrong.append("the run was aborted: %r; %s" % (error, self.relay and self.relay.output[-3:]))
         finally:
             if self.relay:
                 self.relay.stop(signal.SIGKILL)
@@ -131,9 +132,9 @@ class Pair:
     def prepare(self):
         framing = ["--agent-framing", "content-length"] if self.agent.framing == CONTENT_LENGTH else []
         if self.agent.scheme == "child":
-            framing += ["--", sys.executable, __file__, "--echo", self.agent.framing, self.dir / "notes"]
+            framing += ["--", sys.executable, __file__, "--echo", self.agent.framing, self.dir / "messages"]
         else:
-            self.listener = Listener(self.agent.scheme, self.dir, lambda wire: echo(wire, self.heard.append),
+            self.listener = Listener(self.agent.scheme, self.dir, lambda wire: echo(wire, self.received.append),
                                      self.agent.framing)
         self.tail = framing
         if self.client.scheme not in ("connect", "stdio"):
@@ -158,7 +159,7 @@ class Pair:
         return b'%s%d,"method":"case","params":%s}' % (HEAD, self.id, params)
 
     def one(self, name, text):
-        """What is wrong with how one text fared, or None."""
+        """The failure of one text, or None."""
         body, ident = self.ask(text), self.id
         good = self.ask(b'["good"]')
         self.wire.send(body)
@@ -174,7 +175,7 @@ class Pair:
                 self.open()
                 return "the connection was closed, after %s" % answers
             answers.append(answer)
-        broken = not self.client.whole and (b"\n" in text or b"\r" in text)
+        broken = not self.client.multiline and (b"\n" in text or b"\r" in text)
         if self.client.scheme == "ws" and not is_utf8(text):
             allowed = name[0] in "ni" and not answers
         elif broken and b"\n" in text:
@@ -182,36 +183,36 @@ class Pair:
             allowed = len(answers) == len(parts) and all(
                 is_refusal(answer, ident) or is_refusal(answer, None) for answer in answers)
         else:
-            # The client's wire has made a space of a line break too, if the agent's has.
-            seen = body if self.agent.whole else one_line(body)
-            back = seen if self.client.whole else one_line(seen)
+            # A line break that is a space at the agent is a space at the client too.
+            seen = body if self.agent.multiline else one_line(body)
+            back = seen if self.client.multiline else one_line(seen)
             result = HEAD + b'%d,"result":%s}' % (ident, ASK.fullmatch(back)[2])
             passed = answers == [result]
             refused = len(answers) == 1 and is_refusal(answers[0], ident)
             allowed = {"y": passed, "n": refused, "i": passed or refused}[name[0]]
             if passed:
-                self.arrivals.append(seen)
-        self.arrivals.append(good)
+                self.expected.append(seen)
+        self.expected.append(good)
         return None if allowed else "answered %s" % [answer[:300] for answer in answers]
 
-    def leave(self):
-        """The connection ends in peace, and the agent has heard what it should and no more."""
+    def finish(self):
+        """The connection closes cleanly, and the agent has received exactly the expected messages."""
         self.wire.end()
         while self.wire.receive(PATIENCE) is not None:
-            self.wrong.append("something came at the end")
+            self.wrong.append("a message arrived at the end")
         self.wire.close()
         code = self.relay.process.wait(PATIENCE) if not self.relay.endpoint else self.relay.stop()
         if code != 0:
-            self.wrong.append("the relay exited with %s: %s" % (code, self.relay.said[-2:]))
+            self.wrong.append("the relay exited with %s: %s" % (code, self.relay.output[-2:]))
         left = self.mark.wait_until_gone(set(), PATIENCE)
         if left:
             self.wrong.append("left behind: %s" % left)
-        heard = self.heard if self.listener else read_notes(self.dir / "notes")
-        if heard != self.arrivals:
-            at = next((i for i, (a, b) in enumerate(zip(heard, self.arrivals)) if a != b),
-                      min(len(heard), len(self.arrivals)))
-            self.wrong.append("the agent heard %d messages and should have heard %d; number %d differs: %r, expected %r"
-                              % (len(heard), len(self.arrivals), at, heard[at:at + 1], self.arrivals[at:at + 1]))
+        received = self.received if self.listener else read_messages(self.dir / "messages")
+        if received != self.expected:
+            at = next((i for i, (a, b) in enumerate(zip(received, self.expected)) if a != b),
+                      min(len(received), len(self.expected)))
+            self.wrong.append("the agent received %d messages instead of %d; number %d differs: %r, expected %r"
+                              % (len(received), len(self.expected), at, received[at:at + 1], self.expected[at:at + 1]))
 
 
 def is_utf8(text):
@@ -223,7 +224,7 @@ def is_utf8(text):
 
 
 def is_refusal(answer, ident):
-    """One of the two errors that are defined."""
+    """Whether it is one of the two errors above."""
     try:
         answer = json.loads(answer)
         code, of = answer["error"]["code"], answer["id"]
@@ -247,7 +248,7 @@ def main():
     texts = [(path.stem, path.read_bytes()) for path in sorted(VECTORS.glob("[yni]_*.json"))]
     random.Random(args.seed).shuffle(texts)
     print("seed %d, %d texts" % (args.seed, len(texts)))
-    # Told to end (a timeout): clean up on the way out.
+    # On SIGTERM (a timeout): clean up before the exit.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     root = Path(tempfile.mkdtemp(prefix="acp-json-"))
     pairs = [Pair(client, agent, args.relay, texts, root) for client, agent in itertools.product(

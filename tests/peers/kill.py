@@ -1,32 +1,32 @@
 #!/usr/bin/env python3
-"""kill.py: somebody is killed in the middle of a busy conversation, at random moments.
+"""kill.py: one process is killed during a busy conversation, at random moments.
 
     kill.py [--relay BINARY] [--moments N] [--only K]... [--seed N] [--jobs N] [--keep]
 
-    busy.py client - acp-relay connect = tcp, unix or ws = acp-relay serve - busy.py agent + its own
+    busy.py client - acp-relay connect = tcp, unix or ws = acp-relay serve - busy.py agent + children
 
-Each moment draws the wire, the victim, the signal, the agent's habits (a grandchild on its stdout,
-a helper in a session of its own, a daemon, ignoring all that is polite) and the time from the
-seed. Demanded of every moment, within a few seconds:
-  - of all processes of the run none is left but `serve`, if it was not the victim, and no zombie;
-  - `serve` then serves another client, ends with 0 when told to, and leaves nothing either;
-  - no request is answered twice, whoever asked.
-And by victim, of each request that was sent before the kill:
+Each moment draws the transport, the victim, the signal, the agent's habits (a grandchild on its
+stdout, a helper in its own session, a daemon, ignoring SIGTERM, SIGHUP and the end of input) and
+the time from the seed. Required of every moment, within a few seconds:
+  - no process and no zombie of the run is left, except `serve`, if it was not the victim;
+  - `serve` then serves another client, exits with 0 on SIGTERM, and leaves no process either;
+  - no request of either side is answered twice.
+And by victim, for each request that was sent before the kill:
   agent    the client gets one answer, the agent's or -32051, then the end of the stream;
            `connect` exits with 128 + the signal;
-  client   the agent, if it lives to read, gets one answer;
-  connect  killed: its client sees the end of the stream, nobody can answer it; the agent gets one
-           answer. SIGTERM, SIGHUP: the client gets one answer as well, the agent's, -32050, -32051
-           or -32054, then the end;
-  serve    killed: the client gets one answer, the agent's or -32050, then the end; `connect` exits
-           with 69 if there was one to answer. SIGTERM, SIGHUP: the client gets one answer, the agent's, -32050, -32051 or
-           -32054, then the end; `serve` exits with 0, or 75 for it is told twice.
-Two things are demanded with --strict alone, for they do not always hold yet:
-  - that a request counts which was sent within 50 ms before the kill. It may still be in the pipe
-    or socket before a relay whose other side is gone; that relay says what it owes and closes.
-  - that of a `serve` killed with SIGKILL helpers and daemons are found which the keeper has not
-    had a look at (src/transport/process/keeper.rs): a daemon has no parent by then, and a helper
-    has none when its agent ends at once. Without --strict they are given time to be looked at.
+  client   the agent, if it still reads, gets one answer;
+  connect  SIGKILL: its client gets the end of the stream and no answer; the agent gets one answer.
+           SIGTERM, SIGHUP: the client gets one answer as well, the agent's, -32050, -32051 or
+           -32054, then the end;
+  serve    SIGKILL: the client gets one answer, the agent's or -32050, then the end; `connect` exits
+           with 69 if a request was open. SIGTERM, SIGHUP: the client gets one answer, the agent's,
+           -32050, -32051 or -32054, then the end; `serve` exits with 0, or with 75 because of the
+           second signal.
+Two requirements apply only with --strict, because they do not always hold yet:
+  - a request that was sent within 50 ms before the kill is answered. It may still be in the pipe or
+    socket to a relay whose other side is gone; that relay answers the requests it has read and closes.
+  - after SIGKILL of `serve`, helpers and daemons end that were started just before. Without
+    --strict the kill comes a second later.
 One line per moment; the same seed draws the same moments (--only repeats one of them).
 """
 import argparse
@@ -49,21 +49,21 @@ from wires import Relay, dial, listen_at
 
 HERE = Path(__file__).resolve().parent
 BUSY = [sys.executable, str(HERE / "busy.py")]
-# The ladder of ending an agent takes two of these; the default is for people, not for 200 runs.
+# Stopping an agent takes two of these; the default is too long for 200 runs.
 GRACE = "300ms"
 PATIENCE = 8.0
-# The keeper looks ever more seldom: 20 ms, 60 ms, … 620 ms, 1260 ms after the agent came.
-KEEPER_LOOKS = 1.0
-AGAIN = 0.3
+# Seconds before SIGKILL of a `serve` whose agent has a helper or a daemon; none with --strict.
+WATCHDOG_DELAY = 1.0
+SECOND_SIGNAL = 0.3
 UNREAD_NS = 50_000_000
-GOODBYES = {-32050, -32051, -32054}
+CLOSING_CODES = {-32050, -32051, -32054}
 HABITS = ("child", "helper", "daemon", "stubborn")
 WORK = b'{"jsonrpc":"2.0","id":"z","method":"soon","params":{}}'
 
 
 @dataclass
 class Moment:
-    """What is drawn from the seed."""
+    """The parameters of one run, drawn from the seed."""
 
     number: int
     wire: str
@@ -83,7 +83,7 @@ class Moment:
             how = signal.SIGKILL
         wire, delay = chance.choice(("tcp", "unix", "ws")), chance.random() ** 2 * 0.6
         if (victim, how) == ("serve", signal.SIGKILL) and not strict and {"helper", "daemon"} & set(habits):
-            delay += KEEPER_LOOKS
+            delay += WATCHDOG_DELAY
         return cls(number, wire, victim, how, habits, delay, chance.randrange(1 << 32))
 
     def __str__(self):
@@ -91,8 +91,8 @@ class Moment:
             self.number, self.wire, self.victim, self.signal.name, self.delay * 1000, ",".join(self.habits))
 
 
-class Ledger:
-    """What a side of busy.py has written down."""
+class Report:
+    """The report of one side of busy.py."""
 
     def __init__(self, path):
         self.pid = self.exit = None
@@ -111,18 +111,18 @@ class Ledger:
     def busy(self):
         return len(self.answers) >= 8
 
-    def faults(self, who, before, allowed):
-        """What is wrong with the answers. `before`: requests sent until then need one; None: none
-        does. `allowed`: the codes, besides a real answer."""
+    def faults(self, side, before, allowed):
+        """The faults of the answers. `before`: requests sent before that time need one; with None, no
+        request does. `allowed`: the error codes, besides an answer of the peer."""
         wrong = []
         for ident, codes in self.answers.items():
             if len(codes) > 1:
-                wrong.append("%s: %s was answered %s" % (who, ident, codes))
-            wrong += ["%s: %s was answered %d" % (who, ident, code) for code in codes if code and code not in allowed]
+                wrong.append("%s: %s was answered %s" % (side, ident, codes))
+            wrong += ["%s: %s was answered %d" % (side, ident, code) for code in codes if code and code not in allowed]
         if before:
             silent = [ident for ident, when in self.sent.items() if when < before and ident not in self.answers]
             if silent:
-                wrong.append("%s: never answered: %s" % (who, " ".join(
+                wrong.append("%s: never answered: %s" % (side, " ".join(
                     "%s (sent %.1f ms before)" % (ident, (before - self.sent[ident]) / 1e6) for ident in silent[:8])))
         return wrong
 
@@ -143,12 +143,12 @@ class Run:
         started = time.monotonic()
         try:
             self.start()
-            before = self.strike()
-            self.judge(before)
+            before = self.kill()
+            self.check(before)
             if self.moment.victim != "serve":
                 self.serve_again()
         except (OSError, TimeoutError, websocket.Broken, subprocess.TimeoutExpired) as error:
-            self.wrong.append("the run could not be held: %r" % error)
+            self.wrong.append("the run was aborted: %r" % error)
         finally:
             for process in (self.client, self.serve and self.serve.process):
                 if process and process.poll() is None:
@@ -158,36 +158,36 @@ class Run:
         self.seconds = time.monotonic() - started
         return self
 
-    def ledger(self, who):
-        return Ledger(self.dir / who)
+    def report(self, side):
+        return Report(self.dir / side)
 
     def start(self):
         moment = self.moment
         agent = [*BUSY, "agent", self.dir / "agent", str(moment.seed), *moment.habits]
         self.serve = Relay([self.binary, "serve", "--listen", listen_at(moment.wire, self.dir),
                             "--limit", "stop-grace=" + GRACE, "--", *agent], self.env)
-        with open(self.dir / "client.stderr", "wb") as said:
+        with open(self.dir / "client.stderr", "wb") as stderr:
             self.client = subprocess.Popen(
                 [*BUSY, "client", self.dir / "client", str(moment.seed + 1), "--",
                  self.binary, "connect", "--guard", "never", "--limit", "stop-grace=" + GRACE, self.serve.endpoint],
-                env=self.env, stdin=subprocess.DEVNULL, stderr=said)
+                env=self.env, stdin=subprocess.DEVNULL, stderr=stderr)
         deadline = time.monotonic() + PATIENCE
-        while not (self.ledger("client").busy() and self.ledger("agent").busy()):
+        while not (self.report("client").busy() and self.report("agent").busy()):
             if time.monotonic() > deadline:
                 raise TimeoutError("the conversation did not begin")
             time.sleep(0.02)
 
-    def strike(self):
-        """Kills the victim; the monotonic time at which it did, in ns."""
+    def kill(self):
+        """Kills the victim; returns the monotonic time of the kill, in ns."""
         time.sleep(self.moment.delay)
         victim = {"client": self.client.pid, "serve": self.serve.process.pid,
-                  "connect": self.ledger("client").pid, "agent": self.ledger("agent").pid}[self.moment.victim]
+                  "connect": self.report("client").pid, "agent": self.report("agent").pid}[self.moment.victim]
         before = time.monotonic_ns()
         os.kill(victim, self.moment.signal)
         if self.moment.victim in ("serve", "connect") and self.moment.signal != signal.SIGKILL:
-            # A relay lets turns end, and some here never do: the second signal does not wait.
-            again = time.monotonic() + AGAIN
-            while time.monotonic() < again and self.ledger("client").exit is None:
+            # A relay waits for open turns, and some never end here: the second signal ends the wait.
+            until = time.monotonic() + SECOND_SIGNAL
+            while time.monotonic() < until and self.report("client").exit is None:
                 time.sleep(0.02)
             try:
                 os.kill(victim, self.moment.signal)
@@ -195,38 +195,38 @@ class Run:
                 pass
         return before
 
-    def judge(self, before):
+    def check(self, before):
         victim, how = self.moment.victim, self.moment.signal
         killed = how == signal.SIGKILL
         if victim == "serve":
             code = self.serve.process.wait(PATIENCE)
             if code not in ({-how} if killed else {0, 75}):
-                self.wrong.append("serve ended with %d: %s" % (code, self.serve.said[-3:]))
+                self.wrong.append("serve exited with %d: %s" % (code, self.serve.output[-3:]))
         self.client.wait(PATIENCE)
         self.all_gone()
         before -= 0 if self.strict else UNREAD_NS
-        client, agent = self.ledger("client"), self.ledger("agent")
+        client, agent = self.report("client"), self.report("agent")
         self.open = sum(1 for ident, when in client.sent.items() if when < before and client.answers.get(ident) != [0])
         client_allowed = {("agent", True): {-32051}, ("agent", False): {-32051}, ("serve", True): {-32050},
-                          ("connect", True): set()}.get((victim, killed), GOODBYES)
+                          ("connect", True): set()}.get((victim, killed), CLOSING_CODES)
         if victim != "client":
             silent = victim == "connect" and killed
             self.wrong += client.faults("client", None if silent else before, client_allowed)
             if not client.ended:
-                self.wrong.append("the client did not see the end of its stream")
-            exits = {("agent", True): {128 + how}, ("agent", False): {128 + how}, 
-                     # 69 says that something was left open.
+                self.wrong.append("the client did not get the end of its stream")
+            exits = {("agent", True): {128 + how}, ("agent", False): {128 + how},
+                     # 69: a request was open.
                      ("serve", True): {69} if self.open else {0, 69}, ("connect", True): {-how}}.get((victim, killed))
             if exits and client.exit not in exits:
                 self.wrong.append("connect exited with %s, not %s" % (client.exit, exits))
-        # Who is told to end gets the end of its input, not answers of a client that is still there.
-        told = victim in ("client", "connect") and agent.ended
-        self.wrong += agent.faults("agent", before if told else None, GOODBYES)
+        # An agent that is stopped gets the end of its input, not the answers of a connected client.
+        ended = victim in ("client", "connect") and agent.ended
+        self.wrong += agent.faults("agent", before if ended else None, CLOSING_CODES)
 
     def all_gone(self):
-        """Of the run nobody is left, but `serve` if it lives."""
-        living = {self.serve.process.pid} if self.serve.process.poll() is None else set()
-        left = self.mark.wait_until_gone(living, PATIENCE)
+        """No process of the run is left, except `serve` if it runs."""
+        running = {self.serve.process.pid} if self.serve.process.poll() is None else set()
+        left = self.mark.wait_until_gone(running, PATIENCE)
         if left:
             self.wrong.append("left behind after %.0f s: %s" % (PATIENCE, "; ".join(left)))
 
@@ -241,7 +241,7 @@ class Run:
         self.all_gone()
         code = self.serve.stop(seconds=PATIENCE)
         if code != 0:
-            self.wrong.append("serve, told to end, exited with %s" % code)
+            self.wrong.append("serve exited with %s after SIGTERM" % code)
         self.all_gone()
 
 
@@ -257,7 +257,7 @@ def main():
     args = parser.parse_args()
 
     print("seed %d" % args.seed)
-    # Told to end (a timeout): clean up on the way out.
+    # On SIGTERM (a timeout): clean up before the exit.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     root = Path(tempfile.mkdtemp(prefix="acp-kill-"))
     moments = [Moment.draw(number, args.seed, args.strict) for number in args.only or range(args.moments)]
@@ -270,7 +270,7 @@ def main():
             sys.stdout.flush()
             failed += bool(run.wrong)
     if failed or args.keep:
-        print("ledgers: %s" % root)
+        print("reports: %s" % root)
     else:
         shutil.rmtree(root, ignore_errors=True)
     print("%d passed, %d failed" % (len(moments) - failed, failed))

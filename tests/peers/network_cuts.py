@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""network_cuts.py: the kernel takes the network away under HTTP and WebSocket, at random moments.
+"""network_cuts.py: the kernel cuts the network of HTTP and WebSocket links, at random moments.
 
     network_cuts.py [--relay BINARY] [--server BINARY] [--cuts N] [--seed N]
 
     editor - acp-relay connect = http or ws = acp-relay serve - agent
 
-All of it stands in a network namespace of its own, with loopback alone. A cut is one of two, to
-the client's or the server's sockets, or to both: `ss -K`, after which a side is told that its
-socket is gone, and an nftables rule that drops what comes, after which nobody is told anything. N / 2
-cuts are under HTTP, in conversations that go on all the time; some last longer than the sockets
-may be silent, so that both sides have to notice by themselves. Each of these has to end in a
-resumed stream: every request has one answer, a result or an error that says why, and no update is
-missing, comes twice or out of order. N / 2 are under WebSocket, where `connect` has to answer all
-that is open and to end, and the server has to stop the agent, both within `WITHIN` of a silence
-that they are not told of. At last the network stays away under HTTP for good, with the same
-demands. Prints the seed. Where the kernel refuses a namespace, `ss -K` or nftables, it says
-`skipped` and why. Not here: cuts that need no rights (remote_cuts.py).
+All processes are in their own network namespace, with only loopback. A cut affects the client's
+sockets, the server's, or both, and is one of two: `ss -K`, after which a side gets an error from its
+socket, and an nftables rule that drops incoming packets, after which no side gets an error. N / 2
+cuts are of HTTP, during conversations; some last longer than the silence limit of the sockets, so
+that both sides have to detect them. Each of these has to end in a resumed stream: every request
+gets one answer, a result or an error with a reason, and no update is missing, duplicated or out of
+order. N / 2 are of WebSocket, where `connect` has to answer all open requests and exit, and the
+server has to stop the agent, both within `WITHIN` s of a silent cut. Finally HTTP is cut
+permanently, with the same requirements. Prints the seed. Where the kernel refuses a namespace,
+`ss -K` or nftables, it prints `skipped` and the reason. Not here: cuts without privileges
+(remote_cuts.py).
 """
 import argparse
 import random
@@ -30,15 +30,15 @@ from pathlib import Path
 import isolation
 from paths import RELAY
 from remote_agents import Editor
-from remote_cuts import AGENT, Fault, heard, last_answers, stop, turns
+from remote_cuts import AGENT, Fault, last_answers, receive, stop, turns
 from wires import Relay
 
-# The shortest silence that tells (the default is 25 s), and what both sides may take to notice:
-# keepalive asks once a second, and all lanes share the machine.
+# The silence limit (the default is 25 s), and the time in which both sides have to detect a cut:
+# keepalive probes are sent once a second, and all lanes share the machine.
 SILENCE = 2
 WITHIN = 8
 # How long the server waits for an HTTP client, as by default: longer than the longest cut that has to
-# end well, and than a client takes to come back, whose tries are up to some seconds apart.
+# be resumed, and than a reconnect, whose tries are up to some seconds apart.
 GRACE = 30
 LIMITS = ["--limit", "tcp-user-timeout=%d" % SILENCE, "--limit", "handshake=2"]
 LANES = 4
@@ -52,20 +52,20 @@ def command(*words, text=None):
     return done.stdout
 
 
-class Wire:
-    """The connections to one port, and how they are cut."""
+class Network:
+    """The connections to one port, which can be cut."""
 
     def __init__(self, port):
         self.port = port
 
     def kill(self, side):
-        """Ends the sockets that are open now. Says how many there were."""
+        """Closes the sockets that are open now; returns their number."""
         of = {"client": "dport = :%d", "server": "sport = :%d", "both": "( dport = :%d or sport = :%d )"}[side]
         killed = command("ss", "-KHtn", "state", "established", of.replace("%d", str(self.port)))
         return len(killed.splitlines())
 
     def drop(self, side):
-        """From now on nothing comes to that side, until `restore`."""
+        """Drops all incoming packets of that side, until `restore`."""
         rules = {"client": ["sport"], "server": ["dport"], "both": ["sport", "dport"]}[side]
         lines = ["add chain inet cuts p%d { type filter hook input priority 0; }" % self.port]
         lines += ["add rule inet cuts p%d tcp %s %d counter drop" % (self.port, rule, self.port) for rule in rules]
@@ -76,7 +76,7 @@ class Wire:
 
 
 class Lane:
-    """One `serve`, and what is held and cut there."""
+    """One `serve`, its conversations and their cuts."""
 
     def __init__(self, asked, number, folder):
         self.asked, self.number = asked, number
@@ -87,10 +87,10 @@ class Lane:
                   "--limit", "http-grace=%d" % GRACE, "--limit", "stop-grace=1"]
         self.server = Relay([asked.server, "serve", *listen, "--", sys.executable, "-c", AGENT],
                             {**isolation.environment(folder), **self.mark.env})
-        self.wire = Wire(self.server.port)
+        self.network = Network(self.server.port)
 
     def editor(self, scheme):
-        editor = Editor([self.asked.relay, "connect"], "%s://127.0.0.1:%d" % (scheme, self.wire.port), LIMITS, self.log)
+        editor = Editor([self.asked.relay, "connect"], "%s://127.0.0.1:%d" % (scheme, self.network.port), LIMITS, self.log)
         editor.until(editor.ask("initialize", protocolVersion=1), editor.ask("session/new"))
         return editor
 
@@ -100,15 +100,15 @@ class Lane:
     def until_no_agent(self, since, within):
         while self.agents():
             if time.monotonic() - since > within:
-                raise Fault("the server keeps the agent of a client that has been gone for %d s" % within)
+                raise Fault("the server keeps the agent of a client that has been disconnected for %d s" % within)
             time.sleep(0.05)
         return time.monotonic() - since
 
     def http(self, cuts):
-        """Cuts that end in a resumed stream."""
+        """Cuts after which the stream is resumed."""
         editor = self.editor("http")
         over, failed = threading.Event(), []
-        told = {"killed": 0, "sockets": 0, "dropped": 0, "longer": 0}
+        counts = {"killed": 0, "sockets": 0, "dropped": 0, "longer": 0}
 
         def cutting():
             try:
@@ -116,17 +116,17 @@ class Lane:
                     time.sleep(self.chance.uniform(0.02, 0.3))
                     side = self.chance.choice(SIDES)
                     if self.chance.random() < 0.5:
-                        told["killed"] += 1
-                        told["sockets"] += self.wire.kill(side)
+                        counts["killed"] += 1
+                        counts["sockets"] += self.network.kill(side)
                         continue
                     longer = self.chance.random() < 0.3
-                    told["dropped"] += 1
-                    told["longer"] += longer
-                    self.wire.drop(side)
+                    counts["dropped"] += 1
+                    counts["longer"] += longer
+                    self.network.drop(side)
                     time.sleep(SILENCE + self.chance.uniform(0.5, 2) if longer else self.chance.uniform(0.01, 0.8))
-                    self.wire.restore()
+                    self.network.restore()
                     if longer:
-                        # Two of these in a row would be one that is longer than the grace.
+                        # Two of these in a row would be one cut that is longer than the grace.
                         time.sleep(self.chance.uniform(0.5, 3))
             except Exception as fault:
                 failed.append(fault)
@@ -136,7 +136,7 @@ class Lane:
         try:
             results, errors = turns(editor, lambda: not over.is_set())
             cutter.join()
-            # What was cut last is resumed too.
+            # The last cut is resumed too.
             done, late = turns(editor, iter([True, True, True, False]).__next__)
             if failed:
                 raise failed[0]
@@ -144,61 +144,61 @@ class Lane:
         finally:
             over.wait(60)
             stop(editor)
-        return {**told, "results": results + done, "errors": errors + late}
+        return {**counts, "results": results + done, "errors": errors + late}
 
     def websocket(self, cuts):
-        """Cuts that end in answers, the end of `connect` and of the agent."""
-        told = {"killed": 0, "dropped": 0, "results": 0, "errors": 0, "noticed": 0.0, "stopped": 0.0}
+        """Cuts after which open requests are answered, and `connect` and the agent end."""
+        counts = {"killed": 0, "dropped": 0, "results": 0, "errors": 0, "noticed": 0.0, "stopped": 0.0}
         for _ in range(cuts):
             editor = self.editor("ws")
             kind, side = self.chance.choice(("killed", "dropped")), self.chance.choice(SIDES)
-            told[kind] += 1
+            counts[kind] += 1
             try:
                 waiting = {editor.ask("session/prompt", sessionId="s", turn=turn) for turn in range(2)}
-                # What is still in the pipe to a relay that ends is not answered (kill.py).
-                heard(editor)
+                # A request still in the pipe to a relay that exits is not answered (kill.py).
+                receive(editor)
                 time.sleep(self.chance.uniform(0, 0.05))
                 since = time.monotonic()
                 if kind == "killed":
-                    if not self.wire.kill(side):
+                    if not self.network.kill(side):
                         raise Fault("ss -K found no socket")
                 else:
-                    self.wire.drop(side)
+                    self.network.drop(side)
                     if self.chance.random() < 0.5:
                         waiting.add(editor.ask("session/prompt", sessionId="s", turn=2))
                 done, failed = last_answers(editor, waiting)
                 noticed = time.monotonic() - since
                 stopped = self.until_no_agent(since, WITHIN)
                 if noticed > WITHIN:
-                    raise Fault("connect ended %.1f s after the network" % noticed)
-                told["results"] += done
-                told["errors"] += failed
-                told["noticed"] = max(told["noticed"], noticed)
-                told["stopped"] = max(told["stopped"], stopped)
+                    raise Fault("connect exited %.1f s after the cut" % noticed)
+                counts["results"] += done
+                counts["errors"] += failed
+                counts["noticed"] = max(counts["noticed"], noticed)
+                counts["stopped"] = max(counts["stopped"], stopped)
             finally:
                 if kind == "dropped":
-                    self.wire.restore()
+                    self.network.restore()
                 stop(editor)
-        return told
+        return counts
 
-    def for_good(self):
-        """The network does not come back under HTTP."""
+    def permanent(self):
+        """HTTP with a network that stays cut."""
         editor = self.editor("http")
         try:
             waiting = {editor.ask("session/prompt", sessionId="s", turn=turn) for turn in range(2)}
             since = time.monotonic()
-            self.wire.drop("both")
+            self.network.drop("both")
             waiting.add(editor.ask("session/prompt", sessionId="s", turn=2))
             stopped = self.until_no_agent(since, WITHIN + GRACE)
             _, errors = last_answers(editor, waiting)
             return {"stopped": stopped, "noticed": time.monotonic() - since, "errors": errors}
         finally:
-            self.wire.restore()
+            self.network.restore()
             stop(editor)
 
 
-def able(asked):
-    """Whether this kernel lets us; else why not."""
+def refusal():
+    """Why this kernel cannot run the test; None when it can."""
     for tool in ("ss", "nft"):
         if not shutil.which(tool):
             return "there is no %s (Debian: iproute2, nftables)" % tool
@@ -214,13 +214,13 @@ def able(asked):
         with create_connection(("127.0.0.1", port)) as near, listener.accept()[0]:
             near.settimeout(2)
             try:
-                Wire(port).kill("both")
+                Network(port).kill("both")
                 near.recv(1)
             except ConnectionError:
                 return None
             except (OSError, Fault):
                 pass
-    return "the kernel does not end sockets for ss -K (CONFIG_INET_DIAG_DESTROY)"
+    return "the kernel does not close sockets for ss -K (CONFIG_INET_DIAG_DESTROY)"
 
 
 def main():
@@ -230,8 +230,8 @@ def main():
     parser.add_argument("--cuts", type=int, default=200)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     asked = parser.parse_args()
-    if refusal := able(asked):
-        print("skipped: %s" % refusal)
+    if reason := refusal():
+        print("skipped: %s" % reason)
         return 0
     print("seed %d, silence %d s" % (asked.seed, SILENCE), flush=True)
     share = -(-asked.cuts // 2 // LANES)
@@ -242,21 +242,21 @@ def main():
             try:
                 here = Lane(asked, number, Path(folder))
                 for name, job in jobs:
-                    told = job(here)
+                    counts = job(here)
                     print("lane %d  %-9s  %s" % (number, name, ", ".join(
-                        "%s %s" % (what, round(n, 1)) for what, n in told.items())), flush=True)
+                        "%s %s" % (what, round(n, 1)) for what, n in counts.items())), flush=True)
             except Exception as fault:
                 faults.append(fault)
                 print("FAIL  lane %d  %s: %s" % (number, type(fault).__name__, fault), flush=True)
                 if here:
-                    print("-- serve%d" % number, *here.server.said, sep="\n", file=sys.stderr)
+                    print("-- serve%d" % number, *here.server.output, sep="\n", file=sys.stderr)
             finally:
                 if here:
                     here.server.stop()
                     here.mark.kill_rest()
         cuts = [("http", lambda one: one.http(share)), ("websocket", lambda one: one.websocket(share))]
         lanes = [threading.Thread(target=lane, args=(number, *cuts)) for number in range(LANES)]
-        lanes.append(threading.Thread(target=lane, args=(LANES, ("for good", Lane.for_good))))
+        lanes.append(threading.Thread(target=lane, args=(LANES, ("permanent", Lane.permanent))))
         for one in lanes:
             one.start()
         for one in lanes:
@@ -265,7 +265,7 @@ def main():
             for path in sorted(Path(folder).glob("*.stderr")):
                 if tail := path.read_text(errors="replace")[-1500:]:
                     print("-- %s\n%s" % (path.name, tail), file=sys.stderr)
-    print("%d cuts, %s" % (2 * share * LANES, "all well" if not faults else "%d lanes failed" % len(faults)))
+    print("%d cuts, %s" % (2 * share * LANES, "all lanes passed" if not faults else "%d lanes failed" % len(faults)))
     return 1 if faults else 0
 
 

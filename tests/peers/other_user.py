@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Other users of the machine at the door of a relay: refused without a token, let in with one.
+"""Connections of another local user to a relay: rejected without a token, admitted with one.
 
-Starts the relay as root (or whoever runs this) and asks as another user: over WebSocket, over HTTP,
-over TCP and over the Unix socket. Needs root, to become that user. Bounded in time.
+Starts the relay as root and sends requests as another user: over WebSocket, HTTP, TCP and the Unix
+socket. Must run as root, to change the user. Bounded in time.
 
     other_user.py path/to/acp-relay
 """
@@ -14,14 +14,14 @@ import sys
 import tempfile
 import time
 
-NOBODY = 65533
+OTHER_UID = 65533
 HELLO = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}'
 AGENT = ["--", "sh", "-c", "read l; echo '{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}'; cat >/dev/null"]
 TIMEOUT = 10
 
 
-def as_user(uid, question):
-    """What `question` returns in a process of that user."""
+def as_user(uid, request):
+    """The result of `request` in a process of that user."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -31,29 +31,29 @@ def as_user(uid, question):
                 os.setgroups([])
                 os.setgid(uid)
                 os.setuid(uid)
-            said = question()
+            answer = request()
         except Exception as fault:
-            said = type(fault).__name__
+            answer = type(fault).__name__
         finally:
-            # Nothing of the parent's is to be cleaned up here.
-            os.write(write, said.encode())
+            # Skip the parent's cleanup.
+            os.write(write, answer.encode())
             os._exit(0)
     os.close(write)
     with os.fdopen(read) as pipe:
-        said = pipe.read()
+        answer = pipe.read()
     os.waitpid(child, 0)
-    return said
+    return answer
 
 
 def first_line(stream):
     stream.settimeout(TIMEOUT)
-    said = b""
-    while b"\n" not in said:
+    answer = b""
+    while b"\n" not in answer:
         more = stream.recv(4096)
         if not more:
             break
-        said += more
-    return said.decode().split("\n")[0].strip()
+        answer += more
+    return answer.decode().split("\n")[0].strip()
 
 
 def tcp(port, text):
@@ -73,7 +73,7 @@ def unix(path, text):
             try:
                 stream.sendall(text)
             except BrokenPipeError:
-                pass  # It has been refused already; why, can still be read.
+                pass  # Already rejected; the reason can still be read.
             return first_line(stream)
 
     return ask
@@ -81,8 +81,8 @@ def unix(path, text):
 
 def main():
     if os.geteuid() != 0:
-        sys.exit("has to be root, to become another user")
-    # The other user may not be able to read what Python would load for it later.
+        sys.exit("must run as root, to change the user")
+    # Load the codec now: the other user may not be able to read Python's files.
     "localhost".encode("idna")
     program = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as directory:
@@ -99,7 +99,7 @@ def main():
             while len(ports) < 4:
                 line = relay.stderr.readline()
                 if not line:
-                    sys.exit("the relay has ended")
+                    sys.exit("the relay has exited")
                 if " listening on " in line:
                     at = line.split(" on ")[1].strip()
                     ports.append(at if at.startswith("unix") else int(at.split(":")[2].split("/")[0]))
@@ -130,34 +130,34 @@ def judge(ports, path, token):
     line = HELLO + b"\n"
     cases = [
         ("WebSocket, the relay's user", None, tcp(ws, head("GET", ws, *upgrade)), "101"),
-        ("WebSocket, another", NOBODY, tcp(ws, head("GET", ws, *upgrade)), "401"),
+        ("WebSocket, another", OTHER_UID, tcp(ws, head("GET", ws, *upgrade)), "401"),
         ("HTTP, the relay's user", None, tcp(http, post), "200"),
-        ("HTTP, another", NOBODY, tcp(http, post), "401"),
+        ("HTTP, another", OTHER_UID, tcp(http, post), "401"),
         ("TCP, the relay's user", None, tcp(bare, line), '"result"'),
-        ("TCP, another", NOBODY, tcp(bare, line), "-32057"),
+        ("TCP, another", OTHER_UID, tcp(bare, line), "-32057"),
         ("Unix socket, the relay's user", None, unix(path, line), '"result"'),
-        ("Unix socket, another", NOBODY, unix(path, line), "PermissionError"),
+        ("Unix socket, another", OTHER_UID, unix(path, line), "PermissionError"),
     ]
     ok = True
     with_token = None
-    for name, uid, question, expected in cases:
-        said = as_user(uid, question)
-        good = expected in said
+    for name, uid, request, expected in cases:
+        answer = as_user(uid, request)
+        good = expected in answer
         ok &= good
-        print(f"{'ok' if good else 'NOT OK'}: {name}: {said}")
-    # The relay looks at the file of tokens once a second.
+        print(f"{'ok' if good else 'NOT OK'}: {name}: {answer}")
+    # The relay checks the token file once per second.
     until = time.monotonic() + TIMEOUT
     while time.monotonic() < until:
-        with_token = as_user(NOBODY, tcp(http, post_with))
+        with_token = as_user(OTHER_UID, tcp(http, post_with))
         if "200" in with_token:
             break
     good = "200" in with_token
     print(f"{'ok' if good else 'NOT OK'}: HTTP, another, with a token: {with_token}")
-    # Opened to all by hand: the kernel says whose the client is.
+    # Mode 0666 admits every user to the file; the kernel reports the client's uid.
     os.chmod(path, 0o666)
-    said = as_user(NOBODY, unix(path, line))
-    refused = "-32057" in said
-    print(f"{'ok' if refused else 'NOT OK'}: Unix socket of mode 0666, another: {said}")
+    answer = as_user(OTHER_UID, unix(path, line))
+    refused = "-32057" in answer
+    print(f"{'ok' if refused else 'NOT OK'}: Unix socket of mode 0666, another: {answer}")
     return ok and good and refused
 
 

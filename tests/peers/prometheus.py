@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""prometheus.py: a real Prometheus, which scrapes a relay and carries out its alerts and its dashboard.
+"""prometheus.py: a real Prometheus scrapes a relay and evaluates its alerts and its dashboard.
 
     prometheus.py [--relay BINARY] [--prove]
 
-`promtool` reads src/assets/prometheus/alerts.yaml, and each alert is held against series in which
-it has to fire and others in which all is well (ALARMS). Then Prometheus itself scrapes a relay:
-every rule and every query of src/assets/grafana/dashboard.json is carried out without an error, it
-has counted the conversation that was held, and the first client of an agent that cannot be started
-makes AcpRelayAgentCannotStart fire. With --prove the harness shows that it would see an alert that
-never fires. A machine without Prometheus is told so.
+`promtool` reads src/assets/prometheus/alerts.yaml, and each alert is evaluated on series in which
+it must fire and on healthy ones (ALARMS). Then Prometheus itself scrapes a relay: every rule and
+every query of src/assets/grafana/dashboard.json must be evaluated without an error, the
+conversation must be counted, and the first client of an agent that cannot be started must make
+AcpRelayAgentCannotStart fire. --prove checks that the harness detects an alert that never fires.
+Without Prometheus it prints a notice and passes.
 """
 import argparse
 import json
@@ -29,16 +29,16 @@ import isolation
 from paths import PEERS, RELAY
 
 HERE = Path(__file__).resolve().parent
-# What install.sh has unpacked, where the machine has none of its own.
+# Unpacked by install.sh where the machine has none.
 os.environ["PATH"] += ":%s" % (PEERS.resolve() / "prometheus/usr/bin")
 ALERTS = HERE.parents[1] / "src/assets/prometheus/alerts.yaml"
 DASHBOARD = HERE.parents[1] / "src/assets/grafana/dashboard.json"
-# Three seconds of a relay's life at this pace are enough for rates.
+# Three seconds at this interval are enough for rates.
 PACE = "500ms"
 PATIENCE = 60
 
-# What makes each alert fire: series a minute apart, good for ten minutes and bad from then on. Where
-# one event is enough, it is three minutes before the end.
+# Series that make each alert fire: one sample a minute, healthy for ten minutes and faulty from then
+# on. Where one event is enough, it is three minutes before the end.
 STEADY, ONCE, MANY = "0+0x60", "0+0x25 1+0x35", "0+0x10 0+600x50"
 ALARMS = {
     "AcpRelayDown": {"build_info{version=\"1\"}": "1+0x10 stale"},
@@ -86,7 +86,7 @@ HELLO = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocol
 
 
 def unit_tests(folder, alarms):
-    """promtool's tests of the alerts: one in which all is well, and one for each."""
+    """Runs promtool's tests of the alerts: for each one healthy, and one in which it fires."""
     def test(series, firing, at):
         everywhere = {"build_info{version=\"1\"}": "1+0x60", **series}
         def full(name):
@@ -115,12 +115,12 @@ def rules(folder):
         yield "promtool check rules: %s" % done.stdout
     named = set(re.findall(r"alert: (\w+)", ALERTS.read_text()))
     for name in sorted(named ^ set(ALARMS)):
-        yield "%s is an alert or is tested here, and not both" % name
-    said = unit_tests(folder, ALARMS)
-    if said:
-        yield "promtool test rules: %s" % said[:2000]
+        yield "%s is either no alert or not tested here" % name
+    failures = unit_tests(folder, ALARMS)
+    if failures:
+        yield "promtool test rules: %s" % failures[:2000]
     else:
-        print("      %d alerts fire when they should, and not before" % len(ALARMS))
+        print("      %d alerts fire when expected, and not before" % len(ALARMS))
 
 
 def ask(base, path, **query):
@@ -130,19 +130,19 @@ def ask(base, path, **query):
             return json.load(answer)
     except urllib.error.HTTPError as refused:
         if refused.headers.get_content_type() != "application/json":
-            raise  # it is not ready yet
+            raise  # not ready yet
         return json.load(refused)
 
 
 def until(what, get):
-    """What `get` yields, once it is something."""
+    """Calls `get` until its result is true, and returns it."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         try:
             if found := get():
                 return found
         except OSError:
-            pass  # it does not listen yet
+            pass  # not listening yet
         time.sleep(0.1)
     raise TimeoutError("%s: not within %d s" % (what, PATIENCE))
 
@@ -158,19 +158,19 @@ def expressions(part):
 
 
 def live(folder, relay):
-    """A relay that is scraped while clients come."""
+    """A relay that is scraped while clients connect."""
     env = {**isolation.environment(folder), "ACP_RELAY_STATE_DIR": str(folder / "state")}
     config = folder / "acp-relay.toml"
     config.write_text(CONFIG % folder)
     config.chmod(0o600)
-    told = folder / "told"
-    with open(told, "w") as out:
+    output = folder / "output"
+    with open(output, "w") as out:
         serve = subprocess.Popen([relay, "serve", "--config", config, "--admin", "127.0.0.1:0"], env=env,
                                  stdin=subprocess.DEVNULL, stdout=out, stderr=out)
     watcher = None
     try:
-        at = until("the relay listens", lambda: re.search(r"ws://\S+?(?=[/,]?\s)", told.read_text()))[0]
-        admin = re.search(r"admin at http://(\S+)", told.read_text())[1]
+        at = until("the relay listens", lambda: re.search(r"ws://\S+?(?=[/,]?\s)", output.read_text()))[0]
+        admin = re.search(r"admin at http://(\S+)", output.read_text())[1]
         setup = folder / "prometheus.yml"
         setup.write_text(json.dumps({
             "global": {"scrape_interval": PACE, "scrape_timeout": PACE, "evaluation_interval": PACE},
@@ -181,7 +181,7 @@ def live(folder, relay):
             watcher = subprocess.Popen(
                 ["prometheus", "--config.file=%s" % setup, "--storage.tsdb.path=%s" % (folder / "data"),
                  "--web.listen-address=127.0.0.1:%d" % port], env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        yield from questions(relay, env, at, "http://127.0.0.1:%d" % port)
+        yield from queries(relay, env, at, "http://127.0.0.1:%d" % port)
     except TimeoutError as late:
         yield str(late)
     finally:
@@ -191,14 +191,14 @@ def live(folder, relay):
                 process.wait(timeout=30)
 
 
-def questions(relay, env, at, base):
+def queries(relay, env, at, base):
     def value(query):
         found = ask(base, "query", query=query)["data"]["result"]
         return float(found[0]["value"][1]) if found else None
 
     until("a scrape", lambda: value("acp_relay_build_info"))
     broken = 'acp_relay_agent_spawns_total{agent="none",outcome="failed"}'
-    # It has figures before anybody has asked for it.
+    # The agent has metrics before its first client.
     until("a second scrape of the agent", lambda: value("count_over_time(%s[1m]) > 1" % broken))
     for to in (at, at.replace("/acp", "/agents/none/acp")):
         subprocess.run([relay, "connect", to], env=env, input=json.dumps(HELLO) + "\n", text=True,
@@ -217,14 +217,14 @@ def questions(relay, env, at, base):
         if answer["status"] != "success":
             yield "%s: %s" % (query, answer.get("error"))
     groups = ask(base, "rules")["data"]["groups"]
-    judged = [rule for group in groups for rule in group["rules"]]
-    for rule in judged:
+    evaluated = [rule for group in groups for rule in group["rules"]]
+    for rule in evaluated:
         if rule["health"] != "ok":
             yield "%s: %s %s" % (rule["name"], rule["health"], rule.get("lastError"))
-    print("      %d queries of the dashboard and %d rules were carried out" % (asked, len(judged)))
+    print("      %d queries of the dashboard and %d rules were evaluated" % (asked, len(evaluated)))
     firing = 'ALERTS{alertname="AcpRelayAgentCannotStart",agent="none",alertstate="firing"}'
     until("the alert of an agent that cannot be reached", lambda: value(firing))
-    print("      AcpRelayAgentCannotStart fired for the first client of an agent that is not there")
+    print("      AcpRelayAgentCannotStart fired for the first client of an agent that cannot be started")
 
 
 def main():
@@ -233,16 +233,16 @@ def main():
     parser.add_argument("--prove", action="store_true")
     args = parser.parse_args()
     if not (shutil.which("prometheus") and shutil.which("promtool")):
-        print("prometheus.py: skipped: there is no Prometheus here")
+        print("prometheus.py: skipped: Prometheus is not installed")
         return
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         if args.prove:
-            # Nothing happens, and yet the alert is said to fire.
-            said = unit_tests(folder, {"AcpRelayRecordingDrops": {"recording_dropped_total": STEADY}})
-            if not said or "AcpRelayRecordingDrops" not in said:
-                sys.exit("prometheus.py: an alert that does not fire is not seen")
-            print("prometheus.py: an alert that does not fire is seen")
+            # The series is steady, and the test expects the alert to fire.
+            failures = unit_tests(folder, {"AcpRelayRecordingDrops": {"recording_dropped_total": STEADY}})
+            if not failures or "AcpRelayRecordingDrops" not in failures:
+                sys.exit("prometheus.py: an alert that does not fire is not detected")
+            print("prometheus.py: an alert that does not fire is detected")
             return
         faults = list(rules(folder))
         faults += live(folder, str(Path(args.relay).resolve()))

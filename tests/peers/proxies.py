@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""proxies.py: nginx and Caddy in front of a relay, as the manual sets them up.
+"""proxies.py: nginx and Caddy in front of a relay, configured as in the manual.
 
     proxies.py [--relay BINARY]
 
-The two snippets are taken out of src/docs/operations.md as they stand there, but for names and ports. Behind
-each, over WebSocket and over HTTP: who shows no token is refused although the proxy is this user's
-own program, a token that is for one agent gets that one and no other, and events come as they are
-said. A proxy that is not installed is passed over, and said so.
+The two snippets are copied from src/docs/operations.md, with other names and ports. Behind each, over
+WebSocket and over HTTP: a request without a token is rejected although the proxy runs as this user,
+a token for one agent admits to that agent only, and events are forwarded as they are sent. A proxy
+that is not installed is skipped, with a notice.
 """
 import argparse
 import os
@@ -25,7 +25,7 @@ from websocket import WebSocket, _head
 from wires import Relay
 
 MANUAL = Path(__file__).resolve().parents[2] / "src/docs/operations.md"
-# Says something by itself a moment after it was greeted.
+# Sends a notification 0.3 s after the answer to `initialize`.
 AGENT = """
 import sys, time
 for line in sys.stdin:
@@ -70,7 +70,7 @@ def caddy(folder, port, behind):
 
 
 def ask(port, line, fields="", body=b"", token=None):
-    """A request as the proxy's clients send it; the socket, status, head and what came behind."""
+    """A request as the proxy's clients send it: returns socket, status, head and the bytes after it."""
     shown = "Authorization: Bearer %s\r\n" % token if token else ""
     head = "%s HTTP/1.1\r\nHost: agents.example:%d\r\n%s%s" % (line, port, shown, fields)
     head += "Content-Length: %d\r\n\r\n" % len(body) if body else "\r\n"
@@ -83,32 +83,32 @@ def ask(port, line, fields="", body=b"", token=None):
 
 
 def check(port, token):
-    """What does not go as the manual says."""
+    """Yields the differences from the manual."""
     goose, claude = "/agents/goose/acp", "/agents/claude/acp"
     json = "Content-Type: application/json\r\n"
     for name, line, fields, body in (("WebSocket", "GET %s", UPGRADE, b""), ("HTTP", "POST %s", json, HELLO)):
-        for path, shown, wanted in ((goose, None, 401), (goose, token + "x", 401), (claude, token, 403),
+        for path, shown, expected in ((goose, None, 401), (goose, token + "x", 401), (claude, token, 403),
                                     (goose, token, 101 if name == "WebSocket" else 200)):
             sock, status, head, rest = ask(port, line % path, fields, body, shown)
-            if status != wanted:
-                yield "%s %s: %d instead of %d" % (name, path, status, wanted)
+            if status != expected:
+                yield "%s %s: %d instead of %d" % (name, path, status, expected)
                 return
             if status == 101:
                 link = WebSocket(sock, True, rest)
                 link.send(HELLO)
-                said = [link.receive(10), link.receive(10)]
-                if b"later" not in said[1]:
-                    yield "the WebSocket said %r" % said
+                received = [link.receive(10), link.receive(10)]
+                if b"later" not in received[1]:
+                    yield "the WebSocket sent %r" % received
             if status == 200:
                 found = re.search(rb"(?i)acp-connection-id: (\S+)", head)[1].decode()
-                events, status, _, said = ask(port, "GET " + goose, "Accept: text/event-stream\r\n"
+                events, status, _, received = ask(port, "GET " + goose, "Accept: text/event-stream\r\n"
                                               "Acp-Connection-Id: %s\r\n" % found, b"", token)
-                while b"later" not in said:
+                while b"later" not in received:
                     more = events.recv(4096)
                     if not more:
-                        yield "the stream ended: %d %r" % (status, said)
+                        yield "the stream ended: %d %r" % (status, received)
                         return
-                    said += more
+                    received += more
             sock.close()
 
 
@@ -120,7 +120,7 @@ def main():
     for proxy in (nginx, caddy):
         name = proxy.__name__
         if not shutil.which(name):
-            print("%s is not installed; not tried" % name)
+            print("%s is not installed; skipped" % name)
             continue
         with tempfile.TemporaryDirectory() as folder:
             folder = Path(folder)
@@ -144,12 +144,12 @@ def main():
                         time.sleep(0.05)
                 faults = list(check(port, made.stdout.strip()))
             finally:
-                # Caddy would wait for streams to end.
+                # Caddy would wait until the streams end.
                 front.kill()
                 front.wait(10)
                 serve.stop()
             wrong += ["%s: %s" % (name, fault) for fault in faults]
-            print("%s: %s" % (name, "as the manual says" if not faults else "not as the manual says"))
+            print("%s: %s" % (name, "as in the manual" if not faults else "not as in the manual"))
     if wrong:
         sys.exit("\n".join(wrong))
 

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""readme.py: runs the commands of the README and of the manual as they are written there.
+"""readme.py: runs the commands of the README and of the manual exactly as written.
 
     readme.py [--relay BINARY] [--keep] [NAME...]
-    readme.py --prove     a page with one word changed has to fail
+    readme.py --prove     a page with one word changed must fail
 
-Each situation begins in an empty folder with an empty home, the relay on PATH, and goose there with
-a model of ours; `claude` is the official Python SDK's example agent. Where a line is for an editor,
-the official TypeScript SDK's client is that editor. A line of the parts in WHOLE that no situation
-runs is a fault, so a new line there needs a situation here.
+Each situation starts in an empty folder with an empty home, with the relay on PATH and goose with a
+mock model; `claude` is the official Python SDK's example agent. Where a line is for an editor, the
+official TypeScript SDK's client is that editor. A line of the sections in WHOLE that no situation
+runs is a failure, so a new line there needs a situation here.
 
-The lines name ports and hosts, so all of it needs a network and an /etc/hosts of its own: without
-root nothing is tried, and said so. Not here: nginx and Caddy over their own ways (proxies.py), and
-what is not typed into a shell.
+The lines name ports and hosts, so the script needs a network and an /etc/hosts of its own: without
+root it skips everything, with a notice. Not here: other transports behind nginx and Caddy
+(proxies.py), and text that is not a shell command.
 """
 import argparse
 import contextlib
@@ -37,30 +37,30 @@ from peers import AGENTS, SDK
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-PAGES = [ROOT / "README.md"] + [ROOT / "src/docs" / (name + ".md")
+FILES = [ROOT / "README.md"] + [ROOT / "src/docs" / (name + ".md")
                                for name in ("editors", "operations", "agent-connect", "troubleshooting")]
 sys.path.insert(0, str(HERE / "dialects"))
 from play import Play  # noqa: E402
 
-# Sections of which every line has to be run.
+# Sections of which every line must be run.
 WHOLE = ("Five ways to use it", "A team server", "Monitoring", "Traces", "As a server", "As a client",
          "Troubleshooting")
 PATIENCE = 60
-# A slow typist, in characters a minute.
+# Typing speed in characters a minute; slow.
 TYPING = 200
 GOOSE, PYTHON, TYPESCRIPT = (next(agent for agent in AGENTS if agent.name == name)
                              for name in ("goose", "python-sdk", "ts-sdk"))
 
 
 class Wrong(Exception):
-    """It does not go as the pages say."""
+    """The result differs from the pages."""
 
 
-class Book:
-    """The pages: their blocks, and the lines of their shell blocks that were not run yet."""
+class Pages:
+    """The blocks of the pages, and the lines of their shell blocks that were not run yet."""
 
     def __init__(self, text):
-        # What stands in a person's home there is in the situation's own folder here.
+        # A path in the user's home is replaced by one in the situation's folder.
         text = text.replace("/home/me/recordings", "recordings")
         self.text, self.blocks, self.left = text, [], []
         section = kind = None
@@ -78,11 +78,11 @@ class Book:
                 self.left += filter(None, inside.replace("\\\n", " ").split("\n"))
 
     def block(self, kind, holds):
-        """The block of that kind that holds a text."""
+        """The block of that kind that contains a text."""
         return next(inside for _, of, inside in self.blocks if of == kind and holds in inside)
 
     def line(self, holds, again=False):
-        """The next shell line that holds this; it is taken, unless `again` is set."""
+        """The next shell line with this text; it counts as run, unless `again` is set."""
         for line in self.left:
             if holds in line:
                 if not again:
@@ -117,36 +117,36 @@ class Place:
 
     def program(self, name, words, env=()):
         file = self.programs / name
-        says = "".join("export %s=%s\n" % (key, shlex.quote(value)) for key, value in dict(env).items())
-        file.write_text("#!/bin/sh\n%sexec %s\n" % (says, " ".join(words)))
+        exports = "".join("export %s=%s\n" % (key, shlex.quote(value)) for key, value in dict(env).items())
+        file.write_text("#!/bin/sh\n%sexec %s\n" % (exports, " ".join(words)))
         file.chmod(0o755)
 
-    def type(self, line, wanted=0):
-        """Types a line and waits for its end; what it printed."""
+    def type(self, line, expected=0):
+        """Runs a line to its end and returns its output."""
         done = subprocess.run(["bash", "-c", line], cwd=self.here, env=self.env, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
-        if done.returncode not in (wanted if isinstance(wanted, tuple) else (wanted,)):
-            raise Wrong("`%s` ended with %d: %s" % (line, done.returncode, (done.stdout + done.stderr)[-2000:]))
+        if done.returncode not in (expected if isinstance(expected, tuple) else (expected,)):
+            raise Wrong("`%s` exited with %d: %s" % (line, done.returncode, (done.stdout + done.stderr)[-2000:]))
         return done.stdout
 
     def start(self, line, until):
-        """Types a line that goes on, and waits until it has said something."""
+        """Starts a line that keeps running, and waits for output that matches `until`."""
         process = subprocess.Popen(["bash", "-c", line], cwd=self.here, env=self.env, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
         self.started.append(process)
-        said, ready = [], threading.Event()
+        output, ready = [], threading.Event()
 
         def read():
             for one in process.stdout:
-                said.append(one)
+                output.append(one)
                 if re.search(until, one):
                     ready.set()
             ready.set()
         threading.Thread(target=read, daemon=True).start()
         ready.wait(20)
-        found = re.search(until, "".join(said))
+        found = re.search(until, "".join(output))
         if not found:
-            raise Wrong("`%s` does not say %s: %s" % (line, until, "".join(said)[-2000:]))
+            raise Wrong("`%s` does not print %s: %s" % (line, until, "".join(output)[-2000:]))
         process.found = found
         return process
 
@@ -155,19 +155,19 @@ class Place:
         process.wait(30)
 
     def edit(self, words, agent=GOOSE, good=True):
-        """An editor whose agent's command is `words` holds the conversation the agent is known for."""
+        """An editor with the agent command `words` holds the agent's expected conversation."""
         self.fresh()
         options = ["--sdk", SDK, "--cwd", self.here, "--prompt", agent.prompt, "--cancel-prompt", agent.cancel_prompt,
                    "--cancel-after", agent.cancel_after, "--expect", agent.expect, "--file", "seed.txt"]
         done = subprocess.run(["node", HERE / "client.mjs", *map(str, options), "--", *words], cwd=self.here,
                               env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True, timeout=2 * PATIENCE)
-        said = "%s%s" % (done.stdout[-1500:], done.stderr[-1500:])
+        output = "%s%s" % (done.stdout[-1500:], done.stderr[-1500:])
         if (done.returncode == 0) != good:
-            raise Wrong("an editor with `%s`: %s" % (shlex.join(map(str, words)), said))
+            raise Wrong("an editor with `%s`: %s" % (shlex.join(map(str, words)), output))
         if good and "write" in agent.expect and json.loads(done.stdout)["file"] != "goodbye seed\n":
-            raise Wrong("the file was not written: %s" % said)
-        return said
+            raise Wrong("the file was not written: %s" % output)
+        return output
 
     def close(self):
         for process in reversed(self.started):
@@ -185,24 +185,24 @@ class Place:
 
 
 def shell(line):
-    """A line of the shell as an editor's command, for those that a shell has to look at."""
+    """A shell line as an editor's command, for lines that need a shell."""
     return ["bash", "-c", "exec " + line]
 
 
-def elsewhere(book, place):
+def elsewhere(pages, place):
     """An agent on another machine: in Zed's settings, in CodeCompanion's, and over ssh."""
-    place.start(book.line("acp-relay serve --listen ws://127.0.0.1:9000"), r"listening on ws://127\.0\.0\.1:9000/acp")
-    settings = json.loads(book.block("json", "agent_servers"))
+    place.start(pages.line("acp-relay serve --listen ws://127.0.0.1:9000"), r"listening on ws://127\.0\.0\.1:9000/acp")
+    settings = json.loads(pages.block("json", "agent_servers"))
     for server in settings["agent_servers"].values():
         place.edit([server["command"], *server["args"]])
-    words = re.search(r"commands = \{ default = \{(.*?)\}", book.block("lua", "codecompanion"))[1]
+    words = re.search(r"commands = \{ default = \{(.*?)\}", pages.block("lua", "codecompanion"))[1]
     place.edit(re.findall(r'"([^"]*)"', words))
-    line = re.search(r"`(acp-relay connect -- ssh HOST [^`]*)`", book.text)[1]
+    line = re.search(r"`(acp-relay connect -- ssh HOST [^`]*)`", pages.text)[1]
     server = shutil.which("sshd") or "/usr/sbin/sshd"
     if not Path(server).exists():
-        print("      no sshd is installed; `%s` is not tried" % line)
+        print("      sshd is not installed; `%s` is skipped" % line)
         return
-    # Behind it is the machine that we are on, with a PATH and a home of its own.
+    # The remote host is this machine, with another PATH and home.
     Path("/run/sshd").mkdir(exist_ok=True)
     keys = place.dir / "keys"
     keys.mkdir(mode=0o700)
@@ -223,8 +223,8 @@ def elsewhere(book, place):
     place.edit(shlex.split(line.replace("HOST", "agents.example")))
 
 
-def old(book, place):
-    """Agents of old in an editor of today: recognised, and named."""
+def old(pages, place):
+    """Agents with an older dialect in a current editor: detected, and named."""
     for program, play, words in (("an-agent-of-last-year", "copilot-agent", {"auto", "allow"}),
                                  ("an-agent", "goref-agent", {"named", "allow"})):
         part = Play(HERE / "dialects" / "plays" / (play + ".play"))
@@ -233,7 +233,7 @@ def old(book, place):
             files[role] = [place.dir / ("%s.%s.%s" % (program, role, kind)) for kind in ("json", "verdict")]
             files[role][0].write_text(json.dumps({**part.part(role, words), "known": {"$here": str(place.here)}}))
         place.program(program, [sys.executable, str(HERE / "dialects/scripted.py"), *map(str, files["agent"])])
-        command = shlex.split(book.line(" -- %s " % program), comments=True)
+        command = shlex.split(pages.line(" -- %s " % program), comments=True)
         subprocess.run(["node", HERE / "dialects/sdk.mjs", SDK, *files["client"], "--", *command], cwd=place.here,
                        env=place.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                        timeout=PATIENCE)
@@ -243,59 +243,59 @@ def old(book, place):
                 raise Wrong("`%s`: %s: %s" % (shlex.join(command), role, fault))
 
 
-def ci(book, place):
-    """A conversation is recorded, and played in CI: to the same agent, to another, and as the agent."""
-    # goose tells titles when its model has found them, another time in each run.
+def ci(pages, place):
+    """A conversation is recorded, and replayed in CI: to the same agent, to another, and as the agent."""
+    # goose sends titles when its model has made them, at another time in each run.
     place.program("goose", PYTHON.command)
-    record = book.line("acp-relay connect --record recordings")
+    record = pages.line("acp-relay connect --record recordings")
     place.edit(shlex.split(record, comments=True), PYTHON)
-    # The pages give one of them a name.
+    # The pages name one of them.
     [recording] = (place.here / "recordings").glob("*.acpr")
     recording.rename(place.here / "recordings/talk.acpr")
-    replay = book.line("acp-relay replay client recordings/*.acpr --junit report.xml")
-    view(book, place)
+    replay = pages.line("acp-relay replay client recordings/*.acpr --junit report.xml")
+    view(pages, place)
     place.fresh()
     place.type(replay)
     if "<testsuite" not in (place.here / "report.xml").read_text():
-        raise Wrong("there is no report")
-    place.edit(shell(book.line("acp-relay replay agent recordings/talk.acpr")), PYTHON)
+        raise Wrong("no report was written")
+    place.edit(shell(pages.line("acp-relay replay agent recordings/talk.acpr")), PYTHON)
     place.program("goose", TYPESCRIPT.command)
-    place.type(replay, wanted=1)
+    place.type(replay, expected=1)
 
 
-def view(book, place):
+def view(pages, place):
     """The recordings in a browser."""
-    opened = place.start(book.line("acp-relay inspect open recordings"), r"http://\S+")
+    opened = place.start(pages.line("acp-relay inspect open recordings"), r"http://\S+")
     with urllib.request.urlopen(opened.found[0], timeout=10) as page:
         if b"<html" not in page.read(4096).lower():
             raise Wrong("no page is at %s" % opened.found[0])
     place.stop(opened)
 
 
-def debug(book, place):
+def debug(pages, place):
     """Between an editor and its agent: the recording in a browser, linted, and checked."""
-    place.edit(shlex.split(book.line("acp-relay connect --record recordings"), comments=True))
-    view(book, place)
-    place.type(book.line("acp-relay inspect lint recordings/*.acpr"), wanted=(0, 1))
-    if "/" not in place.type(book.line("acp-relay check recordings/*.acpr"), wanted=(0, 1)):
-        raise Wrong("check says nothing")
+    place.edit(shlex.split(pages.line("acp-relay connect --record recordings"), comments=True))
+    view(pages, place)
+    place.type(pages.line("acp-relay inspect lint recordings/*.acpr"), expected=(0, 1))
+    if "/" not in place.type(pages.line("acp-relay check recordings/*.acpr"), expected=(0, 1)):
+        raise Wrong("check prints nothing")
 
 
-def team(book, place):
+def team(pages, place):
     """Two agents in one file, behind nginx with TLS, and a token for a member."""
-    (place.here / "team.toml").write_text(book.block("toml", "# team.toml"))
+    (place.here / "team.toml").write_text(pages.block("toml", "# team.toml"))
     # The README's line and the manual's.
     for _ in range(2):
-        place.type(book.line("acp-relay config check team.toml"))
-    place.type(book.line("acp-relay config example"))
-    if "agents.example" not in place.type(book.line("acp-relay config show --config team.toml")):
+        place.type(pages.line("acp-relay config check team.toml"))
+    place.type(pages.line("acp-relay config example"))
+    if "agents.example" not in place.type(pages.line("acp-relay config show --config team.toml")):
         raise Wrong("config show shows no listener")
-    place.type(book.line("acp-relay token new alice"))
-    place.start(book.line("acp-relay serve --config team.toml"), r"listening on http://127\.0\.0\.1:9000/acp")
-    wanted = "acp-relay connect --bearer-file alice.token https://agents.example/agents/goose/acp"
-    line, other = book.line(wanted), book.line(wanted)
+    place.type(pages.line("acp-relay token new alice"))
+    place.start(pages.line("acp-relay serve --config team.toml"), r"listening on http://127\.0\.0\.1:9000/acp")
+    expected = "acp-relay connect --bearer-file alice.token https://agents.example/agents/goose/acp"
+    line, other = pages.line(expected), pages.line(expected)
     if not shutil.which("nginx"):
-        print("      nginx is not installed; `%s` is not tried" % line)
+        print("      nginx is not installed; `%s` is skipped" % line)
         return
     tls = certificates(place.dir / "tls")
     (place.dir / "nginx.conf").write_text("""
@@ -304,7 +304,7 @@ def team(book, place):
                fastcgi_temp_path %(dir)s/f; uwsgi_temp_path %(dir)s/u; scgi_temp_path %(dir)s/s;
                server { listen 127.0.0.1:443 ssl; server_name agents.example;
                         ssl_certificate %(tls)s/cert.pem; ssl_certificate_key %(tls)s/key.pem; %(inside)s } }
-    """ % {"dir": place.dir, "tls": tls, "inside": book.block("nginx", "location")})
+    """ % {"dir": place.dir, "tls": tls, "inside": pages.block("nginx", "location")})
     nginx = subprocess.Popen(["nginx", "-p", place.dir, "-c", place.dir / "nginx.conf", "-e", place.dir / "log"],
                              env=place.env, stderr=subprocess.DEVNULL)
     place.started.append(nginx)
@@ -313,15 +313,15 @@ def team(book, place):
     place.env["SSL_CERT_FILE"] = str(tls / "ca.pem")
     words = shlex.split(line, comments=True)
     if "401" not in place.edit([word for word in words if word not in ("--bearer-file", "alice.token")], good=False):
-        raise Wrong("without a token the editor is not told so")
+        raise Wrong("without a token the editor gets no 401")
     place.edit(words)
     place.edit(shlex.split(other, comments=True))
-    # Before streams end nginx would wait for them.
+    # nginx would wait until the streams end.
     nginx.kill()
 
 
 def certificates(folder):
-    """An authority, and a certificate of its for agents.example, as a public server has one."""
+    """A certificate authority, and its certificate for agents.example."""
     folder.mkdir()
     fresh = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
 
@@ -335,17 +335,17 @@ def certificates(folder):
     return folder
 
 
-def walk(book, place):
+def walk(pages, place):
     """From an empty folder to a server with TLS, two agents and a token, and to an editor that uses it."""
-    agents = book.block("toml", "# team.toml").split("[[listeners]]")[0]
-    file = agents + book.block("toml", "tls-cert =")
-    certificate, token = book.line("openssl req"), book.line("acp-relay token new alice")
-    serve = book.line("acp-relay serve --config team.toml")
-    connect = book.line("acp-relay connect --pin-sha256")
+    agents = pages.block("toml", "# team.toml").split("[[listeners]]")[0]
+    file = agents + pages.block("toml", "tls-cert =")
+    certificate, token = pages.line("openssl req"), pages.line("acp-relay token new alice")
+    serve = pages.line("acp-relay serve --config team.toml")
+    connect = pages.line("acp-relay connect --pin-sha256")
     (place.here / "team.toml").write_text(file)
     place.type(certificate)
     place.type(token)
-    # For another member, who is not counted.
+    # For another user; not counted.
     place.type(token.replace("alice", "bob").replace(" --agents goose", ""))
     place.start(serve, r"listening on https://0\.0\.0\.0:9443/acp")
     place.edit(shell(connect))
@@ -356,43 +356,43 @@ def walk(book, place):
         place.edit(shell(re.sub(without, "", connect)), good=False)
     typed = sum(len(" ".join(line.split())) + 1 for line in (certificate, token, serve, connect)) + len(file)
     minutes = typed / TYPING
-    print("      %d characters are typed: %.1f minutes at %d a minute" % (typed, minutes, TYPING))
+    print("      %d characters to type: %.1f minutes at %d a minute" % (typed, minutes, TYPING))
     if minutes > 5:
-        raise Wrong("that is more than five minutes of typing")
+        raise Wrong("typing takes more than five minutes")
 
 
-def watched(book, place):
-    """The admin listener, and those who ask it."""
-    serve = place.start(book.line("acp-relay serve --admin 127.0.0.1:9464"), r"listening on ws://")
-    wanted = {"status": "ws://127.0.0.1:9000", "top": "ws://127.0.0.1:9000", "health": ""}
-    for word, says in wanted.items():
-        if says not in place.type(book.line("acp-relay %s " % word)):
-            raise Wrong("%s does not say %s" % (word, says))
+def watched(pages, place):
+    """The admin listener, and the commands that query it."""
+    serve = place.start(pages.line("acp-relay serve --admin 127.0.0.1:9464"), r"listening on ws://")
+    expected = {"status": "ws://127.0.0.1:9000", "top": "ws://127.0.0.1:9000", "health": ""}
+    for word, text in expected.items():
+        if text not in place.type(pages.line("acp-relay %s " % word)):
+            raise Wrong("%s does not print %s" % (word, text))
     place.stop(serve)
-    # What does not listen is no failure of a conversation.
-    place.start(book.line("acp-relay serve --otlp-endpoint"), r"listening on ws://")
+    # An endpoint that does not listen fails no conversation.
+    place.start(pages.line("acp-relay serve --otlp-endpoint"), r"listening on ws://")
 
 
-def rest(book, place):
-    """Agent Connect in front of an agent; and a client without one, to be told why."""
+def rest(pages, place):
+    """Agent Connect in front of an agent; and a client without a server, which gets an error."""
     ready = r"listening on agent-connect\+http://"
-    place.stop(place.start(book.line("acp-relay serve --listen agent-connect+http://"), ready))
-    place.start(book.line("acp-relay serve --listen agent-connect+http://"), ready)
-    said = place.type(book.line("curl -s 127.0.0.1:8000/runs/wait"))
-    if "Hello from the mock model." not in said:
-        raise Wrong("the run says %s" % said)
+    place.stop(place.start(pages.line("acp-relay serve --listen agent-connect+http://"), ready))
+    place.start(pages.line("acp-relay serve --listen agent-connect+http://"), ready)
+    output = place.type(pages.line("curl -s 127.0.0.1:8000/runs/wait"))
+    if "Hello from the mock model." not in output:
+        raise Wrong("the run returns %s" % output)
     (place.here / "api-key").write_text("x-api-key: none\n")
     (place.here / "api-key").chmod(0o600)
     for _ in range(2):
-        words = shlex.split(book.line("acp-relay connect agent-connect+https://"), comments=True)
+        words = shlex.split(pages.line("acp-relay connect agent-connect+https://"), comments=True)
         if "agents.example" not in place.edit(words, good=False):
             raise Wrong("the error does not name the server")
 
 
 SITUATIONS = (elsewhere, old, ci, debug, team, walk, watched, rest)
 
-# One word of a page changed, and the situation that has to fail.
-SPOILED = (
+# One changed word of a page, and the situation that must fail.
+CHANGED = (
     (elsewhere, '"args": ["connect", "ws://127.0.0.1:9000"]', '"args": ["connect", "ws://127.0.0.1:9001"]'),
     (old, "--agent-dialect goref -- an-agent", "--agent-dialect elephant -- an-agent"),
     (team, "proxy_set_header Host $host;", "proxy_set_header Host other.example;"),
@@ -400,12 +400,12 @@ SPOILED = (
 )
 
 
-def hold(book, situation, root, relay):
-    """Whether it goes as the pages say; what does not is printed."""
+def hold(pages, situation, root, relay):
+    """Whether the situation works as in the pages; prints the failure."""
     begun, place = time.monotonic(), Place(root, situation.__name__, relay)
     wrong = None
     try:
-        situation(book, place)
+        situation(pages, place)
     except (Wrong, OSError, StopIteration, subprocess.SubprocessError) as error:
         wrong = error
     try:
@@ -422,26 +422,26 @@ def hold(book, situation, root, relay):
 
 def read():
     """All pages."""
-    return "\n".join(page.read_text() for page in PAGES)
+    return "\n".join(page.read_text() for page in FILES)
 
 
 def prove(relay, root):
-    for number, (situation, before, after) in enumerate(SPOILED):
+    for number, (situation, before, after) in enumerate(CHANGED):
         text = read()
         if before not in text:
-            sys.exit("no page has %r to spoil" % before)
+            sys.exit("no page has %r to change" % before)
         folder = root / str(number)
         folder.mkdir()
-        # What has to fail here is not to be mistaken for a failure.
+        # Hide this expected failure from the output.
         with contextlib.redirect_stdout(io.StringIO()):
-            passed = hold(Book(text.replace(before, after)), situation, folder, relay)
+            passed = hold(Pages(text.replace(before, after)), situation, folder, relay)
         if passed:
-            sys.exit("nobody noticed %r" % after)
-    print("every change was noticed")
+            sys.exit("the change to %r was not detected" % after)
+    print("every change was detected")
 
 
 def own_names():
-    """An /etc/hosts and a /srv of our own; false where the kernel refuses."""
+    """Mounts a private /etc/hosts and /srv; false where the kernel does not allow it."""
     if os.getuid() != 0 or ctypes.CDLL(None).unshare(0x00020000) != 0:
         return False
     names = tempfile.NamedTemporaryFile("w", suffix=".hosts", delete=False)
@@ -459,7 +459,7 @@ def own_names():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--relay", default=RELAY)
-    parser.add_argument("--keep", action="store_true", help="keep what was written")
+    parser.add_argument("--keep", action="store_true", help="keep the files")
     parser.add_argument("--prove", action="store_true")
     parser.add_argument("names", nargs="*", metavar="NAME", help="of: %s" % " ".join(s.__name__ for s in SITUATIONS))
     args = parser.parse_args()
@@ -469,24 +469,24 @@ def main():
         print("skip  goose is not installed here, see install.sh")
         return 0
     if not (isolation.leave_network() and own_names()):
-        print("skip  no network and no names of one's own are to be had here")
+        print("skip  a private network and /etc/hosts are not available here")
         return 0
     relay = Path(args.relay).resolve()
     root = Path(tempfile.mkdtemp(prefix="acp-readme-"))
     if args.prove:
         prove(relay, root)
         return 0
-    book = Book(read())
+    pages = Pages(read())
     chosen = [one for one in SITUATIONS if not args.names or one.__name__ in args.names]
-    good = [hold(book, one, root, relay) for one in chosen]
-    if len(chosen) == len(SITUATIONS) and book.left:
+    good = [hold(pages, one, root, relay) for one in chosen]
+    if len(chosen) == len(SITUATIONS) and pages.left:
         good.append(False)
-        print("FAIL  nobody has typed these lines:\n      %s" % "\n      ".join(book.left))
+        print("FAIL  no situation runs these lines:\n      %s" % "\n      ".join(pages.left))
     print("%d passed, %d failed" % (good.count(True), good.count(False)))
     if all(good) and not args.keep:
         shutil.rmtree(root, ignore_errors=True)
     else:
-        print("what was written: %s" % root)
+        print("files: %s" % root)
     return 0 if all(good) else 1
 
 

@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
-"""red_team.py: everything hostile at once, and what a good client notices of it.
+"""red_team.py: all attacks at once, and their effect on a regular client.
 
     red_team.py [--relay BINARY] [--seconds 8] [--p99 MILLISECONDS] [--slack TIMES] [--memory MIB]
                 [--only NAME,NAME]
-    red_team.py --prove      a relay that is stopped for a moment, and an attack that does not happen
+    red_team.py --prove      a relay that is stopped briefly, and an attack that does nothing
 
-One `serve` listens, with a token for everybody. A good client asks and waits for its answer, again
-and again, over a WebSocket and over HTTP, and comes anew from time to time. Beside it each attack of
-ATTACKS runs in a process of its own, from an address of its own, for as long: strangers who show no
-token, and insiders who have one. It fails when the p99 of the good client's answers is above --p99
-and above --slack times what it is without attacks (a machine that is busy with other things cannot
-judge), when the relay's memory grows by more than --memory above what it was idle, when the relay is gone or
-takes no clients afterwards, when an attack did nothing, and when one that is refused has left no figure of
-LEAVES. The clients are ours and no evidence of
-anything but numbers. Wants the release build.
+One `serve` listens and requires a token. A regular client sends requests and waits for each answer,
+over a WebSocket and over HTTP, and reconnects from time to time. Each attack of ATTACKS runs at the
+same time, in its own process and from its own address: outsiders without a token, and insiders with
+one. It fails when the p99 of the regular client's answers is above --p99 and above --slack times the
+p99 without attacks (so that other load on the machine does not count), when the relay's memory grows
+by more than --memory above idle, when the relay has exited or accepts no client afterwards, when an
+attack did nothing, and when a rejected attack has increased no metric of METRICS. The clients are ours
+and prove only numbers. Use the release build.
 """
 import argparse
 import multiprocessing
@@ -37,7 +36,7 @@ from wires import Relay
 
 HERE = Path(__file__).resolve().parent
 TEXTS = HERE.parent / "vectors" / "json"
-# Answers what has an id with its id.
+# Answers every request with its id.
 GOOD = r"""
 import os, re
 rest = b""
@@ -47,7 +46,7 @@ while chunk := os.read(0, 1 << 20):
         if found := re.search(rb'"id":(\d+)', line):
             os.write(1, b'{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1}}\n' % found[1])
 """
-# Insiders get an agent that reads all and says nothing.
+# Insiders get an agent that reads everything and sends nothing.
 CONFIG = """
 default-agent = "good"
 [agents.good]
@@ -69,7 +68,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
 class Target:
-    """The relay under attack, as an attacker at `source` sees it."""
+    """The relay under attack, for an attacker at address `source`."""
 
     def __init__(self, port, token, source, until):
         self.port, self.token, self.source, self.until = port, token, source, until
@@ -129,7 +128,7 @@ def h2(kind, flags, stream, body=b""):
 
 
 def pour(at, sock, chunks):
-    """Sends until the other end has had enough, and takes what it says; how much went."""
+    """Sends chunks until the peer closes, and discards its answers; counts the chunks."""
     sock.setblocking(False)
     pending = b""
     while at.running():
@@ -145,16 +144,16 @@ def pour(at, sock, chunks):
             pending = pending[sock.send(pending):]
 
 
-# Strangers.
+# Outsiders.
 
 def slow_heads(at):
-    """Heads that come a byte at a time and never end."""
+    """Request heads that arrive one byte at a time and never end."""
     begun = at.head(b"GET /acp", token=False) + b"X-Slow: "
     hold(at, 40, begun, b"a")
 
 
 def holders(at):
-    """Sockets that are opened, as many as may be, and say nothing."""
+    """As many sockets as possible, which send nothing."""
     hold(at, 200, b"", b"")
 
 
@@ -185,7 +184,7 @@ def hold(at, most, first, more):
 
 
 def guesses(at):
-    """Tokens that are nobody's."""
+    """Invalid tokens."""
     wrong = Target(at.port, b"acpr_000000000000_" + b"A" * 43, at.source, at.until)
     while at.running():
         with at.dial() as sock:
@@ -194,13 +193,13 @@ def guesses(at):
             at.count += 1
 
 
-def stranger_resets(at):
-    """HTTP/2 requests without a token that are taken back at once."""
+def outsider_resets(at):
+    """HTTP/2 requests without a token, reset immediately."""
     resets(at, False)
 
 
 def continuations(at):
-    """A header block of HTTP/2 that never ends."""
+    """An HTTP/2 header block that never ends."""
     while at.running():
         with at.http2() as sock:
             begin = h2(HEADERS, 0, 1, at.request(token=False))
@@ -214,7 +213,7 @@ def continuations(at):
 
 
 def settings(at):
-    """Settings and pings, each of which is owed an answer that nobody reads."""
+    """SETTINGS and PING frames, whose answers are never read."""
     flood = h2(SETTINGS, 0, 0, struct.pack("!HI", 4, 65535)) * 50 + h2(H2PING, 0, 0, b"12345678") * 50
     while at.running():
         with at.http2() as sock:
@@ -231,7 +230,7 @@ def settings(at):
 # Insiders.
 
 def resets(at, token=True):
-    """HTTP/2 requests that are taken back at once."""
+    """HTTP/2 requests, reset immediately."""
     block = at.request(token=token)
     while at.running():
         with at.http2() as sock:
@@ -242,7 +241,7 @@ def resets(at, token=True):
 
 
 def windows(at):
-    """Streams of HTTP/2 with no window, windows that overflow, and data nobody gave room for."""
+    """HTTP/2 streams without a window, windows that overflow, and data beyond the window."""
     none = struct.pack("!HI", 4, 0)
     while at.running():
         with at.http2(none) as sock:
@@ -258,12 +257,12 @@ def windows(at):
 
 
 def slow_bodies(at):
-    """Bodies that come a byte at a time."""
+    """Bodies that arrive one byte at a time."""
     hold(at, 40, at.head(b"POST /agents/mute/acp", JSON + b"Content-Length: 1000000\r\n\r\n"), b" ")
 
 
 def large_bodies(at):
-    """Bodies as long as may be, that break off before their end."""
+    """Bodies of the maximum length that break off before their end."""
     head = at.head(b"POST /agents/mute/acp", JSON + b"Content-Length: 16000000\r\n\r\n")
     while at.running():
         with at.dial() as sock:
@@ -283,8 +282,8 @@ def posted_texts(at):
                 at.count += 1
 
 
-def spoken_texts(at):
-    """The same as messages, and depth, doubles, long ids, and what is not UTF-8."""
+def sent_texts(at):
+    """The same as messages; also depth, duplicate members, long ids, and invalid UTF-8."""
     texts = [path.read_bytes() for path in sorted(TEXTS.glob("*.json"))]
     texts += [b"[" * 100_000, b'{"a":' * 100_000, b'{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}',
               b'{"jsonrpc":"2.0","id":"%s","method":"x"}' % (b"i" * 1_000_000),
@@ -297,7 +296,7 @@ def spoken_texts(at):
             for body in texts:
                 if not at.running():
                     return
-                # What a page would say is text; the rest closes the link, as it has to.
+                # A text frame; one that is not valid UTF-8 has to close the link.
                 link.send(body)
                 at.count += 1
                 while select.select([link.sock], [], [], 0)[0]:
@@ -310,7 +309,7 @@ def spoken_texts(at):
 
 
 def pings(at):
-    """Pings on a WebSocket whose answers nobody reads."""
+    """WebSocket pings whose answers are never read."""
     flood = frame(b"p" * 100, PING) * 100
     while at.running():
         link = at.websocket()
@@ -326,7 +325,7 @@ def pings(at):
 
 
 def fragments(at):
-    """Messages in fragments of nothing, of one byte, and of more than may be."""
+    """Messages in fragments that are empty, of one byte, and above the size limit."""
     def opened(body, opcode, last=False):
         whole = bytearray(frame(body, opcode))
         if not last:
@@ -338,7 +337,7 @@ def fragments(at):
             link = at.websocket()
             try:
                 pour(at, link.sock, iter([opened(b"{", 1)] + [more] * 100))
-                # The length of a frame that never comes.
+                # The length of a frame that is never sent.
                 link.sock.send(b"\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff0000")
             except OSError:
                 pass
@@ -346,31 +345,31 @@ def fragments(at):
                 link.close()
 
 
-STRANGERS = [slow_heads, holders, guesses, stranger_resets, continuations, settings]
-INSIDERS = [resets, windows, slow_bodies, large_bodies, posted_texts, spoken_texts, pings, fragments]
-ATTACKS = {attack.__name__: attack for attack in STRANGERS + INSIDERS}
-TURNED_AWAY = 'connections_rejected_total{transport="http",reason="%s"}'
-# The figures of which an attack leaves one. Those that are missing here are slow, large or many, and
-# are borne with; nothing is refused.
-LEAVES = {
-    "slow_heads": [TURNED_AWAY % "limit", TURNED_AWAY % "timeout"],
-    "holders": [TURNED_AWAY % "limit", TURNED_AWAY % "timeout"],
-    # Strangers are so many here that some are turned away before they have shown anything.
-    "guesses": ['auth_attempts_total{method="token",outcome="refused"}', TURNED_AWAY % "limit"],
-    "stranger_resets": ['auth_attempts_total{method="none",outcome="refused"}', TURNED_AWAY % "limit",
-                        TURNED_AWAY % "handshake"],
-    "continuations": [TURNED_AWAY % "handshake"],
-    "settings": [TURNED_AWAY % "handshake"],
-    "resets": [TURNED_AWAY % "handshake"],
-    "windows": [TURNED_AWAY % "handshake"],
-    "posted_texts": [TURNED_AWAY % "handshake"],
-    "spoken_texts": ['parse_errors_total{side="client",reason="not_a_message"}'],
-    # Proves that an attack that leaves nothing is noticed.
+OUTSIDERS = [slow_heads, holders, guesses, outsider_resets, continuations, settings]
+INSIDERS = [resets, windows, slow_bodies, large_bodies, posted_texts, sent_texts, pings, fragments]
+ATTACKS = {attack.__name__: attack for attack in OUTSIDERS + INSIDERS}
+REJECTED = 'connections_rejected_total{transport="http",reason="%s"}'
+# Metrics of which each attack increases at least one. Attacks that are missing here are slow, large or
+# many, and are tolerated; nothing is rejected.
+METRICS = {
+    "slow_heads": [REJECTED % "limit", REJECTED % "timeout"],
+    "holders": [REJECTED % "limit", REJECTED % "timeout"],
+    # With so many outsiders some are rejected before they send a request.
+    "guesses": ['auth_attempts_total{method="token",outcome="refused"}', REJECTED % "limit"],
+    "outsider_resets": ['auth_attempts_total{method="none",outcome="refused"}', REJECTED % "limit",
+                        REJECTED % "handshake"],
+    "continuations": [REJECTED % "handshake"],
+    "settings": [REJECTED % "handshake"],
+    "resets": [REJECTED % "handshake"],
+    "windows": [REJECTED % "handshake"],
+    "posted_texts": [REJECTED % "handshake"],
+    "sent_texts": ['parse_errors_total{side="client",reason="not_a_message"}'],
+    # --prove: an attack that increases no metric is detected.
     "idler": ["no_figure"],
 }
 
 
-def attack(name, number, port, token, until, tell):
+def attack(name, number, port, token, until, results):
     os.nice(15)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     at = Target(port, token, "127.0.0.%d" % (number + 2), until)
@@ -381,7 +380,7 @@ def attack(name, number, port, token, until, tell):
         except (OSError, Broken, ValueError) as fault:
             trouble = fault
             time.sleep(0.05)
-    tell.put((name, at.count, str(trouble) if trouble and not at.count else ""))
+    results.put((name, at.count, str(trouble) if trouble and not at.count else ""))
 
 
 def resident(pid):
@@ -391,7 +390,7 @@ def resident(pid):
 
 
 def post(at, body, connection=None):
-    """One request over HTTP; status and head."""
+    """One request over HTTP; returns status and head."""
     named = b"Acp-Connection-Id: %s\r\n" % connection if connection else b""
     with at.dial() as sock:
         sock.settimeout(30)
@@ -400,13 +399,13 @@ def post(at, body, connection=None):
         return int(head[9:12]), head
 
 
-def asked(at, link, http, number):
-    """One question over each, and how long they took, in seconds."""
+def timed(at, link, http, number):
+    """One request over each link; returns their times in seconds."""
     times = []
     begun = time.monotonic()
     link.send(ASK % number)
     if b'"id":%d' % number not in link.receive(30):
-        raise Broken("another answer")
+        raise Broken("the answer has another id")
     times.append(time.monotonic() - begun)
     begun = time.monotonic()
     status, _ = post(at, b'{"jsonrpc":"2.0","method":"n"}', http)
@@ -416,7 +415,7 @@ def asked(at, link, http, number):
     return times
 
 
-def come(at):
+def connect(at):
     """Opens a WebSocket and an HTTP connection."""
     link = at.websocket(b"/acp")
     link.send(HELLO)
@@ -424,25 +423,25 @@ def come(at):
     status, head = post(at, HELLO)
     found = re.search(rb"(?i)acp-connection-id: (\S+)", head)
     if status != 200 or not found:
-        raise Broken("initialize over HTTP was answered with %d" % status)
+        raise Broken("initialize over HTTP was answered with status %d" % status)
     return link, found[1]
 
 
 def measured(relay, at, seconds, stalls=()):
-    """Answers' times for a while, and the most memory."""
-    link, http = come(at)
+    """Response times for some seconds, and the peak memory."""
+    link, http = connect(at)
     times, most, number, until = [], 0.0, 0, time.monotonic() + seconds
     stalls = [until - seconds + at for at in stalls]
     while time.monotonic() < until:
         number += 1
         if stalls and time.monotonic() > stalls[0]:
-            # Proves that a relay that stops for a moment is noticed.
+            # --prove: a relay that stops briefly is detected.
             stalls.pop(0)
             relay.process.send_signal(signal.SIGSTOP)
             subprocess.Popen(["sh", "-c", "sleep 0.4; kill -CONT %d" % relay.process.pid])
-        times += asked(at, link, http, number)
+        times += timed(at, link, http, number)
         if number % 50 == 0:
-            # Until it is let in: how long an agent takes to start is the agent's affair.
+            # Until admission only: the start of the agent is not measured.
             fresh = time.monotonic()
             other = at.websocket()
             times.append(time.monotonic() - fresh)
@@ -456,8 +455,8 @@ def measured(relay, at, seconds, stalls=()):
 
 
 def figures(relay):
-    """All figures of the relay, each under its name and labels as they stand in a scrape."""
-    place = next(line for line in relay.said if "admin at http://" in line).split("http://")[1]
+    """All metrics of the relay by name and labels, as scraped."""
+    place = next(line for line in relay.output if "admin at http://" in line).split("http://")[1]
     with urllib.request.urlopen("http://%s/metrics" % place, timeout=30) as answer:
         lines = answer.read().decode().splitlines()
     pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
@@ -468,8 +467,8 @@ def p99(times):
     return statistics.quantiles(times, n=100)[98] * 1000
 
 
-def battle(args, stalls=()):
-    """What is wrong, as texts."""
+def run(args, stalls=()):
+    """Returns the failures as texts."""
     names = args.only.split(",") if args.only else list(ATTACKS)
     wrong = []
     with tempfile.TemporaryDirectory() as folder:
@@ -486,23 +485,23 @@ def battle(args, stalls=()):
             quiet, _ = measured(relay, at, max(1, args.seconds / 8))
             idle = resident(relay.process.pid)
             before = figures(relay)
-            until, tell = time.monotonic() + args.seconds, multiprocessing.Queue()
-            team = [multiprocessing.Process(target=attack, args=(name, number, port, token, until, tell))
+            until, results = time.monotonic() + args.seconds, multiprocessing.Queue()
+            team = [multiprocessing.Process(target=attack, args=(name, number, port, token, until, results))
                     for number, name in enumerate(names)]
             for one in team:
                 one.start()
             try:
                 times, most = measured(relay, at, args.seconds, stalls)
             finally:
-                told = [tell.get(timeout=30) for _ in team]
+                counts = [results.get(timeout=30) for _ in team]
                 for one in team:
                     one.join(10)
                     one.kill()
-            for name, count, trouble in sorted(told):
+            for name, count, trouble in sorted(counts):
                 print("  %-16s %9d%s" % (name, count, "  " + trouble if trouble else ""))
                 if not count:
                     wrong.append("%s did nothing" % name)
-            print("  the good client: %d answers, p50 %.1f ms, p99 %.1f ms (quiet: %.1f and %.1f)" % (
+            print("  regular client: %d answers, p50 %.1f ms, p99 %.1f ms (quiet: %.1f and %.1f)" % (
                 len(times), statistics.median(times) * 1000, p99(times),
                 statistics.median(quiet) * 1000, p99(quiet)))
             print("  memory: %.1f MiB idle, %.1f MiB at most" % (idle, most))
@@ -512,19 +511,19 @@ def battle(args, stalls=()):
             if most - idle > args.memory:
                 wrong.append("memory grew by %.1f MiB" % (most - idle))
             if relay.process.poll() is not None:
-                wrong.append("the relay has ended: %s" % relay.said)
-            come(at)[0].close()
+                wrong.append("the relay has exited: %s" % relay.output)
+            connect(at)[0].close()
             now = figures(relay)
             grown = {series for series, value in now.items() if value > before.get(series, 0)}
             for name in names:
-                if LEAVES.get(name) and not grown.intersection(LEAVES[name]):
-                    wrong.append("%s was refused, and left none of %s" % (name, ", ".join(LEAVES[name])))
+                if METRICS.get(name) and not grown.intersection(METRICS[name]):
+                    wrong.append("%s was rejected, and left none of %s" % (name, ", ".join(METRICS[name])))
         except (OSError, Broken, TimeoutError) as fault:
-            wrong.append("the good client was let down: %r; %s" % (fault, relay.said[-3:]))
+            wrong.append("the regular client failed: %r; %s" % (fault, relay.output[-3:]))
         finally:
             code = relay.stop(seconds=60)
         if code not in (0, 75):
-            wrong.append("the relay ended with %s: %s" % (code, relay.said[-3:]))
+            wrong.append("the relay exited with %s: %s" % (code, relay.output[-3:]))
     return wrong
 
 
@@ -541,12 +540,12 @@ def main():
     if args.prove:
         ATTACKS["idler"] = lambda at: time.sleep(0.1)
         args.seconds, args.only, args.slack = 2, "idler", 0
-        wrong = battle(args, stalls=(0.3, 0.9, 1.5))
+        wrong = run(args, stalls=(0.3, 0.9, 1.5))
         if not all(any(word in one for one in wrong) for word in ("p99", "did nothing", "left none")):
             sys.exit("red_team.py cannot fail: %s" % wrong)
         print("red_team.py can fail: %s" % "; ".join(wrong))
         return
-    wrong = battle(args)
+    wrong = run(args)
     if wrong:
         sys.exit("\n".join("red_team.py: " + one for one in wrong))
 

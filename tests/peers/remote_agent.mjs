@@ -1,6 +1,6 @@
 // remote_agent.mjs SDK [TLS]: the official TypeScript SDK's HTTP and WebSocket server, of the package at
-// SDK, over TLS when a directory with cert.pem and key.pem is named, with an agent that does what turner.py does. Says `listening PORT` on stdout, and
-// `open N` whenever the number of connections that it keeps has changed.
+// SDK, over TLS when a directory TLS with cert.pem and key.pem is given, with an agent that behaves like
+// turner.py. Prints `listening PORT`, and `asked METHOD HTTP/VERSION` or `asked UPGRADE` for each request.
 import { createServer } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { createRequire } from "node:module";
@@ -16,10 +16,10 @@ const { AcpServer } = await load("./experimental/server");
 const { createNodeHttpHandler, createNodeWebSocketUpgradeHandler } = await load("./experimental/node");
 const { WebSocketServer } = createRequire(path.join(root, "package.json"))("ws");
 
-const { client: asks, agent: takes } = acp.methods;
+const { client: toClient, agent: toAgent } = acp.methods;
 const sessions = new Map();
-const say = (cx, sessionId, text, kind = "agent_message_chunk") =>
-    cx.notify(asks.session.update, {
+const update = (cx, sessionId, text, kind = "agent_message_chunk") =>
+    cx.notify(toClient.session.update, {
         sessionId,
         update: { sessionUpdate: kind, content: { type: "text", text } },
     });
@@ -28,13 +28,13 @@ async function turn({ sessionId, prompt }, cx) {
     const session = sessions.get(sessionId);
     const text = prompt.map((block) => block.text ?? "").join("");
     session.prompts.push(text);
-    await say(cx, sessionId, `begun: ${text}`);
+    await update(cx, sessionId, `begun: ${text}`);
     if (text.includes("wait")) {
         await new Promise((resolve) => (session.cancel = resolve));
         return { stopReason: "cancelled" };
     }
-    const read = await cx.request(asks.fs.readTextFile, { sessionId, path: "/seed.txt" });
-    const choice = await cx.request(asks.session.requestPermission, {
+    const read = await cx.request(toClient.fs.readTextFile, { sessionId, path: "/seed.txt" });
+    const choice = await cx.request(toClient.session.requestPermission, {
         sessionId,
         toolCall: { toolCallId: "t1", title: "write" },
         options: [
@@ -44,28 +44,28 @@ async function turn({ sessionId, prompt }, cx) {
     });
     if (choice.outcome.optionId === "yes") {
         const content = read.content.toUpperCase();
-        await cx.request(asks.fs.writeTextFile, { sessionId, path: "/out.txt", content });
+        await cx.request(toClient.fs.writeTextFile, { sessionId, path: "/out.txt", content });
     }
-    await say(cx, sessionId, `done: ${text}`);
+    await update(cx, sessionId, `done: ${text}`);
     return { stopReason: "end_turn" };
 }
 
 const agent = acp
     .agent({ name: "remote_agent.mjs" })
-    .onRequest(takes.initialize, () => ({ protocolVersion: 1, agentCapabilities: { loadSession: true } }))
-    .onRequest(takes.session.new, () => {
+    .onRequest(toAgent.initialize, () => ({ protocolVersion: 1, agentCapabilities: { loadSession: true } }))
+    .onRequest(toAgent.session.new, () => {
         const sessionId = crypto.randomUUID();
         sessions.set(sessionId, { prompts: [] });
         return { sessionId };
     })
-    .onRequest(takes.session.load, async ({ params, client }) => {
+    .onRequest(toAgent.session.load, async ({ params, client }) => {
         for (const text of sessions.get(params.sessionId).prompts) {
-            await say(client, params.sessionId, text, "user_message_chunk");
+            await update(client, params.sessionId, text, "user_message_chunk");
         }
         return {};
     })
-    .onRequest(takes.session.prompt, ({ params, client }) => turn(params, client))
-    .onNotification(takes.session.cancel, ({ params }) => sessions.get(params.sessionId).cancel?.());
+    .onRequest(toAgent.session.prompt, ({ params, client }) => turn(params, client))
+    .onNotification(toAgent.session.cancel, ({ params }) => sessions.get(params.sessionId).cancel?.());
 
 const server = new AcpServer({ agent });
 const handler = createNodeHttpHandler(server);

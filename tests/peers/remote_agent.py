@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """remote_agent.py [TLS]: the official Python SDK's HTTP and WebSocket server under hypercorn, over TLS
-when a directory with cert.pem and key.pem is named, with an agent that does what turner.py does. Says `listening PORT` on stdout, and each request.
+if TLS names a directory with cert.pem and key.pem, with an agent that acts as turner.py does. Prints
+`listening PORT` on stdout, and a line for each request.
 
 It runs in the environment that install.sh makes for the Python SDK.
 """
@@ -36,16 +37,16 @@ class Turner(Agent):
             await self.conn.session_update(session_id=session_id, update=update_user_message(text_block(text)))
         return LoadSessionResponse()
 
-    async def say(self, session_id, text):
+    async def send_text(self, session_id, text):
         await self.conn.session_update(session_id=session_id, update=update_agent_message(text_block(text)))
 
     async def prompt(self, session_id, prompt, **_):
         text = "".join(getattr(block, "text", "") for block in prompt)
         SESSIONS[session_id].append(text)
-        await self.say(session_id, "begun: " + text)
+        await self.send_text(session_id, "begun: " + text)
         if "wait" in text:
-            self.waits = asyncio.Event()
-            await self.waits.wait()
+            self.cancelled = asyncio.Event()
+            await self.cancelled.wait()
             return PromptResponse(stop_reason="cancelled")
         read = await self.conn.read_text_file(session_id=session_id, path="/seed.txt")
         choice = await self.conn.request_permission(
@@ -54,21 +55,21 @@ class Turner(Agent):
                      PermissionOption(option_id="no", name="No", kind="reject_once")])
         if getattr(choice.outcome, "option_id", None) == "yes":
             await self.conn.write_text_file(session_id=session_id, path="/out.txt", content=read.content.upper())
-        await self.say(session_id, "done: " + text)
+        await self.send_text(session_id, "done: " + text)
         return PromptResponse(stop_reason="end_turn")
 
     async def cancel(self, session_id, **_):
-        self.waits.set()
+        self.cancelled.set()
 
 
-served = create_asgi_app(lambda conn: Turner())
+endpoint = create_asgi_app(lambda conn: Turner())
 
 
 async def app(scope, receive, send):
     if scope["type"] in ("http", "websocket"):
         method = scope.get("method", "UPGRADE")
         print("asked %s HTTP/%s" % (method, scope["http_version"]), flush=True)
-    await served(scope, receive, send)
+    await endpoint(scope, receive, send)
 
 
 async def main():

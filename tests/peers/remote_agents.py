@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""remote_agents.py: remote agents by way of servers that nobody here wrote, and of our own.
+"""remote_agents.py: remote agents behind servers of other projects, and behind our own.
 
     remote_agents.py [--relay BINARY] [--server NAME]... [--list]
 
-`acp-relay connect ENDPOINT` is started as an editor would start it, or `acpremote mirror`, whose
-server is `acp-relay serve`. Over each way a server can be
-reached: initialize, two sessions, a turn in each at the same time with file reads, permissions
-and file writes, a prompt that is cancelled, the end (exit code 0, DELETE over HTTP, where the
-server tells), and session/load by a second `connect`. Over TLS a server that was not named has to be
-refused first. One line per run, `N passed, N failed` at the
-end, exit 1 when one failed. Servers are installed by install.sh; one that is not there is skipped,
-and named. Not here: how the servers are written (remote_agent.*, rust_sdk, turner.py).
+Starts `acp-relay connect ENDPOINT` as an editor would, or `acpremote mirror`, whose server is
+`acp-relay serve`. Over each transport of a server: initialize, two sessions, a turn in each at the
+same time with file reads, permissions and file writes, a prompt that is cancelled, the shutdown (exit
+code 0, DELETE over HTTP where the server reports it), and session/load by a second `connect`. Over
+TLS an untrusted server must be rejected first. One line per run, `N passed, N failed` at the end,
+exit 1 when one failed. Servers are installed by install.sh; a missing one is skipped, with a notice.
+Not here: the servers themselves (remote_agent.*, rust_sdk, turner.py).
 """
 import argparse
 import hashlib
@@ -40,7 +39,7 @@ RUST = PEERS / "rust/debug/rust-sdk-server"
 TURNER = [sys.executable, str(HERE / "turner.py"), "{dir}"]
 H2 = ["--http2-prior-knowledge"]
 
-# name, what has to be there, command, ways: (scheme, options)
+# name, required file, command, ways: (scheme, options)
 SERVERS = {
     "ts-sdk-1.9.0": (SDK, ["node", HERE / "remote_agent.mjs", SDK], [("http", []), ("ws", [])]),
     "ts-sdk-2.4.0": (SDK2, ["node", HERE / "remote_agent.mjs", SDK2], [("http", []), ("ws", [])]),
@@ -50,18 +49,18 @@ SERVERS = {
     "acpremote-1.10.0": (ACPREMOTE, [ACPREMOTE, "expose", "--host", "127.0.0.1", "--port", "{port}", "--", *TURNER],
                          [("ws", [])]),
 }
-# Both of our halves, and our server before a client of others.
+# Both our client and our server, and our server with another project's client.
 OURS = [RELAY, "serve", "--listen", "http://127.0.0.1:{port}", "--", *TURNER]
 SERVERS["acp-relay"] = (RELAY, OURS, [("http", []), ("http", H2), ("ws", []), ("elephant+http", [])])
 SERVERS["acpremote-mirror"] = (ACPREMOTE, OURS, [("ws", [])])
-# Ours guards the editor against all of them; their scripts read and write at the root.
+# `connect` guards the editor; the scripted agents read and write at the root.
 CONNECT = lambda relay: [relay, "connect", "--root", "/"]
-# Whose client it is where it is not ours.
+# The client where it is not ours.
 CLIENTS = {"acpremote-mirror": [ACPREMOTE, "mirror"]}
 PATHS = {"acpremote-1.10.0": "/acp/ws"}
 
-# Over TLS, by a certificate authority of ours or by the certificate's hash: Node's and hypercorn's
-# own, the latter with HTTP/2, and nginx in front of the Rust SDK's server.
+# Over TLS, trusted by our certificate authority or by the certificate's hash: Node's and hypercorn's
+# own TLS, the latter with HTTP/2, and nginx in front of the Rust SDK's server.
 CA, PINNED = ["--tls-ca", "{tls}/ca.pem"], ["--pin-sha256", "{pin}"]
 TLS_WAYS = [("https", CA), ("https", PINNED), ("wss", CA), ("wss", PINNED)]
 NGINX = Path(shutil.which("nginx") or "/usr/sbin/nginx")
@@ -70,7 +69,7 @@ for name, command in (("ts-sdk-1.9.0", [*SERVERS["ts-sdk-1.9.0"][1], "{tls}"]),
                       ("python-sdk-0.12.1", [PYTHON, HERE / "remote_agent.py", "{tls}"]),
                       ("rust-sdk-5.0.0", [RUST, *TURNER])):
     SERVERS[name + "-tls"] = (SERVERS[name][0], command, TLS_WAYS)
-# Behind nginx all streams stay open as long as the server wants, and nothing is held back.
+# nginx keeps all streams open until the server closes them, and buffers nothing.
 NGINX_CONF = """
 daemon off; worker_processes 1; pid %(folder)s/nginx.pid; error_log stderr warn;
 events { worker_connections 256; }
@@ -95,39 +94,39 @@ class Fault(Exception):
 
 
 class Editor:
-    """One client program on stdio, and what an editor says to it."""
+    """One client program on stdio, and the editor's side of its conversation."""
 
     def __init__(self, program, endpoint, options, log):
         self.process = subprocess.Popen([*program, endpoint, *options], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=log)
-        self.heard, self.waiting, self.numbers = queue.Queue(), {}, iter(range(1 << 20))
+        self.received, self.waiting, self.numbers = queue.Queue(), {}, iter(range(1 << 20))
         self.seen, self.written, self.asked = [], [], []
         threading.Thread(target=self.listen, daemon=True).start()
 
     def listen(self):
         for line in self.process.stdout:
-            self.heard.put(json.loads(line))
-        self.heard.put(None)
+            self.received.put(json.loads(line))
+        self.received.put(None)
 
-    def say(self, **message):
+    def send(self, **message):
         self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
         self.process.stdin.flush()
 
     def ask(self, method, **params):
         number = next(self.numbers)
-        self.say(id=number, method=method, params=params)
+        self.send(id=number, method=method, params=params)
         return number
 
     def until(self, *numbers):
-        """The answers to these requests; answers the agent's own meanwhile."""
+        """Returns the answers to these requests; answers the agent's requests meanwhile."""
         answers = {}
         while len(answers) < len(numbers):
             try:
-                message = self.heard.get(timeout=PATIENCE)
+                message = self.received.get(timeout=PATIENCE)
             except queue.Empty:
                 raise Fault("no answer to %s within %d s" % (set(numbers) - set(answers), PATIENCE)) from None
             if message is None:
-                raise Fault("the client has ended, %s" % self.process.wait(PATIENCE))
+                raise Fault("the client has exited, %s" % self.process.wait(PATIENCE))
             if "method" not in message:
                 if "error" in message:
                     raise Fault("error %s" % json.dumps(message["error"]))
@@ -138,12 +137,12 @@ class Editor:
                 self.seen.append(message["params"])
         return [answers[number] for number in numbers]
 
-    def until_told(self, session, otherwise):
-        """Reads on until something was said about the session's talk."""
+    def until_update(self, session, otherwise):
+        """Reads until an update with content has arrived for the session."""
         deadline = time.monotonic() + PATIENCE
         while not any(one["sessionId"] == session and "content" in one["update"] for one in self.seen):
             try:
-                message = self.heard.get(timeout=max(0.01, deadline - time.monotonic()))
+                message = self.received.get(timeout=max(0.01, deadline - time.monotonic()))
             except queue.Empty:
                 raise Fault(otherwise) from None
             if message is None or "params" not in message:
@@ -161,7 +160,7 @@ class Editor:
         elif method == "session/request_permission":
             allow = [one for one in params["options"] if one["kind"] == "allow_once"]
             result = {"outcome": {"outcome": "selected", "optionId": allow[0]["optionId"]}}
-        self.say(id=message["id"], result=result)
+        self.send(id=message["id"], result=result)
 
     def begin(self):
         return self.until(self.ask("initialize", protocolVersion=1, clientCapabilities={
@@ -179,7 +178,7 @@ class Editor:
 
 
 def conversation(start, cwd, words, cancelled, product):
-    """Everything, through editors that `start` starts. Returns what went through."""
+    """The whole conversation, through editors that `start` starts. Returns the parts that passed."""
     editor = start()
     able = editor.begin()
     asked = [editor.ask("session/new", cwd=cwd, mcpServers=[]) for _ in range(2)]
@@ -189,17 +188,17 @@ def conversation(start, cwd, words, cancelled, product):
     for result in editor.until(*turns):
         if result["stopReason"] != "end_turn":
             raise Fault("a turn ended %s" % result)
-    need = {"fs/read_text_file", "fs/write_text_file", "session/request_permission"}
-    if need - set(editor.asked) or len({session for session, _ in editor.written}) != 2:
-        raise Fault("asked only for %s, wrote %s" % (editor.asked, editor.written))
+    required = {"fs/read_text_file", "fs/write_text_file", "session/request_permission"}
+    if required - set(editor.asked) or len({session for session, _ in editor.written}) != 2:
+        raise Fault("requested only %s, wrote %s" % (editor.asked, editor.written))
     for session, name in zip(sessions, "ab"):
-        told = editor.texts(session)
-        if not product and told != "begun: %s %sdone: %s %s" % (words, name, words, name):
-            raise Fault("session %s was told %r" % (name, told))
+        text = editor.texts(session)
+        if not product and text != "begun: %s %sdone: %s %s" % (words, name, words, name):
+            raise Fault("session %s received %r" % (name, text))
     editor.seen.clear()
     waits = prompt(sessions[0], cancelled)
-    editor.until_told(sessions[0], "the turn that waits does not begin")
-    editor.say(method="session/cancel", params={"sessionId": sessions[0]})
+    editor.until_update(sessions[0], "the waiting turn does not start")
+    editor.send(method="session/cancel", params={"sessionId": sessions[0]})
     stopped = editor.until(waits)[0]["stopReason"]
     editor.end()
     done = ["2 sessions", "permission", "read", "write", "cancel: " + stopped]
@@ -207,15 +206,15 @@ def conversation(start, cwd, words, cancelled, product):
         second = start()
         second.begin()
         second.until(second.ask("session/load", sessionId=sessions[1], cwd=cwd, mcpServers=[]))
-        # The answer and what is replayed come on two streams, and nothing orders those.
-        second.until_told(sessions[1], "session/load replayed nothing")
+        # The answer and the replay use two streams, in no fixed order.
+        second.until_update(sessions[1], "session/load replayed nothing")
         second.end()
         done.append("load")
     return done
 
 
 class Server:
-    """A server process, and what it says."""
+    """A server process, and its output."""
 
     def __init__(self, command, env, log):
         self.lines = []
@@ -232,14 +231,14 @@ class Server:
                 self.ready.set()
             self.lines.append(line.strip())
 
-    def leaves(self, before, wanted):
-        """How many DELETEs it has heard, and all that it said; another thread reads it."""
+    def deletes(self, before, expected):
+        """The number of DELETE requests, and all output since `before`; another thread reads it."""
         deadline = time.monotonic() + 3
         while True:
-            said = self.lines[before:]
-            leaves = sum(line.startswith("asked DELETE") for line in said)
-            if leaves >= wanted or time.monotonic() > deadline:
-                return leaves, said
+            lines = self.lines[before:]
+            count = sum(line.startswith("asked DELETE") for line in lines)
+            if count >= expected or time.monotonic() > deadline:
+                return count, lines
             time.sleep(0.05)
 
     def stop(self):
@@ -262,11 +261,11 @@ def wait_for(port):
             return socket.create_connection(("127.0.0.1", port), 1).close()
         except OSError:
             time.sleep(0.05)
-    raise Fault("nothing listens")
+    raise Fault("no server listens")
 
 
 def certificates(folder):
-    """An authority, and a certificate of it for 127.0.0.1; says the certificate's hash."""
+    """A certificate authority, and its certificate for 127.0.0.1; returns the certificate's hash."""
     def openssl(*words):
         subprocess.run(["openssl", *words], cwd=folder, check=True, stderr=subprocess.DEVNULL, timeout=30)
     fresh = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
@@ -280,17 +279,17 @@ def certificates(folder):
 
 
 def refuses(relay, endpoint, log):
-    """Nobody is trusted who was not named: neither the authority nor another certificate."""
+    """An untrusted server is rejected: by the authority, and by the hash of another certificate."""
     for options in ([], ["--pin-sha256", "00" * 32]):
         done = subprocess.run([relay, "connect", endpoint, *options], stdin=subprocess.DEVNULL, capture_output=True,
                               timeout=PATIENCE)
         log.write(done.stderr)
         if done.returncode == 0 or b"ertificate" not in done.stderr:
-            raise Fault("a server that is not trusted is spoken to with %s: %s" % (options, done))
+            raise Fault("an untrusted server is accepted with %s: %s" % (options, done))
 
 
 def run(relay, name, root):
-    """The lines of one server's runs: (way, what went through or why not, passed)."""
+    """The lines of one server's runs: (way, the parts that passed or the error, passed)."""
     _, command, ways = SERVERS[name]
     product = command is None
     folder = Path(root) / name
@@ -342,14 +341,14 @@ def run(relay, name, root):
                 if scheme in ("https", "wss"):
                     refuses(relay, endpoint, log)
                 done = conversation(start, str(folder), words, cancelled, product)
-                said = server.lines[before:]
-                if any(line.startswith("asked") for line in said) and scheme in ("http", "https"):
-                    leaves, said = server.leaves(before, len(editors))
-                    if leaves != len(editors):
-                        raise Fault("%d links took leave with %d DELETE" % (len(editors), leaves))
+                lines = server.lines[before:]
+                if any(line.startswith("asked") for line in lines) and scheme in ("http", "https"):
+                    deletes, lines = server.deletes(before, len(editors))
+                    if deletes != len(editors):
+                        raise Fault("%d links were closed with %d DELETE" % (len(editors), deletes))
                     version = "HTTP/2" if h2 else "HTTP/1.1"
-                    if not all(version in line for line in said if line.startswith("asked")):
-                        raise Fault("not all requests were %s: %s" % (version, set(said)))
+                    if not all(version in line for line in lines if line.startswith("asked")):
+                        raise Fault("not all requests were %s: %s" % (version, set(lines)))
                     done.append("DELETE")
                 yield way, ", ".join(done), True
             except (Fault, queue.Empty, OSError, KeyError, subprocess.TimeoutExpired) as fault:

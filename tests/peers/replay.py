@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""replay.py: recordings of real agents, played to a real client and to the real agents.
+"""replay.py: recordings of real agents, replayed to a real client and to the real agents.
 
     replay.py [--relay BINARY] [--agent NAME]... [--keep]
 
 For every agent of peers.py that is installed:
-  record   client.mjs (the official SDK's client) talks to the agent through `connect --record`;
-  bytes    what the recording holds of either edge is byte for byte what a tee outside has seen
-           there, in both directions, and `inspect verify` finds it intact;
-  agent    the same client talks to `replay agent RECORDING` in another directory, through a relay
-           that records again: the conversation is complete, with files read and written;
+  record   client.mjs (the official SDK's client) is connected to the agent by `connect --record`;
+  bytes    the recording of each edge equals the capture of a tee at that edge byte for byte, in
+           both directions, and `inspect verify` reports it intact;
+  agent    the same client is connected to `replay agent RECORDING` in another directory, through a
+           relay that records again: the conversation is complete, with files read and written;
   again    the second recording is the same conversation as the first;
-  client   `replay client RECORDING` talks to the real agent: it answers as it did. What an agent
-           does differently by itself is named in `VOLATILE`, with the reason;
-  other    `replay client RECORDING` against another real agent says that it is another, and
-           `bisect` that the handshake already is.
+  client   `replay client RECORDING` against the real agent: the same answers. Differences between
+           any two runs of an agent are listed in `VOLATILE`, with the reason;
+  other    `replay client RECORDING` against another real agent reports a difference, and `bisect`
+           reports that the handshake differs.
 No process of a run is left. One line per step, `N passed, N failed`, exit 1 when one failed.
 
 Not here: the agents (peers.py), how one is run (run.py).
@@ -31,13 +31,13 @@ from paths import PEERS, RELAY
 from peers import AGENTS, SDK, WAYS
 from run import TEE, Run
 
-# What a table would mend is recorded as it was said, for the agent is asked directly afterwards.
+# Recorded without translation: afterwards `replay client` runs the agent directly.
 PLAIN = ["--client-dialect", "canonical", "--agent-dialect", "canonical"]
 
-# Options of `replay client` for what is different in any two runs of an agent.
+# Options of `replay client` for differences between any two runs of an agent.
 VOLATILE = {
-    # It asks the model for titles beside the turn, and tells them when they are there.
-    # It fetches its list of models beside the session, and lists extensions as they are ready.
+    # It requests titles from the model during the turn, and sends them when they arrive.
+    # It loads its list of models during the session, and lists extensions as they are ready.
     "goose": ["--ignore", "/result/configOptions/*/options", "--ignore", "/result/_meta/extensionResults",
               "--ignore-message", "session_info_update",
               "--ignore-message", '"title":"Hello from the mock model."'],
@@ -47,7 +47,7 @@ PATIENCE = 120
 
 
 class Replayed(Run):
-    """One agent: recorded, and played back."""
+    """One agent: recorded, and replayed."""
 
     def __init__(self, agent, other, relay, root):
         super().__init__(agent, WAYS[0], relay, root)
@@ -73,17 +73,17 @@ class Replayed(Run):
 
     def steps(self, env):
         first, second = self.dir / "first", self.dir / "second"
-        # The model names paths in the directory it was started for, so the live agents work there.
+        # The mock model uses paths in the directory it was started with, so the live agents run there.
         self.fresh("home-of-tools")
-        outside = {edge: self.dir / ("outside-" + edge) for edge in ("client", "agent")}
+        captures = {edge: self.dir / ("outside-" + edge) for edge in ("client", "agent")}
         if not self.step("record", lambda: self.converse(
-                env, ["--", *TEE, "--out", outside["client"], "--",
+                env, ["--", *TEE, "--out", captures["client"], "--",
                       *self.relay, "connect", *PLAIN, "--record", first, "--record-redact", "full",
-                      "--", *TEE, "--out", outside["agent"], "--", *self.agent.command])):
+                      "--", *TEE, "--out", captures["agent"], "--", *self.agent.command])):
             return
         recording = only(first)
-        self.step("bytes", lambda: self.same_bytes(recording, outside))
-        # Another directory of another length: what is read and written there is what was recorded.
+        self.step("bytes", lambda: self.same_bytes(recording, captures))
+        # Another directory with another length: the recorded file contents are read and written there.
         self.fresh("another-place")
         self.step("agent", lambda: self.converse(
             env, ["--", *self.relay, "replay", "agent", recording, "--record", second,
@@ -96,20 +96,20 @@ class Replayed(Run):
             env, recording, self.agent.command, 0, "--cwd", self.workspace, *volatile))
         self.step("other", lambda: self.another(env, recording))
 
-    def same_bytes(self, recording, outside):
-        """What was recorded at each edge is what went over the wire there."""
+    def same_bytes(self, recording, captures):
+        """The recording of each edge equals the bytes on the wire there."""
         if (verified := self.inspect("verify", recording)) and b"intact" not in verified:
             self.wrong.append("verify: %s" % verified.decode())
-        for edge, prefix in outside.items():
+        for edge, prefix in captures.items():
             for way, direction in (("c2a", ">"), ("a2c", "<")):
                 wire = Path("%s.%s" % (prefix, way)).read_bytes()
-                kept = self.inspect("export", recording, "dir:" + direction, "--to", "ndjson", "--at", edge)
+                recorded = self.inspect("export", recording, "dir:" + direction, "--to", "ndjson", "--at", edge)
                 if not wire:
-                    self.wrong.append("the tee at the %s has seen nothing" % edge)
-                if kept != wire:
-                    at = next((i for i, (a, b) in enumerate(zip(kept, wire)) if a != b), min(len(kept), len(wire)))
-                    self.wrong.append("%s of the %s: %d bytes are kept, %d were said; other from %d: %r %r" % (
-                        way, edge, len(kept), len(wire), at, kept[at:at + 80], wire[at:at + 80]))
+                    self.wrong.append("the tee at the %s has captured nothing" % edge)
+                if recorded != wire:
+                    at = next((i for i, (a, b) in enumerate(zip(recorded, wire)) if a != b), min(len(recorded), len(wire)))
+                    self.wrong.append("%s of the %s: %d bytes are recorded, %d were sent; they differ at %d: %r %r" % (
+                        way, edge, len(recorded), len(wire), at, recorded[at:at + 80], wire[at:at + 80]))
 
     def inspect(self, *words):
         done = subprocess.run([*map(str, [*self.relay, "inspect", *words])], stdin=subprocess.DEVNULL,
@@ -125,7 +125,7 @@ class Replayed(Run):
         (self.workspace / "seed.txt").write_text("hello seed\n")
 
     def ask(self, env, recording, command, expected, *options, subcommand=("replay", "client")):
-        """What `replay client` prints; wrong when its exit code is not the expected one."""
+        """Returns the output of `replay client`; adds a failure if the exit code is not the expected one."""
         done = subprocess.run([*map(str, [*self.relay, *subcommand, recording, *options, "--", *command])],
                               env=env, cwd=self.workspace, stdin=subprocess.DEVNULL, timeout=PATIENCE,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -134,13 +134,13 @@ class Replayed(Run):
         return done.stdout
 
     def another(self, env, recording):
-        said = self.ask(env, recording, self.other.command, 1, "--settle", "200ms", "--response-timeout", "5s")
-        if "result of initialize" not in said:
-            self.wrong.append("the handshake is another, and nobody says so: %s" % said[-2000:])
-        said = self.ask(env, recording, self.other.command, 1, "--settle", "200ms", "--response-timeout", "5s",
+        output = self.ask(env, recording, self.other.command, 1, "--settle", "200ms", "--response-timeout", "5s")
+        if "result of initialize" not in output:
+            self.wrong.append("the handshake differs, and the report does not state it: %s" % output[-2000:])
+        output = self.ask(env, recording, self.other.command, 1, "--settle", "200ms", "--response-timeout", "5s",
                            subcommand=("bisect",))
-        if "smallest failing prefix: the handshake alone" not in said:
-            self.wrong.append("bisect does not find it: %s" % said[-2000:])
+        if "smallest failing prefix: the handshake alone" not in output:
+            self.wrong.append("bisect does not find it: %s" % output[-2000:])
 
     def step(self, name, do):
         self.wrong = []
@@ -150,8 +150,8 @@ class Replayed(Run):
             if left:
                 self.wrong.append("left behind: %s" % "; ".join(left))
         except (OSError, RuntimeError, subprocess.TimeoutExpired) as error:
-            self.wrong.append("could not be held: %s" % error)
-        except Exception as error:  # RunError is run.py's own
+            self.wrong.append("could not be run: %s" % error)
+        except Exception as error:  # RunError is defined in run.py
             if type(error).__name__ != "RunError":
                 raise
             self.wrong.append(str(error))
@@ -165,7 +165,7 @@ class Replayed(Run):
 
 
 def only(folder):
-    """The recording in a folder, which has to be one."""
+    """The recording in a folder, which must be exactly one."""
     files = sorted(Path(folder).glob("*.acpr*"))
     if len(files) != 1:
         raise RuntimeError("%d recordings in %s" % (len(files), folder))
@@ -181,7 +181,7 @@ def main():
     if not SDK.is_dir():
         sys.exit("no peers in %s; run tests/peers/install.sh" % PEERS)
     if not isolation.leave_network():
-        print("note: the runs could not be cut off from the network")
+        print("note: the runs could not be isolated from the network")
     root, runs = Path(tempfile.mkdtemp(prefix="acp-replay-")), []
     for at, agent in enumerate(AGENTS):
         if args.agent and agent.name not in args.agent:
@@ -189,10 +189,10 @@ def main():
         if not agent.installed():
             print("skip  %-10s  not installed, see install.sh" % agent.name)
             continue
-        # The two example agents are each other's other.
+        # Each of the two example agents is the other agent of the other one.
         other = AGENTS[1] if at == 0 else AGENTS[0]
         runs.append(Replayed(agent, other, [args.relay], root))
-    # Side by side, for what is played again goes at the pace it went at, and waits most of the time.
+    # In parallel: a replay keeps the recorded pace, and waits most of the time.
     with ThreadPoolExecutor(len(runs) or 1) as pool:
         results = [good for run in pool.map(Replayed.play, runs) for good in run.results]
     failed = results.count(False)

@@ -1,9 +1,10 @@
 #!/usr/bin/env node
-// returns.mjs --sdk DIR --url URL [SESSION]: the official TypeScript SDK as a client that is cut off.
+// returns.mjs --sdk DIR --url URL [SESSION]: the official TypeScript SDK as a client that is disconnected.
 //
-// Without SESSION it prompts, says what it was told once it is asked for a permission, and waits to
-// be killed, or for the end of stdin, at which it closes its connection. With SESSION it comes back for it: session/load, an answer to the permission, another
-// prompt. What it saw goes to stdout as one line of JSON, which returns.py judges.
+// Without SESSION it prompts, prints the received texts once it gets a permission request, and waits
+// to be killed, or for the end of stdin, when it closes its connection. With SESSION it resumes that
+// session: session/load, an answer to the permission request, another prompt. It prints what it
+// received as one line of JSON, which returns.py checks.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -50,30 +51,30 @@ const connection = acp
   .connect(await reach(options.url));
 const agent = connection.agent;
 
-/** Waits until what was told is enough. */
+/** Waits until `enough` holds. */
 async function until(enough) {
   while (!enough()) await new Promise((resolve) => (changed = resolve));
 }
 
 const deadline = setTimeout(() => {
-  console.log(JSON.stringify({ texts, asked, errors: ["nothing more came"] }));
+  console.log(JSON.stringify({ texts, asked, errors: ["no further message arrived"] }));
   process.exit(1);
 }, 15_000);
-const say = (what) => process.stdout.write(JSON.stringify(what) + "\n");
+const print = (what) => process.stdout.write(JSON.stringify(what) + "\n");
 const prompt = () => agent.request("session/prompt", { sessionId: "s", prompt: [{ type: "text", text: "go" }] });
 const failed = (error) => errors.push(error.message);
 
 await agent.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
 if (session) {
   await agent.request("session/load", { sessionId: session, cwd: "/", mcpServers: [] }).catch(failed);
-  // The answer, the history and the question may come on different streams.
+  // The answer, the history and the permission request may arrive on different streams.
   await until(() => asked.length > 0 && texts.includes("two"));
   const loaded = [...texts];
   answer();
   await until(() => texts.includes("answered yes"));
   const { stopReason: stop } = await prompt();
   await until(() => texts.length > 4);
-  say({ loaded, asked, texts, stop, errors });
+  print({ loaded, asked, texts, stop, errors });
   clearTimeout(deadline);
   connection.close();
   await connection.closed;
@@ -81,12 +82,12 @@ if (session) {
   await agent.request("session/new", { cwd: "/", mcpServers: [] });
   prompt().catch(() => {});
   await until(() => asked.length > 0 && texts.length > 0);
-  say({ texts });
+  print({ texts });
   clearTimeout(deadline);
   process.stdin.resume().on("end", async () => {
     connection.close();
     await connection.closed;
-    // Over HTTP its DELETE is still on the way.
+    // Over HTTP its DELETE is still being sent.
     setTimeout(() => process.exit(0), 500);
   });
 }

@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
-"""returns.py: real clients whose connection is cut in the middle of a turn, and that come back.
+"""returns.py: real clients that are disconnected during a turn and reconnect.
 
     returns.py [--relay BINARY] [--client NAME]...
 
-A client prompts, is asked for a permission and is killed (SIGKILL) before it answers. With
-`serve --on-disconnect detach` the agent goes on; a second client asks for the session with
-session/load and passes when it is the same agent process, nothing is missing of what was said
-before and meanwhile, the permission is asked again, its answer ends the turn, and a further prompt
-is answered. It comes back twice: before the relay can have noticed the loss (HTTP has no socket to
-tell) and after. With `terminate` the agent's processes are gone within a second of their grace,
-and nothing is left. A client that closes its connection itself, however it does that, has left for
-good: its agent is gone at once, with `detach` too. The clients are Python's `websockets` and the official TypeScript SDK over
-HTTP and WebSocket (returns.mjs); the agent is ours. Not here: what each message looks like
-(tests/it/proxy/resume.rs).
+A client prompts, gets a permission request and is killed (SIGKILL) before it answers. With
+`serve --on-disconnect detach` the agent continues; a second client sends session/load and passes when
+it is the same agent process, all updates from before and meanwhile are replayed, the permission is
+requested again, its answer ends the turn, and a further prompt is answered. It reconnects in two
+runs: before the relay can detect the disconnect (over HTTP no socket closes) and after. With
+`terminate` the agent's processes exit within a second of their grace period, and none is left. A
+client that closes its connection itself does not return: its agent exits immediately, with `detach`
+too. The clients are Python's `websockets` and the official TypeScript SDK over HTTP and WebSocket
+(returns.mjs); the agent is ours. Not here: the form of each message (tests/it/proxy/resume.rs).
 """
 import argparse
 import json
@@ -33,24 +32,24 @@ HERE = Path(__file__).resolve().parent
 SDK_2 = PEERS / "npm2/node_modules/@agentclientprotocol/sdk"
 PYTHON = PEERS / "python/bin/python"
 PATIENCE = 20
-# Time for an HTTP client that has vanished, in seconds: as short as a test wants it.
+# Grace period for a lost HTTP client, in seconds; short, for the test.
 HTTP_GRACE = 2
-# A turn: an update, a permission; meanwhile, when the file `go` is there, another update; and once
-# the permission is answered a last one with the answer.
+# A turn: an update, a permission request; meanwhile, when the file `go` exists, another update; and
+# after the permission's answer a last one with that answer.
 AGENT = r"""
 import json, os, sys, threading, time
 from pathlib import Path
 here, answered, answer = Path(sys.argv[1]), threading.Event(), []
 lock = threading.Lock()
-def say(**message):
+def send(**message):
     with lock:
         print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 def update(text):
-    say(method="session/update", params={"sessionId": "s", "update": {
+    send(method="session/update", params={"sessionId": "s", "update": {
         "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}})
 def turn(number):
     update("one of %d" % os.getpid())
-    say(id="ask", method="session/request_permission", params={"sessionId": "s",
+    send(id="ask", method="session/request_permission", params={"sessionId": "s",
         "toolCall": {"toolCallId": "t", "title": "may I"},
         "options": [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]})
     while not (here / "go").exists() and not answered.is_set():
@@ -60,24 +59,24 @@ def turn(number):
         (here / "went").touch()
     answered.wait()
     update("answered " + answer[0])
-    say(id=number, result={"stopReason": "end_turn"})
+    send(id=number, result={"stopReason": "end_turn"})
 for line in sys.stdin:
-    heard = json.loads(line)
-    method, number = heard.get("method"), heard.get("id")
+    received = json.loads(line)
+    method, number = received.get("method"), received.get("id")
     if method == "initialize":
-        say(id=number, result={"protocolVersion": 1, "agentCapabilities": {"loadSession": True}})
+        send(id=number, result={"protocolVersion": 1, "agentCapabilities": {"loadSession": True}})
     elif method == "session/new":
-        say(id=number, result={"sessionId": "s"})
+        send(id=number, result={"sessionId": "s"})
     elif method == "session/prompt" and not answered.is_set():
         threading.Thread(target=turn, args=(number,), daemon=True).start()
     elif method == "session/prompt":
         update("again %d" % os.getpid())
-        say(id=number, result={"stopReason": "end_turn"})
+        send(id=number, result={"stopReason": "end_turn"})
     elif number == "ask":
-        answer.append(heard["result"]["outcome"]["optionId"])
+        answer.append(received["result"]["outcome"]["optionId"])
         answered.set()
     elif number is not None:
-        say(id=number, error={"code": -32601, "message": "Method not found"})
+        send(id=number, error={"code": -32601, "message": "Method not found"})
 """
 
 
@@ -86,16 +85,16 @@ class Fault(Exception):
 
 
 def plain(url, session):
-    """The plain WebSocket client, in an environment that has `websockets`. See returns.mjs."""
+    """The plain WebSocket client; its environment needs `websockets`. See returns.mjs."""
     from websockets.sync.client import connect
     with connect(url) as socket:
         converse(socket, session)
 
 
 def converse(socket, session):
-    heard, texts, asked = [], [], []
+    received, texts, asked = [], [], []
 
-    def until(wanted):
+    def until(done):
         while True:
             message = json.loads(socket.recv(timeout=PATIENCE))
             if "method" in message and "id" not in message:
@@ -103,14 +102,14 @@ def converse(socket, session):
             elif "method" in message:
                 asked.append(message)
             else:
-                heard.append(message)
-            if wanted():
-                return heard
+                received.append(message)
+            if done():
+                return received
 
     def ask(number, method, wait=True, **params):
         socket.send(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}))
         if wait:
-            until(lambda: any(one["id"] == number for one in heard))
+            until(lambda: any(one["id"] == number for one in received))
     prompt = {"sessionId": "s", "prompt": [{"type": "text", "text": "go"}]}
     ask(0, "initialize", protocolVersion=1, clientCapabilities={})
     if not session:
@@ -128,16 +127,16 @@ def converse(socket, session):
         "outcome": {"outcome": "selected", "optionId": "yes"}}}))
     until(lambda: texts and texts[-1].startswith("answered"))
     ask(2, "session/prompt", **prompt)
-    errors = [one["error"] for one in heard if "error" in one]
+    errors = [one["error"] for one in received if "error" in one]
     print(json.dumps({"loaded": loaded, "asked": [one["params"]["toolCall"]["title"] for one in asked],
-                      "texts": texts, "stop": heard[-1].get("result", {}).get("stopReason"), "errors": errors}))
+                      "texts": texts, "stop": received[-1].get("result", {}).get("stopReason"), "errors": errors}))
 
 
 def typescript(sdk):
     return ["node", HERE / "returns.mjs", "--sdk", sdk, "--url"]
 
 
-# name, what has to be there, program, scheme
+# name, required file, program, scheme
 CLIENTS = {
     "websockets": (PYTHON, [PYTHON, Path(__file__).resolve(), "--plain"], "ws"),
     "ts-1.9-http": (SDK, typescript(SDK), "http"),
@@ -147,28 +146,28 @@ CLIENTS = {
 
 
 def line_of(process, what):
-    """What the client says, as JSON; it says one line or ends."""
+    """The one line that the client prints, as JSON; fails if it exits without."""
     timer = time.monotonic() + PATIENCE
     os.set_blocking(process.stdout.fileno(), False)
-    said = b""
-    while not said.endswith(b"\n"):
-        said += process.stdout.read() or b""
+    output = b""
+    while not output.endswith(b"\n"):
+        output += process.stdout.read() or b""
         if process.poll() is not None:
-            said += process.stdout.read() or b""
+            output += process.stdout.read() or b""
             break
         if time.monotonic() > timer:
             break
         time.sleep(0.01)
-    if not said.endswith(b"\n"):
-        raise Fault("%s said %r and no more" % (what, said))
-    return json.loads(said)
+    if not output.endswith(b"\n"):
+        raise Fault("%s printed only %r" % (what, output))
+    return json.loads(output)
 
 
 def wait_for(path):
     until = time.monotonic() + PATIENCE
     while not path.exists():
         if time.monotonic() > until:
-            raise Fault("the agent did not go on: no %s" % path.name)
+            raise Fault("the agent did not continue: no %s" % path.name)
         time.sleep(0.01)
 
 
@@ -176,8 +175,8 @@ def agents(mark, folder):
     return [pid for pid, line in mark.programs() if str(folder) in line and "serve" not in line]
 
 
-def held(relay, name, how, folder):
-    """One run; says what went through."""
+def run(relay, name, how, folder):
+    """One run; returns a text about its result."""
     _, program, scheme = CLIENTS[name]
     mark = isolation.Mark()
     env = {**isolation.environment(folder), **mark.env}
@@ -192,20 +191,20 @@ def held(relay, name, how, folder):
         return clients[-1]
     try:
         first = start()
-        begun = line_of(first, "the first client")
-        there = agents(mark, folder)
-        if len(there) != 1 or begun["texts"] != ["one of %d" % there[0]]:
-            raise Fault("it began with %s, the agents are %s" % (begun, there))
+        started = line_of(first, "the first client")
+        first_agents = agents(mark, folder)
+        if len(first_agents) != 1 or started["texts"] != ["one of %d" % first_agents[0]]:
+            raise Fault("the first client received %s, the agents are %s" % (started, first_agents))
         if how == "detach left":
             first.stdin.close()
             cut = time.monotonic()
             while agents(mark, folder):
                 if time.monotonic() - cut > PATIENCE:
-                    raise Fault("the agent of a client that has closed is still there")
+                    raise Fault("the agent of a client that has closed still runs")
                 time.sleep(0.01)
             if (took := time.monotonic() - cut) > 2:
-                raise Fault("the agent was gone after %.2f s" % took)
-            return "gone after %.2f s" % took
+                raise Fault("the agent exited after %.2f s" % took)
+            return "exited after %.2f s" % took
         first.send_signal(signal.SIGKILL)
         first.wait()
         cut = time.monotonic()
@@ -213,30 +212,30 @@ def held(relay, name, how, folder):
             grace = HTTP_GRACE if scheme == "http" else 0
             while agents(mark, folder):
                 if time.monotonic() - cut > grace + PATIENCE:
-                    raise Fault("the agent is still there")
+                    raise Fault("the agent still runs")
                 time.sleep(0.01)
             took = time.monotonic() - cut
             if not grace <= took + 0.5 or took > grace + 1:
-                raise Fault("the agent was gone after %.2f s" % took)
-            return "gone after %.2f s, of which %d s grace" % (took, grace)
+                raise Fault("the agent exited after %.2f s" % took)
+            return "exited after %.2f s, of which %d s grace" % (took, grace)
         if how == "detach late":
             time.sleep(HTTP_GRACE + 1)
         (folder / "go").touch()
         wait_for(folder / "went")
         second = start("s")
-        back = line_of(second, "the second client")
+        result = line_of(second, "the second client")
         if second.wait(PATIENCE):
-            raise Fault("the second client ends with %d" % second.returncode)
-        pid = there[0]
-        wanted = {
+            raise Fault("the second client exits with %d" % second.returncode)
+        pid = first_agents[0]
+        expected = {
             "loaded": ["go", "one of %d" % pid, "two"], "asked": ["may I"],
             "texts": ["go", "one of %d" % pid, "two", "answered yes", "again %d" % pid],
             "stop": "end_turn", "errors": []}
-        if back != wanted:
-            raise Fault("it came back to %s" % json.dumps(back))
-        if agents(mark, folder) not in ([], there):
-            raise Fault("other agents are there: %s" % agents(mark, folder))
-        return "the same agent, 2 updates of before and meanwhile, 1 permission, turn ended, another turn"
+        if result != expected:
+            raise Fault("the second client received %s" % json.dumps(result))
+        if agents(mark, folder) not in ([], first_agents):
+            raise Fault("other agents run: %s" % agents(mark, folder))
+        return "the same agent, 2 updates replayed, 1 permission, turn ended, another turn"
     finally:
         for client in clients:
             if client.poll() is None:
@@ -246,7 +245,7 @@ def held(relay, name, how, folder):
         left = mark.wait_until_gone(set(), 5)
         mark.kill_rest()
         if sys.exc_info()[0] is None and (left or code not in (0, 143)):
-            raise Fault("serve ends with %s, left behind: %s" % (code, left))
+            raise Fault("serve exits with %s, processes left: %s" % (code, left))
 
 
 def main():
@@ -259,12 +258,12 @@ def main():
     passed = failed = 0
     for name in asked.client or CLIENTS:
         if not CLIENTS[name][0].exists():
-            print("skip  %-12s %s is not there, see install.sh" % (name, CLIENTS[name][0]))
+            print("skip  %-12s %s is missing, see install.sh" % (name, CLIENTS[name][0]))
             continue
         for how in ("detach", "detach late", "detach left", "terminate"):
             with tempfile.TemporaryDirectory(prefix="acp-returns-") as folder:
                 try:
-                    what, good = held(asked.relay, name, how, Path(folder)), True
+                    what, good = run(asked.relay, name, how, Path(folder)), True
                 except (Fault, OSError, ValueError, subprocess.TimeoutExpired) as fault:
                     what, good = "%s: %s" % (type(fault).__name__, fault), False
             passed, failed = passed + good, failed + (not good)

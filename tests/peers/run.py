@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""run.py: a real client talks to real agents through acp-relay, and nobody may notice.
+"""run.py: a real client and real agents connected by acp-relay, which must be transparent.
 
     run.py [--relay BINARY] [--agent NAME]... [--way NAME]... [--jobs N] [--keep]
     run.py --prove        the harness against a stand-in with known faults, without a relay
 
-Every agent is driven through every way by client.mjs, the official SDK's
-client. A tee stands before and behind the relay. A run passes when
-  - the conversation is complete: nothing the agent is known to do is missing,
+client.mjs, the official SDK's client, runs every agent over every way. A tee captures the bytes on
+both sides of the relay. A run passes when
+  - the conversation is complete: every step expected of the agent happened,
   - both tees hold the same messages byte for byte, in both directions,
-  - the conversation went as it goes without a relay (see capture.py for what is tolerated),
-  - `connect` exits as the agent did,
-  - no process of the run is left, not even a zombie, and `serve` stops when told.
+  - the conversation is the same as without a relay (capture.py lists the tolerated differences),
+  - `connect` exits with the agent's exit code,
+  - no process of the run is left, not even a zombie, and `serve` stops on SIGTERM.
 One line per run, `N passed, N failed` at the end, exit 1 when one failed.
 
-Peers are installed by install.sh; a run needs no network, and has none where the kernel lets
-us take it away. What is not here: which agents and ways there are (peers.py), how to speak ACP
-(client.mjs, the agents), how captures are judged (capture.py).
+Peers are installed by install.sh; a run needs no network, and has none where the kernel allows it.
+Not here: the agents and ways (peers.py), the ACP client and agents (client.mjs, the agents), the
+comparison of captures (capture.py).
 """
 import argparse
 import contextlib
@@ -44,19 +44,19 @@ HERE = Path(__file__).resolve().parent
 TEE = [sys.executable, str(HERE / "tee.py")]
 STAND_IN = [sys.executable, str(HERE / "stand_in.py")]
 
-# What a table would mend is not to be mended here: nobody may notice that there is a relay.
+# No translation: the relay must be transparent.
 PLAIN = ["--client-dialect", "canonical", "--agent-dialect", "canonical"]
-# Until the agent and all it started must be gone: the relay's ladder of close, TERM and KILL.
+# Limit for the agent's process tree to exit: the relay closes stdin, then sends TERM, then KILL.
 PATIENCE = 15.0
 
 
 class Run:
-    """One agent, one way. `wrong` is empty when it passed."""
+    """One agent over one way. `wrong` is empty when it passed."""
 
     def __init__(self, agent, way, relay, root, patience=PATIENCE):
         self.agent, self.way, self.relay, self.patience = agent, way, relay, patience
         self.dir = Path(root) / ("%s-%s" % (agent.name, way.name))
-        # One length in every run: goose cuts long paths in what it shows.
+        # The same length in every run: goose truncates long paths in its output.
         self.workspace = Path(root) / ("w%d%d" % (AGENTS.index(agent), WAYS.index(way)))
         self.mark = isolation.Mark()
         self.wrong = []
@@ -83,7 +83,7 @@ class Run:
                 command = [*self.relay, "connect", *PLAIN, *self.agent.server_options, endpoint]
             elif self.way.listen:
                 serve, endpoint = self.start_serve(env, behind)
-                # The bytes of both ends are compared, and the guard would hide a capability over TCP.
+                # The bytes of both sides are compared, and the guard would remove a capability over TCP.
                 command = [*self.relay, "connect", "--guard", "never", *PLAIN, endpoint]
             elif self.way.name != "direct":
                 command = [*self.relay, "connect", *PLAIN, "--", *behind]
@@ -96,7 +96,7 @@ class Run:
             self.stop(serve)
             self.judge()
         except (RunError, OSError, subprocess.TimeoutExpired) as error:
-            self.wrong.append("the run could not be held: %s" % error)
+            self.wrong.append("the run failed: %s" % error)
         finally:
             for process in (llm, serve):
                 if process and process.poll() is None:
@@ -124,17 +124,17 @@ class Run:
         return process, "http://" + process.stdout.readline().split()[-1]
 
     def start_serve(self, env, behind):
-        """`serve` in front of the agent, and the endpoint it says it listens on."""
+        """Starts `serve` in front of the agent; returns it and the endpoint that it reports."""
         framing = [] if self.way.agent_framing == NDJSON else ["--agent-framing", self.way.agent_framing]
         process = subprocess.Popen(
             [*self.relay, "serve", *PLAIN, "--listen", self.way.listen.format(dir=self.dir), *framing, "--", *behind],
             env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
-        said, endpoint, bound = open(self.dir / "serve.stderr", "w"), [], threading.Event()
+        output, endpoint, bound = open(self.dir / "serve.stderr", "w"), [], threading.Event()
 
         def listen():
             for line in process.stderr:
-                said.write(line)
-                said.flush()
+                output.write(line)
+                output.flush()
                 if found := re.search(r"acp-relay: listening on (\S+)", line):
                     endpoint.append(found[1])
                     bound.set()
@@ -144,19 +144,19 @@ class Run:
         if not endpoint:
             process.kill()
             process.wait()
-            raise RunError("serve did not say where it listens, see %s" % said.name)
+            raise RunError("serve did not report its endpoint, see %s" % output.name)
         return process, endpoint[0]
 
     def start_their_server(self, env):
-        """The agent's own WebSocket server, once its port is open."""
+        """Starts the agent's own WebSocket server; returns it once its port is open."""
         port = isolation.free_port()
-        with open(self.dir / "server.stderr", "wb") as said:
+        with open(self.dir / "server.stderr", "wb") as output:
             process = subprocess.Popen([word.format(port=port) for word in self.agent.server], env=env,
-                                       stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+                                       stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         if not isolation.wait_for_port(port, process, 20):
             process.kill()
             process.wait()
-            raise RunError("the agent's server did not start, see %s" % said.name)
+            raise RunError("the agent's server did not start, see %s" % output.name)
         return process, "ws://127.0.0.1:%d/acp" % port
 
     def converse(self, env, peer):
@@ -172,18 +172,18 @@ class Run:
         try:
             self.summary = json.loads(done.stdout)
         except ValueError:
-            raise RunError("the client said nothing, see %s" % errors.name) from None
+            raise RunError("the client printed nothing, see %s" % errors.name) from None
         for key in ("error", "missing"):
             if self.summary.get(key):
                 self.wrong.append("conversation: %s %s" % (key, self.summary[key]))
         if "write" in self.agent.expect and self.summary["file"] != "goodbye seed\n":
-            self.wrong.append("conversation: the file holds %r" % self.summary["file"])
+            self.wrong.append("conversation: the file contains %r" % self.summary["file"])
 
     def no_process_left(self, serve):
-        """All that this run started is gone, `serve` apart, which is also not left with zombies."""
+        """Checks that no process of this run but `serve` is left, and `serve` has no zombies."""
         left = self.mark.wait_until_gone({serve.pid} if serve else set(), self.patience)
         if left:
-            self.wrong.append("left behind after %.0f s: %s" % (self.patience, "; ".join(left)))
+            self.wrong.append("processes left after %.0f s: %s" % (self.patience, "; ".join(left)))
 
     def stop(self, serve):
         if not serve:
@@ -209,18 +209,18 @@ class Run:
     def same_exit(self):
         allowed = {self.behind.exit}
         if self.way.listen and (self.behind.exit or 0) > 128:
-            # Ended by a signal because the client left: `serve` did that, and no word of it
-            # needs to reach the client over a network.
+            # `serve` ended the agent by a signal because the client disconnected; the client over a
+            # network need not receive that exit code.
             allowed.add(0)
         if self.client.exit not in allowed:
-            self.wrong.append("exit: the agent's is %s, the client saw %s" % (self.behind.exit, self.client.exit))
+            self.wrong.append("exit: the agent's is %s, the client's is %s" % (self.behind.exit, self.client.exit))
 
     def against(self, direct):
         mine = self.client or self.behind
         if mine and direct.client:
             self.wrong += same_talk(direct.client, mine, self.agent)
         if self.behind and direct.behind and self.behind.exit != direct.behind.exit:
-            self.wrong.append("the agent ended with %s, direct with %s" % (self.behind.exit, direct.behind.exit))
+            self.wrong.append("the agent exited with %s, direct with %s" % (self.behind.exit, direct.behind.exit))
         return self
 
     def report(self):
@@ -238,11 +238,11 @@ class Run:
 
 
 class RunError(Exception):
-    """The run could not be held; the rest of its checks would say nothing."""
+    """The run could not be completed; its other checks are meaningless."""
 
 
 def matrix(agents, ways, relay, root, jobs, patience=PATIENCE):
-    """Runs all, prints a line for each as it ends, returns (passed, failed)."""
+    """Runs all, prints a line for each when it ends, returns (passed, failed)."""
     direct, results, lock = {}, [], threading.Lock()
 
     def one(agent, way):
@@ -255,7 +255,7 @@ def matrix(agents, ways, relay, root, jobs, patience=PATIENCE):
             results.append(run.report())
 
     with ThreadPoolExecutor(jobs) as pool:
-        # The direct runs are the measure of the others, so they come first.
+        # The direct runs are the reference for the others, so they run first.
         for first in (True, False):
             todo = [(a, w) for w in ways for a in agents
                     if (w.name == "direct") == first and a.goes(w)]
@@ -265,21 +265,21 @@ def matrix(agents, ways, relay, root, jobs, patience=PATIENCE):
 
 
 def prove(agents, root, jobs):
-    """The harness passes a clean copier, and sees every fault of a bad one."""
+    """The harness passes a correct copier, and detects every fault of a faulty one."""
     ours = [way for way in WAYS if not way.theirs]
     passed, failed = matrix(agents, ours, STAND_IN, root / "clean", jobs)
     wrong = [] if not failed else ["the clean stand-in failed %d runs" % failed]
     for fault in FAULTS:
         os.environ["STAND_IN_FAULT"] = fault
         chosen = [way for way in WAYS if way.name in ("direct", "connect")]
-        # What has to fail here is not to be mistaken for a failure.
-        with contextlib.redirect_stdout(io.StringIO()) as said:
+        # Hide this expected failure from the output.
+        with contextlib.redirect_stdout(io.StringIO()) as output:
             _, failed = matrix(agents[:1], chosen, STAND_IN, root / fault, jobs, patience=2.0)
-        print("%s: %s" % (fault, "seen" if failed == 1 else "not seen"), flush=True)
+        print("%s: %s" % (fault, "detected" if failed == 1 else "not detected"), flush=True)
         if failed != 1:
-            wrong.append("the fault %r was not seen:\n%s" % (fault, said.getvalue()))
+            wrong.append("the fault %r was not detected:\n%s" % (fault, output.getvalue()))
     del os.environ["STAND_IN_FAULT"]
-    print("\n".join(["the harness proves nothing:", *wrong]) if wrong else "every fault was seen")
+    print("\n".join(["the harness proves nothing:", *wrong]) if wrong else "every fault was detected")
     return not wrong
 
 
@@ -302,7 +302,7 @@ def main():
     if not SDK.is_dir():
         sys.exit("no peers in %s; run tests/peers/install.sh" % PEERS)
     if not isolation.leave_network():
-        print("note: the runs could not be cut off from the network; agents are only asked not to use it")
+        print("note: the runs could not be isolated from the network; agents are only configured not to use it")
     # Short, for the path of a Unix socket is limited to 107 bytes.
     root = Path(tempfile.mkdtemp(prefix="acp-peers-"))
     if args.prove:

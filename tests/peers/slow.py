@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""slow.py: those who write down what passes do not grow, however slow they or the reader are.
+"""slow.py: the memory of the tee and of the recorder is bounded, also with a slow reader or disk.
 
     slow.py [--relay BINARY] [--mib N]
 
 An agent streams N MiB (256) of updates as fast as it can, once through tee.py and once through
-`acp-relay connect --record`. The reader takes an eighth, stops until nothing moves any more, and
-takes the rest. Demanded: every byte arrives, and from its first message to its end the process
-grows by no more than a bound (VmHWM): 8 MiB for the tee, which has one buffer for each direction,
-48 MiB for the relay, whose recorder may be 8 MiB behind, and has as much again in hand, while it
-writes lines. Not here: readers that stop without a recorder (see stall.py).
+`acp-relay connect --record`. The reader reads an eighth, stops until the stream stands still, and
+reads the rest. Required: every byte arrives, and from its first message to its end the process
+grows by no more than a bound (VmHWM): 8 MiB for the tee, which has one buffer per direction,
+48 MiB for the relay, whose recorder may queue 8 MiB and encode as much again at the same time.
+Not here: readers that stop without a recorder (see stall.py).
 """
 import argparse
 import os
@@ -43,7 +43,7 @@ def status(pid, field):
 
 
 def still(files):
-    """Waits until none of the files grows any more."""
+    """Waits until no file grows any more."""
     sizes = lambda: [file.stat().st_size for file in files()]
     before, quiet = sizes(), 0
     while quiet < 5:
@@ -56,16 +56,16 @@ def run(name, words, files, blocks, bound):
     process = subprocess.Popen(words + [sys.executable, "-c", AGENT, str(blocks)],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0)
     try:
-        out, want = process.stdout.fileno(), LINE * 64
-        take = lambda size: read(out, size)
-        assert take(len(LINE)) == LINE, "the first message is another"
+        out, expected = process.stdout.fileno(), LINE * 64
+        receive = lambda size: read(out, size)
+        assert receive(len(LINE)) == LINE, "the first message differs"
         idle = status(process.pid, "VmRSS")
         process.stdin.write(b'{"jsonrpc":"2.0","method":"go"}\n')
         for at in range(blocks):
             if at == blocks // 8:
                 still(files)
-            if take(len(want)) != want:
-                return "FAIL %s: block %d of %d is another" % (name, at, blocks)
+            if receive(len(expected)) != expected:
+                return "FAIL %s: block %d of %d differs" % (name, at, blocks)
         grown = status(process.pid, "VmHWM") - idle
         process.stdin.close()
         process.wait(30)
@@ -85,7 +85,7 @@ def read(fd, size):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="memory of those who write down")
+    parser = argparse.ArgumentParser(description="memory of the tee and of the recorder")
     parser.add_argument("--relay", default=str(HERE.parent.parent / "target/debug/acp-relay"))
     parser.add_argument("--mib", type=int, default=256)
     args = parser.parse_args()
@@ -94,12 +94,12 @@ def main():
         place = pathlib.Path(place)
         tee = [sys.executable, str(HERE / "tee.py"), "--out", str(place / "t"), "--"]
         relay = [args.relay, "connect", "--record", str(place / "r"), "--"]
-        told = [
+        results = [
             run("tee", tee, lambda: [place / "t.a2c"], blocks, 8 * MIB),
             run("recorder", relay, lambda: list((place / "r").glob("*.acpr")), blocks, 48 * MIB),
         ]
-    print("\n".join(told))
-    return any(line.startswith("FAIL") for line in told)
+    print("\n".join(results))
+    return any(line.startswith("FAIL") for line in results)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""stall.py: one side stops reading while the other streams; the relay's memory must not notice.
+"""stall.py: one side stops reading while the other streams; the relay's memory must stay bounded.
 
     stall.py [--relay BINARY] [--way NAME]... [--big MIB] [--small MIB] [--stall SECONDS] [--seed N]
 
 `down`: an agent streams numbered updates of 1 KiB to 64 KiB as fast as it can; the client reads
-an eighth, stops until nothing moves any more and for some seconds beyond, then reads the rest.
-`up`: the client streams, and the agent does not read until it is told to. One way of each carries
---big (2 GiB down), the others --small. Demanded of every relay process on the way:
+an eighth, stops until the stream stands still and for some seconds more, then reads the rest.
+`up`: the client streams, and the agent does not read until the gate file exists. `down` over
+connect-ws carries --big (2 GiB), the others --small. Required of every relay process:
   - from idle to the end its memory grows by at most 32 MiB (VmRSS sampled, and VmHWM);
-  - while one side does not read, the other is stopped: the stream stands still;
+  - backpressure: while one side does not read, the other is stopped and the stream stands still;
   - afterwards nothing is missing, out of order or altered: both ends make the same stream from
     the seed and compare each byte.
 One line per run, `N passed, N failed`, exit 1 when one failed.
 
-Not here: stalls of either side inside of one Rust process (tests/it), other limits.
+Not here: stalls of either side within one Rust process (tests/it), other limits.
 """
 import argparse
 import os
@@ -39,17 +39,17 @@ WIRES = ("tcp", "unix", "ws")
 WAYS = [("%s%s" % (kind, wire), wire, kind) for kind in ("", "connect-") for wire in WIRES]
 DIGITS = 12
 HEAD = b'{"jsonrpc":"2.0","method":"session/update","params":{"n":'
-# The same text in each message would hide a part that was sent twice.
+# The text varies: a repeated text would hide duplicated parts.
 MIDDLE = b',"text":"'
 TAIL = b'"}}'
 VERDICT = b'{"jsonrpc":"2.0","method":"verdict","params":["%s"]}'
 
 
 class Flood:
-    """The stream: the same some thousand messages again and again, their numbers counting up.
+    """The stream: one block of messages, repeated, with consecutive numbers.
 
-    `blocks()` yields (lines, ends): about a MiB of messages with their line ends, and where each
-    ends. The buffer is used again for the next block."""
+    `blocks()` yields (lines, ends): about a MiB of messages with their line ends, and the offsets
+    of these ends. The buffer is reused for the next block."""
 
     def __init__(self, seed, size):
         chance = random.Random(seed)
@@ -75,7 +75,7 @@ class Flood:
 
 
 def agent(seed, mib, gate):
-    """Streams when asked to `flood`; when asked to `sink`, reads once the gate's file is there."""
+    """On `flood`, streams; on `sink`, reads once the gate file exists."""
     wire = ByteWire(sys.stdin.buffer, sys.stdout.buffer)
     while (asked := wire.receive(None)) is not None:
         if b'"flood"' in asked:
@@ -98,7 +98,7 @@ def write_all(fd, view):
 
 
 def compare(file, flood):
-    """Reads all of the flood from a file of lines; what is wrong with it, or `same`."""
+    """Reads the flood from a file of lines; returns the difference, or `same`."""
     buffer = bytearray(len(flood.block))
     for block, _ in flood.blocks():
         view = memoryview(buffer)
@@ -114,7 +114,7 @@ def compare(file, flood):
 
 
 class Memory:
-    """Watches processes from idle on. `growth` is by how many bytes the worst has grown."""
+    """Samples processes from idle on. `growth` returns the largest growth in bytes."""
 
     def __init__(self, pids):
         self.idle = {pid: self.read(pid) for pid in pids}
@@ -137,8 +137,8 @@ class Memory:
             try:
                 now, high = self.read(pid)
             except (OSError, KeyError):
-                continue  # It has exited; what it grew to was seen before.
-            # The mark of the highest counts when it was set after idle.
+                continue  # It has exited; its growth was sampled before.
+            # The high-water mark counts if it rose after idle.
             if high > self.idle[pid][1]:
                 now = max(now, high)
             self.peak[pid] = max(self.peak[pid], now - idle)
@@ -173,7 +173,7 @@ class Run:
                 self.wrong.append("a relay has grown by %.1f MiB" % (self.grown / MIB))
             wire.end()
         except (OSError, TimeoutError, websocket.Broken) as error:
-            self.wrong.append("the run could not be held: %r %s" % (error, [relay.said[-2:] for relay in self.relays]))
+            self.wrong.append("the run failed: %r %s" % (error, [relay.output[-2:] for relay in self.relays]))
         finally:
             for relay in self.relays:
                 relay.stop(signal.SIGKILL)
@@ -198,18 +198,18 @@ class Run:
     def down(self, wire):
         self.ask(wire, 2, b"flood")
         flood, read = Flood(self.args.seed, self.mib * MIB), 0
-        take = take_messages if isinstance(wire, websocket.WebSocket) else take_lines
-        asleep = False
+        matches = match_messages if isinstance(wire, websocket.WebSocket) else match_lines
+        stalled = False
         for block, ends in flood.blocks():
-            if not take(wire, block, ends):
+            if not matches(wire, block, ends):
                 self.wrong.append("altered, missing or out of order after %d MiB" % (read >> 20))
                 return
             read += len(block)
-            if not asleep and read >= self.mib * MIB // 8:
-                asleep = True
+            if not stalled and read >= self.mib * MIB // 8:
+                stalled = True
                 self.stand_still(lambda: written_by(self.agents()))
         if wire.receive(PATIENCE) != b'{"jsonrpc":"2.0","id":2,"result":{}}':
-            self.wrong.append("what came after the stream is not the answer")
+            self.wrong.append("the message after the stream is not the answer")
 
     def up(self, wire):
         self.ask(wire, 2, b"sink")
@@ -241,10 +241,10 @@ class Run:
         answer = wire.receive(PATIENCE + self.mib / 8)
         writer.join(PATIENCE)
         if failures or answer != VERDICT % b"same":
-            self.wrong.append("the agent says %s %s" % (answer, failures))
+            self.wrong.append("the agent answers %s %s" % (answer, failures))
 
     def stand_still(self, position):
-        """Waits until the stream stands still, for as long as was asked."""
+        """Waits until the stream has stood still for `--stall` seconds."""
         deadline = time.monotonic() + PATIENCE
         before, since = position(), time.monotonic()
         while time.monotonic() - since < self.args.stall:
@@ -253,28 +253,28 @@ class Run:
             if now != before:
                 before, since = now, time.monotonic()
             if time.monotonic() > deadline:
-                self.wrong.append("nobody reads, and the stream goes on")
+                self.wrong.append("the stream continues although the receiver does not read")
                 return
         self.stalled_at = before
-        # Otherwise the run shows nothing: all of it was buffered somewhere.
+        # Otherwise the whole stream was buffered somewhere, and the run proves nothing.
         if before >= self.mib * MIB:
-            self.wrong.append("the whole stream was taken in while nobody read")
+            self.wrong.append("the whole stream was buffered although the receiver did not read")
 
     def agents(self):
         return [pid for pid, line in self.mark.programs() if "--agent" in line and __file__ in line
                 and "acp-relay" not in line.split()[0]]
 
 
-def take_lines(wire, block, ends):
-    """Whether the next bytes of a byte stream are the block."""
+def match_lines(wire, block, ends):
+    """Reads the next bytes of a byte stream; whether they equal the block."""
     rest = wire.splitter.rest
     if rest or wire.bodies:
-        raise OSError("something came before the stream")
+        raise OSError("unexpected bytes before the stream")
     buffer = bytearray(len(block))
     view, fd = memoryview(buffer), wire.reads.fileno()
     while view:
         if not select.select([fd], [], [], PATIENCE)[0]:
-            raise TimeoutError("the stream has dried up")
+            raise TimeoutError("the stream has stalled")
         read = os.readv(fd, [view])
         if not read:
             raise OSError("the stream has ended")
@@ -282,8 +282,8 @@ def take_lines(wire, block, ends):
     return buffer == block
 
 
-def take_messages(wire, block, ends):
-    """Whether the next messages of a WebSocket are those of the block."""
+def match_messages(wire, block, ends):
+    """Reads the next messages of a WebSocket; whether they equal those of the block."""
     start = 0
     for end in ends:
         if wire.receive(PATIENCE) != block[start:end - 1]:
@@ -293,7 +293,7 @@ def take_messages(wire, block, ends):
 
 
 def written_by(pids):
-    """How many bytes the processes have written since they began."""
+    """The number of bytes the processes have written since their start."""
     total = 0
     for pid in pids:
         with open("/proc/%d/io" % pid) as io:

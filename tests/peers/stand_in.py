@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""stand_in.py: the least that looks like acp-relay, and the faults the harness must see.
+"""stand_in.py: a minimal replacement for acp-relay, with faults that the harness must detect.
 
     stand_in.py serve --listen ENDPOINT [--agent-framing F] -- COMMAND...
     stand_in.py connect ENDPOINT | connect [--agent-framing F] -- COMMAND...
 
-It copies; it is no relay. `run.py --prove` runs the matrix over it once clean and once per
-fault of STAND_IN_FAULT, for a harness that cannot fail proves nothing:
-    reprint   messages are parsed and printed again
+It only copies. `run.py --prove` runs the matrix with it once without a fault and once per fault of
+STAND_IN_FAULT, to prove that the harness can fail:
+    reprint   messages are parsed and serialised again
     drop      one notification of the agent is lost
-    swap      two messages of the agent change places
-    orphan    a process stays behind
-    exit      the exit code is made up
-    open      the agent's input is left open when the client's ends
-WebSocket is raw TCP here: both ends are ours.
+    swap      two messages of the agent are swapped
+    orphan    a process is left running
+    exit      the exit code is wrong
+    open      the agent's stdin stays open after the client's EOF
+WebSocket is raw TCP here: both ends are this script.
 """
 import json
 import os
@@ -27,8 +27,8 @@ FAULTS = ("reprint", "drop", "swap", "orphan", "exit", "open")
 FAULT = os.environ.get("STAND_IN_FAULT", "")
 
 
-class Spoiler:
-    """Does to the agent's messages what FAULT says."""
+class Fault:
+    """Applies FAULT to the agent's messages."""
 
     def __init__(self):
         self.count = 0
@@ -49,21 +49,21 @@ class Spoiler:
             self.held = []
 
 
-def copy(read, write, done, heard, said, spoil):
-    """One direction. `heard` None is sniffed, `said` is asked when the first message goes out."""
-    splitter, spoiler = None, Spoiler()
+def copy(read, write, done, framing_in, framing_out, faulty):
+    """One direction. `framing_in` None is sniffed; `framing_out` is called with the framing that was read."""
+    splitter, fault = None, Fault()
     while chunk := read(1 << 16):
-        splitter = splitter or Splitter(heard or sniff(chunk))
+        splitter = splitter or Splitter(framing_in or sniff(chunk))
         bodies = splitter.feed(chunk)
-        for body in spoiler.pass_on(bodies) if spoil else bodies:
-            data = wrap(body, said(splitter.framing))
+        for body in fault.pass_on(bodies) if faulty else bodies:
+            data = wrap(body, framing_out(splitter.framing))
             while data:
                 data = data[write(data):]
     done()
 
 
 def bridge(near, far, far_framing):
-    """near and far: (read, write, close writing). The near side's framing is sniffed."""
+    """near and far: (read, write, close the write half). The near side's framing is sniffed."""
     framing = []
 
     def forward(mine):
@@ -79,7 +79,7 @@ def of_process(child):
     def close():
         if FAULT != "open":
             child.stdin.close()
-        # Some agents ignore the end of their input.
+        # Some agents ignore EOF on stdin.
         stop = threading.Timer(2, child.terminate)
         stop.daemon = True
         stop.start()
@@ -155,7 +155,7 @@ def main():
         sock = socket.socket(family)
         sock.connect(where)
         bridge(of_stdio(), of_socket(sock), NDJSON)
-    # The thread that reads stdin may still wait there.
+    # The thread that reads stdin may still be blocked.
     os._exit(3 if FAULT == "exit" else code)
 
 

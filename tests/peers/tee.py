@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
-"""tee.py: stands in front of an agent (or of the relay) and records the wire.
+"""tee.py: a proxy in front of an agent (or of the relay) that captures the bytes on stdio.
 
     tee.py --out PREFIX [--outside FRAMING] [--inside FRAMING] [--pretty] -- COMMAND...
 
-Give this whole line to a client, or to the relay, as its agent. What is read is written to
+Give this whole line to a client, or to the relay, as its agent. The bytes read are written to
     PREFIX.c2a   client to agent, the raw bytes
     PREFIX.a2c   agent to client, the raw bytes
     PREFIX.log   one line per event: monotonic ns, direction, then a byte count or `eof`;
                  last `NS exit CODE`
-and then passed on unchanged, as is the end of either stream. The exit code is the command's,
-128 + n when signal n ended it. A read is recorded before it is passed on, so whatever a
-message causes stands after it in the log.
+and then forwarded unchanged, as is the end of either stream. The exit code is the command's,
+128 + n when signal n ended it. A read is recorded before it is forwarded, so the effects of a
+message follow it in the log.
 
-`--outside` is the framing spoken with whoever started us, `--inside` the one spoken with the
-command (default for both: ndjson, and then no byte is touched). When they differ, messages are
-re-framed: an agent that knows only NDJSON appears as a Content-Length peer, or a client does.
-The capture then holds the Content-Length side, which is the one that faces the relay.
-`--pretty` prints the bodies of that side over many lines first, as some peers do.
+`--outside` is the framing of the parent's side, `--inside` that of the command's side (default for
+both: ndjson; then no byte is changed). When they differ, messages are re-framed, so that an agent or
+a client that supports only NDJSON appears as a Content-Length peer. The capture then has the
+Content-Length side, which is the relay's side. `--pretty` first prints the bodies of that side over
+many lines, as some peers do.
 """
 import argparse
 import json
@@ -62,22 +62,22 @@ def write_all(fd, data):
         data = data[os.write(fd, data):]
 
 
-def pump(source, sink, way, heard, said, args, record):
-    """One direction: `heard` is the framing read, `said` the one written."""
-    splitter = Splitter(heard)
+def pump(source, sink, way, framing_in, framing_out, args, record):
+    """One direction: reads in `framing_in`, writes in `framing_out`."""
+    splitter = Splitter(framing_in)
     try:
         while chunk := os.read(source, CHUNK):
-            if heard == said:
+            if framing_in == framing_out:
                 record.data(way, chunk)
                 write_all(sink, chunk)
                 continue
-            if heard == CONTENT_LENGTH:
+            if framing_in == CONTENT_LENGTH:
                 record.data(way, chunk)
             for body in splitter.feed(chunk):
-                if said == CONTENT_LENGTH and args.pretty:
+                if framing_out == CONTENT_LENGTH and args.pretty:
                     body = pretty(body)
-                message = wrap(body, said)
-                if said == CONTENT_LENGTH:
+                message = wrap(body, framing_out)
+                if framing_out == CONTENT_LENGTH:
                     record.data(way, message)
                 write_all(sink, message)
         record.event(way + " eof")
@@ -87,7 +87,7 @@ def pump(source, sink, way, heard, said, args, record):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="record the wire in front of an agent")
+    parser = argparse.ArgumentParser(description="capture the bytes in front of an agent")
     parser.add_argument("--out", required=True, help="prefix of the files written")
     parser.add_argument("--outside", choices=FRAMINGS, default=NDJSON)
     parser.add_argument("--inside", choices=FRAMINGS, default=NDJSON)
@@ -97,10 +97,10 @@ def main():
 
     record = Record(args.out)
     child = subprocess.Popen(args.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-    # Whoever stops us means the command; its exit then ends us with its code.
+    # Forward SIGTERM to the command; its exit ends this process with its code.
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())
 
-    # The raw descriptors are the pumps' own: each closes the sink it writes to.
+    # Each pump owns its raw descriptors, and closes the sink that it writes to.
     to_child, from_child = os.dup(child.stdin.fileno()), child.stdout.fileno()
     child.stdin.close()
     threading.Thread(
@@ -113,10 +113,10 @@ def main():
     )
     back.start()
     code = child.wait()
-    back.join(timeout=5)  # a grandchild may hold the pipe open; the exit is told all the same
+    back.join(timeout=5)  # a grandchild may hold the pipe open; the exit is recorded anyway
     code = code if code >= 0 else 128 - code
     record.event("exit %d" % code)
-    # The thread that reads stdin may still wait there; nothing is left to flush.
+    # The thread that reads stdin may still be blocked; nothing is left to flush.
     os._exit(code)
 
 

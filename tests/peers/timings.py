@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""timings.py: how long the relay takes to see that a peer is gone, with default limits, once each.
+"""timings.py: the time until the relay detects the loss of a peer, with default limits, once each.
 
     timings.py [--relay BINARY] [--only TEXT]
 
 Prints a row for each case: what, the limit in seconds, the seconds measured. The exit code is 1
-when a row exceeds its limit. All rows run at the same time, so the longest decides how long it
-takes: two minutes. A path goes silent in a forwarder that goes on reading, so that the system on
-either side sees its bytes acknowledged. Not here: whether anything is lost (network_cuts.py).
+when a row exceeds its limit. All rows run at the same time, so the longest decides the total:
+two minutes. A path is silenced by a forwarder that continues to read, so that the kernel on either
+side gets its bytes acknowledged. Not here: lost messages (network_cuts.py).
 """
 import argparse
 import json
@@ -22,26 +22,26 @@ import time
 
 from paths import RELAY
 
-# How long a row is waited for.
+# Limit for one row, in seconds.
 PATIENCE = 120
-# A turn with updates and without an end.
+# A turn with updates that never ends.
 AGENT = r"""
 import json, sys
-say = lambda **m: print(json.dumps({"jsonrpc": "2.0", **m}), flush=True)
+send = lambda **m: print(json.dumps({"jsonrpc": "2.0", **m}), flush=True)
 for line in sys.stdin:
     m = json.loads(line)
     if m.get("method") == "initialize":
-        say(id=m["id"], result={"protocolVersion": 1})
+        send(id=m["id"], result={"protocolVersion": 1})
     elif m.get("method") == "session/new":
-        say(id=m["id"], result={"sessionId": "s"})
+        send(id=m["id"], result={"sessionId": "s"})
     elif m.get("method") == "session/prompt":
         for n in range(m["params"].get("updates", 1)):
-            say(method="session/update", params={"sessionId": "s", "update": {"n": n, "pad": "x" * m["params"].get("pad", 0)}})
+            send(method="session/update", params={"sessionId": "s", "update": {"n": n, "pad": "x" * m["params"].get("pad", 0)}})
 """
 
 
 class Program:
-    """A relay; each line that it prints is kept with its time."""
+    """A relay; each line that it prints is stored with its time."""
 
     def __init__(self, *words, state):
         env = dict(os.environ, ACP_RELAY_STATE_DIR=state)
@@ -57,7 +57,7 @@ class Program:
                 self.changed.notify_all()
 
     def wait_line(self, *texts, within=PATIENCE):
-        """The first line that has one of the texts: (its time, the line)."""
+        """Waits for the first line with one of the texts: (its time, the line)."""
         def found():
             return next((one for one in self.lines if any(text in one[1] for text in texts)), None)
         with self.changed:
@@ -69,7 +69,7 @@ class Program:
         self.process.wait(PATIENCE)
         return time.monotonic()
 
-    def say(self, **message):
+    def send(self, **message):
         self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
         self.process.stdin.flush()
 
@@ -81,7 +81,7 @@ class Program:
 
 
 class Forwarder:
-    """Passes bytes on until `hush`; from then on it reads all and passes on nothing."""
+    """Forwards bytes until `silence`; from then on it reads everything and forwards nothing."""
 
     def __init__(self, port):
         self.target, self.silent, self.made = port, 0, []
@@ -96,34 +96,34 @@ class Forwarder:
             far = socket.create_connection(("127.0.0.1", self.target))
             number = len(self.made)
             self.made.append(time.monotonic())
-            for who, one, other in (("client", near, far), ("server", far, near)):
-                threading.Thread(target=self.copy, args=(number, who, one, other), daemon=True).start()
+            for side, one, other in (("client", near, far), ("server", far, near)):
+                threading.Thread(target=self.copy, args=(number, side, one, other), daemon=True).start()
 
-    def copy(self, number, who, one, other):
+    def copy(self, number, side, one, other):
         try:
             while chunk := one.recv(1 << 16):
                 if number >= self.silent:
                     other.sendall(chunk)
         except OSError:
-            pass  # It was reset, which is an end as well.
-        # What ends after the silence has begun is the end that has noticed it.
-        self.ended.put((time.monotonic(), who, number))
+            pass  # A reset is an end as well.
+        # The side that closes after `silence` is the one that detected it.
+        self.ended.put((time.monotonic(), side, number))
 
-    def hush(self):
+    def silence(self):
         self.silent = len(self.made)
         return time.monotonic()
 
-    def wait_end(self, who):
-        """When that end gave up a silent connection."""
+    def wait_end(self, side):
+        """The time when that side closed a silent connection."""
         deadline = time.monotonic() + PATIENCE
         while True:
             at, ended, number = self.ended.get(timeout=max(0.01, deadline - time.monotonic()))
-            if ended == who and number < self.silent:
+            if ended == side and number < self.silent:
                 return at
 
 
 class Case:
-    """A `serve`, and what a row starts beside it."""
+    """A `serve`, and the other programs of a row."""
 
     def __init__(self, relay, state):
         self.relay, self.state, self.programs = relay, state, []
@@ -137,26 +137,26 @@ class Case:
         return program
 
     def connect(self, scheme, port, **prompt):
-        """A `connect` in mid-turn."""
+        """Starts a `connect`, and leaves it in mid-turn."""
         program = self.start("connect", "%s://127.0.0.1:%d" % (scheme, port))
-        program.say(id=0, method="initialize", params={"protocolVersion": 1})
+        program.send(id=0, method="initialize", params={"protocolVersion": 1})
         program.wait_line('"id":0', '"id": 0')
-        program.say(id=1, method="session/new", params={"cwd": "/", "mcpServers": []})
+        program.send(id=1, method="session/new", params={"cwd": "/", "mcpServers": []})
         program.wait_line('"id":1', '"id": 1')
-        program.say(id=2, method="session/prompt", params={"sessionId": "s", "prompt": [], **prompt})
+        program.send(id=2, method="session/prompt", params={"sessionId": "s", "prompt": [], **prompt})
         program.wait_line("session/update")
         return program
 
-    def half_open(self, scheme, who):
+    def half_open(self, scheme, side):
         forwarder = Forwarder(self.port)
         connect = self.connect(scheme, forwarder.port)
-        # The streams of sessions are open by then.
+        # Wait until the session streams are open.
         time.sleep(1)
-        since = forwarder.hush()
+        since = forwarder.silence()
         if scheme == "http":
-            # Connections without a stream end sooner, because they are not used.
+            # Connections without a stream close earlier, because they are idle.
             return {"": connect.wait_line("nothing came for")[0] - since}
-        return {"": forwarder.wait_end(who) - since}
+        return {"": forwarder.wait_end(side) - since}
 
     def stopped(self, scheme):
         connect = self.connect(scheme, self.port)
@@ -169,11 +169,11 @@ class Case:
         connect = self.connect("http", self.port)
         self.serve.process.kill()
         since = time.monotonic()
-        told, _ = connect.wait_line("waiting for the server")
-        return {", warning": told - since, "": connect.wait_end() - since}
+        warned, _ = connect.wait_line("waiting for the server")
+        return {", warning": warned - since, "": connect.wait_end() - since}
 
     def terminated(self, scheme, **prompt):
-        """SIGTERM while a client is gone (killed over HTTP) or does not read (stopped)."""
+        """SIGTERM while a client is lost (killed, over HTTP) or does not read (stopped)."""
         connect = self.connect(scheme, self.port, **prompt)
         connect.process.send_signal(signal.SIGKILL if scheme == "http" else signal.SIGSTOP)
         time.sleep(1)
@@ -186,8 +186,8 @@ class Case:
             program.stop()
 
 
-# What, the limit of each part in seconds, how it is measured. Of SIGTERM it is less than the 30 s after
-# which Kubernetes kills.
+# What, the limit of each part in seconds, the measurement. For SIGTERM the limit is below the 30 s
+# after which Kubernetes kills.
 ROWS = [
     ("half-open, WebSocket, client's role", {"": 21}, lambda case: case.half_open("ws", "client")),
     ("half-open, WebSocket, server's role", {"": 21}, lambda case: case.half_open("ws", "server")),
@@ -204,21 +204,21 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--only", default="", help="the rows with this text")
-    asked = parser.parse_args()
-    told = {}
+    args = parser.parse_args()
+    results = {}
 
     def measure(what, limits, way):
         case = None
         try:
             with tempfile.TemporaryDirectory(prefix="acp-relay-timings-") as state:
-                case = Case(asked.relay, state)
-                told[what] = way(case)
+                case = Case(args.relay, state)
+                results[what] = way(case)
         except Exception as fault:
-            told[what] = fault
+            results[what] = fault
         finally:
             if case:
                 case.stop()
-    rows = [row for row in ROWS if asked.only in row[0]]
+    rows = [row for row in ROWS if args.only in row[0]]
     threads = [threading.Thread(target=measure, args=row) for row in rows]
     for one in threads:
         one.start()
@@ -228,7 +228,7 @@ def main():
     print("%-46s %6s %9s" % ("what", "limit", "measured"))
     for what, limits, _ in rows:
         for part, limit in limits.items():
-            took = told[what]
+            took = results[what]
             if isinstance(took, Exception):
                 well, shown = False, "%s: %s" % (type(took).__name__, took)
             else:

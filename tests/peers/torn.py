@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
-"""torn.py: a relay that records is killed with SIGKILL, at random moments; its recording is read.
+"""torn.py: a recording relay is killed with SIGKILL at random moments; its recording is checked.
 
     torn.py [--relay BINARY] [--moments N] [--only K]... [--seed N] [--jobs N]
-    torn.py --prove       recordings that were spoiled on purpose are found out
+    torn.py --prove       recordings damaged on purpose must be detected
 
-Each moment draws from the seed how the agent talks (in drops, in floods, in long messages, on its
-stderr, in bytes that are no text, beyond the end of a segment), what is redacted, the policy, and
-the time of the kill, from before there is a file to the middle of a flood. Demanded of all files
-that a moment leaves:
-  - every complete line is JSON, carries the checksum of its bytes (reckoned here for the last lines
-    of each file, by `inspect verify` for all) and the number after the one before;
-  - after the last complete line there is at most one that is not, and only in the last segment;
-  - `inspect verify` finds nothing but that, and `inspect ls` can read the folder.
-Prints the figures, `N passed, N failed`; exit 1 when one failed. The same seed draws the same
-moments; what a machine is doing at that time nobody can draw.
+Each moment draws from the seed the agent's output (short messages, floods, long messages, stderr,
+bytes that are no text, more than one segment), the redaction, the policy, and the time of the kill,
+from before the first file to the middle of a flood. Required of all files that a moment leaves:
+  - every complete line is JSON, has the checksum of its bytes (computed here for the last lines of
+    each file, by `inspect verify` for all) and a number one above the previous one;
+  - after the last complete line there is at most one incomplete line, and only in the last segment;
+  - `inspect verify` reports nothing else, and `inspect ls` can read the folder.
+Prints the totals, `N passed, N failed`; exit 1 when one failed. The same seed draws the same moments;
+the timing of the machine still varies.
 """
 import argparse
 import json
@@ -31,21 +30,21 @@ import isolation
 from paths import RELAY
 
 UPDATE = '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","t":"%s"}}'
-TALKERS = {
+AGENTS = {
     "drops": 'while :; do printf "%s\\n" "$LINE" || exit; done',
     "flood": 'exec yes "$LINE"',
     "long": 'exec yes "$LONG"',
     "stderr": 'yes "warn: $LINE" >&2 & exec yes "$LINE"',
     "bytes": 'while :; do printf "%s \\377\\n%s\\n" "$LINE" "$LINE" || exit; done',
-    # Some 64 MiB, after which the next segment begins.
+    # About 64 MiB, after which the next segment starts.
     "segments": 'exec yes "$LONG"',
 }
 LINE = UPDATE % "a few words, among them sk-abcdefgh0123456789abcdefgh"
 LONG = UPDATE % ("words " * 10_000)
 ASK = b'{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}\n'
-# One moment in so many runs into a second segment, which takes seconds.
+# One moment in so many reaches a second segment, which takes seconds.
 SEGMENTS = 100
-# Checksums are reckoned here for so many lines at the end of a file, if they are short.
+# Checksums are computed here for so many lines at the end of a file, if they are short.
 TAIL, SHORT = 40, 4096
 
 
@@ -69,34 +68,34 @@ def crc32c(data):
 
 
 class Moment:
-    """What is drawn from the seed."""
+    """The parameters drawn from the seed."""
 
     def __init__(self, number, seed):
         chance = random.Random("%d %d" % (seed, number))
         self.number = number
-        self.talker = chance.choice([name for name in TALKERS if name != "segments"])
+        self.agent = chance.choice([name for name in AGENTS if name != "segments"])
         self.redact = chance.choice(("default", "full", "structure", "meta"))
         self.policy = chance.choice(("lossless", "lossy"))
-        # Most count from when there is a file; a tenth from the start of the program.
+        # The delay counts from the first file; for a tenth from the start of the program.
         self.from_start = chance.random() < 0.1
         self.delay = chance.random() ** 2 * 0.25
         if number % SEGMENTS == SEGMENTS - 1:
-            self.talker, self.policy, self.redact, self.from_start = "segments", "lossless", "full", False
+            self.agent, self.policy, self.redact, self.from_start = "segments", "lossless", "full", False
             self.delay = 1 + chance.random() * 4
 
     def __str__(self):
         return "%4d  %-8s  %-9s  %-8s  %4.0f ms after %s" % (
-            self.number, self.talker, self.redact, self.policy, self.delay * 1000,
+            self.number, self.agent, self.redact, self.policy, self.delay * 1000,
             "the start" if self.from_start else "its first file")
 
 
 def kill(moment, relay, folder, mark):
-    """Records until the moment has come."""
+    """Records, and kills the relay at the moment."""
     env = {**isolation.environment(folder.parent), **mark.env, "LINE": LINE, "LONG": LONG}
     process = subprocess.Popen(
         [relay, "connect", "--record", folder, "--record-redact", moment.redact,
          "--record-policy", moment.policy, "--log", "error",
-         "--", "sh", "-c", TALKERS[moment.talker]],
+         "--", "sh", "-c", AGENTS[moment.agent]],
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
     asked, patience = 0, time.monotonic() + 20
     while not moment.from_start and not any(folder.glob("*.acpr")) and time.monotonic() < patience:
@@ -108,7 +107,7 @@ def kill(moment, relay, folder, mark):
             os.write(process.stdin.fileno(), ASK % asked)
             time.sleep(min(left, 0.02))
     except BrokenPipeError:
-        return ["the relay went by itself"]
+        return ["the relay exited by itself"]
     finally:
         process.kill()
         process.wait()
@@ -117,12 +116,12 @@ def kill(moment, relay, folder, mark):
 
 
 def read(folder, figures):
-    """What is wrong with the files, by our own reading."""
+    """Returns the faults of the files, by this script's own reader."""
     wrong, number = [], 0
     files = sorted(folder.glob("*.acpr")) if folder.exists() else []
     stray = [path.name for path in folder.glob("*") if path not in files] if files else []
     if stray:
-        wrong.append("there is more than recordings: %s" % stray)
+        wrong.append("there are other files than recordings: %s" % stray)
     figures["files"] += len(files)
     figures["none"] += not files
     for at, path in enumerate(files):
@@ -135,11 +134,11 @@ def read(folder, figures):
             try:
                 event = json.loads(line)
             except ValueError as error:
-                wrong.append("%s:%d is no JSON: %s" % (path.name, index + 1, error))
+                wrong.append("%s:%d is not JSON: %s" % (path.name, index + 1, error))
                 break
             if index >= len(lines) - TAIL and len(line) < SHORT:
                 if b'"crc":"%08x"}' % crc32c(line[:-18]) != line[-17:]:
-                    wrong.append("%s:%d has another checksum" % (path.name, index + 1))
+                    wrong.append("%s:%d has a wrong checksum" % (path.name, index + 1))
             if index == 0:
                 if event.get("acpr") != 1 or event.get("seg") != at:
                     wrong.append("%s does not begin with its header" % path.name)
@@ -152,7 +151,7 @@ def read(folder, figures):
 
 
 def verify(folder, relay):
-    """What the relay's own reader finds beside a torn line."""
+    """Returns the findings of the relay's own reader other than one torn line."""
     files = sorted(folder.glob("*.acpr")) if folder.exists() else []
     if not files:
         return []
@@ -166,7 +165,7 @@ def verify(folder, relay):
 
 
 def is_empty(found):
-    """Killed between the making of the file and its first line."""
+    """Killed between the creation of the file and its first line."""
     return found["id"] == "header" and "empty" in found["what"]
 
 
@@ -183,24 +182,24 @@ def one(moment, relay, root, mark):
 
 
 def prove(relay, root, mark):
-    """A recording is spoiled in every way that is looked for."""
-    folder = root / "sound"
+    """Damages a recording in every way that is checked; returns the undetected ones."""
+    folder = root / "intact"
     moment = Moment(0, 0)
-    moment.talker, moment.redact, moment.delay = "drops", "full", 0.6
+    moment.agent, moment.redact, moment.delay = "drops", "full", 0.6
     if kill(moment, relay, folder, mark):
-        return ["the sound one could not be made"]
+        return ["the intact recording could not be made"]
     [path] = folder.glob("*.acpr")
     lines = path.read_bytes().split(b"\n")[:-1]
     middle = len(lines) // 2
-    spoiled = {
+    damaged = {
         "a line in the middle is torn": [*lines[:middle], lines[middle][:50], *lines[middle + 1:], b""],
         "two lines at the end are torn": [*lines, lines[-1][:30], lines[-1][:40], b""],
         "a line is missing": [*lines[:middle], *lines[middle + 1:], b""],
-        "a bit at the end is another": [*lines[:-1], lines[-1].replace(b'"t":0.', b'"t":1.'), b""],
+        "a bit at the end differs": [*lines[:-1], lines[-1].replace(b'"t":0.', b'"t":1.'), b""],
         "the header is missing": [*lines[1:], b""],
     }
     missed = []
-    for what, text in spoiled.items():
+    for what, text in damaged.items():
         for other in folder.glob("*"):
             other.unlink()
         path.write_bytes(b"\n".join(text))
@@ -209,7 +208,7 @@ def prove(relay, root, mark):
             missed.append(what)
     path.write_bytes(b"\n".join([*lines, lines[-1][:30]]))
     if read(folder, figures) + verify(folder, relay):
-        missed.append("one torn line is not allowed")
+        missed.append("one torn line is reported as a fault")
     return missed
 
 
@@ -226,18 +225,18 @@ def main():
     try:
         if args.prove:
             missed = prove(args.relay, root, mark)
-            print("\n".join(["it proves nothing:", *missed]) if missed else "every fault was seen")
+            print("\n".join(["not detected:", *missed]) if missed else "every fault was detected")
             return 1 if missed else 0
         moments = [Moment(number, args.seed) for number in args.only or range(args.moments)]
-        begun = time.monotonic()
+        started = time.monotonic()
         with ThreadPoolExecutor(args.jobs) as pool:
             results = list(pool.map(lambda moment: one(moment, args.relay, root, mark), moments))
         sums = {name: sum(figures[name] for _, figures in results) for name in results[0][1]}
-        print("%d kills in %.0f s left %d files with %d whole lines and %d torn ones; %d times there was none yet" % (
-            len(results), time.monotonic() - begun, sums["files"], sums["lines"], sums["torn"], sums["none"]))
+        print("%d kills in %.0f s left %d files with %d whole lines and %d torn ones; %d times no file yet" % (
+            len(results), time.monotonic() - started, sums["files"], sums["lines"], sums["torn"], sums["none"]))
         failed = sum(not good for good, _ in results)
         print("%d passed, %d failed" % (len(results) - failed, failed))
-        # Kills that all come too early prove nothing.
+        # If all kills were too early, the run proves nothing.
         return 1 if failed or sums["lines"] < len(results) else 0
     finally:
         mark.kill_rest()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""trace_viewer.py: the official trace viewer opens what `inspect export --to jsons` writes.
+"""trace_viewer.py: the official trace viewer opens the output of `inspect export --to jsons`.
 
 For each capture in tests/vectors/transcripts: import it, export it as a trace, serve that with
-the crate agent-client-protocol-trace-viewer (install.sh puts it into target/peers/viewer), and hold
-what its page gets from /events against the capture: all messages, in their order, with the members
-that the page's script reads. `--prove` shows that the check can fail.
+the crate agent-client-protocol-trace-viewer (install.sh puts it into target/peers/viewer), and
+compare its page's data from /events with the capture: all messages, in their order, with the members
+that the page's script reads. `--prove` checks that the comparison can fail.
 """
 
 import json
@@ -22,7 +22,7 @@ PATIENCE = 60
 
 
 def events(trace):
-    """What the viewer's page gets for the trace."""
+    """The data that the viewer's page gets for the trace."""
     with subprocess.Popen(
         [VIEWER, "--no-open", str(trace)], stderr=subprocess.PIPE, text=True
     ) as viewer:
@@ -35,7 +35,7 @@ def events(trace):
 
 
 def message(event):
-    """The message that an event of a trace stands for."""
+    """The message of a trace event."""
     if event["type"] == "response":
         name = "error" if event["is_error"] else "result"
         return (event["from"], {"id": event["id"], name: event["payload"]})
@@ -45,28 +45,28 @@ def message(event):
     return (event["from"], parts)
 
 
-def spoken(capture):
+def messages(capture):
     """The messages of a capture."""
     for line in capture.read_text().splitlines():
         line = json.loads(line)
         if "msg" in line:
-            said = {name: value for name, value in line["msg"].items() if name != "jsonrpc"}
-            if "method" in said:
-                said.setdefault("params", None)
-            elif "id" not in said:
-                # An answer without an id has no place in a trace but `null`.
-                said["id"] = None
-            yield ("Client" if line["dir"] == "c2a" else "Agent", said)
+            body = {name: value for name, value in line["msg"].items() if name != "jsonrpc"}
+            if "method" in body:
+                body.setdefault("params", None)
+            elif "id" not in body:
+                # In a trace, an answer without an id has the id `null`.
+                body["id"] = None
+            yield ("Client" if line["dir"] == "c2a" else "Agent", body)
 
 
 def differences(capture, shown):
-    wanted = list(spoken(capture))
+    expected = list(messages(capture))
     got = [message(event) for event in shown]
-    found = [f"{len(wanted)} messages, {len(got)} shown"] if len(wanted) != len(got) else []
-    found += [f"{a} is shown as {b}" for a, b in zip(wanted, got) if a != b]
+    found = [f"{len(expected)} messages, {len(got)} shown"] if len(expected) != len(got) else []
+    found += [f"{a} is shown as {b}" for a, b in zip(expected, got) if a != b]
     times = [event["ts"] for event in shown]
     if times != sorted(times):
-        found.append("times go back")
+        found.append("times decrease")
     return found
 
 

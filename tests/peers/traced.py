@@ -1,7 +1,7 @@
-"""traced.py: the two ends of traces.py, made of the official Python SDK and OpenTelemetry's.
+"""traced.py: client and agent of traces.py, with the official Python SDK and OpenTelemetry's.
 
-    traced.py client RELAY URL     an editor that opens a span for its first turn and says so
-    traced.py agent                an agent that writes down what it was told
+    traced.py client RELAY URL     an editor that opens a span for its first turn and sends its context
+    traced.py agent                an agent that writes the received `traceparent` to a file
 """
 import asyncio
 import os

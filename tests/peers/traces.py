@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""traces.py: a client with OpenTelemetry's own SDK, two relays, an agent, and what a collector gets.
+"""traces.py: a client with OpenTelemetry's SDK, two relays, an agent, and a collector of their spans.
 
     traced.py → acp-relay connect ⇄ acp-relay serve → an agent of the Python SDK
 
 The client and the agent are the official Python SDK; the client's spans and its `traceparent` are
-made by OpenTelemetry's Python SDK, and what arrives is read with OpenTelemetry's own definitions of
-OTLP. Ours are only the questions: does everything hang on what it should?
+made by OpenTelemetry's Python SDK, and the collector decodes spans with OpenTelemetry's own
+definitions of OTLP. Only the checks are ours: every span has the right parent.
 """
 import os
 import subprocess
@@ -86,36 +86,36 @@ def main():
 
 def judge(spans, seen):
     def one(service, name, at=0):
-        found = [span for whose, span in spans if whose == service and span.name == name]
+        found = [span for owner, span in spans if owner == service and span.name == name]
         found.sort(key=lambda span: span.start_time_unix_nano)
         assert len(found) > at, "%s has no span %d called %s: %s" % (
-            service, at, name, sorted({(whose, span.name) for whose, span in spans}))
+            service, at, name, sorted({(owner, span.name) for owner, span in spans}))
         return found[at]
 
-    def hangs(child, parent):
+    def check_parent(child, parent):
         assert child.trace_id == parent.trace_id, "%s is in another trace than %s" % (child.name, parent.name)
-        assert child.parent_span_id == parent.span_id, "%s does not hang on %s" % (child.name, parent.name)
+        assert child.parent_span_id == parent.span_id, "%s is not a child of %s" % (child.name, parent.name)
 
     editor = one("editor", "a turn of the editor")
     near, far = [one(service, "session/prompt") for service in ("near", "far")]
-    hangs(near, editor)
-    hangs(far, editor)
+    check_parent(near, editor)
+    check_parent(far, editor)
     for turn, service in ((near, "near"), (far, "far")):
         linked = turn.links[0]
         assert linked.span_id == one(service, "session").span_id
-    # The second turn named no trace, and `connect` was told to insert one.
+    # The second turn has no trace context, and `connect` inserts one.
     near, far = [one(service, "session/prompt", 1) for service in ("near", "far")]
-    hangs(near, one("near", "session"))
-    hangs(far, near)
+    check_parent(near, one("near", "session"))
+    check_parent(far, near)
     for service in ("near", "far"):
-        hangs(one(service, "session"), one(service, "connection"))
+        check_parent(one(service, "session"), one(service, "connection"))
         assert not one(service, "connection").parent_span_id
-    wanted = ["00-%s-%s-01" % (span.trace_id.hex(), span.span_id.hex()) for span in (editor, near)]
-    # Flags besides the first are nothing that hangs on anything.
-    assert [told[:53] for told in seen] == [span[:53] for span in wanted], "the agent was told %s instead of %s" % (seen, wanted)
+    expected = ["00-%s-%s-01" % (span.trace_id.hex(), span.span_id.hex()) for span in (editor, near)]
+    # Flags after the first do not matter.
+    assert [one[:53] for one in seen] == [span[:53] for span in expected], "the agent received %s instead of %s" % (seen, expected)
     text = str(spans)
-    assert "the editor's own words" not in text, "a body in a trace"
-    print("traces: %d spans of %d programs hang together" % (len(spans), len({whose for whose, _ in spans})))
+    assert "the editor's own words" not in text, "a message body in a trace"
+    print("traces: %d spans of %d programs are connected" % (len(spans), len({owner for owner, _ in spans})))
 
 
 if __name__ == "__main__":

@@ -1,26 +1,26 @@
 #!/usr/bin/env node
-// The viewer's page in a real browser.
+// The viewer's page in a browser.
 //
 //   viewer.mjs --relay BINARY --playwright DIR --chromium PATH [--sdk DIR] [--only WORDS]
 //              [--shots DIR] [--big MIB]
 //
-// DIR is that of the package playwright-core, and that of the official SDK, whose example agent and
-// client talk through a relay while the page shows it. Other recordings are written here
+// DIR is the directory of the package playwright-core, and of the official SDK, whose example agent
+// and client communicate through a relay while the page shows it. Other recordings are written here
 // (viewer_book.mjs) and opened with `acp-relay inspect open`. One line for each check, exit 1 when one
-// failed. --big writes a recording of that size and prints when its first rows were visible, which
-// is a figure and not a check: machines differ. --shots keeps pictures.
+// failed. --big writes a recording of that size and prints when its first rows were visible: a
+// measurement, not a check. --shots keeps screenshots.
 //
-// In every check: no request leaves for anywhere but the viewer, no dialog opens, no error is
-// logged on the page. Two of them run at a time.
+// In every check: the page sends requests to the viewer only, opens no dialog and logs no error. Two
+// checks run at a time.
 import { spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { createRequire } from "node:module";
-import { chunk, conversation, framed, hostile, paper, root, translated, turn } from "./viewer_book.mjs";
-import { pale, unnamed } from "./viewer_eyes.mjs";
-import { used } from "./viewer_use.mjs";
+import { chunk, conversation, hostile, newRecording, root, translated, turn, zstdFrames } from "./viewer_book.mjs";
+import { lowContrast, unnamed } from "./viewer_eyes.mjs";
+import { usability } from "./viewer_use.mjs";
 
 const { values: options } = parseArgs({
   options: {
@@ -32,7 +32,7 @@ const { chromium } = createRequire(import.meta.url)(options.playwright);
 const PATIENCE = 15000;
 const children = new Set();
 
-/** Starts a program; the first match of its output, and the child. */
+/** Starts a program; returns the child, and the first match of `pattern` in its output. */
 async function begin(command, args, pattern) {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"] });
   children.add(child);
@@ -48,17 +48,17 @@ async function begin(command, args, pattern) {
   });
 }
 
-/** Starts a viewer; its address. */
+/** Starts a viewer; returns its address. */
 const open = async (path) => (await begin(options.relay, ["inspect", "open", path], /http:\S+/)).found[0];
 
 const browser = await chromium.launch({ executablePath: options.chromium, args: ["--no-sandbox", "--disable-gpu"] });
 const checks = [];
 let failures = 0;
 
-/** One check, with a page that must stay within the viewer: at `path`, or at the address that `path()` returns. */
+/** Adds a check of a page that may only use the viewer: of the recording at `path`, or at the address that `path()` returns. */
 function check(name, path, body, how = {}) {
   if (options.only && !name.includes(options.only)) return;
-  // What takes long by itself goes on beside the others.
+  // A long check starts first, beside the others.
   if (how.long) checks.unshift({ name, path, body, how });
   else checks.push({ name, path, body, how });
 }
@@ -72,13 +72,13 @@ async function run({ name, path, body, how }) {
     wrong.push(`a dialog opened: ${dialog.message()}`);
     dialog.dismiss();
   });
-  page.on("pageerror", (error) => wrong.push(`it failed: ${error.stack}`));
-  page.on("console", (message) => message.type() === "error" && !how.fails?.test(message.text()) && wrong.push(`it logged: ${message.text()}`));
+  page.on("pageerror", (error) => wrong.push(`the page failed: ${error.stack}`));
+  page.on("console", (message) => message.type() === "error" && !how.fails?.test(message.text()) && wrong.push(`the page logged: ${message.text()}`));
   page.on("popup", () => wrong.push("a window opened"));
   try {
     const address = typeof path === "function" ? await path() : typeof path === "string" ? await open(path) : path.href;
     page.on("request", (request) => {
-      if (!request.url().startsWith(address)) wrong.push(`it asked for ${request.url()}`);
+      if (!request.url().startsWith(address)) wrong.push(`the page requested ${request.url()}`);
     });
     await page.goto(address);
     await body(page, address);
@@ -92,8 +92,8 @@ async function run({ name, path, body, how }) {
 }
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
-function demand(holds, what) {
-  if (!holds) throw new Error(`not so: ${what}`);
+function expect(holds, what) {
+  if (!holds) throw new Error(`expected: ${what}`);
 }
 const counted = (page, words) => page.waitForFunction((words) => document.getElementById("count").textContent.replaceAll("\u202f", "") === words, words);
 const row = (page, words) => page.locator(".row", { hasText: words }).first();
@@ -102,20 +102,20 @@ const plain = conversation("plain.acpr", 3).path;
 
 check("the sequence shows senders, messages and durations", plain, async (page) => {
   await row(page, "question 1").waitFor();
-  demand((await page.locator(".row").count()) === 20, "20 rows");
-  demand((await row(page, "question 1").locator(".lane.request.to-agent.through").count()) === 1, "a prompt goes through to the agent");
-  demand((await row(page, "×2").locator(".summary").textContent()) === "Hello and more", "chunks are folded");
-  demand((await row(page, "end_turn").locator(".tail").textContent()) === "70 ms", "the answer shows its duration");
-  demand((await row(page, "agent: ready").locator(".remark.stderr").count()) === 1, "stderr stands in line");
-  demand((await row(page, "client open").locator(".remark.link").count()) === 1, "links stand in line");
+  expect((await page.locator(".row").count()) === 20, "20 rows");
+  expect((await row(page, "question 1").locator(".lane.request.to-agent.through").count()) === 1, "a prompt passes through to the agent");
+  expect((await row(page, "×2").locator(".summary").textContent()) === "Hello and more", "chunks are folded");
+  expect((await row(page, "end_turn").locator(".tail").textContent()) === "70 ms", "the answer shows its duration");
+  expect((await row(page, "agent: ready").locator(".remark.stderr").count()) === 1, "stderr has a row in the sequence");
+  expect((await row(page, "client open").locator(".remark.link").count()) === 1, "links have a row in the sequence");
 });
 
-check("a filter narrows the list, and Esc widens it", plain, async (page) => {
+check("a filter narrows the list, and Esc clears it", plain, async (page) => {
   await row(page, "question 1").waitFor();
   await page.keyboard.press("/");
   await page.keyboard.type("method:session/prompt question");
   await counted(page, "3 of 29 events");
-  demand((await page.locator(".row").count()) === 3, "3 rows");
+  expect((await page.locator(".row").count()) === 3, "3 rows");
   await page.locator("#filter").fill("no such words");
   await page.locator("#empty").waitFor();
   await page.keyboard.press("Enter");
@@ -123,36 +123,36 @@ check("a filter narrows the list, and Esc widens it", plain, async (page) => {
   await counted(page, "29 events");
 });
 
-check("a fault in the filter is shown while it is typed, and the list stays", plain, async (page) => {
+check("an error in the filter is shown while typing, and the list stays", plain, async (page) => {
   await row(page, "question 1").waitFor();
   await page.locator("#filter").fill("metod:x");
   await page.locator("#fault mark", { hasText: "metod" }).waitFor();
   await page.locator("#fault", { hasText: "no such field" }).waitFor();
-  demand((await page.locator(".row").count()) === 20, "the list stays");
+  expect((await page.locator(".row").count()) === 20, "the list stays");
   await page.locator("#filter").fill("dur>50ms");
   await counted(page, "6 of 29 events");
   await page.locator("#fault").waitFor({ state: "hidden" });
 });
 
-check("findings stand at their rows, in a view by rule, and in the filter", plain, async (page) => {
+check("findings are shown at their rows, in a view by rule, and in the filter", plain, async (page) => {
   await page.locator(".row .badge.error").first().waitFor();
   await page.locator("#found").waitFor();
   await page.keyboard.press("t");
   await page.keyboard.press("t");
   const group = page.locator(".group", { hasText: "not-initialized" });
   await group.locator(".place").nth(2).waitFor();
-  demand((await group.locator(".place").count()) === 3, "three prompts came too early");
+  expect((await group.locator(".place").count()) === 3, "three prompts came too early");
   await group.locator(".place").nth(1).click();
   await page.locator(".row.selected", { hasText: "question 2" }).waitFor();
   await page.locator("#detail .finding.error", { hasText: "not-initialized" }).waitFor();
   await page.locator("#detail .finding .id", { hasText: "not-initialized" }).click();
   await counted(page, "3 of 29 events");
-  demand((await page.locator("#filter").inputValue()) === "lint:not-initialized", "the filter shows it");
+  expect((await page.locator("#filter").inputValue()) === "lint:not-initialized", "the filter shows it");
   await page.keyboard.press("n");
   await page.locator(".row.selected", { hasText: "question 2" }).waitFor({ state: "detached" });
 });
 
-check("the keys walk, open, go to the pair and close", plain, async (page) => {
+check("the keys select, open, go to the pair and close", plain, async (page) => {
   await row(page, "question 1").waitFor();
   for (let presses = 0; presses < 4; presses++) await page.keyboard.press("j");
   await page.locator(".row.selected", { hasText: "question 1" }).waitFor();
@@ -172,22 +172,22 @@ check("the keys walk, open, go to the pair and close", plain, async (page) => {
   await page.locator("#dialog dt", { hasText: "Enter" }).waitFor();
   await page.keyboard.press("Escape");
   await page.keyboard.press("d");
-  demand((await page.evaluate(() => document.documentElement.dataset.theme)) === "light", "d makes it light");
+  expect((await page.evaluate(() => document.documentElement.dataset.theme)) === "light", "d switches to the light theme");
 });
 
-check("what was changed stands side by side with the rule", plain, async (page) => {
+check("a changed message is shown side by side, with the rule", plain, async (page) => {
   await row(page, "mode-update").click();
   await page.locator(".before .differs", { hasText: "modeId" }).waitFor();
   await page.locator(".after .differs", { hasText: "currentModeId" }).waitFor();
   await page.locator(".reason", { hasText: "official prose page" }).waitFor();
-  demand((await page.locator(".patch li").count()) === 2, "the patch has two steps");
-  // From the received message, too.
+  expect((await page.locator(".patch li").count()) === 2, "the patch has two steps");
+  // From the received message as well.
   await page.locator("#detail .go").first().click();
   await page.locator(".row.selected", { hasText: "current_mode_update" }).waitFor();
   await page.locator(".after .differs", { hasText: "currentModeId" }).waitFor();
 });
 
-check("a turn is one text with its tools and its end", plain, async (page) => {
+check("a turn is one text with its tool calls and its stop reason", plain, async (page) => {
   await row(page, "question 1").waitFor();
   await page.keyboard.press("t");
   const card = page.locator(".turn").first();
@@ -195,31 +195,31 @@ check("a turn is one text with its tools and its end", plain, async (page) => {
   await card.locator(".tool .title", { hasText: "tool of 1" }).waitFor();
   await card.locator(".tool pre", { hasText: "tool output" }).waitFor();
   await card.locator(".stop", { hasText: "end_turn" }).waitFor();
-  demand((await page.locator(".turn").count()) === 3, "three turns");
+  expect((await page.locator(".turn").count()) === 3, "three turns");
   await card.locator(".prompt").click();
   await page.locator("#detail .j-string", { hasText: "question 1" }).waitFor();
 });
 
-/** What the page shows of a conversation that was translated, wherever it is read. */
+/** Checks what the page shows of a translated conversation. */
 const old = translated("translated.acpr");
-async function asSent(page) {
+async function checkTranslated(page) {
   await row(page, "stopReason").or(row(page, "end_turn")).waitFor();
   const order = await page.locator(".row .title").allTextContents();
-  demand(order.join() === "session/prompt,session/prompt,reply,agent_message_chunk,reply,reply,news,_acme/news,session/prompt", `the order is ${order}`);
+  expect(order.join() === "session/prompt,session/prompt,reply,agent_message_chunk,reply,reply,news,_acme/news,session/prompt", `the order is ${order}`);
   await page.locator("#tab-turns").click();
   const card = page.locator(".turn").first();
   await card.locator(".words", { hasText: "Hello from acme." }).waitFor();
-  demand((await card.locator(".part.prompt").count()) === 1, "one prompt");
-  demand((await card.locator(".part.stop").textContent()) === "end_turn", "it ends once");
-  demand((await card.textContent()).includes("no end") === false, "its end is known");
+  expect((await card.locator(".part.prompt").count()) === 1, "one prompt");
+  expect((await card.locator(".part.stop").textContent()) === "end_turn", "one stop reason");
+  expect((await card.textContent()).includes("no end") === false, "the turn has an end");
   await page.locator("#tab-findings").click();
   const group = page.locator(".group", { hasText: "schema-repaired" });
   await group.locator(".place", { hasText: "repaired by acme/names: " }).first().waitFor();
-  demand((await page.locator(".group", { hasText: "unknown-method" }).count()) === 0, "what was repaired is no warning");
+  expect((await page.locator(".group", { hasText: "unknown-method" }).count()) === 0, "a repaired message is no warning");
 }
-check("a translated turn is shown as the client got it, and in its order", old, asSent);
+check("a translated turn is shown as the client received it, in its order", old, checkTranslated);
 
-check("a range of time can be pulled", plain, async (page) => {
+check("a time range can be selected with the mouse", plain, async (page) => {
   await row(page, "question 1").waitFor();
   await page.locator("#state", { hasText: "3 turns" }).waitFor();
   const box = await page.locator("#bars").boundingBox();
@@ -229,12 +229,12 @@ check("a range of time can be pulled", plain, async (page) => {
   await page.mouse.up();
   await page.waitForFunction(() => / of 29 events/.test(document.getElementById("count").textContent));
   await row(page, "question 2").waitFor();
-  demand((await row(page, "question 1").count()) === 0 && (await row(page, "question 2").count()) === 1, "the second turn alone is seen");
+  expect((await row(page, "question 1").count()) === 0 && (await row(page, "question 2").count()) === 1, "only the second turn is shown");
   await page.keyboard.press("Escape");
   await counted(page, "29 events");
 });
 
-check("hostile text stays text", hostile(), async (page) => {
+check("hostile text is shown as text", hostile(), async (page) => {
   await row(page, "prompt").first().waitFor();
   const events = await page.locator(".row").count();
   for (let at = 0; at < events; at++) {
@@ -242,24 +242,24 @@ check("hostile text stays text", hostile(), async (page) => {
     await page.keyboard.press("Enter");
     await page.locator("#detail .body > :not(.soft)").first().waitFor();
   }
-  demand((await page.locator(".unseen", { hasText: "U+202E" }).count()) > 0, "a change of direction is shown as a mark");
-  demand((await page.locator(".unseen", { hasText: "ESC" }).count()) > 0, "an escape is shown as a mark");
-  demand((await page.locator(".remark.damaged").count()) === 2, "two damaged lines");
+  expect((await page.locator(".unseen", { hasText: "U+202E" }).count()) > 0, "a direction control character is shown as a mark");
+  expect((await page.locator(".unseen", { hasText: "ESC" }).count()) > 0, "an escape character is shown as a mark");
+  expect((await page.locator(".remark.damaged").count()) === 2, "two damaged lines");
   await page.keyboard.press("Escape");
   await page.keyboard.press("t");
   await page.locator(".turn .stop").first().waitFor();
-  demand((await page.locator("img, iframe, a, svg, #main script, #main link").count()) === 0, "nothing became an element");
-  demand(!(await page.evaluate(() => document.body.innerText)).includes("\u202e"), "no text changes the direction");
-  demand((await page.title()) === "hostile.acpr · acp-relay" || (await page.title()) === "hostile · acp-relay", `the title is ours: ${await page.title()}`);
+  expect((await page.locator("img, iframe, a, svg, #main script, #main link").count()) === 0, "no text became an element");
+  expect(!(await page.evaluate(() => document.body.innerText)).includes("\u202e"), "no text changes the direction");
+  expect((await page.title()) === "hostile.acpr · acp-relay" || (await page.title()) === "hostile · acp-relay", `the title is the viewer's: ${await page.title()}`);
 });
 
 const live = conversation("live.acpr", 1);
-check("a recording that is being written is followed, and requests wait in it", live.path, async (page) => {
+check("a live recording is followed, and its open requests are shown as waiting", live.path, async (page) => {
   await row(page, "question 1").waitFor();
-  // A recording without a writer is not live, and cannot be followed.
+  // A recording without a writer is not live and cannot be followed.
   await page.locator("#top:not(.live)").waitFor();
   await page.locator("#follow").waitFor({ state: "hidden" });
-  // The writer has the recording locked.
+  // A writer locks its recording.
   const writer = spawn("flock", ["-x", live.path, "cat"], { stdio: ["pipe", "ignore", "inherit"] });
   children.add(writer);
   await pause(100);
@@ -270,12 +270,12 @@ check("a recording that is being written is followed, and requests wait in it", 
   await page.locator("#top.live").waitFor();
   await page.locator("#follow[aria-pressed=true]").waitFor();
   await row(page, "no answer to this").locator(".tail.waiting", { hasText: /\d/ }).waitFor();
-  demand((await page.locator(".group", { hasText: "unanswered" }).count()) === 0, "the answer may come");
+  expect((await page.locator(".group", { hasText: "unanswered" }).count()) === 0, "the answer may come");
   await page.keyboard.press("t");
   await page.locator(".turn").nth(30).waitFor({ state: "attached" });
   await page.waitForFunction(() => document.querySelector(".turn .goes-on")?.getBoundingClientRect().bottom < innerHeight);
   writer.stdin.end();
-  // What broke off has its findings all the same.
+  // A recording without an end has findings too.
   await page.locator("#top:not(.live)").waitFor();
   await page.locator("#state", { hasText: "not ended" }).waitFor();
   await page.keyboard.press("t");
@@ -290,7 +290,7 @@ check("a recording that is being written is followed, and requests wait in it", 
 
 const cut = conversation("cut.000.acpr", 1);
 cut.add({ k: "rotate", why: "it is long or old enough", b3: "" });
-check("a recording whose next file never came lacks it", cut.path, async (page) => {
+check("a missing next file of a recording is reported", cut.path, async (page) => {
   await row(page, "question 1").waitFor();
   await page.locator("#state .bad", { hasText: "its next file is missing" }).waitFor();
   await page.locator("#top:not(.live)").waitFor();
@@ -306,14 +306,14 @@ check("an address restores the view", plain, async (page) => {
   await counted(page, "3 of 29 events");
 });
 
-used({ check, row, demand, plain });
+usability({ check, row, expect, plain });
 
-// The official SDK's client and agent, and a relay that records them.
-if (options.sdk) check("a real conversation is shown while it goes on, and the end of the relay is reported", () => serve(0), async (page, address) => {
+// The official SDK's client and agent, recorded by a relay.
+if (options.sdk) check("a conversation of the SDK is shown while it runs, and the end of the relay is reported", () => serve(0), async (page, address) => {
   await page.locator("#welcome", { hasText: "as soon as it begins" }).waitFor();
   const prompt = ["--prompt", "Hello", "--cancel-prompt", "Stop", "--expect", "end_turn,cancelled"];
   const here = new URL("client.mjs", import.meta.url).pathname;
-  const talk = begin("node", [here, "--sdk", options.sdk, "--cwd", root, "--url", serving.url, ...prompt], /"stops":\s*\[[^\]]+\]/);
+  const running = begin("node", [here, "--sdk", options.sdk, "--cwd", root, "--url", serving.url, ...prompt], /"stops":\s*\[[^\]]+\]/);
   await row(page, "session/prompt").locator(".tail.waiting").waitFor();
   await page.locator("#top.live").waitFor();
   await page.keyboard.press("f");
@@ -321,7 +321,7 @@ if (options.sdk) check("a real conversation is shown while it goes on, and the e
   await row(page, "end_turn").waitFor();
   await page.keyboard.press("t");
   await page.locator(".turn .stop", { hasText: "cancelled" }).waitFor();
-  await talk;
+  await running;
   await page.locator("#top:not(.live)").waitFor();
   // The next conversation is offered.
   const { child } = await begin("node", [here, "--sdk", options.sdk, "--cwd", root, "--url", serving.url, ...prompt], /^/);
@@ -338,7 +338,7 @@ if (options.sdk) check("a real conversation is shown while it goes on, and the e
 }, { long: true, fails: /ERR_CONNECTION_REFUSED|ERR_EMPTY|ERR_CONNECTION_RESET|404/ });
 
 let serving;
-/** Starts a relay that records; where its viewer is. */
+/** Starts a relay that records; returns the address of its viewer. */
 async function serve(port) {
   const folder = join(root, "served");
   const args = ["serve", "--listen", "ws://127.0.0.1:0/acp", "--no-auth-loopback", "--admin", `127.0.0.1:${port}`, "--record", folder];
@@ -348,7 +348,7 @@ async function serve(port) {
   return found[1] ?? found[4];
 }
 
-check("many rows: the end, the middle, and a jump far away", conversation("many.acpr", 4000).path, async (page) => {
+check("many rows: go to the end, to the middle, and to a distant row", conversation("many.acpr", 4000).path, async (page) => {
   await counted(page, "32005 events");
   await page.keyboard.press("G");
   await page.locator(".row.selected", { hasText: "mode-update" }).waitFor();
@@ -361,83 +361,109 @@ check("many rows: the end, the middle, and a jump far away", conversation("many.
   await row(page, "question 2000").waitFor();
 });
 
+check("an answer that arrives after the filter was removed changes nothing", conversation("late.acpr", 40).path, async (page) => {
+  await counted(page, "325 events");
+  // The first answer about the filtered list is held back.
+  let release;
+  const held = new Promise((done) => (release = done));
+  const late = page.waitForResponse(/rows\?q=/);
+  await page.route(/rows\?q=/, async (route) => {
+    const answer = await route.fetch();
+    await held;
+    await route.fulfill({ response: answer });
+  }, { times: 1 });
+  const asked = page.waitForRequest(/rows\?q=/);
+  await page.locator("#filter").fill('"question 20"');
+  await asked;
+  const cleared = page.waitForResponse(/rows\?(?!q=)/);
+  await page.locator("#filter").fill("");
+  await (await cleared).finished();
+  release();
+  await (await late).finished();
+  await page.evaluate(() => new Promise((done) => setTimeout(done)));
+  await counted(page, "325 events");
+  await page.locator("#list").focus();
+  await page.keyboard.press("G");
+  await page.locator(".row.selected", { hasText: "mode-update" }).waitFor();
+});
+
 // 640 x 400 is a window of 1280 x 800 at 200 %.
 for (const [width, height, scheme] of [[1280, 800, "light"], [1280, 800, "dark"], [640, 400, "dark"], [400, 800, "dark"], [400, 800, "light"]]) {
-  check(`nothing sticks out, is pale or without a name at ${width} pixels, ${scheme}`, plain, async (page) => {
-    const well = async (what) => {
+  check(`layout, contrast and names at ${width} pixels, ${scheme}`, plain, async (page) => {
+    const verify = async (what) => {
       const wide = await page.evaluate(() => [...document.querySelectorAll("#top *, #hints, dialog, .turn, .row, .group, #detail")].filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 80)));
       const over = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
-      demand(!over && wide.length === 0, `${what} fits: ${wide.join("\n")}`);
+      expect(!over && wide.length === 0, `${what} fits: ${wide.join("\n")}`);
       const cut = await page.evaluate(() => [...document.querySelectorAll("[role=tab], .tool, .place, .row time")].filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1).map((one) => one.outerHTML.slice(0, 80)));
-      demand(cut.length === 0, `all of ${what} is to be seen: ${cut.join("\n")}`);
-      const faults = [...await page.evaluate(pale), ...await page.evaluate(unnamed)];
-      demand(faults.length === 0, `${what} can be read:\n${faults.join("\n")}`);
+      expect(cut.length === 0, `${what} is not cut off: ${cut.join("\n")}`);
+      const faults = [...await page.evaluate(lowContrast), ...await page.evaluate(unnamed)];
+      expect(faults.length === 0, `${what} has contrast and names:\n${faults.join("\n")}`);
     };
     await row(page, "question 1").waitFor();
     await page.locator(".row .badge").first().waitFor();
-    await well("the sequence");
+    await verify("the sequence");
     await page.keyboard.press("w");
-    await well("the time of the day");
+    await verify("the time of the day");
     await page.keyboard.press("G");
     await row(page, "mode-update").click();
     await page.locator(".after .differs").first().waitFor();
-    await well("an event");
+    await verify("an event");
     await page.keyboard.press("Escape");
     await page.keyboard.press("t");
     await page.locator(".turn .stop").first().waitFor();
-    await well("the turns");
+    await verify("the turns");
     await page.keyboard.press("t");
     await page.locator(".group .place").first().waitFor();
-    await well("the findings");
+    await verify("the findings");
     await page.keyboard.press("/");
     await page.keyboard.type("lint:");
     await page.locator("#hints li").first().waitFor();
-    await well("the suggestions");
+    await verify("the suggestions");
     await page.keyboard.press("Escape");
     for (const key of ["?", "x"]) {
       await page.locator("#ask").focus();
       await page.keyboard.press(key);
       await page.locator("dialog[open] .tool").first().waitFor();
-      await well(`the dialog of ${key}`);
+      await verify(`the dialog of ${key}`);
       await page.keyboard.press("Escape");
     }
   }, { width, height, scheme });
 }
 
-check("on a telephone a finger meets what it means", plain, async (page) => {
+check("controls are large enough for touch", plain, async (page) => {
   await row(page, "question 1").click();
   await page.locator("#detail .json").waitFor();
   const small = (selector, least) => page.evaluate(([selector, least]) => [...document.querySelectorAll(selector)].filter((one) => one.checkVisibility()).map((one) => [one, one.getBoundingClientRect()]).filter(([, { width, height }]) => Math.min(width, height) < least).map(([one]) => one.outerHTML.slice(0, 80)), [selector, least]);
   const found = [...await small("#top button, #top input, .walk, .close", 36), ...await small("#detail .tool, .row", 30)];
-  demand(found.length === 0, `too small: ${found.join("\n")}`);
-  demand(await page.locator("#split").isHidden(), "an event has all of the width");
+  expect(found.length === 0, `too small: ${found.join("\n")}`);
+  expect(await page.locator("#split").isHidden(), "an event has the full width");
 }, { width: 400 });
 
-check("the keys alone do all that a mouse does", plain, async (page) => {
+check("the keys replace the mouse", plain, async (page) => {
   await row(page, "question 1").waitFor();
   const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.className);
   await page.locator("#tab-sequence").focus();
   await page.keyboard.press("ArrowRight");
-  demand((await focused()) === "tab-turns", "arrows go from view to view");
+  expect((await focused()) === "tab-turns", "arrows switch views");
   await page.locator(".turn .prompt").first().waitFor();
   await page.keyboard.press("t");
   await page.keyboard.press("t");
   await page.keyboard.press("t");
   await page.keyboard.press("j");
   await page.keyboard.press("j");
-  demand((await focused()).includes("words-of"), `j goes from part to part: ${await focused()}`);
+  expect((await focused()).includes("words-of"), `j selects the next part: ${await focused()}`);
   await page.keyboard.press("Enter");
   await page.locator("#detail .j-string", { hasText: "agent_message_chunk" }).waitFor();
   await page.keyboard.press("Escape");
-  // A range of time.
+  // A time range.
   await page.locator("#bars").focus();
   for (let times = 0; times < 5; times++) await page.keyboard.press("PageDown");
   for (let times = 0; times < 3; times++) await page.keyboard.press("Shift+PageDown");
   await page.waitForFunction(() => / of 29 events/.test(document.getElementById("count").textContent));
-  demand(/selected/.test(await page.locator("#bars").getAttribute("aria-valuetext")), "the selection is announced");
+  expect(/selected/.test(await page.locator("#bars").getAttribute("aria-valuetext")), "the selection is announced");
   await page.keyboard.press("Escape");
   await counted(page, "29 events");
-  // A filter, of suggestions alone.
+  // A filter from suggestions only.
   await page.keyboard.press("/");
   await page.keyboard.type("ki");
   await page.keyboard.press("ArrowDown");
@@ -445,29 +471,29 @@ check("the keys alone do all that a mouse does", plain, async (page) => {
   await page.keyboard.type("res");
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
-  demand((await page.locator("#filter").inputValue()) === "kind:result ", `a filter: ${await page.locator("#filter").inputValue()}`);
+  expect((await page.locator("#filter").inputValue()) === "kind:result ", `the filter from suggestions: ${await page.locator("#filter").inputValue()}`);
   await counted(page, "3 of 29 events");
   await page.keyboard.press("Escape");
   await page.keyboard.press("Enter");
   await page.keyboard.press("j");
   await page.locator(".row.selected").waitFor();
   const selected = await page.evaluate(() => document.getElementById(document.getElementById("list").getAttribute("aria-activedescendant"))?.ariaLabel);
-  demand(/agent result, session\/prompt, end_turn, after 70 ms/.test(selected), `a row has a spoken text: ${selected}`);
+  expect(/agent result, session\/prompt, end_turn, after 70 ms/.test(selected), `a row has a label for screen readers: ${selected}`);
   // Commands for the terminal.
   await page.keyboard.press("x");
   await page.locator("dialog code", { hasText: `acp-relay replay agent ${plain}` }).waitFor();
   await page.locator("dialog code", { hasText: `acp-relay inspect show ${plain} kind:result` }).waitFor();
 });
 
-// The page in one file, without a server, and a recording that is given to it.
-const alone = join(root, "alone.html");
-await new Promise((done) => spawn(options.relay, ["inspect", "open", "--page", alone]).once("exit", done));
-check("a file is shown by the page alone", pathToFileURL(alone), async (page) => {
+// The page in one file, without a server, which opens a given recording.
+const standalone = join(root, "standalone.html");
+await new Promise((done) => spawn(options.relay, ["inspect", "open", "--page", standalone]).once("exit", done));
+check("the page without a server shows a file", pathToFileURL(standalone), async (page) => {
   await page.locator("#welcome").waitFor();
   await page.locator("#pick").setInputFiles(plain);
   await row(page, "question 1").waitFor();
   await counted(page, "29 events");
-  demand((await row(page, "×2").locator(".summary").textContent()) === "Hello and more", "chunks are folded");
+  expect((await row(page, "×2").locator(".summary").textContent()) === "Hello and more", "chunks are folded");
   await page.locator("#filter").fill("method:session/prompt question");
   await counted(page, "3 of 29 events");
   await page.locator("#filter").fill("lint:not-initialized");
@@ -483,14 +509,14 @@ check("a file is shown by the page alone", pathToFileURL(alone), async (page) =>
   await page.locator("#state .bad", { hasText: "its next file is missing" }).waitFor();
 });
 
-check("the page alone shows a translated turn as the client got it", pathToFileURL(alone), async (page) => {
+check("the page without a server shows a translated turn as the client received it", pathToFileURL(standalone), async (page) => {
   await page.locator("#pick").setInputFiles(old);
-  await asSent(page);
+  await checkTranslated(page);
 });
 
-check("the page alone stays awake while it reads and searches", pathToFileURL(alone), async (page) => {
+check("the page without a server stays responsive while it reads and searches", pathToFileURL(standalone), async (page) => {
   await page.locator("#welcome").waitFor();
-  // How many lines it takes in until it looks up.
+  // The number of lines it processes between two events.
   await page.evaluate(() => {
     const { port1, port2 } = new MessageChannel();
     const count = (window.busy = { most: 0, now: 0 });
@@ -508,49 +534,49 @@ check("the page alone stays awake while it reads and searches", pathToFileURL(al
   await page.locator("#filter").fill("question");
   await page.waitForFunction(() => /^4\D?000 of 32\D?005 events$/.test(document.getElementById("count").textContent));
   const { most } = await page.evaluate(() => window.busy);
-  demand(most > 0 && most < 12000, `so many lines in one go: ${most}`);
+  expect(most > 0 && most < 12000, `${most} lines without a pause`);
 });
 
-check("the page alone reports a file that is not a recording, and names the command that checks the schema", pathToFileURL(alone), async (page) => {
+check("the page without a server reports a file that is not a recording, and names the command that checks the schema", pathToFileURL(standalone), async (page) => {
   await page.locator("#welcome").waitFor();
-  demand((await page.locator("[role=tab]:visible, #filter:visible").count()) === 0, "there is nothing to look at yet");
+  expect((await page.locator("[role=tab]:visible, #filter:visible").count()) === 0, "no view before a file is opened");
   const capture = { name: "my capture.jsonl", mimeType: "", buffer: Buffer.from('{"dir":"c2a","ts":1,"msg":{}}\n'.repeat(9)) };
   for (const file of [capture, { ...capture, buffer: Buffer.from("no line") }]) {
     await page.locator("#pick").setInputFiles(plain);
     await row(page, "question 1").waitFor();
     await page.locator("#pick").setInputFiles(file);
     await page.locator("#welcome code", { hasText: "acp-relay inspect import 'my capture.jsonl' 'my capture'.acpr" }).waitFor();
-    demand((await page.locator("#about").textContent()) === "", "nothing is left of the one before");
+    expect((await page.locator("#about").textContent()) === "", "the previous recording is cleared");
   }
   await page.locator("#pick").setInputFiles(plain);
   await row(page, "question 1").waitFor();
-  demand((await page.locator("#welcome").count()) === 0, "a recording is shown again");
+  expect((await page.locator("#welcome").count()) === 0, "the recording is shown again");
   await page.locator("#tab-findings").click();
   await page.locator("#lint .command code", { hasText: "acp-relay inspect open plain.acpr" }).waitFor();
 });
 
-check("the page alone unpacks, and puts segments together", pathToFileURL(alone), async (page) => {
+check("the page without a server decompresses files and joins segments", pathToFileURL(standalone), async (page) => {
   const packed = new URL("../vectors/recordings/v1-packed.000.acpr.zst", import.meta.url).pathname;
   await page.locator("#pick").setInputFiles([packed, plain]);
   const names = await page.locator("#recordings option").allTextContents();
-  demand(names.length === 2 && names[1].startsWith("plain"), `both are offered: ${names}`);
+  expect(names.length === 2 && names[1].startsWith("plain"), `both are listed: ${names}`);
   await page.locator("#recordings").selectOption({ index: 0 });
   await counted(page, "16 events");
   await row(page, "Ready.").waitFor();
-  demand((await page.locator(".remark.damaged").count()) === 0, "what is unpacked is whole");
+  expect((await page.locator(".remark.damaged").count()) === 0, "the decompressed recording is intact");
   await page.locator("#pick").setInputFiles(packed.replace("-packed", "").replace(".zst", ""));
   await page.waitForFunction(() => document.title.startsWith("v1 "));
   await counted(page, "16 events");
-  // A larger one, which uses more of what packing there is; every line has its checksum.
+  // A larger one, which uses more features of Zstandard; every line has a checksum.
   await page.locator("#pick").setInputFiles(new URL("../vectors/inspect/opencode-1.18.33.acpr.zst", import.meta.url).pathname);
   await counted(page, "310 events");
-  demand((await page.evaluate(() => view.state.damaged)) === 0, "all of it is whole");
-  // A file that is not Zstandard after its first bytes is reported.
+  expect((await page.evaluate(() => view.state.damaged)) === 0, "every line is intact");
+  // A file with only the first bytes of Zstandard is reported.
   await page.locator("#pick").setInputFiles({ name: "broken.acpr.zst", mimeType: "", buffer: Buffer.concat([Buffer.from("28b52ffd", "hex"), Buffer.alloc(99, 7)]) });
   await page.locator("#gone", { hasText: "cannot be unpacked" }).waitFor();
 });
 
-check("what is packed is shown before all of it is unpacked", pathToFileURL(alone), async (page) => {
+check("a compressed file is shown before it is fully decompressed", pathToFileURL(standalone), async (page) => {
   await page.locator("#welcome").waitFor();
   await page.evaluate(() => {
     window.did = 0;
@@ -566,16 +592,16 @@ check("what is packed is shown before all of it is unpacked", pathToFileURL(alon
       return answer;
     };
   });
-  await page.locator("#pick").setInputFiles({ name: "many.acpr.zst", mimeType: "", buffer: framed(readFileSync(join(root, "many.acpr"))) });
+  await page.locator("#pick").setInputFiles({ name: "many.acpr.zst", mimeType: "", buffer: zstdFrames(readFileSync(join(root, "many.acpr"))) });
   await counted(page, "32005 events");
   await page.locator("#state", { hasText: "not ended" }).waitFor();
   const [first, did, damaged] = await page.evaluate(() => [window.first, window.did, view.state.damaged]);
-  demand(first < did && did > 5, `rows after ${first} of ${did} frames`);
-  demand(damaged === 0, "all of it is whole");
+  expect(first < did && did > 5, `rows after ${first} of ${did} frames`);
+  expect(damaged === 0, "every line is intact");
 });
 
-// The page's linter against the cases of the program's; only of the schema it knows nothing.
-check("the page and the program find the same but for the schema", pathToFileURL(alone), async (page) => {
+// The page's linter with the test cases of the program's linter; it does not check the schema.
+check("the page and the program have the same findings, except those of the schema", pathToFileURL(standalone), async (page) => {
   const text = readFileSync(new URL("../vectors/inspect/lint.txt", import.meta.url), "utf8");
   const cases = text.split(/^## /m).slice(1).map((one) => {
     const [head, ...messages] = one.trim().split("\n");
@@ -611,8 +637,8 @@ check("the page and the program find the same but for the schema", pathToFileURL
     };
     const whole = lint(lines);
     const all = whole.map((one) => one.id);
-    if (JSON.stringify(all) !== JSON.stringify(ids)) return [`${name}: ${all} and not ${ids}`];
-    // What lies before the beginning or after the end of what is here is no fault.
+    if (JSON.stringify(all) !== JSON.stringify(ids)) return [`${name}: ${all} instead of ${ids}`];
+    // A part of a recording has no findings about the missing rest.
     const known = new Set(whole.map((one) => `${one.n} ${one.id}`));
     return lines.flatMap((_, at) => {
       const parts = at ? [lint(lines.slice(at)), lint([...lines.slice(0, at), { n: at + 1, k: "rotate" }])] : [];
@@ -620,75 +646,75 @@ check("the page and the program find the same but for the schema", pathToFileURL
       return made.map((one) => `${name}, cut at ${at}: ${one}`);
     });
   }), cases);
-  demand(cases.length > 5 && wrong.length === 0, wrong.join("\n"));
+  expect(cases.length > 5 && wrong.length === 0, wrong.join("\n"));
 });
 
-// The page's filter against the cases of the program's.
+// The page's filter with the test cases of the program's filter.
 const vectors = JSON.parse(readFileSync(new URL("../vectors/inspect/filter.json", import.meta.url)));
-check("the page and the program mean the same with a filter", pathToFileURL(alone), async (page) => {
+check("a filter has the same results on the page and in the program", pathToFileURL(standalone), async (page) => {
   await page.locator("#welcome").waitFor();
   const wrong = await page.evaluate((vectors) => {
     const wrong = [];
-    const facts = (n) => ({ duration: vectors.facts[n]?.took ?? null, lint: vectors.facts[n]?.lint ?? [] });
+    const known = (n) => ({ duration: vectors.facts[n]?.took ?? null, lint: vectors.facts[n]?.lint ?? [] });
     for (const { filter: text, n } of vectors.matches) {
       const filter = new Filter(text);
-      const found = vectors.events.filter((line) => filter.matches(line, JSON.stringify(line), facts(line.n))).map((line) => line.n);
-      if (JSON.stringify(found) !== JSON.stringify(n)) wrong.push(`${text}: ${found} and not ${n}`);
+      const found = vectors.events.filter((line) => filter.matches(line, JSON.stringify(line), known(line.n))).map((line) => line.n);
+      if (JSON.stringify(found) !== JSON.stringify(n)) wrong.push(`${text}: ${found} instead of ${n}`);
     }
     for (const { filter: text, at, why } of vectors.faults) {
       try {
         new Filter(text);
-        wrong.push(`${text} is taken`);
+        wrong.push(`${text} is accepted`);
       } catch (fault) {
         if (fault.from !== at[0] || fault.to !== at[1] || !fault.message.includes(why)) wrong.push(`${text}: ${fault.from}..${fault.to} ${fault.message}`);
       }
     }
     return wrong;
   }, vectors);
-  demand(vectors.matches.length > 50 && wrong.length === 0, wrong.join("\n"));
+  expect(vectors.matches.length > 50 && wrong.length === 0, wrong.join("\n"));
 });
-check("hostile text stays text in the page alone", pathToFileURL(alone), async (page) => {
+check("the page without a server shows hostile text as text", pathToFileURL(standalone), async (page) => {
   await page.locator("#pick").setInputFiles(join(root, "hostile.acpr"));
   await row(page, "prompt").waitFor();
-  demand((await page.locator(".remark.damaged").count()) === 2, "two damaged lines");
-  demand((await page.locator("img, iframe, a, svg").count()) === 0, "nothing became an element");
+  expect((await page.locator(".remark.damaged").count()) === 2, "two damaged lines");
+  expect((await page.locator("img, iframe, a, svg").count()) === 0, "no text became an element");
 });
 
 if (options.big) {
-  const book = paper("big.acpr");
-  const file = openSync(book.path, "a");
+  const recording = newRecording("big.acpr");
+  const file = openSync(recording.path, "a");
   const words = "x".repeat(600);
   let written = 0;
   for (let id = 0; written < Number(options.big) * 2 ** 20; id++) {
     const m = chunk(`${id} ${words}`);
     if (id % 4 === 0) Object.assign(m.params.update, { sessionUpdate: "tool_call_update", title: `tool ${id}` });
-    written += writeSync(file, book.line({ k: "msg", h: "agent", d: "<", is: "notification", me: "session/update", s: "s1", t: id / 1e4, m }));
+    written += writeSync(file, recording.line({ k: "msg", h: "agent", d: "<", is: "notification", me: "session/update", s: "s1", t: id / 1e4, m }));
   }
   closeSync(file);
-  check(`a recording of ${options.big} MiB opens`, book.path, async (page) => {
+  check(`a recording of ${options.big} MiB opens`, recording.path, async (page) => {
     await row(page, "tool_call_update").waitFor();
     const first = await page.evaluate(() => performance.now());
-    console.log(`viewer: figure: first rows of ${options.big} MiB after ${Math.round(first)} ms`);
+    console.log(`viewer: measured: first rows of ${options.big} MiB after ${Math.round(first)} ms`);
     await page.waitForFunction(() => !/reading/.test(document.getElementById("state").textContent), null, { timeout: 120000 });
     const whole = await page.evaluate(() => performance.now());
-    console.log(`viewer: figure: all of it read after ${Math.round(whole)} ms, ${await page.locator("#count").textContent()}`);
+    console.log(`viewer: measured: fully read after ${Math.round(whole)} ms, ${await page.locator("#count").textContent()}`);
   });
-  check(`a file of ${options.big} MiB is shown by the page alone`, pathToFileURL(alone), async (page) => {
+  check(`the page without a server shows a file of ${options.big} MiB`, pathToFileURL(standalone), async (page) => {
     await page.locator("#welcome").waitFor();
-    // As the page itself sees it: its driver takes a while to hand over a file, and to look.
+    // Measured on the page: the driver needs time to pass a file and to poll.
     await page.evaluate(() => {
       document.getElementById("pick").addEventListener("change", () => (window.begun = performance.now()), true);
-      new MutationObserver((_, eye) => {
+      new MutationObserver((_, observer) => {
         if (!document.querySelector("#list .row")) return;
-        eye.disconnect();
+        observer.disconnect();
         requestAnimationFrame(() => requestAnimationFrame((now) => (window.painted = now)));
       }).observe(document.body, { childList: true, subtree: true });
     });
-    await page.locator("#pick").setInputFiles(book.path);
+    await page.locator("#pick").setInputFiles(recording.path);
     await row(page, "tool_call_update").waitFor();
     await page.waitForFunction(() => window.painted);
     const first = await page.evaluate(() => window.painted - window.begun);
-    console.log(`viewer: figure: first rows of a dropped file of ${options.big} MiB after ${Math.round(first)} ms`);
+    console.log(`viewer: measured: first rows of a dropped file of ${options.big} MiB after ${Math.round(first)} ms`);
   });
 }
 

@@ -4,7 +4,7 @@
     viewer.py [--relay BINARY] [--only WORDS] [--shots DIR] [--big MIB]
 
 Runs viewer.mjs, which has the checks, with the Chromium and the playwright-core that
-install.sh found or installed. Without a browser it prints so and passes: the answers of the server
+install.sh found or installed. Without a browser it prints a notice and passes: the server's responses
 are also tested by `cargo test`.
 """
 import argparse
@@ -20,7 +20,7 @@ from peers import SDK
 HERE = Path(__file__).resolve().parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
-# All of it takes less than a minute on two cores; a big recording is written and read besides.
+# All checks take less than a minute on two cores; writing and reading a big recording adds to that.
 PATIENCE = 600
 
 
@@ -28,14 +28,14 @@ def main():
     parser = argparse.ArgumentParser(description="the viewer's page in a real browser")
     parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--only", help="only the checks with these words in their names")
-    parser.add_argument("--shots", help="keep pictures in this directory")
-    parser.add_argument("--big", help="also open a recording of so many MiB, and print how long it took")
+    parser.add_argument("--shots", help="keep screenshots in this directory")
+    parser.add_argument("--big", help="also open a recording of so many MiB, and print the time")
     args = parser.parse_args()
 
     browser = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
     playwright = PEERS / "browser/node_modules/playwright-core"
     if not browser:
-        return skip("there is no Chromium (install.sh takes it from apt; CHROMIUM names another)")
+        return skip("there is no Chromium (install.sh installs it with apt; CHROMIUM sets another)")
     if not playwright.is_dir():
         return skip("there is no playwright-core: run install.sh")
     command = ["node", str(HERE / "viewer.mjs"), "--relay", os.path.abspath(args.relay),
@@ -48,8 +48,8 @@ def main():
     return subprocess.run(command, timeout=PATIENCE).returncode
 
 
-def skip(why):
-    print("viewer: skipped: " + why)
+def skip(reason):
+    print("viewer: skipped: " + reason)
     return 0
 
 

@@ -1,9 +1,9 @@
-// Recordings for viewer.mjs, by a writer that shares nothing with the relay's.
+// Recordings for viewer.mjs, by a writer that is independent of the relay's.
 import { appendFileSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Where they are. */
+/** The directory of the recordings. */
 export const root = mkdtempSync(join(tmpdir(), "viewer-"));
 
 const CRC = Uint32Array.from({ length: 256 }, (_, byte) => {
@@ -12,7 +12,7 @@ const CRC = Uint32Array.from({ length: 256 }, (_, byte) => {
 });
 
 /** A line of a recording: the members and their checksum. */
-function sealed(content) {
+function withChecksum(content) {
   const bytes = Buffer.from(content.slice(0, -1));
   let sum = 0xffffffff;
   for (const byte of bytes) sum = CRC[(sum ^ byte) & 255] ^ (sum >>> 8);
@@ -20,20 +20,20 @@ function sealed(content) {
   return Buffer.concat([bytes, Buffer.from(`,"crc":"${crc}"}\n`)]);
 }
 
-/** Writes a recording; what it returns appends events to it. */
-export function paper(name) {
+/** Writes the header of a recording; the returned functions append events to it. */
+export function newRecording(name) {
   const path = join(root, name);
   const peer = (name) => ({ name, dialect: "canonical" });
   const header = {
     acpr: 1, id: "ab".repeat(16), seg: 0, first: 1, began: 1795190340.0, by: "test", client: peer("stdio:"),
     agent: peer("process 1 (agent)"), policy: "lossless", redact: { mode: "default", rules: "default@1", key: "00" }, prev: null,
   };
-  writeFileSync(path, sealed(JSON.stringify(header)));
+  writeFileSync(path, withChecksum(JSON.stringify(header)));
   let n = 0;
   const line = (event) => {
     n += 1;
     const { t = n / 100, ...rest } = event;
-    return sealed(JSON.stringify({ n, t: Number(t.toFixed(6)), w: Number((1795190340 + t).toFixed(6)), ...rest }));
+    return withChecksum(JSON.stringify({ n, t: Number(t.toFixed(6)), w: Number((1795190340 + t).toFixed(6)), ...rest }));
   };
   const add = (event) => {
     appendFileSync(path, line(event));
@@ -46,56 +46,56 @@ export function paper(name) {
 export const chunk = (text) => ({ method: "session/update", params: { sessionId: "s1", update: { sessionUpdate: "agent_message_chunk", content: { type: "text", text } } } });
 
 /** A turn with chunks, a tool call and an answer; `words` is the text of the agent. */
-export function turn(book, id, words, stop = "end_turn") {
-  const asked = book.frame("client", ">", "request", "session/prompt", { id, params: { sessionId: "s1", prompt: [{ type: "text", text: `question ${id}` }] } });
-  book.add({ k: "passed", h: "agent", from: asked, to: asked, count: 1 });
-  const first = book.frame("agent", "<", "notification", "session/update", chunk(words));
-  book.frame("agent", "<", "notification", "session/update", chunk(" and more"));
+export function turn(recording, id, words, stop = "end_turn") {
+  const asked = recording.frame("client", ">", "request", "session/prompt", { id, params: { sessionId: "s1", prompt: [{ type: "text", text: `question ${id}` }] } });
+  recording.add({ k: "passed", h: "agent", from: asked, to: asked, count: 1 });
+  const first = recording.frame("agent", "<", "notification", "session/update", chunk(words));
+  recording.frame("agent", "<", "notification", "session/update", chunk(" and more"));
   const update = { sessionUpdate: "tool_call", toolCallId: "c" + id, title: `tool of ${id}`, status: "pending" };
-  book.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update } });
+  recording.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update } });
   const done = { sessionUpdate: "tool_call_update", toolCallId: "c" + id, status: "completed", content: [{ type: "content", content: { type: "text", text: "tool output" } }] };
-  const last = book.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: done } });
-  book.add({ k: "passed", h: "client", from: first, to: last, count: 4 });
-  book.frame("agent", "<", "result", "session/prompt", { id, result: { stopReason: stop } }, { re: asked });
+  const last = recording.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: done } });
+  recording.add({ k: "passed", h: "client", from: first, to: last, count: 4 });
+  recording.frame("agent", "<", "result", "session/prompt", { id, result: { stopReason: stop } }, { re: asked });
 }
 
 /** A conversation of `turns` turns, with a translated message, stderr and links. */
 export function conversation(name, turns, words = "Hello") {
-  const book = paper(name);
-  book.add({ k: "link", h: "client", ev: "open", what: "stdio:" });
-  book.add({ k: "proc", ev: "start", what: "process 1 (agent)" });
-  book.add({ k: "stderr", b: "agent: ready\n" });
-  for (let id = 1; id <= turns; id++) turn(book, id, words);
+  const recording = newRecording(name);
+  recording.add({ k: "link", h: "client", ev: "open", what: "stdio:" });
+  recording.add({ k: "proc", ev: "start", what: "process 1 (agent)" });
+  recording.add({ k: "stderr", b: "agent: ready\n" });
+  for (let id = 1; id <= turns; id++) turn(recording, id, words);
   const body = { sessionUpdate: "current_mode_update", modeId: "ask" };
-  const received = book.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: body } });
+  const received = recording.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: body } });
   const now = { sessionUpdate: "current_mode_update", currentModeId: "ask" };
-  book.frame("client", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: now } }, {
+  recording.frame("client", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: now } }, {
     of: received, rules: ["loose-v1/mode-update"],
     p: [{ op: "remove", path: "/params/update/modeId" }, { op: "add", path: "/params/update/currentModeId", value: "ask" }],
   });
-  return book;
+  return recording;
 }
 
 /** A turn whose prompt was renamed for the agent, and whose updates were renamed for the client in one batch. */
 export function translated(name) {
-  const book = paper(name);
+  const recording = newRecording(name);
   const rules = ["acme/names"];
   const made = (of) => ({ of, rules, p: [] });
-  const asked = book.frame("client", ">", "request", "session/prompt", { id: 1, params: { sessionId: "s1", prompt: [{ type: "text", text: "hi" }] } });
-  const again = book.frame("agent", ">", "request", "session/prompt", { id: 1, params: { sessionId: "s1", prompt: [{ type: "text", text: "hi" }] } }, made(asked));
+  const asked = recording.frame("client", ">", "request", "session/prompt", { id: 1, params: { sessionId: "s1", prompt: [{ type: "text", text: "hi" }] } });
+  const again = recording.frame("agent", ">", "request", "session/prompt", { id: 1, params: { sessionId: "s1", prompt: [{ type: "text", text: "hi" }] } }, made(asked));
   const update = (text, kind) => ({ method: "session/update", params: { sessionId: "s1", update: { sessionUpdate: kind, content: { type: "text", text } } } });
   const texts = ["Hello ", "from ", "acme."];
-  const originals = texts.map((text) => book.frame("agent", "<", "notification", "session/update", update(text, "reply")));
-  const odd = book.frame("agent", "<", "notification", "news", { method: "news" });
-  const last = book.frame("agent", "<", "result", "session/prompt", { id: 1, result: { stopReason: "end_turn" } }, { re: again });
-  originals.forEach((of, at) => book.frame("client", "<", "notification", "session/update", update(texts[at], "agent_message_chunk"), made(of)));
-  book.frame("client", "<", "notification", "_acme/news", { method: "_acme/news" }, made(odd));
-  book.add({ k: "passed", h: "client", from: last, to: last, count: 1 });
-  book.add({ k: "end", why: "over", b3: "" });
-  return book.path;
+  const originals = texts.map((text) => recording.frame("agent", "<", "notification", "session/update", update(text, "reply")));
+  const odd = recording.frame("agent", "<", "notification", "news", { method: "news" });
+  const last = recording.frame("agent", "<", "result", "session/prompt", { id: 1, result: { stopReason: "end_turn" } }, { re: again });
+  originals.forEach((of, at) => recording.frame("client", "<", "notification", "session/update", update(texts[at], "agent_message_chunk"), made(of)));
+  recording.frame("client", "<", "notification", "_acme/news", { method: "_acme/news" }, made(odd));
+  recording.add({ k: "passed", h: "client", from: last, to: last, count: 1 });
+  recording.add({ k: "end", why: "over", b3: "" });
+  return recording.path;
 }
 
-/** Text that would do something if it were more than text. */
+/** Text that has an effect if it is interpreted as more than text. */
 const HOSTILE = [
   "<img src=x onerror=\"document.title='owned';alert(1)\">", "<script>alert(2)</script>", "</script><script>alert(3)</script>",
   "javascript:alert(4)", "\u202egnp.exe\u202c", "\u200b\u2066\ufeff", "\u001b]0;owned\u0007\u001b[31mred", "<a href=https://evil.example>x</a>",
@@ -103,30 +103,30 @@ const HOSTILE = [
 ].join(" ");
 
 export function hostile() {
-  const book = paper("hostile.acpr");
-  book.add({ k: "link", h: "client", ev: HOSTILE, what: HOSTILE });
-  book.add({ k: "proc", ev: "start", what: HOSTILE });
-  book.add({ k: "stderr", b: HOSTILE });
-  book.add({ k: "note", name: HOSTILE, text: HOSTILE });
-  book.add({ k: HOSTILE, x: HOSTILE });
-  const asked = book.frame("client", ">", "request", "session/prompt", { id: HOSTILE, params: { prompt: [{ type: "text", text: HOSTILE }] } });
-  book.frame("agent", "<", "notification", "session/update", chunk(HOSTILE));
+  const recording = newRecording("hostile.acpr");
+  recording.add({ k: "link", h: "client", ev: HOSTILE, what: HOSTILE });
+  recording.add({ k: "proc", ev: "start", what: HOSTILE });
+  recording.add({ k: "stderr", b: HOSTILE });
+  recording.add({ k: "note", name: HOSTILE, text: HOSTILE });
+  recording.add({ k: HOSTILE, x: HOSTILE });
+  const asked = recording.frame("client", ">", "request", "session/prompt", { id: HOSTILE, params: { prompt: [{ type: "text", text: HOSTILE }] } });
+  recording.frame("agent", "<", "notification", "session/update", chunk(HOSTILE));
   for (const update of [
     { sessionUpdate: HOSTILE, title: HOSTILE }, { sessionUpdate: "tool_call", toolCallId: "__proto__", title: HOSTILE, status: HOSTILE },
     { sessionUpdate: "tool_call_update", toolCallId: "__proto__", content: [{ type: "diff", path: HOSTILE, oldText: HOSTILE, newText: HOSTILE }, null, 7] },
     { sessionUpdate: "plan", entries: [{ content: HOSTILE, status: HOSTILE }, null] }, { sessionUpdate: ["x"], content: 7 }, null,
-  ]) book.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { update } });
-  book.frame("agent", "<", "error", HOSTILE, { id: 1, error: { code: HOSTILE, message: HOSTILE } });
-  book.frame("agent", "<", "result", "session/prompt", { id: HOSTILE, result: { stopReason: HOSTILE, ["x\"><b>"]: HOSTILE } }, { re: asked, rules: [HOSTILE], of: asked, p: [{ op: HOSTILE, path: HOSTILE, value: HOSTILE }, null] });
-  book.add({ k: "msg", h: "agent", d: "<", b: HOSTILE });
-  book.add({ k: "msg", h: "agent", d: "<", is: 7, me: {}, s: [], rules: 7, p: 7, m: [1, [2], { a: "\ud800" }] });
-  appendFileSync(book.path, HOSTILE + "\n" + "[".repeat(5000) + "\n");
-  book.add({ k: "end", why: HOSTILE, b3: "" });
-  return book.path;
+  ]) recording.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { update } });
+  recording.frame("agent", "<", "error", HOSTILE, { id: 1, error: { code: HOSTILE, message: HOSTILE } });
+  recording.frame("agent", "<", "result", "session/prompt", { id: HOSTILE, result: { stopReason: HOSTILE, ["x\"><b>"]: HOSTILE } }, { re: asked, rules: [HOSTILE], of: asked, p: [{ op: HOSTILE, path: HOSTILE, value: HOSTILE }, null] });
+  recording.add({ k: "msg", h: "agent", d: "<", b: HOSTILE });
+  recording.add({ k: "msg", h: "agent", d: "<", is: 7, me: {}, s: [], rules: 7, p: 7, m: [1, [2], { a: "\ud800" }] });
+  appendFileSync(recording.path, HOSTILE + "\n" + "[".repeat(5000) + "\n");
+  recording.add({ k: "end", why: HOSTILE, b3: "" });
+  return recording.path;
 }
 
-/** Bytes as Zstandard frames of a MiB, in blocks that are stored as they are (RFC 8878, 3.1.1). */
-export function framed(bytes) {
+/** Bytes as Zstandard frames of 1 MiB, in raw blocks (RFC 8878, 3.1.1). */
+export function zstdFrames(bytes) {
   const parts = [];
   for (let at = 0; at < bytes.length; at += 1 << 20) {
     const frame = bytes.subarray(at, at + (1 << 20));

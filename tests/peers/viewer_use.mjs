@@ -1,17 +1,17 @@
-// The use of the page, for viewer.mjs: addresses, copying, widths, times, neighbours,
-// and what screen readers get.
+// Usability checks for viewer.mjs: addresses, copying, widths, times, neighbours, and labels for
+// screen readers.
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { conversation, paper, root } from "./viewer_book.mjs";
+import { conversation, newRecording, root } from "./viewer_book.mjs";
 
 /** Adds the checks; `plain` is a recording of three turns. */
-export function used({ check, row, demand, plain }) {
-  check("a changed address is followed, with range and folding", plain, async (page, address) => {
+export function usability({ check, row, expect, plain }) {
+  check("a changed address changes the view, with time range and folding", plain, async (page, address) => {
     await row(page, "question 1").waitFor();
     await page.evaluate(() => (location.hash = "recording=plain&t=100000-190000&all=1"));
     await page.locator("#range").waitFor();
     await page.waitForFunction(() => document.querySelectorAll(".row").length === 10);
-    demand((await page.locator("#fold").getAttribute("aria-pressed")) === "false", "chunks stand apart");
+    expect((await page.locator("#fold").getAttribute("aria-pressed")) === "false", "chunks are not folded");
     await page.evaluate(() => (location.hash = "recording=plain&n=12"));
     await page.locator("#detail .j-string", { hasText: "question 2" }).waitFor();
     await page.locator("#range").waitFor({ state: "hidden" });
@@ -21,7 +21,7 @@ export function used({ check, row, demand, plain }) {
     await page.evaluate(() => (location.hash = "recording=plain&q=metod:x"));
     await page.locator("#fault", { hasText: "no such field" }).waitFor();
     await page.locator("#detail").waitFor({ state: "hidden" });
-    demand((await page.locator("#gone").count()) === 0, "nothing else is wrong");
+    expect((await page.locator("#gone").count()) === 0, "no other error");
   });
 
   check("copied text is what was recorded, and the result of copying is shown", plain, async (page, address) => {
@@ -36,61 +36,61 @@ export function used({ check, row, demand, plain }) {
       const button = page.locator("#detail").getByRole("button", { name, exact: true });
       await button.click();
       await page.locator("#detail .copy", { hasText: "copied" }).waitFor();
-      demand((await pasted()) === content, `${name} gives ${await pasted()}`);
-      // It can be used again.
+      expect((await pasted()) === content, `${name} copies ${await pasted()}`);
+      // The button can be used again.
       await button.waitFor();
     }
-    // Without a clipboard what is selected is copied.
+    // Without a clipboard the selection is copied.
     await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: undefined, configurable: true }));
     await page.getByRole("button", { name: "copy line" }).click();
     await page.locator("#detail .copy", { hasText: "copied" }).waitFor();
     await page.evaluate(() => delete navigator.clipboard);
-    demand((await pasted()) === line, "the same without a clipboard");
+    expect((await pasted()) === line, "the same text without a clipboard");
     await page.evaluate(() => (navigator.clipboard.writeText = () => Promise.reject(new Error("no"))));
     await page.getByRole("button", { name: "copy link" }).click();
     await page.locator("#detail .copy", { hasText: "not allowed" }).waitFor();
   });
 
-  check("the width of an event and the colours are kept", plain, async (page) => {
+  check("the width of the event panel, the theme and the time format are kept", plain, async (page) => {
     await row(page, "question 1").click();
     const width = () => page.evaluate(() => Math.round(document.getElementById("detail").getBoundingClientRect().width));
     await page.locator("#detail .json").waitFor();
-    demand((await width()) === 589, `46 %: ${await width()}`);
+    expect((await width()) === 589, `46 %: ${await width()}`);
     const bar = await page.locator("#split").boundingBox();
     await page.mouse.move(bar.x + 4, bar.y + 200);
     await page.mouse.down();
     await page.mouse.move(640, bar.y + 200, { steps: 3 });
     await page.mouse.up();
-    demand((await width()) === 640, `it follows the pointer: ${await width()}`);
+    expect((await width()) === 640, `the width follows the pointer: ${await width()}`);
     await page.locator("#split").focus();
     await page.keyboard.press("ArrowRight");
-    demand((await width()) === 602, `keys move it: ${await width()}`);
-    demand((await page.locator("#split").getAttribute("aria-valuenow")) === "47", "the width is announced");
+    expect((await width()) === 602, `keys change the width: ${await width()}`);
+    expect((await page.locator("#split").getAttribute("aria-valuenow")) === "47", "the width is announced");
     await page.keyboard.press("d");
     await page.keyboard.press("w");
     await page.reload();
     await page.locator("#detail .json").waitFor();
-    demand((await width()) === 602, `it stays: ${await width()}`);
-    demand((await page.evaluate(() => document.documentElement.dataset.theme)) === "light", "it stays light");
-    demand(/^16:59:00/.test(await row(page, "question 1").locator("time").textContent()), "it stays the time of the day");
+    expect((await width()) === 602, `the width is kept: ${await width()}`);
+    expect((await page.evaluate(() => document.documentElement.dataset.theme)) === "light", "the theme is kept");
+    expect(/^16:59:00/.test(await row(page, "question 1").locator("time").textContent()), "the time format is kept");
   }, { zone: "Europe/Berlin" });
 
   check("times are local, with the offset from UTC", plain, async (page) => {
     await page.locator("#about .began", { hasText: "2026-11-20 07:59:00 −08:00" }).waitFor();
-    demand((await page.locator("#about .began").getAttribute("title")).startsWith("2026-11-20T15:59:00"), "UTC is there, too");
+    expect((await page.locator("#about .began").getAttribute("title")).startsWith("2026-11-20T15:59:00"), "the title has UTC");
     const time = row(page, "question 1").locator("time");
-    demand((await time.textContent()) === "00:00.040", "since the beginning");
+    expect((await time.textContent()) === "00:00.040", "since the beginning");
     await page.locator("#hours").click();
-    demand((await time.textContent()) === "07:59:00.040", `of the day: ${await time.textContent()}`);
+    expect((await time.textContent()) === "07:59:00.040", `of the day: ${await time.textContent()}`);
     await row(page, "question 1").click();
     await page.locator("#detail time", { hasText: "2026-11-20 07:59:00.040 −08:00" }).waitFor();
   }, { zone: "America/Los_Angeles" });
 
-  check("what was changed is one line of many, and the neighbours are a click away", plain, async (page) => {
+  check("only the changed lines are marked, and buttons lead to the neighbours", plain, async (page) => {
     await row(page, "mode-update").click();
     await page.locator(".after .differs").first().waitFor();
-    demand((await page.locator(".before .differs").allTextContents()).join() === '"modeId": "ask"', "one line of the one");
-    demand((await page.locator(".after .differs").allTextContents()).join() === '"currentModeId": "ask"', "one line of the other");
+    expect((await page.locator(".before .differs").allTextContents()).join() === '"modeId": "ask"', "one line before");
+    expect((await page.locator(".after .differs").allTextContents()).join() === '"currentModeId": "ask"', "one line after");
     await page.locator("#detail").getByRole("button", { name: "‹" }).click();
     await page.locator(".row.selected", { hasText: "current_mode_update" }).locator(".lane.right").waitFor();
     await page.locator("#detail").getByRole("button", { name: "›" }).click();
@@ -100,9 +100,9 @@ export function used({ check, row, demand, plain }) {
   check("screen readers get positions, headings and shapes", plain, async (page) => {
     await row(page, "question 1").waitFor();
     const places = await page.locator(".row").evaluateAll((all) => all.map((one) => `${one.ariaPosInSet} of ${one.ariaSetSize}`));
-    demand(places[0] === "1 of 20" && places[19] === "20 of 20", `rows have positions: ${places}`);
-    demand((await page.locator("h1").textContent()) === "plain", "the recording is the heading");
-    // Colour is never all.
+    expect(places[0] === "1 of 20" && places[19] === "20 of 20", `rows have positions: ${places}`);
+    expect((await page.locator("h1").textContent()) === "plain", "the recording is the heading");
+    // Colour is not the only mark.
     const shape = (name) => page.evaluate((name) => {
       const made = document.createElement("i");
       made.className = `badge ${name}`;
@@ -111,31 +111,31 @@ export function used({ check, row, demand, plain }) {
       made.remove();
       return clipPath + borderRadius;
     }, name);
-    demand(new Set([await shape("hint"), await shape("warning"), await shape("error")]).size === 3, "each severity has its shape");
+    expect(new Set([await shape("hint"), await shape("warning"), await shape("error")]).size === 3, "each severity has its shape");
     await page.keyboard.press("t");
     await page.locator(".turn .prompt").first().focus();
-    demand((await page.locator(".turn h2").first().textContent()) === "Turn 1", "a turn is a heading");
+    expect((await page.locator(".turn h2").first().textContent()) === "Turn 1", "a turn is a heading");
     await page.keyboard.press(" ");
     await page.locator("#detail h2", { hasText: "session/prompt" }).waitFor();
     await page.locator(".part.prompt.selected").waitFor();
   });
 
-  const long = paper("long.acpr");
+  const long = newRecording("long.acpr");
   long.frame("client", ">", "request", "session/prompt", { id: 1, params: { sessionId: "s1", prompt: [{ type: "text", text: "much" }] } });
   for (let id = 0; id < 1500; id++) long.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: { sessionUpdate: "tool_call_update", toolCallId: `c${id}`, status: id === 3 ? "failed" : "completed" } } });
   long.frame("agent", "<", "result", "session/prompt", { id: 1, result: { stopReason: "max_tokens" } }, { re: 1 });
-  check("a turn of many events shows its end, and leads to the events it leaves out", long.path, async (page) => {
+  check("a turn of many events shows its end, and links to the omitted events", long.path, async (page) => {
     await row(page, "c3").locator(".summary").waitFor();
-    demand((await page.locator(".row.bad").count()) === 1, "what failed stands out");
+    expect((await page.locator(".row.bad").count()) === 1, "the failed call is marked");
     await page.keyboard.press("t");
     await page.locator(".turn .stop", { hasText: "max_tokens" }).waitFor();
     await page.locator(".turn .more", { hasText: "502 more events" }).click();
     await page.locator(".row.selected", { hasText: "c998" }).waitFor();
   });
 
-  check("the keys lead from recording to recording, and to the end of the turns", folder(), async (page) => {
+  check("the keys switch recordings, and go to the end of the turns", folder(), async (page) => {
     await page.locator("#about", { hasText: "stdio:" }).waitFor();
-    demand((await page.locator("#recordings option:checked").textContent()).startsWith("b-"), "the newest is shown");
+    expect((await page.locator("#recordings option:checked").textContent()).startsWith("b-"), "the newest is shown");
     await page.keyboard.press("[");
     await page.waitForFunction(() => document.querySelector("#recordings").selectedOptions[0].textContent.startsWith("a-"));
     await row(page, "question 1").waitFor();
@@ -147,7 +147,7 @@ export function used({ check, row, demand, plain }) {
       const end = [...document.querySelectorAll(".turn")].at(-1).querySelector(".stop");
       return end && end.getBoundingClientRect().bottom < innerHeight;
     });
-    demand(await page.locator(".part.stderr", { hasText: "gap" }).textContent() === "gap12 events are missing here: slow", "a gap is named once");
+    expect(await page.locator(".part.stderr", { hasText: "gap" }).textContent() === "gap12 events are missing here: slow", "a gap is shown once");
     await page.keyboard.press("]");
     await page.waitForFunction(() => document.querySelector("#recordings").selectedOptions[0].textContent.startsWith("b-"));
   });

@@ -1,8 +1,8 @@
-"""A WebSocket (RFC 6455), as little of it as the harness needs: text in both roles, no TLS.
+"""A minimal WebSocket (RFC 6455) for the harness: text in both roles, no TLS.
 
-It is written against the standard library so that the relay is not judged by the library it is
-built on. It checks what a peer must keep to (masking, fragments, close codes) and answers pings.
-Not here: whether the relay keeps to the rest of the RFC, which Autobahn asks (see autobahn.py).
+It uses only the standard library, so that the relay is not tested with the library it is built on.
+It checks the peer's masking, fragments and close codes, and answers pings. Not here: conformance to
+the rest of the RFC, which Autobahn tests (see autobahn.py).
 """
 import base64
 import hashlib
@@ -16,11 +16,11 @@ CHUNK = 1 << 18
 
 
 class Broken(Exception):
-    """The other end does not keep to the protocol, or did not open."""
+    """The peer violates the protocol, or the handshake failed."""
 
 
 def connect(sock, host, path):
-    """Opens as a client over a connected socket."""
+    """The client's handshake over a connected socket."""
     key = base64.b64encode(os.urandom(16))
     sock.sendall(b"GET %s HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                  b"Sec-WebSocket-Key: %s\r\nSec-WebSocket-Version: 13\r\n\r\n"
@@ -32,18 +32,18 @@ def connect(sock, host, path):
 
 
 def accept(sock):
-    """Opens as a server over an accepted socket."""
+    """The server's handshake over an accepted socket."""
     head, rest = _head(sock)
     key = _field(head, b"sec-websocket-key")
     if not key:
-        raise Broken("not asked to open: %r" % head[:200])
+        raise Broken("no upgrade request: %r" % head[:200])
     sock.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                  b"Sec-WebSocket-Accept: %s\r\n\r\n" % _accept(key))
     return WebSocket(sock, False, rest)
 
 
 def frame(body, opcode=TEXT, masked=True):
-    """One whole message in one frame."""
+    """A whole message in one frame."""
     size, bit = len(body), 0x80 if masked else 0
     if size < 126:
         head = struct.pack("!BB", 0x80 | opcode, bit | size)
@@ -58,7 +58,7 @@ def frame(body, opcode=TEXT, masked=True):
 
 
 class WebSocket:
-    """An open one. `code` is the close code once `receive` has said None, 1006 without one."""
+    """An open WebSocket. `code` is the close code once `receive` has returned None, 1006 without one."""
 
     def __init__(self, sock, is_client, rest=b""):
         self.sock, self.is_client = sock, is_client
@@ -70,7 +70,7 @@ class WebSocket:
         self.sock.sendall(frame(body, TEXT, self.is_client))
 
     def receive(self, seconds):
-        """The next text; None when the other end has closed."""
+        """The next text; None when the peer has closed."""
         while self.code is None:
             opcode, last, body = self._frame(seconds)
             if opcode is None:
@@ -82,7 +82,7 @@ class WebSocket:
                 self._reply(PONG, body)
             elif opcode in (TEXT, CONTINUE):
                 if (opcode == CONTINUE) != bool(self.parts):
-                    raise Broken("a continuation out of place")
+                    raise Broken("an unexpected continuation frame")
                 self.parts.append(body)
                 if last:
                     whole, self.parts = b"".join(self.parts), []
@@ -92,7 +92,7 @@ class WebSocket:
         return None
 
     def end(self):
-        """Says goodbye; what the other end still says can be received."""
+        """Sends a close frame; messages of the peer can still be received."""
         self._reply(CLOSE, struct.pack("!H", 1000))
 
     def close(self):
@@ -102,14 +102,14 @@ class WebSocket:
         try:
             self.sock.sendall(frame(body, opcode, self.is_client))
         except OSError:
-            pass  # It did not wait for it.
+            pass  # The peer has closed already.
 
     def _frame(self, seconds):
         if not self._have(2, seconds):
             return None, True, b""
         first, second = self.rest[0], self.rest[1]
         if first & 0x70 or bool(second & 0x80) == self.is_client:
-            raise Broken("a reserved bit, or masked by the wrong side: %02x%02x" % (first, second))
+            raise Broken("a reserved bit, or wrong masking: %02x%02x" % (first, second))
         size, at = second & 0x7F, 2
         if size > 125:
             at = 4 if size == 126 else 10
@@ -128,7 +128,7 @@ class WebSocket:
     def _have(self, size, seconds):
         while len(self.rest) < size:
             if not select.select([self.sock], [], [], seconds)[0]:
-                raise TimeoutError("nothing came for %g s" % seconds)
+                raise TimeoutError("nothing was received for %g s" % seconds)
             try:
                 chunk = self.sock.recv(CHUNK)
             except ConnectionError:
@@ -140,7 +140,7 @@ class WebSocket:
 
 
 def _mask(body, key):
-    """XOR with a repeated key, as one number: a loop over bytes would take seconds."""
+    """XOR with a repeated key, as one integer: a loop over bytes would take seconds."""
     size = len(body)
     pattern = (key * (size // 4 + 1))[:size]
     return (int.from_bytes(body, "little") ^ int.from_bytes(pattern, "little")).to_bytes(size, "little")
@@ -156,7 +156,7 @@ def _head(sock):
         sock.settimeout(10)
         chunk = sock.recv(4096)
         if not chunk:
-            raise Broken("closed while opening: %r" % data[:200])
+            raise Broken("closed during the handshake: %r" % data[:200])
         data += chunk
     sock.settimeout(None)
     head, _, rest = data.partition(b"\r\n\r\n")

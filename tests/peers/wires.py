@@ -1,7 +1,7 @@
-"""Ends of wires: how the harness's own clients and agents speak to a relay, one message at a time.
+"""Transports of the harness's own clients and agents, one message at a time.
 
-A wire has `send(body)`, `receive(seconds)` (None at the end), `end()` and `close()`, whatever
-carries it. `Relay` starts an acp-relay and finds out where it listens. Not here: what is said.
+A wire has `send(body)`, `receive(seconds)` (None at the end), `end()` and `close()` over every
+transport. `Relay` starts an acp-relay and reads its endpoint. Not here: the messages.
 """
 import os
 import re
@@ -15,7 +15,6 @@ import websocket
 from framing import NDJSON, Splitter
 
 
-
 class ByteWire:
     """Messages over two descriptors, or one socket given twice."""
 
@@ -25,7 +24,7 @@ class ByteWire:
         self.bodies = []
 
     def send(self, body):
-        """The body as it is: a line break in it is the caller's affair."""
+        """Sends the body unchanged: the caller must avoid line breaks in NDJSON."""
         if self.framing == NDJSON:
             self.raw(body + b"\n")
         else:
@@ -39,7 +38,7 @@ class ByteWire:
     def receive(self, seconds):
         while not self.bodies:
             if not select.select([self.reads], [], [], seconds)[0]:
-                raise TimeoutError("nothing came for %g s" % seconds)
+                raise TimeoutError("nothing was received for %g s" % seconds)
             try:
                 chunk = os.read(self.reads.fileno(), 1 << 18)
             except ConnectionError:
@@ -54,7 +53,7 @@ class ByteWire:
             try:
                 self.writes.shutdown(socket.SHUT_WR)
             except OSError:
-                pass  # The other end was first.
+                pass  # The peer has closed already.
         else:
             self.writes.close()
 
@@ -63,11 +62,11 @@ class ByteWire:
             try:
                 end.close()
             except OSError:
-                pass  # What was still to be written is for nobody.
+                pass  # Unwritten data is discarded.
 
 
 def dial(endpoint, framing=NDJSON):
-    """A wire to whoever listens at `endpoint`."""
+    """A wire to the listener at `endpoint`."""
     scheme, _, rest = endpoint.partition(":")
     if scheme == "unix":
         sock = socket.socket(socket.AF_UNIX)
@@ -82,7 +81,7 @@ def dial(endpoint, framing=NDJSON):
 
 
 class Listener:
-    """Waits for relays at an endpoint of its own and gives each wire to `talk`, in a thread."""
+    """Accepts relays at its own endpoint and passes each wire to `talk`, in a thread."""
 
     def __init__(self, scheme, folder, talk, framing=NDJSON):
         self.scheme, self.talk, self.framing = scheme, talk, framing
@@ -114,11 +113,11 @@ class Listener:
             self.talk(wire)
             wire.end()
         except (OSError, websocket.Broken):
-            pass  # The relay left; the client's end of the run shows it.
+            pass  # The relay disconnected; the client side of the run reports it.
         sock.close()
 
     def close(self):
-        # shutdown wakes the thread in accept(), close alone does not.
+        # shutdown wakes the thread in accept(); close alone does not.
         try:
             self.sock.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -127,26 +126,26 @@ class Listener:
 
 
 class Relay:
-    """A running acp-relay. `endpoint` is where it listens, None when it speaks stdio."""
+    """A running acp-relay. `endpoint` is its listener's, None on stdio; `output` its last stderr lines."""
 
     def __init__(self, words, env=None, listens=True, folder=None, apart=True):
         self.endpoint = None
         pipe = subprocess.DEVNULL if listens else subprocess.PIPE
         self.process = subprocess.Popen(words, env=env, stdin=pipe, stdout=pipe, stderr=subprocess.PIPE,
                                         bufsize=0, start_new_session=apart)
-        self.said, bound = [], threading.Event()
+        self.output, bound = [], threading.Event()
 
         def read():
             for line in self.process.stderr:
-                self.said = [*self.said[-50:], line.decode(errors="replace").rstrip()]
-                if found := re.search(r"acp-relay: listening on (\S+)", self.said[-1]):
+                self.output = [*self.output[-50:], line.decode(errors="replace").rstrip()]
+                if found := re.search(r"acp-relay: listening on (\S+)", self.output[-1]):
                     self.endpoint = found[1]
                     bound.set()
             bound.set()
         threading.Thread(target=read, daemon=True).start()
         if listens and not (bound.wait(10) and self.endpoint):
             self.stop(signal.SIGKILL)
-            raise OSError("%s did not listen: %s" % (" ".join(map(str, words)), self.said))
+            raise OSError("%s did not listen: %s" % (" ".join(map(str, words)), self.output))
 
     @property
     def port(self):

@@ -1,41 +1,41 @@
-"""Reads a play: one conversation, as each of its two wires carries it.
+"""Reads a play: one conversation, as sent on each of its two wires.
 
-A play is a text file. A line says who speaks, on which wires, and what:
+A play is a text file. A line has the sender, the wires and the message:
 
-    C= {...}   the client, the same on both wires
-    A> {...}   the agent, as its own wire carries it
-    A< {...}   the same message as the client's wire carries it
+    C= {...}   from the client, the same on both wires
+    A> {...}   from the agent, on the agent's wire
+    A< {...}   the same message on the client's wire
 
-`<` is the wire of the client, `>` that of the agent; what stands on one alone is never seen on
-the other. JSON may go on in lines that begin with a blank. Words in brackets before a line bind
-it to runs of that kind, as in `[refuse] A> {...}`; `[auto, allow]` wants both.
+`<` is the wire of the client, `>` that of the agent; a message with only one of them must not appear
+on the other wire. JSON continues in lines that begin with a blank. Words in brackets before a line
+restrict it to runs of that kind, as in `[refuse] A> {...}`; `[auto, allow]` requires both.
 
-`! NAME VALUE` at the top sets up the play, for either role:
+`! NAME VALUE` at the top configures the play, for either role:
 
-    client, agent   `sdk`, a dialect, `canonical`, or an agent of ../peers.py with its own words
-    ROLE.framing    one of ../framing.py, or `as-heard`; `ndjson` when left out
-    ROLE.jsonrpc    methods whose messages carry that member on the wire; `all` when left out
-    ROLE.auto       the same as `jsonrpc METHODS`, for what is heard in runs with `auto`
-    ROLE.ids        `int32` when it reads no others
-    ROLE.wire       `tcp` gives it a socket in the place of its stdio
-    agent.shown     the framing that the relay is told to show to an agent that answers `as-heard`
-    auto            `no` leaves out the runs with `auto`; a comment says why
+    client, agent   `sdk`, a dialect, `canonical`, or a real agent of ../peers.py
+    ROLE.framing    one of ../framing.py, or `as-heard` (as received); default `ndjson`
+    ROLE.jsonrpc    methods whose messages have that member on the wire; default `all`
+    ROLE.auto       the same as `jsonrpc METHODS`, for messages received in runs with `auto`
+    ROLE.ids        `int32` if the peer reads only 32-bit ids
+    ROLE.wire       `tcp` for a socket instead of stdio
+    agent.shown     the framing that the relay uses with an agent that answers `as-heard`
+    auto            `no` skips the runs with `auto`; a comment gives the reason
 
-In a message, `"$name"` stands for whatever is there: heard the first time it is kept, after that
-it must be the same. `"$here"` is the folder that the run is held in, `"$id:X"` the id with which
-the request X arrived. Ids are the speaker's own; the relay may replace them on the other wire.
+In a message, `"$name"` matches any value: the first one received is stored, later ones must be equal
+to it. `"$here"` is the folder of the run, `"$id:X"` the id with which the request X was received. Ids
+are those of the sender; the relay may replace them on the other wire.
 
-Not here: playing it (scripted.py, sdk.mjs), and what runs there are (run.py).
+Not here: the peers (scripted.py, sdk.mjs), and the runs (run.py).
 """
 import json
 import re
 
 LINE = re.compile(r"(?:\[([^\]]*)\]\s*)?([CA])([=<>])\s*(.*)", re.DOTALL)
-SPEAKERS = {"C": "client", "A": "agent"}
+SENDERS = {"C": "client", "A": "agent"}
 
 
 class Play:
-    """`lines` are (line number, words, speaker, wire, message); `setup` what the head says."""
+    """`lines` are (line number, words, sender, wire, message); `setup` has the values of the head."""
 
     def __init__(self, path):
         self.name = path.stem
@@ -46,10 +46,10 @@ class Play:
             if line[:1].isspace() and line.strip():
                 whole += " " + line.strip()
                 continue
-            self._take(path, number, whole)
+            self._add(path, number, whole)
             number, whole = at, line
 
-    def _take(self, path, number, line):
+    def _add(self, path, number, line):
         if not line.strip() or line.startswith("#"):
             return
         if line.startswith("!"):
@@ -58,23 +58,23 @@ class Play:
             return
         found = LINE.fullmatch(line.strip())
         if not found:
-            raise ValueError("%s:%d: no line of a play" % (path.name, number))
-        words, speaker, wire, text = found.groups()
+            raise ValueError("%s:%d: not a line of a play" % (path.name, number))
+        words, sender, wire, text = found.groups()
         try:
             message = json.loads(text)
         except ValueError as error:
             raise ValueError("%s:%d: %s" % (path.name, number, error)) from None
         words = {word.strip() for word in (words or "").split(",") if word.strip()}
-        self.lines.append((number, words, SPEAKERS[speaker], wire, message))
+        self.lines.append((number, words, SENDERS[sender], wire, message))
 
     def part(self, role, kind):
-        """What the peer `role` plays in a run of these words: its lines, as scripted.py and
-        sdk.mjs take them."""
+        """The lines of the peer `role` in a run of these words, in the form that scripted.py and
+        sdk.mjs read."""
         own = {"client": "<", "agent": ">"}[role]
-        lines = [{"at": "%s:%d" % (self.name, number), "mine": speaker == role, "message": message}
-                 for number, words, speaker, wire, message in self.lines
+        lines = [{"at": "%s:%d" % (self.name, number), "mine": sender == role, "message": message}
+                 for number, words, sender, wire, message in self.lines
                  if wire in ("=", own) and words <= kind]
         jsonrpc = self.setup.get(role + ".jsonrpc", "all")
-        heard = self.setup.get(role + ".auto", jsonrpc).removeprefix("jsonrpc ") if "auto" in kind else jsonrpc
-        return {"role": role, "jsonrpc": {"says": jsonrpc, "hears": heard}, "framing": self.setup.get(role + ".framing", "ndjson"),
+        received = self.setup.get(role + ".auto", jsonrpc).removeprefix("jsonrpc ") if "auto" in kind else jsonrpc
+        return {"role": role, "jsonrpc": {"says": jsonrpc, "hears": received}, "framing": self.setup.get(role + ".framing", "ndjson"),
                 "ids": self.setup.get(role + ".ids", "any"), "lines": lines}

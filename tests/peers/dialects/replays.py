@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""replays.py: conversations of peers of old, recorded, played again and recorded again.
+"""replays.py: conversations of peers with older dialects, recorded, replayed and recorded again.
 
     replays.py [--relay BINARY] [--keep] [PLAY...]
 
-Each play of plays/ is held as run.py holds it, its dialects named, the permission given, through a
-relay that records. Then the recording, which `inspect verify` has to find intact with all its
-translations repeated, is played
-  - at the client's edge: the agent is what the client heard, and nothing is translated;
-  - at the agent's edge: the agent is what it said itself, translated once more;
-each time to the recorded client, through a relay that records again. `replay client` finds nothing
-different, and the recordings hold the same conversation, as the client saw it and, where it is
-translated again, as the agent did. Recordings of two plays differ, or the comparison proves nothing.
+Each play of plays/ is run as in run.py, with its dialects named and the permission granted, through a
+recording relay. The recording, which `inspect verify` must report intact with all its translations
+repeated, is then replayed
+  - at the client's edge: the agent sends what the client received, without translation;
+  - at the agent's edge: the agent sends what it sent itself, translated again;
+each time to the recorded client, through a relay that records again. `replay client` must report no
+difference, and the recordings must have the same conversation at the client's edge and, where it is
+translated again, at the agent's. Recordings of two plays must differ, or the comparison proves nothing.
 
 One line per play, `N passed, N failed` at the end, exit 1 when one failed. Not here: the plays (see
 run.py).
@@ -35,28 +35,28 @@ class Recorded(Run):
     """A run whose relay records."""
 
     def dialects(self):
-        return [*super().dialects(), *RECORD, str(self.dir / "tape")]
+        return [*super().dialects(), *RECORD, str(self.dir / "recording")]
 
-    def tape(self):
-        return only(self.dir / "tape")
+    def recording(self):
+        return only(self.dir / "recording")
 
     def replays(self):
-        """What is different, a line each; none where all went as it did."""
-        named, tape = super().dialects(), self.tape()
-        verified = self.ask("inspect", "verify", tape)
+        """Returns the differences of the replays, one text each."""
+        named, recording = super().dialects(), self.recording()
+        verified = self.ask("inspect", "verify", recording)
         faults = [] if verified.returncode == 0 else ["verify: " + verified.stdout]
         if "were not repeated" in verified.stdout:
             faults.append("verify: " + verified.stdout)
         for name, words, agent, edges in (
-                ("client-edge", PLAIN, ["--", self.relay, "replay", "agent", tape], ["client"]),
-                ("agent-edge", named, ["replay:%s?edge=agent" % tape], ["client", "agent"])):
+                ("client-edge", PLAIN, ["--", self.relay, "replay", "agent", recording], ["client"]),
+                ("agent-edge", named, ["replay:%s?edge=agent" % recording], ["client", "agent"])):
             into = self.dir / name
-            played = self.ask("replay", "client", tape, "--edge", "client", "--settle", "200ms", "--",
+            played = self.ask("replay", "client", recording, "--edge", "client", "--settle", "200ms", "--",
                               self.relay, "connect", *words, *RECORD, into, *agent)
             if played.returncode != 0:
                 faults.append("%s: %s" % (name, played.stdout + played.stderr))
             for edge in edges:
-                faults += self.differ(tape, only(into), edge, name)
+                faults += self.differ(recording, only(into), edge, name)
         return faults
 
     def differ(self, one, other, edge, name):
@@ -68,14 +68,14 @@ class Recorded(Run):
 
 
 def only(folder):
-    tapes = list(folder.glob("*.acpr"))
-    if len(tapes) != 1:
-        raise RuntimeError("%d recordings in %s" % (len(tapes), folder))
-    return tapes[0]
+    recordings = list(folder.glob("*.acpr"))
+    if len(recordings) != 1:
+        raise RuntimeError("%d recordings in %s" % (len(recordings), folder))
+    return recordings[0]
 
 
-def held(play, relay, root):
-    """The run, and what was wrong with it."""
+def run_play(play, relay, root):
+    """The run, and its faults."""
     one = Recorded(play, ("named", "allow"), "connect", root / play.name, relay).go()
     try:
         return one, one.faults or one.replays()
@@ -94,21 +94,21 @@ def main():
     root = Path(tempfile.mkdtemp(prefix="acp-replays-"))
     before, passed, failed = None, 0, 0
     for play in run.plays(args.plays):
-        # A client on a socket takes a listener; the conversation is the same as over stdio.
+        # A client on a socket needs a listener; the conversation is the same as over stdio.
         if play.setup.get("client.wire") == "tcp":
-            print("skip  %-24s its client connects" % play.name)
+            print("skip  %-24s its client uses a socket" % play.name)
             continue
-        one, faults = held(play, relay, root)
-        if before and not faults and not one.differ(before, one.tape(), "client", "another play"):
+        one, faults = run_play(play, relay, root)
+        if before and not faults and not one.differ(before, one.recording(), "client", "another play"):
             faults = ["it is the same as another play"]
-        before = None if faults else one.tape()
+        before = None if faults else one.recording()
         passed, failed = passed + (not faults), failed + bool(faults)
         print("%-4s  %s" % ("FAIL" if faults else "ok", play.name), flush=True)
         for fault in faults:
             print("      " + "\n      ".join(fault.splitlines()[:8]))
     print("%d passed, %d failed" % (passed, failed))
     if failed or args.keep:
-        print("what the runs left: %s" % root)
+        print("files of the runs: %s" % root)
     else:
         shutil.rmtree(root, ignore_errors=True)
     sys.exit(1 if failed or not passed else 0)

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""run.py: peers of old and of today hold a conversation through acp-relay.
+"""run.py: peers with older and current dialects hold a conversation through acp-relay.
 
     run.py [--relay BINARY] [--jobs N] [--keep] [PLAY...]
-    run.py --prove        plays with one word changed have to fail; needs a relay
+    run.py --prove        plays with one word changed must fail; needs a relay
 
-Each play of plays/ (play.py tells how one is written) is held in every kind of run:
-  - the permission is given, or refused (`allow`, `refuse`),
-  - the dialects are named to the relay, or it finds them out (`named`, `auto`); with `auto` a
-    `connect` in front finds them out, too, and what passes two relays is the same,
+Each play of plays/ (format: play.py) is run in every kind:
+  - the permission is granted, or refused (`allow`, `refuse`),
+  - the relay gets the dialects as options, or detects them (`named`, `auto`); with `auto` a
+    `connect` in front detects them, too, and two relays send the same messages as one,
 through `serve` on WebSocket, TCP or a Unix socket with `connect` in front, or one `connect`.
-A peer that speaks a dialect is scripted.py; the other, where there is one, is the official SDK.
-A run passes when both peers heard exactly what the play says, in its order and nothing else, the
-SDK had nothing to complain about, all exits are 0, and no process is left.
+A peer with an older dialect is scripted.py; the other one, if current, is the official SDK.
+A run passes when both peers received exactly the messages of the play, in its order, the SDK
+reported no error, all exit codes are 0, and no process is left.
 
 One line per play, `N passed, N failed` at the end, exit 1 when one failed. Peers are installed by
-../install.sh. Not here: what is said (plays/), and who says it (scripted.py, sdk.mjs).
+../install.sh. Not here: the messages (plays/), and the peers (scripted.py, sdk.mjs).
 """
 import argparse
 import json
@@ -41,13 +41,13 @@ from play import Play  # noqa: E402
 SCRIPTED = [sys.executable, str(HERE / "scripted.py")]
 LISTEN = {"ws": "ws://127.0.0.1:0/acp", "tcp": "tcp://127.0.0.1:0", "unix": "unix:{dir}/r.sock", "connect": None}
 
-# Every kind of run, and the way it takes: all ways are taken, none twice.
+# Every kind of run, and its way: each way is used once.
 KINDS = [(("named", "allow"), "ws"), (("named", "refuse"), "connect"), (("auto", "allow"), "tcp"), (("auto", "refuse"), "unix")]
 PATIENCE = 40
 
 PLAIN = ["--client-dialect", "canonical", "--agent-dialect", "canonical"]
 
-# Agents that nobody here wrote and that need nothing but themselves.
+# Agents of other projects that need no language model.
 REAL = {agent.name: agent for agent in AGENTS if not agent.llm}
 
 
@@ -75,19 +75,19 @@ class Run:
                     process.kill()
                     process.wait()
         for left in self.mark.wait_until_gone(set(), 8.0):
-            self.faults.append("left behind: %s" % left)
+            self.faults.append("process left: %s" % left)
         self.mark.kill_rest()
         for role in ("client", "agent"):
             self.judge(role)
         return self
 
     def hold(self, started):
-        """Starts who is needed from behind to front, and waits for the client's end."""
+        """Starts the processes, the agent first, and waits for the client's exit."""
         setup = self.play.setup
         behind = ["--", *self.peer("agent")]
         if setup.get("agent.wire") == "tcp":
             agent = self.start(started, [*self.peer("agent"), "--listen"], stdout=subprocess.PIPE)
-            behind = [self.said(agent.stdout, r"listening on (\S+)")]
+            behind = [self.read_output(agent.stdout, r"listening on (\S+)")]
             behind[0] = "tcp://" + behind[0]
         words = [*self.dialects(), *self.framings()]
         listen = LISTEN["tcp" if setup.get("client.wire") == "tcp" else self.way]
@@ -96,8 +96,8 @@ class Run:
                 behind = ["--agent", *behind]
             serve = self.start(started, [self.relay, "serve", "--listen", listen.format(dir=self.dir), *words, *behind],
                                stderr=subprocess.PIPE)
-            endpoint = self.said(serve.stderr, r"acp-relay: listening on (\S+)", self.dir / "serve.stderr")
-            # One that recognises dialects by itself, as it does untold, leaves none to be named.
+            endpoint = self.read_output(serve.stderr, r"acp-relay: listening on (\S+)", self.dir / "serve.stderr")
+            # `connect` in front detects dialects by default, so with `named` this is switched off.
             front = PLAIN if "named" in self.kind else []
             command = [self.relay, "connect", *unguarded(endpoint), *front, endpoint]
         else:
@@ -110,12 +110,12 @@ class Run:
         done = self.start(started, client)
         done.wait(PATIENCE)
         if listen:
-            # The agent ends with its conversation; only then is serve asked to.
+            # The agent exits with its conversation; `serve` gets SIGTERM only after that.
             alone = {process.pid for process in started if process.poll() is None}
-            self.faults += ["left with serve: %s" % left for left in self.mark.wait_until_gone(alone, 8.0)]
+            self.faults += ["process left beside serve: %s" % left for left in self.mark.wait_until_gone(alone, 8.0)]
             serve.send_signal(signal.SIGTERM)
             if serve.wait(PATIENCE) != 0:
-                self.faults.append("serve ended with %d" % serve.returncode)
+                self.faults.append("serve exited with %d" % serve.returncode)
 
     def peer(self, role):
         part, verdict = self.dir / (role + ".json"), self.dir / (role + ".verdict")
@@ -138,7 +138,7 @@ class Run:
         return words
 
     def framings(self):
-        """Where the agent waits to be shown a framing, the relay is told which one to show."""
+        """For an agent that waits for a framing, the relay gets the framing to use as an option."""
         return ["--agent-framing", "content-length"] if self.play.setup.get("agent.shown") else []
 
     def start(self, started, command, **pipes):
@@ -148,8 +148,8 @@ class Run:
         started.append(process)
         return process
 
-    def said(self, pipe, pattern, kept=os.devnull):
-        """What a process says of itself; the rest of it is kept."""
+    def read_output(self, pipe, pattern, kept=os.devnull):
+        """Waits for output that matches `pattern`; the output is written to `kept`."""
         found, ready, keep = [], threading.Event(), open(kept, "w")
 
         def read():
@@ -163,7 +163,7 @@ class Run:
         threading.Thread(target=read, daemon=True).start()
         ready.wait(10)
         if not found:
-            raise RuntimeError("nobody listens, see %s" % self.dir)
+            raise RuntimeError("no listener, see %s" % self.dir)
         return found[0]
 
     def judge(self, role):
@@ -177,7 +177,7 @@ class Run:
 
 
 def unguarded(endpoint):
-    """Over TCP the guard would hide what the play's peers are told of capabilities and paths."""
+    """Over TCP the guard would remove capabilities and paths that the play expects."""
     return ["--guard", "never"] if endpoint.startswith("tcp://") else []
 
 
@@ -196,7 +196,7 @@ def kinds(play):
 
 
 def matrix(chosen, relay, root, jobs):
-    """(passed, failed), told play by play."""
+    """Runs all plays, prints a line for each; returns (passed, failed)."""
     def one(job):
         play, kind, way = job
         directory = root / ("%s.%s" % (play.name, ".".join(kind)))
@@ -219,25 +219,25 @@ def matrix(chosen, relay, root, jobs):
 
 
 def prove(chosen, relay, root, jobs):
-    """One word changed in what each side is to hear: every run has to fail."""
+    """One changed word in the expected messages of each side: every run must fail."""
     for play in chosen:
         for role, wire in (("client", "<"), ("agent", ">")):
             at = next(at for at, line in enumerate(play.lines) if line[2] != role and line[3] in ("=", wire)
                       and "method" in line[4] and line[1] <= {"named", "allow", "refuse"})
-            number, words, speaker, _, message = play.lines[at]
-            spoiled = {**message, "params": {**(message.get("params") or {}), "surprise": 1}}
+            number, words, sender, _, message = play.lines[at]
+            altered = {**message, "params": {**(message.get("params") or {}), "surprise": 1}}
             other = {"<": ">", ">": "<"}[wire]
-            changed = [(number, words, speaker, wire, spoiled)]
+            changed = [(number, words, sender, wire, altered)]
             if play.lines[at][3] == "=":
-                changed.append((number, words, speaker, other, message))
+                changed.append((number, words, sender, other, message))
             broken = Play.__new__(Play)
             broken.name, broken.setup = "%s-%s" % (play.name, role), play.setup
             broken.lines = [*play.lines[:at], *changed, *play.lines[at + 1:]]
             run = Run(broken, ("named", "allow"), "connect", root / broken.name, relay).go()
             if not any(fault.startswith(role) and "surprise" in fault for fault in run.faults):
-                print("the harness proves nothing: %s did not miss what was changed in %s" % (role, play.name))
+                print("the harness proves nothing: %s did not detect the change in %s" % (role, play.name))
                 return False
-    print("every change was seen")
+    print("every change was detected")
     return True
 
 
@@ -245,7 +245,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--jobs", type=int, default=4)
-    parser.add_argument("--keep", action="store_true", help="keep what passing runs leave, too")
+    parser.add_argument("--keep", action="store_true", help="keep the files of passing runs, too")
     parser.add_argument("--prove", action="store_true")
     parser.add_argument("plays", nargs="*")
     args = parser.parse_args()
@@ -255,17 +255,17 @@ def main():
     # Short, for the path of a Unix socket is limited to 107 bytes.
     root = Path(tempfile.mkdtemp(prefix="acp-plays-"))
     chosen = plays(args.plays)
-    begun = time.monotonic()
+    started_at = time.monotonic()
     if args.prove:
         good = prove(chosen[:3], args.relay, root, args.jobs)
     else:
         passed, failed = matrix(chosen, args.relay, root, args.jobs)
-        print("%d passed, %d failed, in %.0f s" % (passed, failed, time.monotonic() - begun))
+        print("%d passed, %d failed, in %.0f s" % (passed, failed, time.monotonic() - started_at))
         good = not failed and passed > 0
     if good and not args.keep:
         shutil.rmtree(root, ignore_errors=True)
     else:
-        print("what the runs left: %s" % root)
+        print("files of the runs: %s" % root)
     sys.exit(0 if good else 1)
 
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""scripted.py: a peer of old, which says and hears what a play has for it, to the letter.
+"""scripted.py: a peer with an older dialect, which sends and expects exactly the messages of a play.
 
     scripted.py PART VERDICT [--listen | --connect HOST:PORT | -- COMMAND...]
 
-As the agent it speaks over its own stdio, or with --listen to the first who connects to the port
-that it prints. As the client it starts COMMAND, or connects. PART is what play.py cut out for it.
-What is heard has to be the next line, as JSON values are equal; what is heard beyond the last
-line is a fault. VERDICT gets `{"fault": null}` or what was wrong; the exit code is 0 or 1.
+As the agent it uses its own stdio, or with --listen the first connection to the port that it prints.
+As the client it starts COMMAND, or connects. PART has its lines, as written by play.py. Each received
+message must equal the next line as a JSON value; a message after the last line is a fault. VERDICT
+gets `{"fault": null}` or the fault; the exit code is 0 or 1.
 
-Nothing of the relay or of any dialect is known here: whatever a dialect is, stands in its play.
+It depends on neither the relay nor a dialect: the messages of a dialect are in its play.
 """
 import json
 import os
@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from framing import NDJSON, Splitter, sniff, wrap  # noqa: E402
 
-# A message that does not come in this time does not come; generous, for machines under load.
+# Limit for the whole play, in seconds; generous, for machines under load.
 PATIENCE = 25
 
 
@@ -37,12 +37,12 @@ class Wire:
         self.splitter = None
         self.waiting = []
 
-    def say(self, message):
+    def send(self, message):
         data = wrap(json.dumps(message, ensure_ascii=False).encode(), self.framing)
         while data:
             data = data[self.write(data):]
 
-    def hear(self):
+    def receive(self):
         """The next message; None at the end."""
         while not self.waiting:
             chunk = self.read(1 << 16)
@@ -52,30 +52,30 @@ class Wire:
                 if self.framing == "as-heard":
                     self.framing = sniff(chunk)
                 if sniff(chunk) != self.framing:
-                    raise Fault("heard a framing that is not %s: %r" % (self.framing, chunk[:40]))
+                    raise Fault("received a framing that is not %s: %r" % (self.framing, chunk[:40]))
                 self.splitter = Splitter(self.framing)
             self.waiting = self.splitter.feed(chunk)
         body = self.waiting.pop(0)
         if self.framing == NDJSON and b"\r" in body:
-            raise Fault("a line break inside of a line")
+            raise Fault("a line break inside a line")
         return json.loads(body)
 
 
 class Peer:
     def __init__(self, part, wire):
         self.part, self.wire = part, wire
-        self.ids = {}      # ids of requests that were heard, by the play's
-        self.asked = {}    # methods of our own requests, by id
-        self.known = dict(part["known"])  # what stands behind the play's $words
+        self.ids = {}      # ids of received requests, by the play's
+        self.asked = {}    # methods of own requests, by id
+        self.known = dict(part["known"])  # values of the play's $words
 
     def play(self):
         for line in self.part["lines"]:
             try:
-                (self.say if line["mine"] else self.hear)(line["message"])
+                (self.send if line["mine"] else self.receive)(line["message"])
             except Fault as fault:
                 raise Fault("%s: %s" % (line["at"], fault)) from None
 
-    def say(self, message):
+    def send(self, message):
         message = self.filled(message)
         answers = "method" not in message
         method = message.get("method")
@@ -85,34 +85,34 @@ class Peer:
             self.asked[key(message["id"])] = method
         if self.carries_jsonrpc("says", method):
             message = {"jsonrpc": "2.0", **message}
-        self.wire.say(message)
+        self.wire.send(message)
 
-    def hear(self, wanted):
-        heard = self.wire.hear()
-        if heard is None:
-            raise Fault("heard the end, wanted %s" % short(wanted))
-        if "method" in wanted:
-            method = wanted["method"]
+    def receive(self, expected):
+        received = self.wire.receive()
+        if received is None:
+            raise Fault("received the end of the stream, expected %s" % short(expected))
+        if "method" in expected:
+            method = expected["method"]
         else:
-            method = self.asked.pop(key(wanted["id"]), None)
+            method = self.asked.pop(key(expected["id"]), None)
         if self.carries_jsonrpc("hears", method):
-            wanted = {"jsonrpc": "2.0", **wanted}
-        if "method" in wanted and "id" in wanted:
-            if "id" not in heard:
-                raise Fault("heard %s, wanted a request: %s" % (short(heard), short(wanted)))
-            self.ids[key(wanted["id"])] = (method, heard["id"])
-            self.known["$id:%s" % wanted["id"]] = heard["id"]
-            narrow = type(heard["id"]) is int and -1 << 31 <= heard["id"] < 1 << 31
+            expected = {"jsonrpc": "2.0", **expected}
+        if "method" in expected and "id" in expected:
+            if "id" not in received:
+                raise Fault("received %s, expected a request: %s" % (short(received), short(expected)))
+            self.ids[key(expected["id"])] = (method, received["id"])
+            self.known["$id:%s" % expected["id"]] = received["id"]
+            narrow = type(received["id"]) is int and -1 << 31 <= received["id"] < 1 << 31
             if self.part["ids"] == "int32" and not narrow:
-                raise Fault("heard the id %s, which has no 32 bits" % short(heard["id"]))
-            wanted = {**wanted, "id": heard["id"]}
-        if place := self.differs(wanted, heard, ""):
-            raise Fault("heard %s, wanted %s; they differ at %r" % (short(heard), short(wanted), place))
+                raise Fault("received the id %s, which does not fit 32 bits" % short(received["id"]))
+            expected = {**expected, "id": received["id"]}
+        if place := self.differs(expected, received, ""):
+            raise Fault("received %s, expected %s; they differ at %r" % (short(received), short(expected), place))
 
-    def carries_jsonrpc(self, does, method):
-        """Where a dialect leaves the member out, its messages are told by their method, and
-        answers by that of what they answer."""
-        rule = self.part["jsonrpc"][does]
+    def carries_jsonrpc(self, direction, method):
+        """Whether a message has the member `jsonrpc`, by its method; an answer, by the method of
+        its request."""
+        rule = self.part["jsonrpc"][direction]
         return rule == "all" or method in rule.split(",")
 
     def filled(self, value):
@@ -122,29 +122,29 @@ class Peer:
             return [self.filled(own) for own in value]
         return self.known.get(value, value) if isinstance(value, str) else value
 
-    def differs(self, wanted, heard, place):
-        """Where `heard` is not what is wanted; None where it is."""
-        if isinstance(wanted, str) and wanted.startswith("$") and not wanted.startswith("$/"):
-            wanted = self.known.setdefault(wanted, heard)
-        if type(wanted) is not type(heard):
+    def differs(self, expected, received, place):
+        """The place where `received` differs from `expected`; None if they are equal."""
+        if isinstance(expected, str) and expected.startswith("$") and not expected.startswith("$/"):
+            expected = self.known.setdefault(expected, received)
+        if type(expected) is not type(received):
             return place or "/"
-        if isinstance(wanted, dict):
-            for name in sorted(wanted.keys() | heard.keys()):
-                if name not in wanted or name not in heard:
+        if isinstance(expected, dict):
+            for name in sorted(expected.keys() | received.keys()):
+                if name not in expected or name not in received:
                     return place + "/" + name
-                if found := self.differs(wanted[name], heard[name], place + "/" + name):
+                if found := self.differs(expected[name], received[name], place + "/" + name):
                     return found
             return None
-        if isinstance(wanted, list):
-            if len(wanted) != len(heard):
+        if isinstance(expected, list):
+            if len(expected) != len(received):
                 return place or "/"
-            pairs = enumerate(zip(wanted, heard))
+            pairs = enumerate(zip(expected, received))
             return next((found for at, pair in pairs if (found := self.differs(*pair, "%s/%d" % (place, at)))), None)
-        return None if wanted == heard else place or "/"
+        return None if expected == received else place or "/"
 
 
 def key(value):
-    """An id as it can be looked up: 1, "1" and true are three."""
+    """An id as a dictionary key: 1, "1" and true are different."""
     return json.dumps(value)
 
 
@@ -152,21 +152,21 @@ def short(message):
     return json.dumps(message, ensure_ascii=False)
 
 
-def too_late(*_):
-    raise Fault("nothing came for %d s" % PATIENCE)
+def time_out(*_):
+    raise Fault("timed out after %d s" % PATIENCE)
 
 
 def rest(wire):
-    """Nobody speaks after the last line."""
-    heard = wire.hear()
-    if heard is not None:
-        raise Fault("heard after the last line: %s" % short(heard))
+    """No message may follow the last line."""
+    message = wire.receive()
+    if message is not None:
+        raise Fault("received after the last line: %s" % short(message))
 
 
 def main():
     part = json.loads(Path(sys.argv[1]).read_text())
     verdict, how = Path(sys.argv[2]), sys.argv[3:]
-    signal.signal(signal.SIGALRM, too_late)
+    signal.signal(signal.SIGALRM, time_out)
     signal.alarm(PATIENCE)
     child = leave = None
     fault = code = None
@@ -194,7 +194,7 @@ def main():
         if child:
             code = child.wait()
             if code != 0:
-                raise Fault("the relay ended with %d" % code)
+                raise Fault("the relay exited with %d" % code)
     except (Fault, OSError, ValueError) as error:
         fault = str(error) or type(error).__name__
         if child:

@@ -1,14 +1,14 @@
 #!/usr/bin/env node
-// A modern peer: the official TypeScript SDK, saying and hearing what a play has for it.
+// A current peer: the official TypeScript SDK, which sends and expects the messages of a play.
 //
 //   sdk.mjs SDK PART VERDICT [-- COMMAND...]
 //
-// As the agent it speaks over its own stdio; as the client it starts COMMAND. PART is what play.py
-// cut out for it, VERDICT gets `{"fault": null}` or what was wrong; the exit code is 0 or 1.
+// As the agent it uses its own stdio; as the client it starts COMMAND. PART has its lines, as written
+// by play.py; VERDICT gets `{"fault": null}` or the fault; the exit code is 0 or 1.
 //
-// Two things are held against the play: the raw messages in the order in which they arrive, and
-// what the SDK hands over once its own schema has accepted it. A word of the SDK on stderr (a
-// message that it could not place or read) is a fault, and so is anything beyond the last line.
+// Two things are compared with the play: the raw messages in the order in which they arrive, and the
+// messages that the SDK delivers once its own schema has accepted them. An error of the SDK on stderr
+// (a message that it cannot assign or parse) is a fault, and so is a message after the last line.
 import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,25 +21,25 @@ const command = process.argv.slice(6);
 const acp = await import(pathToFileURL(join(sdk, "dist/acp.js")));
 const { role, lines, known: given } = JSON.parse(readFileSync(partFile, "utf8"));
 
-const complaints = [];
-console.error = (...words) => complaints.push(words.map((word) => JSON.stringify(word) ?? String(word)).join(" "));
+const sdkErrors = [];
+console.error = (...words) => sdkErrors.push(words.map((word) => JSON.stringify(word) ?? String(word)).join(" "));
 
 let wake = () => {};
 
-/** Everything that arrived, before the SDK looked at it. */
+/** All received messages, before the SDK parses them. */
 const raw = [];
-function listened({ readable, writable }) {
-  const ear = new TransformStream({
+function tapped({ readable, writable }) {
+  const tap = new TransformStream({
     transform(message, on) {
       raw.push(message);
       on.enqueue(message);
       wake();
     },
   });
-  return { readable: readable.pipeThrough(ear), writable };
+  return { readable: readable.pipeThrough(tap), writable };
 }
 
-/** What stands behind the play's $words. */
+/** The values of the play's $words. */
 const known = new Map(Object.entries(given));
 function filled(value) {
   if (Array.isArray(value)) return value.map(filled);
@@ -48,29 +48,29 @@ function filled(value) {
   return known.has(value) ? known.get(value) : value;
 }
 
-/** Where `heard` is not what is wanted; the SDK may have added members when `more` says so. */
-function differs(wanted, heard, more, place = "") {
-  if (typeof wanted === "string" && wanted.startsWith("$") && !wanted.startsWith("$/")) {
-    if (!known.has(wanted)) known.set(wanted, heard);
-    wanted = known.get(wanted);
+/** The place where `received` differs from `expected`; with `more` the SDK may have added members. */
+function differs(expected, received, more, place = "") {
+  if (typeof expected === "string" && expected.startsWith("$") && !expected.startsWith("$/")) {
+    if (!known.has(expected)) known.set(expected, received);
+    expected = known.get(expected);
   }
   const deep = (value) => value !== null && typeof value === "object";
-  if (!deep(wanted) || !deep(heard)) return isDeepStrictEqual(wanted, heard) ? null : place || "/";
-  if (Array.isArray(wanted) !== Array.isArray(heard)) return place || "/";
-  if (Array.isArray(wanted) && wanted.length !== heard.length) return place || "/";
-  for (const name of new Set([...Object.keys(wanted), ...Object.keys(heard)])) {
-    if (!(name in wanted) && more) continue;
-    if (!(name in wanted) || !(name in heard)) return `${place}/${name}`;
-    const found = differs(wanted[name], heard[name], more, `${place}/${name}`);
+  if (!deep(expected) || !deep(received)) return isDeepStrictEqual(expected, received) ? null : place || "/";
+  if (Array.isArray(expected) !== Array.isArray(received)) return place || "/";
+  if (Array.isArray(expected) && expected.length !== received.length) return place || "/";
+  for (const name of new Set([...Object.keys(expected), ...Object.keys(received)])) {
+    if (!(name in expected) && more) continue;
+    if (!(name in expected) || !(name in received)) return `${place}/${name}`;
+    const found = differs(expected[name], received[name], more, `${place}/${name}`);
     if (found) return found;
   }
   return null;
 }
 
-function hold(line, wanted, heard, more) {
-  const place = differs(wanted, heard, more);
+function hold(line, expected, received, more) {
+  const place = differs(expected, received, more);
   if (place)
-    throw new Error(`${line.at}: heard ${JSON.stringify(heard)}, wanted ${JSON.stringify(wanted)}; they differ at ${place}`);
+    throw new Error(`${line.at}: received ${JSON.stringify(received)}, expected ${JSON.stringify(expected)}; they differ at ${place}`);
 }
 
 /** Waits until `look` finds something. */
@@ -82,23 +82,23 @@ async function until(look) {
   }
 }
 
-// What the SDK has handed over. It may take two messages in another order than they arrived in.
-const handed = [];
-function hand(item) {
-  handed.push(item);
+// The messages that the SDK has delivered. Their order may differ from the order of arrival.
+const delivered = [];
+function deliver(item) {
+  delivered.push(item);
   wake();
 }
-async function handedOver(method) {
-  const at = await until(() => 1 + handed.findIndex((item) => item.method === method));
-  return handed.splice(at - 1, 1)[0];
+async function takeDelivered(method) {
+  const at = await until(() => 1 + delivered.findIndex((item) => item.method === method));
+  return delivered.splice(at - 1, 1)[0];
 }
 
 const app = role === "client" ? acp.client({ name: "plays" }) : acp.agent({ name: "plays" });
 const notifications = ["session/update", "session/cancel", "elicitation/complete"];
 const methods = (tree) => Object.values(tree).flatMap((one) => (typeof one === "string" ? [one] : methods(one)));
 for (const method of methods(acp.methods[role])) {
-  if (notifications.includes(method)) app.onNotification(method, ({ params }) => hand({ method, params }));
-  else app.onRequest(method, ({ params }) => new Promise((answer, fail) => hand({ method, params, answer, fail })));
+  if (notifications.includes(method)) app.onNotification(method, ({ params }) => deliver({ method, params }));
+  else app.onRequest(method, ({ params }) => new Promise((answer, fail) => deliver({ method, params, answer, fail })));
 }
 
 let child = null;
@@ -109,13 +109,13 @@ if (role === "client") {
 } else {
   stream = acp.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin));
 }
-const connection = app.connect(listened(stream));
+const connection = app.connect(tapped(stream));
 const peer = role === "client" ? connection.agent : connection.client;
 
 const mine = new Map(); // our requests, by the play's id
 const theirs = new Map(); // their requests, by the play's id
 
-async function say(message) {
+async function send(message) {
   if (!("method" in message)) {
     const asked = theirs.get(JSON.stringify(message.id));
     if (message.error) asked.fail(new acp.RequestError(message.error.code, message.error.message, message.error.data));
@@ -131,47 +131,47 @@ async function say(message) {
   }
 }
 
-let heardSoFar = 0;
-async function hear(line) {
-  const wanted = line.message;
-  const at = heardSoFar++;
+let receivedCount = 0;
+async function receive(line) {
+  const expected = line.message;
+  const at = receivedCount++;
   const { id, ...body } = await until(() => raw[at]);
-  const { id: play, ...text } = wanted;
-  if ((play === undefined) !== (id === undefined)) throw new Error(`${line.at}: heard ${JSON.stringify(raw[at])}`);
+  const { id: play, ...text } = expected;
+  if ((play === undefined) !== (id === undefined)) throw new Error(`${line.at}: received ${JSON.stringify(raw[at])}`);
   hold(line, { jsonrpc: "2.0", ...text }, body, false);
-  if (!("method" in wanted)) {
-    const { id, ...body } = wanted;
+  if (!("method" in expected)) {
+    const { id, ...body } = expected;
     hold(line, body, await mine.get(JSON.stringify(id)), true);
     return;
   }
-  const heard = await handedOver(wanted.method);
-  hold(line, { method: wanted.method, params: wanted.params }, { method: heard.method, params: heard.params }, true);
-  if ("id" in wanted) theirs.set(JSON.stringify(wanted.id), heard);
+  const received = await takeDelivered(expected.method);
+  hold(line, { method: expected.method, params: expected.params }, { method: received.method, params: received.params }, true);
+  if ("id" in expected) theirs.set(JSON.stringify(expected.id), received);
 }
 
 async function play() {
   let late;
-  const patience = new Promise((_, fail) => (late = setTimeout(() => fail(new Error("timed out")), 25_000)));
+  const timeout = new Promise((_, fail) => (late = setTimeout(() => fail(new Error("timed out")), 25_000)));
   let at = "";
   try {
     for (const line of lines) {
       at = line.at;
-      await Promise.race([line.mine ? say(filled(line.message)) : hear(line), patience]);
+      await Promise.race([line.mine ? send(filled(line.message)) : receive(line), timeout]);
     }
     at = "the end";
     if (child) {
       child.stdin.end();
-      const code = await Promise.race([new Promise((done) => child.on("close", done)), patience]);
-      if (code !== 0) throw new Error(`the relay ended with ${code}`);
+      const code = await Promise.race([new Promise((done) => child.on("close", done)), timeout]);
+      if (code !== 0) throw new Error(`the relay exited with ${code}`);
     } else {
-      await Promise.race([connection.closed, patience]);
+      await Promise.race([connection.closed, timeout]);
     }
-    if (raw.length > heardSoFar) throw new Error(`heard beyond the play: ${JSON.stringify(raw[heardSoFar])}`);
-    if (complaints.length) throw new Error(`the SDK complains: ${complaints.join("; ")}`);
+    if (raw.length > receivedCount) throw new Error(`received after the last line: ${JSON.stringify(raw[receivedCount])}`);
+    if (sdkErrors.length) throw new Error(`errors of the SDK: ${sdkErrors.join("; ")}`);
     return null;
   } catch (error) {
-    const said = complaints.length ? `; the SDK: ${complaints.join("; ")}` : "";
-    return `${at}: ${error.message}${said}; arrived last: ${JSON.stringify(raw.at(-1))}`;
+    const suffix = sdkErrors.length ? `; the SDK: ${sdkErrors.join("; ")}` : "";
+    return `${at}: ${error.message}${suffix}; last message received: ${JSON.stringify(raw.at(-1))}`;
   } finally {
     clearTimeout(late);
   }

@@ -1,4 +1,4 @@
-"""A graph without a real model: it echoes, streams in steps and in words, asks, and fails."""
+"""A graph without a real model: it echoes, streams steps and words, interrupts, and fails."""
 
 import asyncio
 from typing import Annotated, TypedDict
@@ -15,12 +15,12 @@ class State(TypedDict):
     messages: Annotated[list, add_messages]
 
 
-def said(state):
+def last_text(state):
     return state["messages"][-1].content
 
 
 async def first(state):
-    text = said(state)
+    text = last_text(state)
     if text == "fail":
         raise ValueError("it was asked to fail")
     if text == "slow":

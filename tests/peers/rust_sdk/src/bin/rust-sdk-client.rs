@@ -1,9 +1,9 @@
-//! The official Rust SDK as a remote client, as `http_client.mjs` does it with the TypeScript one.
+//! The official Rust SDK as a remote client; counterpart of `http_client.mjs`.
 //!
 //!     rust-sdk-client --url http://HOST:PORT/acp|ws://… --cwd DIR --prompt TEXT --cancel-prompt TEXT
 //!                     [--auth METHOD] [--expect LIST] [--file NAME]
 //!
-//! Nothing of ours speaks the protocol here.
+//! Only the SDK implements the protocol here.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -84,7 +84,7 @@ async fn converse(options: &BTreeMap<String, String>, summary: Shared) -> Result
     let enough = Arc::new(Notify::new());
     let transport = HttpClient::with_endpoint(&options["url"])
         .map_err(|error| Error::internal_error().data(error.to_string()))?;
-    let (seen, told) = (summary.clone(), enough.clone());
+    let (seen, started) = (summary.clone(), enough.clone());
     let (permitted, read, written) = (summary.clone(), summary.clone(), summary.clone());
     let options = options.clone();
     Client
@@ -95,7 +95,7 @@ async fn converse(options: &BTreeMap<String, String>, summary: Shared) -> Result
                 let kind = update["sessionUpdate"].as_str().unwrap_or("?").to_owned();
                 let mut seen = seen.lock().unwrap();
                 if kind == "agent_message_chunk" {
-                    told.notify_one();
+                    started.notify_one();
                 }
                 *seen.updates.entry(kind).or_default() += 1;
                 *seen.sessions.entry(notification.session_id.to_string()).or_default() += 1;
@@ -169,7 +169,7 @@ async fn talk(
     for answer in [first?, second?] {
         summary.lock().unwrap().stops.push(stop(answer.stop_reason));
     }
-    // One that was left over by the prompts before.
+    // Discard a notification of the previous prompts.
     let _ = tokio::time::timeout(Duration::ZERO, enough.notified()).await;
     let turn = prompt(&one, &options["cancel-prompt"]);
     let cancel = async {
@@ -180,20 +180,20 @@ async fn talk(
     cancelled?;
     summary.lock().unwrap().stops.push(stop(answer?.stop_reason));
     if hello.agent_capabilities.load_session {
-        let heard = || summary.lock().unwrap().sessions.get(&*two.to_string()).copied().unwrap_or(0);
-        let before = heard();
-        // An agent may refuse; whether it may is asked with `--expect load`.
+        let count = || summary.lock().unwrap().sessions.get(&*two.to_string()).copied().unwrap_or(0);
+        let before = count();
+        // An agent may refuse; `--expect load` makes that a failure.
         let loaded = agent.send_request(LoadSessionRequest::new(two.clone(), cwd)).block_task().await;
         for _ in 0..100 {
-            if loaded.is_err() || heard() > before {
+            if loaded.is_err() || count() > before {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        summary.lock().unwrap().loaded = Some(heard() - before);
+        summary.lock().unwrap().loaded = Some(count() - before);
     }
     if summary.lock().unwrap().sessions.len() < 2 {
-        return Err(Error::internal_error().data("one session said nothing"));
+        return Err(Error::internal_error().data("one session received no update"));
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! `rust-sdk-server COMMAND...`: the official Rust SDK's HTTP and WebSocket server before an agent
-//! on stdio, one process of it for each connection. Says its address on stdout, and each request.
+//! `rust-sdk-server COMMAND...`: the official Rust SDK's HTTP and WebSocket server in front of an
+//! agent on stdio, one process per connection. Prints its port on stdout, and each request.
 
 use agent_client_protocol::AcpAgent;
 use agent_client_protocol_http::AcpHttpServer;
