@@ -1,7 +1,7 @@
-//! What one message costs, by room: `cargo bench`, or `cargo bench NAME` for some.
+//! What one message costs, by module: `cargo bench --bench bench`, or with a name for some.
 //!
-//! No thresholds here: figures depend on the machine. What must never be (an allocation for a
-//! message that nothing touches) is asserted in `tests/it/allocation.rs`.
+//! There are no bounds: times depend on the machine. That a message which no rule changes takes no
+//! allocation is asserted in `tests/it/allocation.rs`.
 
 mod core;
 mod dialect;

@@ -1,4 +1,4 @@
-//! All that the mind does with a message: scan, recognition, both translations, the outbox.
+//! All that the `Conversation` does with a message: scan, detection, both translations, the outbox.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use criterion::Criterion;
 
 use super::samples;
 
-const MANNERS: LinkTraits = LinkTraits {
+const TRAITS: LinkTraits = LinkTraits {
     client_half_close: true,
     agent_half_close: true,
     agent_is_child: false,
@@ -20,13 +20,13 @@ const MANNERS: LinkTraits = LinkTraits {
     announce_exit: false,
 };
 
-/// A conversation whose `initialize` is behind it.
+/// A conversation whose `initialize` is answered.
 fn conversation(choice: &DialectChoice, tables: usize) -> (Conversation, Outbox) {
     let library = samples::library(tables);
-    let speech = DialectOptions::new(&library, choice, choice).expect("it is built in");
+    let dialects = DialectOptions::new(&library, choice, choice).expect("it is built in");
     let limits = Limits::default();
     let out = Outbox::new(&limits);
-    let mut core = Conversation::new(limits.into(), MANNERS, speech);
+    let mut core = Conversation::new(limits.into(), TRAITS, dialects);
     let mut out = out;
     let ask = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
     let answer = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#;
@@ -46,8 +46,8 @@ fn drain(out: &mut Outbox) {
     while out.pop_note().is_some() {}
 }
 
-/// What counting adds: without an observer, with messages of which 64 are read in a turn of the loop,
-/// and with a turn for each message.
+/// What metrics add: without an observer, with 64 messages in each turn of the loop, and with one
+/// message in each.
 pub(super) fn counting(c: &mut Criterion) {
     let mut group = c.benchmark_group("metrics");
     let now = Instant::now();

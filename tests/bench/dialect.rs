@@ -1,4 +1,4 @@
-//! The engine of the dialects, without the scan before it.
+//! The translator, without the scan before it.
 
 use std::hint::black_box;
 
@@ -35,7 +35,7 @@ pub(super) fn unmatched(c: &mut Criterion) {
         agent.read(&sample.frame, &sample.at).forward,
         Forward::Unchanged
     );
-    group.bench_function("loose-v1, looked into", |b| {
+    group.bench_function("loose-v1, guards checked", |b| {
         b.iter(|| agent.read(black_box(&sample.frame), &sample.at));
     });
     group.finish();
@@ -73,7 +73,7 @@ pub(super) fn large(c: &mut Criterion) {
     group.finish();
 }
 
-/// What is paid for each message must not depend on how many tables there are.
+/// The cost of a message must not depend on the number of tables.
 pub(super) fn tables(c: &mut Criterion) {
     let mut group = c.benchmark_group("tables");
     for count in [1, 100] {

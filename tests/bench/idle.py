@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What the relay takes while nothing happens: its memory at the start, and what each further idle
-WebSocket connection costs in memory and in descriptors. The agents' own memory does not count.
+"""What an idle relay takes: its memory at the start, and the memory and descriptors of each further
+idle WebSocket connection. The agents' own memory does not count.
 
     cargo build --release
     tests/bench/idle.py [PROGRAM]
 
-Linux only; needs nothing but Python and sed. Memory is the resident set, which counts the program's
-own file as far as it is mapped; what differs between two counts of connections is memory alone.
+Linux only; needs only Python and sed. Memory is the resident set, which includes the mapped part of
+the program's file; the difference between two counts of connections does not.
 """
 
 import os
@@ -23,7 +23,7 @@ PROGRAM = sys.argv[1] if len(sys.argv) > 1 else str(ROOT / "target/release/acp-r
 # Answers every request.
 AGENT = ["sed", "-uE", r's/.*"id":([0-9]+).*/{"jsonrpc":"2.0","id":\1,"result":{}}/']
 COUNTS = 100, 300
-# A link gives a larger buffer back after a second.
+# A link releases a larger buffer after a second.
 QUIET = 1.5
 INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}'
 
@@ -37,7 +37,7 @@ def usage(pid):
 def until(end, connection):
     got = b""
     while not got.endswith(end):
-        got += connection.recv(1) or sys.exit("the relay has hung up")
+        got += connection.recv(1) or sys.exit("the relay has disconnected")
 
 
 def connect(port):
@@ -47,7 +47,7 @@ def connect(port):
         b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n" % port
     )
     until(b"\r\n\r\n", connection)
-    # One text frame of less than 126 bytes, masked with nothing.
+    # One text frame of less than 126 bytes, masked with zeros.
     connection.sendall(bytes([0x81, 0x80 | len(INITIALIZE), 0, 0, 0, 0]) + INITIALIZE)
     until(b'"result":{}}', connection)
     return connection
@@ -56,19 +56,19 @@ def connect(port):
 def main():
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    words = ["serve", "--listen", "ws://127.0.0.1:0", "--", *AGENT]
-    relay = subprocess.Popen([PROGRAM, *words], stderr=subprocess.PIPE, text=True)
+    options = ["serve", "--listen", "ws://127.0.0.1:0", "--", *AGENT]
+    relay = subprocess.Popen([PROGRAM, *options], stderr=subprocess.PIPE, text=True)
     try:
         port = int(re.search(r"listening on .*:(\d+)", relay.stderr.readline())[1])
         time.sleep(QUIET)
         print(f"at the start: {usage(relay.pid)[0] / 1024:.1f} MiB")
-        connections, seen = [], []
+        connections, measured = [], []
         for count in COUNTS:
             while len(connections) < count:
                 connections.append(connect(port))
             time.sleep(QUIET)
-            seen.append(usage(relay.pid))
-        (memory, files), (memory_then, files_then) = seen
+            measured.append(usage(relay.pid))
+        (memory, files), (memory_then, files_then) = measured
         more = COUNTS[1] - COUNTS[0]
         print(f"with {COUNTS[1]} connections: {memory_then / 1024:.1f} MiB")
         print(f"each: {(memory_then - memory) / more:.1f} KiB, {(files_then - files) / more:.1f} descriptors")

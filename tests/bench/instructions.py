@@ -3,14 +3,13 @@
 
     instructions.py [--write] [CASE…]
 
-Counts with callgrind (Debian: valgrind) what the program as it is shipped, or $ACP_RELAY_BIN, takes
-to carry messages between a client here and an agent here, metrics and all. Neither the machine's
-load nor its clock matters much, only its instruction set and the compiler. Two runs of each case are
-subtracted, so what it takes to begin does not count. Fails when a case takes more than its bound;
---write sets the bounds to what was counted and 12 % more, for in which pieces the bytes of a stream
-come is never quite the same; 60 % for what is asked and answered, where threads are woken for each
-message, and look for work, as the machine pleases. Not here: times, and what only the kernel does
-(see `hop`).
+Counts with callgrind (Debian: valgrind) the instructions that the release build, or $ACP_RELAY_BIN,
+takes to forward messages between a client and an agent of this script, with metrics. The machine's
+load and clock hardly matter, only its instruction set and the compiler. Two runs of each case are
+subtracted, so the start of the program does not count. Fails when a case takes more than its bound.
+--write sets the bounds to the counts plus 12 %, because the bytes of a stream arrive in other pieces
+each time, and plus 60 % for requests with answers, where the scheduling of threads varies. Not here:
+times, and the work of the kernel (see `hop`).
 """
 import base64
 import concurrent.futures
@@ -26,7 +25,7 @@ HERE = pathlib.Path(__file__).parent
 BOUNDS = HERE / "instructions.txt"
 RELAY = os.environ.get("ACP_RELAY_BIN") or str(HERE.parent.parent / "target/release/acp-relay")
 CANONICAL = ["--client-dialect", "canonical", "--agent-dialect", "canonical"]
-# Name: the client's side, words for the relay, what is said, and how often in the two runs.
+# Name: the client's transport, options of the relay, what is sent, and how often in the two runs.
 CASES = {
     "stdio canonical 100": ("stdio", CANONICAL, "100", 1000, 9000),
     "stdio canonical 1024": ("stdio", CANONICAL, "1024", 1000, 5000),
@@ -48,23 +47,23 @@ CASES = {
 }
 UPDATE = '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":%s}}'
 CHUNK = '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}'
-# What a chunk was before v1, and what it is in `acpex`.
+# A chunk in a draft before v1, and in `acpex`.
 DRAFT = '{"sessionUpdate":"agentMessageChunk","content":{"type":"text","text":"%s"}}'
 ACPEX = '{"kind":"agent_message_chunk","content":{"role":"assistant","content":[{"type":"text","text":"%s"}]}}'
-# Its kind is in `elephant` and not in v1.
+# A tool call of a kind that `elephant` has and v1 has not.
 TOOL = '{"sessionUpdate":"tool_call","toolCallId":"t","title":"Send","kind":"channel","rawOutput":"%s"}'
 CODE = r"    let value = table.get(\"name\").map(|found| found.len());\n"
-# Of these, what streams is put together: updates of some 300 bytes, of which no two are the same.
-SAYS = ["Now I will look ", r"at the \"table\" in\n", "src/main.rs, which ", r"über 12 files names.\n",
-        "and then the tests of", r" let x = map.get(y);\n"]
-ASKS = '{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hi"}]}}'
-ANSWERS = '{"jsonrpc":"2.0","id":%d,"result":{"stopReason":"end_turn"}}'
+# Parts of the `varied` stream: updates of some 300 bytes, of which no two are the same.
+PARTS = ["Now I will look ", r"at the \"table\" in\n", "src/main.rs, which ", r"über 12 files names.\n",
+         "and then the tests of", r" let x = map.get(y);\n"]
+REQUEST = '{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hi"}]}}'
+ANSWER = '{"jsonrpc":"2.0","id":%d,"result":{"stopReason":"end_turn"}}'
 
 
 def update(what, number):
-    """One update, of that many bytes or about 1 KiB, or the one of that number."""
+    """One update of the case `what`: of that size, of about 1 KiB, or different for each number."""
     if what == "varied":
-        text = "%010d" % (number * 7919) + SAYS[number % 6] * (1 + number % 5)
+        text = "%010d" % (number * 7919) + PARTS[number % 6] * (1 + number % 5)
         return UPDATE.replace('"s"', '"sess_0191f3a2-77c1-7d2e-9a55-b1d2c3e4f506"') % CHUNK % text
     if what == "100":
         return UPDATE % '{"text":"abcdefg"}'
@@ -77,10 +76,10 @@ def update(what, number):
 
 
 def agent(what, count):
-    """Says its updates and listens to the end, or answers what it is asked."""
+    """Sends its updates and reads to the end, or answers each request."""
     if what == "asked":
         for number, _ in enumerate(sys.stdin):
-            print(ANSWERS % number, flush=True)
+            print(ANSWER % number, flush=True)
         return
     sys.stdout.write("".join(update(what, number) + "\n" for number in range(count)))
     sys.stdout.flush()
@@ -88,12 +87,12 @@ def agent(what, count):
 
 
 class Client:
-    """Hears and says lines, or text frames of a WebSocket whose length takes two bytes at most."""
+    """Reads lines, or WebSocket text frames whose length takes two bytes at most; sends bytes."""
 
-    def __init__(self, hear, say, ws):
-        self.hear, self.say, self.ws, self.rest = hear, say, ws, b""
+    def __init__(self, read, send, ws):
+        self.read, self.send, self.ws, self.rest = read, send, ws, b""
 
-    def take(self):
+    def receive(self):
         """The next message."""
         while True:
             if not self.ws and b"\n" in self.rest:
@@ -105,9 +104,9 @@ class Client:
             if self.ws and len(self.rest) > 4 and len(self.rest) >= begin + size:
                 message, self.rest = self.rest[begin:begin + size], self.rest[begin + size:]
                 return message
-            more = self.hear()
+            more = self.read()
             if not more:
-                sys.exit("the relay hung up")
+                sys.exit("the relay has disconnected")
             self.rest += more
 
 
@@ -115,16 +114,16 @@ def converse(client, what, count, rewritten=False):
     """The whole conversation, checked."""
     if what == "asked":
         for number in range(count):
-            client.say((ASKS % number + "\n").encode())
-            assert client.take() == (ANSWERS % number).encode()
+            client.send((REQUEST % number + "\n").encode())
+            assert client.receive() == (ANSWER % number).encode()
         return
     for number in range(count):
-        heard, wanted = client.take(), update(what, number).encode()
-        assert (heard == wanted) != rewritten, heard
+        received, sent = client.receive(), update(what, number).encode()
+        assert (received == sent) != rewritten, received
 
 
 def dial(relay):
-    """A WebSocket to a relay that says where it listens."""
+    """A WebSocket to a relay, which prints its address."""
     for line in relay.stderr:
         found = re.search(rb"listening on ws://([0-9.]+):(\d+)(\S*)", line)
         if found:
@@ -135,27 +134,27 @@ def dial(relay):
     wire.sendall(("GET %s HTTP/1.1\r\nHost: %s:%d\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                   "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n\r\n" % (path, host, port, key)).encode())
     client = Client(lambda: wire.recv(1 << 20), wire.sendall, False)
-    while client.take() != b"\r":
+    while client.receive() != b"\r":
         pass
     client.ws = True
     return wire, client
 
 
-def count(side, words, what, times):
+def count(transport, options, what, times):
     """Instructions of one run."""
     own = [sys.executable, __file__, "agent", what, str(times)]
-    rewritten = words[3:4] not in ([], ["canonical"])
-    begins = ["connect"] if side == "stdio" else ["serve", "--listen", "ws://127.0.0.1:0"]
+    rewritten = options[3:4] not in ([], ["canonical"])
+    command = ["connect"] if transport == "stdio" else ["serve", "--listen", "ws://127.0.0.1:0"]
     with tempfile.TemporaryDirectory() as folder:
         log = pathlib.Path(folder) / "log"
         relay = subprocess.Popen(
             ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--log-file=%s.%%p" % log,
-             RELAY] + begins + [word.replace("{FOLDER}", folder) for word in words] + ["--"] + own,
+             RELAY] + command + [option.replace("{FOLDER}", folder) for option in options] + ["--"] + own,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=dict(os.environ, ACP_RELAY_STATE_DIR=folder))
-        if side == "stdio":
-            hear = relay.stdout.fileno()
-            client = Client(lambda: os.read(hear, 1 << 20), lambda said: os.write(relay.stdin.fileno(), said), False)
+        if transport == "stdio":
+            output = relay.stdout.fileno()
+            client = Client(lambda: os.read(output, 1 << 20), lambda sent: os.write(relay.stdin.fileno(), sent), False)
             converse(client, what, times, rewritten)
             relay.stdin.close()
         else:
@@ -168,10 +167,10 @@ def count(side, words, what, times):
         return int(re.search(r"Collected : (\d+)", text)[1])
 
 
-def took(case):
+def measure(case):
     """Instructions for each message of a case."""
-    side, words, what, few, many = CASES[case]
-    return (count(side, words, what, many) - count(side, words, what, few)) / (many - few)
+    transport, options, what, few, many = CASES[case]
+    return (count(transport, options, what, many) - count(transport, options, what, few)) / (many - few)
 
 
 def main():
@@ -182,7 +181,7 @@ def main():
     bounds = dict(line.rsplit(" ", 1) for line in BOUNDS.read_text().splitlines())
     good = True
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for case, counted in zip(cases, pool.map(took, cases)):
+        for case, counted in zip(cases, pool.map(measure, cases)):
             if writes:
                 bounds[case] = "%d" % (counted * (1.6 if case.endswith("asked") else 1.12))
             fits = counted <= int(bounds.get(case, 0))

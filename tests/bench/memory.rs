@@ -95,7 +95,7 @@ fn play(
     }
 }
 
-#[expect(clippy::print_stdout, reason = "this is what it is run for")]
+#[expect(clippy::print_stdout, reason = "the result is printed")]
 fn main() {
     let metrics = Arc::new(Metrics::new("bench", Instant::now()));
     let mut observer = metrics.begin(Parties {

@@ -1,4 +1,4 @@
-//! A recording that goes nowhere: all that a recorder does but for the disk.
+//! A recording that is discarded: all that a recorder does except for the disk.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use acp_relay::observe::recorder::{
 use acp_relay::recording::PeerInfo;
 use acp_relay::recording::redact::{Mode, Redactor};
 
-struct Nowhere;
+struct DiscardingStore;
 
-impl SegmentStore for Nowhere {
+impl SegmentStore for DiscardingStore {
     fn create(&mut self, _number: u64) -> io::Result<Box<dyn Write + Send>> {
         Ok(Box::new(io::sink()))
     }
@@ -22,18 +22,18 @@ impl SegmentStore for Nowhere {
     }
 }
 
-/// A recorder, and what tells that all it has seen is put away.
+/// A recorder, and a channel that reports the end when everything is written.
 pub(super) fn recorder(
-    desk: &Arc<WriterThread>,
+    thread: &Arc<WriterThread>,
     mode: Mode,
 ) -> (Recorder, Receiver<RecordingOutcome>) {
     let peer = || PeerInfo {
         name: "bench".to_owned(),
         dialect: "canonical".to_owned(),
     };
-    let (tell, over) = sync_channel(1);
+    let (end_sender, end) = sync_channel(1);
     let plan = RecordingPlan {
-        store: Box::new(Nowhere),
+        store: Box::new(DiscardingStore),
         id: "ab".repeat(16),
         client: peer(),
         agent: peer(),
@@ -44,8 +44,8 @@ pub(super) fn recorder(
         redactor: Arc::new(Redactor::new(mode, Vec::new(), [7; 32])),
         stats: Arc::default(),
         on_failure: Box::new(|| {}),
-        on_end: Box::new(move |outcome| tell.send(outcome).expect("it is awaited")),
+        on_end: Box::new(move |outcome| end_sender.send(outcome).expect("it is awaited")),
     };
-    let (recorder, _) = Recorder::open(desk, plan).expect("nowhere has room");
-    (recorder, over)
+    let (recorder, _) = Recorder::open(thread, plan).expect("the store cannot fail");
+    (recorder, end)
 }

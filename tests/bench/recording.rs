@@ -1,5 +1,5 @@
-//! What a recording costs: the conversation, which only hands over what it sees, and the thread
-//! that makes lines of it and puts them away. No disk is measured: the lines go nowhere.
+//! What a recording costs: the conversation, which only passes events to the recorder, and the
+//! writer thread, which encodes and writes lines. No disk is measured: the lines are discarded.
 
 use std::future::poll_fn;
 use std::hint::black_box;
@@ -17,12 +17,12 @@ use criterion::{Criterion, Throughput};
 use super::nowhere;
 use super::samples::{self, Sample};
 
-/// Frames in a row before the recorder is asked whether it is behind, as many as the relay hears
-/// in one turn.
+/// Frames in a row before the recorder is polled for readiness, as many as the relay receives in
+/// one turn.
 const TURN: usize = 100;
 
-/// Frames are heard and passed on as they are.
-fn pass(recorder: &mut Recorder, sample: &Sample, count: usize) {
+/// Records frames as received and forwarded unchanged.
+fn forward(recorder: &mut Recorder, sample: &Sample, count: usize) {
     for waiting in 1..=count {
         recorder.on_event(&Event::Received(Side::Agent, black_box(&sample.frame)));
         recorder.on_event(&Event::Parsed(black_box(&sample.at)));
@@ -36,38 +36,38 @@ fn pass(recorder: &mut Recorder, sample: &Sample, count: usize) {
 
 /// Waits while the recorder is behind, without a runtime.
 fn wait(recorder: &mut Recorder) {
-    let mut room = pin!(poll_fn(|cx| recorder.poll_ready(cx)));
+    let mut ready = pin!(poll_fn(|cx| recorder.poll_ready(cx)));
     let mut cx = Context::from_waker(Waker::noop());
-    while room.as_mut().poll(&mut cx).is_pending() {
+    while ready.as_mut().poll(&mut cx).is_pending() {
         std::thread::yield_now();
     }
 }
 
-/// Records so many frames; the time the conversation took, and the time until all was put away.
+/// Records `count` frames; returns the conversation's time, and the time until all was written.
 fn record(
-    desk: &Arc<WriterThread>,
+    thread: &Arc<WriterThread>,
     mode: Mode,
     sample: &Sample,
     count: u64,
 ) -> (Duration, Duration) {
-    let (mut recorder, over) = nowhere::recorder(desk, mode);
-    let mut seeing = Duration::ZERO;
+    let (mut recorder, end) = nowhere::recorder(thread, mode);
+    let mut observing = Duration::ZERO;
     let began = Instant::now();
     let mut left = usize::try_from(count).expect("a benchmark is not that long");
     while left > 0 {
         let now = left.min(TURN);
         left -= now;
         let start = Instant::now();
-        pass(&mut recorder, sample, now);
-        seeing += start.elapsed();
+        forward(&mut recorder, sample, now);
+        observing += start.elapsed();
         wait(&mut recorder);
     }
     drop(recorder);
-    over.recv().expect("a recording ends");
-    (seeing, began.elapsed())
+    end.recv().expect("a recording ends");
+    (observing, began.elapsed())
 }
 
-/// Looking for secrets, and finding one.
+/// The search for secrets, without and with one to find.
 pub(super) fn redaction(c: &mut Criterion) {
     let redactor = Redactor::new(Mode::Default, Vec::new(), [7; 32]);
     let mut group = c.benchmark_group("redaction");
@@ -87,7 +87,7 @@ pub(super) fn redaction(c: &mut Criterion) {
 }
 
 pub(super) fn recorder(c: &mut Criterion) {
-    let desk = WriterThread::start().expect("there can be a thread");
+    let thread = WriterThread::start().expect("a thread can be started");
     let mut group = c.benchmark_group("recorder");
     for (size, sample) in [
         ("100 B", samples::chunk(240)),
@@ -95,11 +95,11 @@ pub(super) fn recorder(c: &mut Criterion) {
         ("64 KiB", samples::chunk(64 << 10)),
     ] {
         group.throughput(Throughput::Bytes(sample.frame.len() as u64));
-        group.bench_function(format!("{size}, seen"), |b| {
-            b.iter_custom(|count| record(&desk, Mode::Default, &sample, count).0);
+        group.bench_function(format!("{size}, observed"), |b| {
+            b.iter_custom(|count| record(&thread, Mode::Default, &sample, count).0);
         });
-        group.bench_function(format!("{size}, put away"), |b| {
-            b.iter_custom(|count| record(&desk, Mode::Default, &sample, count).1);
+        group.bench_function(format!("{size}, written"), |b| {
+            b.iter_custom(|count| record(&thread, Mode::Default, &sample, count).1);
         });
     }
     group.finish();

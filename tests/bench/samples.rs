@@ -48,7 +48,7 @@ pub(super) fn elephant(size: usize) -> Sample {
     ))
 }
 
-/// A tool call as the Go reference has it, with an output of `size` bytes.
+/// A tool call in the form of the Go reference.
 pub(super) fn goref() -> Sample {
     Sample::new(
         r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"sess_1","update":{"kind":"tool_call","toolCallId":"call_1","title":"Read","toolKind":"read","status":"pending","input":{"path":"/a"}}}}"#.to_owned(),
@@ -62,7 +62,7 @@ pub(super) fn bare() -> Sample {
     )
 }
 
-/// A tool call with the content that v1 has.
+/// A tool call with content in the form of v1.
 pub(super) fn wrapped() -> Sample {
     Sample::new(
         r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"sess_1","update":{"sessionUpdate":"tool_call_update","toolCallId":"call_1","status":"completed","content":[{"type":"content","content":{"type":"text","text":"a file has been written"}}]}}}"#.to_owned(),

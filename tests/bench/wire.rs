@@ -1,4 +1,4 @@
-//! Finding the envelope, and framings.
+//! Scanning for the envelope, and framings.
 
 use std::hint::black_box;
 
@@ -33,12 +33,12 @@ pub(super) fn framing(c: &mut Criterion) {
         ("lines", Framing::Ndjson),
         ("content-length", Framing::ContentLength),
     ] {
-        let mut laid = BytesMut::new();
+        let mut encoded = BytesMut::new();
         for _ in 0..100 {
-            framing.encode(&frame, &mut laid);
+            framing.encode(&frame, &mut encoded);
         }
         group.throughput(Throughput::Elements(100));
-        group.bench_function(format!("{name}, lay 100"), |b| {
+        group.bench_function(format!("{name}, encode 100"), |b| {
             let mut out = BytesMut::new();
             b.iter(|| {
                 out.clear();
@@ -47,13 +47,13 @@ pub(super) fn framing(c: &mut Criterion) {
                 }
             });
         });
-        group.bench_function(format!("{name}, cut 100"), |b| {
-            let mut cutter = Decoder::new(Some(framing), limits.frame_from_child, &limits);
+        group.bench_function(format!("{name}, decode 100"), |b| {
+            let mut decoder = Decoder::new(Some(framing), limits.frame_from_child, &limits);
             b.iter_batched_ref(
-                || laid.clone(),
+                || encoded.clone(),
                 |buffer| {
                     let mut count = 0;
-                    while let Ok(Some(Decoded::Frame(_))) = cutter.decode(buffer) {
+                    while let Ok(Some(Decoded::Frame(_))) = decoder.decode(buffer) {
                         count += 1;
                     }
                     assert_eq!(count, 100);

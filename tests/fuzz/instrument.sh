@@ -1,6 +1,6 @@
 #!/bin/sh
-# instrument.sh RUSTC ARGUMENTS: compiles as cargo asks, and our own code so that libFuzzer sees what
-# of it was reached. What we depend on is compiled as ever, and so need not be a second time.
+# instrument.sh RUSTC ARGUMENTS: runs the compiler, for our own code with the coverage that
+# libFuzzer needs. Dependencies are compiled as always, so they need not be compiled a second time.
 case " $* " in
 *" --crate-name acp_relay "* | *" fuzz_targets/"*)
     exec "$@" --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for a while, two at a time for each processor. What crashes one is left in
-# tests/fuzz/artifacts, and told.
+# Runs every fuzz target for a while, two at a time for each processor. An input that crashes one is
+# reported and left in tests/fuzz/artifacts.
 #
 #   tests/fuzz/run.sh            a minute each
 #   tests/fuzz/run.sh 3600 scan  an hour of one
 #
-# No sanitizer: the crate has no unsafe code, and so any toolchain will do. `cargo fuzz` builds it as
-# well, but is a program more to compile before the first run, and compiles all else anew.
+# No sanitizer: the crate has no unsafe code, so any toolchain works. `cargo fuzz` works too, but
+# must be installed first, and compiles all dependencies again.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -23,7 +23,7 @@ RUSTC_WRAPPER=$PWD/tests/fuzz/instrument.sh cargo build --quiet --locked \
     --manifest-path tests/fuzz/Cargo.toml --target-dir target
 echo "fuzz: built in $((SECONDS - begun)) s"
 
-# Where a target's inputs begin, besides what earlier runs have found.
+# The first inputs of a target, besides those found by earlier runs.
 seeds() {
     case $1 in
         scan) echo tests/vectors/json ;;
@@ -38,8 +38,8 @@ seeds() {
 run() {
     local target=$1 log
     mkdir -p "tests/fuzz/corpus/$target" "tests/fuzz/artifacts/$target"
-    # A message may be long and a hang is a fault, if it is none of a machine with other work; memory
-    # is held against a bound as well.
+    # Inputs may be long. The timeout finds hangs, and is long enough for a busy machine; memory has
+    # a limit as well.
     # shellcheck disable=SC2046
     if log=$("target/debug/$target" "tests/fuzz/corpus/$target" $(seeds "$target") \
         -artifact_prefix="tests/fuzz/artifacts/$target/" -max_total_time="$seconds" -max_len=65536 \

@@ -1,12 +1,11 @@
-//! The agent: answers each request with its own bytes, and streams updates when asked to.
+//! The agent: answers each request with its params, and streams updates on request.
 //!
-//! A request is echoed as it came. `{"stream":N,"size":S}` is followed by N updates of S bytes,
-//! written 64 KiB at a time. Not here: any protocol beyond that; the relay has to carry it all the
-//! same.
+//! A message with `"stream":N,"size":S` is followed by N updates of S bytes, written 64 KiB at a
+//! time. Not here: ACP; the relay must forward these messages all the same.
 
 use std::io::{BufRead, BufReader, BufWriter, Write, stdin, stdout};
 
-/// Speaks on stdin and stdout until the client ends.
+/// Serves on stdin and stdout until the client ends.
 pub(super) fn serve() {
     let mut input = BufReader::with_capacity(64 << 10, stdin().lock());
     let mut output = BufWriter::with_capacity(64 << 10, stdout().lock());
@@ -15,7 +14,7 @@ pub(super) fn serve() {
         .read_until(b'\n', &mut line)
         .is_ok_and(|read| read > 0)
     {
-        let answered = match order(&line) {
+        let answered = match stream_request(&line) {
             Some((count, size)) => stream(&mut output, count, size),
             None => answer(&mut output, &line),
         };
@@ -27,7 +26,7 @@ pub(super) fn serve() {
 }
 
 /// `"stream":N,"size":S` of a message.
-fn order(line: &[u8]) -> Option<(usize, usize)> {
+fn stream_request(line: &[u8]) -> Option<(usize, usize)> {
     let text = std::str::from_utf8(line).ok()?;
     let (_, rest) = text.split_once("\"stream\":")?;
     let (count, rest) = rest.split_once(",\"size\":")?;
@@ -35,7 +34,7 @@ fn order(line: &[u8]) -> Option<(usize, usize)> {
     Some((count.parse().ok()?, size.parse().ok()?))
 }
 
-/// Its params as the result, under its id.
+/// The params of the request as the result, with its id.
 fn answer(out: &mut impl Write, line: &[u8]) -> std::io::Result<()> {
     let text = String::from_utf8_lossy(line);
     let member = |name: &str| text.split_once(name).map_or("", |(_, rest)| rest);
@@ -52,7 +51,7 @@ fn stream(out: &mut impl Write, count: usize, size: usize) -> std::io::Result<()
     (0..count).try_for_each(|_| out.write_all(&line))
 }
 
-/// An update of so many bytes, with its line feed.
+/// An update of `size` bytes, with its line feed.
 pub(super) fn update(size: usize) -> Vec<u8> {
     let with = |text: &str| {
         format!(

@@ -1,14 +1,15 @@
-//! The limit: moves bytes between a socket and an agent, two threads for each client.
+//! The lower limit of a hop's cost: moves bytes between a socket and an agent, with two threads for
+//! each client.
 //!
-//! Over WebSocket it puts each line into a frame and takes each frame out into a line, and that is
-//! all it knows. What it costs, no hop can save. Not here: anything a real server needs.
+//! Over WebSocket it only converts lines to frames and frames to lines. Not here: anything else
+//! that a real server needs.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use super::line::{accept, lay, take};
+use super::line::{accept, read_frame, write_frame};
 
 const BUFFER: usize = 128 << 10;
 
@@ -18,17 +19,17 @@ pub(super) fn serve(at: &str, frames: bool, command: &[&str]) {
     let command: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
     while let Ok((client, _)) = socket.accept() {
         let command = command.clone();
-        thread::spawn(move || carry(client, frames, &command));
+        thread::spawn(move || forward(client, frames, &command));
     }
 }
 
-/// Whatever breaks ends it: a benchmark's client is gone then.
-fn carry(client: TcpStream, frames: bool, command: &[String]) -> Option<()> {
+/// Serves one client; any error ends it.
+fn forward(client: TcpStream, frames: bool, command: &[String]) -> Option<()> {
     client.set_nodelay(true).ok()?;
-    let mut hears = BufReader::with_capacity(BUFFER, client.try_clone().ok()?);
-    let mut says = client;
+    let mut reader = BufReader::with_capacity(BUFFER, client.try_clone().ok()?);
+    let mut writer = client;
     if frames {
-        accept(&mut hears, &mut says).ok()?;
+        accept(&mut reader, &mut writer).ok()?;
     }
     let mut agent = Command::new(&command[0])
         .args(&command[1..])
@@ -40,21 +41,21 @@ fn carry(client: TcpStream, frames: bool, command: &[String]) -> Option<()> {
     let output = agent.stdout.take()?;
     let back = thread::spawn(move || {
         if frames {
-            to_frames(BufReader::with_capacity(BUFFER, output), says)
+            to_frames(BufReader::with_capacity(BUFFER, output), writer)
         } else {
-            copy(output, says)
+            copy(output, writer)
         }
     });
     if frames {
         let mut line = Vec::new();
-        while take(&mut hears, &mut line).is_ok() {
+        while read_frame(&mut reader, &mut line).is_ok() {
             line.push(b'\n');
             if input.write_all(&line).is_err() {
                 break;
             }
         }
     } else {
-        copy(hears, &mut input);
+        copy(reader, &mut input);
     }
     drop(input);
     let _ = back.join();
@@ -71,17 +72,17 @@ fn copy(mut from: impl Read, mut to: impl Write) {
     }
 }
 
-/// All lines that are there go in one write.
+/// All lines in the buffer go in one write.
 fn to_frames(mut from: BufReader<impl Read>, mut to: impl Write) {
     let (mut out, mut rest) = (Vec::new(), Vec::new());
-    while let Ok(there @ [_, ..]) = from.fill_buf() {
-        let read = there.len();
-        for part in there.split_inclusive(|&byte| byte == b'\n') {
+    while let Ok(bytes @ [_, ..]) = from.fill_buf() {
+        let read = bytes.len();
+        for part in bytes.split_inclusive(|&byte| byte == b'\n') {
             match part.strip_suffix(b"\n") {
-                Some(line) if rest.is_empty() => lay(line, None, &mut out),
+                Some(line) if rest.is_empty() => write_frame(line, None, &mut out),
                 Some(line) => {
                     rest.extend_from_slice(line);
-                    lay(&rest, None, &mut out);
+                    write_frame(&rest, None, &mut out);
                     rest.clear();
                 }
                 None => rest.extend_from_slice(part),

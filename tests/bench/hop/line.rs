@@ -1,29 +1,33 @@
 //! As much of WebSocket (RFC 6455) as a benchmark needs: an opening, and one frame for each message.
 //!
-//! Not here: control frames, fragments and everything else that a peer of ours does not send.
+//! Not here: control frames, fragments and everything else that the peers here do not send.
 
 use std::io::{self, BufRead, Read, Write};
 
 use data_encoding::BASE64;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
-/// A client's opening; the key is nobody's secret.
-pub(super) fn open(hears: &mut impl BufRead, says: &mut impl Write, host: &str) -> io::Result<()> {
+/// A client's opening handshake; the key is no secret.
+pub(super) fn open(
+    reader: &mut impl BufRead,
+    writer: &mut impl Write,
+    host: &str,
+) -> io::Result<()> {
     write!(
-        says,
+        writer,
         "GET /acp HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
     )?;
-    let head = read_head(hears)?;
+    let head = read_head(reader)?;
     if head.starts_with("HTTP/1.1 101") {
         return Ok(());
     }
     Err(io::Error::other(head))
 }
 
-/// A server's answer to it.
-pub(super) fn accept(hears: &mut impl BufRead, says: &mut impl Write) -> io::Result<()> {
-    let head = read_head(hears)?;
+/// A server's answer to the handshake.
+pub(super) fn accept(reader: &mut impl BufRead, writer: &mut impl Write) -> io::Result<()> {
+    let head = read_head(reader)?;
     let key = head.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("sec-websocket-key")
@@ -32,24 +36,24 @@ pub(super) fn accept(hears: &mut impl BufRead, says: &mut impl Write) -> io::Res
     let text = format!("{}258EAFA5-E914-47DA-95CA-C5AB0DC85B11", key.unwrap_or(""));
     let key = BASE64.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes()).as_ref());
     write!(
-        says,
+        writer,
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Accept: {key}\r\n\r\n"
     )
 }
 
-fn read_head(hears: &mut impl BufRead) -> io::Result<String> {
+fn read_head(reader: &mut impl BufRead) -> io::Result<String> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
-        if hears.read_line(&mut head)? == 0 {
+        if reader.read_line(&mut head)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }
     Ok(head)
 }
 
-/// Lays a text frame; a client's has a mask.
-pub(super) fn lay(message: &[u8], mask: Option<[u8; 4]>, out: &mut Vec<u8>) {
+/// Appends a text frame; a client's has a mask.
+pub(super) fn write_frame(message: &[u8], mask: Option<[u8; 4]>, out: &mut Vec<u8>) {
     out.push(0x81);
     let bit = if mask.is_some() { 0x80 } else { 0 };
     match message.len() {
@@ -75,8 +79,8 @@ pub(super) fn lay(message: &[u8], mask: Option<[u8; 4]>, out: &mut Vec<u8>) {
     );
 }
 
-/// Takes the next frame's message.
-pub(super) fn take(from: &mut impl Read, message: &mut Vec<u8>) -> io::Result<()> {
+/// Reads the message of the next frame.
+pub(super) fn read_frame(from: &mut impl Read, message: &mut Vec<u8>) -> io::Result<()> {
     let mut head = [0; 2];
     from.read_exact(&mut head)?;
     let mut wide = [0; 8];

@@ -1,10 +1,10 @@
 //! What a hop adds, end to end, beside hops that only copy: `cargo bench --bench hop`.
 //!
-//! A client of ours speaks to an agent of ours, directly and through each hop that is there: this
-//! relay, `socat` (Debian) and `websocat` (`cargo install websocat`), and a copier of ours that
-//! knows nothing but lines and frames and is the limit. Rows are taken in turn, round after round,
-//! because a machine's mood changes; what counts are ratios. `--rounds N`, and names of rows to
-//! take only those. Not here: what a message costs inside (see `bench`), and bounds.
+//! A client exchanges messages with an agent, both in this program, directly and through each hop
+//! that is installed: this relay, `socat` (Debian), `websocat` (`cargo install websocat`), and a
+//! copier that only knows lines and frames and is the lower limit. Rows are measured in turn, in
+//! rounds, because the load of a machine changes; only ratios count. `--rounds N`, and names of
+//! rows to measure only those. Not here: what a message costs inside (see `bench`), and bounds.
 
 #![expect(
     clippy::print_stdout,

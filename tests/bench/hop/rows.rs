@@ -27,12 +27,12 @@ const ECHOES: usize = 10_000;
 /// A row of the table.
 struct Row {
     name: &'static str,
-    /// The row it is compared with: the copier of its kind.
-    limit: &'static str,
+    /// The row it is compared with, such as the copier over the same transport.
+    baseline: &'static str,
     how: How,
-    /// `{PORT}`, `{AGENT}` and `{FOLDER}` are filled in.
-    words: &'static str,
-    /// A hop behind this one, that it finds at `{PORT}`.
+    /// `{PORT}`, `{AGENT}`, `{FOLDER}` and others are replaced.
+    command: &'static str,
+    /// The command of a hop behind this one, which listens at `{PORT}`.
     behind: &'static str,
 }
 
@@ -69,11 +69,11 @@ const ROWS: &[Row] = &[
         .behind("{RELAY} serve --listen tcp://127.0.0.1:{PORT} {CANONICAL} -- {AGENT}"),
 ];
 
-/// A hop, and a client that speaks through it.
+/// A hop, and a client that is connected through it.
 struct Hop {
     processes: Vec<Running>,
     client: Client,
-    /// What it writes.
+    /// Where it records.
     _folder: TempDir,
 }
 
@@ -89,28 +89,33 @@ impl Drop for Running {
 }
 
 impl Row {
-    const fn new(name: &'static str, limit: &'static str, how: How, words: &'static str) -> Self {
+    const fn new(
+        name: &'static str,
+        baseline: &'static str,
+        how: How,
+        command: &'static str,
+    ) -> Self {
         Self {
             name,
-            limit,
+            baseline,
             how,
-            words,
+            command,
             behind: "",
         }
     }
 
-    const fn behind(mut self, words: &'static str) -> Self {
-        self.behind = words;
+    const fn behind(mut self, command: &'static str) -> Self {
+        self.behind = command;
         self
     }
 
-    fn is_there(&self) -> bool {
-        let program = self.words.split(' ').next().unwrap_or("");
+    fn is_installed(&self) -> bool {
+        let program = self.command.split(' ').next().unwrap_or("");
         let path = var_os("PATH").unwrap_or_default();
         program.starts_with('{') || split_paths(&path).any(|folder| folder.join(program).is_file())
     }
 
-    /// A hop that was spoken with; nothing when it cannot be.
+    /// A hop that has answered requests; nothing when it cannot be reached.
     fn start(&self) -> Option<Hop> {
         let free = TcpListener::bind("127.0.0.1:0")
             .unwrap()
@@ -122,7 +127,7 @@ impl Row {
             processes.push(begin(self.behind, free, &folder, false));
             await_listener(free);
         }
-        let mut process = begin(self.words, free, &folder, self.how == How::Stdio);
+        let mut process = begin(self.command, free, &folder, self.how == How::Stdio);
         let client = match self.how {
             How::Stdio => {
                 let (input, output) = (
@@ -147,10 +152,10 @@ impl Row {
     }
 }
 
-fn begin(words: &str, at: SocketAddr, folder: &TempDir, piped: bool) -> Running {
+fn begin(command: &str, at: SocketAddr, folder: &TempDir, piped: bool) -> Running {
     let own = current_exe().unwrap().display().to_string();
     let agent = [own.clone(), "agent".to_owned()];
-    let words: Vec<String> = words
+    let args: Vec<String> = command
         .split(' ')
         .flat_map(|word| match word {
             "{AGENT}" => agent.to_vec(),
@@ -165,8 +170,8 @@ fn begin(words: &str, at: SocketAddr, folder: &TempDir, piped: bool) -> Running 
         })
         .collect();
     let pipe = || if piped { Stdio::piped() } else { Stdio::null() };
-    let process = Command::new(&words[0])
-        .args(&words[1..])
+    let process = Command::new(&args[0])
+        .args(&args[1..])
         .stdin(pipe())
         .stdout(pipe())
         .stderr(Stdio::null())
@@ -185,7 +190,7 @@ fn await_listener(at: SocketAddr) {
 }
 
 impl Hop {
-    /// Processor time of the hop's own threads, in µs; nothing where that cannot be told.
+    /// Processor time of the hop's own threads, in µs; nothing where it cannot be read.
     fn processor(&self) -> Option<f64> {
         self.processes.iter().map(Running::processor).sum()
     }
@@ -202,23 +207,23 @@ impl Running {
     }
 }
 
-/// Figures of one row: of each round one.
+/// The figures of each row and column: one per round.
 type Figures = HashMap<(&'static str, usize), Vec<f64>>;
 
 /// Measures and prints.
 pub(super) fn run(rounds: usize, only: &[&str]) {
-    let wanted = |row: &&Row| only.is_empty() || only.iter().any(|name| row.name.contains(name));
-    let (there, missing): (Vec<&Row>, Vec<&Row>) = ROWS
+    let selected = |row: &&Row| only.is_empty() || only.iter().any(|name| row.name.contains(name));
+    let (installed, missing): (Vec<&Row>, Vec<&Row>) = ROWS
         .iter()
-        .filter(wanted)
-        .partition(|row| row.is_there() && row.start().is_some());
+        .filter(selected)
+        .partition(|row| row.is_installed() && row.start().is_some());
     let mut figures = Figures::new();
     for round in 0..rounds {
-        for at in 0..there.len() {
-            let row = there[(at + round) % there.len()];
+        for at in 0..installed.len() {
+            let row = installed[(at + round) % installed.len()];
             let mut put =
                 |column, figure| figures.entry((row.name, column)).or_default().push(figure);
-            // All on one processor, an answer takes what all work and switches take together.
+            // On one processor, an answer takes the sum of all work and all switches.
             let everywhere = pin(None).unwrap();
             let mut hop = row.start().expect("it has started before");
             put(0, hop.client.echo(ECHOES));
@@ -244,30 +249,36 @@ pub(super) fn run(rounds: usize, only: &[&str]) {
         all.sort_by(f64::total_cmp);
         all.get(all.len() / 2).copied()
     };
-    for row in &there {
+    for row in &installed {
         print!("| {} | {:.1} |", row.name, median(row.name, 0).unwrap());
         for column in [1, 3, 5] {
             let rate = median(row.name, column).unwrap();
-            let beside = median(row.limit, column).map(|limit| format!(" ({:.2} ×)", rate / limit));
-            print!(" {rate:.0}{} |", beside.unwrap_or_default());
+            let ratio = median(row.baseline, column).map(|base| format!(" ({:.2} ×)", rate / base));
+            print!(" {rate:.0}{} |", ratio.unwrap_or_default());
         }
         let own = |column| {
             median(row.name, column).map_or_else(|| "–".to_owned(), |cpu| format!("{cpu:.2}"))
         };
-        // What socat forks is not its own.
-        let tells = !row.name.starts_with("socat, tcp") && row.name != "no hop";
-        let all = [2, 4, 6].map(|column| if tells { own(column) } else { "–".to_owned() });
+        // The processes that socat forks are not counted.
+        let has_cpu = !row.name.starts_with("socat, tcp") && row.name != "no hop";
+        let all = [2, 4, 6].map(|column| {
+            if has_cpu {
+                own(column)
+            } else {
+                "–".to_owned()
+            }
+        });
         println!(" {} |", all.join(", "));
     }
     println!(
-        "\nThe median of {rounds} rounds; × as much as the copier of its kind, as no hop, or as one relay that records nothing."
+        "\nThe median of {rounds} rounds; ×: relative to the copier of the same transport, to no hop, or to one relay that records nothing."
     );
     for row in missing {
-        println!("Not here: {}", row.name);
+        println!("Not measured: {}", row.name);
     }
 }
 
-/// Keeps this thread and what it starts on one processor, or on those given; those before.
+/// Keeps this thread and its children on one processor, or on those of `to`; returns those before.
 fn pin(to: Option<&CpuSet>) -> Result<CpuSet, Error> {
     let before = sched_getaffinity(None)?;
     let mut one = CpuSet::new();

@@ -1,5 +1,5 @@
-//! Any bytes as a file of messages: it is made into lines, of which all are read, and one message
-//! over however many lines comes out as the same.
+//! Any bytes as a file of messages: it is converted to lines, which can all be read, and a message
+//! over several lines becomes one line with the same value.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any text is a configuration or has faults, each on a line of its own and at a place in the text.
+//! Any text is a configuration or has faults; the first one names a line and a column of the text.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any text is an endpoint or an error; an endpoint spells itself as one that is the same.
+//! Any text is an endpoint or an error; a printed endpoint is parsed as the same one.
 
 #![no_main]
 
@@ -7,8 +7,8 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     if let Ok(endpoint) = text.parse::<Endpoint>() {
-        let spelled = endpoint.to_string();
-        let again = spelled.parse::<Endpoint>().expect("it was one");
-        assert_eq!(again, endpoint, "{spelled}");
+        let printed = endpoint.to_string();
+        let again = printed.parse::<Endpoint>().expect("it was one");
+        assert_eq!(again, endpoint, "{printed}");
     }
 });

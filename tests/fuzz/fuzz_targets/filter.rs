@@ -1,4 +1,4 @@
-//! Any text is a filter or an error that points into it; a filter says the same of itself again.
+//! Any text is a filter or an error that points into it; a printed filter matches the same.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any stream in any chunks: the same things are item out of it as when it comes at once.
+//! Any stream in any chunks: the same items are decoded as when it comes at once.
 
 #![no_main]
 

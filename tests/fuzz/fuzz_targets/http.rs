@@ -1,5 +1,5 @@
-//! Any body, posted to any route of a real listener, is answered with a status other than 500; and any
-//! body of Agent Connect is a run request or an error.
+//! Any body, posted to any route of a real listener, is answered with a status other than 500. A
+//! JSON body is a search or run request of Agent Connect, or an error.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 
 const ROUTES: [&str; 3] = ["/acp", "/acp/rpc?client_id=c", "/nothing"];
 
-/// A listener whose clients are let go as soon as they have come.
+/// A listener that drops its clients as soon as they are accepted.
 fn relay() -> &'static (Runtime, SocketAddr) {
     static RELAY: OnceLock<(Runtime, SocketAddr)> = OnceLock::new();
     RELAY.get_or_init(|| {
@@ -24,10 +24,10 @@ fn relay() -> &'static (Runtime, SocketAddr) {
             .worker_threads(1)
             .enable_all()
             .build();
-        let runtime = runtime.expect("a runtime can be had");
+        let runtime = runtime.expect("a runtime can be started");
         let at: Endpoint = "http://127.0.0.1:0".parse().expect("it is an endpoint");
         let listen = async { registry::listen(&at, &Setup::default()).await };
-        let mut listener = runtime.block_on(listen).expect("a port can be had");
+        let mut listener = runtime.block_on(listen).expect("a port is free");
         let Endpoint::Http(HttpEndpoint { port, .. }) = listener.address() else {
             unreachable!("it listens for HTTP");
         };
@@ -47,7 +47,7 @@ async fn post(to: SocketAddr, route: &str, body: &[u8]) -> Vec<u8> {
         .write_all(head.as_bytes())
         .await
         .expect("it reads the head");
-    // It may have refused already.
+    // It may have refused the request already.
     let _ = stream.write_all(body).await;
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer).await;

@@ -1,5 +1,5 @@
-//! Whatever an agent sends, only files in its session's folder pass the policy, and mapped folders
-//! keep their names.
+//! Any path that an agent sends: only files in its session's folder pass the policy, and their
+//! folders are mapped.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ use acp_relay::policy::{Decision, Disk, MessagePolicy, PathMap, PolicyRules};
 use acp_relay::jsonrpc::{Frame, Limits, Scanned, Side, scan};
 use libfuzzer_sys::fuzz_target;
 
-/// A disk on which everything is where its name says.
+/// A disk without links, on which every file exists.
 #[derive(Debug)]
 struct FakeDisk;
 

@@ -1,5 +1,5 @@
-//! Any bytes as a recording: every line is read or told to be broken, and what is read is written
-//! and read again as the same.
+//! Any bytes as a recording: every line is read or reported as invalid, and an event that was read
+//! can be written and read again.
 
 #![no_main]
 
@@ -30,7 +30,7 @@ fuzz_target!(|text: &[u8]| {
         }
     }
     assert_eq!(at + reader.torn_bytes(), text.len() as u64);
-    // Lines with a checksum that is right are the ones worth reading.
+    // The same lines with a valid checksum.
     let mut sealed = Vec::new();
     for part in text.split(|byte| *byte == b'\n') {
         sealed.extend_from_slice(part);

@@ -1,5 +1,5 @@
-//! Any bytes: the scanner agrees with serde_json on what is JSON, its spans hold what they say, and
-//! what was said before, line by line, makes no difference.
+//! Any bytes: the scanner agrees with serde_json on what is JSON, its spans hold the members, and
+//! the lines before a line make no difference.
 
 #![no_main]
 
@@ -18,7 +18,7 @@ fuzz_target!(|text: &[u8]| {
     };
     let mut scanner = Scanner::new(Arc::new(limits.clone()));
     for line in text.split(|byte| *byte == b'\n') {
-        // It learns from what it has heard more than a few times.
+        // It learns from messages that come more than a few times.
         for _ in 0..9 {
             let mut frame = Frame::new(line.to_vec());
             assert_eq!(scanner.scan(&mut frame), scan(&frame, &limits));

@@ -1,5 +1,5 @@
-//! Any text as a mapping table: it is read, or refused with all its faults; what is read can be
-//! carried out.
+//! Any text as a mapping table: it is read, or refused with its faults; a table that was read can
+//! translate messages.
 
 #![no_main]
 
@@ -26,7 +26,7 @@ fuzz_target!(|text: &str| {
         }
     };
     let _ = library.check_examples(&library.sources()[0]);
-    // It may extend what is not there.
+    // It may extend a table that does not exist.
     let Ok(program) = library.program(&table.name) else {
         return;
     };
@@ -38,8 +38,8 @@ fuzz_target!(|text: &str| {
                 unreachable!("the messages above are messages");
             };
             for outcome in [relay.read(&frame, &at), relay.write(&frame, &at)] {
-                for made in outcome.frames(&frame).iter().chain(&outcome.replies) {
-                    assert!(matches!(scan(made, &Limits::default()), Scanned::Message(_)));
+                for output in outcome.frames(&frame).iter().chain(&outcome.replies) {
+                    assert!(matches!(scan(output, &Limits::default()), Scanned::Message(_)));
                 }
             }
         }

@@ -1,7 +1,7 @@
-//! Any lines as a conversation in any built-in dialect: what comes of each is a message.
+//! Any lines as a conversation in any built-in dialect: each output is a message.
 //!
-//! The first byte picks the dialect and the peer's side; each line that follows begins with a
-//! byte that says who speaks.
+//! The first byte selects the dialect and the peer's side; the first byte of each line that follows
+//! selects its direction.
 
 #![no_main]
 
@@ -41,12 +41,12 @@ fuzz_target!(|bytes: &[u8]| {
             relay.write(&frame, &at)
         };
         if let Forward::Frames(frames) = &outcome.forward {
-            for made in frames {
-                assert!(matches!(scan(made, &Limits::default()), Scanned::Message(_)));
+            for output in frames {
+                assert!(matches!(scan(output, &Limits::default()), Scanned::Message(_)));
             }
         }
-        for made in &outcome.replies {
-            assert!(matches!(scan(made, &Limits::default()), Scanned::Message(_)));
+        for output in &outcome.replies {
+            assert!(matches!(scan(output, &Limits::default()), Scanned::Message(_)));
         }
     }
 });

@@ -1,4 +1,5 @@
-//! Any bytes from a WebSocket peer, in any chunks: the same is received as when they come at once.
+//! Any bytes from a WebSocket peer, in any chunks: the same messages are received as when they come
+//! at once.
 
 #![no_main]
 
