@@ -24,7 +24,7 @@ fn cases(folder: &str) -> Vec<(String, Value)> {
     let mut paths: Vec<PathBuf> = fs::read_dir(vectors(folder))
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
+        .filter(|path| path.extension().is_some_and(|ext| ext == "jsonl"))
         .collect();
     paths.sort();
     let mut cases = Vec::new();
@@ -58,7 +58,7 @@ pub(crate) fn describe(deviations: &[Violation]) -> Vec<String> {
         .iter()
         .map(|one| {
             format!(
-                "{} {} {} wants {}",
+                "{} {} {} expects {}",
                 one.kind, one.consequence, one.pointer, one.expected
             )
         })
@@ -66,7 +66,7 @@ pub(crate) fn describe(deviations: &[Violation]) -> Vec<String> {
 }
 
 #[test]
-fn cases_as_data() {
+fn check_finds_the_deviations_of_each_case() {
     let cases = cases("canon");
     assert!(cases.len() > 50);
     for (place, case) in cases {
@@ -101,8 +101,8 @@ fn cases_as_data() {
                 "{place} {}: {found:#?}",
                 case["name"]
             );
-            if let Some(wants) = expected.get(3).and_then(Value::as_str) {
-                assert_eq!(deviation.expected, wants, "{place}");
+            if let Some(required) = expected.get(3).and_then(Value::as_str) {
+                assert_eq!(deviation.expected, required, "{place}");
             }
         }
         if let Some(expected) = case.get("side") {
@@ -114,8 +114,8 @@ fn cases_as_data() {
     }
 }
 
-/// The canonical halves of the dialects' vectors, context included. What a vector notes
-/// as `unrepaired` deviates: there is nothing to repair it with but a guess.
+/// The canonical halves of the dialect vectors, context included. A vector whose note begins with
+/// `unrepaired` deviates: only a guess could repair it.
 #[test]
 fn canonical_messages_do_not_deviate() {
     let mut received = 0;
@@ -160,7 +160,7 @@ fn canonical_messages_do_not_deviate() {
     assert!(received > 200, "only {received} messages");
 }
 
-/// Every deviation in the captures of real agents, looked at one by one; `*` is any index.
+/// Every deviation in the captures of real agents, checked one by one; `*` is any index.
 #[test]
 fn deviations_in_captures() {
     let expected = [
@@ -215,7 +215,7 @@ fn deviations_in_captures() {
             "unknown-member session/prompt /result/usage",
             11,
         ),
-        // So are session/fork, and what came before config options.
+        // So are session/fork, and the methods that config options replaced.
         ("opencode-1.18.33", "unknown-method session/fork /method", 1),
         (
             "opencode-1.18.33",
@@ -281,9 +281,9 @@ fn deviations_in_captures() {
     );
 }
 
-/// A deviation shows what stands there, cut short, and as one line.
+/// A deviation quotes the value, truncated and on one line.
 #[test]
-fn findings_are_short() {
+fn deviations_are_printed_on_one_short_line() {
     let long = "x\n\u{202e}".repeat(5000);
     let message = serde_json::json!({
         "jsonrpc": long, "id": 1, "method": "session/update",

@@ -1,8 +1,8 @@
-//! A message that nothing has to change costs no allocation.
+//! A message that needs no change costs no allocation.
 //!
-//! The whole loop runs, over byte streams; after some rounds to warm up, further rounds are counted
-//! on this thread. The peers here work in memory they already have, so every allocation counted
-//! would be the relay's.
+//! The whole loop runs over byte streams; after rounds to warm up, the allocations of further
+//! rounds are counted on this thread. The peers here allocate nothing, so every allocation counted
+//! is the relay's.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -30,7 +30,7 @@ struct Peers {
     buffer: Vec<u8>,
 }
 
-/// What is said in one round: one batch from one side, all of it heard by the other.
+/// One round: one batch that one side sends and the other side receives.
 struct Round {
     from: Side,
     text: Vec<u8>,
@@ -65,17 +65,17 @@ impl Peers {
             from.write_all(&round.text).await.unwrap();
             let received = &mut self.buffer[..round.text.len()];
             to.read_exact(received).await.unwrap();
-            assert!(received == round.text, "the bytes are others");
+            assert!(received == round.text, "the bytes differ");
         }
     }
 }
 
-/// Both sides speak canonical.
+/// Both sides are canonical.
 fn canonical() -> DialectOptions {
     DialectOptions::canonical()
 }
 
-/// Both sides are recognised by what they say.
+/// The dialect of each side is detected from its messages.
 fn auto() -> DialectOptions {
     static LIBRARY: LazyLock<Arc<Library>> = LazyLock::new(|| Arc::new(Library::builtin()));
     DialectOptions::new(&LIBRARY, &DialectChoice::Auto, &DialectChoice::Auto).unwrap()
@@ -93,17 +93,18 @@ fn counted() -> Observers {
     }))
 }
 
-/// Allocations of the relay while `rounds` are played `times` over, after a warm-up: whether anybody
-/// counts or not.
+/// Allocations of the relay while `rounds` are played `times` over, after a warm-up, with and
+/// without metrics.
 fn allocations(dialects: fn() -> DialectOptions, rounds: &[Round], times: usize) -> u64 {
-    let taps = [Observers::default(), counted()];
-    taps.into_iter()
-        .map(|taps| allocations_with(taps, dialects, rounds, times))
+    let observers = [Observers::default(), counted()];
+    observers
+        .into_iter()
+        .map(|observers| allocations_with(observers, dialects, rounds, times))
         .sum()
 }
 
 fn allocations_with(
-    taps: Observers,
+    observers: Observers,
     dialects: fn() -> DialectOptions,
     rounds: &[Round],
     times: usize,
@@ -127,7 +128,7 @@ fn allocations_with(
         limits,
         dialects(),
         None,
-        taps,
+        observers,
         &stop,
     ));
     let mut play = |times: usize| {
@@ -142,7 +143,7 @@ fn allocations_with(
         });
     };
     play(300);
-    // Entering the runtime is not the relay's.
+    // Entering the runtime allocates, too.
     let entering = measure(|| play(0)).count_total;
     measure(|| play(times)).count_total - entering
 }
@@ -190,7 +191,7 @@ fn uuid(n: usize) -> String {
 }
 
 #[test]
-fn the_counter_counts() {
+fn the_counter_counts_allocations() {
     let counted = measure(|| drop(std::hint::black_box(vec![0_u8; 100])));
     assert_eq!(counted.count_total, 1);
 }
@@ -210,7 +211,7 @@ fn notifications_cost_no_allocation() {
 }
 
 #[test]
-fn updates_that_no_rule_is_for_cost_no_allocation() {
+fn updates_without_a_matching_rule_cost_no_allocation() {
     for from in [Side::Client, Side::Agent] {
         for (count, pad) in [(1, 100), (1, 3000), (300, 100)] {
             let text = lines(count, chunk(pad));
@@ -277,7 +278,7 @@ fn requests_and_their_answers_cost_no_allocation() {
     }
 }
 
-/// Each side as the sender, with each speech.
+/// Each side as the sender, with each choice of dialects.
 fn ways() -> impl Iterator<Item = (Side, fn() -> DialectOptions)> {
     let variants: [fn() -> DialectOptions; 2] = [canonical, auto];
     [Side::Client, Side::Agent]

@@ -1,4 +1,4 @@
-//! The program as a person or a supervisor meets it: its words, its exit codes, its signals.
+//! The program as a user or a supervisor runs it: its messages, its exit codes, its signals.
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -15,7 +15,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":7,"method":"initialize"}"#;
 
-/// The program, killed when the test is done with it.
+/// The program, killed at the end of the test.
 struct Program(Child);
 
 impl Program {
@@ -28,7 +28,7 @@ impl Program {
         kill_process(pid, signal).unwrap();
     }
 
-    /// Waits for its end and returns its exit code.
+    /// Waits for its exit and returns its exit code.
     fn code(&mut self) -> Option<i32> {
         let start = Instant::now();
         loop {
@@ -70,7 +70,7 @@ fn command<S: AsRef<OsStr>>(args: &[S]) -> Command {
 fn run(args: &[&str], input: &str) -> Output {
     let mut program = Program::start(&mut command(args));
     let mut stdin = program.0.stdin.take().unwrap();
-    // It may be gone already.
+    // It may have exited already.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     let code = program.code();
@@ -92,7 +92,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// Connects to a socket file as soon as somebody listens there.
+/// Connects to a socket file as soon as it has a listener.
 fn dial(path: &Path) -> UnixStream {
     let start = Instant::now();
     loop {
@@ -100,7 +100,7 @@ fn dial(path: &Path) -> UnixStream {
             stream.set_read_timeout(Some(DEADLINE)).unwrap();
             return stream;
         }
-        assert!(start.elapsed() < DEADLINE, "nobody listens");
+        assert!(start.elapsed() < DEADLINE, "no listener");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -117,7 +117,7 @@ fn receive(stream: &UnixStream) -> String {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_a_reason() {
+fn invalid_arguments_are_refused_with_a_reason() {
     let cases: &[(&[&str], i32, &str)] = &[
         (&["serve"], 64, "acp-relay serve -- COMMAND"),
         (&["serve"], 64, "serve --agent ENDPOINT"),
@@ -219,7 +219,7 @@ fn help_lists_every_endpoint_and_the_manual_agrees() {
 }
 
 #[test]
-fn an_editor_is_reported_why_there_is_no_agent() {
+fn an_editor_receives_the_reason_why_there_is_no_agent() {
     for words in [
         &["connect", "tcp://127.0.0.1:1"][..],
         &["connect", "--", "no-such-agent"],
@@ -243,7 +243,7 @@ fn an_editor_is_reported_why_there_is_no_agent() {
 }
 
 #[test]
-fn an_editor_that_reports_nothing_does_not_delay_the_exit_for_long() {
+fn an_editor_that_sends_nothing_does_not_delay_the_exit_for_long() {
     let mut program = Program::start(&mut command(&["connect", "tcp://127.0.0.1:1"]));
     // Its stdin stays open.
     assert_eq!(program.code(), Some(69));
@@ -251,7 +251,7 @@ fn an_editor_that_reports_nothing_does_not_delay_the_exit_for_long() {
 }
 
 #[test]
-fn a_dying_agent_is_received_of_at_the_default_level() {
+fn a_failed_agent_is_logged_at_the_default_level() {
     let script = "echo first >&2; echo boom >&2; exit 3";
     let output = run(&["connect", "--", "sh", "-c", script], "");
     let stderr = text(&output.stderr);
@@ -270,11 +270,11 @@ fn a_dying_agent_is_received_of_at_the_default_level() {
         ],
         "",
     );
-    assert_eq!(text(&output.stderr), "", "a good end is no news");
+    assert_eq!(text(&output.stderr), "", "a clean exit is not logged");
 }
 
 #[test]
-fn an_agent_that_we_stop_is_not_reported_to_have_failed() {
+fn an_agent_that_the_relay_stops_is_not_logged_as_failed() {
     let words = [
         "connect",
         "--limit",
@@ -289,7 +289,7 @@ fn an_agent_that_we_stop_is_not_reported_to_have_failed() {
     assert!(!stderr.contains("ended with"), "{stderr}");
 }
 
-/// A port at which somebody takes connections and says nothing.
+/// A port that accepts connections and sends nothing.
 fn silent_port() -> (std::net::TcpListener, String) {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("ws://{}", silent.local_addr().unwrap());
@@ -342,7 +342,7 @@ fn a_server_that_is_connecting_can_be_interrupted() {
 }
 
 #[test]
-fn reported_twice_it_does_not_wait_and_reports_so_with_its_exit_code() {
+fn the_second_signal_ends_the_wait_and_sets_the_exit_code() {
     let words = [
         "--log",
         "info",
@@ -358,7 +358,11 @@ fn reported_twice_it_does_not_wait_and_reports_so_with_its_exit_code() {
         let mut line = String::new();
         while !line.contains(word) {
             line.clear();
-            assert_ne!(log.read_line(&mut line).unwrap(), 0, "never said {word:?}");
+            assert_ne!(
+                log.read_line(&mut line).unwrap(),
+                0,
+                "never logged {word:?}"
+            );
         }
     };
     until("connected");
@@ -391,11 +395,11 @@ fn an_ignored_hangup_stays_ignored() {
     send(&mut client, line);
     assert_eq!(receive(&client), line);
     program.signal(Signal::TERM);
-    assert_eq!(program.code(), Some(0), "it had counted the hangup");
+    assert_eq!(program.code(), Some(0), "the hangup was counted");
 }
 
 #[test]
-fn a_stderr_that_nobody_reads_holds_up_nothing() {
+fn an_unread_stderr_delays_no_message() {
     // 100 lines of 8 KiB are more than the pipe and the queue hold together.
     let script = "i=0; line=$(head -c 8000 /dev/zero | tr '\\0' x); \
         while [ $i -lt 99 ]; do echo $line >&2; i=$((i+1)); done; exec cat";
@@ -420,7 +424,7 @@ fn a_stderr_that_nobody_reads_holds_up_nothing() {
 }
 
 #[test]
-fn an_unread_stderr_does_not_keep_it_from_ending() {
+fn an_unread_stderr_does_not_delay_the_exit() {
     let script = "head -c 800000 /dev/zero | tr '\\0' x | fold -w 8000 >&2; exit 3";
     let words = ["--log", "info", "connect", "--", "sh", "-c", script];
     let mut program = Program::start(&mut command(&words));
@@ -428,7 +432,7 @@ fn an_unread_stderr_does_not_keep_it_from_ending() {
 }
 
 #[test]
-fn a_closed_stderr_does_not_end_it() {
+fn a_closed_stderr_does_not_end_the_program() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("s");
     let listen = format!("unix:{}", socket.display());
@@ -445,7 +449,7 @@ fn a_closed_stderr_does_not_end_it() {
 }
 
 #[test]
-fn clients_beyond_the_limit_are_reported_up_to_a_number() {
+fn rejected_clients_are_logged_at_a_bounded_rate() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("s");
     let listen = format!("unix:{}", socket.display());
@@ -459,10 +463,10 @@ fn clients_beyond_the_limit_are_reported_up_to_a_number() {
         "cat",
     ];
     let mut program = Program::start(&mut command(&words));
-    let mut seated = dial(&socket);
+    let mut connected = dial(&socket);
     let line = r#"{"jsonrpc":"2.0","method":"hello"}"#;
-    send(&mut seated, line);
-    assert_eq!(receive(&seated), line);
+    send(&mut connected, line);
+    assert_eq!(receive(&connected), line);
 
     let mut second = dial(&socket);
     send(&mut second, INITIALIZE);
@@ -474,7 +478,7 @@ fn clients_beyond_the_limit_are_reported_up_to_a_number() {
     assert!(answer.contains("1 clients are connected"), "{answer}");
     drop(second);
 
-    // Those that never ask keep a place for a while; one more than there are is closed at once.
+    // Silent clients hold a connection for a while; one beyond the limit is closed at once.
     let silent: Vec<UnixStream> = (0..65).map(|_| dial(&socket)).collect();
     let mut ends: Vec<_> = (silent.iter())
         .map(|stream| rustix::event::PollFd::new(stream, rustix::event::PollFlags::IN))
@@ -488,10 +492,10 @@ fn clients_beyond_the_limit_are_reported_up_to_a_number() {
         0,
         "all were kept"
     );
-    send(&mut seated, line);
-    assert_eq!(receive(&seated), line);
+    send(&mut connected, line);
+    assert_eq!(receive(&connected), line);
     drop(silent);
-    drop(seated);
+    drop(connected);
     program.signal(Signal::TERM);
     assert_eq!(program.code(), Some(0));
     let stderr = program.stderr();

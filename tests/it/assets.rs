@@ -45,7 +45,7 @@ fn every_asset_is_listed_and_printed() {
         asset["name"].as_str().unwrap().to_owned()
     });
     let mut listed: BTreeSet<String> = listed.collect();
-    // It is made from the declarations of the options.
+    // It is generated from the declarations of the options.
     assert!(listed.remove("acp-relay.toml"));
     assert_eq!(files(&folder()), listed);
     let list = stdout(&["assets", "list"]);
@@ -57,7 +57,7 @@ fn every_asset_is_listed_and_printed() {
 }
 
 #[test]
-fn an_unknown_asset_is_answered_with_the_nearest() {
+fn an_unknown_asset_gets_the_nearest_one_as_a_hint() {
     let output = relay(&["assets", "print", "systemd/acp-relay.servic"])
         .output()
         .unwrap();

@@ -1,7 +1,7 @@
-//! Playbooks: what a conversation hears, what it must say, in virtual time.
+//! Playbooks: what a conversation receives, what it must send, in virtual time.
 //!
-//! Each file of `tests/vectors/playbooks` is one; `tests/README.md` tells the format. A playbook
-//! states everything: an output that it does not expect fails it, notes included.
+//! Each file of `tests/vectors/playbooks` is one; `tests/README.md` describes the format. A
+//! playbook is complete: an output that it does not expect fails it, notes included.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ struct Stage {
     out: Outbox,
     now: Instant,
     closed: [bool; 2],
-    /// Sides whose links take nothing at the moment.
+    /// Sides whose links accept nothing at the moment.
     stuck: [bool; 2],
     limits: Limits,
 }
@@ -68,7 +68,7 @@ fn play(file: &Path) -> Result<(), String> {
                 .strip_prefix("< ")
                 .ok_or_else(|| fault("expected `>`, `<`, `with` or `#`".into()))?;
             if reported.is_empty() {
-                return Err(fault("expected, but nothing was said".into()));
+                return Err(fault("expected, but nothing was sent".into()));
             }
             let got = reported.remove(0);
             if !matches(expected, &got) {
@@ -108,7 +108,7 @@ impl Stage {
         limits.in_flight = number("in-flight").unwrap_or(limits.in_flight);
         limits.invalid_messages = number("invalid-messages").unwrap_or(limits.invalid_messages);
         limits.queue_frames = number("queue-frames").unwrap_or(limits.queue_frames);
-        let manners = LinkTraits {
+        let traits = LinkTraits {
             client_half_close: !given("no client half-close"),
             agent_half_close: !given("no agent half-close"),
             agent_is_child: !given("remote agent") && !given("played agent"),
@@ -130,8 +130,8 @@ impl Stage {
         let library = Arc::new(Library::builtin());
         let dialects = DialectOptions::new(&library, &choice("client"), &choice("agent")).unwrap();
         Self {
-            core: Conversation::new(Arc::new(limits.clone()), manners, dialects)
-                .with_policy(border(lines)),
+            core: Conversation::new(Arc::new(limits.clone()), traits, dialects)
+                .with_policy(policy(lines)),
             out: Outbox::new(&limits),
             now: Instant::now(),
             closed: [false; 2],
@@ -194,21 +194,21 @@ impl Stage {
         Ok(())
     }
 
-    /// Hears a line as a transport would: a long one is cut off by the framing already.
+    /// Receives a line as a transport does: the framing cuts off a line that is too long.
     fn receive_text(&mut self, side: Side, text: &str) {
         let mut buffer = BytesMut::from(format!("{text}\n").as_str());
-        let mut cutter = Decoder::new(
+        let mut decoder = Decoder::new(
             Some(Framing::Ndjson),
             self.limits.frame_from_network,
             &self.limits,
         );
-        match cutter.decode(&mut buffer).unwrap() {
+        match decoder.decode(&mut buffer).unwrap() {
             Some(Decoded::Frame(frame)) => {
                 self.core.handle_frame(side, frame, self.now, &mut self.out)
             }
-            Some(Decoded::Error(flaw)) => {
+            Some(Decoded::Error(error)) => {
                 self.core
-                    .handle_frame_error(side, *flaw, self.now, &mut self.out)
+                    .handle_frame_error(side, *error, self.now, &mut self.out)
             }
             None => {}
         }
@@ -219,8 +219,8 @@ impl Stage {
             .handle_exit(exit, "last words".into(), self.now, &mut self.out);
     }
 
-    /// What was said since the last time: notes, frames to the client, frames to the agent, orders,
-    /// closings, the end.
+    /// The output since the last call: notes, frames to the client, frames to the agent, signals,
+    /// closings.
     fn reported(&mut self) -> Vec<String> {
         let mut reported = Vec::new();
         while let Some(note) = self.out.pop_note() {
@@ -252,8 +252,8 @@ impl Stage {
     }
 }
 
-/// The border that a playbook asks for.
-fn border(lines: &[(usize, &str)]) -> Option<Box<MessagePolicy>> {
+/// The policy that a playbook sets.
+fn policy(lines: &[(usize, &str)]) -> Option<Box<MessagePolicy>> {
     let all = |name: &str| -> Vec<&str> {
         let words = lines
             .iter()
@@ -289,7 +289,7 @@ fn border(lines: &[(usize, &str)]) -> Option<Box<MessagePolicy>> {
     })
 }
 
-/// A disk of a playbook: files, and links with where they lead.
+/// The disk of a playbook: files, and links with their targets.
 #[derive(Debug)]
 struct Files(Vec<(PathBuf, PathBuf)>);
 
@@ -305,7 +305,7 @@ impl Disk for Files {
     }
 }
 
-/// A note's name; of what rules did also the side, the method and the rules.
+/// A note's name; for the effects of rules also the side, the method and the rules.
 fn noted(note: &Note) -> String {
     match note {
         Note::Translated {

@@ -1,4 +1,4 @@
-//! Messages nested as deep as is let in cross on a small stack, through all that is on their way.
+//! Messages nested as deep as the limit allows are forwarded on a small stack.
 
 use std::thread;
 use std::time::Instant;
@@ -8,11 +8,11 @@ use acp_relay::dialect::Library;
 use acp_relay::jsonrpc::{Frame, Limits, Side};
 use acp_relay::recording::redact::{Mode, Redactor};
 
-/// A thread's stack, far below the 2 MiB that threads get; a build for tests needs most of it to
-/// begin. A frame for each level would not fit.
+/// A thread's stack, far below the default of 2 MiB; a debug build needs most of it to begin. It
+/// has no room for a stack frame per level.
 const STACK: usize = 160 << 10;
 
-/// What an agent says that nests `value` and has a rule at work, or none.
+/// Messages of an agent that contain `value`, with and without a matching rule.
 fn messages(value: &str) -> [String; 3] {
     [
         format!(r#"{{"jsonrpc":"2.0","method":"_x","params":{value}}}"#),
@@ -26,7 +26,7 @@ fn messages(value: &str) -> [String; 3] {
 }
 
 fn cross() {
-    let manners = LinkTraits {
+    let traits = LinkTraits {
         client_half_close: true,
         agent_half_close: true,
         ..LinkTraits::default()
@@ -38,7 +38,7 @@ fn cross() {
         DialectOptions::new(&library, &DialectChoice::Auto, &DialectChoice::Auto).unwrap();
     // The body of the last of them begins on the fifth level.
     let depth = limits.nesting - 5;
-    let mut core = Conversation::new(limits.into(), manners, dialects);
+    let mut core = Conversation::new(limits.into(), traits, dialects);
     let redactor = Redactor::new(Mode::Default, Vec::new(), [1; 32]);
     for (open, close) in [("[", "]"), (r#"{"token":"#, "}"), (r#"[{"a":"#, "}]")] {
         let levels = depth / open.matches(['[', '{']).count();
@@ -55,7 +55,7 @@ fn cross() {
             let reported = std::str::from_utf8(reported.as_bytes()).unwrap();
             assert!(reported.contains(&value), "{}", &reported[..200]);
             assert!(text.contains("bare") || reported == text);
-            // What it finds is not the question here.
+            // The result is not tested here.
             let _ = redactor.json(text.as_bytes(), Some(b"session/update"));
         }
     }
@@ -65,7 +65,7 @@ fn cross() {
 }
 
 #[test]
-fn what_is_nested_deep_costs_no_stack() {
+fn deep_nesting_costs_no_stack() {
     let thread = thread::Builder::new().stack_size(STACK).spawn(cross);
     thread.unwrap().join().unwrap();
 }

@@ -1,4 +1,4 @@
-//! Dialects: the built-in tables keep their laws, their examples hold, and the vectors pass.
+//! Dialects: the built-in tables are valid, their examples hold, and the vectors pass.
 
 mod auto;
 mod bounds;
@@ -7,14 +7,14 @@ mod detect;
 mod first_protocol;
 mod golden;
 mod inverse;
-mod laws;
+mod properties;
 mod line;
-mod malice;
+mod hostile_tables;
 mod newer;
 mod permission;
 mod renamed;
 mod roundtrip;
-mod speech;
+mod official_types;
 mod spelling;
 mod tables;
 mod trees;
@@ -31,8 +31,8 @@ fn library() -> &'static Library {
     LIBRARY.get_or_init(Library::builtin)
 }
 
-/// So many cases, or as many as `PROPTEST_CASES` says when those are more. A fault is told by its
-/// input; there are no files of seeds.
+/// So many cases, or `PROPTEST_CASES` if that is more. A failure prints its input; there are no
+/// seed files.
 fn cases(cases: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
     let raised = std::env::var_os("PROPTEST_CASES").map_or(0, |_| default.cases);
@@ -44,13 +44,13 @@ fn cases(cases: u32) -> ProptestConfig {
 }
 
 #[test]
-fn every_vector_passes_in_the_ways_it_states() {
+fn every_vector_passes_in_its_directions() {
     let library = library();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/dialect");
     let mut files: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
+        .filter(|path| path.extension().is_some_and(|ext| ext == "jsonl"))
         .collect();
     files.sort();
     let (mut failed, mut run) = (Vec::new(), 0);

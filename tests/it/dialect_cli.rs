@@ -25,7 +25,7 @@ fn answer(args: &[&str], code: i32) -> Value {
     serde_json::from_str(&outcome.stdout).unwrap()
 }
 
-/// A small table of a user's, with one rule.
+/// A small table of a user, with one rule.
 fn table(name: &str) -> Value {
     json!({
         "format": 1,
@@ -56,7 +56,7 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn list_names_the_built_in_tables_and_the_users() {
+fn list_names_built_in_tables_and_user_tables() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "mine.json", &table("mine"));
     let own = write(folder.path(), "other.txt", &table("elephant"));
@@ -95,7 +95,7 @@ fn list_names_the_built_in_tables_and_the_users() {
 }
 
 #[test]
-fn show_reports_the_two_columns_and_the_reason() {
+fn show_prints_both_columns_and_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let mut mine = table("mine");
     mine["extends"] = json!(["loose-v1"]);
@@ -105,7 +105,7 @@ fn show_reports_the_two_columns_and_the_reason() {
         "",
     )
     .stdout;
-    for wanted in [
+    for expected in [
         "mine: Shouts",
         "shout  (mine; from agent, SHOUT ⇄ _shout)",
         "  It shouts.",
@@ -113,7 +113,7 @@ fn show_reports_the_two_columns_and_the_reason() {
         r#"dialect   {"jsonrpc":"2.0","method":"SHOUT""#,
         "(loose-v1; ",
     ] {
-        assert!(text.contains(wanted), "no {wanted:?} in\n{text}");
+        assert!(text.contains(expected), "no {expected:?} in\n{text}");
     }
     let flat = answer(&["dialect", "show", "mine", "--table", &own, "--json"], 0);
     assert_eq!(flat["tables"], json!(["mine", "loose-v1"]));
@@ -140,7 +140,7 @@ fn every_built_in_table_can_be_shown() {
 }
 
 #[test]
-fn what_is_not_known_is_a_fault_of_usage() {
+fn unknown_names_are_usage_errors() {
     for args in [
         &["dialect", "show", "nobody"][..],
         &["dialect", "show", "elephant", "--rule", "nothing"],
@@ -165,14 +165,14 @@ fn what_is_not_known_is_a_fault_of_usage() {
 }
 
 #[test]
-fn a_mistyped_name_is_answered_with_the_nearest() {
-    let wanted = [
+fn a_mistyped_name_gets_the_nearest_one_as_a_hint() {
+    let expected = [
         ("elefant", "elephant"),
         ("gorefccui", "goref-ccui"),
         ("zed-legcy", "zed-legacy"),
         ("jetbrain", "jetbrains"),
     ];
-    for (typed, meant) in wanted {
+    for (typed, meant) in expected {
         let outcome = relay(&["dialect", "show", typed], "");
         assert_eq!(outcome.code, Some(64));
         let tip = format!("no dialect is called `{typed}`; did you mean `{meant}`?\n");
@@ -183,7 +183,7 @@ fn a_mistyped_name_is_answered_with_the_nearest() {
 }
 
 #[test]
-fn show_reports_what_is_below_and_from_where() {
+fn show_prints_inherited_rules_and_their_tables() {
     let folder = tempfile::tempdir().unwrap();
     let mut lower = table("lower");
     lower["shapes"] =
@@ -261,12 +261,12 @@ fn check_reports_all_faults_at_once() {
         .iter()
         .map(|fault| fault["pointer"].as_str().unwrap())
         .collect();
-    for wanted in [
+    for expected in [
         "/rules/0",
         "/rules/0/rows/0/dialect",
         "/rules/0/rows/0/defualt",
     ] {
-        assert!(places.contains(&wanted), "no {wanted} in {places:?}");
+        assert!(places.contains(&expected), "no {expected} in {places:?}");
     }
     let line = |fault: &Value| fault["line"].as_u64().unwrap();
     assert!(faults(0).is_sorted_by_key(line), "in the file's order");
@@ -352,7 +352,7 @@ fn checked_tables_may_build_on_each_other() {
 }
 
 #[test]
-fn a_faulty_table_stops_everything_else() {
+fn a_faulty_table_stops_every_command() {
     let folder = tempfile::tempdir().unwrap();
     let bad = write(folder.path(), "bad.json", &json!({"format": 2}));
     let outcome = relay(&["dialect", "list", "--table", &bad], "");

@@ -1,4 +1,4 @@
-//! The grammar of addresses: what is read, what is printed, what is said about the rest.
+//! The grammar of addresses: parsing, printing, and error messages.
 
 use acp_relay::transport::{Endpoint, HttpEndpoint, HttpProtocol};
 use proptest::prelude::*;
@@ -10,9 +10,9 @@ fn tcp(host: &str, port: u16) -> Endpoint {
     }
 }
 
-fn web(manner: HttpProtocol, tls: bool, host: &str, port: u16, path: &str) -> Endpoint {
+fn web(protocol: HttpProtocol, tls: bool, host: &str, port: u16, path: &str) -> Endpoint {
     Endpoint::Http(HttpEndpoint {
-        protocol: manner,
+        protocol,
         tls,
         host: host.to_owned(),
         port,
@@ -29,8 +29,8 @@ fn exec(words: &[&str]) -> Endpoint {
 }
 
 #[test]
-fn every_form_is_read_and_printed() {
-    // given, meaning, printed
+fn every_form_is_parsed_and_printed() {
+    // input, endpoint, printed form
     let cases = [
         ("stdio:", Endpoint::Stdio, "stdio:"),
         ("exec:agent", exec(&["agent"]), "exec:agent"),
@@ -89,8 +89,8 @@ fn every_form_is_read_and_printed() {
 }
 
 #[test]
-fn each_fault_reports_what_is_expected() {
-    // given, words of the message
+fn each_parse_error_states_what_is_expected() {
+    // input, parts of the message
     let cases: &[(&str, &[&str])] = &[
         ("", &["no scheme", "tcp://HOST:PORT", "unix:PATH"]),
         ("agent", &["no scheme"]),
@@ -146,7 +146,7 @@ fn each_fault_reports_what_is_expected() {
 }
 
 #[test]
-fn loopback_is_reported_from_the_network() {
+fn loopback_addresses_are_recognised() {
     let near = [
         "stdio:",
         "exec:a",
@@ -202,18 +202,18 @@ fn endpoint() -> impl Strategy<Value = Endpoint> {
             any::<u16>(),
             "/[!-\"$->@-~]{0,20}"
         )
-            .prop_map(|(manner, tls, host, port, path)| web(manner, tls, &host, port, &path)),
+            .prop_map(|(protocol, tls, host, port, path)| web(protocol, tls, &host, port, &path)),
     ]
 }
 
 proptest! {
     #[test]
-    fn what_is_printed_is_read_back(endpoint in endpoint()) {
+    fn a_printed_endpoint_is_parsed_back(endpoint in endpoint()) {
         prop_assert_eq!(endpoint.to_string().parse::<Endpoint>(), Ok(endpoint));
     }
 
     #[test]
-    fn no_text_is_fatal(text in "\\PC{0,40}") {
+    fn no_text_panics_the_parser(text in "\\PC{0,40}") {
         let _ = text.parse::<Endpoint>();
     }
 }

@@ -1,4 +1,4 @@
-//! Cutting streams into messages and laying messages into streams, however the bytes arrive.
+//! Decoding streams into messages and encoding messages into streams, however the bytes arrive.
 
 use acp_relay::jsonrpc::framing::{Decoded, Decoder, Framing};
 use acp_relay::jsonrpc::{Frame, FrameError, FrameFault, Id, IdBuf, Limits, Role};
@@ -7,66 +7,67 @@ use proptest::prelude::*;
 
 const MAX: usize = 1 << 20;
 
-/// What a stream turned out to hold: a word for each thing cut out of it.
+/// What was decoded from a stream.
 #[derive(Debug, PartialEq)]
 struct Received {
     framing: Option<Framing>,
-    cuts: Vec<Decoded>,
+    items: Vec<Decoded>,
     fatal: Option<Box<FrameError>>,
 }
 
 /// Feeds a stream in chunks that end at `ends` and at the end of the stream.
 fn receive(framing: Option<Framing>, max: usize, stream: &[u8], ends: &[usize]) -> Received {
-    let mut cutter = Decoder::new(framing, max, &Limits::default());
+    let mut decoder = Decoder::new(framing, max, &Limits::default());
     let mut buffer = BytesMut::new();
-    let mut cuts = Vec::new();
+    let mut items = Vec::new();
     let mut fatal = None;
     let mut from = 0;
     for &end in ends.iter().chain([&stream.len()]) {
         buffer.extend_from_slice(&stream[from..end]);
         from = end;
         loop {
-            match cutter.decode(&mut buffer) {
-                Ok(Some(cut)) => cuts.push(cut),
+            match decoder.decode(&mut buffer) {
+                Ok(Some(item)) => items.push(item),
                 Ok(None) => break,
-                Err(flaw) => {
-                    fatal = Some(flaw);
-                    let framing = cutter.framing();
+                Err(error) => {
+                    fatal = Some(error);
+                    let framing = decoder.framing();
                     return Received {
                         framing,
-                        cuts,
+                        items,
                         fatal,
                     };
                 }
             }
         }
     }
-    cuts.extend(cutter.finish(&mut buffer));
+    items.extend(decoder.finish(&mut buffer));
     assert!(buffer.is_empty(), "bytes are left over: {buffer:?}");
-    assert_eq!(cutter.finish(&mut buffer), None, "a stream ends once");
+    assert_eq!(decoder.finish(&mut buffer), None, "a stream ends once");
     Received {
-        framing: cutter.framing(),
-        cuts,
+        framing: decoder.framing(),
+        items,
         fatal,
     }
 }
 
-fn words(received: &Received) -> Vec<String> {
-    let cut = |cut: &Decoded| match cut {
+/// The items as text: errors after `!`, a fatal one after `!!`.
+fn texts(received: &Received) -> Vec<String> {
+    let text = |item: &Decoded| match item {
         Decoded::Frame(frame) => String::from_utf8_lossy(frame.as_bytes()).into_owned(),
-        Decoded::Error(flaw) => format!("! {}", flaw.fault),
+        Decoded::Error(error) => format!("! {}", error.fault),
     };
     let fatal = received
         .fatal
         .iter()
-        .map(|flaw| format!("!! {}", flaw.fault));
-    received.cuts.iter().map(cut).chain(fatal).collect()
+        .map(|error| format!("!! {}", error.fault));
+    received.items.iter().map(text).chain(fatal).collect()
 }
 
-/// Streams, what they hold, and the framing they show. Every one is fed whole, byte by byte, and
-/// in two halves at every place.
+/// Streams, what they hold, and the framing they show. Each is fed whole, byte by byte, and in two
+/// parts, split at every place.
 #[test]
-fn streams_hold_what_they_hold() {
+fn streams_are_decoded_the_same_however_they_are_split() {
     use Framing::{ContentLength as Cl, Ndjson as Nd};
     let n = None;
     type Case<'a> = (Option<Framing>, &'a str, &'a [&'a str], Option<Framing>);
@@ -210,7 +211,7 @@ fn streams_hold_what_they_hold() {
         let stream = stream.as_bytes();
         let whole = receive(*framing, MAX, stream, &[]);
         let text = String::from_utf8_lossy(stream);
-        assert_eq!(words(&whole), *holds, "{text:?}");
+        assert_eq!(texts(&whole), *holds, "{text:?}");
         assert_eq!(whole.framing, *shown, "{text:?}");
         let bytes: Vec<_> = (0..stream.len()).collect();
         assert_eq!(
@@ -222,7 +223,7 @@ fn streams_hold_what_they_hold() {
             assert_eq!(
                 receive(*framing, MAX, stream, &[end]),
                 whole,
-                "{text:?} cut at {end}"
+                "{text:?} split at {end}"
             );
         }
     }
@@ -244,7 +245,7 @@ fn header_blocks_are_bounded() {
         "X: y\n".repeat(limits.header_fields - 1)
     );
     let received = receive(Some(Framing::ContentLength), MAX, most.as_bytes(), &[]);
-    assert_eq!(words(&received), ["{}"]);
+    assert_eq!(texts(&received), ["{}"]);
 }
 
 #[test]
@@ -261,10 +262,10 @@ fn over_long_messages_are_named_and_skipped() {
         let stream = stream.as_bytes();
         let whole = receive(None, max, stream, &[]);
         let seen: String = whole
-            .cuts
+            .items
             .iter()
-            .map(|cut| {
-                if matches!(cut, Decoded::Frame(_)) {
+            .map(|item| {
+                if matches!(item, Decoded::Frame(_)) {
                     '.'
                 } else {
                     '!'
@@ -272,7 +273,7 @@ fn over_long_messages_are_named_and_skipped() {
             })
             .collect();
         assert_eq!(seen, kinds);
-        let Decoded::Error(first) = &whole.cuts[0] else {
+        let Decoded::Error(first) = &whole.items[0] else {
             panic!("the first one is too long")
         };
         assert_eq!(
@@ -293,11 +294,11 @@ fn over_long_messages_are_named_and_skipped() {
 }
 
 #[test]
-fn a_line_is_cut_without_a_copy() {
+fn a_line_is_decoded_without_a_copy() {
     let mut buffer = BytesMut::from(&b"{\"id\":1}\n{}\n"[..]);
     let place = buffer.as_ptr();
-    let mut cutter = Decoder::new(None, MAX, &Limits::default());
-    let Ok(Some(Decoded::Frame(frame))) = cutter.decode(&mut buffer) else {
+    let mut decoder = Decoder::new(None, MAX, &Limits::default());
+    let Ok(Some(Decoded::Frame(frame))) = decoder.decode(&mut buffer) else {
         panic!("a line is there")
     };
     assert_eq!(frame.as_bytes().as_ptr(), place);
@@ -313,7 +314,7 @@ fn a_pretty_printed_message_becomes_one_line() {
         format!("Content-Length: {}\r\n\r\n{pretty}", pretty.len())
     );
     let received = receive(None, MAX, &out, &[]);
-    let Decoded::Frame(frame) = &received.cuts[0] else {
+    let Decoded::Frame(frame) = &received.items[0] else {
         panic!("a message is there")
     };
     assert_eq!(frame.as_bytes(), pretty.as_bytes());
@@ -323,22 +324,22 @@ fn a_pretty_printed_message_becomes_one_line() {
 }
 
 #[test]
-fn a_truncated_message_reports_what_it_was() {
+fn the_error_of_a_truncated_message_has_its_id_and_role() {
     let stream = b"Content-Length: 99\n\n{\"id\":\"x\",\"result\":[";
     let received = receive(None, MAX, stream, &[]);
-    let Some(Decoded::Error(flaw)) = received.cuts.last() else {
-        panic!("a flaw is there")
+    let Some(Decoded::Error(error)) = received.items.last() else {
+        panic!("an error is there")
     };
-    assert_eq!(flaw.id, Id::String(b"\"x\"").to_owned());
-    assert_eq!(flaw.role, Some(Role::Answer));
+    assert_eq!(error.id, Id::String(b"\"x\"").to_owned());
+    assert_eq!(error.role, Some(Role::Answer));
     let stray = receive(None, 10, b"a long line of words", &[]);
-    let Some(Decoded::Error(flaw)) = stray.cuts.last() else {
-        panic!("a flaw is there")
+    let Some(Decoded::Error(error)) = stray.items.last() else {
+        panic!("an error is there")
     };
-    assert_eq!((flaw.json_like, &flaw.id), (false, &IdBuf::Absent));
+    assert_eq!((error.json_like, &error.id), (false, &IdBuf::Absent));
 }
 
-/// Places to cut a stream of `length` bytes at.
+/// Places at which a stream of `length` bytes is split.
 fn places(length: usize, picks: &[prop::sample::Index]) -> Vec<usize> {
     let mut ends: Vec<_> = picks.iter().map(|pick| pick.index(length + 1)).collect();
     ends.sort_unstable();
@@ -347,32 +348,32 @@ fn places(length: usize, picks: &[prop::sample::Index]) -> Vec<usize> {
 
 proptest! {
     #[test]
-    fn what_is_laid_is_received(
-        texts in proptest::collection::vec("[{\\[]([a-z \u{e9}\r\n]{0,20}|[x]{0,300})[}\\]]", 1..8),
+    fn encoded_messages_are_decoded_unchanged(
+        messages in proptest::collection::vec("(\\{|\\[\\{)([a-z \u{e9}\r\n]{0,20}|[x]{0,300})[}\\]]", 1..8),
         framing in prop::sample::select(vec![Framing::Ndjson, Framing::ContentLength]),
         sniffed in any::<bool>(),
         picks in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),
     ) {
         let mut stream = BytesMut::new();
-        for text in &texts {
+        for text in &messages {
             framing.encode(&Frame::from(text.clone()), &mut stream);
         }
         let given = (!sniffed).then_some(framing);
         let received = receive(given, MAX, &stream, &places(stream.len(), &picks));
         prop_assert_eq!(received.framing, Some(framing));
         prop_assert_eq!(&received.fatal, &None);
-        let expected: Vec<_> = texts
+        let expected: Vec<_> = messages
             .iter()
             .map(|text| match framing {
                 Framing::Ndjson => text.replace(['\n', '\r'], " "),
                 Framing::ContentLength => text.clone(),
             })
             .collect();
-        prop_assert_eq!(words(&received), expected);
+        prop_assert_eq!(texts(&received), expected);
     }
 
     #[test]
-    fn chunks_do_not_matter(
+    fn any_stream_is_decoded_the_same_however_it_is_split(
         pieces in proptest::collection::vec(prop_oneof![
             Just(&b"Content-Length: 2\r\n\r\n{}"[..]),
             Just(&b"Content-Length: 40\n\n"[..]),

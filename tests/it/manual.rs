@@ -1,5 +1,5 @@
 //! The README and the manual: what they name exists in the program, what the program has is in the
-//! reference, and links lead somewhere.
+//! reference, and each link has a target.
 //!
 //! Two parts of the reference are generated from `--help`; with UPDATE_MANUAL set, the test writes
 //! them.
@@ -181,7 +181,7 @@ fn limits_table() -> String {
     let mut table =
         "| limit | default | of what, and what happens at it |\n|---|---|---|\n".to_owned();
     for (name, value, about) in limits() {
-        // The largest number means none.
+        // The largest number means no limit.
         let value = match value.as_str() {
             "1073741824" | "1GiB" => "none",
             value => value,
@@ -292,7 +292,7 @@ fn with_generated(page: &str, name: &str, text: &str) -> String {
 }
 
 #[test]
-fn the_generated_parts_of_the_reference_are_those_of_the_program() {
+fn the_generated_parts_of_the_reference_match_the_program() {
     let path = root().join("src/docs/reference.md");
     let page = fs::read_to_string(&path).unwrap();
     let new = with_generated(&page, "limits", &limits_table());
@@ -346,7 +346,7 @@ fn every_topic_is_listed_and_shown() {
 }
 
 #[test]
-fn help_of_a_subcommand_is_its_own() {
+fn help_prints_the_page_of_the_subcommand() {
     for words in [&["serve"][..], &["inspect", "show"], &["dialect"]] {
         let help = [&["help"], words].concat();
         let flag = [words, &["--help"]].concat();
@@ -372,7 +372,7 @@ fn help_of_a_subcommand_is_its_own() {
 }
 
 #[test]
-fn the_readme_is_short_and_leads_to_every_page() {
+fn the_readme_is_short_and_links_to_every_page() {
     let readme = read("README.md");
     let length = readme.chars().count();
     assert!(length <= 10_000, "{length} characters");
@@ -401,7 +401,7 @@ fn anchor(heading: &str) -> String {
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn every_link_has_a_target() {
     let mut faults = Vec::new();
     let mut count = 0;
     for (path, text) in pages() {
@@ -436,7 +436,7 @@ fn links_lead_somewhere() {
     check(&faults);
 }
 
-/// The words of a text that begin with `start` and continue with what `part` accepts.
+/// The words of a text that begin with `start` and continue with characters that `part` accepts.
 fn words<'a>(
     text: &'a str,
     start: &'a str,
@@ -490,7 +490,7 @@ fn named_limits_exist() {
                 ));
             }
         }
-        // In the groups of names that only limits have.
+        // Words with the first part of a limit's name.
         for start in ["`http-", "`reconnect-", "`agent-connect-", "`frame-"] {
             for word in words(&text, start, kebab) {
                 count += 1;
@@ -515,7 +515,7 @@ fn sources(folder: &Path) -> String {
         let path = entry.unwrap().path();
         if path.is_dir() {
             text.push_str(&sources(&path));
-        } else if path.extension().is_some_and(|ending| ending == "rs") {
+        } else if path.extension().is_some_and(|ext| ext == "rs") {
             text.push_str(&fs::read_to_string(path).unwrap());
         }
     }
@@ -527,7 +527,7 @@ fn capitals(c: char) -> bool {
 }
 
 #[test]
-fn the_variables_are_those_of_the_program() {
+fn the_listed_variables_match_the_program() {
     // Set while building, or by the program for itself.
     let internal = ["ACP_RELAY", "ACP_RELAY_COMMIT", "ACP_RELAY_TOKEN"];
     let code = sources(&root().join("src"));
@@ -570,7 +570,7 @@ fn constants(text: &str, of: &str) -> BTreeSet<i64> {
 }
 
 #[test]
-fn the_exit_codes_and_error_codes_are_those_of_the_program() {
+fn the_listed_exit_and_error_codes_match_the_program() {
     let codes = constants(&read("src/cli/exit.rs"), ": u8 = ");
     assert!(codes.len() > 10, "{codes:?}");
     assert_eq!(numbers("Exit codes"), codes);
@@ -585,8 +585,8 @@ fn the_exit_codes_and_error_codes_are_those_of_the_program() {
     assert_eq!(numbers("Error codes"), codes);
     let known = codes;
     for (path, text) in pages() {
-        for (at, sign) in text.match_indices('−') {
-            let digits = text[at + sign.len()..]
+        for (at, minus) in text.match_indices('−') {
+            let digits = text[at + minus.len()..]
                 .split(|c: char| !c.is_ascii_digit())
                 .next();
             let Some(Ok(code)) = digits.map(str::parse::<i64>) else {

@@ -1,5 +1,5 @@
-//! A child process as an agent: what it is given, what is kept of it, and that nothing of it
-//! stays, whoever dies first. Real programs: `sh`, `sleep`, `setsid`, `env`, and this binary.
+//! A child process as an agent: what it inherits and writes, and that its whole tree ends,
+//! whichever end dies first. Real programs: `sh`, `sleep`, `setsid`, `env`, and this binary.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -22,21 +22,21 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use notes::{DEADLINE, Notes, Proc, all, until, wait_until, words};
 use relay::Relay;
 
-/// Writes its number, and those of a child, of one in a session of its own and of a grandchild to
-/// the file `$1`, and stays.
+/// Writes its pid, and those of a child, of one in a session of its own and of a grandchild to the
+/// file `$1`, and stays.
 const TREE: &str = r#"
     echo $$ >>"$1"
     sleep 1000 & echo $! >>"$1"
     setsid sleep 1000 & echo $! >>"$1"
     sh -c 'sleep 1000 & echo $! >>"$1"; wait' sh "$1" &
     wait; wait"#;
-/// Leaves a daemon: in a session of its own, its parent gone.
+/// Leaves a daemon: in a session of its own, its parent exited.
 const DAEMON: &str = r#"
     (setsid sh -c 'echo $$ >>"$1"; exec sleep 1000' sh "$1" &)
     sleep 1000"#;
 
 #[tokio::test]
-async fn the_words_arrive_as_they_are() {
+async fn arguments_arrive_unchanged() {
     let given: Vec<OsString> = [
         "",
         "a b",
@@ -60,7 +60,7 @@ async fn the_words_arrive_as_they_are() {
 }
 
 #[tokio::test]
-async fn the_environment_is_ours_and_nothing_else() {
+async fn the_environment_of_the_relay_is_passed_unchanged() {
     let mut child = start(&words(&["env", "-0"])).await;
     let theirs: BTreeSet<OsString> = reported(&mut child).await.into_iter().collect();
     let ours = std::env::vars_os().map(|(mut name, value)| {
@@ -72,7 +72,7 @@ async fn the_environment_is_ours_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_bare_environment_holds_what_every_program_needs_and_what_it_is_given() {
+async fn a_bare_environment_has_the_basic_and_the_given_variables() {
     let launch = Launch {
         env: vec![("LLM_KEY".into(), "k".into()), ("HOME".into(), "/h".into())],
         bare: true,
@@ -90,12 +90,12 @@ async fn a_bare_environment_holds_what_every_program_needs_and_what_it_is_given(
         );
     }
     assert!(theirs.contains(&"LLM_KEY=k".into()) && theirs.contains(&"HOME=/h".into()));
-    // Cargo's own variables are among ours, and not among these.
+    // Cargo sets variables here that are not among these.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
 }
 
 #[tokio::test]
-async fn it_runs_where_it_is_reported_to() {
+async fn a_child_runs_in_its_working_directory() {
     let dir = tempfile::tempdir().unwrap();
     let argv = words(&["sh", "-c", r#"printf '%s\0' "$(pwd -P)""#]);
     let launch = Launch {
@@ -108,7 +108,7 @@ async fn it_runs_where_it_is_reported_to() {
 }
 
 #[tokio::test]
-async fn what_is_written_is_read() {
+async fn stdin_and_stdout_are_connected() {
     let mut child = start(&words(&["cat"])).await;
     child.stdin.write_all(b"hello\n").await.unwrap();
     drop(child.stdin);
@@ -118,7 +118,7 @@ async fn what_is_written_is_read() {
 }
 
 #[tokio::test]
-async fn how_it_ended_is_reported() {
+async fn the_exit_status_is_reported() {
     for (script, exit_is) in [
         ("exit 0", Exit::Code(0)),
         ("exit 42", Exit::Code(42)),
@@ -127,13 +127,13 @@ async fn how_it_ended_is_reported() {
     ] {
         let mut child = start(&words(&["sh", "-c", script])).await;
         assert_eq!(exit(&mut child).await, exit_is, "{script}");
-        // And again, for who asks twice.
+        // And again, for a second call.
         assert_eq!(exit(&mut child).await, exit_is, "{script}");
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_is_explained() {
+async fn failed_starts_are_explained() {
     let dir = tempfile::tempdir().unwrap();
     let script = |name: &str, text: &str| {
         use std::os::unix::fs::PermissionsExt as _;
@@ -196,7 +196,7 @@ async fn what_cannot_be_started_is_explained() {
 }
 
 #[tokio::test]
-async fn the_end_of_stderr_is_kept_and_harmless() {
+async fn the_end_of_stderr_is_kept_and_escaped() {
     let script = r#"
         head -c 8388608 /dev/zero | tr '\0' x >&2
         printf '\nlast \033[31mwords\a \377\n' >&2"#;
@@ -208,7 +208,7 @@ async fn the_end_of_stderr_is_kept_and_harmless() {
 }
 
 #[tokio::test]
-async fn last_words_are_never_late() {
+async fn the_stderr_tail_is_complete_at_the_exit() {
     for _ in 0..50 {
         let mut child = start(&words(&["sh", "-c", "echo the reason >&2; exit 1"])).await;
         assert_eq!(exit(&mut child).await, Exit::Code(1));
@@ -217,7 +217,7 @@ async fn last_words_are_never_late() {
 }
 
 #[tokio::test]
-async fn dropping_it_ends_the_tree() {
+async fn dropping_a_child_ends_its_tree() {
     let notes = Notes::new();
     let child = start(&notes.script(TREE)).await;
     let tree = notes.processes(4).await;
@@ -228,11 +228,11 @@ async fn dropping_it_ends_the_tree() {
 }
 
 #[tokio::test]
-async fn dropping_it_after_its_end_ends_what_it_left() {
+async fn dropping_a_child_after_its_exit_ends_its_group() {
     let notes = Notes::new();
     let script = format!("{{ {TREE}; }} & sleep 1000 & echo $! >>\"$1\"; read line; kill -KILL $$");
     let mut child = start(&notes.script(&script)).await;
-    // The leader of the inner tree is a mere child here; all of its group stay behind.
+    // The leader of the inner tree is only a child here; its whole group stays behind.
     let all = notes.processes(5).await;
     let (left, strays): (Vec<_>, Vec<_>) =
         (all.into_iter()).partition(|process| process.group() == child.hold.id());
@@ -241,14 +241,14 @@ async fn dropping_it_after_its_end_ends_what_it_left() {
     assert!(left.iter().any(|process| !process.is_gone()));
     drop(child);
     until("its group is gone", || left.iter().all(Proc::is_gone)).await;
-    // What has left the group and lost its parent is found only by a program that adopts it.
+    // A process that left the group and lost its parent is found only by a program that adopts it.
     for stray in strays {
         stray.kill(Signal::KILL);
     }
 }
 
 #[tokio::test]
-async fn a_kill_reaches_the_tree_and_who_ignores_requests() {
+async fn a_kill_ends_the_tree_and_processes_that_ignore_sigterm() {
     let notes = Notes::new();
     let script = format!(
         r#"trap 'echo asked >>"$1.asked"' TERM; {TREE}; while :; do wait; sleep 1000; done"#
@@ -275,8 +275,8 @@ async fn a_kill_reaches_the_tree_and_who_ignores_requests() {
 #[tokio::test]
 async fn a_tree_that_keeps_forking_is_ended() {
     let notes = Notes::new();
-    // Each child is told by how long it sleeps, for those born last are seen by nobody. They are
-    // enough to be still coming when the tree is killed, and not so many that they hurt.
+    // Each child is recognised by its sleep time, for the last ones born are in no list. There are
+    // enough of them to be still starting when the tree is killed.
     let script = r#"
         echo $$ >>"$1"
         for i in 1 2 3 4 5 6; do
@@ -293,10 +293,10 @@ async fn a_tree_that_keeps_forking_is_ended() {
 }
 
 #[tokio::test]
-async fn who_was_stopped_does_not_wake_when_its_parent_is_killed() {
+async fn a_stopped_process_does_not_wake_when_its_parent_is_killed() {
     let notes = Notes::new();
-    // Groups that their parents alone keep from being orphans. They are many, so that some still
-    // live a moment after the parent, if it ends first.
+    // Only their parents keep these groups from being orphaned. There are many, so that some
+    // outlive the parent for a moment, if it ends first.
     let script = r#"
         exec bash -mc '
             echo $$ >>"$1"
@@ -313,7 +313,7 @@ async fn who_was_stopped_does_not_wake_when_its_parent_is_killed() {
 }
 
 #[test]
-fn an_agent_outlives_no_runtime() {
+fn an_agent_ends_with_its_runtime() {
     let notes = Notes::new();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (child, tree) = runtime.block_on(async {
@@ -343,7 +343,7 @@ fn daemons_end_with_an_agent_that_crashed() {
 }
 
 #[test]
-fn adopted_zombies_are_reaped_while_the_agent_lives() {
+fn adopted_zombies_are_reaped_while_the_agent_runs() {
     let mut relay = Relay::start();
     let notes = Notes::new();
     let script = r#"
@@ -372,7 +372,7 @@ fn an_agent_costs_four_descriptors_and_inherits_none() {
     assert_eq!(relay.process.descriptors().len() - before, 4);
 
     let ours: BTreeSet<PathBuf> = relay.process.descriptors().into_iter().collect();
-    // What we and all before us were given open is no secret of the relay.
+    // Descriptors that this process inherited are shared by all.
     let given: Vec<PathBuf> = Proc::of(std::process::id()).unwrap().descriptors();
     let shared = agent.descriptors();
     let shared: Vec<_> = (shared.iter())
@@ -382,11 +382,11 @@ fn an_agent_costs_four_descriptors_and_inherits_none() {
 }
 
 #[test]
-fn when_the_relay_is_killed_its_agents_end() {
+fn agents_end_when_the_relay_is_killed() {
     let mut relay = Relay::start();
     let (tree, stubborn) = (Notes::new(), Notes::new());
     relay.spawn(&tree, TREE);
-    // The shell has words on stderr for a child that was killed, and nobody to read them.
+    // The shell writes to stderr when a child is killed; no reader is there.
     let script = r#"
         exec 2>/dev/null
         trap 'echo asked >>"$1.asked"' TERM
@@ -405,7 +405,7 @@ fn when_the_relay_is_killed_its_agents_end() {
 }
 
 #[test]
-fn a_watchdog_ignores_signals_and_when_it_is_killed_its_agent_ends() {
+fn a_watchdog_ignores_signals_and_its_agent_ends_with_it() {
     let mut relay = Relay::start();
     let (notes, other) = (Notes::new(), Notes::new());
     relay.spawn(&notes, &format!("{{ {DAEMON}; }} & {TREE}"));
@@ -417,7 +417,7 @@ fn a_watchdog_ignores_signals_and_when_it_is_killed_its_agent_ends() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
         watchdog.kill(signal);
     }
-    wait_until("the signals were taken", || !watchdog.is_pending(15));
+    wait_until("the signals were handled", || !watchdog.is_pending(15));
     assert!(!watchdog.is_gone());
 
     watchdog.kill(Signal::KILL);
@@ -429,13 +429,13 @@ fn a_watchdog_ignores_signals_and_when_it_is_killed_its_agent_ends() {
 }
 
 #[test]
-fn a_relay_that_ends_leaves_no_watchdog() {
+fn an_exiting_relay_leaves_no_watchdog() {
     let mut relay = Relay::start();
     let notes = Notes::new();
     relay.spawn(&notes, TREE);
     let tree = notes.wait_for(4);
     let watchdog = relay.watchdogs().remove(0);
-    // Without dropping its agents, as a program does that calls `exit`.
+    // It does not drop its agents, as a program that calls `exit`.
     relay.notify("exit");
     wait_until("the tree is gone", || tree.iter().all(Proc::is_gone));
     wait_until("the watchdog is gone", || watchdog.is_gone());
@@ -450,7 +450,7 @@ async fn spawn_with(argv: &[OsString], launch: &Launch) -> Result<Child, OpenErr
     spawn(argv, launch, &Limits::default()).await
 }
 
-/// All it writes, cut at NUL.
+/// All its output, split at NUL.
 async fn reported(child: &mut Child) -> Vec<OsString> {
     let mut bytes = Vec::new();
     child.stdout.read_to_end(&mut bytes).await.unwrap();

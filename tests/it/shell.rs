@@ -1,4 +1,4 @@
-//! What a shell and a packager want: the version, completions, manual pages.
+//! What shells and packagers use: the version, completions, manual pages.
 
 use std::ffi::OsStr;
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ fn run<S: AsRef<OsStr>>(args: &[S]) -> Output {
 }
 
 #[test]
-fn the_version_reports_the_commit_and_the_tables() {
+fn the_version_has_the_commit_and_the_tables() {
     let output = run(&["--version"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let mut lines = text.lines();
@@ -33,7 +33,7 @@ fn shells_complete_every_subcommand() {
     }
 }
 
-/// What bash offers for the last of these words.
+/// The completions of bash for the last of these words.
 fn offered(words: &str) -> String {
     let script = String::from_utf8(run(&["completions", "bash"]).stdout).unwrap();
     let ask = r#"
@@ -42,7 +42,7 @@ fn offered(words: &str) -> String {
         "$function" acp-relay "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
         echo "${COMPREPLY[@]}""#;
     let script = format!("{script}\nCOMP_WORDS=(acp-relay {words}){ask}");
-    // It is longer than an argument may be.
+    // The script is longer than an argument may be.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("complete.bash");
     std::fs::write(&file, script).unwrap();
@@ -109,7 +109,7 @@ fn one_page_of_the_manual_is_found_by_its_subcommand() {
 }
 
 #[test]
-fn mistakes_are_reported_with_what_was_probably_meant() {
+fn mistyped_arguments_are_reported_with_a_suggestion() {
     for (args, reports) in [
         (
             &["serve", "--limit", "conections=3", "--", "cat"][..],
@@ -140,7 +140,7 @@ fn mistakes_are_reported_with_what_was_probably_meant() {
         assert!(reported.contains(reports), "{args:?}: {reported}");
         assert!(!output.status.success(), "{args:?}");
     }
-    // What is no agent's command is not told to be one.
+    // A word that is no agent's command gets no such hint.
     let reported = run(&["status", "x"]).stderr;
     let reported = String::from_utf8(reported).unwrap();
     assert!(!reported.contains("agent's command"), "{reported}");

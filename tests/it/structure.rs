@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use imports::Imports;
 
-/// What each module may import of ours, besides itself.
+/// What each module may import of this crate, besides itself.
 const LAYERS: [(&str, &[&str]); 14] = [
     ("docs", &[]),
     ("jsonrpc", &[]),
@@ -168,7 +168,7 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             walk(&path, found);
-        } else if path.extension().is_some_and(|ending| ending == "rs") {
+        } else if path.extension().is_some_and(|ext| ext == "rs") {
             found.push(path);
         }
     }
@@ -226,7 +226,7 @@ fn modules_import_only_downward() {
     check(&faults);
 }
 
-/// `src/ARCHITECTURE.md`: what imports each other is one thing and stands in one file.
+/// `src/ARCHITECTURE.md`: items that import each other are one unit and stand in one file.
 #[test]
 fn files_import_each_other_one_way() {
     let sources = sources();
@@ -347,7 +347,7 @@ fn names_in_the_table_of_threats_exist() {
     check(&faults);
 }
 
-/// They must hold while everything inside the program changes.
+/// They must pass while everything inside the program changes.
 #[test]
 fn black_box_tests_import_nothing_of_the_crate() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/black_box");

@@ -1,4 +1,4 @@
-//! The viewer's server: what it gives to its page, and that it gives nothing to anybody else.
+//! The viewer's server: what it serves to its page, and that it serves no other client.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use crate::support::once::relay;
 /// Longest time that anything here may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A viewer, ended when the test is done with it.
+/// A viewer, ended with its test.
 struct Viewer {
     child: Child,
     host: String,
@@ -90,7 +90,7 @@ impl Viewer {
         }
     }
 
-    /// How the first recording stands, once `done` says so.
+    /// The state of the first recording, once `done` accepts it.
     fn wait(&self, done: impl Fn(&Value) -> bool) -> Value {
         let begun = Instant::now();
         let mut state = self.json("api/0/state");
@@ -101,7 +101,7 @@ impl Viewer {
         state
     }
 
-    /// The numbers of the events that a question finds.
+    /// The numbers of the events that a query finds.
     fn found(&self, question: &str) -> Vec<u64> {
         let answer = self.json(&format!("api/0/rows?{question}"));
         let rows = answer["rows"].as_array().unwrap().iter();
@@ -155,14 +155,9 @@ impl TestRecording {
         write::event(&mut self.text, stamp, what);
     }
 
-    fn frame(&mut self, facts: &FrameInfo<'_>, body: &str) {
+    fn frame(&mut self, info: &FrameInfo<'_>, body: &str) {
         let stamp = self.stamp();
-        write::frame(
-            &mut self.text,
-            stamp,
-            facts,
-            &Payload::Json(body.as_bytes()),
-        );
+        write::frame(&mut self.text, stamp, info, &Payload::Json(body.as_bytes()));
     }
 
     /// A turn of 7 events: prompt, passed, three chunks, passed, answer.
@@ -196,8 +191,8 @@ impl TestRecording {
         for word in ["one", "two", "three"] {
             let update = json!({"sessionUpdate": "agent_message_chunk",
                 "content": {"type": "text", "text": word}});
-            let facts = received(Side::Agent, Kind::Notification, b"session/update");
-            self.frame(&facts, &json!({"params": {"update": update}}).to_string());
+            let info = received(Side::Agent, Kind::Notification, b"session/update");
+            self.frame(&info, &json!({"params": {"update": update}}).to_string());
         }
         self.what(&passed(Side::Client, asked + 2, 3));
         let answer = received(Side::Agent, Kind::Result, b"session/prompt");
@@ -221,17 +216,17 @@ impl TestRecording {
 /// A folder with one recording of ten turns.
 fn recorded() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let mut paper = TestRecording::new();
+    let mut recording = TestRecording::new();
     for _ in 0..10 {
-        paper.turn();
+        recording.turn();
     }
-    paper.end();
-    fs::write(folder.path().join("a.000.acpr"), &paper.text).unwrap();
+    recording.end();
+    fs::write(folder.path().join("a.000.acpr"), &recording.text).unwrap();
     folder
 }
 
 #[test]
-fn the_page_gets_windows_of_what_is_folded_filtered_and_in_range() {
+fn the_page_gets_windows_of_folded_filtered_and_ranged_rows() {
     let folder = recorded();
     let viewer = Viewer::of(folder.path());
     let state = viewer.wait(|state| state["ended"] == true);
@@ -254,7 +249,7 @@ fn the_page_gets_windows_of_what_is_folded_filtered_and_in_range() {
     assert_eq!(viewer.found("q=not+method:session/*+not+zzz"), [71]);
     assert_eq!(viewer.found("q=dur%3E5ms+kind:request&count=2"), [1, 8]);
     assert!(viewer.found("q=dur%3E7ms").is_empty());
-    // Of what is no filter it is said where and why.
+    // A wrong filter is refused with place and reason.
     let fault = viewer.ask("api/0/rows?q=n:1+and");
     assert_eq!(fault.status, 400);
     assert!(
@@ -284,34 +279,34 @@ fn the_page_gets_windows_of_what_is_folded_filtered_and_in_range() {
 }
 
 #[test]
-fn what_is_recorded_meanwhile_comes_to_who_waits() {
+fn events_recorded_meanwhile_reach_a_waiting_page() {
     let folder = tempfile::tempdir().unwrap();
-    let mut paper = TestRecording::new();
-    paper.turn();
+    let mut recording = TestRecording::new();
+    recording.turn();
     let path = folder.path().join("a.000.acpr");
     let mut file = File::create(&path).unwrap();
-    file.write_all(&paper.text).unwrap();
+    file.write_all(&recording.text).unwrap();
     let viewer = Viewer::of(&path);
     viewer.wait(|state| state["events"] == 7);
-    let written = paper.text.len();
-    paper.turn();
-    // Half a line is none.
-    let (whole, rest) = paper.text[written..].split_at(40);
+    let written = recording.text.len();
+    recording.turn();
+    // Half a line is not an event.
+    let (whole, rest) = recording.text[written..].split_at(40);
     file.write_all(whole).unwrap();
     file.write_all(rest).unwrap();
     viewer.wait(|state| state["events"] == 14 && state["turns"] == 2);
-    let written = paper.text.len();
-    paper.what(&EventKind::End {
+    let written = recording.text.len();
+    recording.what(&EventKind::End {
         rotated: true,
         reason: "64 MiB".to_owned(),
         digest: String::new(),
     });
-    file.write_all(&paper.text[written..]).unwrap();
+    file.write_all(&recording.text[written..]).unwrap();
     let mut next = TestRecording::segment(1);
-    next.n = paper.n;
+    next.n = recording.n;
     next.turn();
     next.end();
-    // The next segment is found, and as well when it is packed.
+    // The next segment is found, also when it is packed.
     let packed = File::create(folder.path().join("a.001.acpr.zst")).unwrap();
     pack(&next.text[..], packed, 1).unwrap();
     let state = viewer.wait(|state| state["ended"] == true);
@@ -320,26 +315,26 @@ fn what_is_recorded_meanwhile_comes_to_who_waits() {
 }
 
 #[test]
-fn a_recording_whose_next_file_never_came_is_at_rest() {
+fn a_recording_without_its_next_segment_is_not_being_written() {
     let folder = tempfile::tempdir().unwrap();
-    let mut paper = TestRecording::new();
-    paper.turn();
-    paper.what(&EventKind::End {
+    let mut recording = TestRecording::new();
+    recording.turn();
+    recording.what(&EventKind::End {
         rotated: true,
         reason: "64 MiB".to_owned(),
         digest: String::new(),
     });
     let path = folder.path().join("a.000.acpr");
-    fs::write(&path, &paper.text).unwrap();
+    fs::write(&path, &recording.text).unwrap();
     let viewer = Viewer::of(&path);
     let state = viewer.wait(|state| state["events"] == 8 && state["writing"] == false);
     assert_eq!(
         (&state["ended"], &state["rotated"]),
         (&json!(false), &json!(true))
     );
-    // It may have been taken away, and come back.
+    // It may have been moved away, and moved back.
     let mut next = TestRecording::segment(1);
-    next.n = paper.n;
+    next.n = recording.n;
     next.turn();
     next.end();
     fs::write(folder.path().join("a.001.acpr"), &next.text).unwrap();
@@ -351,7 +346,7 @@ fn a_recording_whose_next_file_never_came_is_at_rest() {
 }
 
 #[test]
-fn what_the_linter_finds_stands_at_the_rows_and_by_rule() {
+fn lint_findings_are_listed_by_row_and_by_rule() {
     let folder = recorded();
     let viewer = Viewer::of(folder.path());
     let state = viewer.wait(|state| state["lint"]["checked"] == 71);
@@ -387,20 +382,20 @@ fn what_the_linter_finds_stands_at_the_rows_and_by_rule() {
 }
 
 #[test]
-fn the_linter_is_reported_of_every_segment() {
+fn the_linter_checks_every_segment() {
     let folder = tempfile::tempdir().unwrap();
-    let write = |segment: u64, paper: &TestRecording| {
+    let write = |segment: u64, recording: &TestRecording| {
         let name = format!("talk.{segment:03}.acpr");
-        fs::write(folder.path().join(name), &paper.text).unwrap();
+        fs::write(folder.path().join(name), &recording.text).unwrap();
     };
-    let ask = |paper: &mut TestRecording, id: &[u8]| {
-        let facts = FrameInfo {
+    let ask = |recording: &mut TestRecording, id: &[u8]| {
+        let info = FrameInfo {
             kind: Some(Kind::Request),
             method: Some(b"_x"),
             id: Some(id),
             ..FrameInfo::new(Side::Client, Side::Agent)
         };
-        paper.frame(&facts, r#"{"method":"_x"}"#);
+        recording.frame(&info, r#"{"method":"_x"}"#);
     };
     let mut first = TestRecording::segment(0);
     ask(&mut first, b"1");
@@ -420,7 +415,7 @@ fn the_linter_is_reported_of_every_segment() {
     };
     let found = |seen: u64| {
         let viewer = Viewer::of(folder.path());
-        // What is still open is found a moment after the rest.
+        // Open requests are found a moment after the rest.
         let settled = |state: &Value| {
             state["lint"]["checked"] == seen
                 && (seen == 2 || asked(&state["lint"]["rules"], "unanswered") > 0)
@@ -429,15 +424,15 @@ fn the_linter_is_reported_of_every_segment() {
         let of = |id| asked(&state["lint"]["rules"], id);
         [of("unanswered"), of("duplicate-id"), of("not-initialized")]
     };
-    // What is open may be answered in the next segment.
+    // An open request may be answered in the next segment.
     assert_eq!(found(2), [0, 0, 1]);
-    // That is there, and nobody writes it any more.
+    // The next segment exists, and has no writer.
     let mut second = TestRecording::segment(1);
     second.n = first.n;
     ask(&mut second, b"2");
     write(1, &second);
     assert_eq!(found(3), [2, 0, 2]);
-    // It is not there, and what was open may have been answered in it.
+    // The segment is missing, and may have contained the answers.
     fs::remove_file(folder.path().join("talk.001.acpr")).unwrap();
     let mut third = TestRecording::segment(2);
     third.n = second.n;
@@ -447,16 +442,16 @@ fn the_linter_is_reported_of_every_segment() {
 }
 
 #[test]
-fn a_filter_learns_of_what_becomes_known_later() {
+fn a_filter_uses_values_that_become_known_later() {
     let unanswered = |state: &Value| {
         let rules = state["lint"]["rules"].as_array().unwrap();
         rules.iter().any(|rule| rule["id"] == "unanswered")
     };
     let folder = tempfile::tempdir().unwrap();
-    let mut paper = TestRecording::new();
-    paper.turn();
-    let whole = paper.text.len();
-    let answer = paper.text[..whole - 1]
+    let mut recording = TestRecording::new();
+    recording.turn();
+    let whole = recording.text.len();
+    let answer = recording.text[..whole - 1]
         .iter()
         .rposition(|b| *b == b'\n')
         .unwrap()
@@ -464,50 +459,54 @@ fn a_filter_learns_of_what_becomes_known_later() {
     let path = folder.path().join("a.000.acpr");
     let mut file = File::create(&path).unwrap();
     file.lock().unwrap();
-    file.write_all(&paper.text[..answer]).unwrap();
+    file.write_all(&recording.text[..answer]).unwrap();
     let viewer = Viewer::of(&path);
     let state = viewer.wait(|state| state["lint"]["checked"] == 6);
     assert_eq!(state["writing"], true);
     let asked = "q=dur%3E1ms+or+lint:unanswered";
     assert!(viewer.found(asked).is_empty());
-    // Once nobody writes it any more, a request without an answer is one for good; unless somebody
-    // goes on.
+    // Without a writer, an unanswered request is final, unless another writer continues.
     file.unlock().unwrap();
     let state = viewer.wait(unanswered);
     assert_eq!(state["writing"], false);
     assert_eq!(viewer.found(asked), [1]);
     file.lock().unwrap();
-    file.write_all(&paper.text[answer..]).unwrap();
+    file.write_all(&recording.text[answer..]).unwrap();
     let state = viewer.wait(|state| state["lint"]["checked"] == 7);
     assert!(!unanswered(&state), "{state}");
     assert_eq!(viewer.found(asked), [1, 7]);
-    // One that was never answered is known as such when the recording ends.
-    let written = paper.text.len();
-    let facts = FrameInfo {
+    // A request that was never answered is known as such when the recording ends.
+    let written = recording.text.len();
+    let info = FrameInfo {
         kind: Some(Kind::Request),
         method: Some(b"session/cancel"),
         id: Some(b"9"),
         ..FrameInfo::new(Side::Client, Side::Agent)
     };
-    paper.frame(
-        &facts,
+    recording.frame(
+        &info,
         r#"{"jsonrpc":"2.0","id":9,"method":"session/cancel"}"#,
     );
-    paper.end();
-    file.write_all(&paper.text[written..]).unwrap();
+    recording.end();
+    file.write_all(&recording.text[written..]).unwrap();
     viewer.wait(unanswered);
     assert_eq!(viewer.found(asked), [1, 7, 8]);
 }
 
 #[test]
-fn an_event_is_given_byte_for_byte_or_cut() {
+fn an_event_is_served_byte_for_byte_or_truncated() {
     let folder = tempfile::tempdir().unwrap();
-    let mut paper = TestRecording::new();
-    let facts = FrameInfo::new(Side::Client, Side::Agent);
+    let mut recording = TestRecording::new();
+    let info = FrameInfo::new(Side::Client, Side::Agent);
     let long = json!({"params": {"text": "x".repeat(100_000)}}).to_string();
-    paper.frame(&facts, &long);
-    let from = paper.text.iter().position(|byte| *byte == b'\n').unwrap() + 1;
-    fs::write(folder.path().join("a.acpr"), &paper.text).unwrap();
+    recording.frame(&info, &long);
+    let from = recording
+        .text
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .unwrap()
+        + 1;
+    fs::write(folder.path().join("a.acpr"), &recording.text).unwrap();
     let viewer = Viewer::of(folder.path());
     viewer.wait(|state| state["events"] == 1);
     // A long body is not in the row.
@@ -516,7 +515,7 @@ fn an_event_is_given_byte_for_byte_or_cut() {
         (&row["short"], &row["line"]["z"]),
         (&json!(true), &json!(long.len()))
     );
-    let line = &paper.text[from..];
+    let line = &recording.text[from..];
     assert_eq!(viewer.ask("api/0/event?i=0").body, line);
     let part = viewer.ask("api/0/event?i=0&most=10");
     assert_eq!(part.body, &line[..10]);
@@ -528,13 +527,15 @@ fn an_event_is_given_byte_for_byte_or_cut() {
 #[test]
 fn damaged_and_forged_lines_are_shown_as_such() {
     let folder = tempfile::tempdir().unwrap();
-    let mut paper = TestRecording::new();
-    paper.turn();
-    paper.text.extend_from_slice(b"<script>alert(1)</script>\n");
-    // Its checksum holds, and it is no JSON.
-    paper.frame(&FrameInfo::new(Side::Agent, Side::Client), "{\"a\":<b>}");
-    paper.end();
-    fs::write(folder.path().join("a.acpr"), &paper.text).unwrap();
+    let mut recording = TestRecording::new();
+    recording.turn();
+    recording
+        .text
+        .extend_from_slice(b"<script>alert(1)</script>\n");
+    // Its checksum is right, and it is not JSON.
+    recording.frame(&FrameInfo::new(Side::Agent, Side::Client), "{\"a\":<b>}");
+    recording.end();
+    fs::write(folder.path().join("a.acpr"), &recording.text).unwrap();
     let viewer = Viewer::of(folder.path());
     let state = viewer.wait(|state| state["ended"] == true);
     assert_eq!(state["damaged"], 1);
@@ -546,7 +547,7 @@ fn damaged_and_forged_lines_are_shown_as_such() {
 }
 
 #[test]
-fn every_answer_keeps_the_browser_in() {
+fn every_answer_has_the_security_headers() {
     let folder = recorded();
     let viewer = Viewer::of(folder.path());
     for path in [
@@ -571,7 +572,7 @@ fn every_answer_keeps_the_browser_in() {
 }
 
 #[test]
-fn nobody_else_gets_anything() {
+fn other_origins_and_unknown_paths_get_nothing() {
     let folder = recorded();
     fs::write(folder.path().join("secret.txt"), "secret").unwrap();
     let viewer = Viewer::of(folder.path());
@@ -617,7 +618,7 @@ fn nobody_else_gets_anything() {
 }
 
 #[test]
-fn the_page_can_be_had_in_one_file() {
+fn the_page_can_be_written_to_one_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("viewer.html");
     let args = ["inspect", "open", "--page", path.to_str().unwrap()];
@@ -631,7 +632,7 @@ fn the_page_can_be_had_in_one_file() {
         assert!(!page.contains(word), "the page has {word}");
     }
     assert!(page.contains("\"id\":\"unanswered\"") && page.contains("session/prompt"));
-    // Its parts share one scope, in which a second definition would replace the first silently.
+    // The scripts share one scope, in which a second definition would replace the first silently.
     let (_, script) = page.rsplit_once("<script>").unwrap();
     let mut names = HashSet::new();
     for line in script.lines() {
@@ -652,7 +653,7 @@ fn the_page_can_be_had_in_one_file() {
 }
 
 #[test]
-fn what_cannot_be_read_is_reported_at_once() {
+fn unreadable_paths_are_reported_at_once() {
     let args = ["inspect", "open", "/nowhere/at/all"];
     let done = relay(&args).output().unwrap();
     assert_eq!(done.status.code(), Some(66));
@@ -661,12 +662,12 @@ fn what_cannot_be_read_is_reported_at_once() {
 }
 
 #[test]
-fn a_text_of_stderr_is_found_and_given_as_it_was() {
+fn stderr_text_is_found_and_served_unchanged() {
     let folder = tempfile::tempdir().unwrap();
-    let mut paper = TestRecording::new();
+    let mut recording = TestRecording::new();
     let text = "\u{1b}[31mred\u{202e}\n";
-    paper.what(&EventKind::Stderr(Payload::Text(text.into())));
-    fs::write(folder.path().join("a.acpr"), &paper.text).unwrap();
+    recording.what(&EventKind::Stderr(Payload::Text(text.into())));
+    fs::write(folder.path().join("a.acpr"), &recording.text).unwrap();
     let viewer = Viewer::of(folder.path());
     viewer.wait(|state| state["events"] == 1);
     assert_eq!(viewer.found("q=kind:stderr+RED"), [1]);

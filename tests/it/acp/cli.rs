@@ -1,4 +1,4 @@
-//! `acp-relay check`, as a program: what it prints and how it exits.
+//! `acp-relay check`, as a program: its output and its exit codes.
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ pub(super) fn check(args: &[&str], stdin: &str) -> (Option<i32>, String, String)
 }
 
 #[test]
-fn exit_codes() {
+fn check_exit_codes() {
     assert_eq!(check(&["-"], GOOD).0, Some(0));
     assert_eq!(check(&["-"], BAD).0, Some(1));
     assert_eq!(check(&[], "").0, Some(64));
@@ -35,7 +35,7 @@ fn exit_codes() {
     let (code, _, stderr) = check(&["/nowhere/at-all.jsonl"], "");
     assert_eq!(code, Some(66));
     assert!(stderr.contains("/nowhere/at-all.jsonl"), "{stderr}");
-    // A file that cannot be read is worse than one that deviates, and does not hide it.
+    // An unreadable file is worse than a deviating one, and does not hide it.
     let (code, stdout, _) = check(&["/nowhere/at-all.jsonl", "-"], BAD);
     assert_eq!(code, Some(66));
     assert!(stdout.contains("missing-member"), "{stdout}");
@@ -44,9 +44,9 @@ fn exit_codes() {
     assert_eq!((code, stdout.as_str()), (Some(66), ""));
 }
 
-/// What the relay said itself and all that is no message is passed over.
+/// The relay's own messages and all other events are skipped.
 #[test]
-fn recordings_are_read() {
+fn check_reads_recordings() {
     let folder = env!("CARGO_MANIFEST_DIR");
     let file = format!("{folder}/tests/vectors/recordings/v1.000.acpr");
     let (code, stdout, _) = check(&[&file], "");
@@ -59,7 +59,7 @@ fn recordings_are_read() {
 }
 
 #[test]
-fn lines_for_people() {
+fn check_prints_text() {
     let (_, stdout, _) = check(&["-"], BAD);
     let lines: Vec<&str> = stdout.lines().collect();
     assert_eq!(
@@ -83,7 +83,7 @@ fn lines_for_people() {
 }
 
 #[test]
-fn lines_for_programs() {
+fn check_prints_json() {
     let (_, stdout, _) = check(&["--json", "-"], BAD);
     let lines: Vec<Value> = stdout
         .lines()
@@ -118,7 +118,7 @@ fn lines_for_programs() {
 }
 
 #[test]
-fn one_side_alone() {
+fn check_accepts_lines_of_one_side() {
     let answer = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
     assert_eq!(check(&["-"], answer).0, Some(1));
     assert_eq!(check(&["--from", "agent", "-"], answer).0, Some(0));
@@ -130,16 +130,16 @@ fn one_side_alone() {
 }
 
 #[test]
-fn captures_of_real_agents() {
+fn check_reads_captures_of_real_agents() {
     let path = vectors("transcripts").join("ts-sdk-example-agent-1.9.0.jsonl");
     let (code, stdout, _) = check(&[path.to_str().unwrap()], "");
     assert_eq!(code, Some(1));
     assert!(stdout.contains("39 messages"), "{stdout}");
 }
 
-/// A line that says who speaks and not what is no message, and is not passed over either.
+/// A line with a direction and no message is reported, not skipped.
 #[test]
-fn captures_with_holes() {
+fn capture_lines_without_a_message_are_reported() {
     let lines = "{\"dir\":\"a2c\",\"raw\":5}\n{\"dir\":\"c2a\"}\n{\"dir\":\"zzz\"}\n\u{feff}\n";
     let (code, stdout, _) = check(&["--json", "-"], lines);
     assert_eq!(code, Some(1));
@@ -150,22 +150,25 @@ fn captures_with_holes() {
     );
 }
 
-/// The first line may begin with a byte order mark, and lines may end as on Windows.
+/// The first line may begin with a byte order mark, and lines may end with CR LF.
 #[test]
-fn files_from_elsewhere() {
+fn check_reads_byte_order_marks_and_crlf() {
     let text = format!("\u{feff}{}", GOOD.replace('\n', "\r\n"));
     assert_eq!(check(&["-"], &text), check(&["-"], GOOD));
 }
 
-/// A capture may say who speaks in other words.
+/// A capture may use other names for the direction.
 #[test]
-fn captures_in_other_words() {
+fn check_reads_other_names_of_the_direction() {
     let spelled = |client: &str, agent: &str| {
         let text = BAD.replace("\"dir\":\"c2a\"", client);
         check(&["-"], &text.replace("\"dir\":\"a2c\"", agent))
     };
-    let wanted = check(&["-"], BAD);
-    assert_eq!(spelled("\"side\":\"client\"", "\"side\":\"agent\""), wanted);
+    let expected = check(&["-"], BAD);
+    assert_eq!(
+        spelled("\"side\":\"client\"", "\"side\":\"agent\""),
+        expected
+    );
     let long = ["\"dir\":\"client_to_agent\"", "\"dir\":\"agent_to_client\""];
-    assert_eq!(spelled(long[0], long[1]), wanted);
+    assert_eq!(spelled(long[0], long[1]), expected);
 }

@@ -1,6 +1,6 @@
-//! Values made after the schema, and made wrong here and there.
+//! Values generated from the schema, with some errors.
 //!
-//! The official types are no good as generators: they can only say what is right.
+//! The official types are no generators: they can only write valid values.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 pub(crate) struct Generator {
     root: &'static Value,
     state: u64,
-    /// How often something is made wrong, in hundredths for each place.
+    /// How often a value is made invalid, in hundredths for each place.
     noise: u64,
     depth: usize,
 }

@@ -1,5 +1,5 @@
-//! The official types as the judge: what they accept, `check` accepts, and what they refuse, it
-//! calls refused.
+//! The official types as the reference: `check` accepts what they accept, and calls refused what
+//! they refuse.
 
 use std::sync::LazyLock;
 
@@ -93,7 +93,7 @@ fn bare(schema: &Value) -> Value {
 }
 
 #[test]
-fn the_published_schema_is_that_of_the_types() {
+fn the_published_schema_matches_the_types() {
     let published = PUBLISHED["$defs"].as_object().unwrap();
     let mut seen: Map<String, Value> = Map::new();
     let errors = [
@@ -132,9 +132,9 @@ fn the_published_schema_is_that_of_the_types() {
     }
 }
 
-/// The walk reads these words of JSON Schema; a new one in the file has to be taught to it.
+/// The walk reads these words of JSON Schema; a new one in the file has to be added to it.
 #[test]
-fn the_published_schema_reports_nothing_that_is_not_read() {
+fn the_published_schema_has_only_words_that_are_read() {
     const READ: [&str; 17] = [
         "$ref",
         "additionalProperties",
@@ -154,9 +154,9 @@ fn the_published_schema_reports_nothing_that_is_not_read() {
         "x-deserialize-default-on-error",
         "x-deserialize-default-on-null",
     ];
-    // What says nothing to a checker, or (`not`, `discriminator`) what the constants of the
-    // variants say already.
-    const SILENT: [&str; 9] = [
+    // Words without a meaning for a checker, or (`not`, `discriminator`) implied by the constants
+    // of the variants.
+    const IGNORED: [&str; 9] = [
         "default",
         "description",
         "discriminator",
@@ -171,7 +171,7 @@ fn the_published_schema_reports_nothing_that_is_not_read() {
         for (word, value) in schema.as_object().into_iter().flatten() {
             let word = word.as_str();
             assert!(
-                READ.contains(&word) || SILENT.contains(&word),
+                READ.contains(&word) || IGNORED.contains(&word),
                 "{word}: {schema}"
             );
             match word {
@@ -190,7 +190,7 @@ fn the_published_schema_reports_nothing_that_is_not_read() {
         .for_each(walk);
 }
 
-/// What `check` says of a value as params or result of its definition's method.
+/// What `check` finds in a value as params or result of its definition's method.
 pub(crate) fn check(name: &str, value: &Value) -> Vec<Violation> {
     let definition = &PUBLISHED["$defs"][name];
     let method = definition["x-method"].as_str().unwrap();
@@ -214,8 +214,8 @@ pub(crate) fn check(name: &str, value: &Value) -> Vec<Violation> {
     conversation.check(Some(caller), &frame(&call)).violations
 }
 
-/// The official types read an array as an object whose members come in the order of the source
-/// code, which is an accident of their library and nothing to rely on.
+/// The official types read an array as an object whose members are in the order of the source code,
+/// which is an accident of their library.
 fn positional(deviation: &Violation) -> bool {
     let found = deviation.found.as_deref().unwrap_or_default();
     deviation.kind == ViolationKind::WrongType
@@ -223,7 +223,7 @@ fn positional(deviation: &Violation) -> bool {
         && deviation.expected.contains("an object")
 }
 
-/// A member that means the same when it is left out.
+/// A member that has the same meaning when it is left out.
 fn empty(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -235,7 +235,7 @@ fn empty(value: &Value) -> bool {
     }
 }
 
-/// Whether all of `part` is in `whole`, but for what is empty or a default.
+/// Whether all of `part` is in `whole`, except for empty and default values.
 fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {
@@ -256,9 +256,9 @@ fn one_of_them() -> impl Strategy<Value = &'static Official> {
     (0..OFFICIAL.len()).prop_map(|at| &OFFICIAL[at])
 }
 
-/// The laws below mean nothing unless values of every definition are read and refused.
+/// The properties below need accepted and refused values of every definition.
 #[test]
-fn the_generator_makes_good_and_bad_values_of_everything() {
+fn the_generator_makes_valid_and_invalid_values_of_each_type() {
     for one in OFFICIAL {
         let all = (0..400_u64).map(|seed| {
             let value = Generator::new(&PUBLISHED, seed, seed % 8).definition(one.name);
@@ -266,7 +266,7 @@ fn the_generator_makes_good_and_bad_values_of_everything() {
         });
         let good = all.filter(|good| *good).count();
         assert!(good > 100, "{}: only {good} are good", one.name);
-        // A type whose every member is optional and passed over cannot be refused as an object.
+        // A type with only optional members cannot be refused as an object.
         let certain = PUBLISHED["$defs"][one.name].get("required").is_none();
         assert!(good < 400 || certain, "{}: none is bad", one.name);
     }
@@ -275,9 +275,9 @@ fn the_generator_makes_good_and_bad_values_of_everything() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// What the official types write does not deviate.
+    /// Values written by the official types do not deviate.
     #[test]
-    fn what_the_types_write_is_canonical(one in one_of_them(), seed: u64, noise in 0..8_u64) {
+    fn values_written_by_the_official_types_are_canonical(one in one_of_them(), seed: u64, noise in 0..8_u64) {
         let value = Generator::new(&PUBLISHED, seed, noise).definition(one.name);
         if let Ok(written) = (one.pass)(&value) {
             let found = check(one.name, &written);
@@ -285,9 +285,9 @@ proptest! {
         }
     }
 
-    /// `refused` is what the official types refuse, and nothing else is.
+    /// `refused` is what the official types refuse, and nothing else.
     #[test]
-    fn refused_means_refused(one in one_of_them(), seed: u64, noise in 0..8_u64) {
+    fn check_refuses_exactly_what_the_official_types_refuse(one in one_of_them(), seed: u64, noise in 0..8_u64) {
         let value = Generator::new(&PUBLISHED, seed, noise).definition(one.name);
         let found = check(one.name, &value);
         let refused: Vec<&Violation> = found
@@ -300,9 +300,9 @@ proptest! {
         }
     }
 
-    /// Where nothing deviates, nothing is lost on an official reader.
+    /// A value without a deviation is read by the official types without loss.
     #[test]
-    fn what_does_not_deviate_is_read_whole(one in one_of_them(), seed: u64, noise in 0..8_u64) {
+    fn values_without_deviations_are_read_without_loss(one in one_of_them(), seed: u64, noise in 0..8_u64) {
         let value = Generator::new(&PUBLISHED, seed, noise).definition(one.name);
         if check(one.name, &value).is_empty() {
             let written = (one.pass)(&value);

@@ -1,4 +1,4 @@
-//! Which rules `check` names as those that repair a deviation.
+//! The rules that `check` names for a repaired deviation.
 
 use serde_json::Value;
 
@@ -6,15 +6,15 @@ use super::cases;
 use super::cli::check;
 use crate::support::once::run_unread;
 
-/// Everything that is found, and by which rules it is repaired; said once in a capture, and once
-/// in lines that say nothing of who speaks.
+/// All findings, and the rules that repair them; the messages are read once as a capture, and once
+/// as lines without a direction.
 #[test]
-fn rules_as_data() {
+fn check_names_the_rules_of_each_case() {
     let cases = cases("repairs");
     assert!(cases.len() > 5);
     let mut repaired = 0;
     for (place, case) in cases {
-        let reported = case["said"].as_array().unwrap();
+        let messages = case["said"].as_array().unwrap();
         let mut args = vec!["--json"];
         for (key, option) in [("client", "--client-dialect"), ("agent", "--agent-dialect")] {
             args.extend(
@@ -26,22 +26,18 @@ fn rules_as_data() {
             );
         }
         args.push("-");
-        let captured: String = reported
+        let captured: String = messages
             .iter()
-            .map(|reported| {
-                let dir = if reported[0] == "client" {
-                    "c2a"
-                } else {
-                    "a2c"
-                };
-                format!("{{\"dir\":\"{dir}\",\"ts\":0.1,\"msg\":{}}}\n", reported[1])
+            .map(|message| {
+                let dir = if message[0] == "client" { "c2a" } else { "a2c" };
+                format!("{{\"dir\":\"{dir}\",\"ts\":0.1,\"msg\":{}}}\n", message[1])
             })
             .collect();
-        let plain: String = reported
+        let plain: String = messages
             .iter()
-            .map(|reported| format!("{}\n", reported[1]))
+            .map(|message| format!("{}\n", message[1]))
             .collect();
-        // A method that only a dialect has does not tell who speaks.
+        // A method of a dialect alone does not identify the sender.
         let plain = (case["capture_only"] != true).then_some(plain);
         for input in [Some(captured), plain].into_iter().flatten() {
             let (_, stdout, stderr) = check(&args, &input);
@@ -81,7 +77,7 @@ const STEPS: &str = r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","method":"session/upd
 "#;
 
 #[test]
-fn people_read_the_rule_and_its_reason_below_the_deviation() {
+fn the_rule_and_its_reason_are_printed_below_the_deviation() {
     let (_, stdout, _) = check(&["--agent-dialect", "copilot-overseer", "-"], STEPS);
     let lines: Vec<&str> = stdout.lines().collect();
     assert!(lines[0].starts_with("line 1    agent  session/update  /params/update/steps"));
@@ -89,21 +85,21 @@ fn people_read_the_rule_and_its_reason_below_the_deviation() {
         lines[1].starts_with("          repaired by copilot-overseer/plan-steps: Plans travel as"),
         "{stdout}"
     );
-    for wanted in [
+    for expected in [
         "2 violations: 1 refused, 1 ignored; 2 repaired by rules",
         "/params/update/steps  repaired by copilot-overseer/plan-steps",
         "the agent was read as copilot-overseer",
     ] {
-        assert!(stdout.contains(wanted), "no {wanted:?} in\n{stdout}");
+        assert!(stdout.contains(expected), "no {expected:?} in\n{stdout}");
     }
     assert!(
         !stdout.contains("the client was read"),
-        "it said nothing: {stdout}"
+        "it sent nothing: {stdout}"
     );
 }
 
 #[test]
-fn a_gate_may_care_only_for_what_the_relay_does_not_mend() {
+fn fail_on_unrepaired_ignores_repaired_deviations() {
     let unrepaired = [
         "--fail-on",
         "unrepaired",
@@ -118,7 +114,7 @@ fn a_gate_may_care_only_for_what_the_relay_does_not_mend() {
 }
 
 #[test]
-fn a_dialect_that_nobody_knows_is_a_fault_of_usage() {
+fn an_unknown_dialect_is_a_usage_error() {
     let (code, stdout, stderr) = check(&["--agent-dialect", "copilot-overser", "-"], STEPS);
     assert_eq!((code, stdout.as_str()), (Some(64), ""));
     assert!(
@@ -128,9 +124,9 @@ fn a_dialect_that_nobody_knows_is_a_fault_of_usage() {
     assert_eq!(check(&["--table", "/nowhere", "-"], STEPS).0, Some(66));
 }
 
-/// `| head` ends neither in an error nor in a pass.
+/// `| head` causes neither an error nor a success.
 #[test]
-fn a_reader_that_leaves_early_does_not_change_the_exit_code() {
+fn an_early_closed_reader_does_not_change_the_exit_code() {
     let output = run_unread(&["check", "-"], STEPS.repeat(100).as_bytes());
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");

@@ -1,4 +1,4 @@
-//! Certificates: whose a client's is, and a listener's that is exchanged while it listens.
+//! Certificates: a client's name, and a listener's certificate, replaced while it listens.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use super::gate::gate;
 use crate::config::stage::Stage;
 use crate::support::link::{accept, listen, run, setup};
 
-/// An authority of one's own.
+/// A certificate authority.
 struct Authority {
     certificate: rcgen::Certificate,
     issuer: Issuer<'static, KeyPair>,
@@ -53,7 +53,7 @@ fn named(common: &str, alternatives: Vec<SanType>) -> CertificateParams {
     params
 }
 
-/// What a listener needs, signed by `authority`, which is also the one of its clients.
+/// The files of a listener, signed by `authority`, which is also the one of its clients.
 fn files(dir: &TempDir, authority: &Authority) -> Tls {
     let path = |name: &str| Some(dir.path().join(name));
     let tls = Tls {
@@ -76,7 +76,7 @@ fn write(tls: &Tls, authority: &Authority) {
     write(&tls.client_ca, authority.certificate.pem()).unwrap();
 }
 
-/// Opens TLS, showing a certificate or none.
+/// Opens TLS, with a client certificate or none.
 async fn dial(
     port: u16,
     trusted: &Authority,
@@ -103,7 +103,7 @@ async fn dial(
         .await
 }
 
-/// Asks for a WebSocket; the status.
+/// Requests a WebSocket; the status.
 async fn upgrade(stream: &mut TlsStream<TcpStream>, port: u16) -> std::io::Result<String> {
     upgrade_at(stream, port, "/acp").await
 }
@@ -124,7 +124,7 @@ async fn upgrade_at(
     Ok(String::from_utf8(status).unwrap())
 }
 
-/// A certificate that another authority has signed ends the handshake, or what follows it.
+/// A certificate of another authority ends the handshake, or the connection after it.
 async fn refuses_others(port: u16, authority: &Authority) {
     let other = Authority::new().sign(&named("x", vec![]));
     let refused = match dial(port, authority, Some(other)).await {
@@ -142,7 +142,7 @@ fn port(at: &Endpoint) -> u16 {
 }
 
 #[test]
-fn a_certificate_is_a_name_and_no_certificate_is_none() {
+fn a_certificate_is_the_clients_name_and_without_it_there_is_none() {
     run(async {
         let (dir, authority) = (tempfile::tempdir().unwrap(), Authority::new());
         let setup = Setup {
@@ -186,11 +186,11 @@ fn a_certificate_is_a_name_and_no_certificate_is_none() {
             );
             assert!(!principal.grant.admin && principal.expires.is_some());
         }
-        let taken = tokio::spawn(async move { while listener.accept().await.is_some() {} });
+        let accepting = tokio::spawn(async move { while listener.accept().await.is_some() {} });
         let mut stream = dial(port, &authority, None).await.unwrap();
         assert_eq!(upgrade(&mut stream, port).await.unwrap(), "HTTP/1.1 401");
         refuses_others(port, &authority).await;
-        taken.abort();
+        accepting.abort();
     });
 }
 
@@ -206,29 +206,29 @@ fn agent_connect_asks_for_the_same_certificates() {
         let at = "agent-connect+https://localhost:0".parse().unwrap();
         let mut listener = listen(&at, &setup).await;
         let port = port(&listener.address());
-        let taken = tokio::spawn(async move { while listener.accept().await.is_some() {} });
+        let accepting = tokio::spawn(async move { while listener.accept().await.is_some() {} });
         let shown = authority.sign(&named("alice", vec![]));
         let mut stream = dial(port, &authority, Some(shown)).await.unwrap();
         assert_eq!(upgrade(&mut stream, port).await.unwrap(), "HTTP/1.1 404");
         let mut stream = dial(port, &authority, None).await.unwrap();
         assert_eq!(upgrade(&mut stream, port).await.unwrap(), "HTTP/1.1 401");
         refuses_others(port, &authority).await;
-        taken.abort();
+        accepting.abort();
     });
 }
 
 #[test]
-fn a_listeners_certificate_is_exchanged_while_it_listens() {
-    exchanged("https://localhost:0", "HTTP/1.1 101");
+fn a_listeners_certificate_is_replaced_while_it_listens() {
+    check_replacement("https://localhost:0", "HTTP/1.1 101");
 }
 
 #[test]
-fn a_certificate_of_agent_connect_is_exchanged_while_it_listens() {
-    exchanged("agent-connect+https://localhost:0", "HTTP/1.1 404");
+fn a_certificate_of_agent_connect_is_replaced_while_it_listens() {
+    check_replacement("agent-connect+https://localhost:0", "HTTP/1.1 404");
 }
 
-/// Exchanges the certificate of a listener, which answers a request for a WebSocket so.
-fn exchanged(at: &str, answer: &str) {
+/// Replaces the certificate of a listener, which answers a WebSocket request with `answer`.
+fn check_replacement(at: &str, answer: &str) {
     run(async {
         let (dir, old, new) = (
             tempfile::tempdir().unwrap(),
@@ -241,9 +241,9 @@ fn exchanged(at: &str, answer: &str) {
         };
         let mut listener = listen(&at.parse().unwrap(), &setup).await;
         let port = port(&listener.address());
-        let taken = tokio::spawn(async move { while listener.accept().await.is_some() {} });
+        let accepting = tokio::spawn(async move { while listener.accept().await.is_some() {} });
         let mut kept = dial(port, &old, None).await.unwrap();
-        // While the files do not fit together, the old ones are shown.
+        // While the files do not match, the old ones are used.
         fs::write(setup.tls.key.as_ref().unwrap(), "").unwrap();
         for _ in 0..20 {
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
@@ -254,14 +254,14 @@ fn exchanged(at: &str, answer: &str) {
             tokio::task::yield_now().await;
         }
         assert!(dial(port, &old, None).await.is_err());
-        // Who has come before stays.
+        // An open connection stays.
         assert_eq!(upgrade(&mut kept, port).await.unwrap(), answer);
-        taken.abort();
+        accepting.abort();
     });
 }
 
 #[test]
-fn the_file_reports_which_names_come_in_and_which_certificate_is_shown() {
+fn the_file_sets_the_admitted_names_and_the_certificate() {
     run(async {
         let config = r#"
             default-agent = "one"
@@ -300,7 +300,7 @@ fn the_file_reports_which_names_come_in_and_which_certificate_is_shown() {
         ] {
             assert_eq!(asked(common, path).await, status, "{common} {path}");
         }
-        // Another file with other certificates, and a name less.
+        // Another file with other certificates, and without one name.
         let new = tempfile::tempdir_in(stage.dir.path()).unwrap();
         files(&new, &other);
         let folder = new.path().file_name().unwrap().to_str().unwrap();

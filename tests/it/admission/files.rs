@@ -1,4 +1,4 @@
-//! Tokens as files: made once, kept as digests, and refused when others could have read them.
+//! Tokens as files: made once, kept as digests, and refused when other users could read them.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
@@ -25,7 +25,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn ones_own_token_is_made_once_and_for_ones_own_eyes() {
+fn the_users_token_is_made_once_and_private() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path().join("deep/state");
@@ -40,7 +40,7 @@ fn ones_own_token_is_made_once_and_for_ones_own_eyes() {
             fs::read_to_string(state.join("token")).unwrap(),
             first.stdout
         );
-        // A listener makes it as well, and prints it nowhere.
+        // A listener creates it as well, and prints it nowhere.
         fs::remove_file(state.join("token")).unwrap();
         let args = ["--log", "trace", "serve", "--", "cat"];
         let mut relay = Program::start_in(&state, &args);
@@ -55,7 +55,7 @@ fn ones_own_token_is_made_once_and_for_ones_own_eyes() {
 }
 
 #[test]
-fn others_tokens_are_kept_as_digests() {
+fn tokens_of_others_are_stored_as_digests() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path();
@@ -126,7 +126,7 @@ fn others_tokens_are_kept_as_digests() {
 }
 
 #[test]
-fn a_token_may_be_written_where_nobody_else_reads_it() {
+fn a_token_may_be_written_to_a_private_file() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path().join("state");
@@ -137,7 +137,7 @@ fn a_token_may_be_written_where_nobody_else_reads_it() {
         assert_eq!(mode(&file), 0o600);
         let text = fs::read_to_string(&file).unwrap();
         assert!(text.starts_with("acpr_") && text.ends_with('\n'), "{text}");
-        // Not over another, and then no token is made either.
+        // An existing file is not overwritten, and then no token is made.
         let bob = ["new", "bob", "--out", file.to_str().unwrap()];
         assert_ne!(token(&state, &bob).await.code, Some(0));
         assert_eq!(fs::read_to_string(&file).unwrap(), text);
@@ -148,7 +148,7 @@ fn a_token_may_be_written_where_nobody_else_reads_it() {
         let twice = ["new", "alice", "--out", again.to_str().unwrap()];
         assert_ne!(token(&state, &twice).await.code, Some(0));
         assert!(!again.exists());
-        // Nor does one that nobody has seen take a name.
+        // A token that could not be printed does not take a name.
         let full = File::options().write(true).open("/dev/full").unwrap();
         let mut carl = command(&["token", "new", "carl"]);
         carl.env("ACP_RELAY_STATE_DIR", &state).stdout(full);
@@ -159,14 +159,14 @@ fn a_token_may_be_written_where_nobody_else_reads_it() {
 }
 
 #[test]
-fn a_file_of_tokens_that_is_opened_to_others_is_reported() {
+fn a_token_file_made_readable_for_others_is_reported() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(token(dir.path(), &["new", "alice"]).await.code, Some(0));
         let args = ["serve", "--log", "info", "--", "cat"];
         let mut relay = Program::start_in(dir.path(), &args);
         relay.address().await;
-        // It has looked once when it sees a change; what is changed before that is no change.
+        // The first reload shows that it has read the file once; earlier changes are not detected.
         let mut names = 0..;
         loop {
             let name = format!("bob-{}", names.next().unwrap());
@@ -186,11 +186,11 @@ fn a_file_of_tokens_that_is_opened_to_others_is_reported() {
     });
 }
 
-/// Makes a state directory unfit.
+/// Makes a state directory invalid.
 type Spoil = fn(&Path);
 
 #[test]
-fn what_others_could_have_read_is_refused_and_left_alone() {
+fn files_that_others_could_read_are_refused_and_not_changed() {
     let cases: [(Spoil, &str); 8] = [
         (|state| set_mode(&state.join("token"), 0o644), "mode 0644"),
         (
@@ -276,7 +276,7 @@ fn a_token_may_come_from_a_file_of_its_own() {
 }
 
 #[test]
-fn a_machine_without_a_home_serves_its_own_user_all_the_same() {
+fn a_relay_without_a_state_directory_serves_its_own_user() {
     block_on(async {
         let nowhere = Path::new("/proc/nowhere");
         let mut relay = Program::start_in(nowhere, &["serve", "--", "cat"]);
@@ -289,7 +289,7 @@ fn a_machine_without_a_home_serves_its_own_user_all_the_same() {
 }
 
 #[test]
-fn secrets_for_an_agent_are_read_from_private_files_alone() {
+fn secrets_for_an_agent_are_read_only_from_private_files() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let (path, link) = (dir.path().join("secret"), dir.path().join("link"));
@@ -321,8 +321,8 @@ fn secrets_for_an_agent_are_read_from_private_files_alone() {
                 let file = file.to_str().unwrap();
                 let args = ["connect", option, file, "http://127.0.0.1:1"];
                 let outcome = run_in(dir.path(), &args).await;
-                let told = outcome.stderr.contains(fault) && !outcome.stderr.contains("Key k");
-                assert!(told, "{option} {mode:o} {outcome:?}");
+                let explained = outcome.stderr.contains(fault) && !outcome.stderr.contains("Key k");
+                assert!(explained, "{option} {mode:o} {outcome:?}");
             }
         }
     });

@@ -1,4 +1,4 @@
-//! What the gate says to whom, and how it counts those who are wrong.
+//! Which clients the gate admits, and how it counts failures.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use acp_relay::auth::{
 
 const MINUTE: Duration = Duration::from_secs(60);
 const ME: u32 = 1000;
-/// In the past, for those who have a clock.
+/// In the past by the real clock.
 const EXPIRY: u64 = 1_000_000_000;
 
 fn at(unix: u64) -> Now {
@@ -59,7 +59,7 @@ const NOTHING: Credentials<'_> = Credentials {
 };
 
 #[test]
-fn each_claim_has_its_answer_at_each_place() {
+fn each_credential_has_its_result_at_each_kind_of_listener() {
     let certificate = Certificate {
         name: Arc::from("host.example"),
         expires: EXPIRY,
@@ -95,7 +95,7 @@ fn each_claim_has_its_answer_at_each_place() {
         (with(&unknown), Err(Denial::Wrong)),
         (with(&wrong), Err(Denial::Wrong)),
         (with(""), Err(Denial::Wrong)),
-        // What is shown counts, even if nothing had to be.
+        // Credentials are checked even where none are required.
         (
             Credentials {
                 token: Some(b"x"),
@@ -106,14 +106,14 @@ fn each_claim_has_its_answer_at_each_place() {
         (certified, Ok((AuthMethod::Certificate, "host.example"))),
     ];
     let ask = |gate: &Gate, claim| {
-        let judged = gate.authenticate(&claim, at(EXPIRY - 1));
-        judged.map(|principal| (principal.auth_method, principal.name.to_string()))
+        let result = gate.authenticate(&claim, at(EXPIRY - 1));
+        result.map(|principal| (principal.auth_method, principal.name.to_string()))
     };
     let by_user = gate(AuthRequirement::User, ME, 1000);
     for (claim, expected) in all {
         let expected = expected.map(|(means, name)| (means, name.to_owned()));
         assert_eq!(ask(&by_user, claim), expected, "{claim:?}");
-        // Where a credential is wanted, being the user is none.
+        // Where a credential is required, the user id does not suffice.
         let mut strict = expected.clone();
         if claim.token.is_none() && claim.certificate.is_none() {
             strict = Err(Denial::Missing);
@@ -125,7 +125,7 @@ fn each_claim_has_its_answer_at_each_place() {
         assert_eq!(ask(&by_user, network), strict, "{network:?}");
         let by_token = gate(AuthRequirement::Credential, ME, 1000);
         assert_eq!(ask(&by_token, claim), strict, "{claim:?}");
-        // Where anybody may come in, nothing is wrong.
+        // Where no credential is required, none is wrong.
         let open = gate(AuthRequirement::Nothing, ME, 1000);
         let principal = ask(&open, claim).unwrap();
         match expected {
@@ -135,7 +135,7 @@ fn each_claim_has_its_answer_at_each_place() {
             _ => assert_eq!(principal, (AuthMethod::Anonymous, "anonymous".to_owned())),
         }
     }
-    // A Unix socket is the user's own, whatever loopback wants.
+    // A Unix socket is the user's own, whatever loopback requires.
     let socket = |gate: &Gate, user| {
         let claim = Credentials {
             reachability: Reachability::Socket,
@@ -152,7 +152,7 @@ fn each_claim_has_its_answer_at_each_place() {
 }
 
 #[test]
-fn what_is_no_longer_good_lets_nobody_stay() {
+fn expired_and_removed_credentials_end_connections() {
     let gate = gate(AuthRequirement::Credential, ME, 5);
     let enter = |number, unix| {
         let token = token(number);
@@ -176,7 +176,7 @@ fn what_is_no_longer_good_lets_nobody_stay() {
     assert_eq!(enter(1, 0), Err(Denial::Wrong));
     assert!(gate.is_still_valid(&enter(3, 0).unwrap(), at(0)));
     assert!(gate.is_still_valid(&own, at(0)));
-    // Nor is the user's own what it was before, while the kernel still says whose a program is.
+    // A replaced token of the user is invalid, unless the kernel confirms the program's user.
     let mine = Credentials {
         user: Some(ME),
         ..NOTHING
@@ -192,7 +192,7 @@ fn what_is_no_longer_good_lets_nobody_stay() {
 }
 
 #[test]
-fn the_right_token_is_good_however_often_others_were_wrong() {
+fn a_right_token_is_accepted_after_many_wrong_ones() {
     let gate = gate(AuthRequirement::User, ME, 5);
     let now = at(0);
     let show = |text: &str| {
@@ -217,7 +217,7 @@ fn the_right_token_is_good_however_often_others_were_wrong() {
 }
 
 #[test]
-fn five_a_minute_are_borne_and_the_sixth_has_to_wait() {
+fn five_failures_a_minute_are_allowed_and_the_sixth_is_delayed() {
     let mut attempts = FailedAttempts::new(5);
     let start = Instant::now();
     let (here, there) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
@@ -235,7 +235,7 @@ fn five_a_minute_are_borne_and_the_sixth_has_to_wait() {
 }
 
 #[test]
-fn an_ipv6_customer_has_one_address_and_a_mapped_one_is_ipv4() {
+fn an_ipv6_prefix_counts_as_one_address_and_a_mapped_one_as_ipv4() {
     let mut attempts = FailedAttempts::new(1);
     let now = Instant::now();
     let mut fail = |text: &str| attempts.record(text.parse().unwrap(), now).is_ok();
@@ -247,7 +247,7 @@ fn an_ipv6_customer_has_one_address_and_a_mapped_one_is_ipv4() {
 }
 
 #[test]
-fn a_flood_of_addresses_is_bounded() {
+fn the_table_of_addresses_is_bounded() {
     let mut attempts = FailedAttempts::new(5);
     let start = Instant::now();
     for number in 0..20_000_u32 {
@@ -260,7 +260,7 @@ fn a_flood_of_addresses_is_bounded() {
 }
 
 #[test]
-fn a_certificate_is_good_for_the_agents_of_its_name() {
+fn a_certificate_grants_the_agents_of_its_name() {
     let gate = gate(AuthRequirement::Credential, ME, 5);
     let names = |list: &[(&str, Agents)]| {
         let list = list.iter().cloned();
@@ -288,7 +288,7 @@ fn a_certificate_is_good_for_the_agents_of_its_name() {
     for other in ["anybody.example", "CI.example", "ci.example.", ""] {
         assert_eq!(enter(other), Err(Denial::Missing), "{other}");
     }
-    // Who may do more stays, who may do less does not.
+    // A grant that grows stays valid, one that shrinks does not.
     names(&[("ci.example", these(&["goose", "claude"]))]);
     assert!(gate.is_still_valid(&ci, at(0)) && !gate.is_still_valid(&ops, at(0)));
     names(&[
@@ -299,7 +299,7 @@ fn a_certificate_is_good_for_the_agents_of_its_name() {
 }
 
 #[test]
-fn a_gate_in_the_place_of_another_has_its_keys() {
+fn a_gate_with_new_rules_shares_the_keys() {
     let before = gate(AuthRequirement::User, ME, 5);
     let after = before.with_rules(GateRules {
         loopback: AuthRequirement::Credential,
@@ -318,7 +318,7 @@ fn a_gate_in_the_place_of_another_has_its_keys() {
     };
     let alice = before.authenticate(&claim, at(0)).unwrap();
     assert!(after.authenticate(&claim, at(0)).is_ok());
-    // Taken away there, it is taken away here.
+    // Keys removed there are removed here.
     after.set_keys(Keys::default());
     assert!(!before.is_still_valid(&alice, at(0)));
 }

@@ -1,7 +1,6 @@
 //! Host × Origin and Sec-Fetch-Site × verb × credential, each combination over a real listener.
 //!
-//! What is expected is written down here a second time, as rules for a person, and not taken from
-//! the code.
+//! The expected answers are written here a second time, as rules, and not derived from the code.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -21,8 +20,7 @@ const PAGE: &str = "https://editor.example";
 const UPGRADE: &str = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
                        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
-/// A request line's verb, the headers that belong to it, and what is answered to one that may come
-/// in.
+/// A request line's verb, the headers that belong to it, and the status of an admitted request.
 const VERBS: [(&str, &str, u16); 7] = [
     ("GET", "", 406),
     ("POST", "Content-Length: 0\r\n", 415),
@@ -33,7 +31,7 @@ const VERBS: [(&str, &str, u16); 7] = [
     ("GET", UPGRADE, 101),
 ];
 
-/// The same at a port of Agent Connect, whose paths upgrade to nothing.
+/// The same at a port of Agent Connect, which upgrades no path.
 const REST_VERBS: [(&str, &str, u16); 4] = [
     ("GET", "", 405),
     ("POST", "Content-Length: 0\r\n", 200),
@@ -41,8 +39,8 @@ const REST_VERBS: [(&str, &str, u16); 4] = [
     ("GET", UPGRADE, 405),
 ];
 
-/// The Host header, `PORT` standing for ours, and whether it is one of ours; it is missing in the last
-/// but one, and stands twice in the last.
+/// The Host header, with `PORT` for the listener's port, and whether it is allowed; it is missing
+/// in the last but one, and present twice in the last.
 const HOSTS: [(&str, bool); 9] = [
     ("Host: 127.0.0.1:PORT\r\n", true),
     ("Host: LOCALHOST:PORT\r\n", true),
@@ -55,7 +53,7 @@ const HOSTS: [(&str, bool); 9] = [
     ("Host: 127.0.0.1:PORT\r\nHost: 127.0.0.1:PORT\r\n", false),
 ];
 
-/// What a browser says of the page, and whether it may come in.
+/// The browser's headers about the page, and whether they are allowed.
 const PAGES: [(&str, bool); 9] = [
     ("", true),
     ("Sec-Fetch-Site: none\r\n", true),
@@ -77,7 +75,7 @@ const PAGES: [(&str, bool); 9] = [
     ),
 ];
 
-/// What is shown.
+/// The credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
     Nothing,
@@ -91,7 +89,7 @@ enum Shown {
     Twice,
     Query,
     Subprotocol,
-    /// Nothing, but by way of a proxy.
+    /// None, but through a proxy.
     Forwarded,
 }
 
@@ -134,8 +132,8 @@ impl Shown {
         }
     }
 
-    /// Whether it lets a program of the relay's own user in.
-    /// The name of a proxy's host in `host` says as much as a proxy's own headers.
+    /// Whether it admits a program of the relay's own user. A proxy's host name in `host` counts
+    /// like a proxy's own headers.
     fn is_good(self, admission: AuthRequirement, host: &str) -> bool {
         match self {
             Self::Good | Self::Subprotocol => true,
@@ -173,27 +171,27 @@ async fn site(at: &str, admission: AuthRequirement) -> (u16, tokio::task::JoinHa
             ..Limits::default()
         })
     };
-    taken_at(at, &setup).await
+    accept_all(at, &setup).await
 }
 
-/// A listener whose clients are all taken and left alone: its port, and the task that takes them.
-pub(super) async fn taken_at(at: &str, setup: &Setup) -> (u16, tokio::task::JoinHandle<()>) {
+/// A listener whose clients are accepted and ignored: its port, and the task that accepts.
+pub(super) async fn accept_all(at: &str, setup: &Setup) -> (u16, tokio::task::JoinHandle<()>) {
     let mut listener = listen(&at.parse().unwrap(), setup).await;
     let Endpoint::Http(HttpEndpoint { port, .. }) = listener.address() else {
         panic!("{}", listener.address());
     };
-    let taken = tokio::spawn(async move { while listener.accept().await.is_some() {} });
-    (port, taken)
+    let accepting = tokio::spawn(async move { while listener.accept().await.is_some() {} });
+    (port, accepting)
 }
 
 #[test]
-fn every_combination_is_answered_as_the_rules_report() {
+fn every_combination_is_answered_by_the_rules() {
     let count = combinations("http://127.0.0.1:0", "/acp", &VERBS);
     assert_eq!(count, 2 * 7 * 9 * 9 * 10);
 }
 
 #[test]
-fn every_combination_at_a_port_of_agent_connect_is_answered_as_the_rules_report() {
+fn every_combination_at_a_port_of_agent_connect_is_answered_by_the_rules() {
     let count = combinations(
         "agent-connect+http://127.0.0.1:0",
         "/runs/search",
@@ -206,7 +204,7 @@ fn combinations(at: &str, path: &str, verbs: &[(&str, &str, u16)]) -> usize {
     let mut count = 0;
     run(async {
         for admission in [AuthRequirement::Credential, AuthRequirement::User] {
-            let (port, taken) = site(at, admission).await;
+            let (port, accepting) = site(at, admission).await;
             for &(verb, own, status) in verbs {
                 for (host, ours) in HOSTS {
                     for (page, may) in PAGES {
@@ -241,7 +239,7 @@ fn combinations(at: &str, path: &str, verbs: &[(&str, &str, u16)]) -> usize {
                     }
                 }
             }
-            taken.abort();
+            accepting.abort();
         }
     });
     count
@@ -254,7 +252,7 @@ fn check_fields(answer: &str, status: u16, page: bool, case: &str) {
         status == 401,
         "{case}"
     );
-    // A page that may come in reads why something was refused, and no other does.
+    // Only an allowed page can read the reason of a refusal.
     let shown = lower.contains("access-control-allow-origin: https://editor.example");
     assert_eq!(shown, page, "{case}");
     assert!(!lower.contains("allow-credentials"), "{case}");
@@ -275,7 +273,7 @@ fn check_fields(answer: &str, status: u16, page: bool, case: &str) {
     );
 }
 
-/// The answer, without what depends on the time.
+/// The answer, without its date.
 async fn refusal(port: u16, shown: Shown) -> String {
     let host = format!("Host: 127.0.0.1:{port}\r\n");
     let head = format!("GET /acp HTTP/1.1\r\n{host}{}\r\n", shown.fields());
@@ -285,38 +283,38 @@ async fn refusal(port: u16, shown: Shown) -> String {
 }
 
 #[test]
-fn nothing_reports_a_wrong_secret_from_an_unknown_or_an_expired_token() {
+fn wrong_unknown_and_expired_tokens_get_the_same_answer() {
     run(async {
-        let (port, taken) = site("http://127.0.0.1:0", AuthRequirement::Credential).await;
+        let (port, accepting) = site("http://127.0.0.1:0", AuthRequirement::Credential).await;
         let wrong = refusal(port, Shown::Wrong).await;
         assert!(wrong.contains("error=\"invalid_token\""), "{wrong}");
         for other in [Shown::Unknown, Shown::Expired, Shown::Basic, Shown::Twice] {
             assert_eq!(refusal(port, other).await, wrong, "{other:?}");
         }
-        // Who has shown nothing is told what is wanted, and no error (RFC 6750, 3.1).
+        // Without credentials the answer names the scheme, and no error (RFC 6750, 3.1).
         let nothing = refusal(port, Shown::Nothing).await;
         assert!(
             nothing.contains("Bearer realm=\"acp-relay\"\n"),
             "{nothing}"
         );
-        taken.abort();
+        accepting.abort();
     });
 }
 
-/// A listener for credentials alone.
+/// A listener that requires credentials.
 async fn guarded(failures: usize, limits: Limits) -> (u16, tokio::task::JoinHandle<()>) {
     let setup = Setup {
         gate: gate(AuthRequirement::Credential, geteuid().as_raw(), failures),
         ..setup_with(limits)
     };
-    taken_at("http://127.0.0.1:0", &setup).await
+    accept_all("http://127.0.0.1:0", &setup).await
 }
 
 #[test]
-fn wrong_tokens_are_counted_and_strangers_bounded() {
+fn wrong_tokens_are_counted_and_unauthenticated_sockets_limited() {
     run(async {
         // One failure in sixty seconds: no test takes that long.
-        let (port, taken) = guarded(1, Limits::default()).await;
+        let (port, accepting) = guarded(1, Limits::default()).await;
         let wrong = refusal(port, Shown::Wrong).await;
         assert!(wrong.starts_with("HTTP/1.1 401 "), "{wrong}");
         let enough = refusal(port, Shown::Unknown).await;
@@ -333,20 +331,20 @@ fn wrong_tokens_are_counted_and_strangers_bounded() {
                 "{answer}"
             );
         }
-        taken.abort();
-        // Two may take their time to show something; a third is closed without a word, whichever of
-        // them the listener comes to last. A listener of its own: those that were refused above may
-        // still count there.
+        accepting.abort();
+        // Two may be slow to send credentials; of three, one is closed without an answer, the one
+        // the listener accepts last. It is a new listener: the clients refused above may still
+        // count at the other.
         let limits = Limits {
             unauthenticated_sockets: 2,
             handshake: Duration::from_secs(600),
             ..Limits::default()
         };
-        let (port, taken) = guarded(1, limits).await;
+        let (port, accepting) = guarded(1, limits).await;
         let mut streams = Vec::new();
         for _ in 0..3 {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-            // A reset says the same.
+            // A reset is as good.
             let _ = stream.write_all(b"GET /acp HT").await;
             streams.push(stream);
         }
@@ -365,6 +363,6 @@ fn wrong_tokens_are_counted_and_strangers_bounded() {
             let read = stream.try_read(&mut [0; 1]);
             assert_eq!(read.unwrap_err().kind(), ErrorKind::WouldBlock);
         }
-        taken.abort();
+        accepting.abort();
     });
 }

@@ -1,4 +1,4 @@
-//! The door: who is let in where, with what, for how long, and what the others are told.
+//! Admission: which clients are admitted where, with which credentials, for how long.
 
 mod certificates;
 mod files;

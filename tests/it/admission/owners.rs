@@ -1,4 +1,4 @@
-//! What a principal has opened is found by it alone: connections over HTTP, and agents that wait.
+//! What a principal has opened is found by it alone: connections over HTTP, and detached agents.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::transport::http::caller::{Caller, INITIALIZE};
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#;
 
 #[test]
-fn a_connections_name_is_no_key_for_others() {
+fn a_connection_id_is_useless_to_other_principals() {
     run(async {
         let setup = Setup {
             gate: gate(
@@ -43,7 +43,7 @@ fn a_connections_name_is_no_key_for_others() {
         let id = reply.fields["acp-connection-id"].to_str().unwrap();
         let name = ("acp-connection-id", id);
         let note = r#"{"jsonrpc":"2.0","method":"n"}"#;
-        // The relay's own user is another one, too.
+        // The relay's own user is another principal, too.
         for credentials in [&[name][..], &[name, ("authorization", "Bearer x")]] {
             let expected = if credentials.len() == 1 { 404 } else { 401 };
             assert_eq!(
@@ -63,7 +63,7 @@ fn a_connections_name_is_no_key_for_others() {
 }
 
 #[test]
-fn a_clients_own_name_may_be_anothers_as_well() {
+fn two_principals_may_use_the_same_client_id() {
     run(async {
         let setup = Setup {
             gate: gate(
@@ -102,12 +102,12 @@ fn a_clients_own_name_may_be_anothers_as_well() {
     });
 }
 
-/// The relay's link to a client of that name, and the client's.
-fn pair(name: &str, means: AuthMethod) -> (Link, Link) {
+/// The relay's link to a client of that name, and the client's link.
+fn pair(name: &str, method: AuthMethod) -> (Link, Link) {
     let (mut relay, client) = crate::support::memory::pair(&Limits::default());
     relay.peer.principal = Some(Arc::new(Principal {
         name: name.into(),
-        auth_method: means,
+        auth_method: method,
         grant: Grant::all_agents(false),
         key: None,
         expires: None,
@@ -116,7 +116,7 @@ fn pair(name: &str, means: AuthMethod) -> (Link, Link) {
 }
 
 #[test]
-fn only_who_began_a_conversation_may_come_back_to_it() {
+fn only_the_principal_of_a_conversation_may_resume_it() {
     run(async {
         let store = ConversationStore::new(Arc::new(Limits::default()));
         let new = r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{}}"#;
@@ -135,15 +135,15 @@ fn only_who_began_a_conversation_may_come_back_to_it() {
             ("alice", AuthMethod::Certificate, false),
             ("alice", AuthMethod::Token, true),
         ];
-        for (name, means, back) in cases {
-            let (relay, mut client) = pair(name, means);
+        for (name, method, back) in cases {
+            let (relay, mut client) = pair(name, method);
             send(&mut *client.tx, INITIALIZE).await.unwrap();
             send(&mut *client.tx, load).await.unwrap();
             let received = store.attach(relay).await;
             assert_eq!(
                 matches!(received, Attached::Resumed),
                 back,
-                "{name} {means:?}"
+                "{name} {method:?}"
             );
         }
     });

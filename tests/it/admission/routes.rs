@@ -1,5 +1,5 @@
-//! Every route × verb × Host × page × credential: nothing is answered that the door has not let in,
-//! and nobody gets an agent that is not for him.
+//! Every route × verb × Host × page × credential: no answer without admission, and no agent for a
+//! client that may not use it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 
 use super::gate::{key, token};
-use super::matrix::{ask, taken_at};
+use super::matrix::{accept_all, ask};
 use crate::support::link::{listen, run, setup_with};
 
-/// Paths below which an agent is, and which; none where there is nothing.
+/// Paths and the agent below each; none where nothing is served.
 const OFFICIAL: [(&str, Option<&str>); 12] = [
     ("/acp", Some("one")),
     ("/agents/one/acp", Some("one")),
@@ -58,10 +58,10 @@ const PAGES: [(&str, bool); 4] = [
     ("Origin: null\r\n", false),
     ("Sec-Fetch-Site: cross-site\r\n", false),
 ];
-/// The token that is shown: everybody's agents, the second agent alone, nobody's, none.
+/// The token of the request: all agents, the second agent alone, unknown, none.
 const SHOWN: [Option<u8>; 4] = [Some(1), Some(3), Some(7), None];
 
-fn doors() -> Gate {
+fn two_agents_gate() -> Gate {
     let gate = Gate::new(GateRules {
         loopback: AuthRequirement::Credential,
         network: AuthRequirement::Credential,
@@ -89,13 +89,13 @@ async fn every_case(at: &str, routes: &[(&str, Option<&str>)]) -> usize {
             default_agent: Some("one".to_owned()),
             ..HttpOptions::default()
         },
-        gate: doors(),
+        gate: two_agents_gate(),
         ..setup_with(Limits {
             unauthenticated_sockets: 1 << 20,
             ..Limits::default()
         })
     };
-    let (port, taken) = taken_at(at, &setup).await;
+    let (port, accepting) = accept_all(at, &setup).await;
     let mut count = 0;
     for (path, agent) in routes {
         for verb in VERBS {
@@ -129,12 +129,12 @@ async fn every_case(at: &str, routes: &[(&str, Option<&str>)]) -> usize {
             }
         }
     }
-    taken.abort();
+    accepting.abort();
     count
 }
 
 #[test]
-fn every_route_is_behind_the_door_and_every_agent_for_its_principals() {
+fn every_route_needs_admission_and_every_agent_a_grant() {
     run(async {
         let official = every_case("http://127.0.0.1:0", &OFFICIAL).await;
         assert_eq!(official, 12 * 7 * 3 * 4 * 4);
@@ -144,11 +144,11 @@ fn every_route_is_behind_the_door_and_every_agent_for_its_principals() {
 }
 
 #[test]
-fn who_was_refused_over_http_2_may_not_keep_the_socket() {
+fn a_socket_refused_over_http_2_is_closed() {
     run(async {
         for at in ["http://127.0.0.1:0", "agent-connect+http://127.0.0.1:0"] {
             let setup = Setup {
-                gate: doors(),
+                gate: two_agents_gate(),
                 ..setup_with(Limits {
                     handshake: Duration::from_secs(4),
                     ..Limits::default()
@@ -158,18 +158,18 @@ fn who_was_refused_over_http_2_may_not_keep_the_socket() {
             let Endpoint::Http(HttpEndpoint { port, .. }) = listener.address() else {
                 panic!("{}", listener.address());
             };
-            let taken = tokio::spawn(async move { while listener.accept().await.is_some() {} });
+            let accepting = tokio::spawn(async move { while listener.accept().await.is_some() {} });
             let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-            let shaken = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
-            let (mut sender, connection) = shaken.unwrap();
+            let connected = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
+            let (mut sender, connection) = connected.unwrap();
             let ended = tokio::spawn(connection);
             let ask = Request::get(format!("http://127.0.0.1:{port}/acp"));
             let answer = sender.send_request(ask.body(String::new()).unwrap()).await;
             assert_eq!(answer.unwrap().status().as_u16(), 401);
-            // It answers pings, and would stay for as long as it likes.
+            // It answers pings, so only the server can end it.
             let _ = ended.await.unwrap();
             drop(sender);
-            taken.abort();
+            accepting.abort();
         }
     });
 }

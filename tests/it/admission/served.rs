@@ -1,4 +1,4 @@
-//! The built program at the door: its own user, tokens while it runs, and what it does not begin.
+//! Admission by the built program: its own user, tokens while it runs, unsafe listeners.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ async fn make(state: &Path, args: &[&str]) -> String {
     made.stdout.trim_end().to_owned()
 }
 
-/// Opens a WebSocket, or says with which status that was refused.
+/// Opens a WebSocket, or returns the status of the refusal.
 async fn open(address: &str, token: Option<&str>) -> Result<Socket, u16> {
     let mut request = address.into_client_request().unwrap();
     if let Some(token) = token {
@@ -52,22 +52,22 @@ async fn open(address: &str, token: Option<&str>) -> Result<Socket, u16> {
     }
 }
 
-async fn greet(socket: &mut Socket) {
+async fn initialize(socket: &mut Socket) {
     socket.send(Message::text(HELLO)).await.unwrap();
     let answer = socket.next().await.unwrap().unwrap();
     assert!(answer.to_text().unwrap().contains("result"), "{answer}");
 }
 
 #[test]
-fn ones_own_programs_need_no_token_unless_one_is_wanted() {
+fn the_users_own_programs_need_no_token_unless_it_is_required() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let mut relay = serve(dir.path(), &[]);
-        greet(&mut open(&relay.address().await, None).await.unwrap()).await;
+        initialize(&mut open(&relay.address().await, None).await.unwrap()).await;
         let mut relay = serve(dir.path(), &["--require-token"]);
         let address = relay.address().await;
         assert_eq!(open(&address, None).await.err(), Some(401));
-        // The user's own `connect` finds it by itself, and another's does not.
+        // The user's own `connect` finds the token by itself, another user's does not.
         let mut connect = Program::start_in(dir.path(), &["connect", &address]);
         connect.write(&format!("{HELLO}\n")).await;
         assert_eq!(
@@ -75,7 +75,7 @@ fn ones_own_programs_need_no_token_unless_one_is_wanted() {
             json!({"protocolVersion": 1})
         );
         let other = tempfile::tempdir().unwrap();
-        // Over HTTP it is heard only when something is said.
+        // Over HTTP, the status arrives with the first message.
         let over_http = address.replacen("ws", "http", 1);
         for address in [&address, &over_http] {
             let mut other_user = command(&["connect", address]);
@@ -90,14 +90,14 @@ fn ones_own_programs_need_no_token_unless_one_is_wanted() {
 }
 
 #[test]
-fn ones_own_token_is_not_shown_to_others() {
+fn the_users_token_is_not_sent_to_other_servers() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         run_in(dir.path(), &["token", "show"]).await;
-        // Something else than a relay listens: a way to another machine, say.
+        // The listener is not a relay, but for example a tunnel to another machine.
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("ws://{}", listener.local_addr().unwrap());
-        // A relay has listened at that port once, and was killed.
+        // A relay listened at that port before, and was killed.
         let port = listener.local_addr().unwrap().port().to_string();
         std::fs::create_dir(dir.path().join("relays")).unwrap();
         std::fs::write(dir.path().join("relays").join(port), "").unwrap();
@@ -116,7 +116,7 @@ fn ones_own_token_is_not_shown_to_others() {
 }
 
 #[test]
-fn a_token_is_good_until_it_is_revoked() {
+fn a_token_is_valid_until_it_is_revoked() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let options = ["--require-token", "--limit", "credential-check=50ms"];
@@ -124,9 +124,9 @@ fn a_token_is_good_until_it_is_revoked() {
         let address = relay.address().await;
         let alice = make(dir.path(), &["alice"]).await;
         let other = make(dir.path(), &["bob", "--agents", "another"]).await;
-        // It is good at once, though the relay looks at the file only once a second by itself.
+        // It is valid at once, though the relay itself reads the file only once a second.
         let mut socket = open(&address, Some(&alice)).await.unwrap();
-        greet(&mut socket).await;
+        initialize(&mut socket).await;
         assert_eq!(open(&address, Some(&other)).await.err(), Some(403));
         let revoked = run_in(dir.path(), &["token", "revoke", "alice"]).await;
         assert_eq!(revoked.code, Some(0), "{}", revoked.stderr);
@@ -140,27 +140,27 @@ fn a_token_is_good_until_it_is_revoked() {
 }
 
 #[test]
-fn a_principal_has_no_more_than_its_share() {
+fn a_principal_is_limited_in_connections_and_agent_starts() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let alice = make(dir.path(), &["alice"]).await;
         let mut relay = serve(dir.path(), &["--limit", "per-principal=1"]);
         let address = relay.address().await;
         let mut first = open(&address, Some(&alice)).await.unwrap();
-        greet(&mut first).await;
+        initialize(&mut first).await;
         let mut second = open(&address, Some(&alice)).await.unwrap();
         second.send(Message::text(HELLO)).await.unwrap();
         let answer = second.next().await.unwrap().unwrap();
         let answer: Value = serde_json::from_str(answer.to_text().unwrap()).unwrap();
         assert_eq!(answer["error"]["code"], json!(-32053), "{answer}");
-        // The relay's own user has no such bound.
+        // The relay's own user has no such limit.
         for _ in 0..3 {
-            greet(&mut open(&address, None).await.unwrap()).await;
+            initialize(&mut open(&address, None).await.unwrap()).await;
         }
-        // Nor may it start agents too often.
+        // The number of agent starts is limited, too.
         let mut relay = serve(dir.path(), &["--limit", "agent-starts=1"]);
         let address = relay.address().await;
-        greet(&mut open(&address, Some(&alice)).await.unwrap()).await;
+        initialize(&mut open(&address, Some(&alice)).await.unwrap()).await;
         let mut second = open(&address, Some(&alice)).await.unwrap();
         second.send(Message::text(HELLO)).await.unwrap();
         let answer = second.next().await.unwrap().unwrap();
@@ -174,13 +174,13 @@ fn a_principal_has_no_more_than_its_share() {
 }
 
 #[test]
-fn a_client_that_talks_too_fast_is_received_later_and_whole() {
+fn a_client_above_its_rate_limit_is_delayed_and_loses_nothing() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let options = ["serve", "--limit", "client-messages=50", "--", "cat"];
         let mut relay = Program::start_in(dir.path(), &options);
         let mut socket = open(&relay.address().await, None).await.unwrap();
-        // Five seconds' worth may come at once.
+        // A burst of five seconds is allowed.
         let start = std::time::Instant::now();
         for number in 0..300 {
             let note = format!(r#"{{"jsonrpc":"2.0","method":"n","params":[{number}]}}"#);
@@ -196,7 +196,7 @@ fn a_client_that_talks_too_fast_is_received_later_and_whole() {
 }
 
 #[test]
-fn byte_streams_are_for_ones_own_programs() {
+fn byte_streams_admit_the_users_own_programs() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("s");
@@ -223,7 +223,7 @@ fn byte_streams_are_for_ones_own_programs() {
 }
 
 #[test]
-fn what_nobody_guards_is_not_begun() {
+fn unprotected_listeners_are_not_opened() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let cases: [(&[&str], &[&str]); 6] = [
@@ -264,7 +264,7 @@ fn what_nobody_guards_is_not_begun() {
                 );
             }
         }
-        // Overruled, it says so; and a token is wanted all the same.
+        // With the override it warns; a token is required nevertheless.
         let options = ["--listen", "ws://0.0.0.0:0", "--dangerously-plaintext"];
         let mut relay = serve(dir.path(), &options);
         let reported = [
@@ -281,6 +281,6 @@ fn what_nobody_guards_is_not_begun() {
         let at = at.unwrap().replace("0.0.0.0", "127.0.0.1");
         assert_eq!(open(&at, None).await.err(), Some(401));
         let own = run_in(dir.path(), &["token", "show"]).await.stdout;
-        greet(&mut open(&at, Some(own.trim_end())).await.unwrap()).await;
+        initialize(&mut open(&at, Some(own.trim_end())).await.unwrap()).await;
     });
 }

@@ -1,5 +1,5 @@
-//! The types of the API, by the cases in `tests/vectors/agent_connect`: what is given, and `at` which
-//! pointers of what follows from it there is what.
+//! The types of the API, by the cases in `tests/vectors/agent_connect`: the input, and the expected
+//! values at the pointers in `at`.
 
 use acp_relay::agent_connect::api::agent::AgentInfo;
 use acp_relay::agent_connect::api::api_error::ApiError;
@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 
 use super::{cases, list};
 
-/// What follows from a case of a file.
+/// The result of a case of a file.
 type Show = fn(&Value) -> Value;
 
 #[test]
-fn the_api_does_what_the_vectors_say() {
+fn the_api_matches_the_vectors() {
     let files: [(&str, Show); 5] = [
         ("agents", agent),
         ("answers", answer),
@@ -41,7 +41,7 @@ fn the_api_does_what_the_vectors_say() {
     }
 }
 
-/// An agent by its configuration and its answer to `initialize`, and an error of it.
+/// An agent by its configuration and its answer to `initialize`, and its error.
 fn agent(case: &Value) -> Value {
     let text = |name: &str| case[name].as_str();
     let agent = AgentInfo::new(text("name"), text("about"), &case["initialized"], "");
@@ -67,7 +67,7 @@ fn agent(case: &Value) -> Value {
     })
 }
 
-/// The answer to a question of an agent by a resume payload.
+/// The answer to an agent's request by a resume payload.
 fn answer(case: &Value) -> Value {
     let question = match case["question"].as_str() {
         Some("form") => form(),
@@ -105,7 +105,7 @@ fn history(case: &Value) -> Value {
     json!({ "history": history })
 }
 
-/// What the updates of a turn amount to.
+/// The output of the updates of a turn.
 fn output(case: &Value) -> Value {
     let mut output = TurnOutput::default();
     for update in list(case, "updates") {

@@ -1,5 +1,5 @@
-//! Both halves of Agent Connect: a client of ours in front of a server of ours, and at the two ends a
-//! client and an agent that speak ACP and know nothing of what is between them.
+//! Both halves of Agent Connect: a client of this program in front of a server of it, and at the
+//! two ends a client and an agent that use only ACP.
 
 use std::sync::Arc;
 
@@ -49,9 +49,9 @@ impl Editor {
         };
         let params = json!({ "protocolVersion": 1, "clientCapabilities": { "elicitation": { "form": {} } } });
         let asked = editor.ask("initialize", params).await;
-        let reported = editor.answer(asked).await;
-        assert_eq!(reported["agentInfo"]["name"], "claude-agent");
-        assert_eq!(reported["agentCapabilities"]["loadSession"], true);
+        let about = editor.answer(asked).await;
+        assert_eq!(about["agentInfo"]["name"], "claude-agent");
+        assert_eq!(about["agentCapabilities"]["loadSession"], true);
         editor
     }
 
@@ -97,11 +97,11 @@ impl Editor {
     async fn next(&mut self) -> Value {
         match next(&mut *self.link.rx).await {
             Some(Ok(Decoded::Frame(frame))) => serde_json::from_slice(frame.as_bytes()).unwrap(),
-            other => panic!("expected a message, heard {other:?}"),
+            other => panic!("expected a message, received {other:?}"),
         }
     }
 
-    /// The result of a request; what comes before it is kept.
+    /// The result of a request; earlier messages are kept.
     async fn answer(&mut self, id: u64) -> Value {
         loop {
             let message = self.next().await;
@@ -113,7 +113,7 @@ impl Editor {
         }
     }
 
-    /// What was heard of a session since this was asked last.
+    /// The updates of a session since the last call.
     fn updates(&mut self, session: &str) -> Vec<Value> {
         let (of, others) = std::mem::take(&mut self.received)
             .into_iter()
@@ -131,7 +131,7 @@ fn chunk(kind: &str, text: &str) -> Value {
 }
 
 #[test]
-fn a_turn_with_a_permission_goes_through_both_halves() {
+fn a_turn_with_a_permission_passes_both_halves() {
     run(async {
         let mut stage = Stage::open().await;
         let mut agent = stage.introduced(json!({ "loadSession": true })).await;
@@ -164,28 +164,28 @@ fn a_turn_with_a_permission_goes_through_both_halves() {
             .answer(&turn["id"], json!({ "stopReason": "refusal" }))
             .await;
         assert_eq!(editor.answer(asked).await["stopReason"], "refusal");
-        let reported: Vec<String> = editor
+        let texts: Vec<String> = editor
             .updates(&session)
             .iter()
             .map(|update| update["content"]["text"].as_str().unwrap().to_owned())
             .collect();
-        assert_eq!(reported.concat(), "I will. Not.");
+        assert_eq!(texts.concat(), "I will. Not.");
 
-        // Another editor takes the same thread up.
+        // Another editor continues the same thread.
         let mut other = Editor::before(&stage, "claude-agent").await;
         let params = json!({ "sessionId": session, "cwd": "/work", "mcpServers": [] });
         let asked = other.ask("session/load", params).await;
         other.answer(asked).await;
-        let stated = [
+        let history = [
             chunk("user_message_chunk", "Run the tests"),
             chunk("agent_message_chunk", "I will. Not."),
         ];
-        assert_eq!(other.updates(&session), stated);
+        assert_eq!(other.updates(&session), history);
     });
 }
 
 #[test]
-fn two_sessions_do_not_disturb_each_other_and_one_is_cancelled() {
+fn two_sessions_are_independent_and_one_is_cancelled() {
     run(async {
         let mut stage = Stage::open().await;
         let mut agent = stage.introduced(json!({ "loadSession": true })).await;
@@ -229,7 +229,7 @@ fn two_sessions_do_not_disturb_each_other_and_one_is_cancelled() {
                         .await;
                     break asked;
                 }
-                // The run before is over for the client as soon as the server was told.
+                // The client's run is over as soon as the server has the cancel.
                 Err(refused) if refused["error"]["data"]["acp-relay"]["httpStatus"] == 409 => {}
                 Err(message) => editor.received.push(message),
             }
@@ -239,7 +239,7 @@ fn two_sessions_do_not_disturb_each_other_and_one_is_cancelled() {
 }
 
 #[test]
-fn a_run_that_nobody_follows_any_more_is_cancelled() {
+fn a_run_without_a_follower_is_cancelled() {
     run(async {
         let mut stage = Stage::open().await;
         let mut agent = stage.introduced(json!({})).await;

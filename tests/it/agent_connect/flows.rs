@@ -1,5 +1,5 @@
-//! What the exchanges do not show: busy threads, streams that are taken up again, callbacks, agents
-//! that vanish, and relays that do.
+//! Cases without exchanges: busy threads, resumed streams, callbacks, agents that exit, and relays
+//! that restart.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::cases;
 use super::stage::{Agent, Client, Stage, configured, human};
 use crate::support::link::{run, setup};
 
-/// A listener, and its agent, which offers all that is optional.
+/// A listener, and its agent with all optional capabilities.
 async fn open() -> (Stage, Client, Agent) {
     open_with(setup()).await
 }
@@ -67,25 +67,25 @@ async fn finish(agent: &mut Agent, prompt: &Value) {
 }
 
 #[test]
-fn a_busy_thread_does_what_the_new_run_wishes() {
+fn a_busy_thread_applies_the_multitask_strategy() {
     run(async {
         let (_stage, client, mut agent) = open().await;
         let thread = thread(client, &mut agent, "s").await;
         let path = format!("/threads/{thread}/runs");
-        let wish = |text: &str, strategy: &str| json!({ "input": human(text), "multitask_strategy": strategy });
-        let first = client.post(&path, wish("one", "reject")).await;
+        let request = |text: &str, strategy: &str| json!({ "input": human(text), "multitask_strategy": strategy });
+        let first = client.post(&path, request("one", "reject")).await;
         let prompt = agent.receive("session/prompt").await;
         let refused = client
-            .call("POST", &path, Some(&wish("two", "reject")))
+            .call("POST", &path, Some(&request("two", "reject")))
             .await;
         assert_eq!(refused, (409, json!("Thread is busy")));
         let refused = client
-            .call("POST", &path, Some(&wish("two", "rollback")))
+            .call("POST", &path, Some(&request("two", "rollback")))
             .await;
         assert_eq!(refused.0, 422);
-        // One that waits for its turn, then one that will not wait.
-        let second = client.post(&path, wish("two", "enqueue")).await;
-        let third = client.post(&path, wish("three", "interrupt")).await;
+        // One that waits for its turn, then one that interrupts.
+        let second = client.post(&path, request("two", "enqueue")).await;
+        let third = client.post(&path, request("three", "interrupt")).await;
         assert_eq!(
             agent.receive("session/cancel").await["params"]["sessionId"],
             "s"
@@ -106,7 +106,7 @@ fn a_busy_thread_does_what_the_new_run_wishes() {
                 .await;
             assert_eq!(ended["output"]["values"]["stopReason"], reason, "{ended}");
         }
-        // Cancelled runs are part of what was said; one that never began is not asked about.
+        // Cancelled runs are part of the thread; one that never began has no prompt.
         let states = client.get(&format!("/threads/{thread}/history")).await;
         assert_eq!(states[0]["messages"].as_array().unwrap().len(), 3);
         let newest = id(&states[0]["checkpoint"], "checkpoint_id");
@@ -116,12 +116,12 @@ fn a_busy_thread_does_what_the_new_run_wishes() {
 }
 
 #[test]
-fn a_stream_is_taken_up_where_it_was_left() {
+fn a_stream_is_resumed_after_the_last_event() {
     run(async {
         let (_stage, client, mut agent) = open().await;
-        let wish =
+        let request =
             json!({ "input": human("go"), "stream_mode": "custom", "on_disconnect": "continue" });
-        let mut events = client.events("POST", "/runs/stream", Some(&wish)).await;
+        let mut events = client.events("POST", "/runs/stream", Some(&request)).await;
         agent.open("s").await;
         let prompt = agent.receive("session/prompt").await;
         agent.chunk("s", "one ").await;
@@ -142,7 +142,7 @@ fn a_stream_is_taken_up_where_it_was_left() {
         );
         assert_eq!(data["messages"][0]["content"], "one two\u{2028} ");
         assert!(again.next().await.is_none());
-        // One that is over is known without waiting, and tells its end again and again.
+        // A finished run is known without waiting, and its last event can be read again.
         let output = client
             .get(&format!("/runs/{run}/output?block_timeout=0"))
             .await;
@@ -153,11 +153,11 @@ fn a_stream_is_taken_up_where_it_was_left() {
 }
 
 #[test]
-fn a_run_ends_with_the_stream_it_was_started_with() {
+fn a_run_ends_with_its_stream() {
     run(async {
         let (_stage, client, mut agent) = open().await;
-        let wish = json!({ "input": human("go") });
-        let mut events = client.events("POST", "/runs/stream", Some(&wish)).await;
+        let request = json!({ "input": human("go") });
+        let mut events = client.events("POST", "/runs/stream", Some(&request)).await;
         agent.open("s").await;
         let prompt = agent.receive("session/prompt").await;
         agent.chunk("s", "one ").await;
@@ -173,13 +173,14 @@ fn a_run_ends_with_the_stream_it_was_started_with() {
 }
 
 #[test]
-fn permissions_follow_the_rule_where_nobody_is_asked() {
+fn permissions_follow_the_rule_of_the_run() {
     run(async {
         let (_stage, client, mut agent) = open().await;
         for (rule, chosen) in [("allow", "allow"), ("reject", "reject")] {
             let configurable = json!({ "permissions": rule, "mode": "code" });
-            let wish = json!({ "input": human("go"), "config": { "configurable": configurable } });
-            let run = client.post("/runs", wish).await;
+            let request =
+                json!({ "input": human("go"), "config": { "configurable": configurable } });
+            let run = client.post("/runs", request).await;
             agent.open("s").await;
             let mode = agent.receive("session/set_mode").await;
             assert_eq!(mode["params"]["modeId"], "code");
@@ -195,7 +196,7 @@ fn permissions_follow_the_rule_where_nobody_is_asked() {
             let closed = agent.receive("session/close").await;
             agent.answer(&closed["id"], json!({})).await;
         }
-        // In a session in which nothing runs, the operator's rule counts: it is refused.
+        // In a session without a run, the operator's rule applies: it is refused.
         agent.ask(8, "s").await;
         let answer = agent.listen().await.unwrap();
         assert_eq!(answer["result"]["outcome"]["optionId"], "reject");
@@ -207,7 +208,7 @@ fn permissions_follow_the_rule_where_nobody_is_asked() {
 }
 
 #[test]
-fn an_elicitation_is_an_interrupt_as_well() {
+fn an_elicitation_is_an_interrupt() {
     run(async {
         let (_stage, client, mut agent) = open().await;
         let run = client
@@ -270,7 +271,7 @@ fn a_thread_is_copied_where_the_agent_can_fork() {
 }
 
 #[test]
-fn a_thread_goes_on_after_the_relay_was_started_anew() {
+fn a_thread_continues_after_a_restart_of_the_relay() {
     let store = TempDir::new().unwrap();
     let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
@@ -284,13 +285,13 @@ fn a_thread_goes_on_after_the_relay_was_started_anew() {
         agent.chunk("s", "first").await;
         finish(&mut agent, &prompt).await;
         ran.await.unwrap();
-        // Two that nobody will finish; one of them waits for an answer.
+        // Two that will not be finished; one of them waits for an answer.
         let open = client.post("/runs", json!({ "input": human("two") })).await;
         agent.open("other").await;
         agent.receive("session/prompt").await;
         let mut calls = calls_at(socket.try_clone().unwrap());
-        let wish = json!({ "input": human("two"), "webhook": webhook });
-        let asking = client.post("/runs", wish).await;
+        let request = json!({ "input": human("two"), "webhook": webhook });
+        let asking = client.post("/runs", request).await;
         agent.open("third").await;
         agent.receive("session/prompt").await;
         agent.ask(5, "third").await;
@@ -324,13 +325,13 @@ fn a_thread_goes_on_after_the_relay_was_started_anew() {
         finish(&mut agent, &prompt).await;
         assert_eq!(ran.await.unwrap()["run"]["status"], "success");
         let state = client.get(&format!("/threads/{thread}/state")).await;
-        let reported: Vec<&Value> = state["messages"]
+        let texts: Vec<&Value> = state["messages"]
             .as_array()
             .unwrap()
             .iter()
             .map(|m| &m["content"])
             .collect();
-        assert_eq!(reported, ["one", "first", "three"]);
+        assert_eq!(texts, ["one", "first", "three"]);
     });
 }
 
@@ -370,7 +371,7 @@ fn only_databases_of_this_version_are_used() {
 }
 
 #[test]
-fn an_agent_that_dies_fails_its_runs_and_is_started_again() {
+fn the_runs_of_an_exited_agent_fail_and_it_is_started_again() {
     run(async {
         let (mut stage, client, mut agent) = open().await;
         let run = client.post("/runs", json!({ "input": human("go") })).await;
@@ -414,15 +415,15 @@ fn a_run_that_takes_too_long_times_out() {
     });
 }
 
-/// A case has the address of a webhook, and why it is refused, if it is.
+/// A case has the address of a webhook, and the refusal, if there is one.
 #[test]
 fn private_addresses_are_called_only_when_allowed() {
     run(async {
         let allowed = calling(&["127.0.0.1:8080", "hooks.internal"]);
         let (_stage, client, _agent) = open_with(allowed).await;
         for case in cases("agent_connect", "webhooks") {
-            let wish = json!({ "input": human("go"), "webhook": case["webhook"] });
-            let (status, answer) = client.call("POST", "/runs", Some(&wish)).await;
+            let request = json!({ "input": human("go"), "webhook": case["webhook"] });
+            let (status, answer) = client.call("POST", "/runs", Some(&request)).await;
             match case.get("refused") {
                 Some(refused) => assert_eq!((status, &answer), (422, refused), "{case}"),
                 None => assert_eq!(status, 200, "{case}: {answer}"),
@@ -432,23 +433,23 @@ fn private_addresses_are_called_only_when_allowed() {
 }
 
 #[test]
-fn who_wants_to_receive_of_a_run_is_called_until_it_receives() {
+fn a_webhook_is_called_until_it_accepts() {
     run(async {
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = socket.local_addr().unwrap().to_string();
         let (tx, mut calls) = mpsc::channel(8);
         tokio::spawn(answer_calls(socket, tx));
         let (_stage, client, mut agent) = open_with(calling(&[&at])).await;
-        let wish = json!({ "input": human("go"), "webhook": format!("http://{at}/callme") });
-        let run = client.post("/runs", wish).await;
+        let request = json!({ "input": human("go"), "webhook": format!("http://{at}/callme") });
+        let run = client.post("/runs", request).await;
         agent.open("s").await;
         let prompt = agent.receive("session/prompt").await;
         finish(&mut agent, &prompt).await;
         // The first call is answered with 503, so there is a second.
         for _ in 0..2 {
-            let stated: Value = calls.recv().await.unwrap();
-            assert_eq!(stated["run_id"], run["run_id"]);
-            assert_eq!(stated["status"], "success");
+            let called: Value = calls.recv().await.unwrap();
+            assert_eq!(called["run_id"], run["run_id"]);
+            assert_eq!(called["status"], "success");
         }
     });
 }
@@ -460,11 +461,11 @@ fn calls_at(socket: std::net::TcpListener) -> mpsc::Receiver<Value> {
     calls
 }
 
-/// Answers the first call with 503 and the others with 204; their bodies are told.
+/// Answers the first call with 503 and the others with 204; their bodies are sent to `notify`.
 async fn answer_calls(socket: TcpListener, notify: mpsc::Sender<Value>) {
     let mut answers = ["503 Busy"]
         .into_iter()
-        .chain(std::iter::repeat("204 Heard"));
+        .chain(std::iter::repeat("204 No Content"));
     while let Ok((mut call, _)) = socket.accept().await {
         let mut text = Vec::new();
         let body = loop {
@@ -485,20 +486,20 @@ async fn answer_calls(socket: TcpListener, notify: mpsc::Sender<Value>) {
 }
 
 #[test]
-fn runs_on_many_threads_go_on_side_by_side() {
+fn runs_on_many_threads_are_concurrent() {
     run(async {
         let (_stage, client, mut agent) = open().await;
         const COUNT: usize = 200;
         let clients: Vec<_> = (0..COUNT)
             .map(|number| {
                 tokio::spawn(async move {
-                    let wish = json!({ "input": human(&format!("say {number}")) });
-                    let done = client.post("/runs/wait", wish).await;
+                    let request = json!({ "input": human(&format!("say {number}")) });
+                    let done = client.post("/runs/wait", request).await;
                     (number, done["output"]["messages"][0]["content"].clone())
                 })
             })
             .collect();
-        // None is answered before all have been asked.
+        // None is answered before all have been sent.
         let mut prompts = Vec::new();
         let mut opened = 0;
         while prompts.len() < COUNT {
@@ -513,7 +514,7 @@ fn runs_on_many_threads_go_on_side_by_side() {
                 prompts.push(message);
             }
         }
-        let speak = async {
+        let answer = async {
             for prompt in &prompts {
                 let session = prompt["params"]["sessionId"].as_str().unwrap();
                 let text = prompt["params"]["prompt"][0]["text"].as_str().unwrap();
@@ -528,27 +529,27 @@ fn runs_on_many_threads_go_on_side_by_side() {
         };
         let receive = async {
             for client in clients {
-                let (number, reported) = client.await.unwrap();
-                assert_eq!(reported, format!("say {number}"));
+                let (number, text) = client.await.unwrap();
+                assert_eq!(text, format!("say {number}"));
             }
         };
-        tokio::join!(speak, receive);
+        tokio::join!(answer, receive);
     });
 }
 
 #[test]
-fn what_is_not_there_or_makes_no_sense_is_refused() {
+fn missing_objects_and_invalid_requests_are_refused() {
     run(async {
         let (_stage, client, _agent) = open().await;
         let unknown = "b7a9f2d4-6c1e-4a0b-9c55-0000000002ff";
-        let wish = json!({ "input": human("hi") });
+        let request = json!({ "input": human("hi") });
         for (method, path, body, status) in [
             ("GET", format!("/threads/{unknown}"), None, 404),
             ("GET", format!("/runs/{unknown}/wait"), None, 404),
             (
                 "POST",
                 format!("/threads/{unknown}/runs"),
-                Some(wish.clone()),
+                Some(request.clone()),
                 404,
             ),
             (

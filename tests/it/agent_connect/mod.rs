@@ -1,5 +1,5 @@
-//! Agent Connect: served, with a client over HTTP, a relay, and an agent that a test speaks for; and
-//! used, with a server that answers as it is written.
+//! Agent Connect: as a server, with a client over HTTP, a relay, and a scripted agent; and as a
+//! client, with a server that answers as written.
 
 mod api;
 mod back_to_back;
@@ -30,7 +30,7 @@ fn list<'a>(case: &'a Value, name: &str) -> &'a [Value] {
     case[name].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The exchanges in `tests/vectors/agntcy` in which we are this.
+/// The exchanges in `tests/vectors/agntcy` with this role.
 fn exchanges(role: &str) -> Vec<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/agntcy");
     let files = fs::read_dir(folder).unwrap();

@@ -1,4 +1,4 @@
-//! Who may come in, and that each finds only what is its own.
+//! Principals, each of which finds only its own threads.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(super) fn token(number: u8) -> Token {
     Token::new([number; 6], [number; 32])
 }
 
-/// A gate that wants a token, and has those of two.
+/// A gate that requires a token, with those of two principals.
 pub(super) fn gate() -> Gate {
     let gate = Gate::new(GateRules {
         loopback: AuthRequirement::Credential,
@@ -38,7 +38,7 @@ pub(super) fn gate() -> Gate {
 }
 
 #[test]
-fn each_principal_finds_its_own_threads_and_runs_alone() {
+fn each_principal_finds_only_its_own_threads_and_runs() {
     run(async {
         let setup = Setup {
             gate: gate(),
@@ -63,12 +63,12 @@ fn each_principal_finds_its_own_threads_and_runs_alone() {
         let ((status, thread), ()) = tokio::join!(made, agent.open("s"));
         assert_eq!(status, 200);
         let thread = thread["thread_id"].as_str().unwrap();
-        let wish = json!({ "input": human("hello") });
+        let request = json!({ "input": human("hello") });
         let runs = format!("/threads/{thread}/runs");
-        let (status, run) = client.call_as(alice, "POST", &runs, Some(&wish)).await;
+        let (status, run) = client.call_as(alice, "POST", &runs, Some(&request)).await;
         assert_eq!(status, 200, "{run}");
         let run = run["run_id"].as_str().unwrap();
-        let take = json!({ "thread_id": thread, "input": human("mine") });
+        let on_thread = json!({ "thread_id": thread, "input": human("mine") });
         let (at, of) = (format!("/threads/{thread}"), format!("/runs/{run}"));
         let tries: [(&str, String, Option<&Value>); 13] = [
             ("GET", at.clone(), None),
@@ -78,7 +78,7 @@ fn each_principal_finds_its_own_threads_and_runs_alone() {
             ("GET", format!("{at}/state"), None),
             ("POST", format!("{at}/copy"), Some(&body)),
             ("GET", runs.clone(), None),
-            ("POST", runs.clone(), Some(&wish)),
+            ("POST", runs.clone(), Some(&request)),
             ("GET", of.clone(), None),
             ("GET", format!("{of}/stream"), None),
             ("POST", format!("{of}/cancel"), Some(&body)),
@@ -86,13 +86,13 @@ fn each_principal_finds_its_own_threads_and_runs_alone() {
             ("GET", format!("{at}/runs/{run}"), None),
         ];
         for (method, path, body) in tries {
-            let stated = client.call_as(bob, method, &path, body).await;
-            assert_eq!(stated.0, 404, "{method} {path}: {}", stated.1);
+            let refused = client.call_as(bob, method, &path, body).await;
+            assert_eq!(refused.0, 404, "{method} {path}: {}", refused.1);
         }
-        let stated = client.call_as(bob, "POST", "/runs", Some(&take)).await;
-        assert_eq!(stated.0, 404, "{}", stated.1);
+        let refused = client.call_as(bob, "POST", "/runs", Some(&on_thread)).await;
+        assert_eq!(refused.0, 404, "{}", refused.1);
         agent.receive("session/prompt").await;
-        // A thread of one's own may be called as somebody else's is: whether there is one is not told.
+        // A thread id may be that of another principal's thread; the answer does not show it.
         let same = json!({ "thread_id": thread });
         let made = client.call_as(bob, "POST", "/threads", Some(&same));
         let ((status, made), ()) = tokio::join!(made, agent.open("t"));
@@ -110,7 +110,7 @@ fn each_principal_finds_its_own_threads_and_runs_alone() {
             assert_eq!(found.1.as_array().map(Vec::len), Some(1), "{path}");
         }
         draining.cancel();
-        let late = client.call_as(alice, "POST", "/runs", Some(&wish)).await;
+        let late = client.call_as(alice, "POST", "/runs", Some(&request)).await;
         assert_eq!(late.0, 503);
         assert_eq!(client.call_as(alice, "GET", &of, None).await.0, 200);
     });

@@ -1,9 +1,9 @@
-//! The exchanges in which we are the client: an ACP client that a test speaks for, our agent, and a
-//! server that answers as it is written.
+//! The exchanges in which this program is the client: a scripted ACP client, this agent, and a
+//! server with the written answers.
 //!
-//! A case may begin in the middle; what it takes for granted of the agent's descriptor is made of what
-//! is in it. The server answers of itself only what every client may ask before: which agent there
-//! is, and which runs go on.
+//! A case may begin in the middle; the agent's descriptor is then derived from its steps. Without
+//! being written, the server answers only what every client may request before: the agent, and the
+//! running runs.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ use super::exchanges;
 use super::vectors::covers;
 use crate::support::link::{next, run, send, setup};
 
-/// The agent that the exchanges have.
+/// The agent of the exchanges.
 const AGENT: &str = "7f3c1c9e-0d5b-4a55-9b6e-0a2f1f6f0001";
 
 type Body = BoxBody<Bytes, std::convert::Infallible>;
@@ -43,12 +43,12 @@ struct Play<'a> {
     link: Link,
     asked: mpsc::Receiver<Asked>,
     stream: Option<mpsc::Sender<Bytes>>,
-    /// Ids of the agent's requests: the case's, and ours.
+    /// Ids of the agent's requests: in the case, and real.
     ids: HashMap<String, Value>,
 }
 
 #[test]
-fn every_exchange_with_a_server_goes_as_it_is_written() {
+fn every_exchange_with_a_server_is_as_written() {
     let cases = exchanges("agntcy-server-as-acp-agent");
     assert!(cases.len() >= 20, "only {} cases", cases.len());
     for case in cases {
@@ -118,32 +118,32 @@ impl Play<'_> {
             self.send(&message).await;
         } else if let Some(expected) = step.get("acp") {
             let received = self.receive().await;
-            let mut wanted = expected.clone();
+            let mut required = expected.clone();
             if expected["method"].is_string() && expected.get("id").is_some() {
                 self.ids
                     .insert(expected["id"].to_string(), received["id"].clone());
-                wanted["id"] = received["id"].clone();
+                required["id"] = received["id"].clone();
             }
-            let judged = covers(&wanted, &received, &mut HashMap::new());
-            judged.unwrap_or_else(|why| panic!("{name}: {why}\n{expected}\n{received}"));
+            let result = covers(&required, &received, &mut HashMap::new());
+            result.unwrap_or_else(|why| panic!("{name}: {why}\n{expected}\n{received}"));
             if expected.get("error").is_none() {
                 assert!(received.get("error").is_none(), "{name}: {received}");
             }
         }
     }
 
-    /// Waits for the request that is written next, and answers it.
+    /// Waits for the next written request, and answers it.
     async fn answer(&mut self, http: &Value) {
         loop {
             let asked = self.asked.recv().await.expect("a request");
             let fits = http["method"] == *asked.method && http["path"] == *asked.path;
             if !fits {
-                self.answer_of_itself(asked);
+                self.answer_unwritten(asked);
                 continue;
             }
-            let judged = covers(&http["request"], &asked.body, &mut HashMap::new());
+            let result = covers(&http["request"], &asked.body, &mut HashMap::new());
             let name = &self.case["name"];
-            judged.unwrap_or_else(|why| panic!("{name}: {why}\n{http}\n{}", asked.body));
+            result.unwrap_or_else(|why| panic!("{name}: {why}\n{http}\n{}", asked.body));
             let mut answer = Response::builder().status(http["status"].as_u64().unwrap() as u16);
             for (name, value) in http["headers"].as_object().into_iter().flatten() {
                 answer = answer.header(name, value.as_str().unwrap());
@@ -160,14 +160,14 @@ impl Play<'_> {
             } else {
                 whole(http.get("response"))
             };
-            // Who asked may not want to know any more.
+            // The client may have closed the request.
             let _ = asked.answer.send(answer.body(body).unwrap());
             return;
         }
     }
 
-    /// What is not written, but may be asked.
-    fn answer_of_itself(&self, asked: Asked) {
+    /// The answer to a request that is not written.
+    fn answer_unwritten(&self, asked: Asked) {
         let answer = if asked.method == "GET" && asked.path.ends_with("/descriptor") {
             Some(self.descriptor())
         } else if asked.method == "GET" && asked.path.ends_with("/runs") {
@@ -184,7 +184,7 @@ impl Play<'_> {
         let _ = asked.answer.send(Response::new(whole(answer.as_ref())));
     }
 
-    /// What the case takes for granted of its agent.
+    /// The descriptor that the case assumes.
     fn descriptor(&self) -> Value {
         if let Some(given) = self.case.get("descriptor") {
             return given.clone();
@@ -210,16 +210,16 @@ impl Play<'_> {
         send(&mut *self.link.tx, message.to_string()).await.unwrap();
     }
 
-    /// The next message; requests that come meanwhile and are not written are answered.
+    /// The next message; meanwhile, unwritten requests are answered.
     async fn receive(&mut self) -> Value {
         loop {
             tokio::select! {
                 biased;
                 received = next(&mut *self.link.rx) => match received {
                     Some(Ok(Decoded::Frame(frame))) => return serde_json::from_slice(frame.as_bytes()).unwrap(),
-                    other => panic!("{}: expected a message, heard {other:?}", self.case["name"]),
+                    other => panic!("{}: expected a message, received {other:?}", self.case["name"]),
                 },
-                asked = self.asked.recv() => self.answer_of_itself(asked.expect("a request")),
+                asked = self.asked.recv() => self.answer_unwritten(asked.expect("a request")),
             }
         }
     }

@@ -1,5 +1,5 @@
-//! The sessions behind threads: given up for others, taken up again, and found where nobody here
-//! has begun them.
+//! The sessions behind threads: closed for others, loaded again, and found where the relay did not
+//! open them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::principals::{gate, token};
 use super::stage::{Agent, Client, Events, Stage, human};
 use crate::support::link::{run, setup_with};
 
-/// Runs a turn on a thread whose session is open, and says what the agent says.
+/// Runs a turn on a thread with an open session, and returns its result.
 async fn turn(client: Client, agent: &mut Agent, thread: &str, session: &str) -> Value {
     let path = format!("/threads/{thread}/runs/wait");
     let done = tokio::spawn(client.clone_post(&path, json!({ "input": human("hi") })));
@@ -41,7 +41,7 @@ fn user(text: &str) -> Value {
 }
 
 #[test]
-fn the_thread_that_was_not_used_for_longest_makes_room() {
+fn the_least_recently_used_session_is_closed() {
     run(async {
         let limits = Limits {
             agent_connect_sessions: 2,
@@ -66,7 +66,7 @@ fn the_thread_that_was_not_used_for_longest_makes_room() {
             .answer(&received[1]["id"], json!({ "sessionId": "c" }))
             .await;
         made.await.unwrap();
-        // It is there all the same.
+        // It still exists.
         let path = format!("/threads/{second}/runs/wait");
         let done = tokio::spawn(client.clone_post(&path, json!({ "input": human("hi") })));
         let closed = agent.receive("session/close").await;
@@ -80,7 +80,7 @@ fn the_thread_that_was_not_used_for_longest_makes_room() {
 }
 
 #[test]
-fn what_is_reported_of_the_past_is_no_part_of_the_turn() {
+fn replayed_history_is_not_part_of_the_turn() {
     run(async {
         let mut stage = Stage::open().await;
         let client = stage.client();
@@ -95,7 +95,7 @@ fn what_is_reported_of_the_past_is_no_part_of_the_turn() {
         let loaded = agent.receive("session/load").await;
         agent.answer(&loaded["id"], json!({})).await;
         let asked = agent.receive("session/prompt").await;
-        // Behind the answer, as Gemini CLI does it.
+        // After the answer, as Gemini CLI does it.
         let params = json!({ "sessionId": "s", "update": user("hi") });
         agent
             .send(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }))
@@ -112,18 +112,18 @@ fn what_is_reported_of_the_past_is_no_part_of_the_turn() {
             "{done}"
         );
         let state = client.get(&format!("/threads/{thread}/state")).await;
-        let reported: Vec<&str> = state["messages"]
+        let texts: Vec<&str> = state["messages"]
             .as_array()
             .unwrap()
             .iter()
             .map(|message| message["content"].as_str().unwrap())
             .collect();
-        assert_eq!(reported, ["hi", "Hello", "And?", "Hello again"]);
+        assert_eq!(texts, ["hi", "Hello", "And?", "Hello again"]);
     });
 }
 
 #[test]
-fn sessions_that_the_agent_lists_are_threads_as_well() {
+fn sessions_listed_by_the_agent_are_threads() {
     run(async {
         let mut stage = Stage::open().await;
         let capabilities = json!({ "loadSession": true, "sessionCapabilities": { "list": {} } });
@@ -172,7 +172,7 @@ fn sessions_that_the_agent_lists_are_threads_as_well() {
 }
 
 #[test]
-fn who_is_no_longer_let_in_follows_and_waits_no_longer() {
+fn a_revoked_token_ends_streams_and_waits() {
     run(async {
         let gate = gate();
         let limits = Limits {
@@ -187,11 +187,11 @@ fn who_is_no_longer_let_in_follows_and_waits_no_longer() {
         let mut agent = stage.introduced(json!({})).await;
         let client = stage.client();
         let alice = token(1);
-        let wish = json!({ "input": human("hi"), "stream_mode": "custom" });
+        let request = json!({ "input": human("hi"), "stream_mode": "custom" });
         let stream = client.send_as(
             "POST",
             "/runs/stream",
-            Some(&wish),
+            Some(&request),
             None,
             Some(alice.reveal()),
         );
@@ -214,7 +214,7 @@ fn who_is_no_longer_let_in_follows_and_waits_no_longer() {
         let ((status, _), ()) = tokio::join!(waiting, withdrawing);
         assert_eq!(status, 401);
         assert!(events.next().await.is_none());
-        // Nobody follows it, and nobody wanted it to go on.
+        // It has no follower, and was not to continue without one.
         agent.receive("session/cancel").await;
     });
 }

@@ -1,4 +1,4 @@
-//! Several agents behind one listener, each for those who may use it; and ACP beside them.
+//! Several agents behind one listener, each for the clients that may use it; and ACP beside them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::principals::token;
 use super::stage::{Agent, Stage, configured, human, introduction};
 use crate::support::link::run;
 
-/// A listener with these agents, the first of which is the usual one.
+/// A listener with these agents, the first of which is the default.
 fn serving(names: &[&str]) -> Setup {
     serving_at(None, names)
 }
@@ -37,7 +37,7 @@ fn serving_at(path: Option<&str>, names: &[&str]) -> Setup {
     }
 }
 
-/// Has the next agent that is asked for introduce itself.
+/// Lets the next agent that is opened answer `initialize`.
 async fn introduced(stage: &mut Stage) -> Agent {
     let mut agent = stage.agent().await;
     let asked = agent.receive("initialize").await;
@@ -91,7 +91,7 @@ fn each_agent_is_found_by_its_name_and_runs_on_its_own_link() {
             assert_eq!(manifest, descriptor);
         }
         assert_eq!(client.call("GET", "/agents/other", None).await.0, 404);
-        // Who names no agent gets the usual one; who names one gets that.
+        // Without an agent id the default runs; with one, that agent.
         let body = json!({ "input": human("hi") });
         client.post("/runs", body.clone()).await;
         goose.open("g").await;
@@ -105,12 +105,12 @@ fn each_agent_is_found_by_its_name_and_runs_on_its_own_link() {
 }
 
 #[test]
-fn a_thread_stays_with_the_agent_that_has_spoken_in_it() {
+fn a_thread_stays_with_its_first_agent() {
     run(async {
         let mut stage = Stage::with(serving(&["goose", "claude"])).await;
         let client = stage.client();
         let thread = client.post("/threads", json!({})).await;
-        // Nobody knows yet whose it will be.
+        // It has no agent yet.
         assert!(
             thread["metadata"].get("acp_session_id").is_none(),
             "{thread}"
@@ -140,12 +140,12 @@ fn a_thread_stays_with_the_agent_that_has_spoken_in_it() {
 }
 
 #[test]
-fn an_agent_that_cannot_be_had_is_listed_as_the_configuration_has_it() {
+fn a_failed_agent_is_listed_as_configured() {
     run(async {
         let mut stage = Stage::with(serving(&["broken"])).await;
         let mut agent = stage.agent().await;
         let asked = agent.receive("initialize").await;
-        let error = json!({ "code": -32603, "message": "told to fail" });
+        let error = json!({ "code": -32603, "message": "it fails" });
         agent
             .send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error }))
             .await;
@@ -157,7 +157,7 @@ fn an_agent_that_cannot_be_had_is_listed_as_the_configuration_has_it() {
 }
 
 #[test]
-fn nobody_sees_an_agent_that_it_may_not_use() {
+fn a_client_sees_only_the_agents_that_it_may_use() {
     run(async {
         let gate = Gate::new(GateRules {
             loopback: AuthRequirement::Credential,
@@ -222,7 +222,7 @@ fn nobody_sees_an_agent_that_it_may_not_use() {
         let body = json!({ "agent_id": goose, "input": human("hi") });
         let refused = client.call_as(&alice, "POST", "/runs", Some(&body)).await;
         assert_eq!(refused.0, 404, "{}", refused.1);
-        // The usual one is not for it, and there is only one other.
+        // The default is not allowed, and there is only one other.
         let body = json!({ "input": human("hi") });
         let run = client.call_as(&alice, "POST", "/runs", Some(&body)).await;
         assert_eq!(run.0, 200, "{}", run.1);
@@ -260,7 +260,7 @@ fn acp_and_agent_connect_are_served_at_one_port() {
                 "{path}"
             );
         }
-        // Each refuses in its own way.
+        // Each refuses in its own format.
         let wrong = client.send("PATCH", "/acp", None).await;
         assert_eq!(wrong.headers()["content-type"], "text/plain; charset=utf-8");
         let (status, why) = client.call("GET", "/acp/nothing", None).await;

@@ -1,4 +1,4 @@
-//! An Agent Connect listener with a relay behind it, and an agent that a test speaks for.
+//! An Agent Connect listener with a relay behind it, and a scripted agent.
 
 #![expect(
     clippy::unwrap_used,
@@ -35,7 +35,7 @@ pub(crate) struct Stage {
     stop: StopSignals,
 }
 
-/// The agent at the other end of a relay, and the name it was asked for by.
+/// The agent at the other end of a relay, and the name by which it was selected.
 pub(crate) struct Agent(Link, Option<String>);
 
 /// A client of the listener.
@@ -48,7 +48,7 @@ pub(crate) struct Events {
     text: String,
 }
 
-/// The usual settings, with this configuration.
+/// The default settings, with this configuration.
 pub(crate) fn configured(config: AgentConnectConfig) -> Setup {
     let mut setup = setup();
     config.apply(&mut setup);
@@ -86,7 +86,7 @@ impl Stage {
         self.agents.recv().await.expect("the listener opens a link")
     }
 
-    /// The same, once it has introduced itself.
+    /// The same, once it has answered `initialize`.
     pub(crate) async fn introduced(&mut self, capabilities: Value) -> Agent {
         let mut agent = self.agent().await;
         let asked = agent.receive("initialize").await;
@@ -126,7 +126,7 @@ async fn serve(
         let Some(Ok(arrival)) = arrival else {
             return;
         };
-        // Somebody who was turned away is news and no client.
+        // A rejected client is an event and no client.
         let Ok(client) = arrival.finish.await else {
             continue;
         };
@@ -152,12 +152,12 @@ async fn serve(
 }
 
 impl Agent {
-    /// The name it was asked for by.
+    /// The name by which it was selected.
     pub(crate) fn name(&self) -> Option<&str> {
         self.1.as_deref()
     }
 
-    /// The next message, which calls this method.
+    /// The next message, which has this method.
     pub(crate) async fn receive(&mut self, method: &str) -> Value {
         let message = self.listen().await.expect("a message, not the end");
         assert_eq!(message["method"], method, "{message}");
@@ -171,7 +171,7 @@ impl Agent {
                 Some(serde_json::from_slice(frame.as_bytes()).unwrap())
             }
             None => None,
-            other => panic!("expected a message, heard {other:?}"),
+            other => panic!("expected a message, received {other:?}"),
         }
     }
 
@@ -184,14 +184,14 @@ impl Agent {
             .await;
     }
 
-    /// Opens the session that is asked for next.
+    /// Opens the session that is requested next.
     pub(crate) async fn open(&mut self, session: &str) {
         let asked = self.receive("session/new").await;
         self.answer(&asked["id"], json!({ "sessionId": session }))
             .await;
     }
 
-    /// Says something in a session.
+    /// Sends a text in a session.
     pub(crate) async fn chunk(&mut self, session: &str, text: &str) {
         let update = json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } });
         let params = json!({ "sessionId": session, "update": update });
@@ -199,7 +199,7 @@ impl Agent {
             .await;
     }
 
-    /// Asks for permission in a session.
+    /// Requests permission in a session.
     pub(crate) async fn ask(&mut self, id: u64, session: &str) {
         let params = json!({ "sessionId": session, "toolCall": { "toolCallId": "t" }, "options": [
             { "optionId": "allow", "name": "Allow", "kind": "allow_once" },
@@ -262,7 +262,7 @@ impl Client {
             .unwrap()
     }
 
-    /// The same, of a request with these header fields, which may be untrue.
+    /// The same, of a request with these header fields, which may be wrong.
     pub(crate) async fn call_with(
         self,
         method: &str,
@@ -289,7 +289,7 @@ impl Client {
 
     /// The status of an answer, and its body; `null` when it has none.
     pub(crate) async fn call(self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
-        stated(self.send(method, path, body).await).await
+        status_and_body(self.send(method, path, body).await).await
     }
 
     /// The same, with a token.
@@ -300,7 +300,7 @@ impl Client {
         path: &str,
         body: Option<&Value>,
     ) -> (u16, Value) {
-        stated(self.send_as(method, path, body, None, Some(token)).await).await
+        status_and_body(self.send_as(method, path, body, None, Some(token)).await).await
     }
 
     pub(crate) async fn get(self, path: &str) -> Value {
@@ -325,7 +325,7 @@ impl Client {
         async move { self.post(&path, body).await }
     }
 
-    /// Opens a stream of events behind the one with this id.
+    /// Opens a stream of events after the one with this id.
     pub(crate) async fn resumed(self, path: &str, last: &str) -> Events {
         Events::of(self.send_with("GET", path, None, Some(last)).await)
     }
@@ -368,7 +368,7 @@ impl Events {
     }
 }
 
-async fn stated(answer: Response<Incoming>) -> (u16, Value) {
+async fn status_and_body(answer: Response<Incoming>) -> (u16, Value) {
     let status = answer.status().as_u16();
     let body = answer.into_body().collect().await.unwrap().to_bytes();
     let body = if body.is_empty() {

@@ -1,11 +1,11 @@
-//! The exchanges in `tests/vectors/agntcy`: what a client and an agent say, line by line.
+//! The exchanges in `tests/vectors/agntcy`: messages of a client and an agent, line by line.
 //!
-//! A case is a list of steps. An `http` step is a request and its answer, which is waited for before
-//! the next step unless an agent has to hear of it first; an `acp` step is a message, spoken by the
-//! test when it is the agent's and expected when it is ours; an `sse` step is what a stream tells.
-//! The `request_headers` of an `http` step are sent instead of the usual ones.
-//! Ids and times differ from run to run: an id that is met first stands for the one at its place from
-//! then on. A case may begin in the middle: what it takes for granted is set up first.
+//! A case is a list of steps. An `http` step is a request and its answer, which is awaited before
+//! the next step unless an agent has to receive it first; an `acp` step is a message, sent by the
+//! test if it is the agent's and expected otherwise; an `sse` step has the events of a stream. The
+//! `request_headers` of an `http` step replace the usual ones. Ids and times differ from run to
+//! run: the first id at a place stands for the one in the case from then on. A case may begin in
+//! the middle: its preconditions are set up first.
 
 use std::collections::{HashMap, VecDeque};
 use std::mem;
@@ -17,11 +17,11 @@ use super::exchanges;
 use super::stage::{Agent, Client, Events, Stage, human, introduction};
 use crate::support::link::run;
 
-/// Members whose values are the server's own. `creation` is the request, which the cases abridge.
+/// Members with values of the server. `creation` is the request, which the cases abridge.
 const OWN: [&str; 4] = ["created_at", "updated_at", "url", "creation"];
 /// Members that hold an id.
 const IDS: [&str; 4] = ["run_id", "thread_id", "agent_id", "checkpoint_id"];
-/// The id of what is not there.
+/// The id of a missing object.
 const NOTHING: &str = "00000000-0000-4000-8000-000000000000";
 /// The session of cases that begin in one.
 const SESSION: &str = "sess_a1";
@@ -30,15 +30,15 @@ struct Play {
     name: String,
     client: Client,
     agent: Agent,
-    /// What a case calls what here is called otherwise.
+    /// Names of the case, and the real ones.
     names: HashMap<String, String>,
-    /// Ids of our requests: the case's, and ours.
+    /// Ids of our requests: in the case, and real.
     ids: HashMap<String, Value>,
-    /// Whether the agent has said what the server may not have heard yet.
-    unheard: bool,
-    /// Messages to the agent that came while it waited to be heard.
+    /// Whether the server may not have read the agent's last message yet.
+    unread: bool,
+    /// Messages to the agent that arrived before it was acknowledged.
     early: VecDeque<Value>,
-    /// A request whose answer is still to come.
+    /// A request without its answer yet.
     pending: Option<(Value, JoinHandle<Answered>)>,
     stream: Option<Events>,
 }
@@ -49,7 +49,7 @@ enum Answered {
 }
 
 #[test]
-fn every_exchange_goes_as_it_is_written() {
+fn every_exchange_is_as_written() {
     let cases = exchanges("acp-agent-as-agntcy-server");
     assert!(cases.len() >= 24, "only {} cases", cases.len());
     for case in cases {
@@ -94,7 +94,7 @@ async fn play(case: &Value) {
         agent,
         names,
         ids,
-        unheard: false,
+        unread: false,
         early: VecDeque::new(),
         pending: None,
         stream: None,
@@ -107,7 +107,7 @@ async fn play(case: &Value) {
         if step["note"].is_string() || is_first(&step) {
         } else if step["http"].is_object() {
             play.settle().await;
-            play.be_received().await;
+            play.wait_until_read().await;
             let next = steps[at + 1..]
                 .iter()
                 .find(|step| !step["note"].is_string());
@@ -129,7 +129,7 @@ async fn play(case: &Value) {
 }
 
 impl Play {
-    /// Brings about what the case takes for granted: the agent's id, its thread, its run.
+    /// Sets up the preconditions of the case: the agent's id, its thread, its run.
     async fn set_up(&mut self, steps: &[Value]) {
         let found = self.client.post("/agents/search", json!({})).await;
         let real = found[0]["agent_id"].as_str().unwrap().to_owned();
@@ -153,7 +153,7 @@ impl Play {
             });
             found.find(|part| part.len() == 36 && part != NOTHING)
         };
-        // A run of the prose makes its thread itself.
+        // This run creates its thread itself.
         let first = &steps[0]["http"]["path"];
         let made = first == "/threads" || first == "/runs";
         let thread = part("/threads/").filter(|_| !made);
@@ -169,7 +169,7 @@ impl Play {
             let id = made["thread_id"].as_str().unwrap().to_owned();
             self.names.insert(thread.clone(), id);
         }
-        // A prompt that nobody has asked for.
+        // A prompt without a run.
         if steps[0]["acp"]["method"] == "session/prompt" {
             let text = steps[0]["acp"]["params"]["prompt"][0]["text"]
                 .as_str()
@@ -219,7 +219,7 @@ impl Play {
         self.pending = Some((http.clone(), answered));
     }
 
-    /// Waits for the answer to the last request, and judges it.
+    /// Waits for the answer to the last request, and checks it.
     async fn settle(&mut self) {
         let Some((http, answered)) = self.pending.take() else {
             return;
@@ -228,8 +228,8 @@ impl Play {
             Answered::Stream(events) => self.stream = Some(events),
             Answered::Expected(status, body) => {
                 assert_eq!(http["status"], status, "{}: {http}\n{body}", self.name);
-                let judged = covers(&http["response"], &body, &mut self.names);
-                judged.unwrap_or_else(|why| panic!("{}: {why}\n{http}\n{body}", self.name));
+                let result = covers(&http["response"], &body, &mut self.names);
+                result.unwrap_or_else(|why| panic!("{}: {why}\n{http}\n{body}", self.name));
             }
         }
     }
@@ -240,20 +240,20 @@ impl Play {
             let data = loop {
                 let (_, name, data) = stream.next().await.expect("an event");
                 assert_eq!(event["event"], name);
-                // How often all that was said is told again depends on the time it takes.
+                // The number of repeated states depends on the time.
                 let again = data["type"] == "values" && data["status"] == "pending";
                 if !again || event["data"]["status"] == "pending" {
                     break data;
                 }
             };
-            let judged = covers(&event["data"], &data, &mut self.names);
-            judged.unwrap_or_else(|why| panic!("{}: {why}\n{event}\n{data}", self.name));
+            let result = covers(&event["data"], &data, &mut self.names);
+            result.unwrap_or_else(|why| panic!("{}: {why}\n{event}\n{data}", self.name));
         }
         let last = &expected[expected.len() - 1]["data"];
         if last["type"] == "interrupt" || last["status"] == "success" {
             assert!(
                 stream.next().await.is_none(),
-                "{}: the stream goes on",
+                "{}: the stream continues",
                 self.name
             );
         }
@@ -264,13 +264,13 @@ impl Play {
             Some(early) => early,
             None => self.agent.listen().await.expect("a message"),
         };
-        let mut wanted = expected.clone();
+        let mut required = expected.clone();
         if let (Some(id), true) = (expected.get("id"), expected["method"].is_string()) {
             self.ids.insert(id.to_string(), received["id"].clone());
-            wanted["id"] = received["id"].clone();
+            required["id"] = received["id"].clone();
         }
-        let judged = covers(&wanted, &received, &mut self.names);
-        judged.unwrap_or_else(|why| panic!("{}: {why}\n{expected}\n{received}", self.name));
+        let result = covers(&required, &received, &mut self.names);
+        result.unwrap_or_else(|why| panic!("{}: {why}\n{expected}\n{received}", self.name));
     }
 
     async fn send(&mut self, message: &Value) {
@@ -279,16 +279,16 @@ impl Play {
             message["id"] = self.ids[&message["id"].to_string()].clone();
         }
         self.agent.send(&message).await;
-        self.unheard = true;
+        self.unread = true;
     }
 
-    /// Waits until the server has taken in all that the agent said, which it hears in order: a request
-    /// that goes there by another way, as the next one over HTTP does, may else be faster.
-    async fn be_received(&mut self) {
-        if !mem::take(&mut self.unheard) {
+    /// Waits until the server has read all messages of the agent, in order: the next request over
+    /// HTTP might else be faster.
+    async fn wait_until_read(&mut self) {
+        if !mem::take(&mut self.unread) {
             return;
         }
-        let question = json!({ "jsonrpc": "2.0", "id": "heard?", "method": "_test/heard" });
+        let question = json!({ "jsonrpc": "2.0", "id": "read?", "method": "_test/read" });
         self.agent.send(&question).await;
         loop {
             let message = self.agent.listen().await.expect("an answer");
@@ -300,15 +300,15 @@ impl Play {
     }
 }
 
-/// Whether all that is expected is there; more may be.
+/// Whether all expected members are there; more may be.
 pub(super) fn covers(
     expected: &Value,
     got: &Value,
     names: &mut HashMap<String, String>,
 ) -> Result<(), String> {
     match (expected, got) {
-        (Value::Object(wanted), Value::Object(have)) => {
-            for (name, value) in wanted {
+        (Value::Object(required), Value::Object(have)) => {
+            for (name, value) in required {
                 let Some(found) = have.get(name) else {
                     return Err(format!("{name} is missing"));
                 };
@@ -326,16 +326,16 @@ pub(super) fn covers(
             }
             Ok(())
         }
-        (Value::Array(wanted), Value::Array(have)) if wanted.len() == have.len() => wanted
+        (Value::Array(required), Value::Array(have)) if required.len() == have.len() => required
             .iter()
             .zip(have)
-            .try_for_each(|(wanted, have)| covers(wanted, have, names)),
-        (Value::String(wanted), Value::String(have)) => {
-            let wanted = names.get(wanted).unwrap_or(wanted);
-            if wanted == have {
+            .try_for_each(|(required, have)| covers(required, have, names)),
+        (Value::String(required), Value::String(have)) => {
+            let required = names.get(required).unwrap_or(required);
+            if required == have {
                 Ok(())
             } else {
-                Err(format!("{wanted:?} is expected, not {have:?}"))
+                Err(format!("{required:?} is expected, not {have:?}"))
             }
         }
         (Value::Null, _) => Ok(()),

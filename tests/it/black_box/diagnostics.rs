@@ -1,4 +1,4 @@
-//! What the program says when something goes wrong.
+//! What the program prints when something goes wrong.
 
 use std::fs;
 use std::path::Path;
@@ -21,8 +21,8 @@ fn file(folder: &Path, name: &str, text: &str) -> String {
 }
 
 #[test]
-fn a_configuration_file_is_refused_for_its_syntax_before_anything_else() {
-    // The file, and each fault: where, what, and the remedy.
+fn syntax_errors_of_a_configuration_file_are_reported_first() {
+    // The file, and each fault: place, problem, and remedy.
     let cases: [(&str, &[&str]); 5] = [
         (
             "[agents.a]\ncommand = [\"sh\"\n[[listeners]]\nendpoint = \"ws://127.0.0.1:0\"\n",
@@ -39,7 +39,7 @@ fn a_configuration_file_is_refused_for_its_syntax_before_anything_else() {
                 "5:9: string values must be quoted, expected literal string",
             ],
         ),
-        // No fault of syntax: all faults of the words.
+        // The syntax is right: all other faults.
         (
             "comand = 1\n[agents.a]\ncommand = [\"sh\"]\ncwdd = \"/\"\n",
             &[
@@ -98,11 +98,11 @@ fn a_syntax_error_of_a_table_is_reported_at_its_line() {
             let column = format!("at line {line} column {column}; correct it");
             let check = run(&["dialect", "check", &path], "").await;
             let connect = run(&["connect", "--table", &path, "--", "cat"], "").await;
-            for (code, wanted, reported) in [
+            for (code, expected, reported) in [
                 (check.code, 1, &check.stdout),
                 (connect.code, 65, &connect.stderr),
             ] {
-                assert_eq!(code, Some(wanted), "{text}{reported}");
+                assert_eq!(code, Some(expected), "{text}{reported}");
                 let stated =
                     |reported: &str| reported.starts_with(&place) && reported.ends_with(&column);
                 assert!(reported.lines().any(stated), "{place}…{column}: {reported}");
@@ -115,7 +115,7 @@ fn a_syntax_error_of_a_table_is_reported_at_its_line() {
 }
 
 #[test]
-fn a_request_to_an_agent_that_is_being_killed_is_answered_with_the_signal() {
+fn a_request_to_an_agent_killed_meanwhile_is_answered_with_the_signal() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let go = folder.path().join("go");
@@ -158,23 +158,23 @@ fn an_agent_that_ends_before_it_answers_a_request_makes_connect_fail() {
     let answers = r#"read line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}'"#;
     let usage = "echo 'Usage: agent [--acp]'";
     let asked = format!("{INITIALIZE}\n");
-    // The agent, what the client says, the exit code, and whether the log says why.
+    // The agent, the client's input, the exit code, and whether the log has the reason.
     let cases = [
         (usage, asked.as_str(), 76, true),
         ("cat > /dev/null", &asked, 76, true),
         ("echo oops >&2; exit 3", &asked, 3, false),
         (answers, &asked, 0, false),
-        // Nobody asked anything.
+        // No request was sent.
         ("cat > /dev/null", "", 0, false),
     ];
     block_on(async {
-        for (agent, reports, code, stated) in cases {
-            let outcome = run(&["connect", "--", "sh", "-c", agent], reports).await;
+        for (agent, input, code, logged) in cases {
+            let outcome = run(&["connect", "--", "sh", "-c", agent], input).await;
             assert_eq!(outcome.code, Some(code), "{agent}: {outcome:?}");
             let why = "the agent ended with exit code 0 before it answered a request";
-            assert_eq!(outcome.stderr.contains(why), stated, "{agent}: {outcome:?}");
+            assert_eq!(outcome.stderr.contains(why), logged, "{agent}: {outcome:?}");
         }
-        // A client that is slower than the agent is told nothing, and the exit code is the same.
+        // A client slower than the agent gets no error, and the exit code is the same.
         let mut connect = Program::start(&["connect", "--", "sh", "-c", usage]);
         assert_eq!(connect.exit().await.code(), Some(76));
         let asked = run(&["connect", "--", "sh", "-c", usage], &asked).await;
@@ -186,7 +186,7 @@ fn an_agent_that_ends_before_it_answers_a_request_makes_connect_fail() {
 }
 
 #[test]
-fn the_name_of_a_well_known_agent_in_the_place_of_an_endpoint_is_answered_with_its_command() {
+fn an_agent_name_given_as_an_endpoint_is_answered_with_its_command() {
     let cases: [(&[&str], &str); 6] = [
         (
             &["connect", "claude"],
@@ -235,19 +235,19 @@ async fn asked(address: &str, fields: &str) -> String {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_wrong_token_of_a_program_that_needs_none_is_refused_with_that_remark() {
+fn a_wrong_token_where_none_is_needed_is_refused_with_a_remark() {
     const WRONG: &str = "Authorization: Bearer made-up\r\n";
     const UPGRADE: &str = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                            Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     const REMARK: &str = "without a token this program would be let in";
     let forwarded = format!("{WRONG}X-Forwarded-For: 192.0.2.7\r\n");
     let upgrade = format!("{WRONG}{UPGRADE}");
-    // An option of the listener, headers, the status, and whether there is the remark.
+    // An option of the listener, headers, the status, and whether the remark is added.
     let cases = [
         (None, WRONG, 401, true),
         (None, &upgrade, 401, true),
         (None, "Accept: text/event-stream\r\n", 400, false),
-        // Whose program is behind a proxy is not known.
+        // Behind a proxy, the program's user is not known.
         (None, &forwarded, 401, false),
         (Some("--require-token"), WRONG, 401, false),
         (Some("--require-token"), "", 401, false),
@@ -259,18 +259,18 @@ fn a_wrong_token_of_a_program_that_needs_none_is_refused_with_that_remark() {
             args.extend(["--", "cat"]);
             let mut serve = Program::start(&args);
             let address = serve.address().await;
-            for (_, fields, status, stated) in cases.iter().filter(|case| case.0 == option) {
+            for (_, fields, status, remarked) in cases.iter().filter(|case| case.0 == option) {
                 let answer = asked(&address, fields).await;
                 let case = format!("{option:?} {fields}{answer}");
                 assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{case}");
-                assert_eq!(answer.contains(REMARK), *stated, "{case}");
+                assert_eq!(answer.contains(REMARK), *remarked, "{case}");
             }
         }
     });
 }
 
 #[test]
-fn connect_reports_where_it_records_and_that_a_relative_folder_depends_on_the_editor() {
+fn connect_logs_the_recording_folder_and_warns_of_a_relative_one() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path().canonicalize().unwrap();
@@ -296,8 +296,8 @@ fn connect_reports_where_it_records_and_that_a_relative_folder_depends_on_the_ed
 }
 
 #[test]
-fn shells_are_offered_the_names_of_profiles_and_dialects_and_no_files() {
-    // What precedes the values in each shell's script, and some of these.
+fn shells_complete_names_of_profiles_and_dialects_and_no_files() {
+    // The text before the values in each shell's script, and some values.
     let cases = [
         ("bash", "--profile)\n", "compgen -W \"amp ", " claude "),
         (

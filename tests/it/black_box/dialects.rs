@@ -10,27 +10,27 @@ use crate::support::program::Program;
 /// An agent that writes each line it reads to a file, and then prints the next of its answers.
 const AGENT: &str = "
 import json, sys
-heard, answers = open(sys.argv[1], 'a'), iter(json.load(open(sys.argv[2])))
+received, answers = open(sys.argv[1], 'a'), iter(json.load(open(sys.argv[2])))
 for line in sys.stdin:
-    heard.write(line)
-    heard.flush()
+    received.write(line)
+    received.flush()
     for answer in next(answers, []):
         print(answer, flush=True)
 ";
 
-/// What both ends received in one conversation, without the lines' ends.
-struct Talk {
+/// What both ends received in one conversation, without line ends.
+struct Exchange {
     client: Vec<String>,
     agent: Vec<String>,
 }
 
-impl Talk {
+impl Exchange {
     /// Runs the program between a client and an agent. After each message of the client so many
-    /// lines are read; for each line that the agent reads it prints a list of its own.
+    /// lines are read; for each line that the agent reads it prints its own list of lines.
     fn hold(options: &[&str], client: &[(Value, usize)], agent: &[&[Value]]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-        let [script, log, answers] = ["agent.py", "heard", "answers"].map(path);
+        let [script, log, answers] = ["agent.py", "received", "answers"].map(path);
         fs::write(&script, AGENT).unwrap();
         fs::write(&log, "").unwrap();
         let texts = |all: &&[Value]| all.iter().map(Value::to_string).collect::<Vec<_>>();
@@ -100,8 +100,8 @@ fn models() -> Value {
         {"modelId": "b/high", "name": "B", "context": 9}]})
 }
 
-/// What a client does about models: opens a session and chooses a model.
-fn choice(opened: Value, model: &str) -> Talk {
+/// A client that opens a session and chooses a model.
+fn choice(opened: Value, model: &str) -> Exchange {
     let client = [
         (
             ask(
@@ -131,17 +131,17 @@ fn choice(opened: Value, model: &str) -> Talk {
         &[answer(1, result)],
         &[answer(2, json!({}))],
     ];
-    Talk::hold(&[], &client, &agent)
+    Exchange::hold(&[], &client, &agent)
 }
 
 #[test]
-fn set_model_reaches_the_option_that_offers_the_id_or_stays_what_it_is() {
+fn set_model_becomes_the_option_that_offers_the_id_or_is_unchanged() {
     let provider = || select("provider", "acme", values(&["acme", "other"]));
     let model = || select("model", "a", values(&["a", "b"]));
     let groups = json!([{"group": "g", "name": "G", "options": values(&["c"])},
         {"group": "h", "name": "H", "options": values(&["d"])}]);
     let grouped = || select("grouped", "c", groups.clone());
-    // What the agent has opened the session with, the id that is asked for, the option that is set.
+    // The agent's answer to `session/new`, the id that is requested, the option that is set.
     let cases = [
         (
             json!({"configOptions": [provider(), model()]}),
@@ -163,7 +163,7 @@ fn set_model_reaches_the_option_that_offers_the_id_or_stays_what_it_is() {
             "b",
             Some("model"),
         ),
-        // It is no option's value, and the agent has `models`, or two options might be meant.
+        // No option has this value and the agent has `models`, or two options match.
         (
             json!({"configOptions": [model()], "models": models()}),
             "b/high",
@@ -182,7 +182,7 @@ fn set_model_reaches_the_option_that_offers_the_id_or_stays_what_it_is() {
         (json!({"models": models()}), "b/high", None),
         (json!({"models": models()}), "unknown", None),
         (json!({}), "a", None),
-        // The agent has no other, and judges the value itself.
+        // The agent has no other option, and checks the value itself.
         (
             json!({"configOptions": [model()]}),
             "unknown",
@@ -190,8 +190,8 @@ fn set_model_reaches_the_option_that_offers_the_id_or_stays_what_it_is() {
         ),
     ];
     for (opened, id, option) in cases {
-        let talk = choice(opened.clone(), id);
-        let wanted = match option {
+        let exchange = choice(opened.clone(), id);
+        let expected = match option {
             Some(option) => ask(
                 2,
                 "session/set_config_option",
@@ -203,20 +203,20 @@ fn set_model_reaches_the_option_that_offers_the_id_or_stays_what_it_is() {
                 json!({"sessionId": "s", "modelId": id}),
             ),
         };
-        assert_eq!(talk.agent(2), wanted, "{id} of {opened}");
-        assert_eq!(talk.client(2), answer(2, json!({})), "{id} of {opened}");
+        assert_eq!(exchange.agent(2), expected, "{id} of {opened}");
+        assert_eq!(exchange.client(2), answer(2, json!({})), "{id} of {opened}");
     }
 }
 
 #[test]
-fn models_reach_every_client_as_the_agent_has_them_beside_the_options() {
+fn models_reach_every_client_unchanged_beside_the_options() {
     let own = select("model", "a", values(&["a", "b"]));
     for (opened, option) in [
         (json!({"models": models()}), "_acp-relay.model"),
         (json!({"models": models(), "configOptions": [own]}), "model"),
     ] {
-        let talk = choice(opened.clone(), "a");
-        let result = &talk.client(1)["result"];
+        let exchange = choice(opened.clone(), "a");
+        let result = &exchange.client(1)["result"];
         assert_eq!(result["models"], models(), "{opened}");
         assert_eq!(result["configOptions"][0]["id"], option, "{opened}");
         assert_eq!(result.get("_meta"), None, "{opened}");
@@ -224,7 +224,7 @@ fn models_reach_every_client_as_the_agent_has_them_beside_the_options() {
 }
 
 #[test]
-fn a_prompt_before_the_sign_in_is_answered_with_the_error_of_the_session() {
+fn a_prompt_before_authentication_gets_the_error_of_the_session() {
     let refusal = json!({"code": -32000, "message": "Authentication required", "data": {"k": 1}});
     let send = |id| ask(id, "sendUserMessage", json!({"chunks": [{"text": "hi"}]}));
     let client = [
@@ -249,27 +249,27 @@ fn a_prompt_before_the_sign_in_is_answered_with_the_error_of_the_session() {
         &[answer(1_000_000_002, json!({"sessionId": "s"}))],
         &[answer(4, json!({"stopReason": "end_turn"}))],
     ];
-    let talk = Talk::hold(&["--client-dialect", "zed-legacy-0.0.9"], &client, &agent);
+    let exchange = Exchange::hold(&["--client-dialect", "zed-legacy-0.0.9"], &client, &agent);
     for (at, id) in [(1, 1), (2, 2)] {
-        let wanted = json!({"jsonrpc": "2.0", "id": id, "error": refusal});
-        assert_eq!(talk.client(at), wanted);
+        let expected = json!({"jsonrpc": "2.0", "id": id, "error": refusal});
+        assert_eq!(exchange.client(at), expected);
     }
-    assert_eq!(talk.client(4), answer(4, Value::Null));
-    let methods = (0..talk.agent.len()).map(|at| talk.agent(at)["method"].clone());
+    assert_eq!(exchange.client(4), answer(4, Value::Null));
+    let methods = (0..exchange.agent.len()).map(|at| exchange.agent(at)["method"].clone());
     let opening = "session/new";
-    let wanted = [
+    let expected = [
         "initialize",
         opening,
         "authenticate",
         opening,
         "session/prompt",
     ];
-    assert_eq!(methods.collect::<Vec<_>>(), wanted);
-    assert_eq!(talk.agent(4)["params"]["sessionId"], "s");
+    assert_eq!(methods.collect::<Vec<_>>(), expected);
+    assert_eq!(exchange.agent(4)["params"]["sessionId"], "s");
 }
 
 #[test]
-fn a_tool_of_the_copilot_documents_is_one_call_and_then_updates_of_it() {
+fn a_copilot_tool_is_one_tool_call_and_then_its_updates() {
     let tool = |status: &str| {
         json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s",
             "state": "working", "lastUpdateId": "u", "updates": [
@@ -281,12 +281,12 @@ fn a_tool_of_the_copilot_documents_is_one_call_and_then_updates_of_it() {
     )];
     let ended = answer(1, json!({"stopReason": "end_turn"}));
     let agent: [&[Value]; 1] = [&[tool("running"), tool("completed"), ended]];
-    let talk = Talk::hold(
+    let exchange = Exchange::hold(
         &["--agent-dialect", "copilot-docs-2026-01"],
         &client,
         &agent,
     );
-    assert_eq!(talk.client.len(), 3, "{:?}", talk.client);
+    assert_eq!(exchange.client.len(), 3, "{:?}", exchange.client);
     for (at, variant, status) in [
         (0, "tool_call", "in_progress"),
         (1, "tool_call_update", "completed"),
@@ -294,15 +294,15 @@ fn a_tool_of_the_copilot_documents_is_one_call_and_then_updates_of_it() {
         let update = json!({"sessionUpdate": variant, "toolCallId": "t", "title": "Make",
             "kind": "edit", "status": status});
         assert_eq!(
-            talk.client(at)["params"],
+            exchange.client(at)["params"],
             json!({"sessionId": "s", "update": update})
         );
     }
 }
 
-/// One message of the client and what the agent reads of it.
+/// One message of the client and what the agent receives.
 #[test]
-fn what_a_client_sends_reaches_the_agent_as_the_dialects_report() {
+fn client_messages_reach_the_agent_as_the_dialects_specify() {
     let prompt = |more: Value| {
         let mut params = json!({"sessionId": "s", "prompt": []});
         params
@@ -345,15 +345,15 @@ fn what_a_client_sends_reaches_the_agent_as_the_dialects_report() {
             cancel("$/cancel_request", json!({"requestId": 7})),
         ),
     ];
-    for (options, sent, wanted) in cases {
-        let talk = Talk::hold(options, &[(sent.clone(), 0)], &[&[]]);
-        assert_eq!(talk.agent(0), wanted, "{options:?} {sent}");
+    for (options, sent, expected) in cases {
+        let exchange = Exchange::hold(options, &[(sent.clone(), 0)], &[&[]]);
+        assert_eq!(exchange.agent(0), expected, "{options:?} {sent}");
     }
 }
 
-/// One message of the agent, in answer to a request, and what the client reads of it.
+/// One message of the agent, in answer to a request, and what the client receives.
 #[test]
-fn what_an_agent_sends_reaches_the_client_as_the_dialects_report() {
+fn agent_messages_reach_the_client_as_the_dialects_specify() {
     let update = |update: Value| {
         json!({"jsonrpc": "2.0", "method": "session/update",
             "params": {"sessionId": "s", "update": update}})
@@ -416,14 +416,14 @@ fn what_an_agent_sends_reaches_the_client_as_the_dialects_report() {
             permission,
         ),
     ];
-    for (options, sent, wanted) in cases {
+    for (options, sent, expected) in cases {
         let asked = ask(1, "initialize", json!({"protocolVersion": 1}));
         let agent: [&[Value]; 1] = [std::slice::from_ref(&sent)];
-        let talk = Talk::hold(options, &[(asked, 1)], &agent);
-        assert_eq!(talk.client(0), wanted, "{options:?} {sent}");
-        // Nothing is put in another order either.
-        if sent == wanted {
-            assert_eq!(talk.client[0], sent.to_string());
+        let exchange = Exchange::hold(options, &[(asked, 1)], &agent);
+        assert_eq!(exchange.client(0), expected, "{options:?} {sent}");
+        // The order of members is kept, too.
+        if sent == expected {
+            assert_eq!(exchange.client[0], sent.to_string());
         }
     }
 }

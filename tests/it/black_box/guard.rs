@@ -1,4 +1,4 @@
-//! What a remote agent may ask of the client's machine, and which agents count as remote.
+//! What a remote agent may request of the client's machine, and which agents count as remote.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,8 +17,8 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, command};
 
-/// An agent that makes the calls on its command line, one after the other, once it has a session, and
-/// reports each answer in a notification. A call whose name begins with `_only` is a notification.
+/// An agent that makes the calls on its command line, in order, once it has a session, and forwards
+/// each answer in a notification. A call whose name begins with `_only` is a notification.
 const CALLING: &str = r#"
 import json, sys
 calls = [json.loads(call) for call in sys.argv[1:]]
@@ -89,7 +89,7 @@ fn errors(received: &[Value]) -> Vec<(u64, &Value)> {
 }
 
 #[test]
-fn a_guarded_agent_makes_only_the_requests_that_acp_has_for_clients() {
+fn a_guarded_agent_makes_only_the_requests_that_acp_defines_for_clients() {
     const STRANGE: [&str; 7] = [
         "Terminal/Create",
         "terminal.create",
@@ -100,7 +100,7 @@ fn a_guarded_agent_makes_only_the_requests_that_acp_has_for_clients() {
         "terminal/create",
     ];
     const KNOWN: [&str; 2] = ["session/request_permission", "elicitation/create"];
-    // Options, and which of the strange requests are let through.
+    // Options, and which of the strange requests are allowed.
     let cases: [(&[&str], &[&str]); 6] = [
         (&["--guard", "always"], &[]),
         (&["--guard", "always", "--allow", "craft/drain"], &[]),
@@ -155,13 +155,13 @@ fn a_guarded_agent_makes_only_the_requests_that_acp_has_for_clients() {
 }
 
 #[test]
-fn notifications_that_acp_does_not_have_pass_the_guard_and_are_counted() {
+fn notifications_unknown_to_acp_pass_the_guard_and_are_counted() {
     block_on(async {
-        let news = [r#"{"method":"_only/news"}"#, r#"{"method":"_only/News"}"#];
+        let calls = [r#"{"method":"_only/news"}"#, r#"{"method":"_only/News"}"#];
         let mut args = vec!["connect", "--admin", "127.0.0.1:0", "--guard", "always"];
         args.extend(CANONICAL);
         args.extend(["--", "python3", "-uc", CALLING]);
-        args.extend(news);
+        args.extend(calls);
         let mut connect = Program::start(&args);
         let admin = connect.complaint().await.unwrap();
         let (_, admin) = admin.split_once("admin at http://").unwrap();
@@ -182,7 +182,7 @@ fn notifications_that_acp_does_not_have_pass_the_guard_and_are_counted() {
 }
 
 #[test]
-fn a_request_in_another_dialect_is_judged_after_translation() {
+fn a_request_in_another_dialect_is_checked_after_translation() {
     const AGENT: &str = r#"
 import json, sys
 def send(message):
@@ -271,14 +271,14 @@ impl Relay {
         port.split('/').next().unwrap().parse().unwrap()
     }
 
-    /// The file by which the relay is found at its port.
+    /// The listener file of the relay's port.
     fn file(&self) -> std::path::PathBuf {
         let port = self.port().to_string();
         self.state.path().join("relays").join(port)
     }
 }
 
-/// Whether `connect` guards the client against the agent at `to`. If it does by itself, it says so.
+/// Whether `connect` guards the client against the agent at `to`; an automatic guard is logged.
 async fn is_guarded(state: &Path, to: &str, options: &[&str]) -> bool {
     let mut args = vec!["connect"];
     args.extend(CANONICAL);
@@ -301,7 +301,7 @@ async fn is_guarded(state: &Path, to: &str, options: &[&str]) -> bool {
     is_guarded
 }
 
-/// Forwards each connection made to `from` on to `to`, as `ssh -L` does; keeps what clients send.
+/// Forwards each connection made to `from` to `to`, as `ssh -L` does; keeps what clients send.
 async fn tunnel(from: &str, to: u16) -> (u16, Arc<Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind(from).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -310,25 +310,25 @@ async fn tunnel(from: &str, to: u16) -> (u16, Arc<Mutex<Vec<u8>>>) {
     tokio::spawn(async move {
         while let Ok((near, _)) = listener.accept().await {
             let (kept, far) = (Arc::clone(&kept), TcpStream::connect(("127.0.0.1", to)));
-            let (mut reported, mut received) = near.into_split();
+            let (mut from_client, mut to_client) = near.into_split();
             let (mut back, mut on) = far.await.unwrap().into_split();
             tokio::spawn(async move {
                 let mut bytes = vec![0; 64 << 10];
-                while let Ok(count @ 1..) = reported.read(&mut bytes).await {
+                while let Ok(count @ 1..) = from_client.read(&mut bytes).await {
                     kept.lock().unwrap().extend(&bytes[..count]);
                     if on.write_all(&bytes[..count]).await.is_err() {
                         return;
                     }
                 }
             });
-            tokio::spawn(async move { tokio::io::copy(&mut back, &mut received).await });
+            tokio::spawn(async move { tokio::io::copy(&mut back, &mut to_client).await });
         }
     });
     (port, sent)
 }
 
 #[test]
-fn an_agent_at_a_loopback_port_is_guarded_unless_it_is_a_relay_of_this_user_here() {
+fn an_agent_at_a_loopback_port_is_guarded_unless_it_is_this_users_relay() {
     block_on(async {
         let place = tempfile::tempdir().unwrap();
         let unix = format!("unix:{}", place.path().join("s").display());
@@ -356,7 +356,7 @@ fn an_agent_at_a_loopback_port_is_guarded_unless_it_is_a_relay_of_this_user_here
             (own, &unix, &[], false),
             (own, &tcp, &[], true),
             (own, &tcp, &["--guard", "never"], false),
-            // The relay of somebody else, or of another machine.
+            // The relay of another user, or of another machine.
             (other, &http, &[], true),
             (other, &over("ws"), &[], true),
             (other, &over("ws"), &["--guard", "never"], false),
@@ -369,7 +369,7 @@ fn an_agent_at_a_loopback_port_is_guarded_unless_it_is_a_relay_of_this_user_here
 }
 
 #[test]
-fn a_key_that_others_may_read_proves_nothing() {
+fn a_key_that_other_users_may_read_is_not_accepted() {
     block_on(async {
         let relay = Relay::start(&["--listen", "ws://127.0.0.1:0"]).await;
         let mode = fs::metadata(relay.file()).unwrap().permissions().mode();
@@ -380,7 +380,7 @@ fn a_key_that_others_may_read_proves_nothing() {
 }
 
 #[test]
-fn a_tunnel_makes_no_agent_local_and_is_not_sent_the_users_token() {
+fn an_agent_behind_a_tunnel_is_remote_and_gets_no_user_token() {
     block_on(async {
         // The address that the client dials has another port than the relay, then another host.
         for from in ["127.0.0.1:0", "127.0.0.2:PORT"] {
@@ -406,7 +406,7 @@ fn a_tunnel_makes_no_agent_local_and_is_not_sent_the_users_token() {
 }
 
 #[test]
-fn silence_an_unknown_server_and_a_wrong_proof_make_an_agent_remote() {
+fn an_agent_without_a_valid_proof_is_remote() {
     block_on(async {
         let wrong = format!(
             "HTTP/1.1 204 No Content\r\nacp-relay-proof: {}\r\n\r\n",
@@ -459,7 +459,7 @@ fn silence_an_unknown_server_and_a_wrong_proof_make_an_agent_remote() {
 }
 
 #[test]
-fn a_wrong_host_at_a_tunnels_port_is_refused_with_the_option_that_allows_it() {
+fn a_wrong_host_at_a_tunnel_is_refused_with_the_option_that_allows_it() {
     block_on(async {
         let relay = Relay::start(&["--listen", "http://127.0.0.1:0"]).await;
         let (port, _) = tunnel("127.0.0.1:0", relay.port()).await;

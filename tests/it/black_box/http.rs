@@ -47,10 +47,10 @@ fn run<T>(test: impl Future<Output = T>) -> T {
     runtime.block_on(async { timeout(limit, test).await.expect("the test hangs") })
 }
 
-/// What a connection loses before it is cut.
+/// What is lost when a connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Loss {
-    /// The request, of which the server gets the head at most.
+    /// The request; the server gets the head at most.
     Request,
     /// The server's answer to it.
     Answer,
@@ -58,18 +58,18 @@ enum Loss {
     Silence,
 }
 
-/// Passes bytes on between clients and one port.
+/// Forwards bytes between clients and one port.
 #[derive(Default)]
 struct Forwarder {
     made: AtomicUsize,
-    /// The connections made before this one go silent: what comes is read and dropped.
+    /// Connections with a lower number are silent: their bytes are read and dropped.
     silent: AtomicUsize,
     /// Texts; the connection that carries one is cut, once.
     losses: Mutex<Vec<(&'static str, Loss)>>,
 }
 
 impl Forwarder {
-    /// Starts one; the endpoint at which it stands for `address`.
+    /// Starts one; returns the endpoint that stands for `address`.
     async fn start(address: &str) -> (Arc<Self>, String) {
         let forwarder = Arc::<Self>::default();
         let (host, path) = parts(address);
@@ -89,7 +89,7 @@ impl Forwarder {
 
     async fn carry(&self, number: usize, mut near: TcpStream, mut far: TcpStream) -> Option<()> {
         let (mut up, mut down) = ([0; 8192], [0; 8192]);
-        let (mut losing, mut hushed) = (false, false);
+        let (mut losing, mut muted) = (false, false);
         loop {
             let silent = || number < self.silent.load(Ordering::SeqCst);
             tokio::select! {
@@ -98,7 +98,7 @@ impl Forwarder {
                     match self.loss(&up[..read]) {
                         Some(Loss::Request) => return None,
                         Some(Loss::Answer) => losing = true,
-                        Some(Loss::Silence) => hushed = true,
+                        Some(Loss::Silence) => muted = true,
                         None => {}
                     }
                     if !silent() {
@@ -107,7 +107,7 @@ impl Forwarder {
                 }
                 read = far.read(&mut down) => {
                     let read = read.ok().filter(|read| *read > 0 && !losing)?;
-                    if !silent() && !hushed {
+                    if !silent() && !muted {
                         near.write_all(&down[..read]).await.ok()?;
                     }
                 }
@@ -123,7 +123,7 @@ impl Forwarder {
     }
 
     /// All connections made so far go silent.
-    fn hush(&self) {
+    fn mute(&self) {
         let made = self.made.load(Ordering::SeqCst);
         self.silent.store(made, Ordering::SeqCst);
     }
@@ -165,7 +165,7 @@ impl Editor {
         self.0.json().await
     }
 
-    /// Says a message and expects a next one with that id.
+    /// Sends a message and receives one with that id.
     async fn ask(&mut self, message: &str, id: u64) -> Value {
         self.send(message).await;
         let received = self.received().await;
@@ -179,7 +179,7 @@ impl Editor {
         self.ask(NEW, 1).await;
     }
 
-    /// A turn and a notification, of which the agent has to get each message once.
+    /// A turn and a notification, each message of which the agent has to get once.
     async fn turn(&mut self) {
         self.ask(PROMPT, 7).await;
         self.ask(CHOICE, 2).await;
@@ -194,7 +194,7 @@ fn a_connection_that_goes_silent_is_replaced_and_the_conversation_goes_on() {
     async fn over(options: &[&str]) {
         let (_serve, address) = serve(&["--limit", "http-keepalive=1"], AGENT).await;
         let (forwarder, near) = Forwarder::start(&address).await;
-        // Over HTTP/1.1 the stream of the session is asked for, and the answer does not come.
+        // Over HTTP/1.1 the session's stream is requested, and the answer does not come.
         let lost = [("acp-session-id: s", Loss::Silence)];
         *forwarder.losses.lock() = lost.into_iter().filter(|_| options.is_empty()).collect();
         let mut editor = Editor::start(&near, options);
@@ -202,14 +202,14 @@ fn a_connection_that_goes_silent_is_replaced_and_the_conversation_goes_on() {
         while !forwarder.losses.lock().is_empty() {
             sleep(Duration::from_millis(10)).await;
         }
-        forwarder.hush();
+        forwarder.mute();
         editor.turn().await;
     }
     run(async { tokio::join!(over(&[]), over(&[HTTP2])) });
 }
 
 #[test]
-fn a_post_that_meets_a_cut_is_repeated_and_delivered_once() {
+fn a_post_on_a_cut_connection_is_repeated_and_delivered_once() {
     async fn over(options: &[&str], loss: Loss) {
         let (_serve, address) = serve(&[], AGENT).await;
         let (forwarder, near) = Forwarder::start(&address).await;
@@ -231,7 +231,7 @@ fn a_post_that_meets_a_cut_is_repeated_and_delivered_once() {
 }
 
 #[test]
-fn a_server_whose_port_refuses_is_given_up_after_its_grace_with_a_warning_before() {
+fn a_server_that_refuses_connections_is_given_up_after_a_warning_and_its_grace() {
     run(async {
         let (mut serve, address) = serve(&["--limit", "http-grace=4"], AGENT).await;
         let mut editor = Editor::start(&address, &[]);
@@ -257,7 +257,7 @@ fn a_server_whose_port_refuses_is_given_up_after_its_grace_with_a_warning_before
 }
 
 #[test]
-fn signs_of_life_are_10_s_apart_by_default() {
+fn keepalives_are_10_s_apart_by_default() {
     let help = run(run_program(&["--help"], ""));
     assert!(
         help.stdout.contains("http-keepalive=10s"),
@@ -266,7 +266,7 @@ fn signs_of_life_are_10_s_apart_by_default() {
     );
 }
 
-/// A server that is no relay, whose requests a test answers; each has a connection of its own.
+/// A scripted HTTP server, whose answers a test writes; each request has its own connection.
 struct Server {
     asked: mpsc::Receiver<(String, TcpStream)>,
     address: String,
@@ -292,7 +292,7 @@ impl Server {
         Self { asked, address }
     }
 
-    /// The next request, which has to begin so.
+    /// The next request, which has to begin with `begin`.
     async fn next(&mut self, begin: &str) -> (String, TcpStream) {
         let (text, stream) = self.asked.recv().await.unwrap();
         assert!(text.starts_with(begin), "{begin}: {text}");
@@ -347,7 +347,7 @@ fn update(number: u32) -> String {
 }
 
 #[test]
-fn a_stream_whose_comments_stop_is_resumed_after_the_last_event() {
+fn a_stream_without_keepalive_comments_is_resumed_after_the_last_event() {
     run(async {
         let mut server = Server::start().await;
         let (mut editor, mut stream) = server.begun(&["--limit", "http-keepalive=1"]).await;
@@ -365,22 +365,22 @@ fn a_stream_whose_comments_stop_is_resumed_after_the_last_event() {
 }
 
 #[test]
-fn a_stream_whose_interval_of_comments_is_not_known_is_not_given_up() {
+fn a_stream_with_an_unknown_keepalive_interval_is_not_given_up() {
     run(async {
         let mut server = Server::start().await;
         let (mut editor, mut stream) = server.begun(&["--limit", "http-keepalive=0"]).await;
-        // A greeting and one comment: the next may be due in 30 s.
+        // An opening event and one comment: the next may be due in 30 s.
         sleep(Duration::from_millis(1500)).await;
         send(&mut stream, ":\n\n").await;
         sleep(Duration::from_secs(13)).await;
-        assert!(server.asked.try_recv().is_err(), "it asked again");
+        assert!(server.asked.try_recv().is_err(), "a second request");
         send(&mut stream, &update(1)).await;
         assert_eq!(editor.received().await["params"]["n"], 1);
     });
 }
 
 #[test]
-fn a_server_that_may_not_drop_repeats_gets_a_request_once() {
+fn a_request_is_not_repeated_to_a_server_that_may_not_deduplicate() {
     run(async {
         let mut server = Server::start().await;
         let (mut editor, mut stream) = server.begun(&[]).await;
@@ -452,7 +452,7 @@ impl Elephant {
     }
 }
 
-/// Answers `_count` with how many it got, and `_wait` with the same once it got `_go`.
+/// Answers `_count` with the number of messages received, and `_wait` likewise after `_go`.
 const COUNTING: &str = r#"n=0
 answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"messages\":$n}}"; }
 while read -r line; do
@@ -464,7 +464,7 @@ while read -r line; do
 done"#;
 
 #[test]
-fn an_elephant_client_uses_an_id_again_once_it_has_the_answer() {
+fn an_elephant_client_may_reuse_an_id_once_it_has_the_answer() {
     run(async {
         let (_serve, address) = serve(&[], COUNTING).await;
         let mut client = Elephant::open(&address).await;

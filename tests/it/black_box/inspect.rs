@@ -11,7 +11,7 @@ use crate::support::link::run as on_runtime;
 use crate::support::program::{self, Program};
 
 /// An agent that spells the kinds of updates its own way, has modes and models and no options, and
-/// writes a whole turn at once. No rule knows the update `mystery`.
+/// writes a whole turn at once. No rule matches the update `mystery`.
 const AGENT: &str = r#"
 while read -r line; do case $line in
 *'"initialize"'*) cat <<'E'
@@ -78,7 +78,7 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn an_answer_is_compared_with_the_method_that_its_side_was_asked() {
+fn an_answer_is_checked_against_the_method_its_side_received() {
     on_runtime(async {
         let (_folder, file) = recorded(false).await;
         for args in [
@@ -123,7 +123,7 @@ fn a_deviation_that_a_rule_repaired_is_a_hint_that_names_the_rule() {
 }
 
 #[test]
-fn transcripts_and_figures_show_what_the_client_was_sent() {
+fn transcripts_and_stats_show_what_the_client_received() {
     on_runtime(async {
         let (_folder, file) = recorded(false).await;
         let cases: [(&[&str], &[&str]); 3] = [
@@ -140,9 +140,9 @@ fn transcripts_and_figures_show_what_the_client_was_sent() {
                 &["agent_message_chunk 2, agent_thought_chunk 1"],
             ),
         ];
-        for (args, wanted) in cases {
+        for (args, expected) in cases {
             let stated = printed(&[&["inspect"], args, &[file.as_str()]].concat(), 0).await;
-            for words in wanted {
+            for words in expected {
                 assert!(stated.contains(words), "{args:?} lacks {words}: {stated}");
             }
         }
@@ -155,11 +155,11 @@ fn transcripts_and_figures_show_what_the_client_was_sent() {
 }
 
 #[test]
-fn a_transcript_of_an_unfinished_recording_has_its_last_answer() {
+fn a_transcript_of_an_incomplete_recording_has_its_last_answer() {
     on_runtime(async {
         let (folder, file) = recorded(false).await;
         let text = std::fs::read_to_string(&file).unwrap();
-        // All messages, and not that the last of them were forwarded.
+        // All messages, without the events that forwarded the last of them.
         let last = |line: &&str| line.contains("\"k\":\"msg\"");
         let end = text.lines().rfind(last).unwrap();
         let kept = text.split_inclusive('\n').filter(|line| {
@@ -176,7 +176,7 @@ fn a_transcript_of_an_unfinished_recording_has_its_last_answer() {
 }
 
 #[test]
-fn messages_are_listed_in_the_order_in_which_each_side_got_them() {
+fn messages_are_listed_in_the_order_each_side_received_them() {
     on_runtime(async {
         let (_folder, file) = recorded(false).await;
         let shown = printed(&["inspect", "show", &file], 0).await;
@@ -227,12 +227,12 @@ fn the_viewer_has_the_whole_of_a_translated_turn() {
             kind.and_then(Value::as_str).map(str::to_owned)
         };
         let kinds: Vec<_> = rows.iter().filter(sent).filter_map(kind).collect();
-        let wanted = [
+        let expected = [
             "agent_thought_chunk",
             "agent_message_chunk",
             "agent_message_chunk",
         ];
-        assert_eq!(kinds, wanted, "{rows:?}");
+        assert_eq!(kinds, expected, "{rows:?}");
         // The findings are those that the command prints.
         let mut state = viewer.get("api/0/state").await;
         while state["lint"]["checked"] != state["events"] {
@@ -240,20 +240,20 @@ fn the_viewer_has_the_whole_of_a_translated_turn() {
         }
         let rules = state["lint"]["rules"].as_array().unwrap();
         let ids: Vec<_> = rules.iter().map(|rule| &rule["id"]).collect();
-        // `models` are passed on beside the options, for clients that know only them.
+        // `models` are forwarded beside the options, for clients that know only them.
         assert_eq!(ids, ["schema-unknown-member", "schema-repaired"], "{state}");
     });
 }
 
 #[test]
-fn open_reports_what_to_do_with_a_capture_and_a_path_that_leads_nowhere() {
+fn open_prints_a_remedy_for_a_capture_and_for_a_missing_path() {
     on_runtime(async {
         let folder = tempdir().unwrap();
         let capture = folder.path().join("capture.jsonl");
         let line = r#"{"dir":"c2a","ts":0,"msg":{"jsonrpc":"2.0","id":0,"method":"initialize"}}"#;
         std::fs::write(&capture, format!("{line}\n{line}\n")).unwrap();
         let missing = folder.path().join("no-such-folder/x.acpr");
-        for (path, wanted) in [
+        for (path, expected) in [
             (&capture, "`acp-relay inspect import` makes one"),
             (
                 &missing,
@@ -269,7 +269,7 @@ fn open_reports_what_to_do_with_a_capture_and_a_path_that_leads_nowhere() {
             );
             let head = format!("acp-relay: {}: ", path.display());
             assert!(
-                reported.starts_with(&head) && reported.contains(wanted),
+                reported.starts_with(&head) && reported.contains(expected),
                 "{reported}"
             );
             assert_eq!(reported.lines().count(), 1, "{reported}");
@@ -282,7 +282,7 @@ fn a_line_that_is_not_json_is_logged_with_its_beginning_and_without_secrets() {
     on_runtime(async {
         let key = format!("sk-ant-api03-{}AA", "x7Qd".repeat(23));
         let long = "word ".repeat(40);
-        // In the last line, the key goes beyond what is shown.
+        // In the last line, the key crosses the cut.
         let agent = format!(
             "printf 'Loading \\033[1mmodel\\007\\n'; echo '{long}'; echo 'a key {key}'; \
              echo '{}{key}'; cat",
@@ -290,13 +290,13 @@ fn a_line_that_is_not_json_is_logged_with_its_beginning_and_without_secrets() {
         );
         let done = program::run(&["connect", "--", "sh", "-c", &agent], "").await;
         let reported = done.stderr;
-        for wanted in [
+        for expected in [
             "not forwarded: Loading \\u{1b}[1mmodel\\u{7}",
             &format!("not forwarded: {} … ", &long[..80]),
             "not forwarded: a key ",
             "not forwarded: y y y ",
         ] {
-            assert!(reported.contains(wanted), "no {wanted}: {reported}");
+            assert!(reported.contains(expected), "no {expected}: {reported}");
         }
         assert!(
             !reported.contains("sk-ant") && !reported.contains("x7Qd"),
@@ -305,7 +305,7 @@ fn a_line_that_is_not_json_is_logged_with_its_beginning_and_without_secrets() {
     });
 }
 
-/// Wants these words, one after the other.
+/// The text contains these words, in this order.
 fn in_order(text: &str, words: &[&str]) {
     let mut from = 0;
     for word in words {

@@ -18,7 +18,7 @@ const SHORT: [&str; 4] = [
     "tcp-user-timeout=3600",
 ];
 
-/// The same for a test that has to answer in time.
+/// The same for a test that has to answer pings in time.
 const LONGER: [&str; 4] = [
     "--limit",
     "http-keepalive=4s",
@@ -29,7 +29,7 @@ const LONGER: [&str; 4] = [
 #[test]
 fn connect_ends_when_a_websocket_server_goes_silent() {
     block_on(async {
-        // The server's socket stays open, and its kernel acknowledges all.
+        // The server's socket stays open, and its kernel acknowledges all data.
         let (mut connect, _socket) = connected(&SHORT).await;
         connect.write(&format!("{}\n", request(1, "x"))).await;
         let answer = connect.json().await;
@@ -63,7 +63,7 @@ fn serve_stops_the_agent_of_a_websocket_client_that_goes_silent() {
 }
 
 #[test]
-fn a_websocket_peer_that_answers_pings_stays() {
+fn a_websocket_peer_that_answers_pings_stays_connected() {
     block_on(async {
         let (_serve, address) = serve("ws", &LONGER).await;
         let mut client = open(&address).await;
@@ -77,9 +77,9 @@ fn a_websocket_peer_that_answers_pings_stays() {
 }
 
 #[test]
-fn a_websocket_server_that_is_not_read_for_long_is_not_lost() {
+fn a_websocket_server_survives_a_long_pause_of_its_reader() {
     block_on(async {
-        // Messages wait for an editor that does not read them: more than `connect` keeps.
+        // Messages wait for an editor that does not read them: more than `connect` queues.
         let queue = ["--limit", "queue-frames=1", "--limit", "queue-bytes=1"];
         let (mut connect, mut socket) = connected(&[&SHORT[..], &queue].concat()).await;
         let text = format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, "x".repeat(900));
@@ -87,7 +87,7 @@ fn a_websocket_server_that_is_not_read_for_long_is_not_lost() {
         let message = [&[0x81, 126, length[0], length[1]], text.as_bytes()].concat();
         let count = 3000;
         socket.write_all(&message.repeat(count)).await.unwrap();
-        // It sends signs of life nevertheless, long after a silent one would be lost.
+        // It still answers pings, long after a silent peer would be lost.
         for _ in 0..5 {
             while received(&mut socket).await.unwrap().0 != 0x8a {}
         }
@@ -107,7 +107,7 @@ fn a_websocket_frame_longer_than_the_limit_ends_the_connection_at_once() {
             let (mut connect, mut socket) = connected(&[]).await;
             connect.write(&format!("{}\n", request(1, "x"))).await;
             let head = [before, &[first, 127], &length.to_be_bytes()].concat();
-            // Once the request is there.
+            // Once the request has arrived.
             let mut byte = [0];
             socket.read_exact(&mut byte).await.unwrap();
             socket.write_all(&head).await.unwrap();

@@ -1,7 +1,7 @@
 //! Black-box tests: the built program, its command line, its sockets and its files.
 //!
-//! They import nothing of the crate (`structure.rs` checks it), so they hold for any rebuild of what
-//! lies beneath.
+//! They import nothing of the crate (`structure.rs` checks it), so they hold whatever changes
+//! inside the program.
 
 mod diagnostics;
 mod dialects;

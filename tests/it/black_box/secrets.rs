@@ -1,7 +1,7 @@
 //! Secrets stay out of recordings.
 //!
-//! What is said are the vectors of `tests/vectors/secrets`: each in a prompt, in a message of a
-//! shape of its own, in chunks of three characters, in the output of a tool and on stderr.
+//! The messages are the vectors of `tests/vectors/secrets`: each in a prompt, in a message of its
+//! own shape, in chunks of three characters, in the output of a tool and on stderr.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::program::{Program, run};
 
-/// An agent that says what it finds in files, and then answers what it is asked.
+/// An agent that prints the contents of files, and then answers requests.
 const AGENT: &str = r#"
 import json, sys
 folder = sys.argv[1]
@@ -20,15 +20,15 @@ sys.stderr.flush()
 for line in sys.stdin:
     asked = json.loads(line)
     if asked.get("method") == "say":
-        for said in open(folder + "/" + asked["params"]["file"], encoding="utf-8"):
-            sys.stdout.write(said)
+        for text in open(folder + "/" + asked["params"]["file"], encoding="utf-8"):
+            sys.stdout.write(text)
     elif "method" not in asked:
         asked = {"id": 0, "answer": asked.get("result")}
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"done": True}}) + "\n")
     sys.stdout.flush()
 "#;
 
-/// A text or a message with secrets, and those.
+/// A text or a message with secrets, and the secrets.
 struct Case {
     name: String,
     message: Option<Value>,
@@ -50,7 +50,7 @@ fn cases() -> Vec<Case> {
                 .as_str()
                 .or_else(|| row["text"].as_str())
                 .unwrap();
-            // What the words in capitals stand for, in no other vector.
+            // The values of the placeholders, different in each vector.
             let meant = [
                 (
                     "K3Y",
@@ -68,7 +68,7 @@ fn cases() -> Vec<Case> {
                 .filter(|meant| given.contains(meant))
                 .chain(row["secret"].as_str());
             let secrets: Vec<String> = secrets.map(str::to_owned).collect();
-            // That a message authenticates, its own method says.
+            // An `authenticate` message is known by its method alone.
             if row["kept"] != true && !secrets.is_empty() && kind != "authenticate" {
                 let message = row["message"].as_str();
                 cases.push(Case {
@@ -84,7 +84,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// A folder with the agent and what it says.
+/// A folder with the agent and its input.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("secrets-{name}"));
     let _ = fs::remove_dir_all(&folder);
@@ -108,7 +108,7 @@ fn connect(folder: &Path) -> Program {
     Program::start(&args)
 }
 
-/// All that is recorded, as `inspect show` unpacks it and as it lies on the disk.
+/// Everything recorded, as `inspect export` prints it and as it is on the disk.
 async fn recorded(folder: &Path) -> String {
     let mut all = String::new();
     for file in fs::read_dir(folder.join("recordings")).unwrap() {
@@ -135,7 +135,7 @@ fn update(session: &str, update: &Value) -> Value {
         "params": {"sessionId": session, "update": update}})
 }
 
-/// Has all of it said on one connection; what is recorded, and what the relay wrote to stderr.
+/// Sends all of it on one connection; what is recorded, and the relay's stderr.
 async fn reported(
     name: &str,
     stderr: &[String],
@@ -158,15 +158,15 @@ async fn reported(
     program.end();
     while program.line().await.is_some() {}
     program.exit().await;
-    let mut complaints = String::new();
+    let mut log = String::new();
     while let Some(line) = program.complaint().await {
-        complaints += &line;
+        log += &line;
     }
-    (recorded(&folder).await, complaints)
+    (recorded(&folder).await, log)
 }
 
 #[tokio::test]
-async fn no_secret_of_a_vector_stands_in_a_recording_whichever_way_it_was_reported() {
+async fn no_secret_of_a_vector_is_recorded_whichever_way_it_was_sent() {
     let (mut lines, mut asked, mut stderr) = (Vec::new(), Vec::new(), Vec::new());
     let cases = cases();
     for (at, case) in cases.iter().enumerate() {
@@ -182,7 +182,7 @@ async fn no_secret_of_a_vector_stands_in_a_recording_whichever_way_it_was_report
         if !text.contains(['\n', '\r']) {
             stderr.push(text.to_owned());
         }
-        // The places of JSON in the midst of a message's text are not looked for.
+        // Positions of JSON inside a message's text are not searched.
         if case.name.starts_with("broken") {
             continue;
         }
@@ -192,7 +192,7 @@ async fn no_secret_of_a_vector_stands_in_a_recording_whichever_way_it_was_report
         lines.push(update("s", &tool).to_string());
         let session = at.to_string();
         let letters: Vec<char> = text.chars().collect();
-        // What is piped into a program is known when the program is named.
+        // Input piped into a program is known once the program is named.
         for piece in letters
             .chunks(3)
             .filter(|_| !case.name.starts_with("piped"))
@@ -207,12 +207,12 @@ async fn no_secret_of_a_vector_stands_in_a_recording_whichever_way_it_was_report
             "params": {"sessionId": session, "prompt": [whole]}}),
         );
     }
-    let (recorded, complaints) = reported("vectors", &stderr, &lines, &asked).await;
+    let (recorded, log) = reported("vectors", &stderr, &lines, &asked).await;
     assert!(recorded.contains("redacted:"), "nothing was recorded");
     let left: Vec<String> = cases
         .iter()
         .flat_map(|case| case.secrets.iter().map(move |secret| (case, secret)))
-        // Whatever stands in a text that has to stay, too, says nothing.
+        // Short secrets also occur in texts that have to stay.
         .filter(|(_, secret)| secret.len() > 6)
         .filter(|(_, secret)| recorded.contains(secret.as_str()))
         .map(|(case, secret)| {
@@ -229,14 +229,14 @@ async fn no_secret_of_a_vector_stands_in_a_recording_whichever_way_it_was_report
         .filter(|secret| secret.len() > 6);
     for secret in stated {
         assert!(
-            !complaints.contains(secret.as_str())
+            !log.contains(secret.as_str())
                 || stderr.iter().any(|line| line.contains(secret.as_str()))
         );
     }
 }
 
 #[tokio::test]
-async fn what_is_answered_to_a_form_for_a_secret_is_not_recorded_and_the_rest_is() {
+async fn answers_to_a_form_for_a_secret_are_not_recorded_and_others_are() {
     let forms = [
         (
             json!({"properties": {"value": {"type": "string", "format": "password"}, "n": {"type": "string"}}}),

@@ -13,7 +13,7 @@ use super::support_ws::{frame, host, open, request, serve};
 use crate::support::link::run as block_on;
 use crate::support::program::Program;
 
-/// A second for turns; an hour for all that could be waited for besides.
+/// A second for turns; an hour for every other wait.
 const LIMITS: [&str; 10] = [
     "--limit",
     "drain=1s",
@@ -27,13 +27,13 @@ const LIMITS: [&str; 10] = [
     "http-keepalive=3600",
 ];
 
-/// Less than the thirty seconds that a client which takes nothing used to get.
+/// Less than the thirty seconds that a client which reads nothing used to get.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 async fn ends(mut serve: Program) {
     serve.signal(Signal::TERM);
     let exit = timeout(DEADLINE, serve.exit()).await;
-    assert_eq!(exit.expect("it waits").code(), Some(0));
+    assert_eq!(exit.expect("it still runs").code(), Some(0));
 }
 
 /// The answer to a request whose connection stays open.
@@ -54,7 +54,7 @@ async fn ask(address: &str, method: &str, fields: &str, body: &str) -> (TcpStrea
 }
 
 #[test]
-fn sigterm_does_not_wait_for_an_http_client_that_vanished_in_mid_turn() {
+fn sigterm_does_not_wait_for_an_http_client_lost_during_a_turn() {
     block_on(async {
         let (serve, address) = serve("http", &LIMITS).await;
         let (_post, head) = ask(&address, "POST", "", &request(0, "initialize")).await;
@@ -90,7 +90,7 @@ fn sigterm_does_not_wait_for_a_websocket_client_that_does_not_read() {
 #[test]
 fn sigterm_does_not_wait_for_an_agent_that_ignores_the_end_of_its_input() {
     block_on(async {
-        // A step of stopping an agent may take an hour, but not once turns have had their time.
+        // A step of stopping an agent may take an hour, but not after the drain time.
         let limits = [&LIMITS[..], &["--limit", "stop-grace=3600"]].concat();
         let (serve, address) = serve("ws", &limits).await;
         let mut client = open(&address).await;

@@ -1,4 +1,4 @@
-//! A WebSocket peer that a test moves byte by byte, and the scripted agent behind `serve`.
+//! A WebSocket peer that a test drives byte by byte, and the scripted agent behind `serve`.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,22 +12,22 @@ use tokio_tungstenite::WebSocketStream;
 
 use crate::support::program::Program;
 
-/// An agent that answers `initialize` and `pid` and nothing else; `flood` makes it write without
-/// end, and `deaf` makes it read no more.
+/// An agent that answers only `initialize` and `pid`; `flood` makes it write without end, and
+/// `deaf` makes it stop reading.
 const AGENT: &str = r#"
 import json, os, sys, time
-def say(message):
+def send(message):
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 for line in sys.stdin:
     message = json.loads(line)
     if message.get("method") == "initialize":
-        say({"id": message["id"], "result": {"protocolVersion": 1}})
+        send({"id": message["id"], "result": {"protocolVersion": 1}})
     if message.get("method") == "pid":
-        say({"id": message["id"], "result": os.getpid()})
+        send({"id": message["id"], "result": os.getpid()})
     while message.get("method") == "flood":
-        say({"method": "x", "params": "x" * 20000})
+        send({"method": "x", "params": "x" * 20000})
     if message.get("method") == "deaf":
-        say({"method": "begun"})
+        send({"method": "begun"})
         time.sleep(1000)
 "#;
 

@@ -15,7 +15,7 @@ fn relay(args: &[&str]) -> Outcome {
     outcome.unwrap()
 }
 
-/// A table with so many rules for the same messages; `differ` gives each a guard of its own.
+/// A table with so many rules for the same messages; `differ` gives each its own condition.
 fn table(rules: usize, differ: bool) -> Value {
     let rule = |at: usize| {
         let mut rule = json!({"id": format!("r{at}"), "why": "w",
@@ -37,7 +37,7 @@ fn write(folder: &Path, name: &str, table: &Value) -> String {
 }
 
 #[test]
-fn a_table_is_a_regular_file_of_at_most_a_mebibyte() {
+fn a_table_must_be_a_regular_file_of_at_most_a_mebibyte() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let [pipe, long] = ["pipe.json", "long.json"].map(path);

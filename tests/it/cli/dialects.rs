@@ -1,5 +1,5 @@
-//! A canonical editor and an agent with a dialect, through the built program: named, and recognised
-//! by what the agent shows of itself.
+//! A canonical editor and an agent with a dialect, through the built program: named, or detected
+//! from the agent's messages.
 
 use serde_json::{Value, json};
 
@@ -7,35 +7,35 @@ use crate::support::link::run as block_on;
 use crate::support::program::{Program, run};
 
 /// GitHub Copilot CLI as Overseer describes it, for one turn: a plan of steps, a permission whose
-/// answer is `{selected: …}`, and what it heard as the last words.
+/// answer is `{selected: …}`, and a chunk with the answer it received.
 const COPILOT: &str = "
 import json, sys
-def say(message):
+def send(message):
     print(json.dumps(message), flush=True)
-def hear():
+def receive():
     return json.loads(sys.stdin.readline())
 about = {'protocolVersion': 1, 'agentCapabilities': {'promptCapabilities': {'text': True, 'images': True}}}
-say({'jsonrpc': '2.0', 'id': hear()['id'], 'result': about})
-say({'id': hear()['id'], 'result': {'sessionId': 's'}})
-prompt = hear()
+send({'jsonrpc': '2.0', 'id': receive()['id'], 'result': about})
+send({'id': receive()['id'], 'result': {'sessionId': 's'}})
+prompt = receive()
 plan = {'sessionUpdate': 'plan', 'steps': [{'description': 'Look', 'status': 'pending'}]}
-say({'method': 'session/update', 'params': {'sessionId': 's', 'update': plan}})
+send({'method': 'session/update', 'params': {'sessionId': 's', 'update': plan}})
 options = [{'optionId': 'yes', 'name': 'Allow', 'kind': 'allow_once'},
            {'optionId': 'no', 'name': 'Reject', 'kind': 'reject_once'}]
 call = {'toolCallId': 't', 'title': 'Edit'}
-say({'id': 0, 'method': 'session/request_permission',
+send({'id': 0, 'method': 'session/request_permission',
      'params': {'sessionId': 's', 'toolCall': call, 'options': options}})
-answer = hear()
+answer = receive()
 text = {'type': 'text', 'text': json.dumps(answer['result'])}
-say({'method': 'session/update',
+send({'method': 'session/update',
      'params': {'sessionId': 's', 'update': {'sessionUpdate': 'agent_message_chunk', 'content': text}}})
-say({'id': prompt['id'], 'result': {'stopReason': 'end_turn'}})
+send({'id': prompt['id'], 'result': {'stopReason': 'end_turn'}})
 ";
 
-/// What a canonical editor says and hears in that turn: the plan's entries and the agent's text.
+/// The editor's part of that turn: returns the plan's entries and the agent's text.
 async fn turn(editor: &mut Program) -> (Value, Value) {
     let capabilities = json!({"protocolVersion": 1, "clientCapabilities": {}});
-    notify(
+    send_line(
         editor,
         &json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": capabilities}),
     )
@@ -46,14 +46,14 @@ async fn turn(editor: &mut Program) -> (Value, Value) {
         true
     );
     let session = json!({"cwd": "/", "mcpServers": []});
-    notify(
+    send_line(
         editor,
         &json!({"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": session}),
     )
     .await;
     assert_eq!(editor.json().await["result"]["sessionId"], "s");
     let prompt = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "go"}]});
-    notify(
+    send_line(
         editor,
         &json!({"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": prompt}),
     )
@@ -62,7 +62,7 @@ async fn turn(editor: &mut Program) -> (Value, Value) {
     let asked = editor.json().await;
     assert_eq!(asked["method"], "session/request_permission");
     let chosen = json!({"outcome": {"outcome": "selected", "optionId": "no"}});
-    notify(
+    send_line(
         editor,
         &json!({"jsonrpc": "2.0", "id": asked["id"], "result": chosen}),
     )
@@ -72,12 +72,12 @@ async fn turn(editor: &mut Program) -> (Value, Value) {
     (plan, received)
 }
 
-async fn notify(editor: &mut Program, message: &Value) {
+async fn send_line(editor: &mut Program, message: &Value) {
     editor.write(&format!("{message}\n")).await;
 }
 
 #[test]
-fn an_agent_with_a_dialect_serves_a_canonical_editor() {
+fn an_agent_with_a_dialect_works_with_a_canonical_editor() {
     block_on(async {
         for dialect in ["copilot-overseer", "auto"] {
             let args = [
@@ -93,7 +93,7 @@ fn an_agent_with_a_dialect_serves_a_canonical_editor() {
             let (plan, received) = turn(&mut editor).await;
             let entry = json!({"content": "Look", "priority": "medium", "status": "pending"});
             assert_eq!(plan, json!([entry]), "{dialect}");
-            // A refusal arrives as one, in the agent's own words.
+            // A refusal arrives as one, in the agent's dialect.
             let received: Value = serde_json::from_str(received.as_str().unwrap()).unwrap();
             assert_eq!(
                 received,
@@ -105,7 +105,7 @@ fn an_agent_with_a_dialect_serves_a_canonical_editor() {
 }
 
 #[test]
-fn a_dialect_that_nobody_knows_is_refused_at_the_start() {
+fn an_unknown_dialect_is_refused_at_the_start() {
     block_on(async {
         for side in ["--agent-dialect", "--client-dialect"] {
             let outcome = run(&["connect", side, "klingon", "--", "cat"], "").await;
@@ -113,7 +113,7 @@ fn a_dialect_that_nobody_knows_is_refused_at_the_start() {
             assert!(outcome.stderr.contains("klingon"), "{outcome:?}");
             assert!(
                 outcome.stderr.contains("elephant"),
-                "it names what is known: {outcome:?}"
+                "it lists the known ones: {outcome:?}"
             );
         }
     });

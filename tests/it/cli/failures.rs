@@ -1,4 +1,4 @@
-//! What cannot work is said in one line that names what, where and what to do, with a code.
+//! A failure is one line with the place, the reason and the remedy, and an exit code.
 
 use std::fs;
 use std::net::TcpListener;
@@ -27,7 +27,7 @@ async fn check(cases: &[Case<'_>]) {
 }
 
 #[test]
-fn help_reports_of_every_endpoint_and_shows_examples() {
+fn help_names_every_endpoint_and_shows_examples() {
     block_on(async {
         let help = run(&["--help"], "").await;
         assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
@@ -59,7 +59,7 @@ fn help_reports_of_every_endpoint_and_shows_examples() {
 }
 
 #[test]
-fn a_command_line_without_sense_is_refused() {
+fn an_invalid_command_line_is_refused() {
     block_on(async {
         for (args, part) in [
             (&["nonsense"][..], "nonsense"),
@@ -127,7 +127,7 @@ fn a_command_line_without_sense_is_refused() {
                 &["inspect", "diff", "--at", "heard", "a.acpr", "b.acpr"],
                 "`heard` is now `received`",
             ),
-            // An option is given with its default value as well.
+            // An option is given, even with its default value.
             (
                 &["connect", "--record-mode", "all", "--", "cat"],
                 "recording options need a folder: --record DIR",
@@ -169,9 +169,9 @@ fn a_command_line_without_sense_is_refused() {
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn missing_peers_and_files_are_named() {
     block_on(async {
-        // A port that nothing listens at: it was free a moment ago.
+        // A port without a listener: it was free a moment ago.
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
@@ -228,7 +228,7 @@ fn what_is_not_there_is_named() {
 }
 
 #[test]
-fn what_is_not_permitted_is_explained() {
+fn forbidden_operations_are_explained() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("agent");
@@ -275,11 +275,11 @@ fn what_is_not_permitted_is_explained() {
             ),
         ])
         .await;
-        assert!(fs::exists(file).unwrap(), "the file in the way is gone");
+        assert!(fs::exists(file).unwrap(), "the existing file was removed");
     });
 }
 
-/// Answers every request so.
+/// Answers every request with `answer`.
 async fn server(answer: String) -> String {
     let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = format!("http://{}/acp", server.local_addr().unwrap());
@@ -298,7 +298,7 @@ async fn server(answer: String) -> String {
 }
 
 #[test]
-fn an_http_server_that_does_not_take_initialize_ends_connect_with_a_fitting_code() {
+fn an_http_server_that_refuses_initialize_sets_the_exit_code_of_connect() {
     block_on(async {
         let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
         for (status, code) in [
@@ -313,15 +313,15 @@ fn an_http_server_that_does_not_take_initialize_ends_connect_with_a_fitting_code
             let to = server(no).await;
             let mut connect = Program::start(&["connect", to.as_str()]);
             connect.write(&format!("{initialize}\n")).await;
-            let stated = connect.json().await;
-            assert!(stated["error"]["code"].is_i64(), "{status}: {stated}");
-            // Its client has not left.
+            let answer = connect.json().await;
+            assert!(answer["error"]["code"].is_i64(), "{status}: {answer}");
+            // Its stdin is still open.
             assert_eq!(connect.exit().await.code(), Some(code), "{status}");
             let outcome = run(&["connect", to.as_str()], &format!("{initialize}\n")).await;
             let reports = format!("its server answered {}", &status[..3]);
             assert!(outcome.stderr.contains(&reports), "{outcome:?}");
         }
-        // What the agent itself has against it is an answer, and the client may do better.
+        // An error from the agent itself is an answer, and the client may retry otherwise.
         let error = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no version"}}"#;
         let no = format!(
             "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n\

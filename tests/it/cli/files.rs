@@ -1,5 +1,5 @@
 //! stdin and stdout are what the editor makes of them: pipes, sockets, one socket for both, files.
-//! All is carried, and none of them is left in another mode than it was in.
+//! All data is forwarded, and no file mode is changed.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -11,7 +11,7 @@ use std::thread;
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::carries::ECHO;
+use super::forwarding::ECHO;
 use crate::support::program::command;
 
 /// Requests, one of them larger than any pipe.
@@ -24,7 +24,7 @@ fn asks() -> String {
     asks
 }
 
-/// A stdin, and how all that is asked comes to it.
+/// A stdin, and a function that writes all requests to it.
 fn stdin(kind: &str) -> (OwnedFd, Box<dyn FnOnce() + Send>) {
     match kind {
         "pipe" => {
@@ -47,7 +47,7 @@ fn stdin(kind: &str) -> (OwnedFd, Box<dyn FnOnce() + Send>) {
     }
 }
 
-/// A stdout, and where to read what went there; from a file only in the end.
+/// A stdout, and its reader; that of a file is only for the end.
 fn stdout(kind: &str) -> (OwnedFd, Box<dyn Read + Send>) {
     match kind {
         "pipe" => {
@@ -72,7 +72,7 @@ fn read_all(mut from: impl Read) -> String {
     text
 }
 
-/// Runs `connect` on the two to its end.
+/// Runs `connect` on both until it exits.
 fn carry(input: OwnedFd, output: OwnedFd, write: impl FnOnce() + Send + 'static) {
     let kept = [&input, &output].map(|file| file.try_clone().unwrap());
     let modes = kept.each_ref().map(mode);
@@ -97,7 +97,7 @@ fn is_all(answers: &str) {
 }
 
 #[test]
-fn every_kind_of_stdin_and_stdout_carries_all() {
+fn every_kind_of_stdin_and_stdout_forwards_all() {
     for from in ["pipe", "socket", "file"] {
         for to in ["pipe", "socket"] {
             let (input, write) = stdin(from);
@@ -115,7 +115,7 @@ fn every_kind_of_stdin_and_stdout_carries_all() {
 
 /// As inetd and socat start their programs.
 #[test]
-fn one_socket_can_be_both() {
+fn one_socket_can_be_stdin_and_stdout() {
     let (near, far) = UnixStream::pair().unwrap();
     let mut ours = far.try_clone().unwrap();
     let write = move || {
@@ -128,9 +128,9 @@ fn one_socket_can_be_both() {
     is_all(&reader.join().unwrap());
 }
 
-/// A reader that is gone ends the conversation, and not the program's manners.
+/// A closed reader ends the conversation, without a signal.
 #[test]
-fn an_editor_that_reads_nothing_any_more_is_reported_by_no_signal() {
+fn a_closed_stdout_does_not_kill_the_program() {
     for kind in ["pipe", "socket"] {
         let (input, far) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         let (output, reader) = stdout(kind);
@@ -139,7 +139,7 @@ fn an_editor_that_reads_nothing_any_more_is_reported_by_no_signal() {
         let mut program = command(&args).into_std();
         let mut child = program.stdin(input).stdout(output).spawn().unwrap();
         drop(program);
-        // It may be gone before it has heard all.
+        // It may exit before it has read all.
         let _ = File::from(far).write_all(asks().as_bytes());
         let code = child.wait().unwrap().code();
         assert!(code.is_some(), "{kind}: it was killed");

@@ -1,11 +1,11 @@
-//! What the program carries between an editor on its stdio and an agent, near or behind a server.
+//! What the program forwards between an editor on its stdio and an agent, local or behind a server.
 
 use serde_json::json;
 
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, run};
 
-/// Answers each request with its method and says how it was asked.
+/// Answers each request with its method and its line.
 pub(super) const ECHO: [&str; 3] = [
     "python3",
     "-uc",
@@ -31,7 +31,7 @@ fn connect_to(agent: &[&'static str]) -> Vec<&'static str> {
 }
 
 #[test]
-fn connect_exits_as_the_agent_did() {
+fn connect_exits_with_the_code_of_the_agent() {
     block_on(async {
         for (script, code) in [
             ("cat > /dev/null; exit 0", 0),
@@ -47,13 +47,13 @@ fn connect_exits_as_the_agent_did() {
 }
 
 #[test]
-fn connect_exits_as_the_agent_behind_a_server_did() {
+fn connect_exits_with_the_code_of_an_agent_behind_a_server() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let socket = format!("unix:{}/relay", folder.path().display());
         let listen = ["tcp://127.0.0.1:0", &socket, "ws://127.0.0.1:0"];
         let options = listen.iter().flat_map(|at| ["--listen", at]);
-        // It exits as it is told.
+        // Its exit code is the params.
         let script = r#"read line; code=${line##*:}; exit "${code%\}}""#;
         let agent = ["--", "sh", "-c", script];
         let args: Vec<&str> = ["serve"].into_iter().chain(options).chain(agent).collect();
@@ -79,7 +79,7 @@ fn connect_exits_as_the_agent_behind_a_server_did() {
 }
 
 #[test]
-fn an_agent_that_dies_over_a_request_is_reported_of() {
+fn an_agent_exit_during_a_request_is_reported() {
     block_on(async {
         let script = "read line; echo 'out of memory' >&2; exit 3";
         let mut serve = Program::start(&[
@@ -109,7 +109,7 @@ fn an_agent_that_dies_over_a_request_is_reported_of() {
 }
 
 #[test]
-fn an_agent_that_ends_before_it_speaks_is_quoted_without_secrets() {
+fn the_output_of_an_agent_without_answers_is_quoted_without_secrets() {
     block_on(async {
         let key = format!("ghp_{}", "a1B2".repeat(9));
         let script = format!("read line; echo '{key} is no longer maintained'; exit 0");
@@ -125,7 +125,7 @@ fn an_agent_that_ends_before_it_speaks_is_quoted_without_secrets() {
 }
 
 #[test]
-fn input_that_is_at_its_end_already_is_answered() {
+fn input_that_has_already_ended_is_answered() {
     block_on(async {
         let near = run(&connect_to(&ECHO), &ask(1)).await;
         assert_eq!(near.code, Some(0), "{near:?}");
@@ -141,7 +141,7 @@ fn input_that_is_at_its_end_already_is_answered() {
 }
 
 #[test]
-fn broken_messages_are_answered_and_the_connection_lives() {
+fn broken_messages_are_answered_and_the_connection_stays_open() {
     block_on(async {
         let mut connect = Program::start(&connect_to(&ECHO));
         connect
@@ -155,7 +155,7 @@ fn broken_messages_are_answered_and_the_connection_lives() {
         connect.write(&ask(8)).await;
         let answer = connect.json().await;
         assert_eq!(answer["id"], 8);
-        // And what went through was not touched.
+        // The forwarded message was not changed.
         assert_eq!(answer["result"]["line"], ask(8));
         connect.end();
         assert_eq!(connect.line().await, None);
@@ -164,7 +164,7 @@ fn broken_messages_are_answered_and_the_connection_lives() {
 }
 
 #[test]
-fn the_third_over_long_line_ends_it() {
+fn the_third_oversized_line_ends_the_connection() {
     block_on(async {
         let options = ["connect", "--limit", "frame-from-child=1KiB", "--"];
         let mut connect = Program::start(&[&options[..], &ECHO].concat());
@@ -180,13 +180,13 @@ fn the_third_over_long_line_ends_it() {
             );
         }
         assert_eq!(connect.line().await, None);
-        // The agent ended well when its input did.
+        // The agent exited well when its input ended.
         assert_eq!(connect.exit().await.code(), Some(0));
     });
 }
 
 #[test]
-fn a_client_with_headers_meets_an_agent_with_lines() {
+fn a_client_with_header_framing_works_with_an_agent_with_lines() {
     block_on(async {
         let mut connect = Program::start(&connect_to(&ECHO));
         let body = "{\n  \"jsonrpc\": \"2.0\",\n  \"id\": 1,\n  \"method\": \"ask\"\n}";
@@ -210,7 +210,7 @@ fn a_client_with_headers_meets_an_agent_with_lines() {
 }
 
 #[test]
-fn the_demo_plays_to_its_end() {
+fn the_demo_runs_to_its_end() {
     block_on(async {
         for (args, word) in [
             (&["demo"][..], "warm welcome"),

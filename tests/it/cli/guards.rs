@@ -1,4 +1,4 @@
-//! What a remote agent gets of the machine of its client, through the program.
+//! What a remote agent may use of the machine of its client, through the program.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,30 +9,30 @@ use crate::metrics::stage::{Relay, Scrape};
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, run};
 
-/// Asks for what it was told on its command line, one call after the other, once it has a session,
-/// and prints the answers it gets as notifications.
+/// Makes the calls on its command line, in order, once it has a session, and forwards the answers
+/// in notifications.
 const ASKING: &str = r#"
 import json, sys
 calls = [json.loads(call) for call in sys.argv[1:]]
-def say(message):
+def send(message):
     print(json.dumps({'jsonrpc': '2.0', **message}), flush=True)
 for line in sys.stdin:
     message = json.loads(line)
     if message.get('method') == 'session/new':
-        say({'method': '_new', 'params': message['params']})
-        say({'id': message['id'], 'result': {'sessionId': 's'}})
+        send({'method': '_new', 'params': message['params']})
+        send({'id': message['id'], 'result': {'sessionId': 's'}})
         for at, (method, params) in enumerate(calls):
-            say({'id': at, 'method': method, 'params': params})
+            send({'id': at, 'method': method, 'params': params})
     elif 'method' not in message:
-        say({'method': '_answered', 'params': message})
+        send({'method': '_answered', 'params': message})
 "#;
 
-/// What a client hears that opens a session in `folder` and has a result for every call.
+/// What a client receives that opens a session in `folder` and answers every call with a result.
 async fn received(options: &[&str], folder: &str, calls: &[Value]) -> Vec<Value> {
     counted(options, folder, calls).await.0
 }
 
-/// The same, and what was counted.
+/// The same, and the metrics.
 async fn counted(options: &[&str], folder: &str, calls: &[Value]) -> (Vec<Value>, Scrape) {
     let texts: Vec<String> = calls.iter().map(Value::to_string).collect();
     let mut args = vec![
@@ -113,7 +113,7 @@ fn a_guarded_agent_gets_no_commands_and_only_the_sessions_files() {
         assert_eq!(
             methods(&free).len(),
             4,
-            "an agent started here is not guarded against"
+            "an agent started here is not guarded"
         );
         let root = ["--guard", "always", "--root", "/", "--allow", "terminal/*"];
         let free = self::received(&root, &folder, &calls).await;
@@ -122,7 +122,7 @@ fn a_guarded_agent_gets_no_commands_and_only_the_sessions_files() {
 }
 
 #[test]
-fn folders_have_their_names_on_the_other_machine() {
+fn paths_are_mapped_for_the_other_machine() {
     block_on(async {
         let calls = [json!(["fs/read_text_file", {"sessionId": "s", "path": "/srv/app/x"}])];
         let received = received(&["--map", "/home/me/app=/srv/app"], "/home/me/app", &calls).await;
@@ -136,16 +136,16 @@ fn folders_have_their_names_on_the_other_machine() {
 }
 
 #[test]
-fn what_was_asked_for_is_no_warning() {
+fn requested_path_mappings_are_not_warnings() {
     block_on(async {
         let agent = ["--map", "/home/me=/srv", "--", "cat"];
         let new = r#"{"jsonrpc":"2.0","method":"session/new","params":{"cwd":"/home/me/app","mcpServers":[]}}"#;
-        for (log, stated) in [("warn", 0), ("info", 10)] {
+        for (log, logged) in [("warn", 0), ("info", 10)] {
             let mut args = vec!["connect", "--log", log];
             args.extend(agent);
             let outcome = run(&args, &format!("{new}\n").repeat(30)).await;
             let lines = outcome.stderr.matches("to the other machine").count();
-            assert_eq!(lines, stated, "{}", outcome.stderr);
+            assert_eq!(lines, logged, "{}", outcome.stderr);
         }
     });
 }

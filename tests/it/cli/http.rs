@@ -1,4 +1,4 @@
-//! `serve` behind HTTP: what its clients see of agents, of a full house and of the end.
+//! `serve` over HTTP: agents, the connection limit and the shutdown, as clients see them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -12,11 +12,11 @@ use crate::support::link::run as block_on;
 use crate::support::program::Program;
 use crate::transport::http::caller::{Caller, Events, INITIALIZE};
 
-/// Answers `initialize` with its process id; told to, says 500 things and fails.
+/// Answers `initialize` with its process id; on `flood`, sends 500 messages and fails.
 const AGENT: &str = r#"read line
 echo "{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{\"pid\":$$}}"
 while read line; do
-    case $line in *talk*)
+    case $line in *flood*)
         number=0
         while [ $number -lt 500 ]; do
             echo "{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":$number}"
@@ -62,19 +62,19 @@ impl Client {
         self.caller.events(&self.name()).await
     }
 
-    fn agent_lives(&self) -> bool {
+    fn agent_runs(&self) -> bool {
         fs::exists(Path::new("/proc").join(self.agent.to_string())).unwrap()
     }
 }
 
 #[test]
-fn an_agents_last_words_come_before_its_end() {
+fn the_last_messages_of_an_agent_precede_its_exit_notice() {
     block_on(async {
         let mut serve = serve(&[]);
         let client = Client::open(&serve.address().await).await;
         let mut events = client.events().await;
-        let talk = r#"{"jsonrpc":"2.0","id":1,"method":"talk"}"#;
-        let reply = client.caller.post(&client.name(), talk).await;
+        let flood = r#"{"jsonrpc":"2.0","id":1,"method":"flood"}"#;
+        let reply = client.caller.post(&client.name(), flood).await;
         assert_eq!(reply.status.as_u16(), 202);
         for number in 0..500 {
             let expected = format!(r#"{{"jsonrpc":"2.0","method":"n","params":{number}}}"#);
@@ -93,7 +93,7 @@ fn an_agents_last_words_come_before_its_end() {
         while status == 503 {
             status = client
                 .caller
-                .post(&client.name(), talk)
+                .post(&client.name(), flood)
                 .await
                 .status
                 .as_u16();
@@ -103,37 +103,37 @@ fn an_agents_last_words_come_before_its_end() {
 }
 
 #[test]
-fn reported_to_stop_it_ends_streams_and_agents() {
+fn sigterm_ends_streams_and_agents() {
     block_on(async {
         let mut serve = serve(&[]);
         let client = Client::open(&serve.address().await).await;
         let mut events = client.events().await;
         serve.signal(Signal::TERM);
-        // Whatever is said before it, the stream ends.
+        // Whatever is sent before it, the stream ends.
         while events.next().await.is_some() {}
         assert_eq!(serve.exit().await.code(), Some(0));
-        assert!(!client.agent_lives());
+        assert!(!client.agent_runs());
     });
 }
 
 #[test]
-fn a_client_that_vanishes_leaves_no_agent() {
+fn the_agent_of_a_vanished_client_ends() {
     block_on(async {
         let mut serve = serve(&["--limit", "http-grace=300ms"]);
         let address = serve.address().await;
         let client = Client::open(&address).await;
         drop(client.events().await);
-        while client.agent_lives() {
+        while client.agent_runs() {
             tokio::task::yield_now().await;
         }
-        // The others are served.
+        // Other clients are served.
         let other = Client::open(&address).await;
-        assert!(other.agent_lives());
+        assert!(other.agent_runs());
     });
 }
 
 #[test]
-fn a_full_house_reports_so() {
+fn a_client_above_the_connection_limit_gets_an_error() {
     block_on(async {
         let mut serve = serve(&["--limit", "connections=1"]);
         let address = serve.address().await;
@@ -150,7 +150,7 @@ fn a_full_house_reports_so() {
 }
 
 #[test]
-fn a_cookie_is_set_and_any_is_taken() {
+fn an_affinity_cookie_is_set_and_any_cookie_is_accepted() {
     block_on(async {
         let mut serve = serve(&["--affinity-cookie", "route=one"]);
         let caller = Caller::to(&serve.address().await);

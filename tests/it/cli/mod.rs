@@ -1,11 +1,11 @@
-//! The built program at its command line: what it says, and the codes it exits with.
+//! The built program at its command line: its output and its exit codes.
 
-mod carries;
+mod forwarding;
 mod files;
 mod guards;
 mod http;
-mod refuses;
+mod failures;
 mod returns;
-mod scarce;
-mod speaks;
+mod resources;
+mod dialects;
 mod stops;

@@ -1,5 +1,5 @@
-//! The built program where the machine has too little of something: it says of what, and exits
-//! with a code that says so, too.
+//! The built program on a machine with too few resources: it names the resource, and exits with its
+//! code.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 const RELAY: &str = env!("CARGO_BIN_EXE_acp-relay");
 
-/// The relay with `words`, as a shell runs it that is told `script`.
+/// The relay with `words`, run by a shell with `script`.
 fn run(script: &str, words: &[&str]) -> Output {
     Command::new("sh")
         .args(["-c", script, "sh", RELAY])
@@ -25,7 +25,7 @@ fn run(script: &str, words: &[&str]) -> Output {
 }
 
 #[test]
-fn too_few_files_are_an_error_and_no_panic() {
+fn too_few_descriptors_are_an_error_and_no_panic() {
     let subcommands: [&[&str]; 5] = [
         &["connect", "--", "cat"],
         &["connect", "wss://127.0.0.1:1/acp"],
@@ -38,19 +38,19 @@ fn too_few_files_are_an_error_and_no_panic() {
             let done = run(&format!("ulimit -n {files}; exec \"$@\""), words);
             let reported = String::from_utf8(done.stderr).unwrap();
             let case = format!("{files} {words:?}: {:?} {reported}", done.status);
-            // Nobody listens there, and so it goes wrong with enough, too.
+            // There is no listener, so it fails with enough files, too.
             let code = done.status.code().unwrap_or(-1);
             assert!([0, 69, 71].contains(&code), "{case}");
             assert!(!reported.contains("panicked"), "{case}");
             assert!(code == 0 || reported.contains("acp-relay: "), "{case}");
-            let stated = reported.contains("may have") && reported.contains("ulimit -n");
-            assert!(files > 16 || (code == 71 && stated), "{case}");
+            let explained = reported.contains("may have") && reported.contains("ulimit -n");
+            assert!(files > 16 || (code == 71 && explained), "{case}");
         }
     }
 }
 
 #[test]
-fn what_cannot_be_printed_is_a_failure_unless_nobody_reads() {
+fn a_failed_write_to_stdout_is_an_error_unless_its_reader_left() {
     let recording = "tests/vectors/recordings/v1.000.acpr";
     let subcommands: [&[&str]; 14] = [
         &["--help"],
@@ -76,7 +76,7 @@ fn what_cannot_be_printed_is_a_failure_unless_nobody_reads() {
         assert_eq!(reported.lines().count(), 1, "{case}");
         assert!(reported.starts_with("acp-relay: cannot print: "), "{case}");
 
-        // The shell prints the code after whoever would read has gone.
+        // The shell prints the code after the reader has exited.
         let left = run("{ \"$@\"; echo $? >&2; } | :", words);
         let reported = String::from_utf8(left.stderr).unwrap();
         assert!(
@@ -87,7 +87,7 @@ fn what_cannot_be_printed_is_a_failure_unless_nobody_reads() {
 }
 
 #[test]
-fn an_editor_whose_file_is_full_has_not_left() {
+fn a_full_stdout_file_is_an_error() {
     let agent = r#"read line; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; cat >/dev/null"#;
     let ask = r#"printf '{"jsonrpc":"2.0","id":1,"method":"initialize"}\n'"#;
     let words = ["connect", "--", "sh", "-c", agent];
@@ -101,7 +101,7 @@ fn an_editor_whose_file_is_full_has_not_left() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn without_proc_agents_are_reached_and_none_is_started() {
+fn without_proc_remote_agents_work_and_none_is_started() {
     let hidden = |words: &[&str]| {
         let script = "exec unshare -rm sh -c 'mount -t tmpfs none /proc && exec \"$@\"' sh \"$@\"";
         run(script, words)
@@ -111,7 +111,7 @@ fn without_proc_agents_are_reached_and_none_is_started() {
         .stderr(Stdio::null())
         .status();
     if !tried.is_ok_and(|tried| tried.success()) {
-        // Not everybody may hide it.
+        // Only some users may hide it.
         eprintln!("not tried: /proc cannot be hidden here");
         return;
     }

@@ -1,4 +1,4 @@
-//! A client whose connection is cut and that comes back, through the built program.
+//! A client whose connection is cut and that resumes, through the built program.
 
 use acp_relay::jsonrpc::Side;
 use acp_relay::recording::{EventKind, recordings};
@@ -8,23 +8,23 @@ use serde_json::{Value, json};
 use crate::support::link::run as block_on;
 use crate::support::program::Program;
 
-/// An agent that names its process in each session, and asks for a permission in each prompt.
+/// An agent that returns its process id for each session, and asks for a permission in each prompt.
 const AGENT: &str = "
 import json, os, sys
-def say(message):
+def send(message):
     print(json.dumps({'jsonrpc': '2.0', **message}), flush=True)
 for line in sys.stdin:
-    heard = json.loads(line)
-    if heard.get('method') == 'initialize':
-        say({'id': heard['id'], 'result': {'protocolVersion': 1}})
-    elif heard.get('method') == 'session/new':
-        say({'id': heard['id'], 'result': {'sessionId': 's', '_meta': {'pid': os.getpid()}}})
-    elif heard.get('method') == 'session/prompt':
-        prompt = heard['id']
-        say({'id': 'ask', 'method': 'session/request_permission', 'params': {'sessionId': 's',
+    request = json.loads(line)
+    if request.get('method') == 'initialize':
+        send({'id': request['id'], 'result': {'protocolVersion': 1}})
+    elif request.get('method') == 'session/new':
+        send({'id': request['id'], 'result': {'sessionId': 's', '_meta': {'pid': os.getpid()}}})
+    elif request.get('method') == 'session/prompt':
+        prompt = request['id']
+        send({'id': 'ask', 'method': 'session/request_permission', 'params': {'sessionId': 's',
              'toolCall': {'toolCallId': 't'}, 'options': []}})
-    elif heard.get('id') == 'ask':
-        say({'id': prompt, 'result': {'stopReason': 'end_turn'}})
+    elif request.get('id') == 'ask':
+        send({'id': prompt, 'result': {'stopReason': 'end_turn'}})
 ";
 
 async fn ask(client: &mut Program, id: u32, method: &str, params: Value) {
@@ -40,7 +40,7 @@ async fn answered(client: &mut Program, id: u32, method: &str, params: Value) ->
 }
 
 #[test]
-fn a_client_that_was_cut_off_finds_its_agent_with_detach_and_a_new_one_without() {
+fn a_lost_client_resumes_with_detach_and_gets_a_new_agent_without() {
     block_on(async {
         for (how, kept) in [("detach", true), ("terminate", false)] {
             let folder = tempfile::tempdir().unwrap();
@@ -79,9 +79,9 @@ fn a_client_that_was_cut_off_finds_its_agent_with_detach_and_a_new_one_without()
                 let params = json!({"sessionId": "s", "cwd": "/", "mcpServers": []});
                 let loaded = answered(&mut second, 1, "session/load", params).await;
                 assert_eq!(loaded["_meta"]["pid"], session["_meta"]["pid"]);
-                // What was not answered is asked again.
+                // An unanswered request is sent again.
                 assert_eq!(second.json().await["id"], "ask");
-                // The recording has it that the client was gone.
+                // The recording has the loss of the client.
                 serve.signal(Signal::TERM);
                 let outcome = json!({"outcome": {"outcome": "cancelled"}});
                 let answer = json!({"jsonrpc": "2.0", "id": "ask", "result": outcome});
@@ -98,8 +98,8 @@ fn a_client_that_was_cut_off_finds_its_agent_with_detach_and_a_new_one_without()
                     _ => None,
                 });
                 let links: Vec<String> = links.collect();
-                let wanted = ["open", "lost", "resumed"];
-                assert_eq!(links[..3], wanted, "{links:?}");
+                let expected = ["open", "lost", "resumed"];
+                assert_eq!(links[..3], expected, "{links:?}");
             } else {
                 let other = answered(&mut second, 1, "session/new", json!({"cwd": "/"})).await;
                 assert_ne!(other["_meta"]["pid"], session["_meta"]["pid"]);

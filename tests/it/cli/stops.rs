@@ -1,4 +1,4 @@
-//! How the program stops when it is told to, and that nothing stays behind.
+//! How the program stops on a signal, and that no process remains.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -14,29 +14,28 @@ use tokio::time::timeout;
 use crate::support::link::run as block_on;
 use crate::support::program::Program;
 
-/// What takes time, for much longer than the tests wait: only an end that waits for none of it comes
-/// in time.
+/// Longer than the tests wait: a shutdown that waits for any of these is too late.
 const SLOW: [&str; 4] = ["--limit", "stop-grace=600s", "--limit", "handshake=600s"];
 
-/// Says its process id and waits for the end of its input, which some agents do not care about.
+/// Sends its process id and waits for the end of its input, which some agents ignore.
 const MEEK: &str = "echo \"{\\\"method\\\":\\\"pid $$\\\"}\"; while read line; do :; done";
 const STUBBORN: &str = "trap '' TERM; echo \"{\\\"method\\\":\\\"pid $$\\\"}\"; \
     while :; do read line || sleep 0.1; done";
 
-/// Starts a server with one connected client and says the agent's process id.
+/// Starts a server with one connected client; returns the agent's process id, too.
 async fn serve(script: &str) -> (Program, Program, u32) {
     let listen = ["serve", "--listen", "tcp://127.0.0.1:0"];
     let agent = ["--", "sh", "-c", script];
     let mut serve = Program::start(&[&listen[..], &SLOW, &agent].concat());
-    // Otherwise what the agent sends before the client has shown its dialect does not pass.
+    // A guard holds messages of the agent back until the client's dialect is known.
     let mut client = Program::start(&["connect", "--guard", "never", &serve.address().await]);
     let word = client.json().await["method"].as_str().unwrap().to_owned();
     let pid = word.strip_prefix("pid ").unwrap().parse().unwrap();
-    assert!(lives(pid));
+    assert!(is_running(pid));
     (serve, client, pid)
 }
 
-fn lives(pid: u32) -> bool {
+fn is_running(pid: u32) -> bool {
     fs::exists(Path::new("/proc").join(pid.to_string())).unwrap()
 }
 
@@ -47,7 +46,7 @@ fn the_first_signal_ends_a_server_gracefully() {
             let (mut serve, mut client, agent) = serve(MEEK).await;
             serve.signal(signal);
             assert_eq!(serve.exit().await.code(), Some(0), "{signal:?}");
-            assert!(!lives(agent), "the agent is left");
+            assert!(!is_running(agent), "the agent still runs");
             assert_eq!(client.line().await, None);
             assert_eq!(client.exit().await.code(), Some(0));
         }
@@ -60,15 +59,15 @@ fn the_second_signal_does_not_wait() {
         let (mut serve, mut client, agent) = serve(STUBBORN).await;
         serve.signal(Signal::TERM);
         refused(&mut client).await;
-        assert!(lives(agent), "it has its grace");
+        assert!(is_running(agent), "it has its grace");
         serve.signal(Signal::TERM);
         assert_eq!(serve.exit().await.code(), Some(75));
-        assert!(!lives(agent), "the agent is left");
+        assert!(!is_running(agent), "the agent still runs");
     });
 }
 
 #[test]
-fn a_client_that_never_shakes_hands_does_not_delay_the_end() {
+fn a_client_without_a_handshake_does_not_delay_the_shutdown() {
     block_on(async {
         let listen = ["serve", "--listen", "ws://127.0.0.1:0"];
         let mut serve = Program::start(&[&listen[..], &SLOW, &["--", "cat"]].concat());
@@ -76,7 +75,7 @@ fn a_client_that_never_shakes_hands_does_not_delay_the_end() {
         let host = address.strip_prefix("ws://").unwrap();
         let host = host.split('/').next().unwrap();
         let mut silent = TcpStream::connect(host).await.unwrap();
-        // One that is served proves that the silent one, who came first, has been accepted.
+        // A served client proves that the silent one, which came first, has been accepted.
         let mut other = Program::start(&["connect", &address]);
         let message = r#"{"jsonrpc":"2.0","method":"a"}"#;
         other.write(&format!("{message}\n")).await;
@@ -96,12 +95,12 @@ fn a_signal_ends_the_agent_of_connect() {
         connect.signal(Signal::TERM);
         assert_eq!(connect.line().await, None);
         assert_eq!(connect.exit().await.code(), Some(0));
-        assert!(!lives(agent), "the agent is left");
+        assert!(!is_running(agent), "the agent still runs");
     });
 }
 
-/// Waits until a new request is refused: then the signal has been heard. A request that was
-/// forwarded before is never answered by a stubborn agent, so another one is tried.
+/// Waits until a new request is refused: then the signal has been handled. The stubborn agent never
+/// answers a request that was forwarded before, so another one is sent.
 async fn refused(client: &mut Program) {
     for id in 1.. {
         let ask = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"a\"}}\n");

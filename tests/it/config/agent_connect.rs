@@ -1,4 +1,4 @@
-//! Agent Connect beside ACP: all agents of the file, with what the file says of each.
+//! Agent Connect beside ACP: all agents of the file, with the description of each.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -22,7 +22,7 @@ endpoint = "http://127.0.0.1:0"
 agent-connect = "/connect"
 "#;
 
-/// The names of the agents, and what is said of each.
+/// The names and descriptions of the agents.
 async fn agents(caller: &Caller) -> Vec<(String, String)> {
     let found = caller
         .ask("POST", "/connect/agents/search", &[JSON], "{}")
@@ -38,7 +38,7 @@ async fn agents(caller: &Caller) -> Vec<(String, String)> {
 }
 
 #[test]
-fn all_agents_of_a_listener_are_served_beside_acp() {
+fn agent_connect_serves_all_agents_of_a_listener_beside_acp() {
     block_on(async {
         let stage = Stage::with(TWO);
         let mut serve = stage.serve();
@@ -58,7 +58,7 @@ fn all_agents_of_a_listener_are_served_beside_acp() {
         assert_eq!(ask("/connect/agents/two").await.status.as_u16(), 200);
         assert_eq!(ask("/connect/agents/three").await.status.as_u16(), 404);
         assert_eq!(ask("/connected/agents/two").await.status.as_u16(), 404);
-        // What the file leaves out is not served any more.
+        // An agent that the file no longer has is not served.
         let (before, after) = (TWO.find("[agents.two]"), TWO.find("[[listeners]]"));
         stage.write(&format!(
             "{}{}",
@@ -74,27 +74,27 @@ fn all_agents_of_a_listener_are_served_beside_acp() {
     });
 }
 
-/// An agent that takes images, that asks for permission in a session of nobody's before it opens one,
-/// and that says there what it was answered.
+/// An agent that takes images, asks for permission in an unknown session before it opens one, and
+/// returns the answer in its turn.
 const ASKS: &str = r#"
 import json, sys
-def say(**message):
+def send(**message):
     print(json.dumps({'jsonrpc': '2.0', **message}), flush=True)
 options = [{'optionId': kind, 'name': kind, 'kind': kind} for kind in ('allow_once', 'reject_once')]
-wish = {'sessionId': 'none', 'toolCall': {'toolCallId': 't'}, 'options': options}
+request = {'sessionId': 'none', 'toolCall': {'toolCallId': 't'}, 'options': options}
 about = {'protocolVersion': 1, 'agentCapabilities': {'promptCapabilities': {'image': True}}}
 for line in sys.stdin:
     message = json.loads(line)
     if message['method'] == 'initialize':
-        say(id=message['id'], result=about)
+        send(id=message['id'], result=about)
     if message['method'] == 'session/new':
-        say(id=0, method='session/request_permission', params=wish)
-        said = json.loads(sys.stdin.readline())['result']['outcome']['optionId']
-        say(id=message['id'], result={'sessionId': 's'})
+        send(id=0, method='session/request_permission', params=request)
+        chosen = json.loads(sys.stdin.readline())['result']['outcome']['optionId']
+        send(id=message['id'], result={'sessionId': 's'})
     if message['method'] == 'session/prompt':
-        update = {'sessionUpdate': 'agent_message_chunk', 'content': {'type': 'text', 'text': said}}
-        say(method='session/update', params={'sessionId': 's', 'update': update})
-        say(id=message['id'], result={'stopReason': 'end_turn'})
+        update = {'sessionUpdate': 'agent_message_chunk', 'content': {'type': 'text', 'text': chosen}}
+        send(method='session/update', params={'sessionId': 's', 'update': update})
+        send(id=message['id'], result={'stopReason': 'end_turn'})
 "#;
 
 const ASKING: &str = r#"
@@ -115,42 +115,38 @@ fn asking(config: &str) -> (Stage, String) {
     (stage, config)
 }
 
-/// How this agent was answered.
+/// The answer to this agent.
 async fn answered(caller: &Caller, agent: &str) -> String {
     let found = caller
         .ask("GET", &format!("/connect/agents/{agent}"), &[], "")
         .await;
     let found: Value = serde_json::from_str(&found.body).unwrap();
     let input = serde_json::json!({ "messages": [{ "role": "human", "content": "go" }] });
-    let wish = serde_json::json!({ "agent_id": found["agent_id"], "input": input }).to_string();
+    let request = serde_json::json!({ "agent_id": found["agent_id"], "input": input }).to_string();
     let ran = caller
-        .ask("POST", "/connect/runs/wait", &[JSON], &wish)
+        .ask("POST", "/connect/runs/wait", &[JSON], &request)
         .await;
-    let reported = ["allow_once", "reject_once"];
-    let reported = reported
-        .into_iter()
-        .find(|reported| ran.body.contains(reported));
-    reported
-        .unwrap_or_else(|| panic!("{}", ran.body))
-        .to_owned()
+    let chosen = ["allow_once", "reject_once"];
+    let chosen = chosen.into_iter().find(|chosen| ran.body.contains(chosen));
+    chosen.unwrap_or_else(|| panic!("{}", ran.body)).to_owned()
 }
 
 #[test]
-fn each_agent_has_its_own_answer_where_nobody_can_be_asked() {
+fn each_agent_has_its_own_default_permission() {
     block_on(async {
         let (stage, config) = asking(ASKING);
         let mut serve = stage.serve();
         let caller = Caller::to(&serve.address().await);
         assert_eq!(answered(&caller, "careful").await, "reject_once");
         assert_eq!(answered(&caller, "trusted").await, "allow_once");
-        // What is said of it can be taken back while it runs.
+        // The rule can be removed while it runs.
         stage.write(&config.replace(", default-permission = \"allow\"", ""));
         serve.signal(Signal::HUP);
         while !serve.complaint().await.unwrap().ends_with("was reloaded") {}
         assert_eq!(answered(&caller, "trusted").await, "reject_once");
         serve.signal(Signal::TERM);
         assert_eq!(serve.exit().await.code(), Some(0));
-        // The command line is stronger.
+        // The command line overrides the file.
         let mut serve = Program::of(stage.command(&["--default-permission", "allow"]));
         let caller = Caller::to(&serve.address().await);
         assert_eq!(answered(&caller, "careful").await, "allow_once");
@@ -160,7 +156,7 @@ fn each_agent_has_its_own_answer_where_nobody_can_be_asked() {
 }
 
 #[test]
-fn a_listeners_dialect_is_that_of_its_acp_clients_alone() {
+fn a_listeners_dialect_applies_only_to_its_acp_clients() {
     block_on(async {
         let (stage, _) = asking(ASKING);
         let mut serve = stage.serve();
@@ -169,7 +165,7 @@ fn a_listeners_dialect_is_that_of_its_acp_clients_alone() {
             .ask("GET", "/connect/agents/careful/descriptor", &[], "")
             .await;
         assert!(about.body.contains("\"image\""), "{}", about.body);
-        // In goref's words that is a list.
+        // In the dialect goref it is a list.
         let about = caller
             .ask("POST", "/agents/careful/acp", &[JSON], INITIALIZE)
             .await;

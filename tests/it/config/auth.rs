@@ -1,4 +1,4 @@
-//! `[auth]` through the file, end to end: who comes in, to which agent, and what SIGHUP changes.
+//! `[auth]` in the file, end to end: admission, agents, and changes by SIGHUP.
 
 use rustix::process::Signal;
 
@@ -18,7 +18,7 @@ endpoint = "http://127.0.0.1:0"
 "#;
 
 #[test]
-fn a_token_is_for_its_agents_and_what_the_file_wants_is_wanted() {
+fn a_token_admits_to_its_agents_and_the_file_requires_tokens() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
         let stage = Stage::with(&format!("{TWO}[auth]\nrequire-token = true\n"));
@@ -43,14 +43,14 @@ fn a_token_is_for_its_agents_and_what_the_file_wants_is_wanted() {
             ("/acp", Some(&alice), 403),
             ("/agents/three/acp", Some(&alice), 404),
         ] {
-            let (stated, body) = ask(path, token).await;
-            assert_eq!(stated, status, "{path} {body}");
+            let (got, body) = ask(path, token).await;
+            assert_eq!(got, status, "{path} {body}");
             assert!(
                 !body.contains(alice.trim_start_matches("Bearer ")),
                 "{body}"
             );
         }
-        // One's own programs need none once the file says so, and others still do.
+        // Now the user's own programs need none, and others still do.
         stage.write(TWO);
         serve.signal(Signal::HUP);
         while !serve.complaint().await.unwrap().contains("reloaded") {}

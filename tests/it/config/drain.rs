@@ -1,4 +1,4 @@
-//! The end: running turns finish, nothing new begins, and balancers see it.
+//! The drain: running turns finish, new ones are refused, and load balancers see it.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ max = 3600
 const SLOW: &str = r#"{"jsonrpc":"2.0","id":7,"method":"slow"}"#;
 
 #[test]
-fn a_running_turn_finishes_and_nothing_new_begins() {
+fn a_running_turn_finishes_and_new_requests_are_refused() {
     block_on(async {
         let stage = Stage::with(CONFIG);
         let mut serve = stage.serve();
@@ -36,8 +36,8 @@ fn a_running_turn_finishes_and_nothing_new_begins() {
         assert_eq!(client.post(SLOW).await, 202);
         assert!(events.data().await.contains("begun"));
         serve.signal(Signal::TERM);
-        // Requests that came before the signal wait behind the turn; the first that comes after it
-        // is refused at once.
+        // Requests before the signal are queued behind the turn; the first one after it is refused
+        // at once.
         let refused = 'refused: {
             for id in 100.. {
                 let ask = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"new"}}"#);
@@ -47,7 +47,7 @@ fn a_running_turn_finishes_and_nothing_new_begins() {
                     break 'refused answer;
                 }
             }
-            unreachable!("it goes on until it is refused")
+            unreachable!("it repeats until it is refused")
         };
         let refused: Value = serde_json::from_str(&refused).unwrap();
         assert_eq!(refused["error"]["code"], -32054, "{refused}");
@@ -68,7 +68,7 @@ fn a_running_turn_finishes_and_nothing_new_begins() {
 }
 
 #[test]
-fn listeners_stay_open_for_a_while_and_refuse() {
+fn listeners_stay_open_and_refuse_during_a_drain() {
     block_on(async {
         let stage = Stage::with(&format!("{CONFIG}min = 3600\n"));
         let mut serve = stage.serve();
@@ -99,7 +99,7 @@ fn listeners_stay_open_for_a_while_and_refuse() {
             answer["error"]["data"]["relay"]["retryable"], true,
             "{answer}"
         );
-        // Whoever has no turn is let go although listeners are open.
+        // A client without a turn is closed although listeners are open.
         while client.post(r#"{"jsonrpc":"2.0","method":"x"}"#).await != 404 {}
         serve.signal(Signal::TERM);
         assert_eq!(serve.exit().await.code(), Some(75));

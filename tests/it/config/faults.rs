@@ -1,7 +1,7 @@
-//! All that is wrong with a file is told at once, with its place; the example has no faults.
+//! All errors of a file are reported at once, with their places; the example has none.
 //!
-//! A case is a file in tests/vectors/config: a configuration, and behind it what is to be said of
-//! it, a line `#= LINE:COLUMN: …` for each fault. A file without such lines has none.
+//! A case is a file in tests/vectors/config: a configuration, and at its end the expected errors, a
+//! line `#= LINE:COLUMN: …` each. A file without such lines is valid.
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use crate::support::link::run as block_on;
 use crate::support::program::{command, run, run_command, run_in};
 
 #[test]
-fn every_fault_is_reported_at_once_with_its_place() {
+fn all_errors_are_reported_at_once_with_their_places() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/config");
     let mut cases = 0;
     for entry in fs::read_dir(folder).unwrap() {
@@ -39,7 +39,7 @@ fn every_fault_is_reported_at_once_with_its_place() {
 }
 
 #[test]
-fn the_example_has_no_faults_and_everything_in_it() {
+fn the_example_is_valid_and_has_every_key() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("example.toml");
     let example = block_on(run(&["config", "example"], "")).stdout;
@@ -51,7 +51,7 @@ fn the_example_has_no_faults_and_everything_in_it() {
     };
     let outcome = check(&example);
     assert_eq!((outcome.code, &*outcome.stderr), (Some(0), ""));
-    // A key that nobody knows is answered with all that are known there.
+    // An unknown key is answered with all known ones of its table.
     let mut keys = 0;
     for table in [
         "",
@@ -77,8 +77,8 @@ fn the_example_has_no_faults_and_everything_in_it() {
     assert!(keys > 50, "{keys}");
 }
 
-/// Flags of `serve` whose key has another name, and those that have none: what they mean is a key of
-/// each listener or agent, or they say which file is read.
+/// Flags of `serve` whose key has another name, and those without one: their meaning is a key of
+/// each listener or agent, or they select the file.
 const KEYS: [(&str, &str); 24] = [
     ("agent", "endpoint"),
     ("agent-dialect", "dialect"),
@@ -133,7 +133,7 @@ fn every_flag_of_serve_has_its_key() {
 }
 
 #[test]
-fn what_this_machine_lacks_is_reported_with_all_the_rest() {
+fn missing_files_and_programs_are_reported_with_the_other_errors() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
     fs::write(path("cert.pem"), "no certificate").unwrap();
@@ -199,20 +199,20 @@ endpoint = "tcp://192.0.2.1:9000"
         (":32:12:", "a file that is not a socket exists there"),
         (":34:12:", "this machine has no such address"),
     ] {
-        let stated = |line: &&str| line.contains(place) && line.contains(reports);
+        let matches = |line: &&str| line.contains(place) && line.contains(reports);
         assert!(
-            outcome.stderr.lines().any(|line| stated(&line)),
+            outcome.stderr.lines().any(|line| matches(&line)),
             "{place} {reports}: {}",
             outcome.stderr
         );
     }
-    // Its words alone have two faults.
+    // The file itself has two errors.
     let elsewhere = block_on(run(&["config", "check", "--other-machine", &file], ""));
     assert_eq!(elsewhere.stderr.lines().count(), 2, "{}", elsewhere.stderr);
 }
 
 #[test]
-fn a_port_that_is_in_use_is_noted_and_no_fault() {
+fn a_port_in_use_is_a_note_and_no_error() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.toml").display().to_string();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -227,14 +227,14 @@ fn a_port_that_is_in_use_is_noted_and_no_fault() {
     assert!(outcome.stderr.starts_with(&note), "{outcome:?}");
     let all_is_well = outcome.stdout.contains("no faults; 1 agent, 1 listener");
     assert!(outcome.code == Some(0) && all_is_well, "{outcome:?}");
-    // It was looked at and not taken.
+    // It was checked and not occupied.
     drop(taken);
     let outcome = block_on(run(&["config", "check", &file], ""));
     assert_eq!((outcome.code, &*outcome.stderr), (Some(0), ""));
 }
 
 #[test]
-fn what_is_not_utf8_is_reported_with_its_place() {
+fn invalid_utf8_is_reported_with_its_place() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.toml").display().to_string();
     fs::write(&file, b"# \xc3\xa4\n# \xc3\xa4\xff\n").unwrap();
@@ -248,7 +248,7 @@ fn what_is_not_utf8_is_reported_with_its_place() {
 }
 
 #[test]
-fn tokens_that_others_could_have_read_are_reported_of() {
+fn a_token_file_readable_by_others_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.toml").display().to_string();
     fs::write(&file, "[agents.a]\ncommand = [\"cat\"]\n").unwrap();

@@ -1,4 +1,4 @@
-//! The configuration file, and what is served by it: names, reloading, the end, systemd.
+//! The configuration file, and what it controls: names, reloading, the drain, systemd.
 
 mod agent_connect;
 mod auth;

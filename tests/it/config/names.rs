@@ -1,4 +1,4 @@
-//! Clients ask for agents by name, and what is started is what the file says, whatever they say.
+//! Clients select agents by name, and only programs of the file are started, whatever clients send.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -62,7 +62,7 @@ fn each_path_has_its_agent() {
 }
 
 #[test]
-fn a_websocket_and_a_socket_have_theirs() {
+fn websocket_paths_and_sockets_have_their_agents() {
     block_on(async {
         let stage = two();
         let mut serve = stage.serve();
@@ -83,7 +83,7 @@ fn a_websocket_and_a_socket_have_theirs() {
 }
 
 #[test]
-fn strangers_are_not_reported_which_agents_there_are() {
+fn a_404_does_not_list_the_agents() {
     block_on(async {
         let stage = two();
         let mut serve = stage.serve();
@@ -135,7 +135,7 @@ fn without_a_default_an_agent_has_to_be_named() {
 }
 
 #[test]
-fn what_is_started_is_what_the_file_reports() {
+fn only_programs_of_the_file_are_started() {
     let runtime = Runtime::new().unwrap();
     let stage = two();
     let (serve, caller) = runtime.block_on(async {
@@ -159,7 +159,7 @@ fn what_is_started_is_what_the_file_reports() {
             "protocolVersion": 1, "agent": text, "command": words, "args": words, "cwd": text,
             "env": {"SAY": text}, "_meta": {"agent": "two", "argv": words},
         }});
-        // Not everything can stand in a request's head; that is for another test.
+        // Some paths cannot be in a request's head; another test has those.
         if path.parse::<hyper::Uri>().is_err() {
             return Ok(());
         }

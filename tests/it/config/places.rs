@@ -1,4 +1,4 @@
-//! Which file is read, which is not, and what an agent gets of our environment.
+//! Which file is read, which is not, and which variables an agent inherits.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,7 +16,7 @@ endpoint = "http://127.0.0.1:0"
 "#;
 
 #[test]
-fn a_file_in_the_current_folder_is_never_picked_up() {
+fn a_file_in_the_current_folder_is_not_read() {
     block_on(async {
         let stage = Stage::with(ONE);
         let mut serve = command(&["serve"]);
@@ -32,7 +32,7 @@ fn a_file_in_the_current_folder_is_never_picked_up() {
 }
 
 #[test]
-fn the_users_file_is_read_when_the_command_line_reports_nothing() {
+fn the_users_file_is_read_without_a_listener_or_an_agent() {
     block_on(async {
         let stage = Stage::with(ONE);
         fs::create_dir(stage.path("acp-relay")).unwrap();
@@ -42,7 +42,7 @@ fn the_users_file_is_read_when_the_command_line_reports_nothing() {
         let mut serve = Program::of(serve);
         let caller = Caller::to(&serve.address().await);
         assert_eq!(Client::open(&caller, "/acp").await.words(), ["of the file"]);
-        // With a listener or an agent on the command line it is not.
+        // It is not, with a listener or an agent on the command line.
         let mut serve = command(&["serve", "--listen", "tcp://127.0.0.1:0"]);
         serve.env("XDG_CONFIG_HOME", stage.dir.path());
         assert_eq!(run_command(serve, "").await.code, Some(64));
@@ -50,10 +50,10 @@ fn the_users_file_is_read_when_the_command_line_reports_nothing() {
 }
 
 #[test]
-fn flags_are_stronger_than_the_environment_and_that_than_the_file() {
+fn flags_override_the_environment_which_overrides_the_file() {
     block_on(async {
         let stage = Stage::with(&format!("{ONE}\n[limits]\nconnections = 0\n"));
-        // The environment names another file, which would not do.
+        // The environment names another file, which is invalid.
         let mut serve = stage.command(&[]);
         serve.env("ACP_RELAY_CONFIG", "/no/such/file");
         let outcome = run_command(serve, "").await;
@@ -76,7 +76,7 @@ fn flags_are_stronger_than_the_environment_and_that_than_the_file() {
             .write("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n")
             .await;
         assert_eq!(client.json().await["result"]["words"][0], "of the line");
-        // The file's limit holds where no flag says otherwise.
+        // The file's limit applies where no flag sets it.
         let mut other = Program::start(&["connect", &address]);
         other
             .write("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n")
@@ -86,7 +86,7 @@ fn flags_are_stronger_than_the_environment_and_that_than_the_file() {
 }
 
 #[test]
-fn an_empty_variable_reports_nothing() {
+fn an_empty_variable_is_ignored() {
     block_on(async {
         let stage = Stage::with(ONE);
         let mut serve = stage.command(&[]);
@@ -110,7 +110,7 @@ fn an_empty_variable_reports_nothing() {
 }
 
 #[test]
-fn paths_begin_at_the_folder_of_the_file_however_it_is_named() {
+fn paths_are_relative_to_the_folder_of_the_file() {
     block_on(async {
         let stage = Stage::with(&format!(
             "{ONE}[admin]\nlisten = \"unix:admin.sock\"\n[record]\ndir = \"tapes\"\n"
@@ -144,7 +144,7 @@ fn a_file_that_others_may_write_to_is_refused() {
 }
 
 #[test]
-fn our_secrets_are_not_the_agents() {
+fn agents_do_not_inherit_the_secrets_of_the_relay() {
     block_on(async {
         let stage = Stage::with(ONE);
         let agent = stage.path("agent");
@@ -165,7 +165,7 @@ fn our_secrets_are_not_the_agents() {
 }
 
 #[test]
-fn an_agent_that_is_not_installed_is_reported_with_what_to_do() {
+fn an_agent_that_is_not_installed_is_reported_with_the_remedy() {
     block_on(async {
         let stage =
             Stage::with("[agents.g]\nprofile = \"gemini\"\n[agents.c]\nprofile = \"cline\"\n");
@@ -197,14 +197,14 @@ fn an_agent_that_is_not_installed_is_reported_with_what_to_do() {
 }
 
 #[test]
-fn no_file_at_all_is_named_by_dev_null() {
+fn dev_null_means_no_configuration_file() {
     block_on(async {
         let outcome = run_command(command(&["serve", "--config", "/dev/null"]), "").await;
         assert_eq!(outcome.code, Some(64), "{outcome:?}");
         assert!(outcome.stderr.contains("there is no agent"), "{outcome:?}");
         let mut serve = Program::start(&["serve", "--config", "/dev/null", "--", "cat"]);
         assert!(serve.address().await.starts_with("ws://127.0.0.1:"));
-        // What never ends is not read to its end.
+        // An endless file is not read to its end.
         let outcome = run_command(command(&["config", "check", "/dev/zero"]), "").await;
         assert_eq!(outcome.code, Some(66), "{outcome:?}");
         assert!(outcome.stderr.contains("longer than 1 MiB"), "{outcome:?}");
@@ -212,7 +212,7 @@ fn no_file_at_all_is_named_by_dev_null() {
 }
 
 #[test]
-fn sockets_are_where_the_file_is() {
+fn socket_paths_are_relative_to_the_file() {
     block_on(async {
         let stage = Stage::with(
             r#"

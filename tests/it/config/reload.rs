@@ -1,4 +1,4 @@
-//! SIGHUP has the file read again: what begins is served by the new one, what runs goes on.
+//! SIGHUP reloads the file: new conversations use the new one, running ones continue.
 
 use rustix::process::Signal;
 
@@ -31,7 +31,7 @@ endpoint = "unix:SOCKET"
 "#;
 
 #[test]
-fn conversations_go_on_and_new_ones_are_served_by_the_new_file() {
+fn conversations_continue_and_new_ones_use_the_new_file() {
     block_on(async {
         let stage = Stage::with(BEFORE);
         let after = AFTER.replace("SOCKET", stage.path("s").to_str().unwrap());
@@ -59,11 +59,11 @@ fn conversations_go_on_and_new_ones_are_served_by_the_new_file() {
         let new = Client::open(&caller, "/agents/a/acp").await;
         assert_eq!(new.words(), ["after"]);
         assert_eq!(Client::open(&caller, "/acp").await.words(), ["c"]);
-        // Said of it in the log, too.
-        let gone = caller
+        // The refusal is logged, too.
+        let missing = caller
             .ask("POST", "/agents/b/acp", &[JSON], INITIALIZE)
             .await;
-        assert_eq!(gone.status.as_u16(), 404);
+        assert_eq!(missing.status.as_u16(), 404);
         let page = [JSON, ("origin", "https://editor.example")];
         let page = caller.ask("POST", "/acp", &page, INITIALIZE).await;
         assert_eq!(page.status.as_u16(), 200, "{}", page.body);
@@ -84,14 +84,18 @@ fn conversations_go_on_and_new_ones_are_served_by_the_new_file() {
         client
             .write("{\"jsonrpc\":\"2.0\",\"id\":6,\"method\":\"x\"}\n")
             .await;
-        assert_eq!(client.json().await["result"]["words"][0], "c", "it goes on");
+        assert_eq!(
+            client.json().await["result"]["words"][0],
+            "c",
+            "it continues"
+        );
         serve.signal(Signal::TERM);
         assert_eq!(serve.exit().await.code(), Some(0));
     });
 }
 
 #[test]
-fn a_file_with_faults_changes_nothing() {
+fn an_invalid_file_changes_nothing() {
     block_on(async {
         let stage = Stage::with(BEFORE);
         let mut serve = stage.serve();
@@ -101,12 +105,12 @@ fn a_file_with_faults_changes_nothing() {
             "[[listeners]]\nendpoint = \"tcp://{}\"\n",
             busy.local_addr().unwrap()
         );
-        let gone = AFTER
+        let missing = AFTER
             .replace("AGENT", "/no/such/agent")
             .replace("SOCKET", "/no/such/folder/s");
         for (config, lines) in [
             (BEFORE.replace("command", "comand"), 4),
-            (gone, 2),
+            (missing, 2),
             (format!("{}{taken}", BEFORE.replace("\"b\"", "\"x\"")), 1),
         ] {
             stage.write(&config);
@@ -124,7 +128,7 @@ fn a_file_with_faults_changes_nothing() {
 }
 
 #[test]
-fn a_listener_that_would_become_another_at_its_port_is_reported_of() {
+fn a_changed_listener_at_the_same_port_is_reported() {
     block_on(async {
         let stage = Stage::with(BEFORE);
         let mut serve = stage.serve();
@@ -152,7 +156,7 @@ fn a_listener_that_would_become_another_at_its_port_is_reported_of() {
 }
 
 #[test]
-fn a_token_taken_away_after_the_listeners_have_changed_lets_nobody_stay() {
+fn a_token_revoked_after_a_reload_ends_its_connections() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
         let stage = Stage::with(&format!("{BEFORE}[limits]\ncredential-check = \"50ms\"\n"));
@@ -186,7 +190,7 @@ fn a_token_taken_away_after_the_listeners_have_changed_lets_nobody_stay() {
 }
 
 #[test]
-fn what_counts_from_the_next_start_on_is_reported() {
+fn changes_that_need_a_restart_are_reported() {
     block_on(async {
         let stage = Stage::with(BEFORE);
         let mut serve = stage.serve();
@@ -203,7 +207,7 @@ fn what_counts_from_the_next_start_on_is_reported() {
 }
 
 #[test]
-fn a_listener_that_goes_is_named_by_where_it_was() {
+fn a_removed_listener_is_logged_with_its_address() {
     block_on(async {
         let listener = "[[listeners]]\nendpoint = \"http://127.0.0.1:0\"\n";
         let agent = "[agents.a]\ncommand = [\"AGENT\"]\n";

@@ -1,4 +1,4 @@
-//! What systemd does for a service and wants to hear of it, as far as a test can play its part.
+//! What systemd does for a service and what it receives, as far as a test can do it.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -37,7 +37,7 @@ fn activated(like: &Command, socket: impl Into<OwnedFd>) -> Command {
     shell
 }
 
-async fn stated(by: &UnixDatagram) -> String {
+async fn notification(by: &UnixDatagram) -> String {
     let mut text = vec![0; 4096];
     let length = timeout(PATIENCE, by.recv(&mut text))
         .await
@@ -59,7 +59,7 @@ fn a_socket_that_was_passed_is_served() {
         let address = serve.address().await;
         assert_eq!(address, format!("http://{at}/acp"));
         let client = Client::open(&Caller::to(&address), "/acp").await;
-        // The agent has neither the socket nor the news of it.
+        // The agent has neither the socket nor its variables.
         let pid = client.about["pid"].to_string();
         let fds = std::fs::read_dir(Path::new("/proc").join(&pid).join("fd")).unwrap();
         let fds = fds.map(|fd| std::fs::read_link(fd.unwrap().path()).unwrap_or_default());
@@ -89,12 +89,12 @@ fn a_socket_file_that_was_passed_is_served_and_left() {
         assert_eq!(client.json().await["method"], "hello");
         serve.signal(Signal::TERM);
         assert_eq!(serve.exit().await.code(), Some(0));
-        assert!(path.exists(), "it belongs to whoever made it");
+        assert!(path.exists(), "it belongs to its creator");
     });
 }
 
 #[test]
-fn a_socket_that_nobody_serves_is_a_fault() {
+fn a_passed_socket_without_a_listener_is_an_error() {
     block_on(async {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = socket.local_addr().unwrap().to_string();
@@ -106,7 +106,7 @@ fn a_socket_that_nobody_serves_is_a_fault() {
 }
 
 #[test]
-fn the_manager_is_reported_when_it_is_ready_reads_again_and_ends() {
+fn systemd_is_notified_of_start_reload_and_stop() {
     block_on(async {
         let config =
             "[agents.a]\ncommand = [\"AGENT\"]\n[[listeners]]\nendpoint = \"tcp://127.0.0.1:0\"\n";
@@ -116,16 +116,16 @@ fn the_manager_is_reported_when_it_is_ready_reads_again_and_ends() {
         let mut serve = stage.command(&[]);
         serve.env("NOTIFY_SOCKET", &socket);
         let serve = Program::of(serve);
-        let ready = stated(&manager).await;
+        let ready = notification(&manager).await;
         assert!(ready.starts_with("READY=1\nSTATUS=1 listener"), "{ready}");
         serve.signal(Signal::HUP);
-        let reloading = stated(&manager).await;
+        let reloading = notification(&manager).await;
         assert!(
             reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="),
             "{reloading}"
         );
-        assert!(stated(&manager).await.starts_with("READY=1"));
+        assert!(notification(&manager).await.starts_with("READY=1"));
         serve.signal(Signal::TERM);
-        assert!(stated(&manager).await.starts_with("STOPPING=1"));
+        assert!(notification(&manager).await.starts_with("STOPPING=1"));
     });
 }

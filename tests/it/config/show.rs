@@ -1,4 +1,4 @@
-//! `config show`: what is in force, who has said so, and no secrets.
+//! `config show`: the values in force, their sources, and no secrets.
 
 use super::stage::Stage;
 use crate::support::link::run as block_on;
@@ -38,7 +38,7 @@ level = "info"
 format = "json"
 "#;
 
-/// What `config show` prints with these arguments.
+/// The output of `config show` with these arguments.
 async fn shown(stage: &Stage, args: &[&str], env: &[(&str, &str)]) -> String {
     let file = stage.file();
     let show = ["config", "show", "--config", file.to_str().unwrap()];
@@ -49,7 +49,7 @@ async fn shown(stage: &Stage, args: &[&str], env: &[(&str, &str)]) -> String {
     outcome.stdout
 }
 
-/// Who is said to have set `key` in the table under `heading`, and to what.
+/// The value of `key` in the table under `heading`, and its source.
 fn line<'s>(shown: &'s str, heading: &str, key: &str) -> (&'s str, &'s str) {
     let table = match heading {
         "" => shown,
@@ -68,7 +68,7 @@ fn line<'s>(shown: &'s str, heading: &str, key: &str) -> (&'s str, &'s str) {
 }
 
 #[test]
-fn each_value_has_who_reported_it() {
+fn each_value_has_its_source() {
     block_on(async {
         let stage = Stage::with(FILE);
         let env = [
@@ -179,7 +179,7 @@ fn no_secret_is_shown() {
 }
 
 #[test]
-fn what_is_shown_is_a_file_that_means_the_same() {
+fn the_output_is_an_equivalent_file() {
     block_on(async {
         let stage = Stage::with(&FILE.replace(
             "[auth.certificates.\"ci.example\"]\nagents = [\"one\"]\n",
@@ -194,7 +194,7 @@ fn what_is_shown_is_a_file_that_means_the_same() {
             lines.map(|line| line.trim_end().to_owned()).collect()
         };
         assert_eq!(values(&first), values(&second));
-        // Without a file, and with a command, it is what the command line says.
+        // Without a file, and with a command, the command line sets it.
         let none = run_command(command(&["config", "show", "--", "cat", "a b"]), "").await;
         assert_eq!(
             line(&none.stdout, "[agents.default]", "command"),

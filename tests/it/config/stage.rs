@@ -1,4 +1,4 @@
-//! A server with a configuration file of its own, and agents that say how they were started.
+//! A server with its own configuration file, and agents that report how they were started.
 
 #![expect(
     clippy::unwrap_used,
@@ -16,8 +16,8 @@ use tokio::process::Command;
 use crate::support::program::{Program, command};
 use crate::transport::http::caller::{Caller, INITIALIZE};
 
-/// An agent that answers each request with its words, its folder, its process id and one variable.
-/// It answers `slow` when a file called `go` is there.
+/// An agent that answers each request with its arguments, folder, process id and one variable. It
+/// answers `slow` once a file called `go` exists.
 pub(crate) const AGENT: &str = r#"#!/bin/sh
 words=
 for word; do words="$words\"$word\","; done
@@ -37,11 +37,11 @@ pub(crate) struct Stage {
 /// A client over HTTP.
 pub(crate) struct Client {
     pub(crate) caller: Caller,
-    /// The path it is at.
+    /// Its path.
     pub(crate) path: String,
-    /// The name of its connection.
+    /// The id of its connection.
     pub(crate) id: String,
-    /// What the agent said of itself.
+    /// The agent's first result.
     pub(crate) about: Value,
 }
 
@@ -88,7 +88,7 @@ impl Stage {
 }
 
 impl Client {
-    /// One that has been answered by its agent.
+    /// A client that its agent has answered.
     pub(crate) async fn open(caller: &Caller, path: &str) -> Self {
         let reply = caller.ask("POST", path, &[JSON], INITIALIZE).await;
         assert_eq!(reply.status.as_u16(), 200, "{}", reply.body);
@@ -111,7 +111,7 @@ impl Client {
         reply.status.as_u16()
     }
 
-    /// The words its agent was started with.
+    /// The arguments of its agent.
     pub(crate) fn words(&self) -> Vec<&str> {
         let words = self.about["words"].as_array().unwrap();
         words.iter().map(|word| word.as_str().unwrap()).collect()

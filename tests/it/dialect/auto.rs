@@ -1,4 +1,4 @@
-//! Whole conversations through the core, both sides on `auto`: what each peer gets in the end.
+//! Whole conversations through the core, both sides on `auto`: what each peer receives.
 //!
 //! Not here: single rules, which are vectors.
 
@@ -9,25 +9,25 @@ use acp_relay::conversation::{Conversation, DialectChoice, DialectOptions, LinkT
 use acp_relay::jsonrpc::{Frame, Limits, Side};
 use serde_json::{Value, json};
 
-struct Talk {
+struct Exchange {
     core: Conversation,
     out: Outbox,
 }
 
-impl Talk {
+impl Exchange {
     fn new() -> Self {
         let limits = Limits::default();
         let library = Arc::new(super::library().clone());
         let dialects =
             DialectOptions::new(&library, &DialectChoice::Auto, &DialectChoice::Auto).unwrap();
-        let manners = LinkTraits::default();
+        let traits = LinkTraits::default();
         Self {
             out: Outbox::new(&limits),
-            core: Conversation::new(Arc::new(limits), manners, dialects),
+            core: Conversation::new(Arc::new(limits), traits, dialects),
         }
     }
 
-    /// One side says something; this is what the other side hears.
+    /// One side sends a message; returns what the other side receives.
     fn send(&mut self, from: Side, message: &Value) -> Vec<Value> {
         let frame = Frame::from(message.to_string());
         self.core
@@ -59,19 +59,19 @@ fn models() -> Value {
 }
 
 #[test]
-fn what_was_asked_before_an_agent_is_recognised_is_not_forgotten() {
-    let mut talk = Talk::new();
-    talk.asks(0, "initialize", json!({"protocolVersion": 1}));
-    talk.asks(
+fn requests_sent_before_an_agent_is_recognised_are_remembered() {
+    let mut exchange = Exchange::new();
+    exchange.asks(0, "initialize", json!({"protocolVersion": 1}));
+    exchange.asks(
         1,
         "session/prompt",
         json!({"sessionId": "s1", "prompt": []}),
     );
-    talk.answers(
+    exchange.answers(
         0,
         json!({"protocolVersion": 1, "agentInfo": {"name": "Kimi Code CLI", "version": "1.47.0"}}),
     );
-    let received = talk.send(
+    let received = exchange.send(
         Side::Agent,
         &json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "Invalid params",
             "data": {"session_id": "Session not found"}}}),
@@ -80,18 +80,18 @@ fn what_was_asked_before_an_agent_is_recognised_is_not_forgotten() {
 }
 
 #[test]
-fn an_agent_that_shows_itself_in_its_updates_is_understood() {
-    let mut talk = Talk::new();
-    talk.asks(0, "initialize", json!({"protocolVersion": 1}));
-    talk.answers(0, json!({"protocolVersion": 1}));
+fn an_agent_is_recognised_by_its_updates() {
+    let mut exchange = Exchange::new();
+    exchange.asks(0, "initialize", json!({"protocolVersion": 1}));
+    exchange.answers(0, json!({"protocolVersion": 1}));
     let update = json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s",
         "update": {"kind": "agentMessageChunk", "content": {"type": "text", "text": "x"}}}});
-    let received = talk.send(Side::Agent, &update);
+    let received = exchange.send(Side::Agent, &update);
     assert_eq!(
         received[0]["params"]["update"],
         json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}})
     );
-    let asked = talk.send(
+    let asked = exchange.send(
         Side::Client,
         &json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}}),
     );
@@ -99,7 +99,7 @@ fn an_agent_that_shows_itself_in_its_updates_is_understood() {
 }
 
 #[test]
-fn an_agent_that_has_stated_v1_is_reported_v1_however_it_spells_its_updates() {
+fn an_agent_that_declared_v1_receives_v1_however_it_spells_updates() {
     let states = [
         (json!({}), vec!["session/cancel", "session/cancelled"]),
         (
@@ -119,65 +119,65 @@ fn an_agent_that_has_stated_v1_is_reported_v1_however_it_spells_its_updates() {
             vec!["session/cancelled"],
         ),
     ];
-    for (mut stated, wanted) in states {
-        let mut talk = Talk::new();
-        talk.asks(0, "initialize", json!({"protocolVersion": 1}));
+    for (mut stated, expected) in states {
+        let mut exchange = Exchange::new();
+        exchange.asks(0, "initialize", json!({"protocolVersion": 1}));
         stated["protocolVersion"] = json!(1);
-        talk.answers(0, stated.clone());
+        exchange.answers(0, stated.clone());
         let reported =
             json!({"sessionUpdate": "agentMessageChunk", "content": {"type": "text", "text": "x"}});
         let update = json!({"jsonrpc": "2.0", "method": "session/update",
             "params": {"sessionId": "s", "update": reported}});
-        let received = talk.send(Side::Agent, &update);
+        let received = exchange.send(Side::Agent, &update);
         let name = &received[0]["params"]["update"]["sessionUpdate"];
         assert_eq!(name, "agent_message_chunk", "{stated}");
         let cancel =
             json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}});
-        let noted = talk.send(Side::Client, &cancel);
+        let noted = exchange.send(Side::Client, &cancel);
         let names: Vec<&str> = noted
             .iter()
             .map(|noted| noted["method"].as_str().unwrap())
             .collect();
-        assert_eq!(names, wanted, "{stated}");
+        assert_eq!(names, expected, "{stated}");
     }
 }
 
 #[test]
-fn an_agent_is_not_looked_at_for_ever() {
-    let mut talk = Talk::new();
-    talk.asks(0, "initialize", json!({"protocolVersion": 1}));
-    talk.answers(0, json!({"protocolVersion": 1}));
+fn detection_of_an_agent_ends_after_some_updates() {
+    let mut exchange = Exchange::new();
+    exchange.asks(0, "initialize", json!({"protocolVersion": 1}));
+    exchange.answers(0, json!({"protocolVersion": 1}));
     let chunk = |update: Value| {
         json!({"jsonrpc": "2.0", "method": "session/update",
             "params": {"sessionId": "s", "update": update}})
     };
     for _ in 0..32 {
         let same = chunk(json!({"sessionUpdate": "agent_message_chunk"}));
-        assert_eq!(talk.send(Side::Agent, &same), [same]);
+        assert_eq!(exchange.send(Side::Agent, &same), [same]);
     }
     let late = chunk(json!({"kind": "agentMessageChunk"}));
-    assert_eq!(talk.send(Side::Agent, &late), [late]);
+    assert_eq!(exchange.send(Side::Agent, &late), [late]);
 }
 
 #[test]
-fn a_client_with_models_talks_with_an_agent_with_models() {
-    let mut talk = Talk::new();
+fn a_client_with_models_works_with_an_agent_with_models() {
+    let mut exchange = Exchange::new();
     let name = json!({"name": "JetBrains.WebStorm", "version": "2026.1"});
-    talk.asks(
+    exchange.asks(
         0,
         "initialize",
         json!({"protocolVersion": 1, "clientInfo": name}),
     );
-    talk.answers(
+    exchange.answers(
         0,
         json!({"protocolVersion": 1, "agentInfo": {"name": "gemini-cli", "version": "0.61.0"}}),
     );
-    talk.asks(1, "session/new", json!({"cwd": "/", "mcpServers": []}));
-    let received = talk.answers(1, json!({"sessionId": "s", "models": models()}));
+    exchange.asks(1, "session/new", json!({"cwd": "/", "mcpServers": []}));
+    let received = exchange.answers(1, json!({"sessionId": "s", "models": models()}));
     assert_eq!(received[0]["result"]["models"], models());
     let option = &received[0]["result"]["configOptions"][0];
     assert_eq!(option["category"], "model", "{received:?}");
-    let asked = talk.asks(
+    let asked = exchange.asks(
         2,
         "session/set_model",
         json!({"sessionId": "s", "modelId": "b"}),
@@ -187,41 +187,41 @@ fn a_client_with_models_talks_with_an_agent_with_models() {
         asked[0]["params"],
         json!({"sessionId": "s", "modelId": "b"})
     );
-    assert_eq!(talk.answers(2, json!({}))[0]["result"], json!({}));
+    assert_eq!(exchange.answers(2, json!({}))[0]["result"], json!({}));
 }
 
 #[test]
-fn a_client_with_config_options_talks_with_an_agent_with_models() {
-    let mut talk = Talk::new();
-    talk.asks(0, "initialize", json!({"protocolVersion": 1}));
-    talk.answers(0, json!({"protocolVersion": 1}));
-    talk.asks(1, "session/new", json!({"cwd": "/", "mcpServers": []}));
-    let received = talk.answers(1, json!({"sessionId": "s", "models": models()}));
+fn a_client_with_config_options_works_with_an_agent_with_models() {
+    let mut exchange = Exchange::new();
+    exchange.asks(0, "initialize", json!({"protocolVersion": 1}));
+    exchange.answers(0, json!({"protocolVersion": 1}));
+    exchange.asks(1, "session/new", json!({"cwd": "/", "mcpServers": []}));
+    let received = exchange.answers(1, json!({"sessionId": "s", "models": models()}));
     let id = received[0]["result"]["configOptions"][0]["id"].clone();
     let choice = json!({"sessionId": "s", "configId": id, "value": "b"});
-    let asked = talk.asks(2, "session/set_config_option", choice);
+    let asked = exchange.asks(2, "session/set_config_option", choice);
     assert_eq!(asked[0]["method"], "session/set_model", "{asked:?}");
     assert_eq!(
         asked[0]["params"],
         json!({"sessionId": "s", "modelId": "b"})
     );
-    let received = talk.answers(2, json!({}));
+    let received = exchange.answers(2, json!({}));
     let option = &received[0]["result"]["configOptions"][0];
     assert_eq!(option["currentValue"], "b", "{received:?}");
 }
 
 #[test]
-fn a_client_with_models_talks_with_an_agent_with_config_options() {
-    let mut talk = Talk::new();
-    talk.asks(0, "initialize", json!({"protocolVersion": 1}));
-    talk.answers(0, json!({"protocolVersion": 1}));
-    talk.asks(1, "session/new", json!({"cwd": "/", "mcpServers": []}));
+fn a_client_with_models_works_with_an_agent_with_config_options() {
+    let mut exchange = Exchange::new();
+    exchange.asks(0, "initialize", json!({"protocolVersion": 1}));
+    exchange.answers(0, json!({"protocolVersion": 1}));
+    exchange.asks(1, "session/new", json!({"cwd": "/", "mcpServers": []}));
     let options = |current: &str| {
         json!([{"id": "llm", "name": "Model", "category": "model", "type": "select",
             "currentValue": current, "options": [{"value": "a", "name": "A"}, {"value": "b", "name": "B"}]}])
     };
-    talk.answers(1, json!({"sessionId": "s", "configOptions": options("a")}));
-    let asked = talk.asks(
+    exchange.answers(1, json!({"sessionId": "s", "configOptions": options("a")}));
+    let asked = exchange.asks(
         2,
         "session/set_model",
         json!({"sessionId": "s", "modelId": "b"}),
@@ -231,6 +231,6 @@ fn a_client_with_models_talks_with_an_agent_with_config_options() {
         asked[0]["params"],
         json!({"sessionId": "s", "configId": "llm", "value": "b"})
     );
-    let received = talk.answers(2, json!({"configOptions": options("b")}));
+    let received = exchange.answers(2, json!({"configOptions": options("b")}));
     assert_eq!(received[0]["result"], json!({}));
 }

@@ -1,5 +1,5 @@
-//! Bounds: what a conversation remembers stays small however long it is and however large its
-//! messages are, nothing that was forgotten is answered wrongly, and nothing is half translated.
+//! Bounds: the state of a conversation stays small however long it is and however large its
+//! messages are, no forgotten request is answered wrongly, and no message is half translated.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ static SEEDS: LazyLock<Vec<(String, Side, String)>> = LazyLock::new(|| {
     let mut seeds = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.extension().is_some_and(|ending| ending == "jsonl") {
+        if path.extension().is_some_and(|ext| ext == "jsonl") {
             for line in fs::read_to_string(path).unwrap().lines() {
                 let vector: Value = serde_json::from_str(line).unwrap();
                 let client = vector["direction"] == "client_to_agent";
@@ -48,10 +48,10 @@ fn pass(relay: &mut Translator, peer: Side, from: Side, message: String) -> Tran
 }
 
 #[test]
-fn a_conversation_without_end_stays_small() {
-    // As many rounds as there are cases, and more than anything is remembered of.
+fn the_state_of_an_endless_conversation_stays_small() {
+    // As many rounds as there are cases, and more than any table of the state holds.
     let rounds = u64::from(super::cases(6000).cases);
-    // Those that remember the most: the original protocol, and one with slots for tool calls.
+    // Those with the largest state: the original protocol, and one with slots for tool calls.
     for name in ["zed-legacy-0.0.9", "goref"] {
         let peer = Side::Client;
         let mut relay = Translator::new(peer, program(name));
@@ -65,7 +65,7 @@ fn a_conversation_without_end_stays_small() {
                     let Forward::Frames(frames) = outcome.forward else {
                         continue;
                     };
-                    // The original protocol asks where canonical tells.
+                    // It has requests where canonical has notifications.
                     for id in frames
                         .iter()
                         .filter_map(|made| value(made).get("id").cloned())
@@ -82,7 +82,7 @@ fn a_conversation_without_end_stays_small() {
         assert!(first < 16 << 20, "{name} holds {first} bytes");
         let second = flood(rounds..2 * rounds);
         assert!(second < 1 << 20, "{name} holds {second} bytes more");
-        // Whatever was forgotten: an answer to what nobody has asked is nobody's.
+        // An answer to an unknown request belongs to no request.
         let stray = r#"{"jsonrpc":"2.0","id":"never","result":{"content":"x"}}"#;
         let outcome = pass(&mut relay, peer, Side::Client, stray.to_owned());
         assert_eq!(outcome.forward, Forward::Unchanged, "{name}");
@@ -99,7 +99,7 @@ fn chunks(elements: usize) -> String {
 }
 
 #[test]
-fn a_list_is_cut_into_so_many_messages_and_no_more() {
+fn a_list_is_split_into_at_most_4096_messages() {
     for (elements, is_cut) in [(4096, true), (4097, false)] {
         let mut relay = Translator::new(Side::Agent, program("acpex"));
         let made = pass(&mut relay, Side::Agent, Side::Agent, chunks(elements));
@@ -108,25 +108,25 @@ fn a_list_is_cut_into_so_many_messages_and_no_more() {
             Forward::Frames(frames) => assert_eq!((frames.len(), is_cut), (elements, true)),
             Forward::Unchanged => assert!(!is_cut, "{elements}"),
         }
-        let stated = made.notes.iter().any(|note| untranslatable(&note.what));
-        assert_eq!(stated, !is_cut, "{elements}");
+        let noted = made.notes.iter().any(|note| untranslatable(&note.what));
+        assert_eq!(noted, !is_cut, "{elements}");
     }
 }
 
 #[test]
-fn a_list_that_is_cut_into_messages_costs_what_they_cost() {
+fn splitting_a_list_costs_linear_memory() {
     let cost = |elements: usize| {
         let mut relay = Translator::new(Side::Agent, program("acpex"));
         let chunks = chunks(elements);
         let mut made = Translation::default();
-        let taken = allocation_counter::measure(|| {
+        let allocated = allocation_counter::measure(|| {
             made = pass(&mut relay, Side::Agent, Side::Agent, chunks);
         });
         let Forward::Frames(frames) = made.forward else {
             panic!("they are chunks")
         };
         assert_eq!(frames.len(), elements);
-        taken.bytes_total
+        allocated.bytes_total
     };
     // Not with the square of their number: that would be sixteen times as much.
     let (some, four_times) = (cost(250), cost(1000));
@@ -134,7 +134,7 @@ fn a_list_that_is_cut_into_messages_costs_what_they_cost() {
 }
 
 #[test]
-fn deep_and_wide_messages_are_carried_out_or_passed() {
+fn deep_and_wide_messages_are_translated_or_passed() {
     let limits = Limits::default();
     let depth = limits.nesting.min(512) - 8;
     let deep = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
@@ -192,17 +192,17 @@ fn deep_and_wide_messages_are_carried_out_or_passed() {
 proptest! {
     #![proptest_config(super::cases(500))]
 
-    /// A message of a vector with bytes changed: no panic, what is made is a message, and what
-    /// cannot be translated is refused or passes whole.
+    /// A message of a vector with bytes changed: no panic, each result is a message, and what
+    /// cannot be translated is refused or passes unchanged.
     #[test]
-    fn damaged_messages_are_translated_whole_or_not_at_all(
+    fn damaged_messages_are_translated_completely_or_not_at_all(
         which: prop::sample::Index, edits in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..4), write: bool,
     ) {
         const PARTS: [&str; 14] = ["null", "1", "\"\"", "\"a\"", "[]", "{}", "true", "-1e9", "[{}]", "{\"a\":[]}", "\"\\ud800\"", ",", "\"type\"", "\"kind\":0,"];
         let (dialect, from, text) = which.get(&SEEDS);
         let mut text = text.clone();
         for (at, part) in edits {
-            // A value, or the beginning of one, gives way to something else.
+            // A value, or the beginning of one, is replaced.
             let starts: Vec<usize> = text.match_indices([':', ',', '[']).map(|(at, _)| at + 1).collect();
             let Some(start) = (!starts.is_empty()).then(|| *at.get(&starts)) else { continue };
             let end = text[start..].find([',', '}', ']']).map_or(text.len(), |end| start + end);

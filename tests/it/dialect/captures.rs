@@ -1,9 +1,9 @@
-//! Captures of real agents pass through `auto` unharmed.
+//! Captures of real agents under `auto`.
 //!
 //! Each message is read on the side it came from, as `auto` does it: with tolerant reading, until
-//! the side is recognised. What `check` calls canonical keeps its bytes; what it calls a deviation
-//! comes out canonical. What does neither is listed with the reason in
-//! `vectors/detect/captures.jsonl`, and everything listed there happens.
+//! the dialect of the side is recognised. Messages that `check` accepts keep their bytes; deviating
+//! ones come out canonical. Exceptions are listed with the reason in
+//! `vectors/detect/captures.jsonl`, and each listed exception occurs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Auto {
         }
     }
 
-    /// What a message of one side is in canonical; the other side has heard it then.
+    /// The canonical form of a message of one side, which the other side then receives.
     fn receive(&mut self, from: Side, frame: &Frame, asked: Option<&str>) -> Vec<Frame> {
         let Scanned::Message(at) = scan(frame, &Limits::default()) else {
             panic!("this is no message: {frame:?}");
@@ -65,7 +65,7 @@ impl Auto {
     }
 }
 
-/// A place without the numbers of elements.
+/// A place with `*` for array indexes.
 fn plain(deviation: &Violation) -> String {
     let names = deviation.pointer.split('/').map(|name| {
         let number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
@@ -79,10 +79,10 @@ fn method(verdict: &CheckedMessage) -> &str {
 }
 
 #[test]
-fn canonical_keeps_its_bytes_and_the_rest_becomes_canonical() {
+fn canonical_messages_keep_their_bytes_and_others_become_canonical() {
     let listed = vectors("detect", "captures.jsonl");
     let mut unused: BTreeSet<usize> = (0..listed.len()).collect();
-    let mut excused = |file: &str, what: &str, method: &str, place: &str| {
+    let mut excepted = |file: &str, what: &str, method: &str, place: &str| {
         let found = listed.iter().position(|line| {
             line["transcript"] == file
                 && line["what"] == what
@@ -133,7 +133,7 @@ fn canonical_keeps_its_bytes_and_the_rest_becomes_canonical() {
                 } else {
                     "turned"
                 };
-                if excused(file, what, method, "").is_none() {
+                if excepted(file, what, method, "").is_none() {
                     wrong.push(format!("{place} was canonical and became {read:?}"));
                 }
             } else {
@@ -141,7 +141,7 @@ fn canonical_keeps_its_bytes_and_the_rest_becomes_canonical() {
             }
             let left = verdicts.iter().flat_map(|verdict| &verdict.violations);
             for deviation in left {
-                if excused(file, "kept", method, &plain(deviation)).is_none() {
+                if excepted(file, "kept", method, &plain(deviation)).is_none() {
                     wrong.push(format!(
                         "{place} keeps {} {}",
                         deviation.kind, deviation.pointer
@@ -154,5 +154,8 @@ fn canonical_keeps_its_bytes_and_the_rest_becomes_canonical() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
     assert!(counts[0] > 700 && counts[1] > 30, "{counts:?}");
     let unused: Vec<&Value> = unused.into_iter().map(|at| &listed[at]).collect();
-    assert!(unused.is_empty(), "nothing like this happens: {unused:?}");
+    assert!(
+        unused.is_empty(),
+        "these exceptions do not occur: {unused:?}"
+    );
 }

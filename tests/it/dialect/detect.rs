@@ -1,7 +1,7 @@
-//! Which dialect a peer is taken to speak, by the first messages of its conversation.
+//! Which dialect a peer is recognised by, from the first messages of its conversation.
 //!
 //! The cases are data (`vectors/detect/openings.jsonl`): captures, the seed documents' opening
-//! exchanges, peers by name, and canonical peers that are taken for nobody.
+//! exchanges, peers by name, and canonical peers without a dialect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -92,12 +92,15 @@ fn peers_are_recognised_by_their_first_messages() {
         };
         let found = recognised(&opening);
         for (side, name) in [(Side::Client, "client"), (Side::Agent, "agent")] {
-            let wanted = case[name].as_str();
+            let expected = case[name].as_str();
             let own = found[side as usize].as_deref();
-            if own != wanted {
-                wrong.push(format!("{}: {name} {own:?}, not {wanted:?}", case["name"]));
+            if own != expected {
+                wrong.push(format!(
+                    "{}: {name} {own:?}, not {expected:?}",
+                    case["name"]
+                ));
             }
-            known.extend(wanted.map(str::to_owned));
+            known.extend(expected.map(str::to_owned));
         }
         undetected += usize::from(case["client"].is_null() && case["agent"].is_null());
     }
@@ -112,28 +115,31 @@ fn peers_are_recognised_by_their_first_messages() {
     assert!(silent.is_empty(), "no case for {silent:?}");
 }
 
-/// Whether agents of a dialect are told anything that canonical agents are not.
+/// Whether agents of a dialect receive anything that canonical agents do not.
 fn names_agents(name: &str) -> bool {
     let stated = |rule: &Rule| rule.on.from == Side::Client && rule.base.only != Some(Way::Read);
     let stack = super::library().stack(name).unwrap();
     let mut own = stack
         .iter()
-        .filter(|storey| storey.writes && storey.table.name != "loose-v1");
-    own.any(|storey| storey.table.rules.iter().any(stated))
+        .filter(|layer| layer.writes && layer.table.name != "loose-v1");
+    own.any(|layer| layer.table.rules.iter().any(stated))
 }
 
 #[test]
-fn what_an_update_shows_does_not_overrule_what_was_stated_before() {
+fn an_update_does_not_override_an_earlier_declaration() {
     let mut guarded = 0;
     for table in super::library().tables() {
         for clue in &table.detect {
             let late = matches!(&clue.on, Selector::Method(names) if names.canonical.as_deref() == Some("session/update"));
             if late && names_agents(&table.name) {
                 let name = &table.name;
-                assert!(!clue.stated.is_empty(), "{name} is told by an update alone");
+                assert!(
+                    !clue.stated.is_empty(),
+                    "{name} is recognised by an update alone"
+                );
                 guarded += 1;
             }
         }
     }
-    assert!(guarded > 3, "only {guarded} clues were judged");
+    assert!(guarded > 3, "only {guarded} clues were checked");
 }

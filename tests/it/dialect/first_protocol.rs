@@ -1,5 +1,5 @@
-//! The protocol of July 2025, in which everything is a request and there is one session: what its
-//! translation has to remember.
+//! The protocol of July 2025, in which every message is a request and there is one session: the
+//! state of its translation.
 
 use acp_relay::dialect::{Translation, Translator};
 use acp_relay::jsonrpc::{Frame, Limits, Scanned, Side, scan};
@@ -14,12 +14,12 @@ impl Peer {
         Self(Translator::new(side, program))
     }
 
-    /// What goes on and what goes back when the peer says `message`.
+    /// What is forwarded and what is answered when the peer sends `message`.
     fn sends(&mut self, message: &Value) -> (Vec<Value>, Vec<Value>) {
         self.with(message, Translator::read)
     }
 
-    /// What goes on and what goes back when the peer is told `message`.
+    /// What is forwarded and what is answered when the peer receives `message`.
     fn receives(&mut self, message: &Value) -> (Vec<Value>, Vec<Value>) {
         self.with(message, Translator::write)
     }
@@ -80,18 +80,18 @@ fn client_in_a_turn() -> Peer {
 }
 
 #[test]
-fn what_comes_after_an_update_that_waits_does_not_overtake_it() {
+fn messages_after_a_waiting_update_do_not_overtake_it() {
     let mut client = client_in_a_turn();
     let call =
         json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "Edit", "kind": "edit"});
     let (push, _) = client.receives(&update(call));
     let done =
         json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed"});
-    let words =
+    let chunk =
         json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "so"}});
     for later in [
         update(done),
-        update(words),
+        update(chunk),
         result(5, json!({"stopReason": "end_turn"})),
     ] {
         assert_eq!(
@@ -105,12 +105,12 @@ fn what_comes_after_an_update_that_waits_does_not_overtake_it() {
         .iter()
         .map(|message| message["method"].as_str())
         .collect();
-    let wanted = [
+    let expected = [
         Some("updateToolCall"),
         Some("streamAssistantMessageChunk"),
         None,
     ];
-    assert_eq!(methods, wanted);
+    assert_eq!(methods, expected);
     assert_eq!(reported[0]["params"]["toolCallId"], 7);
     assert_eq!(reported[2], result(5, json!(null)));
 }
@@ -121,9 +121,9 @@ fn a_confirmation_gives_its_tool_call_a_number() {
     let update_of_it = |status| {
         update(json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": status}))
     };
-    let unheard = client.receives(&update_of_it("pending"));
+    let dropped = client.receives(&update_of_it("pending"));
     assert_eq!(
-        unheard,
+        dropped,
         (vec![], vec![]),
         "the client could not read its id"
     );
@@ -147,7 +147,7 @@ fn a_confirmation_gives_its_tool_call_a_number() {
 }
 
 #[test]
-fn why_a_turn_ended_is_reported_in_words_before_a_null() {
+fn the_stop_reason_is_sent_as_a_chunk_before_the_null_result() {
     for (reason, describes) in [
         ("refusal", true),
         ("max_tokens", true),
@@ -161,7 +161,7 @@ fn why_a_turn_ended_is_reported_in_words_before_a_null() {
         assert_eq!(before.len(), usize::from(describes), "{reason}: {before:?}");
         if describes {
             assert_eq!(before[0]["method"], "streamAssistantMessageChunk");
-            // The client's answer to it is nobody's.
+            // The answer of the client to it is dropped.
             let acknowledged = client.sends(&result(before[0]["id"].clone(), json!(null)));
             assert_eq!(acknowledged, (vec![], vec![]));
         }
@@ -169,7 +169,7 @@ fn why_a_turn_ended_is_reported_in_words_before_a_null() {
 }
 
 #[test]
-fn an_agent_without_sessions_has_one_and_not_before_the_sign_in() {
+fn an_agent_without_sessions_gets_one_after_authentication() {
     let mut agent = Peer::new(Side::Agent, "zed-legacy-0.0.9");
     let open = |id| request(id, "session/new", json!({"cwd": "/w", "mcpServers": []}));
     agent.receives(&request(0, "initialize", json!({"protocolVersion": 1})));
@@ -195,7 +195,7 @@ fn an_agent_without_sessions_has_one_and_not_before_the_sign_in() {
 }
 
 #[test]
-fn a_request_that_is_taken_back_has_the_id_that_the_peer_knows() {
+fn a_cancel_names_the_id_that_the_peer_knows() {
     let mut client = Peer::new(Side::Client, "goref-ccui");
     let params = json!({"sessionId": "s", "toolCall": {"toolCallId": "t"}, "options": []});
     let (asked, _) = client.receives(&request("a-b", "session/request_permission", params));
@@ -205,7 +205,7 @@ fn a_request_that_is_taken_back_has_the_id_that_the_peer_knows() {
     assert_eq!(stated, [cancel(asked[0]["id"].clone())]);
     assert_eq!(client.receives(&cancel(json!(7))).0, [cancel(json!(7))]);
     assert_eq!(client.receives(&cancel(json!("never"))).0, [] as [Value; 0]);
-    // Where every message is a request, the notification means nothing.
+    // Where every message is a request, the notification has no meaning.
     for side in [Side::Client, Side::Agent] {
         let stated = Peer::new(side, "zed-legacy-0.0.9").receives(&cancel(json!(7)));
         assert_eq!(stated, (vec![], vec![]));
@@ -213,7 +213,7 @@ fn a_request_that_is_taken_back_has_the_id_that_the_peer_knows() {
 }
 
 #[test]
-fn a_peer_that_goes_over_to_another_dialect_still_answers() {
+fn a_peer_that_changes_its_dialect_still_answers() {
     let mut agent = Peer::new(Side::Agent, "loose-v1");
     let prompt = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "go"}]});
     agent.receives(&request(1, "session/prompt", prompt));

@@ -1,8 +1,8 @@
-//! The golden vectors and the examples of all tables, read from their dialect: whatever comes of
-//! them is canonical.
+//! The golden vectors and the examples of all tables, read from their dialect: all results are
+//! canonical.
 //!
-//! That they are what the vector expects is tested elsewhere (see `dialect`); here the official
-//! types and the checker judge, also what a context adds.
+//! Whether a result equals the vector's is tested in `dialect`; here the official types and the
+//! checker decide, also on the results of a context.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,14 +13,14 @@ use acp_relay::jsonrpc::{Frame, Side};
 use serde_json::Value;
 
 use super::line::{scanned, value};
-use super::speech::{deviates, known};
+use super::official_types::{deviates, known};
 
-/// One vector under way: the peer that speaks the dialect is the one whose message it is about.
+/// One vector in progress: the peer with the dialect is the sender of its message.
 struct Play<'l> {
     name: &'l str,
     peer: Side,
     translator: Translator,
-    /// The methods of requests in flight, by asker and id, as canonical knows them.
+    /// The canonical methods of requests in flight, by sender and id.
     asked: HashMap<(Side, String), String>,
     faults: Vec<String>,
 }
@@ -32,10 +32,10 @@ pub(super) fn side(line: &Value) -> Side {
     }
 }
 
-/// What some peers have beside the stable v1: a draft, and a method of older releases.
+/// Methods of some peers that are not in the stable v1: a draft, and one of older releases.
 const UNSTABLE: [&str; 2] = ["session/fork", "session/set_model"];
 
-/// Whether nothing but a guess could make it canonical; that it is not is tested with `canon`.
+/// Whether only a guess could make it canonical; its deviation is tested with `canon`.
 fn unrepaired(vector: &Value) -> bool {
     let note = vector["note"].as_str().unwrap_or_default();
     note.starts_with("unrepaired")
@@ -46,7 +46,7 @@ pub(super) fn vectors() -> Vec<Value> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/dialect");
     let paths = fs::read_dir(own).unwrap();
     let mut paths: Vec<PathBuf> = paths.map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
+    paths.retain(|path| path.extension().is_some_and(|ext| ext == "jsonl"));
     paths.sort();
     let texts = paths.iter().map(|path| fs::read_to_string(path).unwrap());
     let lines: Vec<String> = texts
@@ -88,10 +88,10 @@ pub(super) fn examples() -> Vec<Value> {
 }
 
 #[test]
-fn whatever_comes_of_a_vector_is_canonical() {
+fn results_of_vectors_and_examples_are_canonical() {
     let library = super::library();
     let all = [vectors(), examples()].concat();
-    let (mut faults, mut judged) = (Vec::new(), 0);
+    let (mut faults, mut checked) = (Vec::new(), 0);
     for vector in &all {
         let peer = side(vector);
         let Ok(program) = library.program(vector["dialect"].as_str().unwrap()) else {
@@ -107,18 +107,18 @@ fn whatever_comes_of_a_vector_is_canonical() {
         for line in vector["context"].as_array().into_iter().flatten() {
             play.receive(side(line), line);
         }
-        // One that is only written is no message of the peer's.
+        // A vector that is only written has no message from the peer.
         if vector["roundtrip"] == true || vector["flow"] != "c2d" {
             let before = play.faults.len();
             play.receive(peer, vector);
-            judged += 1;
+            checked += 1;
             if unrepaired(vector) {
                 play.faults.truncate(before);
             }
         }
         faults.extend(play.faults);
     }
-    assert!(judged > 300, "only {judged} were judged");
+    assert!(checked > 300, "only {checked} were checked");
     assert!(faults.is_empty(), "{}\n{}", faults.len(), faults.join("\n"));
 }
 
@@ -138,13 +138,13 @@ impl Play<'_> {
         if reads {
             let outcome = self.translator.read(&frame, &at);
             for made in outcome.frames(&frame) {
-                self.judge(from, &value(&made), message);
+                self.check(from, &value(&made), message);
             }
         } else {
             self.learn(from, message);
             let outcome = self.translator.write(&frame, &at);
             for made in outcome.replies {
-                self.judge(from.other(), &value(&made), message);
+                self.check(from.other(), &value(&made), message);
             }
         }
     }
@@ -155,11 +155,11 @@ impl Play<'_> {
         }
     }
 
-    fn judge(&mut self, from: Side, made: &Value, of: &Value) {
+    fn check(&mut self, from: Side, made: &Value, of: &Value) {
         self.learn(from, made);
         let answered = self.asked.get(&(from.other(), made["id"].to_string()));
         let method = match made["method"].as_str() {
-            // What v1 does not know and no rule names passes as it came.
+            // A method that neither v1 nor a rule has passes unchanged.
             Some(method) if made == of && !known(method) => return,
             Some(method) => method.to_owned(),
             None => match answered {

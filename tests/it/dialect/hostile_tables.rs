@@ -1,5 +1,5 @@
-//! Tables that mean ill: whatever they do to questions and answers, permission's laws hold, for
-//! the peer on either side.
+//! Hostile tables: whatever they do to permission requests and answers, the rules of permission
+//! hold, for the peer on either side.
 //!
 //! Not here: the tables of this repository (see `permission`).
 
@@ -28,7 +28,7 @@ fn pairs(words: &'static [&'static str]) -> impl Strategy<Value = Value> {
     })
 }
 
-/// The same for the way back, where the second one is looked up.
+/// A row; the way back looks up the second of each pair.
 fn row(place: &str, read: Value, write: Value) -> Value {
     let mut row = json!({ "dialect": place, "canonical": place });
     for (name, pairs) in [("read_values", read), ("write_values", write)] {
@@ -82,8 +82,8 @@ fn program(table: &str) -> Arc<Program> {
     library.program("ill").unwrap()
 }
 
-/// An agent asks, a client picks the option at `at` or cancels; one of them speaks the dialect.
-/// Returns what was shown, what was picked and what the agent hears.
+/// An agent asks, a client picks the option at `at` or cancels; one of them uses the dialect.
+/// Returns the options shown, the id picked and what the agent receives.
 fn decide(
     dialect: Side,
     program: Arc<Program>,
@@ -129,7 +129,7 @@ proptest! {
     #![proptest_config(super::cases(1000))]
 
     #[test]
-    fn no_table_that_means_ill_turns_a_refusal_or_makes_once_last(
+    fn no_hostile_table_grants_a_refusal_or_turns_once_into_always(
         table in table(), options in options_of(&IDS, &KINDS), at in prop::option::of(0..5_usize), agent in any::<bool>(),
     ) {
         let dialect = if agent { Side::Agent } else { Side::Client };

@@ -1,8 +1,8 @@
-//! Conversions come back: whatever a conversion with an inverse makes of a value, the way back
-//! makes the same value of it again; and those without one settle after one trip.
+//! Conversions with an inverse: the way back restores the value; those without one are stable after
+//! one round trip.
 //!
-//! They are called through a table, as users call them. Not here: the guesses they make (the
-//! examples of the tables show those).
+//! They are called through a table, as users call them. Not here: their guesses (see the examples
+//! of the tables).
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -17,14 +17,14 @@ use super::line::{scanned, value};
 
 /// The names of all conversions, as the schema of tables lists them.
 static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    let words = schema()["$defs"]["conversion"]["enum"].as_array().unwrap();
-    words.iter().map(|word| word.as_str().unwrap()).collect()
+    let names = schema()["$defs"]["conversion"]["enum"].as_array().unwrap();
+    names.iter().map(|word| word.as_str().unwrap()).collect()
 });
 
 static PROGRAMS: LazyLock<HashMap<&str, Arc<Program>>> =
     LazyLock::new(|| NAMES.iter().map(|name| (*name, program(name))).collect());
 
-/// A table that does nothing but this conversion.
+/// A table with only this conversion.
 fn program(name: &str) -> Arc<Program> {
     let rule = json!({
         "id": "r", "why": "w", "lossy": "maybe", "on": { "from": "agent", "method": "m" },
@@ -38,7 +38,7 @@ fn program(name: &str) -> Arc<Program> {
     library.program("d").unwrap()
 }
 
-/// The value after one way; `None` when it is left out.
+/// The converted value; `None` when it is left out.
 fn convert(name: &str, reads: bool, v: &Value) -> Option<Value> {
     let peer = if reads { Side::Agent } else { Side::Client };
     let mut relay = Translator::new(peer, Arc::clone(&PROGRAMS[name]));
@@ -115,7 +115,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A value near to what conversions are for.
+/// A value like those that conversions expect.
 fn shaped() -> impl Strategy<Value = Value> {
     let flag = any::<bool>();
     let named = prop::collection::vec((text(), any_value()), 0..4);
@@ -136,7 +136,7 @@ proptest! {
     #![proptest_config(super::cases(1500))]
 
     #[test]
-    fn what_a_conversion_with_an_inverse_makes_comes_back(v in shaped(), which: prop::sample::Index, reads: bool) {
+    fn a_conversion_with_an_inverse_is_reversible(v in shaped(), which: prop::sample::Index, reads: bool) {
         let name = *which.get(&NAMES);
         let conversion: Converter = serde_json::from_value(json!(name)).unwrap();
         if conversion.has_inverse()

@@ -1,8 +1,8 @@
 //! Two canonical peers with one dialect between them: client, relay, dialect, relay, agent.
 //!
-//! What either peer says is written to the dialect by one translator and read from it by another,
-//! so both roles of a table are at work in every conversation. Not here: what is said (see
-//! `official`), and what is demanded of what arrives (see `roundtrip`).
+//! Each message is written to the dialect by one translator and read from it by another, so both
+//! roles of a table are used in every conversation. Not here: the messages (see `official`), and
+//! the checks on what arrives (see `roundtrip`).
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -13,27 +13,27 @@ use serde_json::{Value, json};
 
 /// The two relays.
 pub(super) struct Line {
-    /// Stands by the client; its peer is an agent that speaks the dialect.
+    /// At the client; its peer is an agent with the dialect.
     near: Translator,
-    /// Stands by the agent; its peer is a client that speaks the dialect.
+    /// At the agent; its peer is a client with the dialect.
     far: Translator,
-    /// The session as the client and the agent know it.
+    /// The session id of the client and of the agent.
     sessions: [String; 2],
     requests: u64,
 }
 
-/// What came of one message.
+/// The results of one message.
 #[derive(Debug, Default)]
 pub(super) struct Received {
-    /// What the other peer got.
+    /// What the other peer received.
     pub(super) there: Vec<Value>,
-    /// What the one who spoke got.
+    /// What the sender received.
     pub(super) here: Vec<Value>,
-    /// What crossed in the dialect.
+    /// What was sent in the dialect.
     pub(super) wire: Vec<Value>,
-    /// The rules that were at work, as `dialect/rule`.
+    /// The rules that were applied, as `dialect/rule`.
     pub(super) rules: BTreeSet<String>,
-    /// What was noted.
+    /// The notes.
     pub(super) notes: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn value(frame: &Frame) -> Value {
 }
 
 impl Line {
-    /// Two relays that have heard nothing yet.
+    /// Two relays before any message.
     pub(super) fn new(program: &Arc<Program>) -> Self {
         Self {
             near: Translator::new(Side::Agent, Arc::clone(program)),
@@ -60,7 +60,7 @@ impl Line {
         }
     }
 
-    /// The session as that side knows it.
+    /// The session id that this side knows.
     pub(super) fn session(&self, side: Side) -> &str {
         &self.sessions[side as usize]
     }
@@ -73,7 +73,7 @@ impl Line {
         params: &Value,
     ) -> (Value, Received) {
         self.requests += 1;
-        // Ids of all kinds, and some that fit no 32 bits.
+        // Ids of all kinds, and some above 32 bits.
         let id = match self.requests % 3 {
             0 => json!(format!("id-{}", self.requests)),
             1 => json!(self.requests),
@@ -84,7 +84,7 @@ impl Line {
         (message, received)
     }
 
-    /// Says a canonical message, and plays all that follows from it.
+    /// Sends a canonical message, and handles all that follow.
     pub(super) fn send(&mut self, from: Side, message: &Value) -> Received {
         let mut received = Received::default();
         let mut open = VecDeque::from([(from, true, Frame::from(message.to_string()))]);
@@ -92,7 +92,7 @@ impl Line {
         while let Some((by, writes, frame)) = open.pop_front() {
             hops += 1;
             assert!(hops < 64, "{message} runs in circles");
-            // Written by the relay beside its sender, read by the one beside its receiver.
+            // Written by the sender's relay, read by the receiver's relay.
             let relay = match (by, writes) {
                 (Side::Client, true) | (Side::Agent, false) => &mut self.near,
                 _ => &mut self.far,
@@ -120,7 +120,7 @@ impl Line {
                 }
                 let got = value(&made);
                 if got["method"] == "session/new" {
-                    // A relay asks for the session that its dialect does not name.
+                    // A relay opens the session that its dialect does not have.
                     let answer = json!({ "jsonrpc": "2.0", "id": got["id"], "result": { "sessionId": "s1" } });
                     open.push_back((by, true, Frame::from(answer.to_string())));
                 } else {
@@ -131,7 +131,7 @@ impl Line {
         received
     }
 
-    /// The client asks, and the agent answers if it is reached.
+    /// The client sends a request, and the agent answers if it arrives.
     pub(super) fn open(&mut self, method: &str, params: &Value, result: &Value) {
         let (_, received) = self.request(Side::Client, method, params);
         let asked = received.there.iter().find(|one| one["method"] == method);

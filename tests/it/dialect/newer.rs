@@ -1,8 +1,8 @@
-//! What the official types of v1 do not say and peers do: methods and members of the unstable
-//! schema, of later versions and of extensions. All of it crosses every dialect as it is.
+//! Messages of v1 that the official types lack: methods and members of the unstable schema, of
+//! later versions and of extensions. All of it crosses every dialect unchanged.
 //!
 //! The messages are data (`vectors/speech/newer.jsonl`), each with the dialects that cannot carry
-//! it or its answer (`lost_in`). Not here: what the official types say (see `roundtrip`).
+//! it or its answer (`lost_in`). Not here: messages of the official types (see `roundtrip`).
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use super::detect::vectors;
 use super::line::{Line, Received};
-use super::speech::begun;
+use super::official_types::begun;
 
-/// What does not arrive of a message and its answer; `None` when all does.
+/// The part of a message and its answer that does not arrive; `None` when all does.
 fn lost(line: &mut Line, case: &Value) -> Option<String> {
     let from = match case["from"].as_str().unwrap() {
         "client" => Side::Client,
@@ -35,7 +35,7 @@ fn lost(line: &mut Line, case: &Value) -> Option<String> {
     }
     let received = line.send(from, &message);
     let Some(got) = arrived(&received, &message, &["method", "params"]) else {
-        return Some(stated(&message, &received));
+        return Some(describe(&message, &received));
     };
     let mut back = json!({ "jsonrpc": "2.0", "id": got["id"] });
     for (name, value) in answer? {
@@ -44,29 +44,25 @@ fn lost(line: &mut Line, case: &Value) -> Option<String> {
     let received = line.send(from.other(), &back);
     let answered = arrived(&received, &back, &["result", "error"]);
     let fits = answered.is_some_and(|got| got["id"] == message["id"]);
-    (!fits).then(|| stated(&back, &received))
+    (!fits).then(|| describe(&back, &received))
 }
 
-/// The message as it was said, in these members; further messages may come beside it.
-fn arrived<'h>(received: &'h Received, reported: &Value, members: &[&str]) -> Option<&'h Value> {
-    let same = |got: &&Value| {
-        members
-            .iter()
-            .all(|name| got.get(name) == reported.get(name))
-    };
+/// The message as sent, in these members; further messages may arrive with it.
+fn arrived<'h>(received: &'h Received, sent: &Value, members: &[&str]) -> Option<&'h Value> {
+    let same = |got: &&Value| members.iter().all(|name| got.get(name) == sent.get(name));
     let here = received.here.is_empty();
     received.there.iter().find(same).filter(|_| here)
 }
 
-fn stated(reported: &Value, received: &Received) -> String {
+fn describe(sent: &Value, received: &Received) -> String {
     let Received {
         there, here, rules, ..
     } = received;
-    format!("{reported}\n  by {rules:?}\n  there {there:?}\n  here {here:?}")
+    format!("{sent}\n  by {rules:?}\n  there {there:?}\n  here {here:?}")
 }
 
 #[test]
-fn what_the_official_types_do_not_report_crosses_every_dialect() {
+fn messages_outside_the_official_types_cross_every_dialect() {
     let library = super::library();
     let mut faults = String::new();
     for (nth, case) in vectors("speech", "newer.jsonl").iter().enumerate() {

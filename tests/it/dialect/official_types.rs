@@ -1,7 +1,7 @@
-//! What canonical peers say, as the official types write it: every request, notification, result
-//! and error of v1, in a conversation that has begun.
+//! Messages of canonical peers, as the official types write them: every request, notification,
+//! result and error of v1, in a conversation with an open session.
 //!
-//! Not here: the relays it crosses (see `line`), and what is demanded of it (see `roundtrip`).
+//! Not here: the relays they cross (see `line`), and the checks on them (see `roundtrip`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -33,12 +33,12 @@ pub(super) enum Role {
     Error,
 }
 
-/// A message that was said, and what came of it.
+/// A message that was sent, and its results.
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) message: Value,
     pub(super) received: Received,
-    /// The id that its asker knows an answer by.
+    /// The id by which the requesting peer knows an answer.
     pub(super) asked: Option<Value>,
 }
 
@@ -61,7 +61,7 @@ fn definition(name: &str) -> &'static Official {
 }
 
 impl MessageKind {
-    /// All that can be said.
+    /// Every kind of message.
     pub(super) fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for made_by in OFFICIAL {
@@ -103,7 +103,7 @@ impl MessageKind {
         }
     }
 
-    /// Says one in a conversation. `None` when it answers what has not arrived.
+    /// Sends one in a conversation. `None` when the request that it answers did not arrive.
     pub(super) fn send(&self, line: &mut Line, seed: u64) -> Option<Sent> {
         let name = self.method;
         match self.role {
@@ -131,9 +131,9 @@ impl MessageKind {
     }
 
     fn answer(&self, line: &mut Line, seed: u64) -> Option<Sent> {
-        let stem = self.made_by.name.trim_end_matches("Response");
+        let prefix = self.made_by.name.trim_end_matches("Response");
         let asker = self.from.other();
-        let params = made(definition(&format!("{stem}Request")), seed + 1);
+        let params = made(definition(&format!("{prefix}Request")), seed + 1);
         let params = fitted(params, line.session(asker), seed);
         let (question, received) = line.request(asker, self.method, &params);
         let arrived = received
@@ -160,7 +160,7 @@ impl MessageKind {
     }
 }
 
-/// Every program, and a conversation that has begun.
+/// A conversation in the middle of a prompt.
 pub(super) fn begun(program: &Arc<Program>) -> Line {
     let mut line = Line::new(program);
     let capabilities =
@@ -184,8 +184,8 @@ pub(super) fn begun(program: &Arc<Program>) -> Line {
     line
 }
 
-/// The value with the names of the conversation: its session, now and then its tool call, options
-/// that can be told apart.
+/// The value with the ids of the conversation: its session, in half of the cases its tool call, and
+/// distinct options.
 fn fitted(mut params: Value, session: &str, seed: u64) -> Value {
     if let Some(own) = params.get_mut("sessionId") {
         *own = session.into();
@@ -225,11 +225,10 @@ pub(super) fn known(method: &str) -> bool {
     definitions.into_iter().any(|one| one["x-method"] == method)
 }
 
-/// What the official types and the checker have against a canonical message; `method` is what an
-/// answer answers.
+/// What the official types and the checker find in a message; `method` is what an answer answers.
 pub(super) fn deviates(message: &Value, method: &str) -> Option<String> {
     let method = message["method"].as_str().unwrap_or(method);
-    let (body, ending): (_, &[&str]) = if let Some(result) = message.get("result") {
+    let (body, suffixes): (_, &[&str]) = if let Some(result) = message.get("result") {
         (result, &["Response"])
     } else if let Some(error) = message.get("error") {
         let read = serde_json::from_value::<v1::Error>(error.clone());
@@ -241,7 +240,7 @@ pub(super) fn deviates(message: &Value, method: &str) -> Option<String> {
     };
     let fits = |one: &&Official| {
         PUBLISHED["$defs"][one.name]["x-method"] == method
-            && ending.iter().any(|ending| one.name.ends_with(ending))
+            && suffixes.iter().any(|suffix| one.name.ends_with(suffix))
     };
     let Some(one) = OFFICIAL.iter().find(fits) else {
         return (!method.starts_with('_')).then(|| format!("v1 has no such {method}"));

@@ -1,16 +1,16 @@
-//! Permission is sacred, whatever a table says: from the option a person picks to the option an
-//! agent is told, through every table in both roles, and through tables that mean ill.
+//! No table may change the meaning of a permission: from the option a person picks to the option an
+//! agent receives, through every table in both roles, and through hostile tables.
 //!
-//! Not here: the laws on single values (see `laws`).
+//! Not here: checks of single values (see `properties`).
 
 use acp_relay::jsonrpc::Side;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::line::{Line, Received};
-use super::speech::begun;
+use super::official_types::begun;
 
-/// Kinds, those that mean nothing, and none.
+/// Kinds, unknown ones, and none.
 const KINDS: [&str; 7] = [
     "allow_once",
     "allow_always",
@@ -41,7 +41,7 @@ const IDS: [&str; 16] = [
     "",
 ];
 
-/// What a permission option means.
+/// The meaning of a permission option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
     Once,
@@ -86,7 +86,7 @@ pub(super) fn options_of(
     })
 }
 
-/// What a client answers: an option it was shown, a word it was not shown, or nothing.
+/// The answer of a client: an option it was shown, a word it was not shown, or none.
 #[derive(Clone, Debug)]
 enum Answer {
     Shown(usize),
@@ -115,8 +115,8 @@ fn answer() -> impl Strategy<Value = Answer> {
     ]
 }
 
-/// Asks and answers over a dialect. Returns the options that were shown, the id that was picked,
-/// and what the agent hears; `None` when the question does not arrive.
+/// Asks and answers over a dialect. Returns the options shown, the id picked, and what the agent
+/// receives; `None` when the request does not arrive.
 fn decide(
     line: &mut Line,
     options: &Value,
@@ -146,8 +146,8 @@ fn decide(
     Some((shown, picked, received))
 }
 
-/// What is wrong with what an agent hears. `strict` is one that speaks canonical: it is told only
-/// what it offered.
+/// The error in what an agent receives. A `strict` agent is canonical: it receives only what it
+/// offered.
 pub(super) fn broken(
     options: &Value,
     shown: &Value,
@@ -156,40 +156,41 @@ pub(super) fn broken(
     strict: bool,
 ) -> Option<String> {
     let Some(got) = received.there.first() else {
-        return Some("the agent hears nothing".to_owned());
+        return Some("the agent receives nothing".to_owned());
     };
-    let stated = got["result"]["outcome"]["optionId"].as_str();
-    let stated = stated.filter(|_| got["result"]["outcome"]["outcome"] == "selected")?;
-    let reached = meanings(options, stated);
-    if reached.is_empty() && !options.as_array().is_some_and(Vec::is_empty) {
-        return strict.then(|| format!("`{stated}` was not offered"));
+    let received_id = got["result"]["outcome"]["optionId"].as_str();
+    let received_id = received_id.filter(|_| got["result"]["outcome"]["outcome"] == "selected")?;
+    let granted = meanings(options, received_id);
+    if granted.is_empty() && !options.as_array().is_some_and(Vec::is_empty) {
+        return strict.then(|| format!("`{received_id}` was not offered"));
     }
     let allows = |all: &[Meaning]| {
         all.iter()
             .any(|one| matches!(one, Meaning::Once | Meaning::Always))
     };
     let Some(picked) = picked else {
-        return allows(&reached).then(|| "no answer allows".to_owned());
+        return allows(&granted).then(|| "no answer allows".to_owned());
     };
-    let meant = meanings(shown, picked);
-    if meant.is_empty() {
-        // A word that was not shown may be repaired to what it says, never to more.
-        let more = picked != "allow_always" && reached.contains(&Meaning::Always);
+    let picked_meanings = meanings(shown, picked);
+    if picked_meanings.is_empty() {
+        // A word that was not shown may be repaired to its own meaning, never to more.
+        let more = picked != "allow_always" && granted.contains(&Meaning::Always);
         let plainly = ["allow", "always", "proceed", "yes"]
             .iter()
             .any(|word| picked.starts_with(word));
-        let refusal = allows(&reached) && !plainly;
+        let refusal = allows(&granted) && !plainly;
         return (more || refusal)
-            .then(|| format!("`{picked}` was not shown and allows `{stated}`"));
+            .then(|| format!("`{picked}` was not shown and allows `{received_id}`"));
     }
-    if meant.contains(&Meaning::Refusal)
-        && !meant.iter().any(|one| *one != Meaning::Refusal)
-        && allows(&reached)
+    if picked_meanings.contains(&Meaning::Refusal)
+        && !picked_meanings.iter().any(|one| *one != Meaning::Refusal)
+        && allows(&granted)
     {
-        return Some(format!("the refusal `{picked}` allows `{stated}`"));
+        return Some(format!("the refusal `{picked}` allows `{received_id}`"));
     }
-    if meant.iter().all(|one| *one == Meaning::Once) && reached.contains(&Meaning::Always) {
-        return Some(format!("`{picked}` once becomes `{stated}` always"));
+    if picked_meanings.iter().all(|one| *one == Meaning::Once) && granted.contains(&Meaning::Always)
+    {
+        return Some(format!("`{picked}` once becomes `{received_id}` always"));
     }
     None
 }
@@ -198,7 +199,7 @@ proptest! {
     #![proptest_config(super::cases(1500))]
 
     #[test]
-    fn no_table_makes_more_of_an_answer_than_was_meant(
+    fn no_table_grants_more_than_the_answer_did(
         options in options_of(&IDS, &KINDS), answer in answer(), which: prop::sample::Index,
     ) {
         let library = super::library();

@@ -1,5 +1,5 @@
-//! Laws over generated input: permission is sacred, what no rule names keeps its bytes, nothing
-//! panics, and conversions come back.
+//! Generated input: refusals stay refusals, bytes that no rule touches are kept, nothing panics,
+//! conversions are reversible.
 
 use acp_relay::dialect::permission::{
     OfferedOptions, PermissionAnswer, check_read, check_write, same_options,
@@ -134,8 +134,8 @@ proptest! {
         let library = super::library();
         let tables = library.tables();
         let name = &tables[which % tables.len()].name;
-        // An agent that speaks the dialect asks, a canonical client answers, and another relay
-        // that reads the same dialect must not find more in it than was said.
+        // An agent sends a request in the dialect, a canonical client answers, and the answer read
+        // back must not grant more than was sent.
         let ask = json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": {
             "sessionId": "s", "toolCall": { "toolCallId": "t", "title": "x", "kind": "execute" },
             "options": options.iter().map(|(id, kind)| json!({ "optionId": id, "name": id, "kind": kind })).collect::<Vec<_>>() } });
@@ -151,7 +151,7 @@ proptest! {
         for made in read.frames(&answer_frame) {
             let made: Value = serde_json::from_slice(made.as_bytes()).unwrap();
             let chosen = made["result"]["outcome"]["optionId"].as_str().unwrap_or_default();
-            let kind = |wanted: &str| options.iter().find(|(id, _)| id == wanted).map_or("", |(_, kind)| kind);
+            let kind = |name: &str| options.iter().find(|(id, _)| id == name).map_or("", |(_, kind)| kind);
             if cancelled {
                 prop_assert!(!kind(chosen).starts_with("allow"), "{name}: {answer} became {made}");
             }
@@ -165,7 +165,7 @@ proptest! {
     }
 
     #[test]
-    fn no_input_panics_and_what_is_made_is_json(
+    fn no_input_panics_and_every_result_is_json(
         params in json_value(), which in 0usize..64, agent in any::<bool>(), write in any::<bool>(),
         method in prop::sample::select(vec!["session/update", "session/prompt", "session/new", "initialize", "session/request_permission", "sendUserMessage", "updateToolCall", "pushToolCall", "requestToolCallConfirmation", "x/unknown"]),
         request in any::<bool>(), result in json_value(), error in any::<bool>(),
@@ -188,7 +188,7 @@ proptest! {
     }
 
     #[test]
-    fn what_no_rule_names_keeps_its_bytes(params in json_value(), which in 0usize..64, spaces in 0usize..3) {
+    fn messages_without_a_rule_keep_their_bytes(params in json_value(), which in 0usize..64, spaces in 0usize..3) {
         let library = super::library();
         let tables = library.tables();
         let program = library.program(&tables[which % tables.len()].name).unwrap();
@@ -221,7 +221,7 @@ fn untouched_members_keep_spelling_escapes_and_surrogates() {
 }
 
 #[test]
-fn a_scalar_in_the_way_is_never_overwritten() {
+fn a_scalar_on_the_path_is_never_overwritten() {
     let program = super::library().program("elephant").unwrap();
     let mut agent = Translator::new(Side::Agent, program);
     let (sent, at) = frame(
@@ -241,7 +241,7 @@ fn a_scalar_in_the_way_is_never_overwritten() {
 }
 
 #[test]
-fn an_option_may_not_change_its_meaning_on_the_way() {
+fn an_option_keeps_its_meaning() {
     let options =
         |kind: &str| json!({ "options": [{ "optionId": "a", "kind": kind }] }).to_string();
     let same =

@@ -1,5 +1,5 @@
-//! A client understands an agent's call by the name that its own dialect has for it. No such name
-//! passes a border, whichever dialect it is and however deep in its stack the name stands.
+//! A client understands an agent's call by the name that its own dialect has for it. The policy
+//! stops every such name, in each dialect and at any depth of its stack.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use acp_relay::jsonrpc::{Frame, Limits, Side};
 use acp_relay::policy::{Disk, MessagePolicy, PathMap, PolicyRules};
 use serde_json::{Value, json};
 
-/// A disk with nothing on it.
+/// An empty disk.
 #[derive(Debug)]
 struct Empty;
 
@@ -25,12 +25,12 @@ impl Disk for Empty {
     }
 }
 
-/// How many messages a client of that dialect hears when a guarded agent calls that method.
+/// How many messages a client of that dialect receives when a guarded agent calls that method.
 fn passes(library: &Arc<Library>, dialect: &str, method: &str) -> usize {
     let limits = Limits::default();
     let choice = DialectChoice::Named(dialect.to_owned());
     let dialects = DialectOptions::new(library, &choice, &DialectChoice::Canonical).unwrap();
-    let manners = LinkTraits {
+    let traits = LinkTraits {
         client_half_close: true,
         agent_half_close: true,
         ..LinkTraits::default()
@@ -39,9 +39,9 @@ fn passes(library: &Arc<Library>, dialect: &str, method: &str) -> usize {
         guarded: true,
         ..PolicyRules::default()
     };
-    let border = MessagePolicy::new(rules, PathMap::default(), Box::new(Empty));
-    let mut core = Conversation::new(Arc::new(limits.clone()), manners, dialects)
-        .with_policy(Some(Box::new(border)));
+    let policy = MessagePolicy::new(rules, PathMap::default(), Box::new(Empty));
+    let mut core = Conversation::new(Arc::new(limits.clone()), traits, dialects)
+        .with_policy(Some(Box::new(policy)));
     let mut out = Outbox::new(&limits);
     let params = json!({ "sessionId": "s", "path": "/etc/x", "content": "" });
     for call in [
@@ -54,7 +54,7 @@ fn passes(library: &Arc<Library>, dialect: &str, method: &str) -> usize {
     std::iter::from_fn(|| out.pop(Side::Client)).count()
 }
 
-/// The names that a table has for calls of an agent and canonical does not.
+/// Methods of an agent that a table names other than canonical does.
 fn renamed(table: &Value) -> Vec<&str> {
     let rules = table["rules"].as_array().into_iter().flatten();
     let agents = rules.filter(|rule| rule["on"]["from"] == "agent");
@@ -66,7 +66,7 @@ fn renamed(table: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn no_name_of_the_clients_own_passes_a_border() {
+fn the_policy_stops_renamed_methods_of_every_dialect() {
     let mut library = Library::builtin();
     let table = |name: &str, extends: &str, dialect: &str, canonical: &str| {
         let on =
@@ -74,7 +74,7 @@ fn no_name_of_the_clients_own_passes_a_border() {
         let rule = json!({ "id": "r", "why": "w", "lossy": "maybe", "on": on, "examples": [{}] });
         json!({ "format": 1, "dialect": name, "title": "T", "extends": [extends], "rules": [rule] })
     };
-    // Its client says `get` for what the table below it calls `readTextFile`.
+    // Its client uses `get` for the method that the table below it names `readTextFile`.
     let upper = table("upper", "zed-legacy-0.0.9", "get", "readTextFile");
     let lower = table("lower", "loose-v1", "_own/put", "fs/write_text_file");
     for one in [&upper, &lower] {
@@ -89,7 +89,7 @@ fn no_name_of_the_clients_own_passes_a_border() {
     ] {
         assert_eq!(passes(&library, dialect, method), 0, "{dialect} {method}");
     }
-    // Of a name that neither has, the notification passes and the request does not.
+    // With a name that neither has, the notification passes and the request does not.
     assert_eq!(passes(&library, "lower", "_own/get"), 1);
     let mut seen = 0;
     for (file, text) in Library::builtin_files() {

@@ -1,5 +1,5 @@
-//! Out and back: what the official types can say crosses every dialect and arrives as it was, or
-//! with exactly the loss that the dialect's table states; and whatever arrives is canonical.
+//! Round trips: messages of the official types cross every dialect unchanged, or with exactly the
+//! loss that the dialect's table states; and whatever arrives is canonical.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,22 +8,22 @@ use acp_relay::dialect::table::Rule;
 use acp_relay::dialect::{Library, Way};
 use serde_json::Value;
 
-use super::speech::{MessageKind, Role, Sent, begun, deviates};
+use super::official_types::{MessageKind, Role, Sent, begun, deviates};
 
 /// A rule, as `dialect/rule`, and a place.
 type Loss = (String, String);
 
-/// What the tables state and what was seen, over all crossings.
+/// Stated and observed losses over all round trips.
 #[derive(Default)]
 struct Ledger {
     stated: BTreeSet<Loss>,
     seen: BTreeSet<Loss>,
-    /// The rules that were at work and the place, with the first message that shows it.
+    /// The rules applied and the place, with the first message that loses it.
     unstated: BTreeMap<Loss, String>,
-    faults: BTreeSet<String>,
+    failures: BTreeSet<String>,
 }
 
-/// How often each kind of message is sent; `PROPTEST_CASES` raises it as it does for properties.
+/// How often each kind of message is sent; `PROPTEST_CASES` raises it as for properties.
 fn rounds() -> u64 {
     let cases = std::env::var("PROPTEST_CASES").ok();
     let cases = cases.and_then(|cases| cases.parse::<u64>().ok());
@@ -31,7 +31,7 @@ fn rounds() -> u64 {
 }
 
 #[test]
-fn what_crosses_a_dialect_loses_what_its_table_states_and_nothing_else() {
+fn a_round_trip_loses_exactly_what_the_table_states() {
     let library = super::library();
     let mut ledger = Ledger::default();
     for table in library.tables() {
@@ -42,11 +42,11 @@ fn what_crosses_a_dialect_loses_what_its_table_states_and_nothing_else() {
             }
         }
         let program = library.program(&table.name).unwrap();
-        for dialects in MessageKind::all() {
+        for kind in MessageKind::all() {
             let mut line = begun(&program);
-            for seed in 0..rounds() * dialects.weight() {
-                if let Some(reported) = dialects.send(&mut line, seed) {
-                    ledger.judge(library, &dialects, &reported);
+            for seed in 0..rounds() * kind.weight() {
+                if let Some(sent) = kind.send(&mut line, seed) {
+                    ledger.check(library, &kind, &sent);
                 }
             }
         }
@@ -55,7 +55,7 @@ fn what_crosses_a_dialect_loses_what_its_table_states_and_nothing_else() {
         stated,
         seen,
         unstated,
-        faults,
+        failures,
     } = ledger;
     let mut noted = String::new();
     for ((rules, place), sample) in &unstated {
@@ -70,20 +70,20 @@ fn what_crosses_a_dialect_loses_what_its_table_states_and_nothing_else() {
             "{rule} states the loss of `{place}`, which never occurs"
         );
     }
-    for fault in faults {
-        let _ = writeln!(noted, "{fault}");
+    for failure in failures {
+        let _ = writeln!(noted, "{failure}");
     }
     assert!(noted.is_empty(), "\n{noted}");
 }
 
 impl Ledger {
-    fn judge(&mut self, library: &Library, dialects: &MessageKind, reported: &Sent) {
+    fn check(&mut self, library: &Library, kind: &MessageKind, sent: &Sent) {
         let Sent {
             message,
             received,
             asked,
-        } = reported;
-        let answers = matches!(dialects.role, Role::Result | Role::Error);
+        } = sent;
+        let answers = matches!(kind.role, Role::Result | Role::Error);
         let (fits, others): (Vec<&Value>, Vec<&Value>) = received.there.iter().partition(|got| {
             if answers {
                 got.get("method").is_none() && Some(&got["id"]) == asked.as_ref()
@@ -101,7 +101,7 @@ impl Ledger {
                 received.notes
             )
         };
-        // Where ids are given anew, a request that nobody made cannot be named.
+        // Where ids are replaced, a request that was never sent cannot be named.
         let of_no_client = |note: &String| note.contains("cancels a request that is not open");
         if fits.is_empty() && received.notes.iter().any(of_no_client) {
             return;
@@ -112,17 +112,17 @@ impl Ledger {
                 differ("", body(message).1, body(got).1, &mut lost)
             }
             [_] | [] => lost.push(String::new()),
-            // Others beside the message itself have to be some rule's, as those of other methods.
+            // Copies beside the message itself need a rule, like messages of other methods.
             all if all.iter().any(|got| body(got).1 == body(message).1) => {}
             _ => {
-                self.faults
+                self.failures
                     .insert(format!("one message became several: {}", noted()));
             }
         }
-        // Whoever asks is answered once, by the other peer later or by the bridge at once.
-        let owed = usize::from(dialects.role == Role::Request && fits.is_empty());
-        if received.here.len() != owed || (answers && fits.len() != 1) {
-            self.faults
+        // A request is answered once, by the other peer later or by the bridge at once.
+        let expected = usize::from(kind.role == Role::Request && fits.is_empty());
+        if received.here.len() != expected || (answers && fits.len() != 1) {
+            self.failures
                 .insert(format!("an answer is missing or too many: {}", noted()));
         }
         let rules: Vec<(&String, &Rule)> = received
@@ -130,25 +130,25 @@ impl Ledger {
             .iter()
             .filter_map(|name| Some((name, find(library, name)?)))
             .collect();
-        // A further message has a rule that makes it.
+        // A further message needs a rule that emits it.
         let makes = |rule: &Rule| {
             let mut cases = std::iter::once(&rule.base).chain(&rule.cases);
             cases.any(|case| !case.emit.is_empty() || !case.actions.is_empty())
         };
         if (!others.is_empty() || fits.len() > 1) && !rules.iter().any(|(_, rule)| makes(rule)) {
-            self.faults
+            self.failures
                 .insert(format!("something was added: {}", noted()));
         }
-        // A rule that only writes has no way back: nothing is to be learnt from what returns.
+        // A rule that only writes has no way back, so the returned message shows nothing.
         let one_way = |rule: &Rule| rule.base.only == Some(Way::Write);
         if rules.iter().any(|(_, rule)| one_way(rule)) {
             return;
         }
-        // What arrives as it was sent is what the official types wrote.
+        // A message that arrives unchanged was written by the official types.
         let news = |got: &&Value| body(got).1 != body(message).1;
         for got in received.there.iter().chain(&received.here).filter(news) {
-            if let Some(found) = deviates(got, dialects.method) {
-                self.faults
+            if let Some(found) = deviates(got, kind.method) {
+                self.failures
                     .insert(format!("{} is not canonical: {found}\n\t{}", got, noted()));
             }
         }
@@ -175,7 +175,7 @@ impl Ledger {
             if !known {
                 let names: Vec<&str> = received.rules.iter().map(String::as_str).collect();
                 let entry = self.unstated.entry((names.join(" "), place));
-                entry.or_insert_with(|| format!("{:?} {}", dialects.role, noted()));
+                entry.or_insert_with(|| format!("{:?} {}", kind.role, noted()));
             }
         }
     }

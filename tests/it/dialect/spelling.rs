@@ -1,7 +1,7 @@
-//! Every vector and every example, in two spellings: as it stands, and with all names and texts
-//! escaped in part and all whole numbers as `1.0`. Both mean the same, so the same must come of them.
+//! Every vector and every example in two spellings: unchanged, and with names and texts partly
+//! escaped and whole numbers as `1.0`. Both have the same meaning, so the results must be equal.
 //!
-//! Not here: what has to come of them (see `dialect`), and spellings of the envelope (see `wire`).
+//! Not here: the expected results (see `dialect`), and spellings of the envelope (see `wire`).
 
 use std::fmt::Write;
 
@@ -12,11 +12,10 @@ use serde_json::Value;
 use super::golden::{examples, side, vectors};
 use super::line::{scanned, value};
 
-/// What no rule looks into, and some rules carry as text: its spelling is kept in there.
+/// Members that no rule reads, and some rules carry as text: their spelling is kept.
 const CARRIED: [&str; 4] = ["rawInput", "rawOutput", "input", "arguments"];
 
-/// A JSON text in the other spelling. Ids are the sender's own, and are answered as they were
-/// spelled.
+/// A JSON text in the other spelling. Ids belong to the sender, and keep their spelling in answers.
 fn spell(value: &Value, out: &mut String) {
     match value {
         Value::String(text) => quote(text, out),
@@ -47,7 +46,7 @@ fn spell(value: &Value, out: &mut String) {
     }
 }
 
-/// A text in quotes. Letters are escaped, but for every third one.
+/// A quoted text. All characters but every third letter are escaped.
 fn quote(text: &str, out: &mut String) {
     out.push('"');
     for (at, unit) in text.encode_utf16().enumerate() {
@@ -61,7 +60,7 @@ fn quote(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// The same value whatever its numbers are spelled like.
+/// The value with one spelling of numbers.
 fn plain(value: Value) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {
@@ -77,12 +76,12 @@ fn plain(value: Value) -> Value {
     }
 }
 
-/// All that comes of a conversation with a peer.
-fn reported(vector: &Value, peer: Side, oddly: bool) -> Vec<Value> {
+/// All results of a conversation with a peer.
+fn results(vector: &Value, peer: Side, oddly: bool) -> Vec<Value> {
     let program = super::library().program(vector["dialect"].as_str().unwrap());
     let mut translator = Translator::new(peer, program.unwrap());
     let context = vector["context"].as_array().into_iter().flatten();
-    let mut reported = Vec::new();
+    let mut results = Vec::new();
     for line in context.chain([vector]) {
         let reads = side(line) == peer;
         let column = if reads {
@@ -105,27 +104,24 @@ fn reported(vector: &Value, peer: Side, oddly: bool) -> Vec<Value> {
         } else {
             translator.write(&frame, &at)
         };
-        reported.extend(
+        results.extend(
             outcome
                 .frames(&frame)
                 .iter()
                 .map(|frame| plain(value(frame))),
         );
-        reported.extend(outcome.replies.iter().map(|frame| plain(value(frame))));
+        results.extend(outcome.replies.iter().map(|frame| plain(value(frame))));
     }
-    reported
+    results
 }
 
 #[test]
-fn what_is_spelled_otherwise_means_the_same() {
-    let (mut faults, mut judged) = (Vec::new(), 0);
+fn another_spelling_gives_the_same_results() {
+    let (mut faults, mut checked) = (Vec::new(), 0);
     for vector in [vectors(), examples()].concat() {
         for peer in [Side::Client, Side::Agent] {
-            let (one, other) = (
-                reported(&vector, peer, false),
-                reported(&vector, peer, true),
-            );
-            judged += 1;
+            let (one, other) = (results(&vector, peer, false), results(&vector, peer, true));
+            checked += 1;
             if one != other {
                 let name = &vector["name"];
                 let differs = one.iter().zip(&other).find(|(one, other)| one != other);
@@ -136,6 +132,6 @@ fn what_is_spelled_otherwise_means_the_same() {
             }
         }
     }
-    assert!(judged > 1000, "only {judged} were judged");
+    assert!(checked > 1000, "only {checked} were checked");
     assert!(faults.is_empty(), "{}\n{}", faults.len(), faults.join("\n"));
 }

@@ -1,10 +1,9 @@
-//! The tables that the program carries: their laws and their examples; and what a table with
-//! faults is told.
+//! The built-in tables: their validation and their examples; and the errors for an invalid table.
 
 use acp_relay::dialect::{Library, Table};
 
 #[test]
-fn every_example_of_every_table_holds() {
+fn every_example_of_every_table_passes() {
     let library = super::library();
     let mut faults = Vec::new();
     for source in library.sources() {
@@ -16,7 +15,7 @@ fn every_example_of_every_table_holds() {
 }
 
 #[test]
-fn no_built_in_table_has_a_fault() {
+fn every_built_in_table_is_valid() {
     for (file, text) in Library::builtin_files() {
         if let Err(faults) = Table::read(file, text) {
             panic!("{faults}");
@@ -25,7 +24,7 @@ fn no_built_in_table_has_a_fault() {
 }
 
 #[test]
-fn the_covers_report_of_their_tables_what_has_to_be_known_at_the_start() {
+fn table_headers_have_what_is_needed_at_the_start() {
     let library = Library::builtin();
     let stated = |table: &Table| {
         assert!(!table.name.is_empty());
@@ -34,10 +33,10 @@ fn the_covers_report_of_their_tables_what_has_to_be_known_at_the_start() {
             table.name, table.aliases, table.speaker, table.extends, table.detect
         )
     };
-    let covers: Vec<String> = library.headers().map(|cover| stated(cover)).collect();
+    let headers: Vec<String> = library.headers().map(|header| stated(header)).collect();
     let tables: Vec<String> = library.tables().iter().map(|table| stated(table)).collect();
-    assert_eq!(covers, tables);
-    assert!(library.headers().all(|cover| cover.rules.is_empty()));
+    assert_eq!(headers, tables);
+    assert!(library.headers().all(|header| header.rules.is_empty()));
     assert!(library.tables().iter().any(|table| !table.rules.is_empty()));
 }
 
@@ -57,7 +56,7 @@ fn all_faults_of_a_table_are_reported_at_once() {
   ]
 }"#;
     let faults = Table::read("bad.json", table).unwrap_err().to_string();
-    for wanted in [
+    for expected in [
         "bad.json:5: rule `a`, /rules/0/on/methode: unknown key `methode`; did you mean `method`?",
         "/detect/0: this clue looks at several things",
         "`update/x` is no JSON Pointer: begin it with `/`",
@@ -66,7 +65,7 @@ fn all_faults_of_a_table_are_reported_at_once() {
         "`basename` has no inverse",
         "rule `b`, /rules/1: the rule has no example",
     ] {
-        assert!(faults.contains(wanted), "{wanted}\nis not in\n{faults}");
+        assert!(faults.contains(expected), "{expected}\nis not in\n{faults}");
     }
     let newer = Table::read("new.json", "{\"format\": 2}")
         .unwrap_err()
@@ -78,7 +77,7 @@ fn all_faults_of_a_table_are_reported_at_once() {
 }
 
 #[test]
-fn a_loss_is_somewhere_and_is_reported_in_words_too() {
+fn a_loss_needs_a_place_and_a_description() {
     let read = |loses: &str, lossy: &str| {
         let text = format!(
             r#"{{"format":1,"dialect":"d","title":"D","rules":[{{"id":"a","why":"x",{lossy}"on":{{"from":"agent","method":"m"}},"loses":{loses},"examples":[{{}}]}}]}}"#
@@ -95,7 +94,7 @@ fn a_loss_is_somewhere_and_is_reported_in_words_too() {
 }
 
 #[test]
-fn rules_that_could_both_be_meant_are_refused() {
+fn rules_that_could_both_match_are_refused() {
     let rule = |id: &str, guard: &str| {
         format!(
             r#"{{"id":"{id}","why":"x","on":{{"from":"agent","method":"m"}},"when":{{"dialect":{guard},"canonical":{guard}}},"examples":[{{}}]}}"#

@@ -1,5 +1,5 @@
-//! Pointers on the lazy tree: what is put is there, what is taken is gone,
-//! all else stays, and no scalar is overwritten on the way.
+//! Pointers on the lazy tree: a written value is there, a removed one is gone, all else stays, and
+//! no scalar on the path is overwritten.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ fn tree(value: &Value) -> Node<'static> {
     Node::Raw(Cow::Owned(value.to_string().into_bytes()))
 }
 
-/// The tree as a value; `None` when nothing is there.
+/// The tree as a value; `None` when it is absent.
 fn plain(node: &Node<'_>) -> Option<Value> {
     Some(match node {
         Node::Absent => return None,
@@ -69,7 +69,7 @@ fn pointer() -> impl Strategy<Value = PointerBuf> {
     prop::collection::vec(name, 0..5).prop_map(PointerBuf::from_tokens)
 }
 
-/// Whether a scalar other than null stands on the way to the pointer's last name.
+/// Whether a scalar other than null is on the path to the pointer's last name.
 fn blocked(value: &Value, pointer: &PointerBuf) -> bool {
     let mut here = value;
     for token in pointer.tokens() {
@@ -107,7 +107,7 @@ proptest! {
     #![proptest_config(super::cases(1000))]
 
     #[test]
-    fn what_is_put_is_there_and_nothing_else_is_touched(before in value(), pointer in pointer(), new in value()) {
+    fn a_written_value_is_there_and_all_else_is_unchanged(before in value(), pointer in pointer(), new in value()) {
         let mut node = tree(&before);
         let old = before.pointer(pointer.as_str()).cloned();
         let place = JsonPointer::from(pointer.clone());
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_taken_was_there_and_is_gone(before in value(), pointer in pointer()) {
+    fn a_removed_value_was_there_and_is_gone(before in value(), pointer in pointer()) {
         let mut node = tree(&before);
         let there = before.pointer(pointer.as_str()).cloned();
         let place = JsonPointer::from(pointer.clone());
@@ -140,7 +140,7 @@ proptest! {
         prop_assert_eq!(gone.as_ref().and_then(plain), there.clone());
         match there {
             None => prop_assert_eq!(plain(&node), Some(before)),
-            // In an array the next one moves up.
+            // In an array the next element moves up.
             Some(_) if pointer.tokens().all(|token| token.decoded().parse::<usize>().is_err()) => {
                 prop_assert!(node.get_mut(place.names()).is_none());
             }

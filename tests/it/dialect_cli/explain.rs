@@ -1,4 +1,4 @@
-//! What a running conversation tells of the rules at work: notes, counts, the log, and errors.
+//! The reports of a running conversation on its rules: notes, counts, the log, and errors.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::relay;
 
-/// A dialect with all that can go wrong in one.
-fn mishaps() -> Value {
+/// A dialect whose rules fail in every way.
+fn faulty_table() -> Value {
     let example = |method: &str, dialect: Value, canonical: Value| {
         let message = |params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params});
         json!([{"dialect": message(dialect), "canonical": message(canonical)}])
@@ -48,25 +48,25 @@ fn mishaps() -> Value {
     })
 }
 
-/// A conversation with an agent that speaks `mishaps`, and those who watch it.
-struct Talk {
+/// A conversation with an agent of the dialect `mishaps`, and its observers.
+struct Exchange {
     core: Conversation,
     out: Outbox,
-    taps: Observers,
+    observers: Observers,
     notes: Vec<Note>,
 }
 
-impl Talk {
+impl Exchange {
     fn new() -> Self {
         let mut library = Library::builtin();
-        let table = mishaps().to_string();
+        let table = faulty_table().to_string();
         if let Err(faults) = library.add("mishaps.json", &table) {
             panic!("{faults}");
         }
         let agent = DialectChoice::Named("mishaps".to_owned());
         let dialects =
             DialectOptions::new(&Arc::new(library), &DialectChoice::Canonical, &agent).unwrap();
-        let manners = LinkTraits {
+        let traits = LinkTraits {
             client_half_close: true,
             agent_half_close: true,
             agent_is_child: true,
@@ -75,19 +75,19 @@ impl Talk {
         let limits = Limits::default();
         Self {
             out: Outbox::new(&limits),
-            core: Conversation::new(Arc::new(limits), manners, dialects),
-            taps: Observers::default(),
+            core: Conversation::new(Arc::new(limits), traits, dialects),
+            observers: Observers::default(),
             notes: Vec::new(),
         }
     }
 
-    /// The agent says it; what the two sides then hear.
+    /// The agent sends it; returns what the two sides receive.
     fn send(&mut self, message: &Value) -> [Vec<Value>; 2] {
         let frame = Frame::from(message.to_string());
         self.core
             .handle_frame(Side::Agent, frame, Instant::now(), &mut self.out);
         while let Some(note) = self.out.pop_note() {
-            self.taps.on_event(&Event::Note(&note));
+            self.observers.on_event(&Event::Note(&note));
             self.notes.push(note);
         }
         [Side::Client, Side::Agent].map(|side| {
@@ -104,27 +104,27 @@ impl Talk {
     }
 
     fn counts(&self) -> Vec<String> {
-        let counts = self.taps.counts();
+        let counts = self.observers.counts();
         counts.rules().iter().map(ToString::to_string).collect()
     }
 }
 
 #[test]
-fn what_rules_did_is_counted_by_dialect_and_rule() {
-    let mut talk = Talk::new();
+fn effects_of_rules_are_counted_by_dialect_and_rule() {
+    let mut exchange = Exchange::new();
     for _ in 0..3 {
-        talk.notify("_deep", &json!({"a": 1}));
+        exchange.notify("_deep", &json!({"a": 1}));
     }
-    talk.notify("_deep", &json!({"a": 1, "b": "in the way"}));
-    talk.notify("_kinds", &json!({"k": 7}));
-    talk.notify("_strangers", &json!({"a": 1, "secret-name": 1, "x": 2}));
-    talk.notify("gone", &json!({}));
+    exchange.notify("_deep", &json!({"a": 1, "b": "in the way"}));
+    exchange.notify("_kinds", &json!({"k": 7}));
+    exchange.notify("_strangers", &json!({"a": 1, "secret-name": 1, "x": 2}));
+    exchange.notify("gone", &json!({}));
     for word in ["evil", "worse"] {
-        talk.notify(word, &json!({}));
+        exchange.notify(word, &json!({}));
     }
-    talk.notify("session/update", &json!({"sessionId": "s"}));
+    exchange.notify("session/update", &json!({"sessionId": "s"}));
     assert_eq!(
-        talk.counts(),
+        exchange.counts(),
         [
             "agent translated mishaps/deep 3",
             "agent untranslatable mishaps/deep 1",
@@ -136,22 +136,26 @@ fn what_rules_did_is_counted_by_dialect_and_rule() {
             "agent unknown_method mishaps 2",
         ]
     );
-    let stated: String = talk.notes.iter().map(|note| format!("{note}\n")).collect();
+    let log: String = exchange
+        .notes
+        .iter()
+        .map(|note| format!("{note}\n"))
+        .collect();
     for word in ["secret", "evil", "worse"] {
-        assert!(!stated.contains(word), "a peer's word in the log: {stated}");
+        assert!(!log.contains(word), "a peer's word in the log: {log}");
     }
     assert!(
-        stated.contains("_deep, translated for the agent by mishaps/deep\n"),
-        "{stated}"
+        log.contains("_deep, translated for the agent by mishaps/deep\n"),
+        "{log}"
     );
 }
 
 #[test]
-fn a_request_that_a_rule_cannot_translate_is_reported_which_and_why_and_what_to_do() {
-    let mut talk = Talk::new();
+fn an_untranslatable_request_gets_an_error_with_rule_reason_and_remedy() {
+    let mut exchange = Exchange::new();
     let ask = json!({"jsonrpc": "2.0", "id": "q", "method": "_deep", "params": {"a": 1, "b": 2}});
-    let [client, agent] = talk.send(&ask);
-    assert_eq!(client, [Value::Null; 0], "never half of it");
+    let [client, agent] = exchange.send(&ask);
+    assert_eq!(client, [Value::Null; 0], "not forwarded in part");
     assert_eq!(agent.len(), 1);
     let error = &agent[0]["error"];
     assert_eq!(
@@ -168,19 +172,19 @@ fn a_request_that_a_rule_cannot_translate_is_reported_which_and_why_and_what_to_
         (&data["rule"], &data["delivered"]),
         (&json!("mishaps/deep"), &json!("no"))
     );
-    assert_eq!(talk.counts(), ["agent untranslatable mishaps/deep 1"]);
+    assert_eq!(exchange.counts(), ["agent untranslatable mishaps/deep 1"]);
 }
 
 #[test]
-fn a_notification_that_a_rule_cannot_translate_passes_and_is_counted() {
-    let mut talk = Talk::new();
-    let [client, agent] = talk.notify("_deep", &json!({"a": 1, "b": 2}));
-    assert_eq!(client[0]["params"], json!({"a": 1, "b": 2}), "as it came");
+fn an_untranslatable_notification_passes_and_is_counted() {
+    let mut exchange = Exchange::new();
+    let [client, agent] = exchange.notify("_deep", &json!({"a": 1, "b": 2}));
+    assert_eq!(client[0]["params"], json!({"a": 1, "b": 2}), "unchanged");
     assert_eq!(agent, [Value::Null; 0]);
-    assert_eq!(talk.counts(), ["agent untranslatable mishaps/deep 1"]);
+    assert_eq!(exchange.counts(), ["agent untranslatable mishaps/deep 1"]);
 }
 
-/// The list on the message path is the schema's.
+/// The list on the message path matches the schema.
 #[test]
 fn known_methods_are_those_of_the_schema() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/acp/acp-v1.schema.json");
@@ -225,5 +229,5 @@ fn the_log_has_a_line_for_each_translated_message_and_the_sums() {
     let info = relay(&args("info"), "");
     assert!(info.stderr.contains(sum), "{}", info.stderr);
     assert!(!info.stderr.contains(line), "{}", info.stderr);
-    assert_eq!(relay(&args("warn"), "").stderr, "", "nothing is wrong");
+    assert_eq!(relay(&args("warn"), "").stderr, "", "no warning");
 }

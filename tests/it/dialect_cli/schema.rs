@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{answer, relay, table, write};
 
-/// A word that no list of known words is near to.
+/// A word that no list of known words has or nearly has.
 const STRANGE: &str = "QQQQQQQQQQQQ";
 
 fn schema() -> Value {
@@ -28,7 +28,7 @@ fn every_built_in_table_fits_the_schema() {
     let mut seen = 0;
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.extension().is_some_and(|ending| ending == "json") {
+        if path.extension().is_some_and(|ext| ext == "json") {
             let table: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
             assert!(fits(&schema, &schema, &table), "{}", path.display());
             seen += 1;
@@ -42,7 +42,7 @@ fn every_built_in_table_fits_the_schema() {
     ));
 }
 
-/// What the reader says it knows, by the place where it was asked.
+/// The known words that the parser lists, by the place of the unknown one.
 fn known(table: &Value, prefix: &str) -> BTreeMap<String, BTreeSet<String>> {
     let folder = tempfile::tempdir().unwrap();
     let file = write(folder.path(), "probe.json", table);
@@ -64,7 +64,7 @@ fn keys(schema: &Value) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_schema_has_the_keys_that_the_reader_knows() {
+fn the_schema_has_the_keys_that_the_parser_knows() {
     let probe = json!({
         "format": 1, "dialect": "probe", "title": "t", STRANGE: 1,
         "jsonrpc": {"only": [], STRANGE: 1},
@@ -130,7 +130,7 @@ fn the_schema_has_the_keys_that_the_reader_knows() {
 }
 
 #[test]
-fn the_schema_has_the_words_that_the_reader_knows() {
+fn the_schema_has_the_words_that_the_parser_knows() {
     let probe = json!({
         "format": 1, "dialect": "probe", "title": "t", "speaker": STRANGE, "ids": STRANGE,
         "memory": {"m": {"from": "agent", "method": "x", "at": "/a", "per": STRANGE}},
@@ -201,7 +201,7 @@ fn all_words_of_the_schema_are_read() {
 }
 
 #[test]
-fn an_old_word_is_answered_with_the_new_one() {
+fn an_old_word_gets_the_new_one_as_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let mut old = table("old");
     old["rules"][0]["do"] = json!("tell_permission");

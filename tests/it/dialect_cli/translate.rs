@@ -52,10 +52,14 @@ fn a_transcript_becomes_canonical_with_its_context() {
     assert_eq!(
         message(got[4])["params"]["sessionId"],
         "s",
-        "known from what was said before"
+        "known from earlier messages"
     );
     assert_eq!(got[5], CANONICAL_REFUSAL);
-    assert_eq!(got[6..], [RAW, "noise"], "what is no message is copied");
+    assert_eq!(
+        got[6..],
+        [RAW, "noise"],
+        "lines without a message are copied"
+    );
     assert!(
         outcome
             .stderr
@@ -73,17 +77,17 @@ fn a_transcript_comes_back_from_canonical() {
     );
     let back = relay(&["translate", "--to", "copilot-overseer"], &there.stdout);
     assert_eq!(back.code, Some(0), "{back:?}");
-    for (line, wanted) in back
+    for (line, expected) in back
         .stdout
         .lines()
         .zip([NEW, NEW_RESULT, PROMPT, PLAN, ASK, REFUSAL])
     {
-        let (mut got, mut wanted) = (message(line), message(wanted));
-        for all in [&mut got, &mut wanted] {
+        let (mut got, mut expected) = (message(line), message(expected));
+        for all in [&mut got, &mut expected] {
             // The dialect writes it on initialize only.
             all.as_object_mut().unwrap().remove("jsonrpc");
         }
-        assert_eq!(got, wanted);
+        assert_eq!(got, expected);
     }
     assert_eq!(back.stdout.lines().count(), 6);
 }
@@ -105,7 +109,7 @@ fn two_peers_are_translated_for_each_other() {
 }
 
 #[test]
-fn a_dialect_that_is_named_is_the_one() {
+fn a_named_dialect_is_not_replaced_by_detection() {
     let shows = r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"promptCapabilities":{"text":true,"images":true}}}}}"#;
     let initialize = r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}}"#;
     let input = lines(&[initialize, shows, NEW]);
@@ -124,18 +128,18 @@ fn a_dialect_that_is_named_is_the_one() {
 }
 
 #[test]
-fn explain_names_the_rule_the_reason_and_what_it_touched() {
+fn explain_prints_the_rule_the_reason_and_the_changes() {
     let args = ["translate", "--from", "copilot-overseer", "--explain"];
     let outcome = relay(&args, &lines(&[NEW, PLAN]));
-    for wanted in [
+    for expected in [
         "line 2, session/update from the agent: copilot-overseer → canonical\n",
         "  rule copilot-overseer/plan-steps: Plans travel as steps",
         "  - /params/update/steps [{",
         "  + /params/update/entries [{",
     ] {
         assert!(
-            outcome.stderr.contains(wanted),
-            "no {wanted:?} in\n{}",
+            outcome.stderr.contains(expected),
+            "no {expected:?} in\n{}",
             outcome.stderr
         );
     }
@@ -154,16 +158,20 @@ fn explain_names_the_rule_the_reason_and_what_it_touched() {
 }
 
 #[test]
-fn plain_lines_need_to_know_who_speaks() {
+fn plain_lines_need_a_known_sender() {
     let plan = message(PLAN).to_string();
     let known = relay(
         &["translate", "--from", "copilot-overseer", "-"],
         &lines(&[&plan]),
     );
-    assert_eq!(known.code, Some(0), "only agents speak it: {known:?}");
+    assert_eq!(known.code, Some(0), "only agents use it: {known:?}");
     assert!(known.stdout.contains("entries"), "{}", known.stdout);
     let stated = relay(&["translate", "--from", "acpex"], &lines(&[&plan]));
-    assert_eq!(stated.code, Some(0), "its method tells: {stated:?}");
+    assert_eq!(
+        stated.code,
+        Some(0),
+        "its method identifies the sender: {stated:?}"
+    );
     let strange = r#"{"jsonrpc":"2.0","method":"strange","params":{}}"#;
     let unknown = relay(&["translate", "--from", "acpex"], &lines(&[strange]));
     assert_eq!(unknown.code, Some(64));
@@ -183,7 +191,7 @@ const INITIALIZE: &str = r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":0,"method":
 const ABOUT: &str = r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"promptCapabilities":{"text":true,"images":true}}}}}"#;
 
 #[test]
-fn auto_finds_out_what_was_spoken() {
+fn auto_detects_the_dialect() {
     let input = lines(&[INITIALIZE, ABOUT, NEW, NEW_RESULT, PLAN]);
     for args in [
         &["translate", "--from", "auto"][..],
@@ -193,7 +201,7 @@ fn auto_finds_out_what_was_spoken() {
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
         let got: Vec<&str> = outcome.stdout.lines().collect();
         assert_eq!((got[0], got[3]), (INITIALIZE, NEW_RESULT));
-        // The agent that is spoken to hears `jsonrpc` on initialize only.
+        // The agent to which it is written receives `jsonrpc` on initialize only.
         let has_jsonrpc = message(got[2]).get("jsonrpc").is_some();
         assert_eq!(has_jsonrpc, args.contains(&"--from"));
         let capabilities = &message(got[1])["result"]["agentCapabilities"];
@@ -211,7 +219,7 @@ fn auto_finds_out_what_was_spoken() {
 }
 
 #[test]
-fn auto_leaves_captures_of_real_agents_as_they_are() {
+fn auto_does_not_change_captures_of_real_agents() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/transcripts");
     let file = format!("{folder}/ts-sdk-example-agent-1.9.0.jsonl");
     let outcome = relay(&["translate", "--from", "auto", &file], "");
@@ -220,7 +228,7 @@ fn auto_leaves_captures_of_real_agents_as_they_are() {
 }
 
 #[test]
-fn only_what_is_read_can_be_found_out() {
+fn only_an_input_dialect_can_be_detected() {
     let outcome = relay(&["translate", "--to", "auto"], "");
     assert_eq!(outcome.code, Some(64));
     assert!(
@@ -231,7 +239,7 @@ fn only_what_is_read_can_be_found_out() {
 }
 
 #[test]
-fn captures_may_spell_the_direction_otherwise() {
+fn captures_may_use_other_names_of_the_direction() {
     for spelled in ["\"dir\":\"agent_to_client\"", "\"side\":\"agent\""] {
         let line = PLAN.replace("\"dir\":\"a2c\"", spelled);
         let got = relay(
@@ -262,12 +270,12 @@ fn a_users_table_translates() {
         &args,
         "{\"jsonrpc\":\"2.0\",\"method\":\"SHOUT\",\"params\":{\"LOUD\":1e2}}\n",
     );
-    let wanted = "{\"jsonrpc\":\"2.0\",\"method\":\"_shout\",\"params\":{\"loud\":1e2}}\n";
-    assert_eq!(outcome.stdout, wanted, "{outcome:?}");
+    let expected = "{\"jsonrpc\":\"2.0\",\"method\":\"_shout\",\"params\":{\"loud\":1e2}}\n";
+    assert_eq!(outcome.stdout, expected, "{outcome:?}");
 }
 
 #[test]
-fn a_reader_that_leaves_early_is_no_failure() {
+fn translate_succeeds_if_its_reader_leaves_early() {
     let input = format!("{NEW}\n").repeat(100);
     let output = run_unread(&["translate", "--from", "canonical"], input.as_bytes());
     assert_eq!(output.status.code(), Some(0), "{output:?}");

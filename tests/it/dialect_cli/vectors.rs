@@ -1,4 +1,4 @@
-//! `dialect test`: golden vectors, a line each, and nothing passed over in silence.
+//! `dialect test`: golden vectors, one a line; skipped ones are reported.
 
 use std::fs;
 
@@ -26,7 +26,7 @@ fn test_runs_golden_vectors() {
 }
 
 #[test]
-fn test_fails_where_one_vector_does() {
+fn test_fails_if_one_vector_fails() {
     let folder = tempfile::tempdir().unwrap();
     let own = write(folder.path(), "mine.json", &table("mine"));
     let vector = |name: &str, loud: i32| {
@@ -75,7 +75,7 @@ fn test_fails_where_one_vector_does() {
 }
 
 #[test]
-fn test_reports_what_it_does_not_run_and_what_it_does_not_know() {
+fn test_reports_skipped_vectors_and_unknown_keys() {
     let folder = tempfile::tempdir().unwrap();
     let own = write(folder.path(), "mine.json", &table("mine"));
     let vector = |more: &[(&str, Value)]| {
@@ -116,7 +116,7 @@ fn test_reports_what_it_does_not_run_and_what_it_does_not_know() {
     assert_eq!(all["results"][2]["passed"], false);
 
     let context = json!([{"direction": "agent_to_client", "dialect": {}}]);
-    for (key, value, wanted) in [
+    for (key, value, expected) in [
         (
             "roundtirp",
             json!(true),
@@ -142,8 +142,8 @@ fn test_reports_what_it_does_not_run_and_what_it_does_not_know() {
         let text = relay(&args, "");
         assert_eq!(text.code, Some(1), "{key}");
         assert!(
-            text.stdout.contains(wanted),
-            "no {wanted:?} in {}",
+            text.stdout.contains(expected),
+            "no {expected:?} in {}",
             text.stdout
         );
         assert!(

@@ -1,4 +1,4 @@
-//! The canonical form: what makes two conversations the same, and what does not.
+//! The canonical form: which differences count between two conversations, and which do not.
 
 use acp_relay::recording::canonical::{Difference, Step, compare, steps};
 use acp_relay::recording::{RecordedEvent, Recording, View};
@@ -34,12 +34,12 @@ fn chunk(session: &str, text: &str) -> String {
 
 const ASK: &str = r#"> {"id":1,"method":"session/new","params":{"cwd":"/tmp/one-folder"}}"#;
 const ASK_ELSEWHERE: &str = r#"> {"id":"x","method":"session/new","params":{"cwd":"/tmp/other"}}"#;
-const TOLD: &str = r#"< {"id":1,"result":{"sessionId":"aaaa-aaaa","at":"/tmp/one-folder/x"}}"#;
-const TOLD_ELSEWHERE: &str = r#"< {"id":"x","result":{"at":"/tmp/other/x","sessionId":"b"}}"#;
+const ANSWER: &str = r#"< {"id":1,"result":{"sessionId":"aaaa-aaaa","at":"/tmp/one-folder/x"}}"#;
+const ANSWER_ELSEWHERE: &str = r#"< {"id":"x","result":{"at":"/tmp/other/x","sessionId":"b"}}"#;
 const USAGE: &str = r#"< {"method":"session/update","params":{"sessionId":"b","update":{"sessionUpdate":"usage_update","used":1}}}"#;
 
 #[test]
-fn a_chunk_of_another_type_is_another_one() {
+fn chunks_of_different_types_are_not_joined() {
     let (one, two) = (chunk("a", "Hel"), chunk("a", "lo"));
     let both = [one.as_str(), two.as_str()];
     for other in [
@@ -51,27 +51,27 @@ fn a_chunk_of_another_type_is_another_one() {
     ] {
         assert_eq!(differ(&both, &[&one, &other]).len(), 2, "{other}");
     }
-    let beside = two.replace(r#""type":"text""#, r#""type":"text","_meta":{"seq":2}"#);
-    assert_eq!(differ(&both, &[&one, &beside]), []);
+    let with_meta = two.replace(r#""type":"text""#, r#""type":"text","_meta":{"seq":2}"#);
+    assert_eq!(differ(&both, &[&one, &with_meta]), []);
 }
 
 #[test]
 fn ids_folders_chunks_and_races_do_not_count() {
     let cases: [(Vec<String>, Vec<String>); 4] = [
         (
-            vec![ASK.into(), TOLD.into()],
-            vec![ASK_ELSEWHERE.into(), TOLD_ELSEWHERE.into()],
+            vec![ASK.into(), ANSWER.into()],
+            vec![ASK_ELSEWHERE.into(), ANSWER_ELSEWHERE.into()],
         ),
         (
             vec![chunk("a", "Hello, "), chunk("a", "world")],
             vec![chunk("b", "Hel"), chunk("b", "lo, wor"), chunk("b", "ld")],
         ),
-        // An emoji that was cut in two, and an update that came when it pleased.
+        // A split emoji, and an update between its halves.
         (
             vec![USAGE.into(), chunk("b", "a😀b")],
             vec![chunk("b", r"a\ud83d"), USAGE.into(), chunk("b", r"\ude00b")],
         ),
-        // What the two sides say at the same time has no order.
+        // Simultaneous messages of both sides have no order.
         (
             vec![r#"> {"method":"_x"}"#.into(), r#"< {"method":"_y"}"#.into()],
             vec![r#"< {"method":"_y"}"#.into(), r#"> {"method":"_x"}"#.into()],
@@ -87,7 +87,7 @@ fn ids_folders_chunks_and_races_do_not_count() {
 }
 
 #[test]
-fn what_was_reported_counts() {
+fn different_messages_are_differences() {
     let x = r#"> {"method":"_x"}"#;
     let y = r#"> {"method":"_y"}"#;
     let z = r#"> {"method":"_x","params":{"a":1}}"#;
@@ -102,16 +102,16 @@ fn what_was_reported_counts() {
         }]
     ));
     assert_eq!(differ(&[x, y], &[y, x]).len(), 2);
-    // The session that an answer is about, and which of two requests it answers.
+    // The session of an answer, and which of two requests it answers.
     let ask = |id| format!(r#"> {{"id":{id},"method":"_ask"}}"#);
-    let stated = |id| format!(r#"< {{"id":{id},"result":{{}}}}"#);
-    let (a, b, ra, rb) = (ask(1), ask(2), stated(1), stated(2));
+    let result = |id| format!(r#"< {{"id":{id},"result":{{}}}}"#);
+    let (a, b, ra, rb) = (ask(1), ask(2), result(1), result(2));
     assert_eq!(differ(&[&a, &b, &ra, &rb], &[&a, &b, &ra, &rb]), []);
     assert!(!differ(&[&a, &b, &ra], &[&a, &b, &rb]).is_empty());
 }
 
 #[test]
-fn real_captures_equal_themselves_and_nobody_else() {
+fn real_captures_equal_only_themselves() {
     let folder = tempfile::tempdir().unwrap();
     let files = CAPTURES.map(|name| import(folder.path(), &capture(name), &name.replace('.', "-")));
     let all: Vec<_> = files
@@ -123,7 +123,7 @@ fn real_captures_equal_themselves_and_nobody_else() {
             assert_eq!(compare(left, right).is_empty(), at == other);
         }
     }
-    // What was handed over unchanged is the same from everywhere.
+    // Messages forwarded unchanged are the same in each view.
     for (file, received) in files.iter().zip(&all) {
         for view in ["client", "agent"] {
             let reported = answer(&["export", file, "--to", "ndjson", "--at", view], 0);

@@ -1,14 +1,13 @@
-//! Files that are no recordings, or no whole ones.
+//! Files that are no recordings or incomplete ones.
 
 use std::fs;
 
 use super::{CAPTURES, answer, capture, import, inspect};
 use crate::support::once::run_on;
 
-/// What each subcommand says of a file it cannot read: one line that names the file and says what
-/// to do.
+/// The message of each subcommand for an unreadable file: one line with the file and the remedy.
 #[test]
-fn what_is_no_recording_is_reported_in_one_line() {
+fn a_file_that_is_no_recording_is_reported_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let good = import(folder.path(), &capture(CAPTURES[4]), "good");
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -64,7 +63,7 @@ fn what_is_no_recording_is_reported_in_one_line() {
     }
 }
 
-/// What is read twice was read in part, and that was told as if it were all.
+/// A second read of a pipe gets only the rest, which was once shown as the whole.
 #[test]
 fn a_pipe_is_refused_where_it_would_be_read_twice() {
     let folder = tempfile::tempdir().unwrap();
@@ -92,7 +91,7 @@ fn a_pipe_is_refused_where_it_would_be_read_twice() {
             assert!(reported.contains("is a pipe"), "{args:?}: {reported}");
         }
     }
-    // What is read once may be one.
+    // A file that is read once may be a pipe.
     let to = folder.path().join("piped.acpr");
     let to = to.to_str().unwrap();
     let output = run_on(&["inspect", "import", "-", to], &bare);
@@ -100,14 +99,14 @@ fn a_pipe_is_refused_where_it_would_be_read_twice() {
     answer(&["diff", &good, to], 0);
 }
 
-/// Whoever reads on behind damage says so; what the linter misses for it is nobody's fault.
+/// Damage is reported by each command that skips it; the linter does not blame the peers for it.
 #[test]
-fn damage_is_reported_by_all_who_read_on() {
+fn damage_is_reported_by_each_command_that_skips_it() {
     let folder = tempfile::tempdir().unwrap();
     let good = import(folder.path(), &capture(CAPTURES[4]), "good");
     let text = fs::read_to_string(&good).unwrap();
     let bad = folder.path().join("bad.acpr");
-    // The first request is not to be read any more.
+    // The first request becomes unreadable.
     fs::write(
         &bad,
         text.replacen(r#""is":"request""#, r#""is":"reqXest""#, 1),
@@ -122,16 +121,16 @@ fn damage_is_reported_by_all_who_read_on() {
         &["export", bad, "--to", "md"],
     ] {
         let reported = String::from_utf8(inspect(args).stderr).unwrap();
-        let stated = "1 damaged line was skipped: see `inspect verify`";
-        assert!(reported.contains(stated), "{args:?}: {reported}");
+        let expected = "1 damaged line was skipped: see `inspect verify`";
+        assert!(reported.contains(expected), "{args:?}: {reported}");
     }
     let found = String::from_utf8(inspect(&["lint", bad]).stdout).unwrap();
     assert!(!found.contains("answer-without-request"), "{found}");
 }
 
-/// The reason is one for all lines, so each says it.
+/// The reason is the same for all lines, so each has it.
 #[test]
-fn changed_line_breaks_are_reported_as_such() {
+fn changed_line_breaks_are_reported_as_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let good = import(folder.path(), &capture(CAPTURES[4]), "good");
     let text = fs::read_to_string(&good).unwrap();
@@ -140,9 +139,9 @@ fn changed_line_breaks_are_reported_as_such() {
     assert!(reported.contains("it ends with CR LF"), "{reported}");
 }
 
-/// `verify` tells damage, and of what never was a recording what all others tell.
+/// `verify` reports damage; a file that is no recording gets the same message as elsewhere.
 #[test]
-fn what_never_was_a_recording_is_no_damaged_one() {
+fn verify_distinguishes_damage_from_other_files() {
     let folder = tempfile::tempdir().unwrap();
     let good = import(folder.path(), &capture(CAPTURES[4]), "good");
     let whole = fs::read(&good).unwrap();
@@ -161,7 +160,7 @@ fn what_never_was_a_recording_is_no_damaged_one() {
         assert_eq!(output.status.code(), Some(66), "{name}: {reported}");
         assert_eq!(reported.lines().count(), 1, "{name}: {reported}");
         assert!(reported.contains(reports), "{name}: {reported}");
-        // The other one is looked at all the same.
+        // The other file is checked nevertheless.
         let reported = String::from_utf8(output.stdout).unwrap();
         assert!(
             reported.contains("intact") && reported.lines().count() == 1,
@@ -188,7 +187,7 @@ fn newer(whole: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn one_that_was_cut_off_is_shown_as_far_as_it_goes() {
+fn a_truncated_recording_is_shown_up_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let good = import(folder.path(), &capture(CAPTURES[4]), "good");
     let torn = folder.path().join("torn.acpr");
@@ -202,7 +201,7 @@ fn one_that_was_cut_off_is_shown_as_far_as_it_goes() {
 }
 
 #[test]
-fn one_recording_is_listed_by_itself() {
+fn one_recording_is_listed_alone() {
     let folder = tempfile::tempdir().unwrap();
     let good = import(folder.path(), &capture(CAPTURES[4]), "good");
     import(folder.path(), &capture(CAPTURES[3]), "other");

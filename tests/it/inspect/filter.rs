@@ -1,5 +1,5 @@
-//! The filter language: what it means, where it points when it is wrong, and that any text is
-//! either a filter or an error.
+//! The filter language: its meaning, the position of its errors, and that any text is either a
+//! filter or an error.
 
 use acp_relay::jsonrpc::{Kind, Side};
 use acp_relay::recording::filter::{DerivedFields, FIELDS, Filter};
@@ -31,17 +31,17 @@ fn update() -> RecordedEvent {
     }
 }
 
-/// Whether the filter means the event.
+/// Whether the filter matches the event.
 fn holds(filter: &str, event: &RecordedEvent) -> bool {
-    let facts = DerivedFields {
+    let fields = DerivedFields {
         duration: Some(2_500_000),
         lint: &["late-history"],
     };
     let filter: Filter = filter.parse().unwrap_or_else(|fault| panic!("{fault}"));
-    filter.matches(event, facts)
+    filter.matches(event, fields)
 }
 
-/// The cases that all readers of the language share.
+/// The cases that all parsers of the language share.
 fn vectors() -> Value {
     let text = std::fs::read_to_string(super::vectors().join("inspect/filter.json")).unwrap();
     serde_json::from_str(&text).unwrap()
@@ -59,7 +59,7 @@ fn event(members: &Value) -> RecordedEvent {
 }
 
 #[test]
-fn each_term_asks_what_it_reports() {
+fn each_filter_term_matches_its_events() {
     let vectors = vectors();
     let events: Vec<RecordedEvent> = (vectors["events"].as_array().unwrap().iter())
         .map(event)
@@ -77,14 +77,17 @@ fn each_term_asks_what_it_reports() {
             let lint = facts["lint"].as_array().into_iter().flatten();
             let lint: Vec<&str> = lint.filter_map(Value::as_str).collect();
             let took = facts["took"].as_u64();
-            let facts = DerivedFields {
+            let fields = DerivedFields {
                 duration: took,
                 lint: &lint,
             };
-            if filter.matches(event, facts) {
+            if filter.matches(event, fields) {
                 found.push(event.n);
             }
-            let holds = [filter.matches(event, facts), inverse.matches(event, facts)];
+            let holds = [
+                filter.matches(event, fields),
+                inverse.matches(event, fields),
+            ];
             assert_ne!(holds[0], holds[1], "{text} and its inverse of {}", event.n);
         }
         assert_eq!(json!(found), case["n"], "{text}");
@@ -92,7 +95,7 @@ fn each_term_asks_what_it_reports() {
 }
 
 #[test]
-fn examples_of_the_help_are_filters() {
+fn examples_of_the_help_are_valid_filters() {
     for (_, name, example, _) in FIELDS {
         assert!(example.starts_with(name));
         assert!(example.parse::<Filter>().is_ok(), "{example}");
@@ -123,7 +126,7 @@ fn an_error_points_at_the_place() {
     assert!(deep.parse::<Filter>().unwrap_err().reason.contains("deep"));
 }
 
-/// Texts that are nearly filters.
+/// Texts that resemble filters.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "n:1",
@@ -182,7 +185,7 @@ proptest! {
     }
 
     #[test]
-    fn joining_is_logic(a in filters(), b in filters()) {
+    fn and_or_and_not_follow_boolean_logic(a in filters(), b in filters()) {
         let event = update();
         let (x, y) = (holds(&a, &event), holds(&b, &event));
         prop_assert_eq!(holds(&format!("({a}) and ({b})"), &event), x && y);

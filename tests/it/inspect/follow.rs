@@ -35,15 +35,15 @@ fn end(n: u64, rotated: bool) -> Vec<u8> {
 }
 
 #[test]
-fn it_follows_to_the_end() {
+fn follow_prints_a_growing_recording_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let path = |segment: u32| folder.path().join(format!("x.00{segment}.acpr"));
-    let mut lines = Vec::new();
-    write::header(&mut lines, &Header::default());
+    let mut text = Vec::new();
+    write::header(&mut text, &Header::default());
     for n in 1..=30 {
-        lines.extend(mark(n, &format!("early {n}")));
+        text.extend(mark(n, &format!("early {n}")));
     }
-    fs::write(path(0), &lines).unwrap();
+    fs::write(path(0), &text).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
         .args([
             "inspect",
@@ -57,18 +57,18 @@ fn it_follows_to_the_end() {
         .spawn()
         .unwrap();
     let stdout = BufReader::new(child.stdout.take().unwrap());
-    let (notify, stated) = sync_channel(64);
+    let (notify, lines) = sync_channel(64);
     std::thread::spawn(move || {
         for line in stdout.lines() {
             notify.send(line.unwrap()).unwrap();
         }
     });
-    let next = || stated.recv_timeout(PATIENCE).expect("it follows");
+    let next = || lines.recv_timeout(PATIENCE).expect("it follows");
     assert!(next().ends_with("mark: early 29"));
     assert!(next().ends_with("mark: early 30"));
     let mut file = OpenOptions::new().append(true).open(path(0)).unwrap();
     let line = mark(31, "live");
-    // Half a line is none.
+    // Half a line is no event.
     file.write_all(&line[..20]).unwrap();
     file.write_all(&line[20..]).unwrap();
     assert!(next().ends_with("mark: live"));

@@ -1,4 +1,4 @@
-//! Export and import: what went out comes back as the same conversation.
+//! Export and import: an exported conversation is imported as the same one.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ fn every_capture_becomes_a_recording_that_is_intact() {
             .count();
         let shown = answer(&["export", file, "--to", "ndjson"], 0);
         assert_eq!(shown.lines().count(), messages, "{name}");
-        // The message has the bytes it had.
+        // The message has its original bytes.
         for (line, own) in lines.lines().zip(shown.lines()) {
             assert!(line.contains(own), "{name}: {own}");
         }
@@ -33,7 +33,7 @@ fn every_capture_becomes_a_recording_that_is_intact() {
 }
 
 #[test]
-fn what_went_out_comes_back() {
+fn an_export_is_imported_as_the_same_conversation() {
     let folder = tempfile::tempdir().unwrap();
     for name in CAPTURES {
         let file = import(folder.path(), &capture(name), &name.replace('.', "-"));
@@ -49,7 +49,7 @@ fn what_went_out_comes_back() {
 }
 
 #[test]
-fn what_no_tree_can_hold_goes_out_and_comes_back() {
+fn values_outside_a_json_tree_survive_export_and_import() {
     let folder = tempfile::tempdir().unwrap();
     let deep = "[".repeat(200) + &"]".repeat(200);
     let reports = [
@@ -61,9 +61,9 @@ fn what_no_tree_can_hold_goes_out_and_comes_back() {
         r#"{"jsonrpc":"2.0","id":"\ud83d","method":"_half"}"#.to_owned(),
     ];
     let lines = reports.map(|message| format!("{{\"dir\":\"c2a\",\"msg\":{message}}}\n"));
-    let reported = folder.path().join("said");
-    fs::write(&reported, lines.concat()).unwrap();
-    let file = import(folder.path(), &reported, "x");
+    let messages = folder.path().join("messages");
+    fs::write(&messages, lines.concat()).unwrap();
+    let file = import(folder.path(), &messages, "x");
     for (form, kept) in [("jsons", 4), ("devtools", 5), ("har", 5), ("capture", 5)] {
         let out = folder.path().join(form);
         let out = out.to_str().unwrap();
@@ -78,7 +78,7 @@ fn what_no_tree_can_hold_goes_out_and_comes_back() {
 }
 
 #[test]
-fn a_filter_decides_what_goes_out() {
+fn a_filter_selects_the_exported_events() {
     let folder = tempfile::tempdir().unwrap();
     let file = import(folder.path(), &capture(CAPTURES[4]), "x");
     let asked = answer(
@@ -123,8 +123,8 @@ fn a_trace_has_the_members_that_the_viewer_reads() {
     assert!(kinds.iter().all(|count| *count > 10), "{kinds:?}");
 }
 
-/// The demands of acp-devtools' own reader, `parseExport` in `packages/core/src/storage/export.ts`
-/// of its repository, and what its proxy makes of a line that is no JSON.
+/// What acp-devtools' own parser requires, `parseExport` in `packages/core/src/storage/export.ts`
+/// of its repository, and the result of its proxy for a line that is not JSON.
 #[test]
 fn an_export_is_what_acp_devtools_reads() {
     let folder = tempfile::tempdir().unwrap();
@@ -168,7 +168,7 @@ fn an_export_is_what_acp_devtools_reads() {
 }
 
 #[test]
-fn packets_lie_one_after_the_other() {
+fn exported_packets_are_consecutive() {
     let folder = tempfile::tempdir().unwrap();
     let file = import(folder.path(), &capture(CAPTURES[3]), "x");
     let bytes = inspect(&["export", &file, "--to", "pcapng"]).stdout;
@@ -193,12 +193,12 @@ fn packets_lie_one_after_the_other() {
         at += length;
     }
     assert_eq!(kinds[..3], [0x0a0d_0d0a, 1, 6]);
-    let reported = String::from_utf8_lossy(&streams[1]);
-    assert!(reported.starts_with("HTTP/1.1 101") && reported.contains("session/update"));
+    let sent = String::from_utf8_lossy(&streams[1]);
+    assert!(sent.starts_with("HTTP/1.1 101") && sent.contains("session/update"));
 }
 
 #[test]
-fn text_of_others_is_only_text_elsewhere() {
+fn text_of_peers_is_escaped_in_exports() {
     let folder = tempfile::tempdir().unwrap();
     let text = r##"{"dir":"c2a","ts":0,"msg":{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"<script>x</script>\n```\n<b>\n# no"}]}}}
 {"dir":"a2c","ts":0.1,"msg":{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"1","title":"a;b\u001b[31m#<i>\nA->>C: forged"}}}}
@@ -223,9 +223,9 @@ fn text_of_others_is_only_text_elsewhere() {
     );
 }
 
-/// Nobody is shown what stands for half of an emoji inside of the program.
+/// The internal placeholder for half of an emoji is never printed.
 #[test]
-fn half_of_an_emoji_is_shown_as_it_is_spelled() {
+fn half_of_an_emoji_is_printed_as_its_escape() {
     let folder = tempfile::tempdir().unwrap();
     let text = r#"{"dir":"c2a","ts":0,"msg":{"id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hi \ud83d x"}]}}}
 {"dir":"a2c","ts":0.1,"msg":{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"say \ud83d end"}}}}}
@@ -250,7 +250,7 @@ fn half_of_an_emoji_is_shown_as_it_is_spelled() {
 }
 
 #[test]
-fn forms_are_reported_apart_or_refused() {
+fn import_formats_are_distinguished_or_refused() {
     let folder = tempfile::tempdir().unwrap();
     let bare = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}
 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}
@@ -301,7 +301,7 @@ not json
 }
 
 #[test]
-fn a_form_leaves_out_what_it_has_no_place_for_and_reports_why() {
+fn an_export_format_skips_and_reports_what_it_cannot_represent() {
     let folder = tempfile::tempdir().unwrap();
     let text = r#"{"dir":"a2c","ts":0,"raw":"booting…"}
 {"dir":"a2c","ts":0,"raw":"{\"id\":1,"}
@@ -316,8 +316,8 @@ fn a_form_leaves_out_what_it_has_no_place_for_and_reports_why() {
         "[{\"id\":1, \"method\":\"x\"}]\n{\"method\":\"x\"}\n"
     );
     let reported = String::from_utf8(output.stderr).unwrap();
-    let wanted = "2 messages were left out: this format cannot represent them";
-    assert!(reported.contains(wanted), "{reported}");
+    let expected = "2 messages were left out: this format cannot represent them";
+    assert!(reported.contains(expected), "{reported}");
     assert_eq!(
         answer(&["export", &file, "--to", "capture"], 0)
             .lines()
@@ -342,7 +342,7 @@ fn a_form_leaves_out_what_it_has_no_place_for_and_reports_why() {
 }
 
 #[test]
-fn an_array_of_messages_is_read_and_what_is_no_message_counted() {
+fn an_array_of_messages_is_imported_and_invalid_lines_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let lines = [
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#,
@@ -377,7 +377,7 @@ fn an_array_of_messages_is_read_and_what_is_no_message_counted() {
 }
 
 #[test]
-fn secrets_stay_out_of_what_is_imported() {
+fn secrets_are_redacted_on_import() {
     let folder = tempfile::tempdir().unwrap();
     let text = r#"{"dir":"c2a","ts":0,"msg":{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[{"name":"x","command":"y","args":[],"env":[{"name":"KEY","value":"canary-4711"}]}]}}}"#;
     let file = recording(folder.path(), "x", text);
@@ -389,7 +389,7 @@ fn secrets_stay_out_of_what_is_imported() {
 }
 
 #[test]
-fn a_packed_recording_is_read_like_the_plain_one_by_all_who_read_captures() {
+fn check_and_translate_read_packed_recordings() {
     let folder = tempfile::tempdir().unwrap();
     let file = import(folder.path(), &capture(CAPTURES[4]), "x");
     let packed = folder.path().join("y.acpr.zst");
@@ -399,7 +399,7 @@ fn a_packed_recording_is_read_like_the_plain_one_by_all_who_read_captures() {
     );
     acp_relay::recording::pack(plain, to, 3).unwrap();
     let packed = packed.to_str().unwrap();
-    let reported = |args: &[&str], path: &str| {
+    let output_of = |args: &[&str], path: &str| {
         let mut relay = std::process::Command::new(env!("CARGO_BIN_EXE_acp-relay"));
         let output = relay.args(args).arg(path).output().unwrap();
         assert!(
@@ -414,11 +414,11 @@ fn a_packed_recording_is_read_like_the_plain_one_by_all_who_read_captures() {
         &["check", "--json"][..],
         &["translate", "--from", "canonical", "--to", "canonical"],
     ] {
-        let plain = reported(args, &file);
+        let plain = output_of(args, &file);
         assert!(plain.lines().count() > 1, "{args:?}: {plain}");
-        assert!(plain == reported(args, packed), "{args:?}");
+        assert!(plain == output_of(args, packed), "{args:?}");
     }
-    // A zstd file that is none of ours is refused with a reason, and not taken for text.
+    // Another zstd file is refused with a reason, and not read as text.
     let other = folder.path().join("other.acpr.zst");
     fs::write(&other, b"\x28\xb5\x2f\xfd not a frame").unwrap();
     let relay = std::process::Command::new(env!("CARGO_BIN_EXE_acp-relay"))
@@ -431,15 +431,15 @@ fn a_packed_recording_is_read_like_the_plain_one_by_all_who_read_captures() {
 }
 
 #[test]
-fn the_two_are_called_what_they_call_themselves() {
-    let reported = r#"{"method":"initialize","id":0,"params":{"protocolVersion":1,"clientInfo":{"name":"zed","version":"1.2"}}}
+fn imported_peers_have_the_names_they_sent() {
+    let messages = r#"{"method":"initialize","id":0,"params":{"protocolVersion":1,"clientInfo":{"name":"zed","version":"1.2"}}}
 {"id":0,"result":{"protocolVersion":1,"agentInfo":{"title":"The Goose","name":"goose"}}}"#;
     let folder = tempfile::tempdir().unwrap();
     let listed = |file: &str| -> [String; 2] {
         let line: Value = serde_json::from_str(&answer(&["ls", "--json", file], 0)).unwrap();
         ["client", "agent"].map(|side| line[side].as_str().unwrap().to_owned())
     };
-    let file = recording(folder.path(), "bare", reported);
+    let file = recording(folder.path(), "bare", messages);
     assert_eq!(listed(&file), ["zed 1.2", "goose"]);
     for form in ["jsons", "har", "capture"] {
         let out = folder.path().join(format!("it.{form}"));
@@ -448,12 +448,12 @@ fn the_two_are_called_what_they_call_themselves() {
         let back = import(folder.path(), out.as_ref(), form);
         assert_eq!(listed(&back), ["zed 1.2", "goose"], "{form}");
     }
-    // A form that names them itself is believed.
+    // A format with names of its own overrides them.
     let own = r#"{"version":1,"session":{"clientName":"an editor of mine","agentCommand":"goose acp"},
         "messages":[{"direction":"editor-to-agent","timestamp":1,"raw":"{\"method\":\"initialize\",\"id\":0,\"params\":{\"clientInfo\":{\"name\":\"zed\"}}}"}]}"#;
     let own = recording(folder.path(), "own", own);
     assert_eq!(listed(&own), ["an editor of mine", "goose acp"]);
-    // Nobody says it, or says it where texts are not kept.
+    // No message has a name, or names are not recorded.
     let unnamed = recording(
         folder.path(),
         "nobody",

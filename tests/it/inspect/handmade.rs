@@ -1,6 +1,6 @@
-//! Import of what people have: messages that are not one a line, and what editors copy.
+//! Import of hand-made files: messages over several lines, and copies from editors.
 //!
-//! Not here: what goes out and comes back (see `forms`).
+//! Not here: round trips of exports (see `forms`).
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{CAPTURES, answer, capture, import, recording, vectors};
 
 #[test]
-fn what_is_not_one_a_line_is_unfolded_and_keeps_its_line() {
+fn messages_over_several_lines_are_expanded_with_their_line_number() {
     let vectors = fs::read_to_string(vectors().join("inspect/unfold.jsonl")).unwrap();
     for case in vectors.lines() {
         let case: Value = serde_json::from_str(case).unwrap();
@@ -46,18 +46,18 @@ fn what_is_not_one_a_line_is_unfolded_and_keeps_its_line() {
                 LineContent::Empty => None,
             })
             .collect();
-        let wanted = case["lines"].as_array().unwrap();
+        let expected = case["lines"].as_array().unwrap();
         if case["some"].is_null() {
-            assert_eq!(found.len(), wanted.len(), "{name}: {found:?}");
+            assert_eq!(found.len(), expected.len(), "{name}: {found:?}");
         }
-        for (found, wanted) in found.iter().zip(wanted) {
-            assert_eq!(found, wanted, "{name}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert_eq!(found, expected, "{name}");
         }
     }
 }
 
 #[test]
-fn what_is_unfolded_is_imported_checked_and_played() {
+fn expanded_messages_are_imported_checked_and_replayed() {
     let folder = tempfile::tempdir().unwrap();
     let lines = fs::read_to_string(capture("gemini-cli-0.61.0")).unwrap();
     let messages: Vec<Value> = lines
@@ -89,7 +89,7 @@ fn what_is_unfolded_is_imported_checked_and_played() {
         let last: Value = serde_json::from_str(reported.lines().last().unwrap()).unwrap();
         last
     };
-    let wanted = (back(&plain), checked(&capture("gemini-cli-0.61.0")));
+    let expected = (back(&plain), checked(&capture("gemini-cli-0.61.0")));
     let forms: [(&str, Vec<u8>); 4] = [
         ("several", several.join("\n").into()),
         ("array", pretty(&Value::from(messages.clone())).into()),
@@ -103,14 +103,14 @@ fn what_is_unfolded_is_imported_checked_and_played() {
         let file = folder.path().join(format!("{name}.txt"));
         fs::write(&file, text).unwrap();
         let found = (back(&import(folder.path(), &file, name)), checked(&file));
-        assert_eq!(found, wanted, "{name}");
+        assert_eq!(found, expected, "{name}");
         let script = Script::open(&file, Side::Client).unwrap();
-        assert_eq!(script.steps.len(), wanted.0.len(), "{name}");
+        assert_eq!(script.steps.len(), expected.0.len(), "{name}");
     }
 }
 
 #[test]
-fn what_zed_copies_is_the_conversation() {
+fn a_log_copied_from_zed_is_the_conversation() {
     let folder = tempfile::tempdir().unwrap();
     for name in CAPTURES {
         let lines = fs::read_to_string(capture(name)).unwrap();
@@ -119,7 +119,7 @@ fn what_zed_copies_is_the_conversation() {
         for text in lines.lines() {
             let line: Value = serde_json::from_str(text).unwrap();
             let (out, message) = (line["dir"] == "c2a", &line["msg"]);
-            // What the editor's library has not read as a message is not in its log.
+            // The editor's log has only messages that its library could parse.
             let is_message = message["method"].is_string() || message.get("id").is_some();
             if !is_message || message["id"].is_null() && message["method"].is_null() {
                 continue;

@@ -1,4 +1,4 @@
-//! Faults of the protocol, one file of cases: `tests/vectors/inspect/lint.txt`.
+//! Violations of the protocol, one file of cases: `tests/vectors/inspect/lint.txt`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,23 +11,23 @@ use acp_relay::recording::{EventKind, Header, RecordedEvent, open};
 use super::{CAPTURES, answer, capture, import, inspect, recording, vectors};
 
 #[test]
-fn each_fault_is_found_and_nothing_else() {
+fn lint_finds_exactly_the_violations_of_each_case() {
     let folder = tempfile::tempdir().unwrap();
     let cases = fs::read_to_string(vectors().join("inspect/lint.txt")).unwrap();
     let mut seen = BTreeSet::new();
     for (at, case) in cases.split("\n## ").enumerate().skip(1) {
         let (title, _) = case.split_once('\n').unwrap();
         let (name, ids) = title.split_once(": ").unwrap();
-        let wanted: Vec<&str> = ids.split_whitespace().filter(|id| *id != "none").collect();
-        let file = recording(folder.path(), &format!("c{at}"), &stated(case));
-        let found = lint(&file, "", wanted.iter().any(|id| weight(id) == "error"));
-        assert_eq!(found, wanted, "{name}");
+        let expected: Vec<&str> = ids.split_whitespace().filter(|id| *id != "none").collect();
+        let file = recording(folder.path(), &format!("c{at}"), &to_capture(case));
+        let found = lint(&file, "", expected.iter().any(|id| weight(id) == "error"));
+        assert_eq!(found, expected, "{name}");
         seen.extend(found);
     }
     let list = answer(&["lint", "--list"], 0);
     for line in list.lines() {
         let id = line.split_whitespace().nth(1).unwrap();
-        // A capture has no gaps; forgiven values are canon's.
+        // A capture has no gaps; the others are tested in canon.
         let elsewhere = ["missing-events", "schema-forgiven", "not-json-rpc"];
         assert!(
             seen.contains(id) || elsewhere.contains(&id) || id.starts_with("schema-"),
@@ -36,16 +36,20 @@ fn each_fault_is_found_and_nothing_else() {
     }
 }
 
-/// Of each case and capture, all parts: from any event on, and up to any event.
+/// All parts of each case and capture: from any event on, and up to any event.
 #[test]
-fn what_lies_before_the_beginning_or_after_the_end_is_no_fault() {
+fn events_outside_a_segment_cause_no_findings() {
     let folder = tempfile::tempdir().unwrap();
     let mut files: Vec<_> = CAPTURES
         .map(|name| import(folder.path(), &capture(name), &name.replace('.', "-")))
         .into();
     let cases = fs::read_to_string(vectors().join("inspect/lint.txt")).unwrap();
     for (at, case) in cases.split("\n## ").enumerate().skip(1) {
-        files.push(recording(folder.path(), &format!("c{at}"), &stated(case)));
+        files.push(recording(
+            folder.path(),
+            &format!("c{at}"),
+            &to_capture(case),
+        ));
     }
     for file in &files {
         let events: Vec<RecordedEvent> = open(file.as_ref())
@@ -64,7 +68,7 @@ fn what_lies_before_the_beginning_or_after_the_end_is_no_fault() {
     }
 }
 
-/// What is found in a segment that may have others before it, and after it.
+/// The findings in a segment that may have others before it, and after it.
 fn found(events: &[RecordedEvent], goes_on: bool) -> BTreeSet<(u64, &'static str)> {
     let mut linter = Linter::default();
     linter.begin(&Header {
@@ -90,7 +94,7 @@ fn found(events: &[RecordedEvent], goes_on: bool) -> BTreeSet<(u64, &'static str
 }
 
 #[test]
-fn a_filter_and_a_weight_decide_what_fails() {
+fn filter_and_severity_decide_the_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     let file = recording(
         folder.path(),
@@ -103,7 +107,7 @@ fn a_filter_and_a_weight_decide_what_fails() {
 }
 
 #[test]
-fn that_only_one_side_is_received_is_reported() {
+fn a_recording_of_one_side_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let all = fs::read_to_string(capture(CAPTURES[4])).unwrap();
     for (dir, reports) in [
@@ -125,7 +129,7 @@ fn that_only_one_side_is_received_is_reported() {
 }
 
 /// The lines of a case as a capture.
-fn stated(case: &str) -> String {
+fn to_capture(case: &str) -> String {
     let lines = case.lines().skip(1).filter(|line| !line.is_empty());
     let lines = lines.map(|line| {
         let (dir, message) = line.split_once(' ').unwrap();

@@ -1,4 +1,4 @@
-//! `acp-relay inspect`: what is said of recordings, and what becomes of them elsewhere.
+//! `acp-relay inspect`: reports on recordings, and conversions of them.
 
 mod canonical;
 mod files;
@@ -6,7 +6,7 @@ mod filter;
 mod follow;
 mod forms;
 mod lint;
-mod people;
+mod handmade;
 mod reports;
 mod scrub;
 mod several;
@@ -38,7 +38,7 @@ fn inspect(args: &[&str]) -> Output {
     relay(&[&["inspect"], args].concat()).output().unwrap()
 }
 
-/// Runs it and wants this exit code; what it printed.
+/// Runs it, checks this exit code, and returns its output.
 fn answer(args: &[&str], code: i32) -> String {
     let output = inspect(args);
     let reported = String::from_utf8_lossy(&output.stderr);
@@ -54,7 +54,7 @@ fn import(folder: &Path, from: &Path, name: &str) -> String {
     to
 }
 
-/// The same of text.
+/// The same from a text.
 fn recording(folder: &Path, name: &str, text: &str) -> String {
     let from = folder.join(format!("{name}.jsonl"));
     std::fs::write(&from, text).unwrap();

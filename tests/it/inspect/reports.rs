@@ -1,6 +1,6 @@
 //! What stats, lint and diff print of real captures: `tests/vectors/inspect/*.txt`.
 //!
-//! With `ACP_RELAY_BLESS=1` the files are written anew; look at what changed.
+//! With `ACP_RELAY_BLESS=1` the files are rewritten; check the diff.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{CAPTURES, answer, capture, import, inspect, recording, vectors};
 
 #[test]
-fn figures_and_findings_of_real_captures() {
+fn stats_and_lint_of_real_captures_are_as_stored() {
     let folder = tempfile::tempdir().unwrap();
     for name in CAPTURES {
         let file = import(folder.path(), &capture(name), name);
@@ -42,7 +42,7 @@ fn a_line_fits_into_eighty_columns() {
 }
 
 #[test]
-fn a_difference_is_shown_where_it_is() {
+fn a_difference_is_printed_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let text = fs::read_to_string(capture(CAPTURES[4])).unwrap();
     let left = recording(folder.path(), "left", &text);
@@ -65,7 +65,7 @@ fn a_difference_is_shown_where_it_is() {
 }
 
 #[test]
-fn a_request_reports_which_answer_it_got_and_an_answer_which_request() {
+fn requests_and_answers_name_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let text = r#"{"dir":"c2a","ts":1,"msg":{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}}
 {"dir":"a2c","ts":3.5,"msg":{"jsonrpc":"2.0","id":1,"result":{}}}
@@ -77,7 +77,7 @@ fn a_request_reports_which_answer_it_got_and_an_answer_which_request() {
     assert!(lines[0].ends_with("B, answer 4 after 2.50 s)"), "{shown}");
     assert!(lines[1].contains("result after 2.50 s") && lines[1].ends_with("request 2)"));
     assert!(lines[2].ends_with("B, no answer)"), "{shown}");
-    // It is over, so that following it ends; whether an open request gets its answer nobody knows.
+    // It has ended, so following it ends; an open request may still be answered.
     let followed = answer(&["follow", &file, "kind:request"], 0);
     assert!(followed.contains("answer 4 after 2.50 s") && !followed.contains("no answer"));
     let slow = answer(&["follow", &file, "dur>2s"], 0);
@@ -91,7 +91,7 @@ fn a_request_reports_which_answer_it_got_and_an_answer_which_request() {
 }
 
 #[test]
-fn what_was_done_is_reported_to_programs() {
+fn scrub_and_mark_report_their_results_as_json() {
     let folder = tempfile::tempdir().unwrap();
     let text = r#"{"dir":"c2a","ts":0,"msg":{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[{"name":"x","command":"y","args":[],"env":[{"name":"KEY","value":"canary-4711"}]}]}}}"#;
     let file = recording(folder.path(), "x", text);
@@ -109,7 +109,7 @@ fn what_was_done_is_reported_to_programs() {
     );
     let reported = answer(&["mark", "--json", &file, "here"], 0);
     let reported: Value = serde_json::from_str(&reported).unwrap();
-    // After the end comes that it goes on, and the mark.
+    // First the end, then the resumption, then the mark.
     assert_eq!(
         (&reported["by"], &reported["n"]),
         (&"mark".into(), &6.into())
@@ -119,14 +119,14 @@ fn what_was_done_is_reported_to_programs() {
 }
 
 #[test]
-fn what_stands_in_several_chunks_is_found() {
+fn grep_finds_text_across_chunks() {
     let folder = tempfile::tempdir().unwrap();
     let chunk = |session: &str, text: &str| {
         format!(
             r#"{{"dir":"a2c","ts":1,"msg":{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{text}"}}}}}}}}}}"#
         )
     };
-    // Two sessions that speak at a time.
+    // Two sessions with interleaved chunks.
     let lines = [
         chunk("a", "the se"),
         chunk("b", "cret of b"),
@@ -156,7 +156,7 @@ fn what_stands_in_several_chunks_is_found() {
 }
 
 #[test]
-fn that_nothing_goes_with_a_filter_is_reported() {
+fn a_filter_without_matches_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = import(folder.path(), &capture(CAPTURES[0]), "x");
     let reported = |filter: &str| {
@@ -170,7 +170,7 @@ fn that_nothing_goes_with_a_filter_is_reported() {
 }
 
 #[test]
-fn capitals_are_the_same_when_that_is_asked_for() {
+fn ignore_case_matches_capitals() {
     let folder = tempfile::tempdir().unwrap();
     let file = import(folder.path(), &capture(CAPTURES[2]), "x");
     answer(&["grep", "PROTOCOLversion|LOG IN WITH", &file], 1);
@@ -183,7 +183,7 @@ fn capitals_are_the_same_when_that_is_asked_for() {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_reported_in_words() {
+fn unusable_files_are_reported_without_os_errors() {
     let folder = tempfile::tempdir().unwrap();
     let file = import(folder.path(), &capture(CAPTURES[0]), "x");
     let from = capture(CAPTURES[0]);

@@ -1,5 +1,5 @@
-//! Copies with today's rules: nothing of a secret in any member of a line, no half copies, and a
-//! header that says all that was left out.
+//! Copies with the current rules: no secret in any member of a line, no partial copies, and a
+//! header with everything that was removed.
 
 use std::fs;
 use std::path::Path;
@@ -76,14 +76,14 @@ fn a_secret_in_a_method_is_in_no_member_of_the_copy() {
         unreachable!()
     };
     let message = String::from_utf8(message.to_vec()).unwrap();
-    let talk = format!("{{\"dir\":\"c2a\",\"ts\":0,\"msg\":{message}}}\n");
-    let file = super::recording(folder.path(), "imported", &talk);
+    let capture = format!("{{\"dir\":\"c2a\",\"ts\":0,\"msg\":{message}}}\n");
+    let file = super::recording(folder.path(), "imported", &capture);
     let text = fs::read_to_string(file).unwrap();
     assert!(!text.contains(KEY), "{text}");
 }
 
 #[test]
-fn a_copy_is_whole_or_not_there() {
+fn a_copy_is_complete_or_absent() {
     let folder = tempfile::tempdir().unwrap();
     let file = recording(folder.path(), body());
     let whole = fs::read_to_string(&file).unwrap();
@@ -92,23 +92,23 @@ fn a_copy_is_whole_or_not_there() {
     fs::write(&file, whole.replace("said", "sald")).unwrap();
     answer(&["scrub", &file, copy], 66);
     let names = fs::read_dir(folder.path()).unwrap();
-    assert_eq!(names.count(), 1, "something of the copy is left");
+    assert_eq!(names.count(), 1, "a part of the copy is left");
     fs::write(&file, &whole).unwrap();
     answer(&["scrub", &file, copy], 0);
     let names = fs::read_dir(folder.path()).unwrap();
-    assert_eq!(names.count(), 2, "something but the copy is there");
+    assert_eq!(names.count(), 2, "there are other files than the copy");
     let before = fs::read(copy).unwrap();
     answer(&["scrub", &file, copy], 73);
     assert_eq!(fs::read(copy).unwrap(), before);
-    // As long as names can be.
+    // The longest possible name.
     let long = folder.path().join(format!("{}.acpr", "n".repeat(250)));
     answer(&["scrub", &file, long.to_str().unwrap()], 0);
     let names = fs::read_dir(folder.path()).unwrap();
-    assert_eq!(names.count(), 3, "something but the copies is there");
+    assert_eq!(names.count(), 3, "there are other files than the copies");
 }
 
 #[test]
-fn what_was_left_out_before_is_still_reported() {
+fn earlier_redactions_stay_in_the_header() {
     let folder = tempfile::tempdir().unwrap();
     let file = recording(folder.path(), body());
     let scrub = |mode: &str, from: &str, name: &str| {
@@ -122,25 +122,25 @@ fn what_was_left_out_before_is_still_reported() {
             to.to_str().unwrap(),
         ];
         let reported: Value = serde_json::from_str(&answer(&args, 0)).unwrap();
-        let stated = header(&to)["redact"].clone();
+        let redact = header(&to)["redact"].clone();
         assert_eq!(
             (&reported["mode"], &reported["rules"]),
-            (&stated["mode"], &stated["rules"])
+            (&redact["mode"], &redact["rules"])
         );
-        (to.to_str().unwrap().to_owned(), stated)
+        (to.to_str().unwrap().to_owned(), redact)
     };
-    let (outlines, stated) = scrub("structure", &file, "outlines.acpr");
-    assert_eq!(stated["mode"], "structure");
-    let rules = stated["rules"].clone();
+    let (reduced, redact) = scrub("structure", &file, "reduced.acpr");
+    assert_eq!(redact["mode"], "structure");
+    let rules = redact["rules"].clone();
     assert_ne!(rules, "none");
-    let (_, full) = scrub("full", &outlines, "full.acpr");
-    assert_eq!(full, stated);
-    let (_, less) = scrub("default", &outlines, "less.acpr");
+    let (_, full) = scrub("full", &reduced, "full.acpr");
+    assert_eq!(full, redact);
+    let (_, less) = scrub("default", &reduced, "less.acpr");
     assert_eq!(
         (&less["mode"], &less["rules"]),
         (&"structure".into(), &rules)
     );
-    let (_, more) = scrub("meta", &outlines, "more.acpr");
+    let (_, more) = scrub("meta", &reduced, "more.acpr");
     assert_eq!(more["mode"], "meta");
     let (_, own) = scrub("full", &file, "own.acpr");
     assert_eq!(

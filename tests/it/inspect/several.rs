@@ -9,7 +9,7 @@ use super::{CAPTURES, answer, capture, import, inspect, recording};
 /// A conversation that breaks the protocol: a request without an answer.
 const BROKEN: &str = r#"{"dir":"c2a","ts":0,"msg":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}}"#;
 
-/// One as it should be.
+/// A valid one.
 const SOUND: &str = r#"{"dir":"c2a","ts":0,"msg":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}}
 {"dir":"a2c","ts":1,"msg":{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}}
 "#;
@@ -20,7 +20,7 @@ fn objects(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn each_is_linted_and_one_that_fails_fails_all() {
+fn each_recording_is_linted_and_one_failure_fails_all() {
     let folder = tempfile::tempdir().unwrap();
     let sound = recording(folder.path(), "sound", SOUND);
     let broken = recording(folder.path(), "broken", BROKEN);
@@ -47,12 +47,12 @@ fn each_is_linted_and_one_that_fails_fails_all() {
         (&found[0]["file"], found.len()),
         (&broken.as_str().into(), 1)
     );
-    // By name there is no difference between what was found and what was not asked for.
+    // Excluding a finding or not selecting its rule is the same.
     answer(&["lint", &sound, &broken, "not lint:unanswered"], 0);
     answer(&["lint", &sound, &broken, "--filter", "lint:noise"], 0);
     answer(&["lint", &sound, &sound], 0);
 
-    // One that is not there is told, and the others are looked at all the same.
+    // A missing file is reported, and the others are checked nevertheless.
     let output = inspect(&["lint", missing, &broken, junit[0], junit[1]]);
     assert_eq!(output.status.code(), Some(66));
     assert!(
@@ -67,7 +67,7 @@ fn each_is_linted_and_one_that_fails_fails_all() {
     );
     let xml = fs::read_to_string(&report).unwrap();
     assert!(xml.contains("errors=\"1\""), "{xml}");
-    // A pattern that fits nothing is no filter.
+    // A pattern without matches is no filter.
     let none = folder.path().join("*.acpr");
     let output = inspect(&["lint", &sound, none.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(66));
@@ -76,7 +76,7 @@ fn each_is_linted_and_one_that_fails_fails_all() {
 }
 
 #[test]
-fn figures_texts_and_lists_are_reported_for_each() {
+fn stats_matches_and_lists_are_printed_for_each_recording() {
     let folder = tempfile::tempdir().unwrap();
     let one = import(folder.path(), &capture(CAPTURES[4]), "one");
     let two = recording(folder.path(), "two", SOUND);

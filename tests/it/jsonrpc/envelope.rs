@@ -1,13 +1,13 @@
-//! What is found in a message, and what is refused although it is JSON.
+//! The envelope of a message, and JSON that is refused.
 
 use acp_relay::jsonrpc::{
     Frame, FrameFault, Id, IdBuf, Kind, Limits, Role, Scanned, scan, scan_head,
 };
 
-use super::{flaw, limits, number, one};
+use super::{frame_error, limits, number, one};
 
 #[test]
-fn messages_are_reported_apart() {
+fn the_kind_the_id_and_the_body_of_a_message_are_found() {
     let cases: &[(&str, Kind, Id<'_>, Option<&str>)] = &[
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1}}"#,
@@ -122,7 +122,7 @@ fn an_escaped_method_is_unescaped() {
 }
 
 #[test]
-fn what_is_no_message_is_refused_with_what_was_seen() {
+fn text_that_is_no_message_is_refused_with_its_id_and_role() {
     use Role::{Answer, Call};
     let not = |why| FrameFault::NotAMessage { why };
     let twice = |member| FrameFault::Duplicate { member };
@@ -267,7 +267,7 @@ fn what_is_no_message_is_refused_with_what_was_seen() {
             none.clone(),
             None,
         ),
-        // Not JSON counts before everything else that is wrong with it.
+        // Invalid JSON takes precedence over other errors.
         (
             r#"{"id":1,"id":2,"method":"m",}"#,
             json("a member name in quotes"),
@@ -282,7 +282,7 @@ fn what_is_no_message_is_refused_with_what_was_seen() {
         ),
     ];
     for (text, fault, id, role) in cases {
-        let flaw = flaw(text);
+        let error = frame_error(text);
         let like = matches!(
             text.trim_start_matches('\u{feff}')
                 .trim()
@@ -291,17 +291,17 @@ fn what_is_no_message_is_refused_with_what_was_seen() {
             Some(b'{' | b'[')
         );
         assert_eq!(
-            (flaw.fault, flaw.id, flaw.role),
+            (error.fault, error.id, error.role),
             (fault, id, role),
             "{text}"
         );
-        assert_eq!(flaw.json_like, like, "{text}");
-        assert!(flaw.at <= text.len(), "{text}");
+        assert_eq!(error.json_like, like, "{text}");
+        assert!(error.at <= text.len(), "{text}");
     }
 }
 
 #[test]
-fn session_ids_may_stand_twice_where_nobody_routes_by_them() {
+fn a_session_id_may_occur_twice_where_it_is_not_used() {
     for text in [
         r#"{"method":"m","params":{"sessionId":"a","x":{"sessionId":"b"}}}"#,
         r#"{"method":"m","params":[{"sessionId":"a"},{"sessionId":"b"}]}"#,
@@ -331,8 +331,8 @@ fn ids_and_methods_have_limits() {
         let text = format!(r#"{{"id":{id},"method":"{method}"}}"#);
         match (scan(&Frame::from(text), &limits), why) {
             (Scanned::Message(_), None) => {}
-            (Scanned::Invalid(flaw), Some(why)) => {
-                assert_eq!(flaw.fault, FrameFault::NotAMessage { why })
+            (Scanned::Invalid(error), Some(why)) => {
+                assert_eq!(error.fault, FrameFault::NotAMessage { why })
             }
             (shape, _) => panic!("{id} {method}: {shape:?}"),
         }
@@ -340,7 +340,7 @@ fn ids_and_methods_have_limits() {
 }
 
 #[test]
-fn a_head_reports_what_it_can() {
+fn the_head_of_a_cut_message_gives_its_id_and_role() {
     let text = br#" {"jsonrpc":"2.0","id":"a-1","method":"session/prompt","params":{"prompt":[{"text":"xx"#;
     let id = Id::String(b"\"a-1\"").to_owned();
     for cut in 0..text.len() {

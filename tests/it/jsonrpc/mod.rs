@@ -1,7 +1,7 @@
-//! The scanner and the replies: what is accepted, what is found, what is refused, what is said.
+//! The scanner and the replies: which messages are accepted and refused, and what is answered.
 
 mod envelope;
-mod laws;
+mod properties;
 mod replies;
 mod scanner;
 mod syntax;
@@ -25,9 +25,9 @@ pub(super) fn one(frame: &Frame) -> Envelope {
 }
 
 #[track_caller]
-pub(super) fn flaw(text: impl AsRef<[u8]>) -> FrameError {
+pub(super) fn frame_error(text: impl AsRef<[u8]>) -> FrameError {
     match shape(&text) {
-        Scanned::Invalid(flaw) => flaw,
+        Scanned::Invalid(error) => error,
         other => panic!("{:?}: {other:?}", String::from_utf8_lossy(text.as_ref())),
     }
 }

@@ -1,4 +1,4 @@
-//! Laws over generated and damaged JSON; serde_json is the oracle.
+//! Properties over generated and damaged JSON; serde_json is the oracle.
 
 use acp_relay::jsonrpc::{Frame, FrameError, FrameFault, Id, Kind, Scanned, is_json, scan_head};
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ fn string() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..4).prop_map(|pieces| format!("\"{}\"", pieces.concat()))
 }
 
-/// Damage to a text: at a place, bytes replaced, removed, or put in.
+/// Damage to a text: at a place, bytes replaced, removed, or inserted.
 fn damage() -> impl Strategy<Value = (prop::sample::Index, usize, Vec<u8>)> {
     let byte = prop_oneof![
         4 => prop::sample::select(b"{}[]\",:\\u0-+.eE1 \n\x00\x1f\x7f\x80\xff\xc3\xedtrfn".to_vec()),
@@ -75,7 +75,7 @@ proptest! {
         }
         let accepted = serde_accepts(&text);
         prop_assert_eq!(is_json(&text, &limits()), accepted, "{:?}", String::from_utf8_lossy(&text));
-        // The scanner judges the same text the same way, alone and inside of a message.
+        // The scanner decides the same, for the text alone and inside a message.
         let malformed = matches!(shape(&text), Scanned::Invalid(FrameError { fault: FrameFault::Malformed { .. }, .. }));
         prop_assert_eq!(!malformed, accepted);
         let inside = [b"{\"method\":\"m\",\"params\":[", &text[..], b"]}"].concat();
@@ -84,13 +84,13 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_survived(text in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_are_scanned_without_a_panic(text in proptest::collection::vec(any::<u8>(), 0..200)) {
         prop_assert_eq!(is_json(&text, &limits()), serde_accepts(&text));
         let _ = (shape(&text), scan_head(&text, &limits()));
     }
 
     #[test]
-    fn spans_point_at_the_very_bytes(
+    fn the_spans_of_an_envelope_hold_its_members(
         members in Just(vec![0, 1, 2, 3]).prop_shuffle(),
         id in prop_oneof![Just("null".to_owned()), "-?[1-9][0-9]{0,30}(\\.0|e5)?", "\"[a-f\u{e9}\\-]{0,40}\""],
         method in "([a-z/_\u{e9}]|\\\\/|\\\\u0061){0,30}",

@@ -1,13 +1,13 @@
-//! The messages the relay makes itself.
+//! The messages that the relay creates.
 
 use acp_relay::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
 use acp_relay::jsonrpc::{Exit, Frame, FrameError, FrameFault, Id, Kind};
 use serde_json::Value;
 
-use super::{flaw, one};
+use super::{frame_error, one};
 
 #[test]
-fn errors_carry_the_id_as_spelled_and_report_whose_they_are() {
+fn errors_have_the_id_as_spelled_and_state_their_source() {
     let mut reason = Reason::new(reply::AGENT_EXITED, "the agent \"x\" has exited");
     reason.source = ErrorSource::Agent;
     reason.delivered = Delivered::Unknown;
@@ -42,7 +42,7 @@ fn errors_carry_the_id_as_spelled_and_report_whose_they_are() {
 }
 
 #[test]
-fn flaws_are_answered_under_the_id_that_is_safe_to_use() {
+fn frame_errors_are_answered_with_the_id_where_it_is_safe() {
     let deep = format!(r#"{{"id":7,"method":"m","params":{}"#, "[".repeat(2000));
     let deep_answer = format!(r#"{{"id":7,"result":{}"#, "[".repeat(2000));
     let cases = [
@@ -60,11 +60,11 @@ fn flaws_are_answered_under_the_id_that_is_safe_to_use() {
         ("{}", -32600, Id::Null),
     ];
     for (text, code, id) in cases {
-        check_error(&reply::frame_error(&flaw(text)), code, id);
+        check_error(&reply::frame_error(&frame_error(text)), code, id);
     }
     let long = FrameError {
         fault: FrameFault::TooLong { limit: 10 },
-        ..flaw(&deep)
+        ..frame_error(&deep)
     };
     check_error(&reply::frame_error(&long), -32056, Id::Number(b"7"));
     check_error(&reply::batch(), -32600, Id::Null);
@@ -85,7 +85,7 @@ fn check_error(frame: &Frame, code: i64, id: Id<'_>) {
 }
 
 #[test]
-fn the_notice_of_an_exit_reads_back() {
+fn the_notice_of_an_exit_is_read_as_it_was_written() {
     for exit in [Exit::Code(0), Exit::Code(-1), Exit::Signal(9)] {
         for tail in ["", "panic\n\"x\""] {
             let frame = reply::agent_exited_notice(exit, tail);
@@ -95,7 +95,7 @@ fn the_notice_of_an_exit_reads_back() {
             assert_eq!((notice.exit, &*notice.stderr_tail), (exit, tail));
         }
     }
-    // It comes from another machine and will stand in errors and logs.
+    // It comes from another machine and appears in errors and logs.
     let wild = format!("{}é\u{1b}[31m", "x".repeat(10_000));
     let frame = reply::agent_exited_notice(Exit::Code(1), &wild);
     let tail = reply::read_notice(&frame, &one(&frame))

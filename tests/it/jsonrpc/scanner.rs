@@ -1,4 +1,4 @@
-//! A scanner finds in each message of a side what `scan` finds, whatever came before.
+//! A scanner finds in each message of a side what `scan` finds, whatever messages came before.
 
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ const MESSAGES: [(&str, &str); 8] = [
         r#"]"#,
     ),
 ];
-/// What stands between, and goes on in another way: a text, an escape, a number, a container, white
-/// space, another member, too much, nothing at all.
+/// What is between the two: a text, an escape, a number, a container, white space, another member,
+/// too much, nothing.
 const MIDDLES: [&str; 14] = [
     r#""word""#,
     r#""another \n \u017c \"text\"""#,
@@ -62,8 +62,8 @@ const MIDDLES: [&str; 14] = [
 /// Ends that do not fit.
 const ODD_ENDS: [&str; 4] = ["", "}", r#"}}}},"method":"twice"}"#, "}}}} trailing"];
 
-/// Says all messages to one scanner.
-fn agrees<'a>(messages: impl IntoIterator<Item = &'a [u8]>, limits: &Limits) {
+/// Scans all messages with one scanner, and compares the results with those of `scan`.
+fn assert_agrees<'a>(messages: impl IntoIterator<Item = &'a [u8]>, limits: &Limits) {
     let mut scanner = Scanner::new(Arc::new(limits.clone()));
     for text in messages {
         let mut frame = Frame::new(text.to_vec());
@@ -80,7 +80,7 @@ fn agrees<'a>(messages: impl IntoIterator<Item = &'a [u8]>, limits: &Limits) {
             "{shown}"
         );
         if let Scanned::Message(at) = shape {
-            // The outline leads to the session that is there when all is read.
+            // The member index leads to the same session as reading the whole body.
             let session = at
                 .body(&frame)
                 .and_then(|body| member_text(body, "sessionId"));
@@ -89,11 +89,11 @@ fn agrees<'a>(messages: impl IntoIterator<Item = &'a [u8]>, limits: &Limits) {
     }
 }
 
-/// A stream of messages that are alike, some with a fault at some place.
+/// A stream of similar messages, some with a fault.
 fn stream() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let fault = (0..30_u8, any::<prop::sample::Index>());
-    let reported = proptest::collection::vec((0..MIDDLES.len(), fault), 1..40);
-    (0..MESSAGES.len(), reported).prop_map(|(kind, reported)| {
+    let choices = proptest::collection::vec((0..MIDDLES.len(), fault), 1..40);
+    (0..MESSAGES.len(), choices).prop_map(|(kind, choices)| {
         let (begin, end) = MESSAGES[kind];
         let message = |(middle, (fault, place)): (usize, (u8, prop::sample::Index))| {
             let end = match fault {
@@ -112,24 +112,24 @@ fn stream() -> impl Strategy<Value = Vec<Vec<u8>>> {
             }
             text
         };
-        reported.into_iter().map(message).collect()
+        choices.into_iter().map(message).collect()
     })
 }
 
 proptest! {
     #[test]
-    fn what_came_before_makes_no_difference(
+    fn earlier_messages_make_no_difference(
         streams in proptest::collection::vec(stream(), 1..8),
         nesting in prop_oneof![Just(64_usize), Just(30), Just(5)],
     ) {
         let messages = streams.iter().flatten().map(Vec::as_slice);
-        agrees(messages, &Limits { nesting, ..Limits::default() });
+        assert_agrees(messages, &Limits { nesting, ..Limits::default() });
     }
 }
 
-/// What agents and clients really say, in the order in which they said it.
+/// The messages of real agents and clients, in their order.
 #[test]
-fn captured_conversations_are_found_the_same() {
+fn captured_messages_are_scanned_the_same() {
     let mut scanned = 0;
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/transcripts");
     for entry in std::fs::read_dir(folder).expect("the captures are there") {
@@ -146,7 +146,7 @@ fn captured_conversations_are_found_the_same() {
         }
         for side in sides {
             scanned += side.len();
-            agrees(side.iter().map(Vec::as_slice), &Limits::default());
+            assert_agrees(side.iter().map(Vec::as_slice), &Limits::default());
         }
     }
     assert!(scanned > 100, "{scanned}");

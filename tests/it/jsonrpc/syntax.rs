@@ -4,10 +4,10 @@ use std::path::Path;
 
 use acp_relay::jsonrpc::{Frame, FrameFault, IdBuf, Limits, Role, Scanned, is_json, scan};
 
-use super::{flaw, limits, number, shape};
+use super::{frame_error, limits, number, shape};
 
 #[test]
-fn the_json_test_suite_is_judged_as_it_reports() {
+fn the_json_test_suite_is_accepted_and_refused_as_named() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/json");
     let mut wrong = Vec::new();
     let mut seen = 0;
@@ -49,7 +49,7 @@ fn the_json_test_suite_is_judged_as_it_reports() {
 }
 
 #[test]
-fn bytes_that_are_no_utf8_are_refused_wherever_they_stand() {
+fn invalid_utf8_is_refused_at_every_place() {
     let cases: &[(&[u8], usize)] = &[
         (b"{\"id\":1,\"method\":\"\xff\"}", 18),
         (b"{\"id\":1,\"method\":\"m\"}\x80", 21),
@@ -58,13 +58,13 @@ fn bytes_that_are_no_utf8_are_refused_wherever_they_stand() {
         (b"{\"id\":1,\"method\":\"m\",\"p\":\"\xf0\x9f\x98\"}", 26),
     ];
     for (text, at) in cases {
-        let flaw = flaw(text);
+        let error = frame_error(text);
         let expected = "valid UTF-8";
         assert_eq!(
-            (flaw.fault, flaw.at),
+            (error.fault, error.at),
             (FrameFault::Malformed { expected }, *at)
         );
-        assert_eq!(flaw.id != IdBuf::Absent, text.starts_with(b"{"));
+        assert_eq!(error.id != IdBuf::Absent, text.starts_with(b"{"));
         assert!(!is_json(text, &limits()));
     }
 }
@@ -76,7 +76,7 @@ fn a_batch_is_an_array_that_is_json() {
     }
     for text in ["[", "[1,]", "[]]", "[1}"] {
         assert!(
-            matches!(flaw(text).fault, FrameFault::Malformed { .. }),
+            matches!(frame_error(text).fault, FrameFault::Malformed { .. }),
             "{text}"
         );
     }
@@ -98,10 +98,10 @@ fn nesting_is_counted_to_the_limit_and_not_beyond() {
                 assert_eq!(is_json(text.as_bytes(), &limits), fits, "{nesting} {depth}");
                 match scan(&Frame::from(text), &limits) {
                     Scanned::Message(_) => assert!(fits, "{nesting} {depth}"),
-                    Scanned::Invalid(flaw) => {
+                    Scanned::Invalid(error) => {
                         assert!(!fits, "{nesting} {depth}");
-                        assert_eq!(flaw.fault, FrameFault::TooDeep { limit: most });
-                        assert_eq!((flaw.id, flaw.role), (number("1"), Some(Role::Call)));
+                        assert_eq!(error.fault, FrameFault::TooDeep { limit: most });
+                        assert_eq!((error.id, error.role), (number("1"), Some(Role::Call)));
                     }
                     Scanned::Batch => panic!("an object is no batch"),
                 }
@@ -111,8 +111,8 @@ fn nesting_is_counted_to_the_limit_and_not_beyond() {
 }
 
 #[test]
-fn brackets_must_close_what_they_opened_at_every_depth() {
-    // Alternating kinds, so that every level's own kind has to be remembered.
+fn brackets_must_match_at_every_depth() {
+    // Alternating kinds, so that the kind of every level must be remembered.
     let open = |depth: usize| {
         if depth.is_multiple_of(3) {
             "["

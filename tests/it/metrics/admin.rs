@@ -1,4 +1,4 @@
-//! The admin listener: what it answers, whom, and the commands that ask it.
+//! The admin listener: its answers, its access, and the commands that query it.
 
 use rustix::process::Signal;
 
@@ -6,7 +6,7 @@ use super::stage::Relay;
 use crate::support::program::run;
 
 #[test]
-fn health_and_readiness_report_of_a_drain() {
+fn readiness_fails_during_a_drain_and_liveness_holds() {
     let mut relay = Relay::start(&[]);
     let mut client = relay.client();
     client.begin();
@@ -39,7 +39,7 @@ fn health_and_readiness_report_of_a_drain() {
     assert_eq!(relay.command(&["health", "--live"]).status.code(), Some(0));
     relay.signal(Signal::TERM);
     relay.wait();
-    // The sign is down.
+    // The listener file is removed.
     assert_eq!(relay.command(&["status"]).status.code(), Some(69));
 }
 
@@ -68,7 +68,7 @@ fn metrics_have_one_format_whatever_is_accepted() {
 }
 
 #[test]
-fn commands_of_the_same_user_find_it() {
+fn commands_of_the_same_user_find_the_admin_listener() {
     let relay = Relay::start(&[]);
     relay.client().live();
     let status = relay.command(&["status"]);
@@ -88,7 +88,7 @@ fn commands_of_the_same_user_find_it() {
 }
 
 #[test]
-fn no_body_and_no_secret_is_reported() {
+fn metrics_and_status_have_no_body_and_no_secret() {
     let relay = Relay::start(&[]);
     let mut client = relay.client();
     client.begin();
@@ -107,7 +107,7 @@ fn no_body_and_no_secret_is_reported() {
 }
 
 #[test]
-fn web_pages_and_other_names_are_kept_out() {
+fn web_pages_and_other_host_names_are_refused() {
     let relay = Relay::start(&["--record", "tapes"]);
     let host = ("Host", relay.admin.as_str());
     let recordings = relay.recordings.clone().unwrap();
@@ -133,7 +133,7 @@ fn web_pages_and_other_names_are_kept_out() {
 }
 
 #[tokio::test]
-async fn it_never_listens_beyond_this_machine() {
+async fn the_admin_listener_is_loopback_only() {
     for place in [
         "0.0.0.0:0",
         "[::]:0",
@@ -148,7 +148,7 @@ async fn it_never_listens_beyond_this_machine() {
 }
 
 #[test]
-fn without_it_there_is_nothing_to_find() {
+fn commands_fail_without_an_admin_listener() {
     let folder = tempfile::TempDir::new().unwrap();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_acp-relay"));
     let output = command
@@ -160,7 +160,7 @@ fn without_it_there_is_nothing_to_find() {
 }
 
 #[tokio::test]
-async fn a_log_for_programs_is_an_object_a_line() {
+async fn the_json_log_has_one_object_per_line() {
     let script = "echo oops >&2; echo noise; exit 3";
     let words = [
         "--log",

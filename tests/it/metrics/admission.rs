@@ -1,4 +1,4 @@
-//! What the door counts: who is turned away and why, what is shown and judged, and files that are
+//! Metrics of admission: refused clients with the reason, checked credentials, and files that are
 //! read again.
 
 use std::fs;
@@ -14,10 +14,10 @@ use super::stage::Relay;
 
 const REJECTED: &str = "acp_relay_connections_rejected_total";
 
-/// What a stranger shows, as headers; the status of the answer; the reason that is counted.
-type Stranger = (&'static [(&'static str, &'static str)], u16, &'static str);
+/// The headers of a client without access; the status of the answer; the counted reason.
+type RefusedClient = (&'static [(&'static str, &'static str)], u16, &'static str);
 
-const STRANGERS: [Stranger; 5] = [
+const REFUSED: [RefusedClient; 5] = [
     (&[], 401, "auth"),
     (&[("Authorization", "Bearer wrong")], 401, "auth"),
     (&[("Origin", "https://evil.example")], 403, "origin"),
@@ -26,14 +26,14 @@ const STRANGERS: [Stranger; 5] = [
 ];
 
 #[test]
-fn whoever_is_turned_away_leaves_a_figure_and_so_does_what_it_has_shown() {
+fn rejected_clients_and_their_credentials_are_counted() {
     for (listen, transport) in [
         ("http://127.0.0.1:0", "http"),
         ("agent-connect+http://127.0.0.1:0/acp", "agent_connect"),
     ] {
         let options = ["--listen", listen, "--require-token"];
         let relay = Relay::serve(TempDir::new().unwrap(), &options, &[]);
-        for (fields, status, reason) in STRANGERS {
+        for (fields, status, reason) in REFUSED {
             let before = relay.scrape();
             let labels = [("transport", transport), ("reason", reason)];
             let mut all = vec![("Host", relay.address.as_str())];
@@ -57,7 +57,7 @@ fn whoever_is_turned_away_leaves_a_figure_and_so_does_what_it_has_shown() {
     }
 }
 
-/// What is posted, as header lines and a body; the status of the answer; the reason that is counted.
+/// A posted message, as header lines and a body; the status of the answer; the counted reason.
 type Posted<'a> = (&'a str, &'a str, u16, &'a str);
 
 const POSTED: [Posted<'_>; 5] = [
@@ -74,7 +74,7 @@ const POSTED: [Posted<'_>; 5] = [
 ];
 
 #[test]
-fn a_request_that_is_refused_after_the_door_leaves_a_figure_too() {
+fn a_request_refused_after_admission_is_counted() {
     let options = [
         "--listen",
         "http://127.0.0.1:0",
@@ -98,7 +98,7 @@ fn a_request_that_is_refused_after_the_door_leaves_a_figure_too() {
             assert_eq!(grew, grown, "{body:.40}");
         }
     }
-    // A body that would be too long, and one that does not come.
+    // A body that would be too long, and one that does not arrive.
     for (length, reason) in [(70_000, "limit"), (9, "timeout")] {
         let mut stream = TcpStream::connect(&relay.address).unwrap();
         let head = format!("Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{{");
@@ -111,7 +111,7 @@ fn a_request_that_is_refused_after_the_door_leaves_a_figure_too() {
 }
 
 #[test]
-fn what_is_not_for_a_client_and_what_is_no_tls_leaves_a_figure() {
+fn an_unknown_agent_and_a_failed_tls_handshake_are_counted() {
     let folder = TempDir::new().unwrap();
     let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let [cert, key] = ["cert.pem", "key.pem"].map(|name| folder.path().join(name));
@@ -129,8 +129,8 @@ fn what_is_not_for_a_client_and_what_is_no_tls_leaves_a_figure() {
     let mut options = vec!["--listen", "wss://127.0.0.1:0"];
     options.extend(["--tls-cert", &cert, "--tls-key", &key]);
     let relay = Relay::serve(folder, &options, &[]);
-    let mut stranger = TcpStream::connect(&relay.address).unwrap();
-    stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let mut plaintext = TcpStream::connect(&relay.address).unwrap();
+    plaintext.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let labels = [("transport", "ws"), ("reason", "tls")];
     relay.scrape_for(REJECTED, &labels);
 }
@@ -145,7 +145,7 @@ endpoint = "tcp://127.0.0.1:0"
 "#;
 
 #[test]
-fn a_file_that_is_read_again_is_counted_and_the_listeners_reported_are_those_that_are_open() {
+fn reloads_are_counted_and_the_status_lists_the_open_listeners() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("acp-relay.toml");
     let socket = folder.path().join("s");

@@ -1,5 +1,5 @@
-//! What is in a line of the log for programs: the list of members against the code, both ways, and
-//! against what is really said.
+//! The members of a line of the JSON log: the list of members against the code, both ways, and
+//! against a real log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use super::stage::Relay;
 
-/// What every line has.
+/// Members of every line.
 const ALWAYS: [&str; 3] = ["timestamp", "level", "message"];
-/// What the line belongs to, and what is said of that.
+/// The object of the line, with its members.
 const SPAN: &str = "span";
 
-/// The words in which something is said.
-const WORDS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
+/// The macros that log a line.
+const MACROS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -39,7 +39,7 @@ fn listed() -> [BTreeSet<String>; 2] {
     tables
 }
 
-/// The arguments of a macro, from behind its opening bracket; strings are passed over.
+/// The arguments of a macro, after its opening bracket; strings are skipped.
 fn arguments(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut depth, mut start, mut quoted, mut escaped) = (0, 0, false, false);
@@ -65,7 +65,7 @@ fn arguments(text: &str) -> Vec<&str> {
     panic!("it does not end: {}", &text[..text.len().min(200)]);
 }
 
-/// The member that an argument is; `None` for what has no name of its own.
+/// The member that an argument sets; `None` without a name.
 fn member(argument: &str) -> Option<&str> {
     let (name, rest) = match argument.split_once('=') {
         Some((name, rest)) => (name.trim(), rest),
@@ -76,11 +76,11 @@ fn member(argument: &str) -> Option<&str> {
     (name.chars().all(plain) && !rest.starts_with('=')).then_some(name)
 }
 
-/// The members that the code names, with a place of each: of lines, and of spans.
+/// The members that the code names, each with a place: of lines, and of spans.
 fn named() -> [BTreeMap<String, PathBuf>; 2] {
     let mut files = vec![root().join("src")];
     let mut named = [const { BTreeMap::new() }; 2];
-    let mut reported = 0;
+    let mut places = 0;
     while let Some(path) = files.pop() {
         if path.is_dir() {
             files.extend(
@@ -97,15 +97,15 @@ fn named() -> [BTreeMap<String, PathBuf>; 2] {
                 continue;
             };
             let plain = word.strip_suffix("_span").unwrap_or(word);
-            if !WORDS.contains(&plain) {
+            if !MACROS.contains(&plain) {
                 continue;
             }
-            reported += 1;
+            places += 1;
             for argument in arguments(rest) {
                 if argument.starts_with("target:") {
                     continue;
                 }
-                // The words themselves, or the name of a span.
+                // The message itself, or the name of a span.
                 if argument.starts_with('"') {
                     if plain == word {
                         break;
@@ -118,12 +118,12 @@ fn named() -> [BTreeMap<String, PathBuf>; 2] {
             }
         }
     }
-    assert!(reported > 60, "only {reported} places found");
+    assert!(places > 60, "only {places} places found");
     named
 }
 
 #[test]
-fn the_listed_members_are_those_of_the_code() {
+fn the_listed_members_match_the_code() {
     let [always, details] = listed();
     let expected: BTreeSet<_> = ALWAYS
         .into_iter()
@@ -150,7 +150,7 @@ fn the_listed_members_are_those_of_the_code() {
 }
 
 #[test]
-fn what_is_reported_has_the_listed_members_and_no_others() {
+fn log_lines_have_only_listed_members() {
     let [_, details] = listed();
     let options = [
         "--log",
@@ -174,7 +174,7 @@ fn what_is_reported_has_the_listed_members_and_no_others() {
             continue;
         }
         let line: Value = serde_json::from_str(&line).unwrap();
-        // Libraries say what they like, at levels that nobody asks for.
+        // Libraries log other members, at levels that are off by default.
         if ["TRACE", "DEBUG"].contains(&line["level"].as_str().unwrap()) {
             continue;
         }
@@ -197,6 +197,6 @@ fn what_is_reported_has_the_listed_members_and_no_others() {
         }
     }
     for name in ["span", "note", "client", "agent", "cause", "notes", "pid"] {
-        assert!(met.contains(name), "{name} was not said: {met:?}");
+        assert!(met.contains(name), "{name} was not logged: {met:?}");
     }
 }

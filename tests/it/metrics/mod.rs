@@ -1,8 +1,8 @@
-//! The instruments: every metric against the list of them, what the door counts, traces, the admin
-//! listener, who may ask, the files for monitoring systems, and what is in a line of the log.
+//! Metrics and logs: every metric against the list of them, admission counts, traces, the admin
+//! listener, its access, the files for monitoring systems, and the members of a log line.
 
 mod admin;
-mod door;
+mod admission;
 mod log;
 mod own;
 mod packaging;

@@ -1,5 +1,5 @@
-//! What the relay tells of itself: how long it has been ending, clients that may come back, what its
-//! admin listener refuses.
+//! Metrics of the relay itself: the duration of its shutdown, clients that may resume, refusals of
+//! its admin listener.
 
 use std::io::Read as _;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ fn link(scrape: &Scrape, state: &str) -> f64 {
 }
 
 #[test]
-fn the_time_that_an_end_takes_is_reported_while_it_lasts() {
+fn the_drain_duration_is_reported_while_it_runs() {
     let mut relay = Relay::start(&[]);
     let mut client = relay.client();
     client.begin();
@@ -31,7 +31,7 @@ fn the_time_that_an_end_takes_is_reported_while_it_lasts() {
     assert_eq!(link(&scrape, "attached"), 1.);
     relay.signal(Signal::TERM);
     while relay.get("/readyz").status == 200 {}
-    // It counts from when the end was asked for, and not from when somebody looks.
+    // It counts from the signal, and not from the first scrape.
     let since = Instant::now();
     while since.elapsed() < Duration::from_millis(200) {
         assert_eq!(relay.get("/readyz").status, 503);
@@ -48,7 +48,7 @@ fn the_time_that_an_end_takes_is_reported_while_it_lasts() {
     relay.wait();
 }
 
-/// What a client says on its WebSocket, and the beginning of what it hears then.
+/// What a client sends on its WebSocket, and a part of what it receives then.
 type Turn<'a> = (&'a str, &'a str);
 
 const HELLO: Turn<'_> = (
@@ -57,14 +57,14 @@ const HELLO: Turn<'_> = (
 );
 
 #[test]
-fn clients_that_are_cut_off_and_come_back_are_reported_apart() {
+fn detached_and_resumed_clients_are_counted_separately() {
     let options = ["--listen", "ws://127.0.0.1:0", "--on-disconnect", "detach"];
     let relay = Relay::serve(TempDir::new().unwrap(), &options, &[]);
     let address = format!("ws://{}/acp", relay.address);
     let begin = |turns: &[Turn<'_>]| {
         let (mut socket, _) = connect(&address).unwrap();
-        for (reported, received) in turns {
-            socket.send(Message::text(*reported)).unwrap();
+        for (sent, received) in turns {
+            socket.send(Message::text(*sent)).unwrap();
             while !socket.read().unwrap().to_text().unwrap().contains(received) {}
         }
         socket
@@ -75,7 +75,7 @@ fn clients_that_are_cut_off_and_come_back_are_reported_apart() {
     let scrape = relay.scrape();
     assert_eq!(link(&scrape, "attached"), 1.);
     assert_eq!(scrape.value(COME, &[("outcome", "new")]), 1.);
-    // Its connection breaks; nobody has said good-bye.
+    // Its connection breaks without a close.
     drop(socket.into_inner());
     let scrape = relay.scrape_for(LINKS, &[("state", "detached")]);
     assert_eq!(link(&scrape, "attached"), 0.);
@@ -95,7 +95,7 @@ fn clients_that_are_cut_off_and_come_back_are_reported_apart() {
 }
 
 #[test]
-fn a_client_is_turned_away_once_whatever_is_wrong_with_it() {
+fn a_client_is_rejected_once_whatever_the_reason() {
     let options = [
         "--listen",
         "ws://127.0.0.1:0",
@@ -106,7 +106,7 @@ fn a_client_is_turned_away_once_whatever_is_wrong_with_it() {
     let relay = Relay::serve(TempDir::new().unwrap(), &options, &[]);
     let name = "acp_relay_connections_rejected_total";
     let bearer = Relay::bearer(&relay.folder, &["show"]);
-    let _seated = relay.open(&bearer);
+    let _connected = relay.open(&bearer);
     relay.scrape_for("acp_relay_connections_open", &[("transport", "ws")]);
     for (at, (fields, reason)) in [
         ("", "auth"),
@@ -121,14 +121,14 @@ fn a_client_is_turned_away_once_whatever_is_wrong_with_it() {
         relay.scrape_when(reason, |scrape| {
             scrape.value(name, &[("reason", reason)]) > before
         });
-        // The relay is done with it once the connection has an end.
+        // The relay is done with it once the connection has ended.
         let mut rest = Vec::new();
         let _ = (&stream).read_to_end(&mut rest);
         let scrape = relay.scrape();
         assert_eq!(scrape.value(name, &[]), (at + 1) as f64, "{fields}");
         assert_eq!(scrape.value(name, &[("reason", "limit")]), 0., "{fields}");
     }
-    // One that may come in and finds no seat is told so, and counted for that.
+    // An admitted client above the limit receives an error, and is counted for that.
     let _second = relay.open(&bearer);
     let scrape = relay.scrape_for(name, &[("reason", "limit")]);
     assert_eq!(scrape.value(name, &[]), 4.);

@@ -1,4 +1,4 @@
-//! The files for monitoring systems name nothing that there is not.
+//! The files for monitoring systems name only what exists.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -53,7 +53,7 @@ fn page() -> String {
     page
 }
 
-/// The names of ours in a text.
+/// The names of our metrics in a text.
 fn names(text: &str) -> BTreeSet<&str> {
     let word = |at: usize| {
         let rest = &text[at..];
@@ -69,7 +69,7 @@ fn names(text: &str) -> BTreeSet<&str> {
     starts.map(|(at, _)| word(at)).collect()
 }
 
-/// The names that a query may have.
+/// The names that a query may use.
 fn known() -> BTreeSet<String> {
     let samples = |metric: &Metric| match metric.kind {
         Type::Histogram => ["_bucket", "_sum", "_count"]
@@ -81,7 +81,7 @@ fn known() -> BTreeSet<String> {
 }
 
 #[test]
-fn the_documented_list_is_the_one_of_the_program() {
+fn the_documented_list_of_metrics_matches_the_program() {
     let written = read("docs/metrics.md");
     assert!(
         written == page(),
@@ -91,7 +91,7 @@ fn the_documented_list_is_the_one_of_the_program() {
 }
 
 #[test]
-fn alerts_and_panels_ask_for_metrics_that_there_are() {
+fn alerts_and_panels_use_existing_metrics() {
     let known = known();
     for path in [
         "assets/prometheus/alerts.yaml",

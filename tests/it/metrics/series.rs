@@ -1,5 +1,4 @@
-//! What is counted: the list of metrics against a live scrape, both ways, and no series by a peer's
-//! leave.
+//! Counting: the list of metrics against a live scrape, both ways, and no series named by a peer.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use acp_relay::observe::{Event, Observer as _, Stat};
 
 use super::stage::{ALLOW, Relay, Scrape};
 
-/// Metrics that take an event which [`Relay`] and its client do not cause.
+/// Metrics of events that [`Relay`] and its client do not cause.
 pub(crate) const RARE: [&str; 14] = [
     "acp_relay_connections_closed_total",
     "acp_relay_connection_duration_seconds",
@@ -37,7 +36,7 @@ pub(crate) const RARE: [&str; 14] = [
 ];
 
 #[test]
-fn a_live_scrape_and_the_list_of_metrics_report_the_same() {
+fn a_live_scrape_matches_the_list_of_metrics() {
     let relay = Relay::start(&["--record", "tapes", "--limit", "connections=1"]);
     let mut client = relay.client();
     client.live();
@@ -53,7 +52,7 @@ fn a_live_scrape_and_the_list_of_metrics_report_the_same() {
         1.
     );
     assert_eq!(during.value("acp_relay_context_used_ratio", &[]), 0.5);
-    // Recorders write in a moment of their own.
+    // Recorders write with a delay.
     relay.scrape_until("acp_relay_redactions_total");
     client.send(ALLOW);
     client.receive_until("end_turn");
@@ -71,7 +70,7 @@ fn a_live_scrape_and_the_list_of_metrics_report_the_same() {
         assert_eq!(format!("{:?}", metric.kind).to_lowercase(), *kind, "{name}");
     }
     let mut shown = scrape.families();
-    // The context of a conversation that is over is nobody's.
+    // A closed conversation has no context.
     shown.extend(during.families());
     let rare: BTreeSet<_> = RARE.map(str::to_owned).into();
     let missing: Vec<_> = listed
@@ -108,7 +107,7 @@ fn a_live_scrape_and_the_list_of_metrics_report_the_same() {
         6.,
         "four updates in each of two turns"
     );
-    // The same report twice is that of a total that has not grown.
+    // The same report twice is a total that has not grown.
     assert_eq!(of("tokens_total", &[("type", "input")]), 100.);
     assert_eq!(of("tokens_total", &[("type", "output")]), 20.);
     assert_eq!(of("redactions_total", &[("rule", "place")]), 1.);
@@ -152,9 +151,9 @@ fn a_live_scrape_and_the_list_of_metrics_report_the_same() {
     assert_eq!(of("parse_errors_total", &[("side", "client")]), 2.);
     assert_eq!(of("limit_hits_total", &[("reason", "nesting")]), 1.);
     let mine = [("method", "peercred"), ("outcome", "ok")];
-    // The system does not say whose a socket was that has gone by then.
+    // The system does not know the user of a socket that is closed by then.
     assert!(of("auth_attempts_total", &mine) >= 1.);
-    // Recorders write in a moment of their own.
+    // Recorders write with a delay.
     while relay
         .scrape()
         .value("acp_relay_recording_events_total", &[])
@@ -174,7 +173,7 @@ fn a_live_scrape_and_the_list_of_metrics_report_the_same() {
 }
 
 #[test]
-fn no_counter_has_a_gauge_for_a_namesake() {
+fn no_counter_and_gauge_share_a_name() {
     let names: BTreeSet<_> = CATALOGUE.iter().map(|metric| metric.name).collect();
     assert_eq!(names.len(), CATALOGUE.len());
     for metric in CATALOGUE {
@@ -214,7 +213,7 @@ impl Counted {
             since: Instant::now(),
             room: 1 << 20,
         });
-        let manners = LinkTraits {
+        let traits = LinkTraits {
             agent_is_child: true,
             ..LinkTraits::default()
         };
@@ -222,7 +221,7 @@ impl Counted {
         let mut out = Outbox::new(&limits);
         out.want_summaries();
         Self {
-            core: Conversation::new(limits, manners, DialectOptions::canonical()),
+            core: Conversation::new(limits, traits, DialectOptions::canonical()),
             out,
             observer,
             metrics: Arc::clone(metrics),
@@ -256,7 +255,7 @@ impl Counted {
 }
 
 #[test]
-fn ten_thousand_methods_of_a_peer_are_no_series() {
+fn ten_thousand_methods_of_a_peer_add_no_series() {
     let mut counted = Counted::new();
     let mut number = 0_u64;
     let mut play = |counted: &mut Counted, times: usize| {
@@ -281,15 +280,15 @@ fn ten_thousand_methods_of_a_peer_are_no_series() {
             );
         }
     };
-    // The first of them meet `other` and `_ext`, with `other` codes and without one, and the time
-    // they take may fall into one bucket or another.
+    // The first of them add `other` and `_ext`, with and without the code `other`, and the buckets
+    // of their durations.
     play(&mut counted, 6);
     let before = counted.series();
     play(&mut counted, 10_000);
     assert_eq!(counted.series(), before);
 }
 
-/// A program whose log nobody reads.
+/// A program whose log has no reader.
 #[derive(Debug)]
 struct Noisy;
 
@@ -308,7 +307,7 @@ impl GaugeSource for Noisy {
 }
 
 #[test]
-fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
+fn rare_events_are_counted_and_stay_after_a_conversation() {
     let mut counted = Counted::new();
     counted.send(
         Side::Client,
@@ -350,9 +349,9 @@ fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
     observer.on_stat(&Stat::Ended(&Cause::AgentLeft, Instant::now()));
     drop(observer);
     metrics.config_reload(ReloadOutcome::Refused);
-    let (outlet, _spans) = SpanSender::new(1);
-    outlet.stats().add_export(3, false);
-    metrics.set_spans(outlet.stats());
+    let (sender, _spans) = SpanSender::new(1);
+    sender.stats().add_export(3, false);
+    metrics.set_spans(sender.stats());
     metrics.accept_failed(Transport::Tcp);
     metrics.admin_refused(AdminRefusal::Page);
     metrics.attached(AttachKind::Resumed);
@@ -444,7 +443,7 @@ fn gauges_of_conversations_are_right_when_one_ends() {
             of("context_used_ratio", &[]) * 4.,
         ]
     };
-    // The context ratio is that of the fullest.
+    // The context ratio is the highest.
     assert_eq!(gauges(&metrics), [2., 2., 2., 2., 2., 2., 0., 2., 2., 1.]);
     assert_eq!(metrics.open(Instant::now()).len(), 2);
     drop(first);
@@ -461,7 +460,7 @@ fn gauges_of_conversations_are_right_when_one_ends() {
 }
 
 #[test]
-fn pages_are_in_order_and_no_two_registries_share_a_figure() {
+fn scrapes_are_sorted_and_registries_share_no_counter() {
     let mut counted = Counted::new();
     let other = Counted::new();
     let note = r#"{"jsonrpc":"2.0","method":"session/cancel"}"#;

@@ -1,4 +1,4 @@
-//! A relay with an admin listener, an agent that does a bit of everything, and a client.
+//! A relay with an admin listener, an agent that uses most of the protocol, and a client.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,29 +17,29 @@ use tempfile::TempDir;
 /// Longest time that anything here may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Speaks ACP as far as the tests need it.
+/// Implements as much of ACP as the tests need.
 pub(crate) const AGENT: &str = r#"
 echo noise; echo oops >&2
-say() { printf '%s\n' "$1"; }
-update() { say '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":'"$1"'}}'; }
+send() { printf '%s\n' "$1"; }
+update() { send '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":'"$1"'}}'; }
 while IFS= read -r line; do case "$line" in
-*'"initialize"'*) say '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}';;
-*'"session/new"'*) say '{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s-1"}}';;
+*'"initialize"'*) send '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}';;
+*'"session/new"'*) send '{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s-1"}}';;
 *'"session/prompt"'*)
   update '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}'
   update '{"sessionUpdate":"tool_call","toolCallId":"t","title":"x","kind":"edit","status":"pending"}'
   update '{"sessionUpdate":"usage_update","used":500,"size":1000}'
-  say '{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s-1","toolCall":{"toolCallId":"t"},"options":[{"optionId":"a","name":"A","kind":"allow_once"}]}}'
+  send '{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s-1","toolCall":{"toolCallId":"t"},"options":[{"optionId":"a","name":"A","kind":"allow_once"}]}}'
   IFS= read -r answer
   update '{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}'
-  say '{"jsonrpc":"2.0","id":99,"result":{}}'
-  say '{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn","usage":{"inputTokens":100,"outputTokens":20,"totalTokens":120}}}';;
-*'"_mine"'*) say '{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"no"}}';;
+  send '{"jsonrpc":"2.0","id":99,"result":{}}'
+  send '{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn","usage":{"inputTokens":100,"outputTokens":20,"totalTokens":120}}}';;
+*'"_mine"'*) send '{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"no"}}';;
 *'"die"'*) exit 3;;
 esac; done
 "#;
 
-/// What a person says to the agent's request for permission.
+/// The answer to the agent's request for permission.
 pub(crate) const ALLOW: &str =
     r#"{"jsonrpc":"2.0","id":7,"result":{"outcome":{"outcome":"selected","optionId":"a"}}}"#;
 
@@ -48,15 +48,15 @@ pub(crate) struct Relay {
     child: Child,
     stderr: BufReader<ChildStderr>,
     pub(crate) folder: TempDir,
-    /// Where its admin listener is, without `http://`.
+    /// The address of its admin listener, without `http://`.
     pub(crate) admin: String,
-    /// What it said about the viewer of recordings.
+    /// The logged address of the viewer.
     pub(crate) recordings: Option<String>,
-    /// Where clients connect.
+    /// The address for clients.
     pub(crate) address: String,
 }
 
-/// A client that speaks lines.
+/// A client that sends and receives lines.
 pub(crate) struct Client {
     stream: TcpStream,
     reader: BufReader<TcpStream>,
@@ -72,7 +72,7 @@ pub(crate) struct Answer {
 /// Labels of a sample, and its value.
 pub(crate) type Sample = (BTreeMap<String, String>, f64);
 
-/// A scrape, read.
+/// A parsed scrape.
 #[derive(Debug, Default)]
 pub(crate) struct Scrape {
     /// The types of the families.
@@ -105,7 +105,7 @@ fn serving<'a>(options: &[&'a str], agent: &'a str) -> Vec<&'a str> {
 }
 
 impl Relay {
-    /// Serves the agent on TCP, with these options besides.
+    /// Serves the agent on TCP, with these further options.
     pub(crate) fn start(options: &[&str]) -> Self {
         let listen = ["--listen", "tcp://127.0.0.1:0"];
         let folder = TempDir::new().unwrap();
@@ -120,7 +120,7 @@ impl Relay {
         Self::of(folder, command)
     }
 
-    /// Serves another agent on TCP, a script, under a shell that has done something first.
+    /// Serves another agent on TCP, a script, under a shell that runs `shell` first.
     pub(crate) fn under(shell: &str, options: &[&str], agent: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let options = [&["--listen", "tcp://127.0.0.1:0"], options].concat();
@@ -129,7 +129,7 @@ impl Relay {
         let script = format!("{shell}\nexec \"$@\"");
         command.args(["-c", &script, "sh"]).arg(relay.get_program());
         command.args(relay.get_args());
-        // What the other one would have had.
+        // The environment that the relay would have had.
         for (name, value) in relay.get_envs() {
             match value {
                 Some(value) => command.env(name, value),
@@ -180,7 +180,7 @@ impl Relay {
         Client { stream, reader }
     }
 
-    /// Asks for a WebSocket, with these header lines besides.
+    /// Requests a WebSocket, with these further header lines.
     pub(crate) fn open(&self, fields: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let opening = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
@@ -194,7 +194,7 @@ impl Relay {
         stream
     }
 
-    /// The header line of a token that a command prints which has this state directory.
+    /// The header line of a token that a command with this state directory prints.
     pub(crate) fn bearer(folder: &TempDir, words: &[&str]) -> String {
         let mut command = program(folder, &[&["token"], words].concat());
         let token = command.output().unwrap().stdout;
@@ -210,7 +210,7 @@ impl Relay {
         Self::ask_at(&self.admin, verb, path, headers)
     }
 
-    /// Posts a message where clients connect, with these header lines besides.
+    /// Posts a message where clients connect, with these further header lines.
     pub(crate) fn post(&self, path: &str, fields: &str, body: &str) -> Answer {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -245,7 +245,7 @@ impl Relay {
         Scrape::read(&self.get("/metrics").body)
     }
 
-    /// Scrapes until a sample is there, for what happens after an answer.
+    /// Scrapes until a sample is there, for effects after an answer.
     pub(crate) fn scrape_until(&self, name: &str) -> Scrape {
         self.scrape_for(name, &[])
     }
@@ -258,7 +258,7 @@ impl Relay {
         })
     }
 
-    /// Scrapes until it is as it should be; `what` is waited for.
+    /// Scrapes until `met` holds; `what` is the name in a failure.
     pub(crate) fn scrape_when(&self, what: &str, met: impl Fn(&Scrape) -> bool) -> Scrape {
         let start = std::time::Instant::now();
         loop {
@@ -266,7 +266,7 @@ impl Relay {
             if met(&scrape) {
                 return scrape;
             }
-            assert!(start.elapsed() < PATIENCE, "{what} does not come");
+            assert!(start.elapsed() < PATIENCE, "{what} does not appear");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -329,12 +329,12 @@ impl Client {
         read.is_ok_and(|bytes| bytes > 0).then_some(line)
     }
 
-    /// Hears until a line holds `what`.
+    /// Receives until a line contains `what`.
     pub(crate) fn receive_until(&mut self, what: &str) {
         while !self.receive().contains(what) {}
     }
 
-    /// A turn with a tool, a permission, and everything that can go wrong.
+    /// A turn with a tool, a permission, and every kind of error.
     pub(crate) fn live(&mut self) {
         self.begin();
         self.send(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-1","prompt":[{"type":"text","text":"hello"}]}}"#);

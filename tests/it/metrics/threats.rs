@@ -1,7 +1,7 @@
-//! What an attempt leaves behind: slow peers and full disks, readers of recordings, readers of the log
-//! and of figures. Each is made against the built program, and the figure of its refusal has grown.
+//! Metrics of attacks: slow peers and full disks, readers of recordings, readers of the log and of
+//! metrics. Each is made against the built program, and the counter of its refusal must grow.
 //!
-//! Those of the door are in `door`; `tests/README.md` lists all of them.
+//! Those of admission are in `admission`; `tests/README.md` lists all of them.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,8 +12,8 @@ use tempfile::TempDir;
 
 use super::stage::{AGENT, PATIENCE, Relay, Scrape};
 
-/// Says as much as it is asked to, and that it is done.
-const TALKER: &str = r#"
+/// Sends as many messages as requested, and then its answer.
+const SENDER: &str = r#"
 while IFS= read -r line; do case "$line" in
 *'"flood"'*)
   yes '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"and so on and so on and so on and so on"}}}}' | head -n 150000
@@ -21,10 +21,10 @@ while IFS= read -r line; do case "$line" in
 esac; done
 "#;
 
-/// Says nothing.
+/// Sends nothing.
 const MUTE: &str = "cat >/dev/null";
 
-/// A path, a header, the status of the answer; the reason that is counted, if there is one.
+/// A path, a header, the status of the answer; the counted reason, if there is one.
 type Attempt<'a> = (&'a str, (&'a str, &'a str), u16, Option<&'a str>);
 
 fn of(scrape: &Scrape, name: &str, labels: &[(&str, &str)]) -> f64 {
@@ -32,11 +32,11 @@ fn of(scrape: &Scrape, name: &str, labels: &[(&str, &str)]) -> f64 {
 }
 
 #[test]
-fn a_reader_that_stops_holds_up_its_writer_and_what_waits_is_bounded() {
-    let relay = Relay::under("", &["--limit", "queue-bytes=64KiB"], TALKER);
+fn a_stalled_reader_pauses_the_writer_and_the_queue_is_bounded() {
+    let relay = Relay::under("", &["--limit", "queue-bytes=64KiB"], SENDER);
     let mut client = relay.client();
     client.send(r#"{"jsonrpc":"2.0","id":1,"method":"flood"}"#);
-    // It does not read: the system's buffers run full, and then ours.
+    // It does not read: the system's buffers fill, and then the relay's.
     let place = [("dir", "to_client"), ("where", "outbox")];
     let full = |scrape: &Scrape| of(scrape, "buffer_bytes", &place);
     let scrape = relay.scrape_when("a full buffer", |scrape| {
@@ -44,7 +44,7 @@ fn a_reader_that_stops_holds_up_its_writer_and_what_waits_is_bounded() {
     });
     let room = of(&scrape, "buffer_limit_bytes", &place);
     assert_eq!(room, f64::from(64 << 10));
-    // What was read at one go is let in as a whole.
+    // What was read at once is admitted as a whole.
     assert!(full(&scrape) < 2. * room, "{}", full(&scrape));
     client.receive_until("\"done\"");
     let scrape = relay.scrape_for("acp_relay_pauses_total", &[("side", "agent")]);
@@ -58,22 +58,22 @@ fn a_reader_that_stops_holds_up_its_writer_and_what_waits_is_bounded() {
 }
 
 #[test]
-fn an_opening_that_is_none_or_never_ends_leaves_a_figure() {
+fn an_invalid_or_endless_handshake_is_counted() {
     let name = "acp_relay_connections_rejected_total";
     for listen in ["ws://127.0.0.1:0", "http://127.0.0.1:0"] {
         let options = ["--listen", listen, "--limit", "handshake=300ms"];
         let relay = Relay::serve(TempDir::new().unwrap(), &options, &[]);
-        for (reported, reason) in [
+        for (sent, reason) in [
             ("nonsense\r\n\r\n", "handshake"),
             ("GET /acp HT", "timeout"),
         ] {
             let mut stream = TcpStream::connect(&relay.address).unwrap();
-            stream.write_all(reported.as_bytes()).unwrap();
+            stream.write_all(sent.as_bytes()).unwrap();
             let scrape = relay.scrape_for(name, &[("reason", reason)]);
             assert_eq!(
                 scrape.value(name, &[("reason", reason)]),
                 1.,
-                "{listen} {reported}"
+                "{listen} {sent}"
             );
         }
         assert_eq!(relay.scrape().value(name, &[]), 2., "{listen}");
@@ -81,7 +81,7 @@ fn an_opening_that_is_none_or_never_ends_leaves_a_figure() {
 }
 
 #[test]
-fn more_than_a_principals_share_leaves_a_figure() {
+fn connections_above_a_principals_limit_are_counted() {
     let options = ["--listen", "ws://127.0.0.1:0", "--limit", "per-principal=1"];
     let folder = TempDir::new().unwrap();
     let alice = Relay::bearer(&folder, &["new", "alice"]);
@@ -99,7 +99,7 @@ fn more_than_a_principals_share_leaves_a_figure() {
 }
 
 #[test]
-fn what_is_anothers_is_unknown_and_leaves_a_figure() {
+fn ids_of_other_principals_are_unknown_and_counted() {
     let folder = TempDir::new().unwrap();
     let alice = Relay::bearer(&folder, &["new", "alice"]);
     let relay = Relay::serve(folder, &["--listen", "http://127.0.0.1:0"], &[]);
@@ -117,7 +117,7 @@ fn what_is_anothers_is_unknown_and_leaves_a_figure() {
     };
     for (sender, id, status) in [
         (alice.as_str(), name, 202),
-        // The relay's own user is another one, and nobody is told that there is such a name.
+        // The relay's own user is another principal, and cannot see that the id exists.
         ("", name, 404),
         ("", "never-was", 404),
         (alice.as_str(), "never-was", 404),
@@ -143,7 +143,7 @@ fn what_is_anothers_is_unknown_and_leaves_a_figure() {
 
 #[test]
 fn a_full_disk_ends_the_recording_and_is_counted() {
-    // No file may be longer than 8 blocks of 512 bytes, and nobody is killed for it.
+    // No file may be longer than 8 blocks of 512 bytes; SIGXFSZ is ignored.
     let shell = "trap '' XFSZ; ulimit -f 8";
     let relay = Relay::under(shell, &["--record", "tapes"], MUTE);
     let mut client = relay.client();
@@ -151,7 +151,7 @@ fn a_full_disk_ends_the_recording_and_is_counted() {
         r#"{{"jsonrpc":"2.0","method":"n","params":["{}"]}}"#,
         "words ".repeat(200)
     );
-    // One after the other, so that there is something to come when it has failed.
+    // In sequence, so that a message follows after the failure.
     let dropped = "acp_relay_recording_dropped_total";
     let begun = Instant::now();
     while relay.scrape().value(dropped, &[]) == 0. {
@@ -170,7 +170,7 @@ fn a_full_disk_ends_the_recording_and_is_counted() {
 }
 
 #[test]
-fn one_that_has_to_be_recorded_reports_so_to_its_client_and_in_its_figure() {
+fn a_failed_strict_recording_is_reported_to_its_client_and_counted() {
     let shell = "trap '' XFSZ; ulimit -f 8";
     let relay = Relay::under(shell, &["--record", "tapes", "--record-strict"], MUTE);
     let mut client = relay.client();
@@ -186,7 +186,7 @@ fn one_that_has_to_be_recorded_reports_so_to_its_client_and_in_its_figure() {
     let reason = [("reason", "unrecorded"), ("side", "client")];
     relay.scrape_for("acp_relay_connections_closed_total", &reason);
 
-    // One that cannot even be begun is told the same, and counted the same.
+    // One that cannot be started gets the same error, and is counted the same.
     let tapes = relay.folder.path().join("tapes");
     fs::remove_dir_all(&tapes).unwrap();
     fs::write(&tapes, "").unwrap();
@@ -201,7 +201,7 @@ fn one_that_has_to_be_recorded_reports_so_to_its_client_and_in_its_figure() {
 }
 
 #[test]
-fn a_listener_without_descriptors_is_counted_and_takes_clients_again() {
+fn a_listener_without_descriptors_is_counted_and_accepts_clients_again() {
     let mut relay = Relay::under("ulimit -n 128", &["--log", "warn"], AGENT);
     let clients: Vec<TcpStream> = (0..150)
         .map(|_| TcpStream::connect(&relay.address).unwrap())
@@ -210,7 +210,7 @@ fn a_listener_without_descriptors_is_counted_and_takes_clients_again() {
     drop(clients);
     let labels = [("transport", "tcp")];
     relay.scrape_for("acp_relay_accept_errors_total", &labels);
-    // What they leave behind is cleared away in a while, and until then an agent may find no room.
+    // Their descriptors are freed with a delay; until then an agent may not start.
     let begun = Instant::now();
     loop {
         let mut client = relay.client();
@@ -227,19 +227,19 @@ fn a_listener_without_descriptors_is_counted_and_takes_clients_again() {
 }
 
 #[test]
-fn secrets_that_are_kept_out_of_recordings_are_counted_by_rule() {
+fn redacted_secrets_are_counted_by_rule() {
     let pointer = ["--record-redact-pointer", "/params/mine"];
     let options = [&["--record", "tapes"], &pointer[..]].concat();
     let relay = Relay::under("", &options, MUTE);
     let mut client = relay.client();
     let shape = "ghp_C4nary0aA1bB2cC3dD4eE5fF6gG7hH8iI9jJ0";
-    let reported = [
+    let messages = [
         (format!(r#"{{"text":"use {shape} now"}}"#), "shape"),
         (r#"{"password":"C4nary1"}"#.to_owned(), "place"),
         (r#"{"env":{"A":"C4nary2"}}"#.to_owned(), "place"),
         (r#"{"mine":"C4nary3"}"#.to_owned(), "pointer"),
     ];
-    for (params, rule) in &reported {
+    for (params, rule) in &messages {
         let labels = [("rule", *rule)];
         let before = of(&relay.scrape(), "redactions_total", &labels);
         client.send(&format!(
@@ -263,7 +263,7 @@ fn secrets_that_are_kept_out_of_recordings_are_counted_by_rule() {
 }
 
 #[test]
-fn whoever_asks_for_recordings_without_their_address_leaves_a_figure() {
+fn requests_for_recordings_without_their_address_are_counted() {
     let relay = Relay::start(&["--record", "tapes"]);
     let host = ("Host", relay.admin.as_str());
     let recordings = relay.recordings.clone().unwrap();
@@ -296,7 +296,7 @@ fn whoever_asks_for_recordings_without_their_address_leaves_a_figure() {
 }
 
 #[test]
-fn a_peers_words_are_in_no_figure_and_make_no_series() {
+fn names_from_a_peer_are_in_no_metric_and_add_no_series() {
     let relay = Relay::under("", &[], MUTE);
     let mut client = relay.client();
     let note = |name: &str| format!(r#"{{"jsonrpc":"2.0","method":"{name}","params":{{}}}}"#);
@@ -307,8 +307,8 @@ fn a_peers_words_are_in_no_figure_and_make_no_series() {
     let scrape = relay.scrape_for("acp_relay_messages_total", &[("method", "_ext")]);
     let series = |scrape: &Scrape| -> Vec<String> {
         let names = scrape.samples.iter();
-        // How long messages take may fall into one bucket or another, and whoever talks that fast may
-        // have to wait; those are closed lists.
+        // Durations may fall into one bucket or another, and a fast sender may be paused; those are
+        // closed lists.
         let names = names.filter(|(name, _)| !name.ends_with("_bucket") && !name.contains("pause"));
         let all = names.flat_map(|(name, samples)| {
             samples
@@ -333,9 +333,9 @@ fn a_peers_words_are_in_no_figure_and_make_no_series() {
 }
 
 #[test]
-fn a_flood_of_the_log_is_cut_and_counted_and_has_no_secret_in_it() {
+fn a_flood_of_the_log_is_limited_and_counted_and_has_no_secret() {
     let mut relay = Relay::under("", &["--log", "info"], MUTE);
-    // Ten of each kind are logged for each client, and there are more clients than the log has lines.
+    // Ten of each kind are logged for each client, and the clients exceed the lines of the log.
     let key = "sk-ant-api03-C4nary0aA1bB2cC3dD4eE5fF6gG7hH8iI9jJ0";
     let lines = [
         "[1]".to_owned(),
@@ -351,7 +351,7 @@ fn a_flood_of_the_log_is_cut_and_counted_and_has_no_secret_in_it() {
                 client.send(line);
             }
         }
-        // It is heard to its end.
+        // All its lines are read.
         for _ in 0..2 {
             client.send(r#"{"jsonrpc":"2.0","id":7,"method":"x"}"#);
         }
@@ -363,14 +363,14 @@ fn a_flood_of_the_log_is_cut_and_counted_and_has_no_secret_in_it() {
     relay.scrape_for(name, &flood);
     relay.signal(rustix::process::Signal::KILL);
     relay.wait();
-    let mut reported = 0;
+    let mut logged = 0;
     loop {
         let line = relay.complaint();
         if line.is_empty() {
             break;
         }
         assert!(!line.contains("C4nary"), "{line}");
-        reported += 1;
+        logged += 1;
     }
-    assert!(reported > 100, "{reported} lines");
+    assert!(logged > 100, "{logged} lines");
 }

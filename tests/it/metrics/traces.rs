@@ -1,5 +1,4 @@
-//! Traces: which spans a conversation leaves, what they hang on, and what happens when nobody takes
-//! them.
+//! Traces: the spans of a conversation, their parents, and what happens without a collector.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -31,16 +30,16 @@ struct Traced {
 
 impl Traced {
     fn new(room: usize, insert: bool) -> Self {
-        let (outlet, spans) = SpanSender::new(room);
+        let (sender, spans) = SpanSender::new(room);
         let about = ConversationInfo {
             client: "test".to_owned(),
             agent: Some("goose".to_owned()),
             transport: "tcp",
             ..ConversationInfo::default()
         };
-        let maker = Arc::new(SpanFactory::new("test"));
-        let tracer = Tracer::begin(outlet, maker, about, Instant::now());
-        let manners = LinkTraits {
+        let factory = Arc::new(SpanFactory::new("test"));
+        let tracer = Tracer::begin(sender, factory, about, Instant::now());
+        let traits = LinkTraits {
             agent_is_child: true,
             ..LinkTraits::default()
         };
@@ -49,7 +48,7 @@ impl Traced {
         out.want_traces();
         let marker = insert.then(|| Box::new(tracer.marker()) as Box<_>);
         Self {
-            core: Conversation::new(limits, manners, DialectOptions::canonical())
+            core: Conversation::new(limits, traits, DialectOptions::canonical())
                 .with_marker(marker),
             out,
             tracer,
@@ -57,7 +56,7 @@ impl Traced {
         }
     }
 
-    /// What the other side hears of it.
+    /// What the other side receives.
     fn send(&mut self, from: Side, text: &str) -> Vec<String> {
         let frame = Frame::from(text.to_owned());
         self.core
@@ -75,7 +74,7 @@ impl Traced {
         received
     }
 
-    /// A whole turn, whose prompt has these members besides.
+    /// A whole turn, whose prompt has these further members.
     fn turn(&mut self, meta: &str) {
         let (client, agent) = (Side::Client, Side::Agent);
         self.send(client, r#"{"jsonrpc":"2.0","id":0,"method":"session/new"}"#);
@@ -103,8 +102,8 @@ impl Traced {
         self.send(agent, end);
     }
 
-    /// The spans, by name, once all is over.
-    fn over(self) -> BTreeMap<String, SpanData> {
+    /// The spans, by name, at the end.
+    fn finish(self) -> BTreeMap<String, SpanData> {
         let Self { tracer, spans, .. } = self;
         drop(tracer);
         let mut all = BTreeMap::new();
@@ -127,8 +126,8 @@ fn has(span: &SpanData, name: &str) -> Option<String> {
     own.map(|own| own.value.as_str().into_owned())
 }
 
-/// What hangs on what, in one trace.
-fn hangs(all: &BTreeMap<String, SpanData>, child: &str, parent: &str) {
+/// The span has this parent, in the same trace.
+fn has_parent(all: &BTreeMap<String, SpanData>, child: &str, parent: &str) {
     let (child, parent) = (&all[child], &all[parent]);
     let above = parent.span_context.span_id();
     assert_eq!(
@@ -141,10 +140,10 @@ fn hangs(all: &BTreeMap<String, SpanData>, child: &str, parent: &str) {
 }
 
 #[test]
-fn a_turn_without_a_trace_hangs_on_its_session() {
+fn a_turn_without_a_trace_context_is_a_child_of_its_session() {
     let mut traced = Traced::new(100, false);
     traced.turn("");
-    let all = traced.over();
+    let all = traced.finish();
     let names: Vec<_> = all.keys().map(String::as_str).collect();
     assert_eq!(
         names,
@@ -157,11 +156,11 @@ fn a_turn_without_a_trace_hangs_on_its_session() {
             "session/request_permission"
         ]
     );
-    hangs(&all, "session", "connection");
-    hangs(&all, "session/new", "connection");
-    hangs(&all, "session/prompt", "session");
-    hangs(&all, "session/request_permission", "session/prompt");
-    hangs(&all, "execute_tool", "session/prompt");
+    has_parent(&all, "session", "connection");
+    has_parent(&all, "session/new", "connection");
+    has_parent(&all, "session/prompt", "session");
+    has_parent(&all, "session/request_permission", "session/prompt");
+    has_parent(&all, "execute_tool", "session/prompt");
     let turn = &all["session/prompt"];
     for (name, value) in [
         ("rpc.system.name", "jsonrpc"),
@@ -180,12 +179,12 @@ fn a_turn_without_a_trace_hangs_on_its_session() {
 }
 
 #[test]
-fn a_turn_with_a_trace_stays_in_it_and_is_linked_to_its_session() {
+fn a_turn_with_a_trace_context_keeps_it_and_links_to_its_session() {
     let mut traced = Traced::new(100, true);
     traced.turn(&format!(
         r#","_meta":{{"traceparent":"{PARENT}","tracestate":"vendor=1"}}"#
     ));
-    let all = traced.over();
+    let all = traced.finish();
     let turn = &all["session/prompt"];
     assert_eq!(turn.parent_span_id.to_string(), "b7ad6b7169203331");
     assert!(turn.parent_span_is_remote);
@@ -194,12 +193,12 @@ fn a_turn_with_a_trace_stays_in_it_and_is_linked_to_its_session() {
     assert_eq!(turn.span_context.trace_state().header(), "vendor=1");
     let linked = turn.links[0].span_context.span_id();
     assert_eq!(linked, all["session"].span_context.span_id());
-    hangs(&all, "session/request_permission", "session/prompt");
-    hangs(&all, "execute_tool", "session/prompt");
+    has_parent(&all, "session/request_permission", "session/prompt");
+    has_parent(&all, "execute_tool", "session/prompt");
 }
 
 #[test]
-fn a_turn_with_an_invalid_trace_is_in_the_trace_of_its_session() {
+fn a_turn_with_an_invalid_trace_context_is_a_child_of_its_session() {
     for bad in [
         "",
         "00",
@@ -210,12 +209,12 @@ fn a_turn_with_an_invalid_trace_is_in_the_trace_of_its_session() {
     ] {
         let mut traced = Traced::new(100, false);
         traced.turn(&format!(r#","_meta":{{"traceparent":"{bad}"}}"#));
-        hangs(&traced.over(), "session/prompt", "session");
+        has_parent(&traced.finish(), "session/prompt", "session");
     }
 }
 
 #[test]
-fn a_trace_is_written_into_requests_only_when_that_was_asked_for_and_never_over_another() {
+fn a_trace_context_is_inserted_only_if_set_and_never_replaced() {
     let bare = r#"{"jsonrpc":"2.0","id":5,"method":"session/prompt","params":{"sessionId":"s"}}"#;
     assert_eq!(Traced::new(9, false).send(Side::Client, bare), [bare]);
     let own = bare.replace("}}", r#","_meta":{"traceparent":"mine"}}}"#);
@@ -237,14 +236,14 @@ fn a_trace_is_written_into_requests_only_when_that_was_asked_for_and_never_over_
 }
 
 #[test]
-fn what_we_answer_ourselves_and_what_is_never_answered_ends_as_an_error() {
+fn failed_and_unanswered_requests_end_as_error_spans() {
     let mut traced = Traced::new(9, false);
     let ask = |id, method| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#);
     traced.send(Side::Client, &ask(1, "session/list"));
     traced.send(Side::Client, &ask(2, "session/load"));
     let failed = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"hunter2"}}"#;
     traced.send(Side::Agent, failed);
-    let all = traced.over();
+    let all = traced.finish();
     let failed = &all["session/list"];
     assert_eq!(has(failed, "error.type").as_deref(), Some("-32602"));
     for name in ["session/list", "session/load"] {
@@ -255,15 +254,15 @@ fn what_we_answer_ourselves_and_what_is_never_answered_ends_as_an_error() {
 }
 
 #[test]
-fn spans_that_nobody_takes_are_left_out_and_counted() {
-    let (outlet, _kept) = SpanSender::new(2);
-    let tally = outlet.stats();
-    let maker = Arc::new(SpanFactory::new("test"));
+fn spans_beyond_the_queue_are_dropped_and_counted() {
+    let (sender, _kept) = SpanSender::new(2);
+    let tally = sender.stats();
+    let factory = Arc::new(SpanFactory::new("test"));
     for _ in 0..5 {
-        let (outlet, maker) = (outlet.clone(), Arc::clone(&maker));
+        let (sender, factory) = (sender.clone(), Arc::clone(&factory));
         drop(Tracer::begin(
-            outlet,
-            maker,
+            sender,
+            factory,
             ConversationInfo::default(),
             Instant::now(),
         ));
@@ -271,23 +270,23 @@ fn spans_that_nobody_takes_are_left_out_and_counted() {
     assert_eq!(tally.read(), [0, 0, 3]);
 }
 
-/// A collector that takes one batch after the other, as JSON.
+/// A collector that receives one batch after the other, as JSON.
 fn collector() -> (String, Receiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let (notify, stated) = sync_channel(64);
+    let (notify, batches) = sync_channel(64);
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let stated = take(stream.unwrap());
-            if notify.send(stated).is_err() {
+            let batch = receive_batch(stream.unwrap());
+            if notify.send(batch).is_err() {
                 return;
             }
         }
     });
-    (address, stated)
+    (address, batches)
 }
 
-fn take(mut stream: TcpStream) -> (String, Value) {
+fn receive_batch(mut stream: TcpStream) -> (String, Value) {
     let mut text = Vec::new();
     let mut piece = [0; 4096];
     loop {
@@ -309,8 +308,8 @@ fn take(mut stream: TcpStream) -> (String, Value) {
 }
 
 #[test]
-fn a_collector_named_by_the_usual_variables_is_sent_them_and_one_that_is_down_is_reported_once() {
-    let (address, stated) = collector();
+fn spans_reach_the_collector_of_the_otel_variables_and_a_failure_is_logged_once() {
+    let (address, batches) = collector();
     let vars = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", address.as_str()),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),
@@ -323,7 +322,7 @@ fn a_collector_named_by_the_usual_variables_is_sent_them_and_one_that_is_down_is
     relay.client().live();
     let mut names = Vec::new();
     while !names.contains(&"connection".to_owned()) {
-        let (head, body) = stated.recv_timeout(PATIENCE).unwrap();
+        let (head, body) = batches.recv_timeout(PATIENCE).unwrap();
         assert!(head.contains("post /v1/traces "), "{head}");
         assert!(head.contains("x-key: s3cret"), "{head}");
         let resource = body["resourceSpans"][0]["resource"].to_string();
@@ -335,15 +334,15 @@ fn a_collector_named_by_the_usual_variables_is_sent_them_and_one_that_is_down_is
     }
     assert!(names.contains(&"session/prompt".to_owned()), "{names:?}");
     let name = "acp_relay_trace_spans_total";
-    let taken = relay.scrape_for(name, &[("outcome", "exported")]);
-    assert_eq!(taken.value(name, &[("outcome", "failed")]), 0.);
+    let scrape = relay.scrape_for(name, &[("outcome", "exported")]);
+    assert_eq!(scrape.value(name, &[("outcome", "failed")]), 0.);
     relay.signal(Signal::TERM);
     relay.wait();
 
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap();
-    let gone = format!("http://{}", gone.local_addr().unwrap());
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed = format!("http://{}", closed.local_addr().unwrap());
     let vars = [
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", gone.as_str()),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", closed.as_str()),
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "300"),
         ("OTEL_BSP_SCHEDULE_DELAY", "20"),
     ];
@@ -365,7 +364,7 @@ fn a_collector_named_by_the_usual_variables_is_sent_them_and_one_that_is_down_is
 }
 
 #[test]
-fn settings_of_traces_without_sense_are_refused_in_words() {
+fn invalid_trace_settings_are_refused_with_the_name_of_the_variable() {
     let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9");
     let connect_with = |args: &[&str], vars: &[(&str, &str)]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_acp-relay"));
@@ -386,7 +385,7 @@ fn settings_of_traces_without_sense_are_refused_in_words() {
         let (code, reported) = connect(&[endpoint, odd]);
         assert!(reported.contains(odd.0), "{odd:?}: {code:?} {reported}");
         assert_ne!(code, Some(0), "{odd:?}");
-        // Without a collector, or when traces are turned off, nothing is read.
+        // Without a collector, or with traces off, nothing is read.
         for off in [
             &[odd][..],
             &[endpoint, odd, ("OTEL_SDK_DISABLED", "true")],

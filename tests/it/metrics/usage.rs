@@ -1,4 +1,4 @@
-//! What turns have cost and how full contexts are, from what real agents have said.
+//! The cost of turns and the use of contexts, from messages of real agents.
 
 use std::fs;
 use std::path::Path;
@@ -11,11 +11,11 @@ use serde_json::Value;
 use super::series::Counted;
 use super::stage::Scrape;
 
-/// What a counter of tokens has to say after a capture: input, output.
+/// The token counters after a capture: input, output.
 const CAPTURES: [(&str, [f64; 2]); 2] = [
     // Each report is the total of the session so far.
     ("copilot-1.0.102", [1400., 280.]),
-    // Each report is that of its turn: nine of 100 and 20, and two that were cancelled at nothing.
+    // Each report is that of its turn: nine of 100 and 20, and two cancelled ones without usage.
     ("opencode-1.18.33", [900., 180.]),
 ];
 
@@ -39,7 +39,7 @@ fn tokens(counted: &Counted) -> [f64; 2] {
 }
 
 #[test]
-fn totals_and_single_turns_come_to_what_was_spent() {
+fn session_totals_and_turn_reports_give_the_tokens_spent() {
     for (capture, expected) in CAPTURES {
         let mut counted = Counted::new();
         play(&mut counted, capture);
@@ -48,7 +48,7 @@ fn totals_and_single_turns_come_to_what_was_spent() {
 }
 
 #[test]
-fn the_context_of_a_real_agent_is_as_full_as_it_reported_last() {
+fn the_context_ratio_is_that_of_the_last_report() {
     let mut counted = Counted::new();
     play(&mut counted, "copilot-1.0.102");
     let scrape = Scrape::read(&counted.metrics.scrape(Instant::now()));
@@ -69,7 +69,7 @@ fn turn(counted: &mut Counted, id: usize, session: &str, usage: &str) {
 }
 
 #[test]
-fn sessions_are_counted_apart_and_nonsense_not_at_all() {
+fn sessions_are_counted_separately_and_invalid_usage_is_ignored() {
     let mut counted = Counted::new();
     let report = |input: &str| format!(r#"{{"inputTokens":{input},"outputTokens":1}}"#);
     turn(&mut counted, 1, "a", &report("10"));
@@ -93,7 +93,7 @@ fn sessions_are_counted_apart_and_nonsense_not_at_all() {
         turn(&mut counted, 10 + id, &format!("odd-{id}"), usage);
     }
     let [input, _] = tokens(&counted);
-    // A number in quotes is taken for one.
+    // A number in quotes counts as a number.
     assert_eq!(input, 37. + 9.);
     for update in [
         r#""used":1"#,
@@ -124,7 +124,7 @@ fn a_thousand_sessions_are_not_all_remembered() {
 }
 
 #[test]
-fn a_gap_is_between_two_updates_of_one_turn() {
+fn an_update_gap_is_between_two_updates_of_one_turn() {
     let mut counted = Counted::new();
     let start = Instant::now();
     let mut notify = |from, method: &str, name: &str, millis, ask| {
@@ -142,7 +142,7 @@ fn a_gap_is_between_two_updates_of_one_turn() {
     notify(Side::Agent, "session/update", "a", 0, 0);
     notify(Side::Client, "session/prompt", "a", 10, 1);
     notify(Side::Agent, "session/update", "a", 500, 0);
-    // Of another session, and said by a client: none either.
+    // Of another session, and sent by a client: no gap either.
     notify(Side::Agent, "session/update", "b", 600, 0);
     notify(Side::Client, "session/update", "a", 700, 0);
     notify(Side::Agent, "session/update", "a", 2500, 0);
@@ -151,7 +151,7 @@ fn a_gap_is_between_two_updates_of_one_turn() {
     let of = |part: &str| scrape.value(&format!("acp_relay_update_gap_seconds_{part}"), &[]);
     assert_eq!(of("count"), 2.);
     assert!((of("sum") - 2.1).abs() < 1e-6, "{}", of("sum"));
-    // They stay when the conversation is over.
+    // They stay when the conversation has ended.
     let metrics = Arc::clone(&counted.metrics);
     drop(counted);
     let scrape = Scrape::read(&metrics.scrape(Instant::now()));

@@ -1,4 +1,4 @@
-//! Processes seen from outside: which they are, how they are related, whether they are gone.
+//! Processes seen from outside: their identity, their relations, and whether they have ended.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Longest time anything here may take. Nothing waits for it to pass.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A file in which an agent notes the numbers of its processes.
+/// A file in which an agent records the ids of its processes.
 pub(crate) struct Notes(pub(crate) tempfile::TempDir);
 
 impl Notes {
@@ -23,7 +23,7 @@ impl Notes {
         self.0.path().join("notes")
     }
 
-    /// The words that run `script` with the file as `$1`.
+    /// The arguments that run `script` with the file as `$1`.
     pub(crate) fn script(&self, script: &str) -> Vec<OsString> {
         let mut argv = words(&["sh", "-c", script, "sh"]);
         argv.push(self.path().into_os_string());
@@ -55,7 +55,7 @@ impl Notes {
     }
 }
 
-/// A process, told apart from later ones of its number.
+/// A process, distinguished from later ones with its id.
 #[derive(Debug)]
 pub(crate) struct Proc {
     pub(crate) pid: u32,
@@ -101,7 +101,7 @@ impl Proc {
         self.words().iter().any(|word| word == "__watchdog")
     }
 
-    /// Its command line; nothing when it is a zombie.
+    /// Its command line; empty for a zombie.
     pub(crate) fn words(&self) -> Vec<String> {
         let words = std::fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         let words = words.split(|&byte| byte == 0);
@@ -110,7 +110,7 @@ impl Proc {
             .collect()
     }
 
-    /// What its descriptors stand for, the lowest first.
+    /// The targets of its descriptors, the lowest first.
     pub(crate) fn descriptors(&self) -> Vec<PathBuf> {
         let directory = PathBuf::from(format!("/proc/{}/fd", self.pid));
         let mut numbers: Vec<u32> = (std::fs::read_dir(&directory).unwrap())

@@ -1,5 +1,5 @@
-//! Whose orphans are whose: a daemon ends with the agent that made it and with nobody else, and
-//! what was below the relay before it was the relay is left alone.
+//! Orphaned processes: a daemon ends only with the agent that started it, and processes below the
+//! relay from before its start are left alone.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -10,15 +10,15 @@ use rustix::process::Signal;
 use super::notes::{Notes, Proc, all, wait_until};
 use super::relay::Relay;
 
-/// Leaves a daemon as daemons are made: nothing of it tells where it came from, neither its
-/// parent nor its group, its session or its files.
+/// Leaves a daemon as daemons are made: its parent, group, session and files do not identify the
+/// agent.
 const DAEMON: &str = r#"
     (setsid sh -c '(setsid sh -c "echo \$\$ >>\"\$1\"; exec sleep 1000" sh "$1" &)' sh "$1" \
         </dev/null >/dev/null 2>&1 &)
     sleep 1000"#;
 
 #[test]
-fn a_daemon_ends_with_the_agent_that_made_it_and_not_before() {
+fn a_daemon_ends_with_the_agent_that_started_it_and_not_before() {
     let mut relay = Relay::start();
     let notes = [(); 3].map(|()| Notes::new());
     let mut daemons = Vec::new();
@@ -39,27 +39,27 @@ fn a_daemon_ends_with_the_agent_that_made_it_and_not_before() {
     wait_until("its daemon is reaped", || daemons[0].is_reaped());
     assert!(!daemons[2].is_gone());
     relay.notify("drop 2");
-    // Nothing is waited for here: that is what settling is.
+    // `settle` itself waits.
     assert_eq!(relay.notify("settle"), "true");
     assert!(daemons[2].is_reaped());
     assert!(relay.children().is_empty(), "{:?}", relay.children());
 }
 
 #[test]
-fn when_the_relay_is_killed_the_daemons_of_its_agents_end() {
+fn daemons_of_agents_end_when_the_relay_is_killed() {
     let mut relay = Relay::start();
     let notes = Notes::new();
     relay.spawn(&notes, DAEMON);
     let daemon = notes.wait_for(1).remove(0);
     let watchdog = relay.watchdogs().remove(0);
-    // Whether or not the watchdog has ever looked.
+    // Whether or not the watchdog has looked for it yet.
     relay.kill();
     wait_until("the daemon is gone", || daemon.is_gone());
     wait_until("the watchdog is gone", || watchdog.is_gone());
 }
 
 #[test]
-fn what_was_below_the_relay_before_it_is_left_alone() {
+fn processes_started_before_the_relay_are_left_alone() {
     for kill in [false, true] {
         let mut wrapper = Wrapper::start();
         let mine = wrapper.mine.wait_for(2);
@@ -68,7 +68,7 @@ fn what_was_below_the_relay_before_it_is_left_alone() {
         let watchdog = (all().into_iter())
             .find(|process| process.is_watchdog() && process.parent() == relay)
             .unwrap();
-        // One more comes while the relay runs, and loses its parent.
+        // One more starts while the relay runs, and loses its parent.
         std::fs::write(wrapper.mine.0.path().join("go"), "").unwrap();
         let late = wrapper.mine.wait_for(3).pop().unwrap();
         wait_until("it is an orphan", || late.parent() != mine[1].pid);
@@ -87,7 +87,7 @@ fn what_was_below_the_relay_before_it_is_left_alone() {
     }
 }
 
-/// A script that starts something of its own and then becomes the relay.
+/// A script that starts processes and then becomes the relay.
 struct Wrapper {
     relay: Child,
     mine: Notes,

@@ -1,4 +1,4 @@
-//! A relay of few words, in a process of its own, for tests that kill it.
+//! A minimal relay, in a process of its own, for tests that kill it.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -12,7 +12,7 @@ use acp_relay::transport::{Launch, LinkGuard as _};
 
 use super::notes::{DEADLINE, Notes, Proc, all};
 
-/// Makes this binary play a relay instead of testing one.
+/// Makes this binary a relay instead of a test run.
 const ROLE: &str = "ACP_RELAY_TEST_ROLE";
 
 /// This binary in another process, as a relay.
@@ -40,7 +40,7 @@ impl Relay {
         }
     }
 
-    /// Has it start an agent that notes its processes.
+    /// Makes it start an agent that records its processes.
     pub(crate) fn spawn(&mut self, notes: &Notes, script: &str) {
         let words: Vec<String> = (notes.script(script).iter())
             .map(|word| word.to_str().unwrap().replace('\n', "\x02"))
@@ -48,7 +48,7 @@ impl Relay {
         self.notify(&format!("spawn {}", words.join("\x01")));
     }
 
-    /// Gives it a line and waits for its answer, or its end.
+    /// Sends it a line and waits for its answer, or its end.
     pub(crate) fn notify(&mut self, line: &str) -> String {
         let stdin = self.child.stdin.as_mut().unwrap();
         writeln!(stdin, "{line}").unwrap();
@@ -57,7 +57,7 @@ impl Relay {
             if self.answers.read_line(&mut answer).unwrap() == 0 {
                 return String::new();
             }
-            // The test harness has things to say, too, and not always whole lines.
+            // The test harness prints, too, and not always whole lines.
             if let Some((_, answer)) = answer.split_once('@') {
                 return answer.trim_end().to_owned();
             }
@@ -89,8 +89,8 @@ impl Drop for Relay {
     }
 }
 
-/// Not a test of its own: what `Relay` runs. A relay of few words: it does what each line of
-/// its stdin says and answers with a line that begins with `@`.
+/// Not a test of its own: what `Relay` runs. A minimal relay: it executes each line of its stdin
+/// and answers with a line that begins with `@`.
 #[test]
 fn role() {
     if std::env::var_os(ROLE).is_none() {

@@ -1,5 +1,5 @@
-//! How conversations end: everybody who waits is answered once, nothing that can be delivered is
-//! lost, and nobody can hold the relay up for ever.
+//! How conversations end: every open request is answered once, every deliverable message is
+//! delivered, and no peer can delay the relay without bound.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::support::bridge::{Bridge, Plan, TestPeer};
 
-/// The longest an ending may take: a stalled client's 30 seconds, each step of stopping an agent.
+/// The longest shutdown: a stalled client's 30 seconds, each step of stopping an agent.
 const BOUND: Duration = Duration::from_secs(60);
 
 fn ask(id: usize) -> String {
@@ -29,16 +29,16 @@ fn update(number: usize) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"n":{number}}}}}"#)
 }
 
-/// The agent says updates until nobody takes them, and says how many were taken.
+/// The agent sends updates until they are not accepted; returns how many were.
 async fn fill(agent: &mut TestPeer) -> usize {
-    let mut taken = 0;
-    while agent.try_send(&update(taken)).await {
-        taken += 1;
+    let mut accepted = 0;
+    while agent.try_send(&update(accepted)).await {
+        accepted += 1;
     }
-    taken
+    accepted
 }
 
-/// How it ended, and in what virtual time.
+/// How it ended, and the virtual time it took.
 async fn timed(bridge: &mut Bridge) -> (End, Duration) {
     let begun = Instant::now();
     (bridge.end().await, begun.elapsed())
@@ -52,7 +52,7 @@ fn codes(messages: &[String]) -> Vec<(Value, i64)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_the_agents_link_ends_each_open_request_is_answered_once() {
+async fn each_open_request_is_answered_once_when_the_agents_link_ends() {
     for (plan, code) in [
         (Plan::default(), -32050),
         (Plan::default().with_child(), -32051),
@@ -77,7 +77,7 @@ async fn when_the_agents_link_ends_each_open_request_is_answered_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_the_client_vanishes_the_agents_open_requests_are_answered() {
+async fn the_agents_open_requests_are_answered_when_the_client_vanishes() {
     let mut bridge = Bridge::over(&Plan::default().with_child());
     for id in 0..3 {
         bridge.agent.send(&ask(id)).await;
@@ -97,7 +97,7 @@ async fn when_the_client_vanishes_the_agents_open_requests_are_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_has_ended_its_stream_receives_what_it_asked_for() {
+async fn a_client_that_has_ended_its_stream_receives_its_answers() {
     for half_close in [true, false] {
         let mut bridge = Bridge::over(&Plan {
             agent_half_close: half_close,
@@ -122,24 +122,24 @@ async fn a_client_that_has_ended_its_stream_receives_what_it_asked_for() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_client_loses_nothing_when_the_agent_exits() {
-    // With its pipe closed behind it, and with a grandchild that holds it open.
+    // With its pipe closed, and with a grandchild that holds it open.
     for held in [false, true] {
         let mut bridge = Bridge::over(&Plan::narrow(4).with_child());
         bridge.client.send(&ask(7)).await;
         assert_eq!(bridge.agent.receive().await.unwrap(), ask(7));
-        let reported = fill(&mut bridge.agent).await;
-        assert!(reported > 256, "{reported}");
+        let sent = fill(&mut bridge.agent).await;
+        assert!(sent > 256, "{sent}");
         bridge.process.exit(Exit::Code(3));
         if !held {
             bridge.agent.end().await;
         }
-        for number in 0..reported {
+        for number in 0..sent {
             sleep(Duration::from_secs(20)).await;
             assert_eq!(bridge.client.receive().await.unwrap(), update(number));
         }
         let rest = bridge.client.receive_all().await;
         assert_eq!(codes(&rest[..1]), [(json!(7), -32051)]);
-        // And the client, which cannot see the exit, is told of it.
+        // A notice reports the exit to the client, which cannot see it.
         assert!(rest[1].contains(r#""exit":{"code":3}"#), "{rest:?}");
         assert_eq!(rest.len(), 2);
         let end = bridge.end().await;
@@ -159,7 +159,7 @@ async fn a_stopped_relay_refuses_new_requests_and_ends_the_agent() {
     assert_eq!(bridge.agent.receive().await.unwrap(), ask(2));
     assert_eq!(bridge.client.receive().await.unwrap(), ask(1));
     bridge.stop.requested.cancel();
-    // The agent's own request is answered before it hears the end.
+    // The agent's own request is answered before its link ends.
     assert_eq!(
         codes(&bridge.agent.receive_all().await),
         [(json!(1), -32054)]
@@ -168,7 +168,7 @@ async fn a_stopped_relay_refuses_new_requests_and_ends_the_agent() {
     assert_eq!(bridge.client.receive_json().await["error"]["code"], -32054);
     bridge.agent.send(&answer(2)).await;
     assert_eq!(bridge.client.receive().await.unwrap(), answer(2));
-    // It does not end by itself.
+    // It does not exit by itself.
     sleep(Duration::from_millis(1500)).await;
     assert_eq!(bridge.process.signals(), [StopStep::Terminate]);
     sleep(Duration::from_secs(1)).await;
@@ -184,18 +184,18 @@ async fn a_stopped_relay_refuses_new_requests_and_ends_the_agent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_reads_nothing_is_given_up() {
-    // However the conversation ends, with a little or with all that fits waiting for the client.
+async fn a_client_that_reads_nothing_is_closed() {
+    // However the conversation ends, with a few or with as many messages waiting as fit.
     for full in [false, true] {
         for way in ["exits", "exits, pipe held", "link ends", "stop"] {
             if full && way == "link ends" {
-                // The end stands behind messages that nobody can read yet: a pause, not an end.
+                // The end is queued behind messages that cannot be read yet: a pause, not an end.
                 continue;
             }
             let mut plan = Plan::narrow(16);
             plan.child = way != "link ends";
             let mut bridge = Bridge::over(&plan);
-            let reported = if full {
+            let sent = if full {
                 fill(&mut bridge.agent).await
             } else {
                 for number in 0..260 {
@@ -218,29 +218,29 @@ async fn a_client_that_reads_nothing_is_given_up() {
             }
             let (end, time) = timed(&mut bridge).await;
             assert!(time <= BOUND, "{way}, full: {full}: it took {time:?}");
-            // What did not reach the client is accounted for.
+            // Messages that did not reach the client are accounted for.
             let counts = &end.counts;
             assert_eq!(
                 counts.received(Side::Agent).frames,
                 counts.sent(Side::Client).frames + counts.note("undeliverable"),
                 "{way}, full: {full}"
             );
-            assert!(counts.received(Side::Agent).frames <= reported as u64);
+            assert!(counts.received(Side::Agent).frames <= sent as u64);
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_vanishes_while_it_is_behind_ends_the_conversation() {
+async fn a_slow_client_that_vanishes_ends_the_conversation() {
     let mut bridge = Bridge::over(&Plan::narrow(16).with_child());
-    let reported = fill(&mut bridge.agent).await;
-    assert!(reported > 256, "{reported}");
+    let sent = fill(&mut bridge.agent).await;
+    assert!(sent > 256, "{sent}");
     drop(std::mem::replace(
         &mut bridge.client,
         Bridge::over(&Plan::default()).client,
     ));
     assert_eq!(bridge.agent.receive().await, None);
-    // It exits, and something of it holds its pipe open.
+    // It exits, and a child of it holds its pipe open.
     bridge.process.exit(Exit::Code(0));
     let (end, time) = timed(&mut bridge).await;
     assert!(time <= BOUND, "it took {time:?}");
@@ -248,7 +248,7 @@ async fn a_client_that_vanishes_while_it_is_behind_ends_the_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relay_that_is_forced_to_stop_waits_for_nobody() {
+async fn a_forced_stop_waits_for_no_peer() {
     for full in [false, true] {
         let mut bridge = Bridge::over(&Plan::narrow(16).with_child());
         if full {
@@ -274,7 +274,7 @@ async fn a_relay_that_is_forced_to_stop_waits_for_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn force_while_the_last_words_are_delivered_repeats_nothing() {
+async fn a_forced_stop_during_delivery_repeats_nothing() {
     let mut bridge = Bridge::over(&Plan::narrow(1024).with_child());
     for number in 0..300 {
         bridge.agent.send(&update(number)).await;
@@ -292,7 +292,7 @@ async fn force_while_the_last_words_are_delivered_repeats_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_never_left_for_the_agent_is_accounted_for() {
+async fn messages_never_sent_to_the_agent_are_accounted_for() {
     let mut bridge = Bridge::over(&Plan::narrow(1024));
     for number in 0..300 {
         bridge.client.send(&update(number)).await;
@@ -311,14 +311,14 @@ async fn what_never_left_for_the_agent_is_accounted_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_talks_to_nobody_costs_no_memory() {
+async fn an_agent_without_a_client_costs_no_memory() {
     let mut bridge = Bridge::over(&Plan::default().with_child());
     bridge.client.end().await;
     drop(std::mem::replace(
         &mut bridge.client,
         Bridge::over(&Plan::default()).client,
     ));
-    // The first word after the client has gone finds out.
+    // The first message after the client's end detects it.
     for number in 0..2000 {
         bridge.agent.send(&update(number)).await;
     }
@@ -330,7 +330,7 @@ async fn an_agent_that_talks_to_nobody_costs_no_memory() {
         counts.sent(Side::Client).frames + counts.note("undeliverable"),
         2000
     );
-    // Each is accounted for when it is heard and not when the last one has been.
+    // Each is accounted for when it is received, not when the last one is.
     let seen = bridge.notebook.seen();
     let mut unsettled = 0_usize;
     for seen in &seen {

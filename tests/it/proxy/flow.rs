@@ -1,11 +1,11 @@
-//! What passes while both sides are well: every byte, in order, and never too much at once.
+//! The flow while both sides are healthy: every byte, in order, and within the queue limits.
 
 use acp_relay::conversation::Cause;
 use acp_relay::jsonrpc::Side;
 
 use crate::support::bridge::{Bridge, Plan, TestPeer, within};
 
-/// Messages that a parser and a printer would not give back as they were.
+/// Messages that a parser and a printer would change.
 const ODD: [&str; 9] = [
     r#"{"jsonrpc":"2.0","method":"plain"}"#,
     r#"  {  "method" : "spaced" ,  "jsonrpc" : "2.0"  }  "#,
@@ -23,7 +23,7 @@ fn update(number: usize) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_cross_byte_for_byte_and_in_order() {
+async fn messages_are_forwarded_byte_for_byte_and_in_order() {
     let mut bridge = Bridge::over(&Plan::default());
     for text in ODD {
         bridge.client.send(text).await;
@@ -61,52 +61,52 @@ async fn messages_cross_byte_for_byte_and_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_stalls_pauses_the_writer_across() {
+async fn a_stalled_reader_pauses_the_other_sides_writer() {
     for writer in [Side::Client, Side::Agent] {
         let mut bridge = Bridge::over(&Plan::narrow(64));
         let (from, to) = match writer {
             Side::Client => (&mut bridge.client, &mut bridge.agent),
             Side::Agent => (&mut bridge.agent, &mut bridge.client),
         };
-        let mut taken = 0;
-        while from.try_send(&update(taken)).await {
-            taken += 1;
-            assert!(taken < 10_000, "the {writer} is never held up");
+        let mut accepted = 0;
+        while from.try_send(&update(accepted)).await {
+            accepted += 1;
+            assert!(accepted < 10_000, "the {writer} is never paused");
         }
         // 256 in each link, 64 between them.
-        assert!((64..=2 * 256 + 64 + 1).contains(&taken), "{taken}");
-        for number in 0..taken {
+        assert!((64..=2 * 256 + 64 + 1).contains(&accepted), "{accepted}");
+        for number in 0..accepted {
             assert_eq!(to.receive().await.unwrap(), update(number));
         }
-        // And it goes on.
-        from.send(&update(taken)).await;
-        assert_eq!(to.receive().await.unwrap(), update(taken));
+        // It continues.
+        from.send(&update(accepted)).await;
+        assert_eq!(to.receive().await.unwrap(), update(accepted));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_bound_counts_bytes_too_and_one_message_of_any_size_fits() {
+async fn the_queue_limit_counts_bytes_and_one_message_of_any_size_fits() {
     let mut plan = Plan::default();
     plan.limits.queue_bytes = 4096;
     let mut bridge = Bridge::over(&plan);
     let pad = "x".repeat(100_000);
     let large = format!(r#"{{"method":"large","params":"{pad}"}}"#);
-    let mut taken = 0;
+    let mut accepted = 0;
     while bridge.agent.try_send(&large).await {
-        taken += 1;
-        assert!(taken < 100, "the agent is never held up");
+        accepted += 1;
+        assert!(accepted < 100, "the agent is never paused");
     }
-    assert!((1..=3).contains(&taken), "{taken}");
-    for _ in 0..taken {
+    assert!((1..=3).contains(&accepted), "{accepted}");
+    for _ in 0..accepted {
         assert_eq!(bridge.client.receive().await.unwrap(), large);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_peers_that_both_write_before_they_read_do_not_lock() {
+async fn two_peers_that_write_before_they_read_do_not_deadlock() {
     for room in [1, 2, 64, 1024] {
         let mut bridge = Bridge::over(&Plan::narrow(room));
-        // As much as fits without a reader: a link each side of the room between them.
+        // As much as fits without a reader: a link on each side of the queue between them.
         let much = 2 * 256 + room - 1;
         let (client, agent) = (&mut bridge.client, &mut bridge.agent);
         let write = async |peer: &mut TestPeer| {
@@ -125,7 +125,7 @@ async fn two_peers_that_both_write_before_they_read_do_not_lock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_burst_of_ten_thousand_updates_arrives_whole() {
+async fn a_burst_of_ten_thousand_updates_arrives_complete() {
     let mut bridge = Bridge::over(&Plan::default());
     let (client, agent) = (&mut bridge.client, &mut bridge.agent);
     let burst = async {
@@ -148,7 +148,7 @@ async fn a_burst_of_ten_thousand_updates_arrives_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn broken_messages_are_answered_and_the_conversation_goes_on() {
+async fn broken_messages_are_answered_and_the_conversation_continues() {
     let mut bridge = Bridge::over(&Plan::default());
     for (broken, code) in [
         (r#"{"jsonrpc":"2.0","id":1,"method":"#, -32700),
@@ -186,7 +186,7 @@ async fn broken_messages_are_answered_and_the_conversation_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_third_over_long_message_ends_the_conversation() {
+async fn the_third_oversized_message_ends_the_conversation() {
     for sender in [Side::Client, Side::Agent] {
         let mut plan = Plan::default();
         plan.limits.frame_from_network = 200;
@@ -199,7 +199,7 @@ async fn the_third_over_long_message_ends_the_conversation() {
         let long = format!(r#"{{"jsonrpc":"2.0","method":"a","params":"{pad}"}}"#);
         for number in 0..3 {
             from.send(&long).await;
-            // What stands between them passes.
+            // Messages between them are forwarded.
             if number < 2 {
                 from.send(ODD[0]).await;
                 assert_eq!(to.receive().await.unwrap(), ODD[0]);

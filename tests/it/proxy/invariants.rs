@@ -1,9 +1,9 @@
-//! The laws of the loop, over random schedules.
+//! Invariants of the loop, over random schedules.
 //!
-//! Both peers say requests, notifications, answers and nonsense, stall, end, vanish and exit in
-//! any order. Whatever they do: the conversation ends; what one side heard is what the other said,
-//! in order and once; every request of a side that listens to the end has one answer; and every
-//! message that did not cross is accounted for by a note.
+//! Both peers send requests, notifications, answers and garbage, stall, end, vanish and exit in any
+//! order. In every case: the conversation ends; each side receives what the other sent, in order
+//! and once; every request of a side that reads to the end has one answer; and every message that
+//! was not forwarded is accounted for by a note.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -19,18 +19,17 @@ use tokio::time::sleep;
 
 use crate::support::bridge::{Bridge, Plan, Seen, TestPeer};
 
-/// The longest message a side takes, in bytes. The relay's own may quote 2 KiB of what the agent
-/// printed.
+/// The longest message of a side, in bytes. The relay's own may quote 2 KiB of the agent's output.
 const LONGEST: usize = 8 << 10;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A side says something, if it is taken.
-    Say(Side, TestMessage),
+    /// A side sends a message, if it is accepted.
+    Send(Side, TestMessage),
     /// Many of them at once.
     Burst(Side, TestMessage, u8),
     /// A side reads so many messages, if they are there. It stalls otherwise.
-    Hear(Side, u8),
+    Receive(Side, u8),
     End(Side),
     Vanish(Side),
     Exit(i32),
@@ -40,38 +39,38 @@ enum Step {
 
 #[derive(Clone, Copy, Debug)]
 enum TestMessage {
-    /// A request under a new id.
+    /// A request with a new id.
     Request,
-    /// A request under an id from a few, so that it may be in use.
+    /// A request with an id from a few, so that it may be in use.
     Again(u8),
     Notification,
-    /// An answer to the oldest request heard and not answered.
+    /// An answer to the oldest request received and not answered.
     Answer,
-    /// An answer to nobody.
+    /// An answer to no request.
     Unasked,
-    Complaint,
+    ErrorWithoutId,
     Garbage,
     Stray,
     Batch,
     Large,
 }
 
-/// One peer and what it knows.
+/// One peer and its state.
 struct Player {
     peer: Option<TestPeer>,
     ended: bool,
     received: Vec<String>,
-    /// How many of the heard it has looked through for requests to answer.
-    looked: usize,
+    /// How many received messages were searched for requests to answer.
+    searched: usize,
 }
 
-/// What is left when all is over.
+/// The result of a schedule.
 struct Outcome {
     plan: Plan,
     /// The agent ended or was ended, and not because the client had left.
     agent_was_ended: bool,
-    /// The schedule lasts longer than the relay waits for a slow client after it is told to stop, so
-    /// that the client may miss answers.
+    /// The schedule lasts longer than the relay waits for a slow client after a stop, so that the
+    /// client may miss answers.
     stalled: bool,
     end: End,
     seen: Vec<Seen>,
@@ -82,14 +81,14 @@ fn side() -> impl Strategy<Value = Side> {
     prop_oneof![Just(Side::Client), Just(Side::Agent)]
 }
 
-fn words() -> impl Strategy<Value = TestMessage> {
+fn message() -> impl Strategy<Value = TestMessage> {
     prop_oneof![
         6 => Just(TestMessage::Request),
         2 => (0..3_u8).prop_map(TestMessage::Again),
         6 => Just(TestMessage::Notification),
         6 => Just(TestMessage::Answer),
         1 => Just(TestMessage::Unasked),
-        1 => Just(TestMessage::Complaint),
+        1 => Just(TestMessage::ErrorWithoutId),
         1 => Just(TestMessage::Garbage),
         1 => Just(TestMessage::Stray),
         1 => Just(TestMessage::Batch),
@@ -99,9 +98,10 @@ fn words() -> impl Strategy<Value = TestMessage> {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        20 => (side(), words()).prop_map(|(side, words)| Step::Say(side, words)),
-        3 => (side(), words(), 1..=255_u8).prop_map(|(side, words, n)| Step::Burst(side, words, n)),
-        12 => (side(), 1..60_u8).prop_map(|(side, n)| Step::Hear(side, n)),
+        20 => (side(), message()).prop_map(|(side, message)| Step::Send(side, message)),
+        3 => (side(), message(), 1..=255_u8)
+            .prop_map(|(side, message, n)| Step::Burst(side, message, n)),
+        12 => (side(), 1..60_u8).prop_map(|(side, n)| Step::Receive(side, n)),
         1 => side().prop_map(Step::End),
         1 => side().prop_map(Step::Vanish),
         1 => (0..4).prop_map(Step::Exit),
@@ -126,7 +126,7 @@ fn plan() -> impl Strategy<Value = Plan> {
                         queue_bytes: bytes,
                         in_flight,
                         frame_from_network: LONGEST,
-                        // Nobody is expelled here: who is, hears nothing more.
+                        // No peer is closed here: it would receive nothing more.
                         oversized_messages: usize::MAX,
                         invalid_messages: usize::MAX,
                         ..Limits::default()
@@ -144,39 +144,39 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_the_peers_do_the_books_balance(
+    fn every_message_is_delivered_or_accounted_for(
         plan in plan(),
         steps in steps(),
-        leaver in side(),
+        first_to_end in side(),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .start_paused(true)
             .build()
             .unwrap();
-        let outcome = runtime.block_on(play(&plan, steps, leaver));
+        let outcome = runtime.block_on(play(&plan, steps, first_to_end));
         for side in [Side::Client, Side::Agent] {
-            outcome.check_crossing(side);
+            outcome.check_order(side);
             outcome.check_answers(side);
-            outcome.check_books(side);
+            outcome.check_accounts(side);
         }
     }
 }
 
-async fn play(plan: &Plan, steps: Vec<Step>, leaver: Side) -> Outcome {
+async fn play(plan: &Plan, steps: Vec<Step>, first_to_end: Side) -> Outcome {
     let mut bridge = Bridge::over(plan);
     let spare = Bridge::over(plan);
     let player = |peer| Player {
         peer: Some(peer),
         ended: false,
         received: Vec::new(),
-        looked: 0,
+        searched: 0,
     };
     let client = std::mem::replace(&mut bridge.client, spare.client);
     let agent = std::mem::replace(&mut bridge.agent, spare.agent);
     let mut players = [player(client), player(agent)];
     let mut serial = 0;
-    let agent_was_ended = leaver == Side::Agent
+    let agent_was_ended = first_to_end == Side::Agent
         || (steps.iter()).any(|step| {
             matches!(
                 step,
@@ -192,13 +192,13 @@ async fn play(plan: &Plan, steps: Vec<Step>, leaver: Side) -> Outcome {
     let stalled = Duration::from_secs(waits.sum()) >= plan.limits.drain;
     for step in steps {
         match step {
-            Step::Say(side, words) => players[side as usize].send(words, &mut serial).await,
-            Step::Burst(side, words, many) => {
+            Step::Send(side, message) => players[side as usize].send(message, &mut serial).await,
+            Step::Burst(side, message, many) => {
                 for _ in 0..many {
-                    players[side as usize].send(words, &mut serial).await;
+                    players[side as usize].send(message, &mut serial).await;
                 }
             }
-            Step::Hear(side, many) => players[side as usize].receive(many).await,
+            Step::Receive(side, many) => players[side as usize].receive(many).await,
             Step::End(side) => players[side as usize].end().await,
             Step::Vanish(side) => players[side as usize].peer = None,
             Step::Exit(code) => bridge.process.exit(Exit::Code(code)),
@@ -206,23 +206,23 @@ async fn play(plan: &Plan, steps: Vec<Step>, leaver: Side) -> Outcome {
             Step::Wait(seconds) => sleep(Duration::from_secs(seconds.into())).await,
         }
     }
-    // One of them leaves, the other one follows, and both listen to the end.
+    // One of them ends, the other one follows, and both read to the end.
     let [client, agent] = &mut players;
-    let client_leaves = async {
-        if leaver == Side::Client {
+    let client_ends = async {
+        if first_to_end == Side::Client {
             client.end().await;
         }
         client.receive_all().await;
     };
-    let agent_leaves = async {
-        if leaver == Side::Client {
+    let agent_ends = async {
+        if first_to_end == Side::Client {
             agent.receive_all().await;
         }
         agent.end().await;
         bridge.process.exit(Exit::Code(0));
         agent.receive_all().await;
     };
-    tokio::join!(client_leaves, agent_leaves);
+    tokio::join!(client_ends, agent_ends);
     Outcome {
         plan: plan.clone(),
         agent_was_ended,
@@ -234,13 +234,13 @@ async fn play(plan: &Plan, steps: Vec<Step>, leaver: Side) -> Outcome {
 }
 
 impl Player {
-    async fn send(&mut self, words: TestMessage, serial: &mut u64) {
+    async fn send(&mut self, message: TestMessage, serial: &mut u64) {
         if self.ended {
             return;
         }
         *serial += 1;
         let n = *serial;
-        let text = match words {
+        let text = match message {
             TestMessage::Request => format!(r#"{{"id":"new {n}","method":"ask","params":{n}}}"#),
             TestMessage::Again(id) => format!(r#"{{"id":{id},"method":"ask","params":{n}}}"#),
             TestMessage::Notification => format!(r#"{{"method":"tell","params":{n}}}"#),
@@ -249,7 +249,7 @@ impl Player {
                 None => return,
             },
             TestMessage::Unasked => format!(r#"{{"id":"unknown {n}","result":{n}}}"#),
-            TestMessage::Complaint => format!(r#"{{"error":{{"code":1,"message":"{n}"}}}}"#),
+            TestMessage::ErrorWithoutId => format!(r#"{{"error":{{"code":1,"message":"{n}"}}}}"#),
             TestMessage::Garbage => format!(r#"{{"id":"broken {n}","method":"ask""#),
             TestMessage::Stray => format!("Loading {n} ..."),
             TestMessage::Batch => format!(r#"[{{"method":"tell","params":{n}}}]"#),
@@ -262,10 +262,10 @@ impl Player {
         }
     }
 
-    /// The id of the oldest request heard that was not looked at before.
+    /// The id of the oldest request received that was not returned before.
     fn next_open(&mut self) -> Option<Value> {
-        while let Some(text) = self.received.get(self.looked) {
-            self.looked += 1;
+        while let Some(text) = self.received.get(self.searched) {
+            self.searched += 1;
             let message: Value = serde_json::from_str(text).unwrap();
             if message.get("method").is_some() && message.get("id").is_some() {
                 return Some(message["id"].clone());
@@ -299,25 +299,21 @@ impl Player {
 }
 
 impl Outcome {
-    /// What `side` heard is what the relay said to it, and what was passed on is what the other
-    /// side said, in order and once.
-    fn check_crossing(&self, side: Side) {
-        let reported: Vec<&[u8]> = self.reported(side).collect();
+    /// `side` received what the relay sent to it, and each forwarded message is one of the other
+    /// side, in order and once.
+    fn check_order(&self, side: Side) {
+        let sent: Vec<&[u8]> = self.sent(side).collect();
         let received = &self.players[side as usize].received;
-        // A link that vanishes takes with it what was on the way.
-        assert!(received.len() <= reported.len());
-        for (received, reported) in received.iter().zip(&reported) {
-            assert_eq!(received.as_bytes(), *reported);
+        // A link that vanishes loses the messages in transit.
+        assert!(received.len() <= sent.len());
+        for (received, sent) in received.iter().zip(&sent) {
+            assert_eq!(received.as_bytes(), *sent);
         }
         if self.players[side as usize].peer.is_some() {
-            assert_eq!(
-                received.len(),
-                reported.len(),
-                "the {side} misses something"
-            );
+            assert_eq!(received.len(), sent.len(), "the {side} misses messages");
         }
         let mut source = self.received(side.other()).peekable();
-        for text in reported.iter().filter(|text| !ours(text)) {
+        for text in sent.iter().filter(|text| !ours(text)) {
             assert!(
                 source.any(|received| received == *text),
                 "out of order, twice, or made up: {}",
@@ -326,32 +322,32 @@ impl Outcome {
         }
     }
 
-    /// No request has two answers, and every request that the relay has heard has one if its side
-    /// listens to the end. An agent hears nothing more once it, the client or the relay has ended
-    /// the conversation; each answer it misses is noted.
+    /// No request has two answers, and every request that the relay has received has one if its
+    /// side reads to the end. An agent receives nothing more once it, the client or the relay has
+    /// ended the conversation; each answer it misses is noted.
     fn check_answers(&self, side: Side) {
-        let mut owed: HashMap<Value, i64> = HashMap::new();
+        let mut open: HashMap<Value, i64> = HashMap::new();
         let player = &self.players[side as usize];
         for text in self.received(side) {
             let Ok(text) = serde_json::from_slice::<Value>(text) else {
                 continue;
             };
             if text.get("method").is_some() && text.get("id").is_some() {
-                *owed.entry(text["id"].clone()).or_default() += 1;
+                *open.entry(text["id"].clone()).or_default() += 1;
             }
         }
         for text in &player.received {
             let text: Value = serde_json::from_str(text).unwrap();
             if text.get("method").is_none() && text.get("id").is_some_and(|id| !id.is_null()) {
-                *owed.entry(text["id"].clone()).or_default() -= 1;
+                *open.entry(text["id"].clone()).or_default() -= 1;
             }
         }
-        owed.retain(|_, count| *count != 0);
+        open.retain(|_, count| *count != 0);
         assert!(
-            owed.values().all(|count| *count > 0),
-            "too many answers: {owed:?}"
+            open.values().all(|count| *count > 0),
+            "too many answers: {open:?}"
         );
-        let missing = owed.values().sum::<i64>();
+        let missing = open.values().sum::<i64>();
         let left = match side {
             Side::Client => player.ended && !self.plan.client_half_close,
             Side::Agent => self.agent_was_ended,
@@ -359,26 +355,20 @@ impl Outcome {
         if left || player.peer.is_none() {
             return;
         }
-        let excused = match side {
+        let allowed = match side {
             Side::Client if !self.stalled => 0,
             _ => self.end.counts.note("undeliverable"),
         };
-        assert!(missing as u64 <= excused, "answers are missing: {owed:?}");
+        assert!(missing as u64 <= allowed, "answers are missing: {open:?}");
     }
 
-    /// Every message of `from` that did not cross is accounted for.
-    fn check_books(&self, from: Side) {
+    /// Every message of `from` that was not forwarded is accounted for.
+    fn check_accounts(&self, from: Side) {
         let counts = &self.end.counts;
         let received = self.received(from).count();
-        let crossed = self
-            .reported(from.other())
-            .filter(|text| !ours(text))
-            .count();
+        let forwarded = self.sent(from.other()).filter(|text| !ours(text)).count();
         assert_eq!(counts.received(from).frames as usize, received);
-        assert_eq!(
-            counts.sent(from).frames as usize,
-            self.reported(from).count()
-        );
+        assert_eq!(counts.sent(from).frames as usize, self.sent(from).count());
         let accounted: u64 = [
             "stray_line",
             "refused",
@@ -393,9 +383,9 @@ impl Outcome {
         .into_iter()
         .sum();
         assert!(
-            (received - crossed) as u64 <= accounted,
-            "{} messages of the {from} are gone, {accounted} are accounted for",
-            received - crossed
+            (received - forwarded) as u64 <= accounted,
+            "{} messages of the {from} are lost, {accounted} are accounted for",
+            received - forwarded
         );
     }
 
@@ -406,7 +396,7 @@ impl Outcome {
         })
     }
 
-    fn reported(&self, to: Side) -> impl Iterator<Item = &[u8]> {
+    fn sent(&self, to: Side) -> impl Iterator<Item = &[u8]> {
         self.seen.iter().filter_map(move |seen| match seen {
             Seen::Sent(side, frame) if *side == to => Some(frame.as_bytes()),
             _ => None,
@@ -414,7 +404,7 @@ impl Outcome {
     }
 }
 
-/// Whether the relay has made this message up.
+/// Whether the relay itself made this message.
 fn ours(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     text.contains(r#""data":{"relay":"#) || text.contains("_acp-relay/")

@@ -1,6 +1,6 @@
-//! The relay itself: its loop between two scripted peers, in virtual time.
+//! The loop of the relay between two scripted peers, in virtual time.
 
-mod ending;
+mod closing;
 mod flow;
-mod law;
+mod invariants;
 mod resume;

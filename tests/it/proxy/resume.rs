@@ -1,9 +1,9 @@
-//! Clients whose connection breaks and that come back for their session.
+//! Clients whose connection breaks and that resume their session.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(
     clippy::needless_pass_by_value,
-    reason = "messages are made where they are said"
+    reason = "messages are made where they are sent"
 )]
 
 use std::sync::Arc;
@@ -22,19 +22,19 @@ use tokio::time::sleep;
 
 use crate::support::bridge::{TestPeer, within};
 
-/// A store of conversations, and what a test needs to connect clients and agents to it.
-struct Port {
+/// A store of conversations, to which a test connects clients and agents.
+struct Server {
     limits: Arc<Limits>,
     store: Arc<ConversationStore>,
 }
 
-/// A client that has been let in, and the agent's end if it got an agent of its own.
-struct Guest {
+/// An accepted client, and the task that finds its agent or adds a new one.
+struct Connection {
     client: TestPeer,
-    reception: JoinHandle<Option<Begun>>,
+    attached: JoinHandle<Option<Begun>>,
 }
 
-/// A stream whose end is that of a connection that broke.
+/// A stream that ends as a broken connection does.
 struct Breaks(Box<dyn FrameStream>);
 
 impl FrameStream for Breaks {
@@ -53,73 +53,76 @@ struct Begun {
     run: JoinHandle<End>,
 }
 
-impl Port {
+impl Server {
     fn new(limits: Limits) -> Self {
         let limits = Arc::new(limits);
         let store = Arc::new(ConversationStore::new(Arc::clone(&limits)));
         Self { limits, store }
     }
 
-    /// A client connects, as it does over a WebSocket.
-    fn enter(&self) -> Guest {
+    /// A client connects, as over a WebSocket.
+    fn connect(&self) -> Connection {
         let (client, mut near) = crate::support::memory::pair(&self.limits);
         near.peer.half_close = false;
         near.rx = Box::new(Breaks(near.rx));
         let store = Arc::clone(&self.store);
         let limits = Arc::clone(&self.limits);
-        let reception = tokio::spawn(async move {
+        let attached = tokio::spawn(async move {
             let Attached::New(link) = store.attach(near).await else {
                 return None;
             };
             let link = store.add(link);
             let (agent, near_agent) = crate::support::memory::pair(&limits);
             let run = tokio::spawn(async move {
-                let (dialects, taps) = (DialectOptions::canonical(), Observers::default());
+                let (dialects, observers) = (DialectOptions::canonical(), Observers::default());
                 let stop = StopSignals::default();
-                proxy::run(link, near_agent, limits, dialects, None, taps, &stop).await
+                proxy::run(link, near_agent, limits, dialects, None, observers, &stop).await
             });
             let agent = TestPeer(agent);
             Some(Begun { agent, run })
         });
-        Guest {
+        Connection {
             client: TestPeer(client),
-            reception,
+            attached,
         }
     }
 
-    /// A client that has begun the session `s1` with an agent of its own.
-    async fn settle(&self) -> (TestPeer, Begun) {
-        let mut guest = self.enter();
-        guest.client.send(&initialize(0, json!({}))).await;
-        let mut begun = within(guest.reception).await.unwrap().unwrap();
+    /// A client with a session `s1` and an agent of its own.
+    async fn begin(&self) -> (TestPeer, Begun) {
+        let mut connection = self.connect();
+        connection.client.send(&initialize(0, json!({}))).await;
+        let mut begun = within(connection.attached).await.unwrap().unwrap();
         begun.agent.receive_json().await;
         begun.agent.send(&initialized(0)).await;
-        guest.client.receive_json().await;
-        guest
+        connection.client.receive_json().await;
+        connection
             .client
             .send(&request(1, "session/new", json!({"cwd": "/"})))
             .await;
         begun.agent.receive_json().await;
         let session = json!({"modes": {"currentModeId": "ask"}, "sessionId": "s1"});
         begun.agent.send(&result(1, session)).await;
-        guest.client.receive_json().await;
-        (guest.client, begun)
+        connection.client.receive_json().await;
+        (connection.client, begun)
     }
 
-    /// A client comes back and asks for its session.
-    async fn come_back(&self, method: &str, id: u32) -> TestPeer {
-        let mut guest = self.enter();
-        guest.client.send(&initialize(id, json!({}))).await;
-        let answer = guest.client.receive_json().await;
+    /// A client connects again and requests its session.
+    async fn resume(&self, method: &str, id: u32) -> TestPeer {
+        let mut connection = self.connect();
+        connection.client.send(&initialize(id, json!({}))).await;
+        let answer = connection.client.receive_json().await;
         assert_eq!(answer["id"], id);
         assert_eq!(answer["result"]["agentInfo"]["name"], "the agent");
         let params = json!({"sessionId": "s1", "cwd": "/", "mcpServers": []});
-        guest.client.send(&request(id + 1, method, params)).await;
+        connection
+            .client
+            .send(&request(id + 1, method, params))
+            .await;
         assert!(
-            within(guest.reception).await.unwrap().is_none(),
-            "it found no agent"
+            within(connection.attached).await.unwrap().is_none(),
+            "it got a new agent"
         );
-        guest.client
+        connection.client
     }
 }
 
@@ -174,7 +177,7 @@ fn summary(message: &Value) -> String {
     }
 }
 
-async fn gists(client: &mut TestPeer, many: usize) -> Vec<String> {
+async fn summaries(client: &mut TestPeer, many: usize) -> Vec<String> {
     let mut all = Vec::new();
     for _ in 0..many {
         all.push(summary(&client.receive_json().await));
@@ -183,9 +186,9 @@ async fn gists(client: &mut TestPeer, many: usize) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_comes_back_is_reported_all_it_missed_and_goes_on() {
-    let port = Port::new(Limits::default());
-    let (mut client, mut begun) = port.settle().await;
+async fn a_resumed_client_receives_all_it_missed_and_continues() {
+    let server = Server::new(Limits::default());
+    let (mut client, mut begun) = server.begin().await;
     client.send(&prompt(2, "hello")).await;
     begun.agent.receive_json().await;
     begun.agent.send(&update("one")).await;
@@ -194,8 +197,8 @@ async fn a_client_that_comes_back_is_reported_all_it_missed_and_goes_on() {
 
     begun.agent.send(&update("two")).await;
     begun.agent.send(&permission(0)).await;
-    let mut client = port.come_back("session/load", 0).await;
-    let received = gists(&mut client, 3).await;
+    let mut client = server.resume("session/load", 0).await;
+    let received = summaries(&mut client, 3).await;
     assert_eq!(received, ["user:hello", "agent:one", "agent:two"]);
     let loaded = client.receive_json().await;
     assert_eq!(loaded["id"], 1);
@@ -206,24 +209,24 @@ async fn a_client_that_comes_back_is_reported_all_it_missed_and_goes_on() {
         (&json!(0), "session/request_permission".to_owned())
     );
 
-    // The answer reaches the agent, and what is new the client.
+    // The answer reaches the agent, and the new update reaches the client.
     client
         .send(&result(0, json!({"outcome": {"outcome": "cancelled"}})))
         .await;
     assert_eq!(begun.agent.receive_json().await["id"], 0);
     begun.agent.send(&update("three")).await;
-    assert_eq!(gists(&mut client, 1).await, ["agent:three"]);
+    assert_eq!(summaries(&mut client, 1).await, ["agent:three"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_ids_of_two_connections_are_not_mixed_up() {
-    let port = Port::new(Limits::default());
-    let (mut client, mut begun) = port.settle().await;
+async fn the_request_ids_of_two_connections_are_kept_apart() {
+    let server = Server::new(Limits::default());
+    let (mut client, mut begun) = server.begin().await;
     client.send(&prompt(2, "first")).await;
     assert_eq!(begun.agent.receive_json().await["id"], 2);
     drop(client);
 
-    let mut client = port.come_back("session/resume", 1).await;
+    let mut client = server.resume("session/resume", 1).await;
     assert_eq!(client.receive_json().await["id"], 2);
     // The old prompt's id is free again for the client, but not for the agent.
     client
@@ -254,33 +257,33 @@ async fn the_ids_of_two_connections_are_not_mixed_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_resumes_is_reported_only_what_was_missed() {
-    let port = Port::new(Limits::default());
-    let (mut client, mut begun) = port.settle().await;
+async fn session_resume_sends_only_missed_updates() {
+    let server = Server::new(Limits::default());
+    let (mut client, mut begun) = server.begin().await;
     begun.agent.send(&update("seen")).await;
     client.receive_json().await;
     drop(client);
     begun.agent.send(&update("missed")).await;
-    // The relay has to notice the end before the client is back.
+    // The relay has to detect the end before the client is back.
     sleep(Duration::from_secs(1)).await;
-    let mut client = port.come_back("session/resume", 0).await;
-    assert_eq!(gists(&mut client, 2).await, ["agent:missed", "answer"]);
+    let mut client = server.resume("session/resume", 0).await;
+    assert_eq!(summaries(&mut client, 2).await, ["agent:missed", "answer"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_newcomer_with_other_wishes_gets_an_agent_of_its_own() {
-    let port = Port::new(Limits::default());
-    let (client, _begun) = port.settle().await;
+async fn a_client_that_opens_a_new_session_gets_its_own_agent() {
+    let server = Server::new(Limits::default());
+    let (client, _begun) = server.begin().await;
     drop(client);
-    let mut guest = port.enter();
-    guest.client.send(&initialize(7, json!({}))).await;
-    assert_eq!(guest.client.receive_json().await["id"], 7);
-    guest
+    let mut connection = server.connect();
+    connection.client.send(&initialize(7, json!({}))).await;
+    assert_eq!(connection.client.receive_json().await["id"], 7);
+    connection
         .client
         .send(&request(8, "session/new", json!({"cwd": "/"})))
         .await;
-    let mut other = within(guest.reception).await.unwrap().unwrap();
-    // It is told of the newcomer's `initialize`, and its answer is not said twice.
+    let mut other = within(connection.attached).await.unwrap().unwrap();
+    // It receives the client's `initialize`, and its answer is not sent twice.
     assert_eq!(other.agent.receive_json().await["method"], "initialize");
     other.agent.send(&initialized(7)).await;
     assert_eq!(other.agent.receive_json().await["method"], "session/new");
@@ -288,30 +291,30 @@ async fn a_newcomer_with_other_wishes_gets_an_agent_of_its_own() {
         .agent
         .send(&result(8, json!({"sessionId": "s2"})))
         .await;
-    assert_eq!(guest.client.receive_json().await["id"], 8);
+    assert_eq!(connection.client.receive_json().await["id"], 8);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_is_not_given_to_a_client_that_can_do_less() {
-    let port = Port::new(Limits::default());
-    let mut guest = port.enter();
+async fn an_agent_is_not_given_to_a_client_with_fewer_capabilities() {
+    let server = Server::new(Limits::default());
+    let mut connection = server.connect();
     let able = json!({"fs": {"readTextFile": true, "writeTextFile": false}});
-    guest.client.send(&initialize(0, able)).await;
-    let mut begun = within(guest.reception).await.unwrap().unwrap();
+    connection.client.send(&initialize(0, able)).await;
+    let mut begun = within(connection.attached).await.unwrap().unwrap();
     begun.agent.receive_json().await;
     begun.agent.send(&initialized(0)).await;
-    guest.client.receive_json().await;
-    drop(guest.client);
-    let mut less = port.enter();
+    connection.client.receive_json().await;
+    drop(connection.client);
+    let mut less = server.connect();
     less.client.send(&initialize(0, json!({}))).await;
-    let mut other = within(less.reception).await.unwrap().unwrap();
+    let mut other = within(less.attached).await.unwrap().unwrap();
     assert_eq!(other.agent.receive_json().await["method"], "initialize");
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_waited_for_longer_than_the_grace() {
-    let port = Port::new(Limits::default());
-    let (client, mut begun) = port.settle().await;
+async fn a_detached_conversation_ends_after_its_grace() {
+    let server = Server::new(Limits::default());
+    let (client, mut begun) = server.begin().await;
     drop(client);
     sleep(Duration::from_secs(599)).await;
     assert!(!begun.run.is_finished());
@@ -319,16 +322,16 @@ async fn nobody_is_waited_for_longer_than_the_grace() {
     assert_eq!(begun.agent.receive().await, None);
     begun.agent.end().await;
     assert_eq!(within(begun.run).await.unwrap().cause, Cause::ClientLeft);
-    // Who comes now gets an agent of its own at once.
-    let mut late = port.enter();
+    // A later client gets an agent of its own at once.
+    let mut late = server.connect();
     late.client.send(&initialize(0, json!({}))).await;
-    assert!(within(late.reception).await.unwrap().is_some());
+    assert!(within(late.attached).await.unwrap().is_some());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_running_turn_is_waited_for() {
-    let port = Port::new(Limits::default());
-    let (mut client, mut begun) = port.settle().await;
+async fn a_running_turn_extends_the_grace() {
+    let server = Server::new(Limits::default());
+    let (mut client, mut begun) = server.begin().await;
     client.send(&prompt(2, "long")).await;
     begun.agent.receive_json().await;
     drop(client);
@@ -345,9 +348,9 @@ async fn a_running_turn_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_waits_for_the_client_is_not_waited_for() {
-    let port = Port::new(Limits::default());
-    let (mut client, mut begun) = port.settle().await;
+async fn a_turn_that_waits_for_the_client_does_not_extend_the_grace() {
+    let server = Server::new(Limits::default());
+    let (mut client, mut begun) = server.begin().await;
     client.send(&prompt(2, "may I?")).await;
     begun.agent.receive_json().await;
     drop(client);
@@ -363,48 +366,48 @@ async fn a_turn_that_waits_for_the_client_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_is_alone_is_paused_and_loses_nothing() {
+async fn a_detached_agent_is_paused_and_loses_nothing() {
     let limits = Limits {
         reconnect_bytes: 64 << 10,
         ..Limits::default()
     };
-    let port = Port::new(limits);
-    let (client, mut begun) = port.settle().await;
+    let server = Server::new(limits);
+    let (client, mut begun) = server.begin().await;
     drop(client);
-    let mut taken = 0;
+    let mut accepted = 0;
     while begun
         .agent
-        .try_send(&update(&format!("{taken:0100}")))
+        .try_send(&update(&format!("{accepted:0100}")))
         .await
     {
-        taken += 1;
-        assert!(taken < 10_000, "nothing pauses it");
+        accepted += 1;
+        assert!(accepted < 10_000, "it is never paused");
     }
-    let mut client = port.come_back("session/resume", 0).await;
+    let mut client = server.resume("session/resume", 0).await;
     let mut received = Vec::new();
-    while received.len() < taken + 1 {
+    while received.len() < accepted + 1 {
         received.push(summary(&client.receive_json().await));
     }
     received.retain(|summary| summary != "answer");
-    let all: Vec<String> = (0..taken).map(|n| format!("agent:{n:0100}")).collect();
+    let all: Vec<String> = (0..accepted).map(|n| format!("agent:{n:0100}")).collect();
     assert_eq!(received, all);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_history_that_was_not_kept_is_asked_of_the_agent() {
+async fn a_history_that_was_not_kept_is_requested_from_the_agent() {
     let limits = Limits {
         reconnect_bytes: 4 << 10,
         ..Limits::default()
     };
-    let port = Port::new(limits);
-    let (mut client, mut begun) = port.settle().await;
+    let server = Server::new(limits);
+    let (mut client, mut begun) = server.begin().await;
     for n in 0..100 {
         begun.agent.send(&update(&format!("{n:0100}"))).await;
         client.receive_json().await;
     }
     drop(client);
     sleep(Duration::from_secs(1)).await;
-    let mut client = port.come_back("session/load", 0).await;
+    let mut client = server.resume("session/load", 0).await;
     let asked = begun.agent.receive_json().await;
     assert_eq!(asked["method"], "session/load");
     begun.agent.send(&update("replayed")).await;
@@ -412,24 +415,27 @@ async fn a_history_that_was_not_kept_is_asked_of_the_agent() {
         .agent
         .send(&result(asked["id"].clone(), json!({})))
         .await;
-    assert_eq!(gists(&mut client, 2).await, ["agent:replayed", "answer"]);
+    assert_eq!(
+        summaries(&mut client, 2).await,
+        ["agent:replayed", "answer"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_newest_connection_of_a_client_wins() {
-    let port = Port::new(Limits::default());
-    let (mut old, mut begun) = port.settle().await;
-    let mut new = port.come_back("session/load", 0).await;
-    assert_eq!(gists(&mut new, 1).await, ["answer"]);
+async fn the_newest_connection_replaces_the_older_one() {
+    let server = Server::new(Limits::default());
+    let (mut old, mut begun) = server.begin().await;
+    let mut new = server.resume("session/load", 0).await;
+    assert_eq!(summaries(&mut new, 1).await, ["answer"]);
     assert_eq!(old.receive().await, None);
     begun.agent.send(&update("for the new one")).await;
-    assert_eq!(gists(&mut new, 1).await, ["agent:for the new one"]);
+    assert_eq!(summaries(&mut new, 1).await, ["agent:for the new one"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_history_is_not_reported_after_the_agent_has_refused_to_report_it() {
-    let port = Port::new(Limits::default());
-    let (mut client, mut begun) = port.settle().await;
+async fn a_history_is_not_replayed_by_the_relay_after_the_agent_refused_it() {
+    let server = Server::new(Limits::default());
+    let (mut client, mut begun) = server.begin().await;
     begun.agent.send(&update("one")).await;
     client.receive_json().await;
     let refused = json!({"jsonrpc": "2.0", "id": 2, "error": {"code": -32603, "message": "no"}});
@@ -441,41 +447,41 @@ async fn a_history_is_not_reported_after_the_agent_has_refused_to_report_it() {
     client.receive_json().await;
     drop(client);
 
-    let mut client = port.come_back("session/load", 0).await;
+    let mut client = server.resume("session/load", 0).await;
     let asked = begun.agent.receive_json().await;
     assert_eq!(asked["method"], "session/load");
-    let stated = result(asked["id"].clone(), json!({}));
+    let loaded = result(asked["id"].clone(), json!({}));
     begun.agent.send(&update("one")).await;
-    begun.agent.send(&stated).await;
-    assert_eq!(gists(&mut client, 2).await, ["agent:one", "answer"]);
+    begun.agent.send(&loaded).await;
+    assert_eq!(summaries(&mut client, 2).await, ["agent:one", "answer"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_lists_sessions_first_gets_an_agent_of_its_own_and_the_other_goes_on_waiting() {
-    let port = Port::new(Limits::default());
-    let (client, _begun) = port.settle().await;
+async fn a_client_that_lists_sessions_first_gets_its_own_agent() {
+    let server = Server::new(Limits::default());
+    let (client, _begun) = server.begin().await;
     drop(client);
-    let mut guest = port.enter();
-    guest.client.send(&initialize(0, json!({}))).await;
-    guest.client.receive_json().await;
-    guest
+    let mut connection = server.connect();
+    connection.client.send(&initialize(0, json!({}))).await;
+    connection.client.receive_json().await;
+    connection
         .client
         .send(&request(1, "session/list", json!({})))
         .await;
-    let mut other = within(guest.reception).await.unwrap().unwrap();
+    let mut other = within(connection.attached).await.unwrap().unwrap();
     assert_eq!(other.agent.receive_json().await["method"], "initialize");
     other.agent.send(&initialized(0)).await;
     assert_eq!(other.agent.receive_json().await["method"], "session/list");
-    let mut back = port.come_back("session/load", 0).await;
-    assert_eq!(gists(&mut back, 1).await, ["answer"]);
+    let mut back = server.resume("session/load", 0).await;
+    assert_eq!(summaries(&mut back, 1).await, ["answer"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_comes_back_to_a_session_that_was_closed() {
-    let port = Port::new(Limits::default());
-    let (client, mut begun) = port.settle().await;
+async fn a_closed_session_cannot_be_resumed() {
+    let server = Server::new(Limits::default());
+    let (client, mut begun) = server.begin().await;
     drop(client);
-    let mut client = port.come_back("session/load", 0).await;
+    let mut client = server.resume("session/load", 0).await;
     client.receive_json().await;
     begun.agent.send(&permission(7)).await;
     client.receive_json().await;
@@ -491,10 +497,10 @@ async fn nobody_comes_back_to_a_session_that_was_closed() {
     assert_eq!(client.receive_json().await["id"], 2);
     drop(client);
 
-    let mut guest = port.enter();
-    guest.client.send(&initialize(0, json!({}))).await;
-    guest.client.receive_json().await;
+    let mut connection = server.connect();
+    connection.client.send(&initialize(0, json!({}))).await;
+    connection.client.receive_json().await;
     let load = request(1, "session/load", json!({"sessionId": "s1"}));
-    guest.client.send(&load).await;
-    assert!(within(guest.reception).await.unwrap().is_some());
+    connection.client.send(&load).await;
+    assert!(within(connection.attached).await.unwrap().is_some());
 }

@@ -1,4 +1,4 @@
-//! SIGKILL at any moment: every line that is there is whole, and at most one is torn.
+//! SIGKILL at any moment: every line of the file is whole, but for at most one torn one.
 
 use std::fs;
 use std::path::Path;
@@ -9,11 +9,11 @@ use rustix::process::Signal;
 
 use crate::support::program::Program;
 
-/// How often, unless `ACP_RELAY_KILLS` says otherwise.
+/// How many kills, unless `ACP_RELAY_KILLS` is set.
 const KILLS: u32 = 12;
 
-/// An agent that never stops talking.
-const TALKER: &str = r#"while :; do printf '{"method":"session/update","params":{"sessionId":"s","t":"%s"}}\n' "$$ and some more words"; done"#;
+/// An agent that never stops sending.
+const AGENT: &str = r#"while :; do printf '{"method":"session/update","params":{"sessionId":"s","t":"%s"}}\n' "$$ and some more words"; done"#;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_recorder_leaves_whole_lines() {
@@ -24,20 +24,20 @@ async fn a_killed_recorder_leaves_whole_lines() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("recordings");
         let place = place.to_str().unwrap();
-        let args = ["connect", "--record", place, "--", "sh", "-c", TALKER];
+        let args = ["connect", "--record", place, "--", "sh", "-c", AGENT];
         let mut program = Program::start(&args);
-        // It talks; from here on any moment will do.
+        // The agent has begun; the kill may come at any moment from here.
         program.line().await.unwrap();
         tokio::time::sleep(Duration::from_micros(u64::from(kill * 7919 % 97) * 1_000)).await;
         program.signal(Signal::KILL);
         program.exit().await;
-        events += look(Path::new(place));
+        events += check(Path::new(place));
     }
     assert!(events > u64::from(kills) * 5, "{events} events in all");
 }
 
-/// What is left is as it should be; the number of events.
-fn look(place: &Path) -> u64 {
+/// Checks the recording that is left; returns its number of events.
+fn check(place: &Path) -> u64 {
     let found = recordings(place).unwrap();
     assert_eq!(found.len(), 1);
     let path = &found[0].segments[0];

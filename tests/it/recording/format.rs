@@ -47,8 +47,8 @@ fn message() -> Message {
 }
 
 #[test]
-fn every_kind_of_event_comes_back() {
-    let send = |text: &str| text.to_owned();
+fn every_kind_of_event_is_read_as_it_was_written() {
+    let owned = |text: &str| text.to_owned();
     let bare = Message {
         edge: Side::Client,
         to: Side::Agent,
@@ -75,37 +75,37 @@ fn every_kind_of_event_comes_back() {
         EventKind::Stderr(Payload::Text(Bytes::from_static(b"Ready.\n"))),
         EventKind::Stderr(Payload::Bytes(Bytes::from_static(b"\xff\0"))),
         EventKind::Process {
-            event: send("exit"),
-            detail: send("code 3"),
+            event: owned("exit"),
+            detail: owned("code 3"),
         },
         EventKind::Link {
             side: Side::Agent,
-            event: send("open"),
-            detail: send("process 1 (\u{1b}[31m)"),
+            event: owned("open"),
+            detail: owned("process 1 (\u{1b}[31m)"),
         },
         EventKind::Note {
-            name: send("stray_line"),
-            text: send("a line\nof \"7\" bytes"),
+            name: owned("stray_line"),
+            text: owned("a line\nof \"7\" bytes"),
             source: Some(2),
         },
         EventKind::Gap {
             events: 17,
             bytes: 4096,
-            reason: send("the queue was full"),
+            reason: owned("the queue was full"),
         },
         EventKind::Clock { jump: -1_500_000 },
         EventKind::Clock { jump: 2 },
-        EventKind::Mark(send("here")),
+        EventKind::Mark(owned("here")),
         EventKind::Resume,
         EventKind::End {
             rotated: true,
-            reason: send("size"),
-            digest: send("00ff"),
+            reason: owned("size"),
+            digest: owned("00ff"),
         },
         EventKind::End {
             rotated: false,
-            reason: send("over"),
-            digest: send("00ff"),
+            reason: owned("over"),
+            digest: owned("00ff"),
         },
     ];
     for what in all {
@@ -116,7 +116,7 @@ fn every_kind_of_event_comes_back() {
 }
 
 #[test]
-fn a_header_comes_back() {
+fn a_header_is_read_as_it_was_written() {
     let header = Header {
         version: 1,
         id: "00".repeat(16),
@@ -146,7 +146,7 @@ fn a_header_comes_back() {
     assert_eq!(parse_line(&out.into()), Parsed::Header(Box::new(header)));
 }
 
-/// What is kept of `frame` when the recorder's own rule decides how.
+/// What is kept of `frame` by the recorder's own rule.
 fn kept(frame: &[u8]) -> Payload<&[u8]> {
     if is_json(frame, &Limits::default()) && write::fits_line(frame) {
         Payload::Json(frame)
@@ -157,8 +157,8 @@ fn kept(frame: &[u8]) -> Payload<&[u8]> {
 
 fn bytes_again(frame: &[u8]) -> Bytes {
     let mut out = Vec::new();
-    let facts = FrameInfo::new(Side::Client, Side::Agent);
-    write::frame(&mut out, STAMP, &facts, &kept(frame));
+    let info = FrameInfo::new(Side::Client, Side::Agent);
+    write::frame(&mut out, STAMP, &info, &kept(frame));
     assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 1);
     match parse_line(&Bytes::from(out)) {
         Parsed::Event(event) => match event.kind {
@@ -170,7 +170,7 @@ fn bytes_again(frame: &[u8]) -> Bytes {
 }
 
 #[test]
-fn frames_that_could_be_mistaken_keep_their_bytes() {
+fn frames_that_look_like_the_format_keep_their_bytes() {
     for frame in [
         &b""[..],
         b"{}",
@@ -246,14 +246,14 @@ fn segment(count: u64) -> (Vec<u8>, Vec<u64>) {
             r#"{{"method":"m","params":{}}}"#,
             "1".repeat(n as usize % 50 + 1)
         );
-        let facts = FrameInfo::new(Side::Agent, Side::Client);
-        write::frame(&mut out, stamp, &facts, &Payload::Json(body.as_bytes()));
+        let info = FrameInfo::new(Side::Agent, Side::Client);
+        write::frame(&mut out, stamp, &info, &Payload::Json(body.as_bytes()));
     }
     (out, starts)
 }
 
 #[test]
-fn a_reader_starts_anywhere_and_knows_where_it_is() {
+fn a_reader_starts_at_any_offset_and_reports_its_position() {
     let (text, starts) = segment(50);
     let mut reader = SegmentReader::new(Cursor::new(text.clone()));
     let all: Vec<u64> = reader.by_ref().map(|entry| entry.unwrap().at).collect();
@@ -298,7 +298,7 @@ fn a_growing_file_never_shows_half_a_line() {
 }
 
 #[test]
-fn what_is_not_known_is_passed_over() {
+fn unknown_events_and_members_are_kept_and_newer_versions_are_refused() {
     let content = br#"{"n":1,"t":0.5,"w":2,"k":"hologram","of":{"x":[1]},"new":"\u0000""#;
     let found = parse_line(&sealed(content));
     let Parsed::Event(event) = found else {

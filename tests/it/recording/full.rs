@@ -1,18 +1,19 @@
-//! A recording that fails: the conversation goes on, and it is told and counted; or it ends, when
-//! that was asked for.
+//! A recording that fails: the conversation goes on, and the failure is reported and counted; with
+//! `--record-strict` the conversation ends.
 //!
-//! The program may write files of 1 KiB and no more, which is a full disk that any shell can make.
+//! The program may only write files of 1 KiB, which is like a full disk and needs only a shell.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-/// An agent that answers each line, and a client that says this many.
+/// An agent that answers each line.
 const AGENT: &str = r#"while read -r line; do echo '{"method":"session/update"}'; done
 sleep 0.3; echo left in peace >&2"#;
+/// How many lines the client sends.
 const LINES: usize = 300;
 
-/// With `options`, on such a disk.
-fn talk(options: &[&str]) -> Output {
+/// Runs a conversation with `options`, on such a disk.
+fn converse(options: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let mut child = Command::new("sh")
         .args(["-c", r#"ulimit -f 2; exec "$@""#, "sh"])
@@ -27,34 +28,34 @@ fn talk(options: &[&str]) -> Output {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    let reports = r#"{"method":"session/cancel","params":{"sessionId":"s"}}"#;
-    // A program that was told to be strict does not read all of it.
-    let _ = stdin.write_all(format!("{reports}\n").repeat(LINES).as_bytes());
+    let message = r#"{"method":"session/cancel","params":{"sessionId":"s"}}"#;
+    // With `--record-strict` the program does not read all of it.
+    let _ = stdin.write_all(format!("{message}\n").repeat(LINES).as_bytes());
     drop(stdin);
     child.wait_with_output().unwrap()
 }
 
 #[test]
-fn the_talk_goes_on_and_the_failure_is_counted() {
-    let output = talk(&[]);
-    let reported = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{reported}");
+fn a_conversation_goes_on_when_its_recording_fails_and_the_failure_is_counted() {
+    let output = converse(&[]);
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{log}");
     let received = String::from_utf8(output.stdout).unwrap();
     assert_eq!(received.lines().count(), LINES);
-    let loud = "the conversation continues unrecorded";
-    assert_eq!(reported.matches(loud).count(), 1, "{reported}");
-    assert!(reported.contains(r#"("unrecorded", 1)"#), "{reported}");
+    let warning = "the conversation continues unrecorded";
+    assert_eq!(log.matches(warning).count(), 1, "{log}");
+    assert!(log.contains(r#"("unrecorded", 1)"#), "{log}");
 }
 
 #[test]
-fn a_strict_one_fails_with_it() {
-    let output = talk(&["--record-strict"]);
-    let reported = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(73), "{reported}");
-    assert!(reported.contains(r#"("unrecorded", 1)"#), "{reported}");
-    // The log says what becomes of the conversation, and the agent has time to end.
-    assert!(reported.contains("and ends the conversation"), "{reported}");
-    assert!(!reported.contains("continues unrecorded"), "{reported}");
-    assert!(reported.contains("left in peace"), "{reported}");
-    assert!(reported.contains("cause=Unrecorded"), "{reported}");
+fn a_strict_conversation_ends_when_its_recording_fails() {
+    let output = converse(&["--record-strict"]);
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(73), "{log}");
+    assert!(log.contains(r#"("unrecorded", 1)"#), "{log}");
+    // The log states that the conversation ends, and the agent has time to end.
+    assert!(log.contains("and ends the conversation"), "{log}");
+    assert!(!log.contains("continues unrecorded"), "{log}");
+    assert!(log.contains("left in peace"), "{log}");
+    assert!(log.contains("cause=Unrecorded"), "{log}");
 }

@@ -1,8 +1,8 @@
-//! Secrets, planted wherever they can occur in the whole program, appear in nothing that is ours:
+//! Secrets, planted wherever they can occur in the whole program, appear in no output of the relay:
 //! recordings, logs, errors, all that `inspect` prints and exports, JUnit reports.
 //!
-//! What is forwarded is not ours, and an id goes back as it came. Not here: the rules one by one
-//! (see `secrets`).
+//! Forwarded messages and the ids of answers are not redacted. Not here: the rules one by one (see
+//! `secrets`).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -65,12 +65,12 @@ const SHAPES: [&str; 44] = [
     "https://example.com/x?X-Amz-Signature=@",
 ];
 
-/// Makes secrets, and knows them all.
+/// Makes secrets, and keeps them all.
 #[derive(Default)]
-struct Aviary(Vec<String>);
+struct PlantedSecrets(Vec<String>);
 
-impl Aviary {
-    fn secret(&mut self) -> String {
+impl PlantedSecrets {
+    fn plant(&mut self) -> String {
         let mut state = (self.0.len() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut letter = || {
             state ^= state << 13;
@@ -87,20 +87,21 @@ impl Aviary {
         secret
     }
 
+    /// A secret of each shape.
     fn shaped(&mut self) -> Vec<String> {
         let all = SHAPES.iter().map(|shape| {
             let last = shape.strip_suffix("@example.com/x");
             let mut text = last.unwrap_or(shape).to_owned();
             while text.contains('@') {
-                text = text.replacen('@', &self.secret(), 1);
+                text = text.replacen('@', &self.plant(), 1);
             }
             text + last.map_or("", |_| "@example.com/x")
         });
         all.collect()
     }
 
-    /// None of them is in what `what` has put out.
-    fn absent(&self, what: &str, output: &[u8]) {
+    /// Asserts that the output of `what` contains none of them.
+    fn assert_absent(&self, what: &str, output: &[u8]) {
         let text = String::from_utf8_lossy(output);
         for secret in &self.0 {
             if let Some(at) = text.find(&secret[..12]) {
@@ -112,9 +113,9 @@ impl Aviary {
     }
 }
 
-/// What the client says: secrets in each place.
-fn input(aviary: &mut Aviary) -> String {
-    let mut secret = || aviary.secret();
+/// What the client sends: secrets in each place.
+fn input(secrets: &mut PlantedSecrets) -> String {
+    let mut secret = || secrets.plant();
     let servers = json!([
         {"type": "http", "name": "h", "url": format!("https://u:{}@example.com/?token={}", secret(), secret()),
          "headers": [{"name": "Authorization", "value": secret()}, {"name": "X-Any", "value": secret()}]},
@@ -122,90 +123,91 @@ fn input(aviary: &mut Aviary) -> String {
         {"name": "x", "command": "y", "args": ["--token", secret(), format!("--api-key={}", secret())],
          "env": [{"name": "PLAIN", "value": secret()}]},
     ]);
-    let mut reported = vec![
+    let mut messages = vec![
         json!({"id": 0, "method": "initialize", "params": {"protocolVersion": 1, "_meta": {"token": secret()}}}),
         json!({"id": 1, "method": "authenticate", "params": {"methodId": "m", "deep": {"er": [secret()]}}}),
         json!({"id": 2, "method": "session/new", "params": {"cwd": "/", "mcpServers": servers}}),
     ];
-    for (number, text) in aviary.shaped().into_iter().enumerate() {
-        reported.push(
+    for (number, text) in secrets.shaped().into_iter().enumerate() {
+        messages.push(
             json!({"id": 10 + number, "method": "session/prompt", "params": {"sessionId": "s",
             "prompt": [{"type": "text", "text": format!("use {text} now")}], "_meta": {text: 1}}}),
         );
     }
-    let method = format!("_x/sk-{}", aviary.secret());
-    reported.push(json!({"id": 9, "method": method, "params": {}}));
-    let lines = reported.into_iter().map(|mut message| {
+    let method = format!("_x/sk-{}", secrets.plant());
+    messages.push(json!({"id": 9, "method": method, "params": {}}));
+    let lines = messages.into_iter().map(|mut message| {
         message["jsonrpc"] = json!("2.0");
         message.to_string() + "\n"
     });
     lines
-        .chain([format!("no json: sk-{}\n", aviary.secret())])
+        .chain([format!("no json: sk-{}\n", secrets.plant())])
         .collect()
 }
 
-/// What the agent says, and what it complains about.
-fn output(aviary: &mut Aviary) -> (String, String) {
+/// What the agent writes to stdout and to stderr.
+fn output(secrets: &mut PlantedSecrets) -> (String, String) {
     let update = |update: Value| {
         json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}})
             .to_string()
             + "\n"
     };
-    let (mut reported, mut complains) = (String::new(), String::new());
-    let id = |aviary: &mut Aviary| format!("sk-{}", aviary.secret());
-    for text in aviary.shaped() {
+    let (mut stdout, mut stderr) = (String::new(), String::new());
+    let id = |secrets: &mut PlantedSecrets| format!("sk-{}", secrets.plant());
+    for text in secrets.shaped() {
         let content = json!({"type": "text", "text": format!("it is {text}")});
-        reported += &update(json!({"sessionUpdate": "agent_message_chunk", "content": content}));
+        stdout += &update(json!({"sessionUpdate": "agent_message_chunk", "content": content}));
     }
-    for text in aviary.shaped() {
-        reported += &update(
+    for text in secrets.shaped() {
+        stdout += &update(
             json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": text,
             "content": [{"type": "diff", "path": "/a", "oldText": text, "newText": text}]}),
         );
-        reported += &format!("[INFO] {}\n", text.replace('\n', "\\n"));
-        reported +=
+        stdout += &format!("[INFO] {}\n", text.replace('\n', "\\n"));
+        stdout +=
             &json!({"jsonrpc": "2.0", "id": 10, "error": {"code": 1, "message": text}}).to_string();
-        reported += "\n";
+        stdout += "\n";
     }
-    for text in aviary.shaped() {
-        complains += &format!("warn: {text}\n");
+    for text in secrets.shaped() {
+        stderr += &format!("warn: {text}\n");
     }
-    reported += &json!({"jsonrpc": "2.0", "id": id(aviary), "method": "terminal/create",
-        "params": {"env": [{"name": "N", "value": aviary.secret()}]}})
+    stdout += &json!({"jsonrpc": "2.0", "id": id(secrets), "method": "terminal/create",
+        "params": {"env": [{"name": "N", "value": secrets.plant()}]}})
     .to_string();
-    reported += &format!(
+    stdout += &format!(
         "\n{}\n",
-        json!({"jsonrpc": "2.0", "id": id(aviary), "result": {}})
+        json!({"jsonrpc": "2.0", "id": id(secrets), "result": {}})
     );
-    reported += &format!(
+    stdout += &format!(
         "[{}]\n",
-        json!({"jsonrpc": "2.0", "id": id(aviary), "method": id(aviary)})
+        json!({"jsonrpc": "2.0", "id": id(secrets), "method": id(secrets)})
     );
-    reported += &format!("{{\"id\":1,\"result\":\"{}\",}}\n", id(aviary));
-    complains += &format!("without an end: sk-{}", aviary.secret());
-    (reported, complains)
+    stdout += &format!("{{\"id\":1,\"result\":\"{}\",}}\n", id(secrets));
+    stderr += &format!("without an end: sk-{}", secrets.plant());
+    (stdout, stderr)
 }
 
-async fn answer(args: &[&str]) -> Vec<u8> {
+/// What the program prints with these arguments.
+async fn printed(args: &[&str]) -> Vec<u8> {
     let Outcome { stdout, stderr, .. } = run(args, "").await;
     format!("{stdout}\n{stderr}").into_bytes()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_of_ours_holds_a_secret() {
-    let mut aviary = Aviary::default();
+async fn no_output_of_the_relay_contains_a_secret() {
+    let mut secrets = PlantedSecrets::default();
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
-    let (reported, complains) = output(&mut aviary);
-    fs::write(path("says"), reported).unwrap();
-    fs::write(path("complains"), complains).unwrap();
-    let input = input(&mut aviary);
-    assert!(aviary.0.len() >= 120, "{} are planted", aviary.0.len());
+    let (stdout, stderr) = output(&mut secrets);
+    fs::write(path("stdout"), stdout).unwrap();
+    fs::write(path("stderr"), stderr).unwrap();
+    let input = input(&mut secrets);
+    assert!(secrets.0.len() >= 120, "{} are planted", secrets.0.len());
 
-    // It hears all, says all, and dies of it.
-    let (reports, complains) = (path("says"), path("complains"));
+    // The agent reads its input, writes its output, and fails.
+    let (stdout, stderr) = (path("stdout"), path("stderr"));
     let agent = format!(
-        "n=0; while [ $n -lt {} ] && read -r line; do n=$((n+1)); done; cat {reports}; cat {complains} >&2; exit 3",
+        "n=0; while [ $n -lt {} ] && read -r line; do n=$((n+1)); done; cat {stdout}; cat {stderr} >&2; exit 3",
         input.lines().count() - 1,
     );
     let record = path("recordings");
@@ -217,7 +219,7 @@ async fn nothing_of_ours_holds_a_secret() {
     .concat();
     let outcome = run(&args, &input).await;
     assert_eq!(outcome.code, Some(3), "{}", outcome.stderr);
-    aviary.absent("the log", outcome.stderr.as_bytes());
+    secrets.assert_absent("the log", outcome.stderr.as_bytes());
     assert!(
         outcome.stderr.contains("warn: "),
         "the log has no stderr: {}",
@@ -229,7 +231,7 @@ async fn nothing_of_ours_holds_a_secret() {
         .filter(|line| line.contains("stderrTail"))
         .collect();
     assert!(!own.is_empty(), "{}", outcome.stdout);
-    aviary.absent("errors", own.join("\n").as_bytes());
+    secrets.assert_absent("errors", own.join("\n").as_bytes());
 
     let files: Vec<_> = fs::read_dir(&record)
         .unwrap()
@@ -239,11 +241,11 @@ async fn nothing_of_ours_holds_a_secret() {
         panic!("{files:?}")
     };
     let recorded = fs::read(file).unwrap();
-    aviary.absent("the recording", &recorded);
+    secrets.assert_absent("the recording", &recorded);
     let recorded = String::from_utf8(recorded).unwrap();
     assert!(
         recorded.contains("without an end: "),
-        "the last words are missing"
+        "the end of stderr is missing"
     );
 
     let file = file.to_str().unwrap();
@@ -256,7 +258,7 @@ async fn nothing_of_ours_holds_a_secret() {
         &["verify", file],
         &["show", file, "--json"],
     ] {
-        aviary.absent(args[0], &answer(&[&["inspect"], args].concat()).await);
+        secrets.assert_absent(args[0], &printed(&[&["inspect"], args].concat()).await);
     }
     for form in FORMS {
         let out = path(form);
@@ -269,58 +271,58 @@ async fn nothing_of_ours_holds_a_secret() {
             "--out",
             out.as_str(),
         ];
-        aviary.absent(form, &answer(&args).await);
-        aviary.absent(form, &fs::read(out).unwrap());
+        secrets.assert_absent(form, &printed(&args).await);
+        secrets.assert_absent(form, &fs::read(out).unwrap());
     }
-    replayed(&mut aviary, folder.path()).await;
+    replayed(&mut secrets, folder.path()).await;
 }
 
-/// A live agent that says a secret where another one was recorded.
-async fn replayed(aviary: &mut Aviary, folder: &Path) {
+/// A live agent that sends a secret where another one was recorded.
+async fn replayed(secrets: &mut PlantedSecrets, folder: &Path) {
     let path = |name: &str| folder.join(name).display().to_string();
     let (capture, file, report) = (path("capture"), path("two.acpr"), path("report.xml"));
     let asks = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
-    let answers = |aviary: &mut Aviary| json!({"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": 1, "say": format!("sk-{}", aviary.secret())}});
-    let recorded = answers(aviary);
-    let talk =
+    let answers = |secrets: &mut PlantedSecrets| json!({"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": 1, "say": format!("sk-{}", secrets.plant())}});
+    let recorded = answers(secrets);
+    let lines =
         format!("{{\"dir\":\"c2a\",\"msg\":{asks}}}\n{{\"dir\":\"a2c\",\"msg\":{recorded}}}\n");
-    fs::write(&capture, talk).unwrap();
-    answer(&["inspect", "import", &capture, &file, "--redact", "full"]).await;
-    let agent = format!("read -r line; echo '{}'; read -r line", answers(aviary));
-    let pace = ["--settle", "100ms", "--response-timeout", "5s"];
+    fs::write(&capture, lines).unwrap();
+    printed(&["inspect", "import", &capture, &file, "--redact", "full"]).await;
+    let agent = format!("read -r line; echo '{}'; read -r line", answers(secrets));
+    let timeouts = ["--settle", "100ms", "--response-timeout", "5s"];
     for how in [&["--junit", report.as_str()][..], &["--json"]] {
         let args = [
             &["replay", "client", &file, "--log", "trace"],
             how,
-            &pace,
+            &timeouts,
             &["--", "sh", "-c", &agent],
         ];
-        let reported = answer(&args.concat()).await;
+        let printed = printed(&args.concat()).await;
         assert!(
-            String::from_utf8_lossy(&reported).contains("say"),
-            "no difference is told"
+            String::from_utf8_lossy(&printed).contains("say"),
+            "no difference is reported"
         );
-        aviary.absent("replay client", &reported);
+        secrets.assert_absent("replay client", &printed);
     }
     let report = fs::read(report).unwrap();
     assert!(String::from_utf8_lossy(&report).contains("say"));
-    aviary.absent("JUnit", &report);
+    secrets.assert_absent("JUnit", &report);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_stands_on_the_command_line_is_not_repeated() {
-    let mut aviary = Aviary::default();
-    let (password, token) = (aviary.secret(), aviary.secret());
+async fn secrets_on_the_command_line_are_not_printed() {
+    let mut secrets = PlantedSecrets::default();
+    let (password, token) = (secrets.plant(), secrets.plant());
     let folder = tempfile::tempdir().unwrap();
     let bearer = folder.path().join("bearer");
-    fs::write(&bearer, format!("{}\n", aviary.secret())).unwrap();
+    fs::write(&bearer, format!("{}\n", secrets.plant())).unwrap();
     fs::set_permissions(&bearer, fs::Permissions::from_mode(0o600)).unwrap();
     let bearer = bearer.to_str().unwrap();
     for scheme in ["ws", "http", "tcp"] {
         let to = format!("{scheme}://user:{password}@127.0.0.1:1/acp?token={token}");
-        aviary.absent(scheme, &answer(&["connect", "--log", "trace", &to]).await);
+        secrets.assert_absent(scheme, &printed(&["connect", "--log", "trace", &to]).await);
         let to = format!("{scheme}://127.0.0.1:1/acp?token={token}");
-        aviary.absent(scheme, &answer(&["connect", "--log", "trace", &to]).await);
+        secrets.assert_absent(scheme, &printed(&["connect", "--log", "trace", &to]).await);
     }
     for scheme in ["ws", "http"] {
         let to = format!("{scheme}://127.0.0.1:1/acp");
@@ -332,6 +334,6 @@ async fn what_stands_on_the_command_line_is_not_repeated() {
             bearer,
             to.as_str(),
         ];
-        aviary.absent(scheme, &answer(&args).await);
+        secrets.assert_absent(scheme, &printed(&args).await);
     }
 }

@@ -1,4 +1,4 @@
-//! Recordings: the format, the recorder, what is kept out of them, and the tools that read them.
+//! Recordings: the format, the recorder, redaction, and the tools that read them.
 
 mod crash;
 mod format;

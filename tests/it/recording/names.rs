@@ -1,6 +1,6 @@
-//! Names that tell that what they name is a secret: each is looked for in each spelling.
+//! Names that mark their value as a secret: each is found in each spelling.
 //!
-//! The search has to stop at each of them, which its own list of words has to see to.
+//! The word search must stop at each of them; its list of words must contain a part of each.
 
 use acp_relay::recording::redact::{Mode, Redactor};
 
@@ -9,7 +9,7 @@ const MEMBERS: &str = include_str!("../../../src/recording/redact/tables/members
 const PARTS: &str = include_str!("../../../src/recording/redact/tables/parts.txt");
 const GROUPS: &str = include_str!("../../../src/recording/redact/tables/groups.txt");
 
-/// A password, or the folder at hand.
+/// A password, or the current directory.
 const PWD: &str = "pwd";
 
 /// A text that is random enough.
@@ -59,14 +59,14 @@ fn redactor() -> Redactor {
     Redactor::new(Mode::Default, Vec::new(), [1; 32])
 }
 
-/// In a message with nothing else that calls for a look.
-fn is_hidden(message: &str, secret: &str) -> bool {
+/// Whether `secret` is removed from `message`, which has nothing else to find.
+fn is_redacted(message: &str, secret: &str) -> bool {
     let found = redactor().json(message.as_bytes(), None);
     found.is_some_and(|found| !String::from_utf8_lossy(&found.text).contains(secret))
 }
 
 #[test]
-fn each_name_is_looked_for_in_each_spelling() {
+fn each_name_of_a_secret_is_found_in_each_spelling() {
     let mut spelled: Vec<String> = Vec::new();
     for name in rows(HEADERS) {
         spelled.extend(camel(name));
@@ -75,7 +75,7 @@ fn each_name_is_looked_for_in_each_spelling() {
     for name in rows(MEMBERS) {
         spelled.extend(camel(name));
         spelled.extend(joined(name));
-        // Nobody writes `pass_word`.
+        // `pass_word` is not a common spelling.
         if !name.starts_with("pass") {
             spelled.extend(apart(name, "-"));
             spelled.extend(apart(name, "_"));
@@ -85,24 +85,24 @@ fn each_name_is_looked_for_in_each_spelling() {
     spelled.extend(header.map(str::to_owned));
     for name in &spelled {
         let message = format!(r#"{{"a":{{"{name}":"hunter2"}}}}"#);
-        assert!(is_hidden(&message, "hunter2"), "{name}");
+        assert!(is_redacted(&message, "hunter2"), "{name}");
     }
     let parts = rows(PARTS).chain([PWD]).flat_map(joined);
     // The name of a variable or of a member ends or begins with it.
-    let telling = parts.flat_map(|part| [part.clone(), format!("my_{part}")]);
-    let telling = telling.filter(|name| !name.to_lowercase().ends_with("_pwd"));
-    for name in telling.chain(camel("passPhrase")).chain(spelled) {
+    let names = parts.flat_map(|part| [part.clone(), format!("my_{part}")]);
+    let names = names.filter(|name| !name.to_lowercase().ends_with("_pwd"));
+    for name in names.chain(camel("passPhrase")).chain(spelled) {
         let member = format!(r#"{{"a":{{"{name}":"{RANDOM}"}}}}"#);
-        assert!(is_hidden(&member, RANDOM), "{name}");
+        assert!(is_redacted(&member, RANDOM), "{name}");
         let pair = format!(r#"{{"a":{{"name":"{name}","value":"hunter2"}}}}"#);
-        assert!(is_hidden(&pair, "hunter2"), "{name}");
+        assert!(is_redacted(&pair, "hunter2"), "{name}");
     }
     for name in rows(GROUPS).flat_map(joined) {
         let list = format!(r#"{{"a":{{"{name}":[{{"b":"{RANDOM}"}}]}}}}"#);
-        assert!(is_hidden(&list, RANDOM), "{name}");
+        assert!(is_redacted(&list, RANDOM), "{name}");
     }
     for name in rows(PARTS).flat_map(joined) {
-        // The name goes on as names do: `passw` alone is none.
+        // A longer name: `passw` alone is none.
         let text = format!("MY_{name}ORD={RANDOM}");
         assert!(redactor().text(text.as_bytes()).is_some(), "{text}");
     }

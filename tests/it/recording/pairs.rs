@@ -1,4 +1,4 @@
-//! Which request an answer is recorded to be for: `tests/vectors/inspect/pairs.txt`.
+//! Which request a recorded answer belongs to: `tests/vectors/inspect/pairs.txt`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -8,16 +8,17 @@ use acp_relay::jsonrpc::{Frame, IdBuf, Kind, Limits, Scanned, Side, scan};
 use acp_relay::observe::{Event, Observer};
 use acp_relay::recording::{EventKind, Exchanges, Message, RecordedEvent};
 
-use super::stage::{Scene, Stage};
+use super::stage::{RecorderSetup, TestRecording};
 
 use Side::{Agent, Client};
 
 /// A message of a case.
 struct Line {
     from: Side,
-    fate: char,
+    /// What the relay does with it: a character of the file.
+    outcome: char,
     received: String,
-    reported: Option<String>,
+    sent: Option<String>,
     /// The line that it answers.
     answers: Option<usize>,
 }
@@ -45,52 +46,52 @@ fn line(text: &str) -> Line {
         Some((rest, line)) => (rest, line.parse().ok()),
         None => (rest, None),
     };
-    let (received, reported) = match rest.split_once(" => ") {
-        Some((received, reported)) => (received, Some(reported.to_owned())),
+    let (received, sent) = match rest.split_once(" => ") {
+        Some((received, sent)) => (received, Some(sent.to_owned())),
         None => (rest, None),
     };
     Line {
         from,
-        fate: arrow.next().unwrap_or(' '),
+        outcome: arrow.next().unwrap_or(' '),
         received: received.to_owned(),
-        reported,
+        sent,
         answers,
     }
 }
 
-/// Has the recorder see one line as the relay would show it.
-fn show(stage: &mut Stage, line: &Line) {
+/// Gives one line to the recorder as the relay does.
+fn observe(recording: &mut TestRecording, line: &Line) {
     let received = Frame::from(line.received.clone());
-    match line.fate {
-        ' ' => stage.lead(line.from, &received, &[], &received.clone()),
+    match line.outcome {
+        ' ' => recording.translate(line.from, &received, &[], &received.clone()),
         '~' => {
             let other = || line.received.replacen('{', "{\"other\":1,", 1);
-            let reported = Frame::from(line.reported.clone().unwrap_or_else(other));
-            stage.lead(line.from, &received, &[], &reported);
+            let sent = Frame::from(line.sent.clone().unwrap_or_else(other));
+            recording.translate(line.from, &received, &[], &sent);
         }
-        fate => {
-            stage
+        outcome => {
+            recording
                 .recorder
                 .on_event(&Event::Received(line.from, &received));
             if let Scanned::Message(envelope) = scan(&received, &Limits::default()) {
-                stage.recorder.on_event(&Event::Parsed(&envelope));
+                recording.recorder.on_event(&Event::Parsed(&envelope));
             }
-            if fate == 'x' {
-                stage.recorder.on_event(&Event::Settled([0; 2]));
+            if outcome == 'x' {
+                recording.recorder.on_event(&Event::Settled([0; 2]));
                 return;
             }
             let (from, id) = (line.from, IdBuf::Null);
-            stage
+            recording
                 .recorder
                 .on_event(&Event::Note(&Note::ReusedId { from, id }));
             let mut waiting = [0; 2];
             waiting[from as usize] = 1;
-            stage.recorder.on_event(&Event::Settled(waiting));
+            recording.recorder.on_event(&Event::Settled(waiting));
             let id = &line.received[..line.received.find(",\"method\"").unwrap()];
             let refusal = format!("{id},\"error\":{{\"code\":-32600,\"message\":\"in flight\"}}}}");
             let refusal = Frame::from(refusal);
-            stage.recorder.on_event(&Event::Sent(from, &refusal));
-            stage.recorder.on_event(&Event::Settled([0; 2]));
+            recording.recorder.on_event(&Event::Sent(from, &refusal));
+            recording.recorder.on_event(&Event::Settled([0; 2]));
         }
     }
 }
@@ -103,14 +104,14 @@ fn message(event: &RecordedEvent) -> Option<&Message> {
 }
 
 #[test]
-fn answers_are_for_what_they_answer() {
+fn each_recorded_answer_belongs_to_the_request_it_answers() {
     for (name, lines) in cases() {
-        let mut stage = Scene::default().set();
+        let mut recording = RecorderSetup::default().start();
         for line in &lines {
-            show(&mut stage, line);
+            observe(&mut recording, line);
         }
-        let events = stage.events();
-        // The line of each event: heard in their order, and what was said because of them.
+        let events = recording.events();
+        // The line of each event: received messages in their order, sent ones by their source.
         let mut line_of = HashMap::new();
         let mut received = 0;
         for event in &events {
@@ -137,24 +138,24 @@ fn answers_are_for_what_they_answer() {
             let line = &lines[at - 1];
             let is_answer = message.kind.is_some_and(Kind::is_answer);
             // A refusal answers its own line.
-            let wanted = match line.fate {
+            let expected = match line.outcome {
                 '!' => Some(at),
                 _ => line.answers,
             };
-            let wanted = wanted.filter(|_| is_answer);
+            let expected = expected.filter(|_| is_answer);
             let found = message.answers.map(|n| line_of[&n]);
-            assert_eq!(found, wanted, "{name}, line {at}: {}", line.received);
+            assert_eq!(found, expected, "{name}, line {at}: {}", line.received);
             if is_answer {
-                let method = wanted.map(|asked| {
+                let method = expected.map(|asked| {
                     let asked: serde_json::Value =
                         serde_json::from_str(&lines[asked - 1].received).unwrap();
                     asked["method"].as_str().unwrap().to_owned()
                 });
                 assert_eq!(message.method, method, "{name}, line {at}");
-                // Readers go by what was recorded.
+                // Readers use what was recorded.
                 let exchange = known.exchange(event.n);
                 let found = exchange.map(|exchange| line_of[&exchange.n]);
-                assert_eq!(found, wanted, "{name}, line {at}, read");
+                assert_eq!(found, expected, "{name}, line {at}, read");
             }
         }
     }

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 #[test]
 fn file_number_is_a_segment_only_with_its_header() {
-    let place = tempfile::tempdir().unwrap();
-    let folder = place.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
     for (file, segment) in [
         ("copilot-1.0.102.acpr", 0),
         ("copilot-1.0.103.acpr", 0),
@@ -43,8 +43,8 @@ fn file_number_is_a_segment_only_with_its_header() {
         recording.segments.iter().map(file).collect()
     };
     let known: Vec<&str> = found.iter().map(|known| known.name.as_str()).collect();
-    let wanted = ["a", "b.0007", "copilot-1.0.102", "copilot-1.0.103", "plain"];
-    assert_eq!(known, wanted);
+    let expected = ["a", "b.0007", "copilot-1.0.102", "copilot-1.0.103", "plain"];
+    assert_eq!(known, expected);
     let whole = [
         "a.000.acpr",
         "a.001.acpr",

@@ -1,5 +1,5 @@
-//! Secrets that are said in pieces, a few letters a message, however they are cut; and prose and
-//! code that is cut in the same ways, of which nothing may be lost.
+//! Secrets that are sent in pieces, a few letters per message, however they are split; and prose
+//! and code that are split in the same ways and must be kept.
 //!
 //! The texts are those of `tests/vectors/secrets`, and this project's own files.
 
@@ -12,10 +12,9 @@ use acp_relay::recording::redact::{Mode, RedactState, Redactor};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::vectors::MEANT;
+use super::vectors::PLACEHOLDERS;
 
-/// So many successive characters of a secret may not stand: before there are as many, nobody knows
-/// that it is one.
+/// So many successive characters of a secret may not be recorded: fewer do not show that it is one.
 const BOUND: usize = 12;
 
 /// The key in base64, without its maker's prefix: three characters of it are four here.
@@ -29,13 +28,13 @@ struct Case {
     secrets: Vec<String>,
 }
 
-/// What tells one text from another.
+/// A kind of message with a text that is sent in pieces.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Chunk(&'static str, &'static str),
     /// Of a terminal, in `_meta`.
     Terminal,
-    /// As it was before ACP was.
+    /// A chunk of the protocol before ACP.
     Old,
 }
 
@@ -87,8 +86,8 @@ fn recorded(redactor: &Redactor, flow: &mut RedactState, message: &Value) -> Val
     }
 }
 
-/// What is recorded of texts that are said side by side, each in its pieces.
-fn reported(redactor: &Redactor, texts: &[(Form, Vec<&str>)]) -> Vec<String> {
+/// What is recorded of texts that are sent concurrently, each in its pieces.
+fn recorded_texts(redactor: &Redactor, texts: &[(Form, Vec<&str>)]) -> Vec<String> {
     let (mut flow, mut all) = (RedactState::default(), vec![String::new(); texts.len()]);
     let longest = texts.iter().map(|(_, pieces)| pieces.len()).max();
     for at in 0..longest.unwrap_or(0) {
@@ -105,12 +104,12 @@ fn reported(redactor: &Redactor, texts: &[(Form, Vec<&str>)]) -> Vec<String> {
     all
 }
 
-/// A text in pieces of so many characters, the first one shorter.
-fn even(text: &str, first: usize, length: usize) -> Vec<&str> {
-    let borders = text.char_indices().map(|(at, _)| at).skip(first);
+/// A text in pieces of `length` characters, the first one of `first`.
+fn split_evenly(text: &str, first: usize, length: usize) -> Vec<&str> {
+    let bounds = text.char_indices().map(|(at, _)| at).skip(first);
     let mut pieces = Vec::new();
     let mut from = 0;
-    for at in borders.step_by(length) {
+    for at in bounds.step_by(length) {
         pieces.push(&text[from..at]);
         from = at;
     }
@@ -118,17 +117,17 @@ fn even(text: &str, first: usize, length: usize) -> Vec<&str> {
     pieces
 }
 
-/// A text that is cut where those shares of it end.
-fn cut<'a>(text: &'a str, shares: &[f64]) -> Vec<&'a str> {
-    let mut borders: Vec<usize> = shares
+/// A text that is split at these fractions of its length.
+fn split_at<'a>(text: &'a str, shares: &[f64]) -> Vec<&'a str> {
+    let mut bounds: Vec<usize> = shares
         .iter()
         .map(|share| (text.len() as f64 * share) as usize)
         .map(|at| (0..=at).rfind(|at| text.is_char_boundary(*at)).unwrap_or(0))
         .collect();
-    borders.sort_unstable();
-    borders.insert(0, 0);
-    borders.push(text.len());
-    let pieces = borders.windows(2).map(|at| &text[at[0]..at[1]]);
+    bounds.sort_unstable();
+    bounds.insert(0, 0);
+    bounds.push(text.len());
+    let pieces = bounds.windows(2).map(|at| &text[at[0]..at[1]]);
     pieces.collect()
 }
 
@@ -145,36 +144,38 @@ fn cases() -> Vec<Case> {
             if row["kept"] == true {
                 continue;
             }
-            let meant = |text: &str| {
-                let whole = |text: String, (word, meant): &(&str, &str)| text.replace(word, meant);
-                MEANT.iter().fold(text.to_owned(), whole)
+            let filled = |text: &str| {
+                let replaced = |text: String, (placeholder, value): &(&str, &str)| {
+                    text.replace(placeholder, value)
+                };
+                PLACEHOLDERS.iter().fold(text.to_owned(), replaced)
             };
-            let message = row["message"].as_str().map(meant);
-            // Halves of surrogate pairs are no text that could be cut.
+            let message = row["message"].as_str().map(filled);
+            // Halves of surrogate pairs are no text that could be split.
             let message: Option<Value> = message.and_then(|text| serde_json::from_str(&text).ok());
             let text = match (&row["text"], &message) {
-                (Value::String(text), _) => Some(meant(text)),
+                (Value::String(text), _) => Some(filled(text)),
                 (_, Some(message)) => ["/t", "/u", "/params/t"]
                     .iter()
                     .find_map(|at| Some(message.pointer(at)?.as_str()?.to_owned())),
                 _ => None,
             };
             let Some(text) = text else { continue };
-            let known = MEANT.iter().map(|(_, meant)| *meant).chain([PACKED]);
+            let known = PLACEHOLDERS.iter().map(|(_, value)| *value).chain([PACKED]);
             let own = row["secret"].as_str();
             let own = own.filter(|own| !own.contains(&PACKED[..8]));
-            let secrets = known.filter(|meant| text.contains(meant)).chain(own);
+            let secrets = known.filter(|value| text.contains(value)).chain(own);
             let secrets = secrets.map(str::to_owned);
             let case = Case {
                 name: format!("{}: {}", path.file_stem().unwrap().display(), row["name"]),
                 secrets: secrets.collect(),
                 text: format!("Here it is, as you like: {text}\n\nand that was it."),
             };
-            // JSON in a text is found by its places, which take all of it to know.
+            // Secrets in JSON in a text are found by their places, which needs the whole text.
             let message = json!({"t": case.text}).to_string();
             let whole = redactor.json(message.as_bytes(), None);
             let whole = whole.map(|clean| String::from_utf8(clean.text).unwrap());
-            if whole.is_some_and(|whole| left(&case, &whole).is_none()) {
+            if whole.is_some_and(|whole| remaining(&case, &whole).is_none()) {
                 cases.push(case);
             }
         }
@@ -183,8 +184,8 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// What stands of a secret that may not.
-fn left<'a>(case: &'a Case, recorded: &str) -> Option<&'a str> {
+/// A part of a secret that was recorded and must not be.
+fn remaining<'a>(case: &'a Case, recorded: &str) -> Option<&'a str> {
     let windows = case.secrets.iter().flat_map(|secret| {
         let bound = if secret == PACKED {
             BOUND / 3 * 4
@@ -203,11 +204,11 @@ fn a_secret_in_even_pieces_is_found() {
     let mut faults = Vec::new();
     for case in CASES.iter() {
         for length in [1, 2, 3, 4, 5, 7, 12, 17, 30] {
-            // In all ways, but for long pieces.
+            // All offsets, but for long pieces.
             for first in (0..length).step_by(1 + length / 6) {
-                let pieces = even(&case.text, first, length);
-                let all = reported(&redactor, &[(FORMS[0], pieces)]);
-                if let Some(window) = left(case, &all[0]) {
+                let pieces = split_evenly(&case.text, first, length);
+                let all = recorded_texts(&redactor, &[(FORMS[0], pieces)]);
+                if let Some(window) = remaining(case, &all[0]) {
                     faults.push(format!(
                         "{} by {length}+{first}: {window} in {}",
                         case.name, all[0]
@@ -225,26 +226,26 @@ fn a_secret_in_even_pieces_is_found() {
 fn a_secret_in_two_pieces_is_found_in_each_form() {
     let redactor = redactor();
     for case in CASES.iter() {
-        let borders = case.text.char_indices().map(|(at, _)| at);
-        for at in borders {
+        let bounds = case.text.char_indices().map(|(at, _)| at);
+        for at in bounds {
             let (one, two) = case.text.split_at(at);
-            // Two of them side by side, each with each in turn.
+            // Two of them concurrently, each form with each in turn.
             let forms = [at, at + 1 + at / FORMS.len() % (FORMS.len() - 1)];
             let texts = forms.map(|form| (FORMS[form % FORMS.len()], vec![one, two]));
-            for all in reported(&redactor, &texts) {
-                assert_eq!(left(case, &all), None, "{} at {at}: {all}", case.name);
+            for all in recorded_texts(&redactor, &texts) {
+                assert_eq!(remaining(case, &all), None, "{} at {at}: {all}", case.name);
             }
         }
     }
 }
 
-/// What a secret at the end of a message goes on with is no part of the next turn, nor of another
-/// message that is all of its text so far.
+/// A secret at the end of a message does not continue in the next turn, nor in a message that
+/// repeats its whole text so far.
 #[test]
 fn a_secret_ends_with_its_turn_and_with_its_text() {
     let (redactor, mut flow) = (redactor(), RedactState::default());
     let key = "sk-ant-api03-abcdefgh0123456789";
-    for (method, session, goes_on) in [
+    for (method, session, continues) in [
         ("session/set_mode", "s", true),
         ("session/prompt", "other", true),
         ("session/prompt", "s", false),
@@ -255,7 +256,7 @@ fn a_secret_ends_with_its_turn_and_with_its_text() {
             .answered(method.as_bytes(), Some(session.as_bytes()));
         let next = FORMS[0].message("Hello");
         let hello = recorded(&redactor, &mut flow, &next);
-        assert_eq!(hello != next, goes_on, "{method} {session} {hello}");
+        assert_eq!(hello != next, continues, "{method} {session} {hello}");
     }
     let update = |text: &str| {
         json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update":
@@ -267,18 +268,18 @@ fn a_secret_ends_with_its_turn_and_with_its_text() {
         "$ cat it\nsk-ant-",
         "$ cat it\nsk-ant-api03-abcdefgh01",
     ] {
-        let reported = recorded(&redactor, &mut flow, &update(text)).to_string();
+        let message = recorded(&redactor, &mut flow, &update(text)).to_string();
         assert!(
-            reported.contains("$ cat it") && !reported.contains("efgh01"),
-            "{reported}"
+            message.contains("$ cat it") && !message.contains("efgh01"),
+            "{message}"
         );
     }
-    let reported = recorded(
+    let message = recorded(
         &redactor,
         &mut flow,
         &update("$ cat it\nsk-ant-api03-abcdefgh01234\n$"),
     );
-    assert!(reported.to_string().contains("$ cat it\\n"), "{reported}");
+    assert!(message.to_string().contains("$ cat it\\n"), "{message}");
 }
 
 /// Paragraphs of this project's own prose and code in which nothing is found.
@@ -294,7 +295,7 @@ fn paragraphs() -> Vec<String> {
         .iter()
         .map(|file| fs::read_to_string(root.join(file)).unwrap())
         .collect();
-    for room in [
+    for module in [
         "conversation",
         "jsonrpc",
         "proxy",
@@ -302,7 +303,7 @@ fn paragraphs() -> Vec<String> {
         "cli",
         "auth",
     ] {
-        for file in fs::read_dir(root.join("src").join(room)).unwrap() {
+        for file in fs::read_dir(root.join("src").join(module)).unwrap() {
             let path = file.unwrap().path();
             if path.extension().is_some_and(|end| end == "rs") {
                 texts.push(fs::read_to_string(path).unwrap());
@@ -310,17 +311,17 @@ fn paragraphs() -> Vec<String> {
         }
     }
     let redactor = redactor();
-    // After that header a value counts from its first letter, before it is known to be short.
+    // After that header a value counts from its first letter, before its length is known.
     let kept =
         |text: &&str| redactor.text(text.as_bytes()).is_none() && !text.contains("X-Api-Key: ");
     let all = texts.iter().flat_map(|text| text.split_inclusive("\n\n"));
-    // A part of them is enough, another one of each file.
+    // Every fourth paragraph is enough.
     let some = all.filter(kept).step_by(4);
     some.map(str::to_owned).collect()
 }
 
 #[test]
-fn prose_and_code_in_even_pieces_stay() {
+fn prose_and_code_in_even_pieces_are_kept() {
     let redactor = redactor();
     let (mut faults, mut count) = (Vec::new(), 0);
     let paragraphs = paragraphs();
@@ -328,7 +329,8 @@ fn prose_and_code_in_even_pieces_stay() {
     for (at, text) in paragraphs.iter().enumerate() {
         for length in [1 + at % 4, 5 + at % 20] {
             count += 1;
-            let all = reported(&redactor, &[(FORMS[0], even(text, at % length, length))]);
+            let pieces = split_evenly(text, at % length, length);
+            let all = recorded_texts(&redactor, &[(FORMS[0], pieces)]);
             if all[0] != *text {
                 faults.push(format!("by {length}: {}", all[0]));
             }
@@ -355,16 +357,19 @@ proptest! {
     ) {
         let redactor = redactor();
         let [one, two] = [which.get(&CASES[..]), other.get(&CASES[..])];
-        let texts = [(forms[0], cut(&one.text, &shares)), (forms[1], cut(&two.text, &others))];
-        let all = reported(&redactor, &texts);
-        prop_assert_eq!(left(one, &all[0]), None, "{}: {}", one.name, all[0]);
-        prop_assert_eq!(left(two, &all[1]), None, "{}: {}", two.name, all[1]);
+        let texts = [
+            (forms[0], split_at(&one.text, &shares)),
+            (forms[1], split_at(&two.text, &others)),
+        ];
+        let all = recorded_texts(&redactor, &texts);
+        prop_assert_eq!(remaining(one, &all[0]), None, "{}: {}", one.name, all[0]);
+        prop_assert_eq!(remaining(two, &all[1]), None, "{}: {}", two.name, all[1]);
     }
 }
 
-/// Prose and code that talk of how a key begins.
+/// Prose and code that mention how a key begins.
 #[test]
-fn who_talks_of_keys_loses_nothing() {
+fn prose_about_keys_is_kept() {
     let redactor = redactor();
     for text in [
         r#"const PEM: &[u8] = b"-----BEGIN"; and so on, for long."#,
@@ -374,8 +379,9 @@ fn who_talks_of_keys_loses_nothing() {
     ] {
         assert_eq!(redactor.text(text.as_bytes()), None, "{text}");
         for length in 1..20 {
-            let all = reported(&redactor, &[(FORMS[0], even(text, 0, length))]);
-            // The piece in which the label ends is written before what follows is known.
+            let pieces = split_evenly(text, 0, length);
+            let all = recorded_texts(&redactor, &[(FORMS[0], pieces)]);
+            // The piece in which the label ends is written before the next one is known.
             let stays = match text.contains("PRIVATE") {
                 true => all[0].ends_with("`, as ever."),
                 false => all[0] == text,
@@ -385,10 +391,9 @@ fn who_talks_of_keys_loses_nothing() {
     }
 }
 
-/// However many words there are that announce secrets, none is judged to the end of the text: that
-/// would take minutes here.
+/// If each prefix of a secret were searched to the end of the text, this would take minutes.
 #[test]
-fn a_piece_of_nothing_but_announcements_is_looked_at_once() {
+fn a_piece_of_many_secret_prefixes_takes_linear_time() {
     let redactor = redactor();
     for unit in [
         "sk-ant-",
@@ -402,9 +407,9 @@ fn a_piece_of_nothing_but_announcements_is_looked_at_once() {
     }
 }
 
-/// One message with many texts leaves the others known.
+/// One message with many texts leaves the state of other texts alone.
 #[test]
-fn a_message_of_many_texts_has_no_other_forgotten() {
+fn a_secret_in_pieces_is_found_across_a_message_of_many_texts() {
     let (redactor, mut flow) = (redactor(), RedactState::default());
     let many: Vec<Value> = (0..1000).map(|_| json!({"text": "a"})).collect();
     let many = json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s",
@@ -423,7 +428,7 @@ fn a_message_of_many_texts_has_no_other_forgotten() {
     assert!(!next.to_string().contains("0123"), "{next}");
 }
 
-/// Has a message recorded, whatever becomes of it.
+/// Records a message, whatever the result.
 fn recorded_if(redactor: &Redactor, flow: &mut RedactState, message: &Value) {
     let bytes = message.to_string();
     let kind = Some(Kind::Notification);

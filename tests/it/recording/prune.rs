@@ -1,5 +1,5 @@
-//! Old recordings are deleted, and nothing else is: not what is being written, and not what only
-//! looks like one.
+//! Old recordings are deleted, and nothing else: no recording that is being written, and no file
+//! that only looks like one.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -16,7 +16,7 @@ use crate::support::program::{Program, run};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Nothing is deleted that was written to a moment ago.
+/// A file that was written to a moment ago is not deleted.
 const YOUNG: Duration = Duration::from_secs(60);
 
 /// A file of `bytes` that was written `age` ago, with the header of the recording `id`.
@@ -34,7 +34,7 @@ fn file(path: &Path, id: &str, bytes: usize, age: Duration) -> File {
     file
 }
 
-fn left(folder: &Path) -> Vec<String> {
+fn file_names(folder: &Path) -> Vec<String> {
     let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
     let files = fs::read_dir(folder).unwrap().map(name);
     let mut names: Vec<_> = files.map(|name| name.into_string().unwrap()).collect();
@@ -47,7 +47,7 @@ fn within(age: Option<Duration>, total: Option<u64>) -> Retention {
 }
 
 #[test]
-fn what_is_old_goes_with_all_its_files() {
+fn an_old_recording_is_deleted_with_all_its_files() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path();
     let path = |name: &str| folder.join(name);
@@ -59,16 +59,16 @@ fn what_is_old_goes_with_all_its_files() {
     fs::write(&part, "half").unwrap();
     let part = File::options().append(true).open(part).unwrap();
     part.set_modified(SystemTime::now() - 2 * HOUR).unwrap();
-    // Its first file is as old, but it goes on.
+    // Its first file is as old, but a later one is not.
     let long = "20260101T000000Z-bbbbbbbb";
     file(&path(&format!("{long}.000.acpr")), "bbbbbbbb", 0, 3 * HOUR);
     file(&path(&format!("{long}.001.acpr")), "bbbbbbbb", 0, HOUR / 2);
     let keep = within(Some(HOUR), None);
-    let before = left(folder);
-    let asked = prune(folder, keep, SystemTime::now(), true).unwrap();
-    assert_eq!(left(folder), before);
+    let before = file_names(folder);
+    let planned = prune(folder, keep, SystemTime::now(), true).unwrap();
+    assert_eq!(file_names(folder), before);
     let pruned = prune(folder, keep, SystemTime::now(), false).unwrap();
-    assert_eq!(asked.deleted, pruned.deleted);
+    assert_eq!(planned.deleted, pruned.deleted);
     let gone: Vec<_> = pruned
         .deleted
         .iter()
@@ -76,16 +76,16 @@ fn what_is_old_goes_with_all_its_files() {
         .collect();
     assert_eq!(gone, [(old, PruneReason::Age)]);
     let stays = [format!("{long}.000.acpr"), format!("{long}.001.acpr")];
-    assert_eq!(left(folder), stays);
+    assert_eq!(file_names(folder), stays);
 }
 
 #[test]
-fn what_is_written_or_is_not_ours_stays() {
+fn recordings_being_written_and_other_files_are_kept() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path();
     let path = |name: &str| folder.join(name);
     for name in [
-        // Somebody has given it a name, or made it otherwise.
+        // Named by a user, or written by another program.
         "talk.acpr",
         "talk.000.acpr",
         "20260101T000000Z-cccccccc.acpr",
@@ -99,7 +99,7 @@ fn what_is_written_or_is_not_ours_stays() {
         "20260101T000000Z-cccccccc.00.acpr",
         "20260101T000000Z-cccccccc.0x0.acpr",
         "20260101T000000Z-cccccccc.000.json",
-        // Another recording, and none.
+        // With the header of another recording.
         "20260101T000000Z-dddddddd.000.acpr",
     ] {
         file(&path(name), "cccccccc", 0, 9 * HOUR);
@@ -126,7 +126,7 @@ fn what_is_written_or_is_not_ours_stays() {
     file(&linked, "ffffffff", 0, 9 * HOUR);
     symlink(&linked, path("20260101T000000Z-ffffffff.000.acpr")).unwrap();
     fs::create_dir(path("20260101T000000Z-01234567.000.acpr")).unwrap();
-    // A conversation in which nothing is said for long.
+    // A conversation that has been silent for long.
     let quiet = file(
         &path("20260101T000000Z-89abcdef.000.acpr"),
         "89abcdef",
@@ -140,25 +140,25 @@ fn what_is_written_or_is_not_ours_stays() {
         0,
         YOUNG / 2,
     );
-    let before = left(folder);
+    let before = file_names(folder);
     let keep = within(Some(YOUNG), Some(0));
     let pruned = prune(folder, keep, SystemTime::now(), false).unwrap();
     assert!(pruned.deleted.is_empty(), "{:?}", pruned.deleted);
-    assert_eq!(left(folder), before);
+    assert_eq!(file_names(folder), before);
     assert!(linked.exists());
-    // It is over now.
+    // The conversation has ended.
     drop(quiet);
     let pruned = prune(folder, keep, SystemTime::now(), false).unwrap();
     assert_eq!(pruned.deleted[0].name, "20260101T000000Z-89abcdef");
-    assert_eq!(left(folder).len(), before.len() - 1);
+    assert_eq!(file_names(folder).len(), before.len() - 1);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// The oldest go, and no more of them than have to.
+    /// The oldest are deleted, and no more than necessary.
     #[test]
-    fn the_oldest_go_until_the_others_have_room(
+    fn the_oldest_recordings_are_deleted_until_the_others_fit(
         stored in proptest::collection::vec((2_u32..200, 600_usize..3000, any::<bool>()), 0..8),
         total in 0_u64..12_000,
         age in proptest::option::of(2_u32..200),
@@ -183,24 +183,24 @@ proptest! {
         all.sort();
         all.reverse();
         let mut sum: u64 = all.iter().map(|(_, _, bytes, _)| bytes).sum();
-        let mut wanted = Vec::new();
+        let mut expected = Vec::new();
         for (age, name, bytes, written) in &all {
             if *written || !(most.is_some_and(|most| *age >= most) || sum > total) {
                 continue;
             }
             sum -= bytes;
-            wanted.push(name.clone());
+            expected.push(name.clone());
         }
         let gone: Vec<_> = pruned.deleted.iter().map(|gone| gone.name.clone()).collect();
-        prop_assert_eq!(gone, wanted);
+        prop_assert_eq!(gone, expected);
         prop_assert_eq!(pruned.remaining, sum);
         let size = |name: &String| fs::metadata(place.path().join(name)).unwrap().len();
-        let there: u64 = left(place.path()).iter().map(size).sum();
+        let there: u64 = file_names(place.path()).iter().map(size).sum();
         prop_assert_eq!(there, sum);
     }
 }
 
-/// A folder with a recording that is too old, and one that there is no room for.
+/// Adds a recording that is too old, and one for which there is no room.
 fn two(folder: &Path) -> [&'static str; 2] {
     let names = ["20260101T000000Z-aaaaaaaa", "20260101T000000Z-bbbbbbbb"];
     for (name, age) in names.into_iter().zip([2 * HOUR, HOUR / 2]) {
@@ -213,7 +213,7 @@ fn two(folder: &Path) -> [&'static str; 2] {
 const BOUNDS: [&str; 4] = ["--record-max-age", "1h", "--record-max-total", "1"];
 
 #[test]
-fn a_relay_deletes_old_ones_counts_them_and_leaves_its_own() {
+fn a_relay_deletes_and_counts_old_recordings_and_keeps_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let tapes = folder.path().join("tapes");
     fs::create_dir(&tapes).unwrap();
@@ -228,11 +228,11 @@ fn a_relay_deletes_old_ones_counts_them_and_leaves_its_own() {
             .iter()
             .all(|why| scrape.value(name, &[("reason", why)]) == 1.)
     });
-    assert_eq!(left(&tapes).len(), 1);
+    assert_eq!(file_names(&tapes).len(), 1);
 }
 
 #[test]
-fn the_bounds_are_those_of_the_file_that_was_read_last() {
+fn the_retention_limits_are_those_of_the_configuration_read_last() {
     let folder = tempfile::tempdir().unwrap();
     let tapes = folder.path().join("tapes");
     fs::create_dir(&tapes).unwrap();
@@ -257,8 +257,8 @@ fn the_bounds_are_those_of_the_file_that_was_read_last() {
     relay.signal(Signal::HUP);
     let scrape = gone("age");
     assert_eq!(scrape.value(name, &[("reason", "total")]), 0.);
-    assert_eq!(left(&tapes), [format!("{small}.000.acpr")]);
-    // One with faults changes nothing.
+    assert_eq!(file_names(&tapes), [format!("{small}.000.acpr")]);
+    // A file with faults changes nothing.
     write("max-age = \"1h\"\nmax-total = \"little\"");
     relay.signal(Signal::HUP);
     let reloads = "acp_relay_config_reload_total";
@@ -276,11 +276,11 @@ fn the_bounds_are_those_of_the_file_that_was_read_last() {
     relay.scrape_when("both are gone", |scrape| {
         scrape.value(name, &[("reason", "total")]) == 2.
     });
-    assert!(left(&tapes).is_empty());
+    assert!(file_names(&tapes).is_empty());
 }
 
 #[tokio::test]
-async fn what_was_deleted_is_in_the_log() {
+async fn deleted_recordings_are_logged_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let names = two(folder.path());
     let mut args = vec!["--log", "info", "connect", "--record"];
@@ -301,35 +301,35 @@ async fn what_was_deleted_is_in_the_log() {
 }
 
 #[tokio::test]
-async fn prune_reports_what_goes_and_wants_a_bound() {
+async fn prune_requires_a_limit_and_prints_what_it_deletes() {
     let place = tempfile::tempdir().unwrap();
     let name = "20260101T000000Z-aaaaaaaa";
     let path = place.path().join(format!("{name}.000.acpr"));
     file(&path, "aaaaaaaa", 2048, 48 * HOUR);
     let folder = place.path().to_str().unwrap();
-    let reported = async |args: &[&str]| {
+    let run_prune = async |args: &[&str]| {
         let outcome = run(&[&["inspect", "prune", folder], args].concat(), "").await;
         (outcome.code, outcome.stdout)
     };
-    assert_eq!(reported(&[]).await.0, Some(64));
-    assert_eq!(reported(&["--max-age", "30"]).await.0, Some(64));
-    assert_eq!(reported(&["--max-age", "0d"]).await.0, Some(64));
-    assert_eq!(reported(&["--max-total", "much"]).await.0, Some(64));
-    let (code, text) = reported(&["--max-age", "3d", "--max-total", "2KiB"]).await;
+    assert_eq!(run_prune(&[]).await.0, Some(64));
+    assert_eq!(run_prune(&["--max-age", "30"]).await.0, Some(64));
+    assert_eq!(run_prune(&["--max-age", "0d"]).await.0, Some(64));
+    assert_eq!(run_prune(&["--max-total", "much"]).await.0, Some(64));
+    let (code, text) = run_prune(&["--max-age", "3d", "--max-total", "2KiB"]).await;
     assert_eq!(
         (code, &*text),
         (Some(0), "0 recordings (0 B) deleted; 2.0 KiB remain\n")
     );
-    let (_, text) = reported(&["--max-age", "1d", "--dry-run"]).await;
+    let (_, text) = run_prune(&["--max-age", "1d", "--dry-run"]).await;
     assert_eq!(
         text,
         format!("{name}     2.0 KiB  age\n1 recordings (2.0 KiB) would be deleted; 0 B remain\n")
     );
     assert!(path.exists());
-    let (_, text) = reported(&["--max-total", "2047", "--json"]).await;
-    let wanted =
+    let (_, text) = run_prune(&["--max-total", "2047", "--json"]).await;
+    let expected =
         format!("{{\"name\":\"{name}\",\"bytes\":2048,\"why\":\"total\"}}\n{{\"left\":0}}\n");
-    assert_eq!(text, wanted);
+    assert_eq!(text, expected);
     assert!(!path.exists());
     let missing = run(
         &["inspect", "prune", "/nowhere/at/all", "--max-age", "1d"],

@@ -1,5 +1,5 @@
-//! The recorder: all that is seen is written, in order, and a recording never holds anything up
-//! but for a while.
+//! The recorder: everything observed is written, in order, and a recording delays the conversation
+//! for a limited time only.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use acp_relay::recording::redact::Mode;
 use acp_relay::recording::{EventKind, Message, Parsed, RecordedEvent, parse_line};
 use proptest::prelude::*;
 
-use super::stage::{Scene, Stage, events, frames};
+use super::stage::{RecorderSetup, TestRecording, events, frames};
 
 use Side::{Agent, Client};
 
@@ -34,20 +34,20 @@ fn messages(events: &[RecordedEvent]) -> Vec<&Message> {
 
 #[test]
 fn a_turn_is_written_once_and_paired() {
-    let mut stage = Scene::default().set();
-    stage.pass(Client, ASK);
+    let mut recording = RecorderSetup::default().start();
+    recording.forward(Client, ASK);
     for _ in 0..3 {
-        stage.pass(
+        recording.forward(
             Agent,
             br#"{"method":"session/update","params":{"sessionId":"s1"}}"#,
         );
     }
     // The other side's request has the same id.
-    stage.pass(Agent, ASK);
-    stage.pass(Client, ANSWER);
-    stage.pass(Agent, ANSWER);
-    stage.remarks.stderr(b"warn\n");
-    let (outcome, segments) = stage.end();
+    recording.forward(Agent, ASK);
+    recording.forward(Client, ANSWER);
+    recording.forward(Agent, ANSWER);
+    recording.handle.stderr(b"warn\n");
+    let (outcome, segments) = recording.end();
     assert_eq!(outcome, RecordingOutcome::Kept("memory".to_owned()));
     let all = events(segments.concat());
     let numbers: Vec<u64> = all.iter().map(|event| event.n).collect();
@@ -91,38 +91,40 @@ fn translated(dialect: &str, rule: &str) -> Note {
 
 #[test]
 fn a_translated_frame_names_its_origin_its_rules_and_the_difference() {
-    let mut stage = Scene {
+    let mut recording = RecorderSetup {
         dialect: "goose-v1",
-        ..Scene::default()
+        ..RecorderSetup::default()
     }
-    .set();
-    stage.pass(Client, ASK);
+    .start();
+    recording.forward(Client, ASK);
     let received = Frame::from(r#"{"jsonrpc":"2.0","id":0,"result":{"stop":"end"}}"#);
-    let reported = Frame::from(r#"{"jsonrpc":"2.0","id":0,"result":{"stopReason":"end_turn"}}"#);
+    let sent = Frame::from(r#"{"jsonrpc":"2.0","id":0,"result":{"stopReason":"end_turn"}}"#);
     let note = translated("goose-v1", "stop");
-    stage.lead(Agent, &received, &[note], &reported);
-    let all = stage.events();
+    recording.translate(Agent, &received, &[note], &sent);
+    let all = recording.events();
     let all = messages(&all);
-    let [_, received, reported] = all[..] else {
+    let [_, received, sent] = all[..] else {
         panic!("{all:?}");
     };
-    assert_eq!((received.source, reported.source), (None, Some(2)));
-    assert_eq!(reported.rules, ["goose-v1/stop"]);
-    assert_eq!((received.answers, reported.answers), (Some(1), Some(1)));
-    let patch = reported.patch.as_ref().unwrap().to_string();
+    assert_eq!((received.source, sent.source), (None, Some(2)));
+    assert_eq!(sent.rules, ["goose-v1/stop"]);
+    assert_eq!((received.answers, sent.answers), (Some(1), Some(1)));
+    let patch = sent.patch.as_ref().unwrap().to_string();
     assert!(patch.contains(r#""path":"/result/stop""#), "{patch}");
 }
 
 #[test]
-fn rules_that_leave_nothing_of_a_message_are_reported_all_the_same() {
-    let mut stage = Scene::default().set();
+fn rules_that_drop_a_message_are_recorded() {
+    let mut recording = RecorderSetup::default().start();
     let received = Frame::from(r#"{"method":"_x/noise"}"#);
-    stage.recorder.on_event(&Event::Received(Agent, &received));
-    stage
+    recording
+        .recorder
+        .on_event(&Event::Received(Agent, &received));
+    recording
         .recorder
         .on_event(&Event::Note(&translated("x", "drop")));
-    stage.recorder.on_event(&Event::Settled([0; 2]));
-    let all = stage.events();
+    recording.recorder.on_event(&Event::Settled([0; 2]));
+    let all = recording.events();
     let expected = EventKind::Note {
         name: "translated".to_owned(),
         text: "x/drop".to_owned(),
@@ -132,19 +134,19 @@ fn rules_that_leave_nothing_of_a_message_are_reported_all_the_same() {
 }
 
 #[test]
-fn a_message_that_is_dropped_is_not_reported_to_have_passed() {
-    let mut stage = Scene::default().set();
-    stage.pass(Agent, br#"{"method":"a"}"#);
+fn a_dropped_message_is_not_recorded_as_passed() {
+    let mut recording = RecorderSetup::default().start();
+    recording.forward(Agent, br#"{"method":"a"}"#);
     let stray = Frame::from("Ready.");
-    stage.recorder.on_event(&Event::Received(Agent, &stray));
-    stage.recorder.on_event(&Event::Note(&Note::Stray {
+    recording.recorder.on_event(&Event::Received(Agent, &stray));
+    recording.recorder.on_event(&Event::Note(&Note::Stray {
         bytes: 6,
         excerpt: "Ready.".into(),
     }));
-    stage.recorder.on_event(&Event::Settled([0; 2]));
-    stage.pass(Agent, br#"{"method":"b"}"#);
+    recording.recorder.on_event(&Event::Settled([0; 2]));
+    recording.forward(Agent, br#"{"method":"b"}"#);
     let mut passed = Vec::new();
-    for event in stage.events() {
+    for event in recording.events() {
         if let EventKind::Passed(run) = event.kind {
             passed.push((run.first, run.last, run.count));
         }
@@ -152,28 +154,28 @@ fn a_message_that_is_dropped_is_not_reported_to_have_passed() {
     assert_eq!(passed, [(1, 1, 1), (4, 4, 1)]);
 }
 
-/// Whether the recorder wants nothing more.
-async fn is_behind(stage: &mut Stage) -> bool {
-    poll_fn(|cx| std::task::Poll::Ready(stage.recorder.poll_ready(cx).is_pending())).await
+/// Whether the recorder is not ready for more.
+async fn is_behind(recording: &mut TestRecording) -> bool {
+    poll_fn(|cx| std::task::Poll::Ready(recording.recorder.poll_ready(cx).is_pending())).await
 }
 
 #[tokio::test]
-async fn a_lossless_recorder_that_is_behind_has_the_relay_wait_and_wakes_it() {
-    let mut stage = Scene::default().set();
+async fn a_lossless_recorder_with_a_full_queue_pauses_the_relay_and_wakes_it() {
+    let mut recording = RecorderSetup::default().start();
     let big = format!(r#"{{"method":"x","params":"{}"}}"#, "y".repeat(1 << 20));
     let mut count = 0;
     let mut waited = false;
     while !waited && count < 1000 {
-        stage.pass(Agent, big.as_bytes());
+        recording.forward(Agent, big.as_bytes());
         count += 1;
-        waited = is_behind(&mut stage).await;
+        waited = is_behind(&mut recording).await;
     }
-    assert!(waited, "1 GiB was taken without a pause");
-    let room = poll_fn(|cx| stage.recorder.poll_ready(cx));
-    tokio::time::timeout(Duration::from_secs(60), room)
+    assert!(waited, "1 GiB was accepted without a pause");
+    let ready = poll_fn(|cx| recording.recorder.poll_ready(cx));
+    tokio::time::timeout(Duration::from_secs(60), ready)
         .await
         .unwrap();
-    let all = stage.events();
+    let all = recording.events();
     assert_eq!(messages(&all).len(), count);
     assert!(
         !all.iter()
@@ -182,17 +184,17 @@ async fn a_lossless_recorder_that_is_behind_has_the_relay_wait_and_wakes_it() {
 }
 
 #[test]
-fn a_lossy_recorder_counts_what_it_leaves_out() {
-    let mut stage = Scene {
+fn a_lossy_recorder_counts_what_it_omits() {
+    let mut recording = RecorderSetup {
         policy: OverflowPolicy::Lossy,
-        ..Scene::default()
+        ..RecorderSetup::default()
     }
-    .set();
-    let reported = 200_000_u64;
-    for _ in 0..reported {
-        stage.pass(Agent, br#"{"method":"x"}"#);
+    .start();
+    let sent = 200_000_u64;
+    for _ in 0..sent {
+        recording.forward(Agent, br#"{"method":"x"}"#);
     }
-    let all = stage.events();
+    let all = recording.events();
     let lost: u64 = all
         .iter()
         .map(|event| match &event.kind {
@@ -200,39 +202,39 @@ fn a_lossy_recorder_counts_what_it_leaves_out() {
             _ => 0,
         })
         .sum();
-    // What is lost as heard is lost as said.
+    // A frame that is lost as received is lost as sent.
     let received = messages(&all)
         .iter()
         .filter(|message| message.is_received())
         .count() as u64;
     let alone = messages(&all).len() as u64 - received;
     assert_eq!(alone, 0);
-    assert!(received + lost >= reported, "{received} heard, {lost} lost");
+    assert!(received + lost >= sent, "{received} received, {lost} lost");
 }
 
 #[test]
-fn what_waits_for_a_slow_disk_is_reported_with_its_bound() {
-    let mut stage = Scene::default().set();
-    let (disk, tally) = (stage.paper.0.clone(), Arc::clone(&stage.tally));
+fn the_bytes_that_wait_for_a_slow_disk_are_counted_and_limited() {
+    let mut recording = RecorderSetup::default().start();
+    let (disk, stats) = (recording.written.0.clone(), Arc::clone(&recording.stats));
     let held = disk.lock().unwrap();
     let text = format!(r#"{{"method":"x","params":"{}"}}"#, "y".repeat(1 << 10));
-    // The desk may take the first of it and stand before the disk; what follows waits.
-    let mut reported = 0;
-    while tally.waiting().0 < 64 << 10 {
-        stage.pass(Agent, text.as_bytes());
-        reported += 1;
+    // The writer thread may wait for the disk with the first of it; the rest waits in the queue.
+    let mut sent = 0;
+    while stats.waiting().0 < 64 << 10 {
+        recording.forward(Agent, text.as_bytes());
+        sent += 1;
     }
-    let (bytes, room) = tally.waiting();
+    let (bytes, room) = stats.waiting();
     assert!(bytes < room, "{bytes} of {room}");
     drop(held);
-    assert_eq!(messages(&stage.events()).len(), reported);
-    assert_eq!(tally.waiting().0, 0);
-    assert!(tally.bytes() > 64 << 10);
+    assert_eq!(messages(&recording.events()).len(), sent);
+    assert_eq!(stats.waiting().0, 0);
+    assert!(stats.bytes() > 64 << 10);
 }
 
 #[test]
-fn what_is_seen_costs_no_allocation_of_its_own() {
-    let mut stage = Scene::default().set();
+fn observing_a_message_takes_no_allocation_of_its_own() {
+    let mut recording = RecorderSetup::default().start();
     let frame = Frame::from(format!(
         r#"{{"method":"x","params":"{}"}}"#,
         "y".repeat(200)
@@ -240,63 +242,63 @@ fn what_is_seen_costs_no_allocation_of_its_own() {
     let frames = 20_000;
     let counted = allocation_counter::measure(|| {
         for _ in 0..frames {
-            stage.lead(Agent, &frame, &[], &frame);
+            recording.translate(Agent, &frame, &[], &frame);
         }
     });
-    // The batches grow by doubling, once or with every few that the desk takes.
+    // The batches grow by doubling, once or with every few that the writer thread takes.
     assert!(counted.count_total < frames / 50, "{counted:?}");
-    assert_eq!(messages(&stage.events()).len() as u64, frames);
+    assert_eq!(messages(&recording.events()).len() as u64, frames);
 }
 
 #[test]
-fn on_error_nothing_is_written_until_something_goes_wrong() {
+fn on_error_nothing_is_written_before_an_error() {
     let quiet = || {
-        let scene = Scene {
+        let setup = RecorderSetup {
             on_error: true,
-            ..Scene::default()
+            ..RecorderSetup::default()
         };
-        let mut stage = scene.set();
-        stage.pass(Client, ASK);
-        stage.pass(Agent, ANSWER);
-        stage
+        let mut recording = setup.start();
+        recording.forward(Client, ASK);
+        recording.forward(Agent, ANSWER);
+        recording
     };
     let (outcome, segments) = quiet().end();
     assert_eq!((outcome, segments.len()), (RecordingOutcome::Dropped, 0));
 
-    let mut stage = quiet();
-    stage.pass(Client, ASK);
-    stage.pass(Agent, br#"{"id":0,"error":{"code":-1,"message":"no"}}"#);
-    assert_eq!(messages(&stage.events()).len(), 4);
+    let mut recording = quiet();
+    recording.forward(Client, ASK);
+    recording.forward(Agent, br#"{"id":0,"error":{"code":-1,"message":"no"}}"#);
+    assert_eq!(messages(&recording.events()).len(), 4);
 
-    let mut stage = quiet();
+    let mut recording = quiet();
     let exit = Exit::Signal(11);
-    stage
+    recording
         .recorder
         .on_event(&Event::Note(&Note::AgentExited { exit }));
-    assert_eq!(messages(&stage.events()).len(), 2);
+    assert_eq!(messages(&recording.events()).len(), 2);
 }
 
 #[test]
 fn a_full_disk_stops_the_recording_and_nothing_else() {
-    let mut whole = Scene::default().set();
-    whole.pass(Client, ASK);
-    whole.pass(Agent, ANSWER);
+    let mut whole = RecorderSetup::default().start();
+    whole.forward(Client, ASK);
+    whole.forward(Agent, ANSWER);
     let length = whole.end().1.concat().len();
-    // The header alone has to fit, or there is no recording to begin with.
-    let header = length - Scene::default().set().end().1.concat().len();
+    // The header must fit, or the recording does not begin.
+    let header = length - RecorderSetup::default().start().end().1.concat().len();
     let least = length - header;
     for room in least..length {
-        let mut stage = Scene {
+        let mut recording = RecorderSetup {
             room,
-            ..Scene::default()
+            ..RecorderSetup::default()
         }
-        .set();
-        stage.pass(Client, ASK);
-        stage.pass(Agent, ANSWER);
+        .start();
+        recording.forward(Client, ASK);
+        recording.forward(Agent, ANSWER);
         for _ in 0..100 {
-            stage.pass(Agent, br#"{"method":"more"}"#);
+            recording.forward(Agent, br#"{"method":"more"}"#);
         }
-        let (outcome, segments) = stage.end();
+        let (outcome, segments) = recording.end();
         let text = &segments[0];
         assert_eq!(text.len(), room);
         assert!(
@@ -314,18 +316,18 @@ fn a_full_disk_stops_the_recording_and_nothing_else() {
 #[test]
 fn meta_keeps_no_bodies_and_structure_no_texts() {
     for mode in [Mode::Meta, Mode::Structure] {
-        let mut stage = Scene {
+        let mut recording = RecorderSetup {
             mode,
-            ..Scene::default()
+            ..RecorderSetup::default()
         }
-        .set();
-        stage.pass(
+        .start();
+        recording.forward(
             Client,
             br#"{"id":1,"method":"session/prompt","params":{"prompt":[{"type":"text","text":"my plan"}]}}"#,
         );
-        stage.pass(Agent, b"my plan, loosely");
-        stage.remarks.stderr(b"my plan fails\n");
-        let (_, segments) = stage.end();
+        recording.forward(Agent, b"my plan, loosely");
+        recording.handle.stderr(b"my plan fails\n");
+        let (_, segments) = recording.end();
         let text = String::from_utf8(segments.concat()).unwrap();
         assert!(!text.contains("my plan"), "{text}");
         assert!(text.contains(r#""me":"session/prompt""#));
@@ -338,16 +340,16 @@ proptest! {
 
     #[test]
     fn any_frames_are_recorded_byte_for_byte(
-        reported in prop::collection::vec(
+        frames_sent in prop::collection::vec(
             (any::<bool>(), prop::collection::vec(any::<u8>(), 0..6000)), 1..40),
     ) {
-        let mut stage = Scene { mode: Mode::Full, ..Scene::default() }.set();
+        let mut recording = RecorderSetup { mode: Mode::Full, ..RecorderSetup::default() }.start();
         let mut expected = Vec::new();
-        for (client, text) in &reported {
+        for (client, text) in &frames_sent {
             let from = if *client { Client } else { Agent };
-            stage.pass(from, text);
+            recording.forward(from, text);
             expected.push((from, from.other(), text.clone()));
         }
-        prop_assert_eq!(frames(&stage.events()), expected);
+        prop_assert_eq!(frames(&recording.events()), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Secrets: planted in every place they can occur, they appear nowhere.
+//! Redaction: secrets that are planted in every place they can occur appear nowhere.
 
 use acp_relay::conversation::Note;
 use acp_relay::jsonrpc::{Frame, IdBuf, Limits, Side, is_json};
@@ -8,15 +8,15 @@ use acp_relay::recording::{EventKind, patch};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::stage::{Scene, Stage, events};
+use super::stage::{RecorderSetup, TestRecording, events};
 
-/// Canaries of all shapes, and how a message, a line of stderr or a name holds them.
-struct Aviary {
+/// Makes secrets of all shapes, and keeps them.
+struct PlantedSecrets {
     count: u32,
     planted: Vec<String>,
 }
 
-impl Aviary {
+impl PlantedSecrets {
     /// Random letters and digits, the same each time.
     fn letters(&mut self, length: usize) -> String {
         self.count += 1;
@@ -34,14 +34,14 @@ impl Aviary {
         letters
     }
 
-    /// A secret without a shape: its place has to give it away.
+    /// A secret without a shape: only its place shows that it is one.
     fn plain(&mut self) -> String {
         let secret = self.letters(14);
         self.planted.push(secret.clone());
         secret
     }
 
-    /// A secret with a maker's shape.
+    /// A secret with the prefix of a known maker.
     fn shaped(&mut self, before: &str) -> String {
         let secret = self.letters(36);
         self.planted.push(secret.clone());
@@ -105,8 +105,8 @@ impl Aviary {
 }
 
 /// Messages with a secret in each place.
-fn placed(aviary: &mut Aviary) -> Vec<(Side, Value)> {
-    let mut secret = || aviary.plain();
+fn placed(secrets: &mut PlantedSecrets) -> Vec<(Side, Value)> {
+    let mut secret = || secrets.plain();
     use Side::{Agent, Client};
     let server = json!([{
         "name": "x", "command": "y", "args": ["--api-key", secret()],
@@ -156,8 +156,8 @@ fn placed(aviary: &mut Aviary) -> Vec<(Side, Value)> {
     ]
 }
 
-/// All places for a text.
-fn spoken(text: &str, number: usize) -> Vec<(Side, Value)> {
+/// Messages with the text in each place for a text.
+fn with_text(text: &str, number: usize) -> Vec<(Side, Value)> {
     use Side::{Agent, Client};
     let id = 100 + number;
     vec![
@@ -182,59 +182,61 @@ fn spoken(text: &str, number: usize) -> Vec<(Side, Value)> {
     ]
 }
 
-fn perform(stage: &mut Stage, aviary: &mut Aviary) {
-    for (from, message) in placed(aviary) {
-        stage.pass(from, message.to_string().as_bytes());
-        stage.pass(from, format!("{message:#}").as_bytes());
+fn record_all(recording: &mut TestRecording, secrets: &mut PlantedSecrets) {
+    for (from, message) in placed(secrets) {
+        recording.forward(from, message.to_string().as_bytes());
+        recording.forward(from, format!("{message:#}").as_bytes());
     }
-    for (number, text) in aviary.all_shapes().iter().enumerate() {
-        for (from, message) in spoken(text, number) {
-            stage.pass(from, message.to_string().as_bytes());
-            stage.pass(from, format!("{message:#}").as_bytes());
-            // As encoders spell it that escape all they may.
-            stage.pass(from, message.to_string().replace('/', "\\/").as_bytes());
+    for (number, text) in secrets.all_shapes().iter().enumerate() {
+        for (from, message) in with_text(text, number) {
+            recording.forward(from, message.to_string().as_bytes());
+            recording.forward(from, format!("{message:#}").as_bytes());
+            // As encoders write it that escape more than they must.
+            recording.forward(from, message.to_string().replace('/', "\\/").as_bytes());
         }
-        stage.pass(Side::Agent, format!("[INFO] {text}").as_bytes());
-        stage.pass(Side::Agent, &[text.as_bytes(), b" \xff"].concat());
-        stage.remarks.stderr(format!("warn: {text}\n").as_bytes());
-        stage.remarks.event(EventKind::Mark(text.clone()));
-        stage.recorder.on_event(&Event::Note(&Note::Answered {
+        recording.forward(Side::Agent, format!("[INFO] {text}").as_bytes());
+        recording.forward(Side::Agent, &[text.as_bytes(), b" \xff"].concat());
+        recording
+            .handle
+            .stderr(format!("warn: {text}\n").as_bytes());
+        recording.handle.event(EventKind::Mark(text.clone()));
+        recording.recorder.on_event(&Event::Note(&Note::Answered {
             to: Side::Client,
             id: IdBuf::Null,
             method: text.clone(),
             code: 1,
         }));
-        // What a rule makes of it, and the patch from one to the other.
+        // A translated message, and the patch between the two.
         let received = Frame::from(json!({"method": "a", "params": {"t": text}}).to_string());
-        let reported = Frame::from(json!({"method": "b", "params": {"u": text}}).to_string());
-        stage.lead(Side::Agent, &received, &[], &reported);
+        let sent = Frame::from(json!({"method": "b", "params": {"u": text}}).to_string());
+        recording.translate(Side::Agent, &received, &[], &sent);
     }
 }
 
 #[test]
 fn planted_secrets_appear_nowhere() {
     for mode in [Mode::Default, Mode::Structure, Mode::Meta] {
-        let mut aviary = Aviary {
+        let mut secrets = PlantedSecrets {
             count: 0,
             planted: Vec::new(),
         };
-        let scene = Scene {
+        let setup = RecorderSetup {
             mode,
             dialect: "goose-v1",
-            ..Scene::default()
+            ..RecorderSetup::default()
         };
-        let mut stage = scene.set();
+        let mut recording = setup.start();
         for _ in 0..3 {
-            perform(&mut stage, &mut aviary);
+            record_all(&mut recording, &mut secrets);
         }
-        let (_, segments) = stage.end();
+        let (_, segments) = recording.end();
         let text = String::from_utf8(segments.concat()).unwrap();
         assert!(
-            aviary.planted.len() >= 120,
+            secrets.planted.len() >= 120,
             "{} were planted",
-            aviary.planted.len()
+            secrets.planted.len()
         );
-        for secret in &aviary.planted {
+        for secret in &secrets.planted {
             if let Some(at) = text.find(&secret[..10]) {
                 let start = text[..at].rfind('\n').unwrap_or(0);
                 let end = text[at..].find('\n').map_or(text.len(), |end| at + end);
@@ -242,20 +244,20 @@ fn planted_secrets_appear_nowhere() {
             }
         }
     }
-    // They were there to be found.
-    let mut aviary = Aviary {
+    // Without redaction they are all in the recording.
+    let mut secrets = PlantedSecrets {
         count: 0,
         planted: Vec::new(),
     };
-    let mut stage = Scene {
+    let mut recording = RecorderSetup {
         mode: Mode::Full,
-        ..Scene::default()
+        ..RecorderSetup::default()
     }
-    .set();
-    perform(&mut stage, &mut aviary);
-    let text = String::from_utf8(stage.end().1.concat()).unwrap();
+    .start();
+    record_all(&mut recording, &mut secrets);
+    let text = String::from_utf8(recording.end().1.concat()).unwrap();
     assert!(
-        aviary
+        secrets
             .planted
             .iter()
             .all(|secret| text.contains(&secret[..]))
@@ -269,7 +271,7 @@ fn redacted(text: &str) -> Option<(String, Vec<String>)> {
 }
 
 #[test]
-fn all_around_a_secret_keeps_its_bytes_and_its_place_is_reported() {
+fn the_bytes_around_a_secret_are_kept_and_its_place_is_reported() {
     let text =
         r#"{ "a" :1e400, "params":{"env":[ {"name":"A/~B","value":"hunter2"} ],"z":"\ud83d"} }"#;
     let (clean, places) = redacted(text).unwrap();
@@ -283,7 +285,7 @@ fn all_around_a_secret_keeps_its_bytes_and_its_place_is_reported() {
 }
 
 #[test]
-fn what_is_no_secret_stays() {
+fn text_that_is_no_secret_is_kept() {
     for text in [
         r#"{"method":"session/update","params":{"sessionId":"sess_0123456789abcdef0123456789abcdef"}}"#,
         r#"{"text":"the key to success is a token of gratitude; keep it secret, use a password"}"#,
@@ -300,7 +302,7 @@ fn what_is_no_secret_stays() {
         r#"{"text":"git clone ssh://git@example.com/a/b2.git; postgres://postgres@localhost/x1"}"#,
         r#"{"text":"//# sourceMappingURL=data:application/json;base64,eyJ2ZXJzaW9uIjozLCJzb3VyY2VzIjpbXX0"}"#,
         r#"{"text":"the monkey 2024-11-21T00:47:12 said: keys: 1234567890123456"}"#,
-        // What agents tell of themselves.
+        // What agents report about themselves.
         r#"{"authMethods":[{"id":"gemini-api-key","_meta":{"api-key":{"provider":"google"}}}]}"#,
         r#"{"id":1,"method":"authenticate","params":{"methodId":"gemini-api-key"}}"#,
         r#"{"options":[{"value":"gemini-api-key","name":"Gemini API key"},{"value":"x","name":"Max tokens"}]}"#,
@@ -313,10 +315,10 @@ fn what_is_no_secret_stays() {
 }
 
 #[test]
-fn secrets_in_a_disguise_are_secrets() {
+fn secrets_in_other_spellings_are_found() {
     const KEY: &str = "abcdefgh0123456789abcdefgh";
     for (text, stays) in [
-        // Spelled in escapes, in whole or in part; what is around it stays.
+        // Written in escapes, in whole or in part; the text around it stays.
         (r#"{"text":"say \u0073k-KEY twice"}"#, "twice"),
         (r#"{"text":"say sk-KEY\u0041KEY \u001b[0m twice"}"#, "twice"),
         (r#"{"text":"say sk-KEY\/KEY twice"}"#, "twice"),
@@ -345,7 +347,7 @@ fn secrets_in_a_disguise_are_secrets() {
             "localhost",
         ),
         (r#"{"text":"/acp?api_key=KEY&x=1"}"#, "&x=1"),
-        // In a place, whatever it is called there.
+        // In a secret place, whatever the member's name.
         (
             r#"{"api_key":{"provider":"google","value":"KEY"}}"#,
             "google",
@@ -363,7 +365,7 @@ fn secrets_in_a_disguise_are_secrets() {
 }
 
 #[test]
-fn json_in_strings_is_json_and_keys_in_base64_are_keys() {
+fn secrets_in_json_strings_and_keys_in_base64_are_found() {
     const KEY: &str = "abcdefgh0123456789abcdefgh";
     let encode = |text: &str| data_encoding::BASE64.encode(text.as_bytes());
     let inner = json!({"env": {"A": "hunter2"}, "password": "hunter2", "stays": 1.50});
@@ -374,7 +376,7 @@ fn json_in_strings_is_json_and_keys_in_base64_are_keys() {
         (json!({"text": format!(" {inner:#}")}), "stays"),
         (json!({"text": json!([inner]).to_string()}), "stays"),
         (json!({"rawInput": {"x": deeper.to_string()}}), "stays"),
-        // Escaped once more in the midst of a text.
+        // Escaped again in the middle of a text.
         (
             json!({"text": format!("he said {}", json!(json!({"api_key": KEY}).to_string()))}),
             "he said",
@@ -427,9 +429,9 @@ fn json_in_strings_is_json_and_keys_in_base64_are_keys() {
     }
 }
 
-/// Looking again and again at the same characters, it would take hours.
+/// If each word were searched to the end of the text, this would take hours.
 #[test]
-fn a_text_of_nothing_but_words_is_looked_at_once() {
+fn a_text_of_many_secret_prefixes_takes_linear_time() {
     let redactor = Redactor::new(Mode::Default, Vec::new(), [1; 32]);
     for word in [
         "sk-",
@@ -465,15 +467,15 @@ fn a_text_of_nothing_but_words_is_looked_at_once() {
     }
 }
 
-/// What is promised, and no more: see `recording::redact`.
+/// The limits of redaction: see `recording::redact`.
 #[test]
-fn what_has_neither_a_place_nor_a_shape_stays() {
+fn a_secret_with_neither_a_secret_place_nor_a_known_shape_is_not_found() {
     for text in [
         r#"{"text":"in pieces: sk-abcdef"}"#,
         // Base64 of `x sk-abcdefgh0123456789abcdefgh`, and of `abc: nothing at all in here`.
         r#"{"text":"eCBzay1hYmNkZWZnaDAxMjM0NTY3ODlhYmNkZWZnaA=="}"#,
         r#"{"text":"YWJjOiBub3RoaW5nIGF0IGFsbCBpbiBoZXJl","c2st":"c2stZXRj/c2stZXRjZXRjZXRjZXRjZXRj"}"#,
-        // Three strings deep, and in the midst of other text.
+        // Three strings deep, and in the middle of other text.
         r#"{"text":"\"{\\\"a\\\":\\\"{\\\\\\\"env\\\\\\\":{\\\\\\\"A\\\\\\\":\\\\\\\"hunter2\\\\\\\"}}\\\"}\""}"#,
         r#"{"text":"I say {\"env\":{\"A\":\"hunter2\"}}"}"#,
         r#"{"text":"my cat is called hunter2"}"#,
@@ -483,7 +485,7 @@ fn what_has_neither_a_place_nor_a_shape_stays() {
 }
 
 #[test]
-fn users_add_places_of_their_own() {
+fn users_can_add_pointers_of_secret_places() {
     let patterns = vec![
         "/params/_meta/*/pin".parse().unwrap(),
         "/result".parse().unwrap(),
@@ -523,9 +525,9 @@ fn json_value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// It stays JSON, differs at the places that are told and nowhere else, and is done once.
+    /// The result is JSON and differs from the message at the reported places only.
     #[test]
-    fn only_what_is_reported_is_changed(tree in json_value()) {
+    fn only_the_reported_places_are_changed(tree in json_value()) {
         let text = tree.to_string();
         let redactor = Redactor::new(Mode::Default, Vec::new(), [1; 32]);
         if let Some(found) = redactor.json(text.as_bytes(), None) {
@@ -533,8 +535,8 @@ proptest! {
             let clean: Value = serde_json::from_slice(&found.text).unwrap();
             for step in patch::between(&tree, &clean).as_array().unwrap() {
                 let place = step["path"].as_str().unwrap();
-                let stated = found.places.iter().any(|stated| stated == place || stated.ends_with("/*"));
-                prop_assert!(stated, "{place} is not among {:?}", found.places);
+                let reported = found.places.iter().any(|one| one == place || one.ends_with("/*"));
+                prop_assert!(reported, "{place} is not among {:?}", found.places);
             }
             prop_assert!(!String::from_utf8(found.text).unwrap().contains("sk-abcdefgh0"));
         }
@@ -542,17 +544,17 @@ proptest! {
 }
 
 #[test]
-fn a_secret_id_still_finds_its_answer() {
-    let mut stage = Scene::default().set();
-    stage.pass(
+fn an_answer_with_a_redacted_id_is_recorded_with_its_request() {
+    let mut recording = RecorderSetup::default().start();
+    recording.forward(
         Side::Client,
         br#"{"id":"sk-abcdefgh0123456789abcdef","method":"a"}"#,
     );
-    stage.pass(
+    recording.forward(
         Side::Agent,
         br#"{"id":"sk-abcdefgh0123456789abcdef","result":1}"#,
     );
-    let (_, segments) = stage.end();
+    let (_, segments) = recording.end();
     let text = String::from_utf8(segments.concat()).unwrap();
     assert!(!text.contains("sk-abcdefgh"), "{text}");
     let all = events(text.into_bytes());

@@ -15,11 +15,11 @@ use acp_relay::observe::{Event, Observer};
 use acp_relay::recording::redact::{Mode, PointerPattern, Redactor};
 use acp_relay::recording::{EventKind, PeerInfo, RecordedEvent, SegmentReader};
 
-/// Longer than any disk of a test takes.
+/// A test that waits longer fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a recording is made.
-pub(super) struct Scene {
+pub(super) struct RecorderSetup {
     pub(super) mode: Mode,
     pub(super) patterns: Vec<PointerPattern>,
     pub(super) policy: OverflowPolicy,
@@ -30,12 +30,11 @@ pub(super) struct Scene {
 }
 
 /// A recording in progress.
-pub(super) struct Stage {
+pub(super) struct TestRecording {
     pub(super) recorder: Recorder,
-    pub(super) remarks: RecorderHandle,
-    pub(super) paper: WrittenLines,
-    /// Where it is counted.
-    pub(super) tally: Arc<RecorderStats>,
+    pub(super) handle: RecorderHandle,
+    pub(super) written: WrittenLines,
+    pub(super) stats: Arc<RecorderStats>,
     end: Receiver<RecordingOutcome>,
     failed: Receiver<()>,
 }
@@ -44,12 +43,13 @@ pub(super) struct Stage {
 #[derive(Clone, Debug, Default)]
 pub(super) struct WrittenLines(pub(super) Arc<Mutex<Vec<Vec<u8>>>>);
 
-struct Pad {
-    paper: WrittenLines,
+/// Writes segments into memory.
+struct MemoryStore {
+    written: WrittenLines,
     room: usize,
 }
 
-impl Default for Scene {
+impl Default for RecorderSetup {
     fn default() -> Self {
         Self {
             mode: Mode::Default,
@@ -62,19 +62,19 @@ impl Default for Scene {
     }
 }
 
-impl Scene {
-    pub(super) fn set(self) -> Stage {
-        let (notify, end) = sync_channel(1);
-        let (cry, failed) = sync_channel(1);
-        let paper = WrittenLines::default();
-        let tally = Arc::<RecorderStats>::default();
+impl RecorderSetup {
+    pub(super) fn start(self) -> TestRecording {
+        let (end_sender, end) = sync_channel(1);
+        let (failure_sender, failed) = sync_channel(1);
+        let written = WrittenLines::default();
+        let stats = Arc::<RecorderStats>::default();
         let peer = |name: &str| PeerInfo {
             name: name.to_owned(),
             dialect: self.dialect.to_owned(),
         };
         let plan = RecordingPlan {
-            store: Box::new(Pad {
-                paper: paper.clone(),
+            store: Box::new(MemoryStore {
+                written: written.clone(),
                 room: self.room,
             }),
             id: "ab".repeat(16),
@@ -85,37 +85,37 @@ impl Scene {
             on_error: self.on_error,
             strict: false,
             redactor: Arc::new(Redactor::new(self.mode, self.patterns, [7; 32])),
-            stats: Arc::clone(&tally),
-            on_failure: Box::new(move || cry.send(()).unwrap()),
-            on_end: Box::new(move |outcome| notify.send(outcome).unwrap()),
+            stats: Arc::clone(&stats),
+            on_failure: Box::new(move || failure_sender.send(()).unwrap()),
+            on_end: Box::new(move |outcome| end_sender.send(outcome).unwrap()),
         };
-        let (recorder, remarks) = Recorder::open(desk(), plan).unwrap();
-        Stage {
+        let (recorder, handle) = Recorder::open(writer_thread(), plan).unwrap();
+        TestRecording {
             recorder,
-            remarks,
-            paper,
-            tally,
+            handle,
+            written,
+            stats,
             end,
             failed,
         }
     }
 }
 
-/// The one of all tests.
-fn desk() -> &'static Arc<WriterThread> {
-    static DESK: OnceLock<Arc<WriterThread>> = OnceLock::new();
-    DESK.get_or_init(|| WriterThread::start().unwrap())
+/// The writer thread of all tests.
+fn writer_thread() -> &'static Arc<WriterThread> {
+    static THREAD: OnceLock<Arc<WriterThread>> = OnceLock::new();
+    THREAD.get_or_init(|| WriterThread::start().unwrap())
 }
 
-impl Stage {
-    /// `from` says something, and the relay passes it on as it is.
-    pub(super) fn pass(&mut self, from: Side, text: &[u8]) {
+impl TestRecording {
+    /// `from` sends a message, and the relay forwards it unchanged.
+    pub(super) fn forward(&mut self, from: Side, text: &[u8]) {
         let frame = Frame::new(text.to_vec());
-        self.lead(from, &frame, &[], &frame.clone());
+        self.translate(from, &frame, &[], &frame.clone());
     }
 
-    /// `from` says something, and the relay says something else.
-    pub(super) fn lead(&mut self, from: Side, received: &Frame, notes: &[Note], reported: &Frame) {
+    /// `from` sends a message, and the relay sends `sent` to the other side.
+    pub(super) fn translate(&mut self, from: Side, received: &Frame, notes: &[Note], sent: &Frame) {
         self.recorder.on_event(&Event::Received(from, received));
         if let Scanned::Message(envelope) = scan(received, &Limits::default()) {
             self.recorder.on_event(&Event::Parsed(&envelope));
@@ -126,22 +126,22 @@ impl Stage {
         let mut waiting = [0; 2];
         waiting[from.other() as usize] = 1;
         self.recorder.on_event(&Event::Settled(waiting));
-        self.recorder.on_event(&Event::Sent(from.other(), reported));
+        self.recorder.on_event(&Event::Sent(from.other(), sent));
         self.recorder.on_event(&Event::Settled([0; 2]));
         self.recorder.flush();
     }
 
-    /// Ends the recording; what became of it, and what was written.
+    /// Ends the recording; returns its outcome, and what was written.
     pub(super) fn end(self) -> (RecordingOutcome, Vec<Vec<u8>>) {
         drop(self.recorder);
         let outcome = self.end.recv_timeout(PATIENCE).expect("it is ended");
         let failed = self.failed.try_recv().is_ok();
         assert_eq!(failed, matches!(outcome, RecordingOutcome::Failed(_)));
-        let segments = self.paper.0.lock().unwrap().clone();
+        let segments = self.written.0.lock().unwrap().clone();
         (outcome, segments)
     }
 
-    /// Ends the recording; its events.
+    /// Ends the recording; returns its events.
     pub(super) fn events(self) -> Vec<RecordedEvent> {
         let (_, segments) = self.end();
         let all = segments.into_iter().flat_map(events);
@@ -167,13 +167,13 @@ pub(super) fn frames(events: &[RecordedEvent]) -> Vec<(Side, Side, Vec<u8>)> {
     events.iter().filter_map(frame).collect()
 }
 
-impl SegmentStore for Pad {
+impl SegmentStore for MemoryStore {
     fn create(&mut self, number: u64) -> io::Result<Box<dyn Write + Send>> {
-        let mut segments = self.paper.0.lock().unwrap();
+        let mut segments = self.written.0.lock().unwrap();
         assert_eq!(segments.len() as u64, number);
         segments.push(Vec::new());
         Ok(Box::new(Self {
-            paper: self.paper.clone(),
+            written: self.written.clone(),
             room: self.room,
         }))
     }
@@ -183,14 +183,14 @@ impl SegmentStore for Pad {
     }
 }
 
-impl Write for Pad {
+impl Write for MemoryStore {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = bytes.len().min(self.room);
         if count == 0 && !bytes.is_empty() {
             return Err(io::ErrorKind::StorageFull.into());
         }
         self.room -= count;
-        let mut segments = self.paper.0.lock().unwrap();
+        let mut segments = self.written.0.lock().unwrap();
         segments
             .last_mut()
             .unwrap()

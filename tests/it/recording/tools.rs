@@ -1,4 +1,4 @@
-//! The program: `--record`, and `inspect` on what it leaves.
+//! The program: `--record`, and `inspect` on the recordings.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::program::{Outcome, Program, run};
 
-/// An agent that answers twice, complains, and ends.
+/// An agent that answers twice, writes to stderr, and ends.
 const AGENT: &str = r#"echo 'listening on \033[31m' >&2
 read a; echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}'
 for word in Hel lo; do echo "{\"method\":\"session/update\",\"params\":{\"sessionId\":\"s\",\"update\":{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"$word\"}}}}"; done
@@ -20,7 +20,7 @@ const INPUT: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"
 {"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s"}}
 "#;
 
-/// What somebody may well write into a mark.
+/// A mark that a user may write.
 const SECRET: &str = "the key is sk-abcdefgh0123456789zyxwvu";
 
 async fn record(folder: &Path, more: &[&str]) -> Outcome {
@@ -70,7 +70,7 @@ async fn a_conversation_is_recorded_and_read_again() {
     assert!(verified.stdout.contains("intact"));
 
     let shown = inspect(&["show", path]).await;
-    for reports in [
+    for expected in [
         "initialize [0]",
         "(1 redacted)",
         "] result ",
@@ -82,8 +82,8 @@ async fn a_conversation_is_recorded_and_read_again() {
         "the recording ends: over",
     ] {
         assert!(
-            shown.stdout.contains(reports),
-            "{reports} in {}",
+            shown.stdout.contains(expected),
+            "{expected} in {}",
             shown.stdout
         );
     }
@@ -132,7 +132,7 @@ async fn a_conversation_is_recorded_and_read_again() {
         "/error/message",
     ];
     assert_eq!(inspect(&args).await.code, Some(0));
-    assert_eq!(inspect(&args).await.code, Some(73), "it is there already");
+    assert_eq!(inspect(&args).await.code, Some(73), "it exists already");
     let text = fs::read_to_string(&scrubbed).unwrap();
     assert!(!text.contains("[31mno"), "{text}");
     assert_eq!(
@@ -151,7 +151,7 @@ async fn a_mark_is_added_and_damage_is_reported() {
     let before = fs::read(&path).unwrap();
     let verified = inspect(&["verify", name]).await;
     assert_eq!(verified.code, Some(0), "{}", verified.stdout);
-    // Torn, then gone on with: what was there stays, and is told.
+    // Cut off, then continued: the bytes stay, and the damage is reported.
     fs::write(&path, &before[..before.len() - 3]).unwrap();
     assert_eq!(inspect(&["verify", name]).await.code, Some(1));
     assert_eq!(inspect(&["mark", name, "again"]).await.code, Some(0));
@@ -175,27 +175,27 @@ async fn a_mark_is_added_and_damage_is_reported() {
 }
 
 #[tokio::test]
-async fn a_mark_that_waits_for_the_writer_has_no_secret_and_is_nobody_elses() {
+async fn a_mark_that_waits_for_the_writer_has_no_secret_and_is_private() {
     let temporary = tempfile::tempdir().unwrap();
     record(temporary.path(), &[]).await;
     let path = file(temporary.path());
-    // As the writer holds it, who does not look.
+    // Locked, as by a writer that does not read marks.
     let held = fs::File::open(&path).unwrap();
     held.lock().unwrap();
     let marked = inspect(&["mark", path.to_str().unwrap(), SECRET]).await;
     assert_eq!(marked.code, Some(0), "{}", marked.stderr);
-    let wish = path.with_extension("acpr.marks");
-    let mode = fs::metadata(&wish).unwrap().permissions().mode();
+    let marks = path.with_extension("acpr.marks");
+    let mode = fs::metadata(&marks).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let waits = fs::read_to_string(&wish).unwrap();
+    let waiting = fs::read_to_string(&marks).unwrap();
     assert!(
-        waits.starts_with("the key is ‹redacted:") && !waits.contains("sk-"),
-        "{waits}"
+        waiting.starts_with("the key is ‹redacted:") && !waiting.contains("sk-"),
+        "{waiting}"
     );
 }
 
 #[tokio::test]
-async fn a_mark_gets_into_a_recording_that_is_being_written() {
+async fn a_mark_is_added_to_a_recording_that_is_being_written() {
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path().to_str().unwrap();
     let args = [
@@ -238,7 +238,7 @@ async fn a_mark_gets_into_a_recording_that_is_being_written() {
 }
 
 #[tokio::test]
-async fn a_recording_that_was_ended_is_so_after_a_mark_which_has_no_secrets() {
+async fn a_mark_leaves_a_finished_recording_ended_and_has_no_secret() {
     for (mode, is_kept) in [
         ("default", false),
         ("full", true),
@@ -264,7 +264,7 @@ async fn a_recording_that_was_ended_is_so_after_a_mark_which_has_no_secrets() {
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_recorded_into_is_reported_at_once() {
+async fn a_folder_that_others_can_write_is_refused_at_once() {
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path().join("shared");
     fs::create_dir(&folder).unwrap();
@@ -281,7 +281,7 @@ async fn a_folder_that_cannot_be_recorded_into_is_reported_at_once() {
 }
 
 #[tokio::test]
-async fn on_error_keeps_only_what_went_wrong() {
+async fn on_error_keeps_only_conversations_with_errors() {
     let temporary = tempfile::tempdir().unwrap();
     record(temporary.path(), &["--record-mode", "on-error"]).await;
     let path = file(temporary.path());
@@ -304,7 +304,7 @@ async fn on_error_keeps_only_what_went_wrong() {
     assert_eq!(recordings(quiet.path()).unwrap(), []);
 }
 
-/// Files of every version that there ever was stay readable.
+/// Files of every version of the format stay readable.
 #[test]
 fn recordings_of_all_versions_are_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/recordings");

@@ -1,8 +1,8 @@
 //! Secrets and what only looks like one: `tests/vectors/secrets/*.jsonl`.
 //!
 //! Each line is a message or another text. `K3Y` and `WEAK` in it stand for a key and a password,
-//! which must not be there afterwards, nor what `secret` names; what `stays` names must be. A line
-//! that is `kept` has nothing to be found and keeps its bytes.
+//! which must be removed, as must the text of `secret`; the text of `stays` must remain. In a line
+//! with `kept` nothing is found, and it keeps its bytes.
 
 use std::fs;
 use std::path::Path;
@@ -11,14 +11,14 @@ use acp_relay::jsonrpc::{Limits, is_json};
 use acp_relay::recording::redact::{Mode, Redactor};
 use serde_json::Value;
 
-/// What the words in capitals stand for.
-pub(super) const MEANT: [(&str, &str); 2] = [
+/// The placeholders in the vectors, and their values.
+pub(super) const PLACEHOLDERS: [(&str, &str); 2] = [
     ("K3Y", "abcdefgh0123456789abcdefgh"),
     ("WEAK", "hunter2swordfish"),
 ];
 
 #[test]
-fn each_vector_is_found_or_kept() {
+fn the_secrets_of_each_vector_are_removed_and_other_text_is_kept() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/secrets");
     let mut files: Vec<_> = fs::read_dir(folder)
         .unwrap()
@@ -32,7 +32,7 @@ fn each_vector_is_found_or_kept() {
         for line in fs::read_to_string(&file).unwrap().lines() {
             let row: Value = serde_json::from_str(line).unwrap();
             count += 1;
-            if let Err(fault) = judge(&redactor, &row) {
+            if let Err(fault) = check(&redactor, &row) {
                 faults.push(format!("{kind}: {}: {fault}", row["name"]));
             }
         }
@@ -41,13 +41,13 @@ fn each_vector_is_found_or_kept() {
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
 }
 
-fn judge(redactor: &Redactor, row: &Value) -> Result<(), String> {
+fn check(redactor: &Redactor, row: &Value) -> Result<(), String> {
     let (message, text) = (row["message"].as_str(), row["text"].as_str());
     let template = message.or(text).unwrap();
-    let given = MEANT
+    let given = PLACEHOLDERS
         .iter()
-        .fold(template.to_owned(), |text, (word, meant)| {
-            text.replace(word, meant)
+        .fold(template.to_owned(), |text, (placeholder, value)| {
+            text.replace(placeholder, value)
         });
     let clean = match message {
         Some(_) if !is_json(given.as_bytes(), &Limits::default()) => {
@@ -67,10 +67,10 @@ fn judge(redactor: &Redactor, row: &Value) -> Result<(), String> {
     if row["kept"] == true {
         return Err(format!("found something: {clean}"));
     }
-    let secrets = MEANT
+    let secrets = PLACEHOLDERS
         .iter()
-        .filter(|(_, meant)| given.contains(meant))
-        .map(|(_, meant)| *meant)
+        .filter(|(_, value)| given.contains(value))
+        .map(|(_, value)| *value)
         .chain(row["secret"].as_str());
     for secret in secrets {
         if clean.contains(secret) {
@@ -89,7 +89,7 @@ fn judge(redactor: &Redactor, row: &Value) -> Result<(), String> {
 }
 
 #[test]
-fn a_line_that_is_cut_off_in_a_string_does_not_hide_what_the_next_one_holds() {
+fn a_line_that_is_cut_off_in_a_string_does_not_hide_a_secret_in_the_next_one() {
     let redactor = Redactor::new(Mode::Default, Vec::new(), [7; 32]);
     let lines = r#"{"env":[{"na
 {"x":[{"name":"API_TOKEN","value":"letmein"}],"stays":1}"#;

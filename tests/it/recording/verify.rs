@@ -8,21 +8,21 @@ use acp_relay::recording::{
     PackedReader, Recording, SegmentReader, capture, pack, recordings, verify, verify_segment,
 };
 
-use super::stage::Scene;
+use super::stage::RecorderSetup;
 
 fn recorded() -> Vec<u8> {
-    let mut stage = Scene::default().set();
+    let mut recording = RecorderSetup::default().start();
     for _ in 0..10 {
-        stage.pass(
+        recording.forward(
             Side::Client,
             br#"{"id":1,"method":"a","params":{"sessionId":"s"}}"#,
         );
-        stage.pass(Side::Agent, br#"{"id":1,"result":{"text":"words"}}"#);
-        stage.pass(Side::Agent, b"no\nmessage");
-        stage.pass(Side::Agent, b"\xff\xfe");
+        recording.forward(Side::Agent, br#"{"id":1,"result":{"text":"words"}}"#);
+        recording.forward(Side::Agent, b"no\nmessage");
+        recording.forward(Side::Agent, b"\xff\xfe");
     }
-    stage.remarks.stderr(b"x\n");
-    stage.end().1.concat()
+    recording.handle.stderr(b"x\n");
+    recording.end().1.concat()
 }
 
 /// The ids of what is found in a segment.
@@ -55,17 +55,17 @@ fn one_flipped_bit_is_found_in_each_of_10_000_copies() {
 }
 
 #[test]
-fn a_translation_that_is_not_what_it_was_made_of_is_found() {
-    let mut stage = Scene {
+fn a_translation_that_does_not_match_its_source_is_found() {
+    let mut recording = RecorderSetup {
         dialect: "goose-v1",
-        ..Scene::default()
+        ..RecorderSetup::default()
     }
-    .set();
+    .start();
     let received = Frame::from(r#"{"id":1,"result":{"stop":"end"}}"#);
-    let reported = Frame::from(r#"{"id":1,"result":{"stopReason":"end_turn"}}"#);
-    stage.lead(Side::Agent, &received, &[], &reported);
-    let text = String::from_utf8(stage.end().1.concat()).unwrap();
-    // Without its end, whose digest would tell.
+    let sent = Frame::from(r#"{"id":1,"result":{"stopReason":"end_turn"}}"#);
+    recording.translate(Side::Agent, &received, &[], &sent);
+    let text = String::from_utf8(recording.end().1.concat()).unwrap();
+    // Without the end event, whose digest would not match.
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let lines = &lines[..lines.len() - 1];
     assert!(findings(lines.concat().as_bytes()).is_empty());
@@ -101,7 +101,7 @@ fn lines_that_are_missing_doubled_or_moved_are_found() {
         moved.swap(at, at + 1);
         assert!(!findings(&moved.concat()).is_empty(), "line {at} was moved");
     }
-    // Without its end a recording is one that was cut off, which is no damage.
+    // A recording without its end event was cut off, which is no damage.
     let cut = lines[..lines.len() - 1].concat();
     let report = verify_segment(SegmentReader::new(Cursor::new(cut))).unwrap();
     assert!(!report.ended && report.findings.is_empty());
@@ -216,7 +216,7 @@ fn segments_are_linked() {
 }
 
 #[test]
-fn what_cannot_be_read_on_is_reported_once_by_every_reader() {
+fn an_unreadable_middle_is_reported_once_by_every_reader() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.acpr.zst");
     let mut packed = Vec::new();

@@ -1,10 +1,10 @@
-//! The recorded agent, played to clients that do as the recorded one did, and to others.
+//! The recorded agent, played to clients that behave as the recorded one did, and to others.
 
 use std::time::Duration;
 
 use acp_relay::recording::replay::{InjectedFault, MatchRule, ReplayRules, Speed, Unmatched};
 
-use super::stage::{House, TALK};
+use super::stage::{CONVERSATION, PlayedAgent};
 
 const NEW: &str = r#"{"jsonrpc":"2.0","id":"x","method":"session/new","params":{"mcpServers":[],"cwd":"/new/place"}}"#;
 const HI: &str = r#"{"jsonrpc":"2.0","id":5,"method":"session/prompt","params":{"sessionId":"s-old","prompt":[{"type":"text","text":"hi"}]}}"#;
@@ -15,14 +15,14 @@ const CANCEL: &str =
 const YES: &str =
     r#"{"jsonrpc":"2.0","id":7,"result":{"outcome":{"outcome":"selected","optionId":"y"}}}"#;
 
-fn house(set: impl FnOnce(&mut ReplayRules)) -> House {
+fn played(set: impl FnOnce(&mut ReplayRules)) -> PlayedAgent {
     let mut rules = ReplayRules::default();
     set(&mut rules);
-    House::of(TALK, rules)
+    PlayedAgent::of(CONVERSATION, rules)
 }
 
-fn faulty(schedule: &str) -> House {
-    house(|rules| rules.faults = InjectedFault::parse_all(schedule).unwrap())
+fn faulty(schedule: &str) -> PlayedAgent {
+    played(|rules| rules.faults = InjectedFault::parse_all(schedule).unwrap())
 }
 
 fn error_of(line: &str) -> (i64, String) {
@@ -32,22 +32,22 @@ fn error_of(line: &str) -> (i64, String) {
 }
 
 #[test]
-fn a_turn_waits_for_the_clients_answer_and_goes_by_the_live_names() {
-    let mut house = house(|_| {});
-    assert!(house.listen().is_empty(), "an agent waits to be asked");
+fn a_turn_waits_for_the_clients_answer_and_uses_the_live_names() {
+    let mut agent = played(|_| {});
+    assert!(agent.output().is_empty(), "an agent waits for a request");
     assert_eq!(
-        house.ask(NEW),
+        agent.ask(NEW),
         [r#"{"jsonrpc":"2.0","id":"x","result":{"sessionId":"s-old"}}"#]
     );
-    let asked = house.ask(HI);
+    let asked = agent.ask(HI);
     assert_eq!(asked.len(), 2, "{asked:?}");
     assert!(
         asked[0].contains(r#""text":"in /new/place/a""#),
         "{asked:?}"
     );
     assert!(asked[1].contains(r#""id":7,"method":"session/request_permission""#));
-    assert!(house.listen().is_empty(), "it waits for the permission");
-    let rest = house.ask(YES);
+    assert!(agent.output().is_empty(), "it waits for the permission");
+    let rest = agent.ask(YES);
     assert!(rest[0].contains("tool_call"), "{rest:?}");
     assert_eq!(
         rest[1..],
@@ -59,16 +59,16 @@ fn a_turn_waits_for_the_clients_answer_and_goes_by_the_live_names() {
 fn requests_are_matched_by_params_by_shape_or_in_order() {
     let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"someone else"},"clientCapabilities":{"terminal":true}}}"#;
     for by in [MatchRule::Strict, MatchRule::Shape, MatchRule::Order] {
-        let received = house(|rules| rules.matching = by).ask(initialize);
+        let received = played(|rules| rules.matching = by).ask(initialize);
         assert_eq!(received.len(), 1);
         assert!(
             received[0].contains("result"),
-            "{by}: who asks is no part of it: {received:?}"
+            "{by}: the client's name must not count: {received:?}"
         );
     }
 
     let answers = |matching, text: &str| {
-        let received = house(|rules| rules.matching = matching).ask(text);
+        let received = played(|rules| rules.matching = matching).ask(text);
         !received[0].contains("\"error\"")
     };
     let empty =
@@ -85,28 +85,28 @@ fn requests_are_matched_by_params_by_shape_or_in_order() {
         [MatchRule::Strict, MatchRule::Shape, MatchRule::Order].map(|by| answers(by, empty)),
         [false, false, true]
     );
-    // Strict finds the second turn although the first was not asked for.
-    let long = house(|_| {}).ask(LONG);
+    // Strict finds the second turn although the first was not requested.
+    let long = played(|_| {}).ask(LONG);
     assert!(long[0].contains("agent_thought_chunk"), "{long:?}");
 }
 
 #[test]
-fn what_was_not_recorded_is_an_error_that_reports_so() {
-    let mut house = house(|_| {});
+fn a_request_that_was_not_recorded_gets_an_error_that_states_so() {
+    let mut agent = played(|_| {});
     let unknown = r#"{"jsonrpc":"2.0","id":9,"method":"session/fork","params":{}}"#;
-    let (code, message) = error_of(&house.ask(unknown)[0]);
+    let (code, message) = error_of(&agent.ask(unknown)[0]);
     assert_eq!(code, -32059);
     assert!(
         message.contains("no session/fork is in the recording"),
         "{message}"
     );
-    let (_, message) = error_of(&house.ask(OTHER)[0]);
+    let (_, message) = error_of(&agent.ask(OTHER)[0]);
     assert!(
         message.contains("2 times more, but not with these params (match=strict)"),
         "{message}"
     );
-    house.ask(NEW);
-    let (_, message) = error_of(&house.ask(NEW)[0]);
+    agent.ask(NEW);
+    let (_, message) = error_of(&agent.ask(NEW)[0]);
     assert!(
         message.contains("1 times, and was asked more often"),
         "{message}"
@@ -114,8 +114,8 @@ fn what_was_not_recorded_is_an_error_that_reports_so() {
 }
 
 #[test]
-fn a_terminal_of_another_name_is_no_other_answer() {
-    let talk = r#"
+fn an_answer_with_another_terminal_id_is_not_reported_as_different() {
+    let conversation = r#"
 > {"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s"}}
 < {"jsonrpc":"2.0","id":0,"method":"terminal/create","params":{"sessionId":"s","command":"ls"}}
 > {"jsonrpc":"2.0","id":0,"result":{"terminalId":"1"}}
@@ -123,19 +123,19 @@ fn a_terminal_of_another_name_is_no_other_answer() {
 > {"jsonrpc":"2.0","id":5,"result":{"exitCode":0}}
 < {"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn","toolCallId":"1"}}
 "#;
-    let mut house = House::of(talk, ReplayRules::default());
-    house.ask(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s"}}"#);
-    let asked = house.ask(r#"{"jsonrpc":"2.0","id":0,"result":{"terminalId":"term-77"}}"#);
+    let mut agent = PlayedAgent::of(conversation, ReplayRules::default());
+    agent.ask(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s"}}"#);
+    let asked = agent.ask(r#"{"jsonrpc":"2.0","id":0,"result":{"terminalId":"term-77"}}"#);
     assert!(asked[0].contains(r#""terminalId":"term-77""#), "{asked:?}");
-    assert_eq!(house.actor.notice(), None);
-    let done = house.ask(r#"{"jsonrpc":"2.0","id":5,"result":{"exitCode":1}}"#);
+    assert_eq!(agent.actor.notice(), None);
+    let done = agent.ask(r#"{"jsonrpc":"2.0","id":5,"result":{"exitCode":1}}"#);
     assert!(done[0].contains(r#""toolCallId":"1""#), "{done:?}");
-    let remark = house.actor.notice().unwrap();
-    assert!(remark.contains("otherwise than in event 5"), "{remark}");
+    let notice = agent.actor.notice().unwrap();
+    assert!(notice.contains("otherwise than in event 5"), "{notice}");
 }
 
 #[test]
-fn what_is_no_message_is_reported_so_unless_it_was_recorded() {
+fn a_line_that_is_no_message_gets_an_error_unless_it_was_recorded() {
     let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"x"}]"#;
     let object = r#"{"jsonrpc":"2.0","id":{"a":1},"method":"initialize","params":{}}"#;
     let long = format!(
@@ -143,65 +143,66 @@ fn what_is_no_message_is_reported_so_unless_it_was_recorded() {
         "x".repeat(300)
     );
     let all = [batch, object, &long, "garbage", "{}"];
-    let mut house = house(|_| {});
+    let mut agent = played(|_| {});
     for line in all {
-        let received = house.ask(line);
+        let received = agent.ask(line);
         assert_eq!(received.len(), 1, "{line}: {received:?}");
         let (code, _) = error_of(&received[0]);
         assert!([-32600, -32700].contains(&code), "{line}: {received:?}");
         assert_eq!(
-            house.actor.notice().as_deref(),
+            agent.actor.notice().as_deref(),
             Some("received a line that is not a message")
         );
     }
-    // What it said in the recording has the answer that it had there, and once.
+    // A recorded line gets its recorded answer, once.
     let recorded: String = all.iter().map(|line| format!("> {line}\n")).collect();
-    let talk = format!("{TALK}{recorded}< {{\"id\":null,\"error\":{{\"code\":1}}}}\n");
-    let mut house = House::of(&talk, ReplayRules::default());
+    let conversation =
+        format!("{CONVERSATION}{recorded}< {{\"id\":null,\"error\":{{\"code\":1}}}}\n");
+    let mut agent = PlayedAgent::of(&conversation, ReplayRules::default());
     for line in all {
-        assert_eq!(house.ask(line), [""; 0], "{line}");
+        assert_eq!(agent.ask(line), [""; 0], "{line}");
     }
-    assert_eq!(house.ask("garbage").len(), 1);
+    assert_eq!(agent.ask("garbage").len(), 1);
 }
 
 #[test]
-fn an_answer_that_cannot_be_read_is_not_waited_for_again() {
-    let mut house = house(|_| {});
-    house.ask(HI);
-    let rest = house.ask(r#"{"jsonrpc":"2.0","id":7,"result":{},"result":{}}"#);
+fn an_answer_that_cannot_be_read_ends_the_wait_for_it() {
+    let mut agent = played(|_| {});
+    agent.ask(HI);
+    let rest = agent.ask(r#"{"jsonrpc":"2.0","id":7,"result":{},"result":{}}"#);
     assert!(rest[0].contains("tool_call"), "{rest:?}");
     assert!(rest[1].contains("end_turn"), "{rest:?}");
 }
 
 #[test]
-fn the_nearest_may_be_played_again_under_other_names() {
-    let mut house = house(|rules| rules.unmatched = Unmatched::Nearest);
-    house.ask(NEW);
-    let again = house.ask(NEW);
+fn the_nearest_turn_may_be_played_again_under_other_names() {
+    let mut agent = played(|rules| rules.unmatched = Unmatched::Nearest);
+    agent.ask(NEW);
+    let again = agent.ask(NEW);
     assert!(again[0].contains(r#""sessionId":"s-old~2""#), "{again:?}");
     let hi = HI.replace("s-old", "s-old~2");
-    let first = house.ask(&hi);
+    let first = agent.ask(&hi);
     assert!(
         first.iter().all(|line| line.contains("s-old~2")),
         "{first:?}"
     );
-    // The same turn once more, while its permission request is open.
-    let second = house.ask(&hi.replace("\"id\":5", "\"id\":15"));
+    // The same turn again, while its permission request is open.
+    let second = agent.ask(&hi.replace("\"id\":5", "\"id\":15"));
     assert!(
         second[1].contains(r#""id":"replay-1","method":"session/request_permission""#),
         "{second:?}"
     );
-    let done = house.ask(&YES.replace("\"id\":7", "\"id\":\"replay-1\""));
+    let done = agent.ask(&YES.replace("\"id\":7", "\"id\":\"replay-1\""));
     assert!(done[1].contains(r#""id":15,"#), "{done:?}");
-    let done = house.ask(YES);
+    let done = agent.ask(YES);
     assert!(done[1].contains(r#""id":5,"#), "{done:?}");
 }
 
 #[test]
-fn a_cancel_is_waited_for_where_there_was_one() {
-    let mut house = house(|_| {});
-    assert_eq!(house.ask(LONG).len(), 1);
-    let rest = house.ask(CANCEL);
+fn a_turn_waits_for_its_recorded_cancel() {
+    let mut agent = played(|_| {});
+    assert_eq!(agent.ask(LONG).len(), 1);
+    let rest = agent.ask(CANCEL);
     assert!(rest[0].contains("usage_update"), "{rest:?}");
     assert!(
         rest[1].contains(r#""id":6,"result":{"stopReason":"cancelled"}"#),
@@ -212,28 +213,28 @@ fn a_cancel_is_waited_for_where_there_was_one() {
 
 #[test]
 fn a_cancel_that_was_not_recorded_ends_the_turn() {
-    let mut house = house(|_| {});
-    assert_eq!(house.ask(HI).len(), 2);
+    let mut agent = played(|_| {});
+    assert_eq!(agent.ask(HI).len(), 2);
     assert_eq!(
-        house.ask(CANCEL),
+        agent.ask(CANCEL),
         [r#"{"jsonrpc":"2.0","id":5,"result":{"stopReason":"cancelled"}}"#]
     );
-    assert!(house.ask(YES).is_empty(), "an answer that nobody waits for");
-    assert!(house.ask(CANCEL).is_empty(), "nothing to cancel");
+    assert!(agent.ask(YES).is_empty(), "an answer to no open request");
+    assert!(agent.ask(CANCEL).is_empty(), "nothing to cancel");
     let request = r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":6}}"#;
-    house.ask(LONG);
-    assert!(house.ask(request)[1].contains(r#""id":6,"result":{"stopReason":"cancelled"}"#));
+    agent.ask(LONG);
+    assert!(agent.ask(request)[1].contains(r#""id":6,"result":{"stopReason":"cancelled"}"#));
 }
 
 #[test]
 fn pauses_are_those_of_the_recording() {
     let pauses = |speed: &str, max_idle| {
-        let mut house = house(|rules| {
+        let mut agent = played(|rules| {
             rules.speed = speed.parse().unwrap();
             rules.max_idle = max_idle;
         });
-        house.now = Duration::from_secs(100);
-        let received = house.ask(HI);
+        agent.now = Duration::from_secs(100);
+        let received = agent.ask(HI);
         received
             .into_iter()
             .filter(|line| line.starts_with("after"))
@@ -250,7 +251,7 @@ fn pauses_are_those_of_the_recording() {
 }
 
 #[test]
-fn faults_strike_after_their_event() {
+fn faults_are_injected_after_their_event() {
     let mut dropped = faulty("after 5 drop");
     assert!(
         dropped.ask(HI)[0].contains("request_permission"),
@@ -275,13 +276,13 @@ fn faults_strike_after_their_event() {
     let mut gone = faulty("after 6 close");
     let received = gone.ask(HI);
     assert_eq!(received[1..], ["closed"], "{received:?}");
-    assert_eq!(gone.listen(), ["closed"]);
+    assert_eq!(gone.output(), ["closed"]);
 }
 
 #[test]
-fn a_request_that_was_dropped_is_not_waited_for() {
-    let mut house = faulty("after 6 drop");
-    let received = house.ask(HI);
+fn the_answer_to_a_dropped_request_is_not_waited_for() {
+    let mut agent = faulty("after 6 drop");
+    let received = agent.ask(HI);
     assert!(
         received.last().unwrap().contains("end_turn"),
         "{received:?}"
@@ -289,7 +290,7 @@ fn a_request_that_was_dropped_is_not_waited_for() {
 }
 
 #[test]
-fn a_schedule_reports_what_is_wrong_with_it() {
+fn an_error_in_a_fault_schedule_names_its_line() {
     for wrong in [
         "after x drop",
         "before 3 drop",
@@ -304,78 +305,78 @@ fn a_schedule_reports_what_is_wrong_with_it() {
 }
 
 #[test]
-fn the_agent_ends_when_the_client_has_and_nothing_is_left() {
-    let mut house = house(|_| {});
-    house.ask(HI);
-    house.actor.end();
-    assert_eq!(house.listen(), ["closed"]);
+fn the_agent_closes_when_the_client_has_ended() {
+    let mut agent = played(|_| {});
+    agent.ask(HI);
+    agent.actor.end();
+    assert_eq!(agent.output(), ["closed"]);
 }
 
 #[test]
-fn a_live_agent_has_what_was_not_recorded() {
-    let mut house = house(|rules| rules.unmatched = Unmatched::Forward);
+fn requests_that_were_not_recorded_are_forwarded_to_a_live_agent() {
+    let mut agent = played(|rules| rules.unmatched = Unmatched::Forward);
     let initialize =
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#;
-    assert_eq!(house.ask(initialize).len(), 1);
-    house.ask(NEW);
-    let forwarded = house.ask(&NEW.replace("\"x\"", "\"y\""));
+    assert_eq!(agent.ask(initialize).len(), 1);
+    agent.ask(NEW);
+    let forwarded = agent.ask(&NEW.replace("\"x\"", "\"y\""));
     assert!(
         forwarded[0].contains("replay-introduction"),
         "{forwarded:?}"
     );
     assert!(forwarded[1].contains("session/new"), "{forwarded:?}");
     let mut live = |text: &str| {
-        house
+        agent
             .actor
             .receive_live(&acp_relay::jsonrpc::Frame::from(text.to_owned()));
-        house.listen()
+        agent.output()
     };
     assert!(live(r#"{"jsonrpc":"2.0","id":"replay-introduction","result":{}}"#).is_empty());
     assert_eq!(
         live(r#"{"jsonrpc":"2.0","id":"y","result":{"sessionId":"theirs"}}"#).len(),
         1
     );
-    // The session is the live agent's, so all that is about it goes there.
-    let asked = house.ask(&HI.replace("s-old", "theirs"));
+    // The session is the live agent's, so its messages are forwarded.
+    let asked = agent.ask(&HI.replace("s-old", "theirs"));
     assert!(asked[0].starts_with("forwarded"), "{asked:?}");
-    house.actor.receive_live(
+    agent.actor.receive_live(
         &r#"{"jsonrpc":"2.0","id":7,"method":"fs/read_text_file","params":{}}"#.into(),
     );
-    assert!(house.listen()[0].contains(r#""id":"replay-live-1""#));
-    let answer = house.ask(r#"{"jsonrpc":"2.0","id":"replay-live-1","result":{}}"#);
+    assert!(agent.output()[0].contains(r#""id":"replay-live-1""#));
+    let answer = agent.ask(r#"{"jsonrpc":"2.0","id":"replay-live-1","result":{}}"#);
     assert!(
         answer[0].starts_with("forwarded") && answer[0].contains(r#"\"id\":7"#),
         "{answer:?}"
     );
-    // What cannot be read is told to who waits for it, on either side.
-    house.actor.receive_live(
+    // The side that waits for an unreadable answer gets an error.
+    agent.actor.receive_live(
         &r#"{"jsonrpc":"2.0","id":8,"method":"fs/read_text_file","params":{}}"#.into(),
     );
-    assert!(house.listen()[0].contains(r#""id":"replay-live-2""#));
-    let stated = house.ask(r#"{"jsonrpc":"2.0","id":"replay-live-2","result":{},"result":{}}"#);
+    assert!(agent.output()[0].contains(r#""id":"replay-live-2""#));
+    let received = agent.ask(r#"{"jsonrpc":"2.0","id":"replay-live-2","result":{},"result":{}}"#);
     let of = |id: u8| format!(r#"\"id\":{id},\"error\":{{\"code\":-32600"#);
     assert!(
-        stated.len() == 1 && stated[0].starts_with("forwarded") && stated[0].contains(&of(8)),
-        "{stated:?}"
+        received.len() == 1 && received[0].starts_with("forwarded") && received[0].contains(&of(8)),
+        "{received:?}"
     );
-    house.actor.receive_live(
+    agent.actor.receive_live(
         &r#"{"jsonrpc":"2.0","id":9,"method":"fs/read_text_file","params":{},"params":{}}"#.into(),
     );
-    let stated = house.listen();
+    let received = agent.output();
     assert!(
-        stated.len() == 1 && stated[0].starts_with("forwarded") && stated[0].contains(&of(9)),
-        "{stated:?}"
+        received.len() == 1 && received[0].starts_with("forwarded") && received[0].contains(&of(9)),
+        "{received:?}"
     );
-    house.ask(
+    agent.ask(
         &HI.replace("s-old", "theirs")
             .replace("\"id\":5", "\"id\":55"),
     );
-    house
+    agent
         .actor
         .receive_live(&r#"{"jsonrpc":"2.0","id":55,"result":{},"result":{}}"#.into());
-    let received = house.listen();
+    let received = agent.output();
     assert!(received[0].contains(r#""id":55,"error""#), "{received:?}");
-    house.actor.lose_live();
-    let (code, _) = error_of(&house.listen()[0]);
+    agent.actor.lose_live();
+    let (code, _) = error_of(&agent.output()[0]);
     assert_eq!(code, -32050);
 }

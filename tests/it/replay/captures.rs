@@ -1,4 +1,4 @@
-//! Record, replay as the agent, record again: for every capture of a real agent the same
+//! Record, replay as the agent, record again: each capture of a real agent gives the same
 //! conversation, through the whole program.
 
 use std::path::{Path, PathBuf};
@@ -24,7 +24,8 @@ pub(super) fn captures(folder: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Plays both sides of `file`, the agent behind a relay that records into `into`; the recording.
+/// Plays both sides of `file`, the agent behind a relay that records into `into`; returns the
+/// recording.
 async fn record(file: &Path, into: &Path) -> PathBuf {
     let relay = env!("CARGO_BIN_EXE_acp-relay");
     let (file, folder) = (file.to_str().unwrap(), into.to_str().unwrap());
@@ -41,15 +42,15 @@ async fn record(file: &Path, into: &Path) -> PathBuf {
     recording
 }
 
-/// What one side said, in order.
-fn words(script: &Script, side: Side) -> Vec<&Frame> {
+/// The frames that one side sent, in order.
+fn frames_of(script: &Script, side: Side) -> Vec<&Frame> {
     let steps = script.steps.iter();
     let of_side = steps.filter(|step| step.from == side);
     of_side.map(|step| &step.frame).collect()
 }
 
 #[test]
-fn a_replayed_recording_is_recorded_as_it_was() {
+fn a_replayed_recording_is_recorded_unchanged() {
     for capture in captures("transcripts") {
         let dir = tempfile::tempdir().unwrap();
         let original = Script::open(&capture, Side::Client).unwrap();
@@ -64,11 +65,11 @@ fn a_replayed_recording_is_recorded_as_it_was() {
             let compared = compare(&original, other, &IgnoreRules::default());
             assert!(compared.steps > 20, "{}: {compared:?}", capture.display());
             assert_eq!(compared.differences, [], "{}, {name}", capture.display());
-            // More than was asked for: no name was changed, so it is the same word for word.
+            // No name was changed, so the bytes are the same as well.
             for side in [Side::Client, Side::Agent] {
-                let (was, is) = (words(&original, side), words(other, side));
-                let parted = was.iter().zip(&is).find(|(was, is)| was != is);
-                assert_eq!(parted, None, "{}, {name}", capture.display());
+                let (was, is) = (frames_of(&original, side), frames_of(other, side));
+                let differing = was.iter().zip(&is).find(|(was, is)| was != is);
+                assert_eq!(differing, None, "{}, {name}", capture.display());
                 assert_eq!(was.len(), is.len(), "{}, {name}", capture.display());
             }
         }
@@ -78,7 +79,7 @@ fn a_replayed_recording_is_recorded_as_it_was() {
 /// Requests that overlap, in both directions and in several sessions, that are never answered or
 /// answered out of order, ids of all kinds, batches, and lines that are no messages.
 #[test]
-fn odd_conversations_are_played_as_they_went() {
+fn unusual_conversations_are_played_as_recorded() {
     run(async {
         let all = captures("replay").into_iter().map(|capture| async move {
             let dir = tempfile::tempdir().unwrap();
@@ -90,13 +91,13 @@ fn odd_conversations_are_played_as_they_went() {
                 let other = open(recording);
                 let compared = compare(&original, &other, &IgnoreRules::default());
                 assert_eq!(compared.differences, [], "{}", capture.display());
-                // What is no message has come through, too, byte for byte; an empty line is nothing.
+                // Lines that are no messages arrive byte for byte, too, except for empty lines.
                 for side in [Side::Client, Side::Agent] {
                     let odd = |script: &Script| -> Vec<Frame> {
                         let steps = script.steps.iter().filter(|step| step.from == side);
                         let odd = steps.filter(|step| step.envelope.is_none());
-                        let reported = odd.map(|step| step.frame.clone());
-                        reported
+                        let frames = odd.map(|step| step.frame.clone());
+                        frames
                             .filter(|frame| !frame.as_bytes().is_empty())
                             .collect()
                     };

@@ -1,7 +1,7 @@
 //! Recordings in which a dialect was translated, played again at either edge.
 //!
-//! The agents are captures of real ones, behind a relay that has them speak the dialect. What that
-//! loses is lost before the recording begins: what was recorded has to come out the same.
+//! The agents are captures of real ones, behind a relay that translates them into the dialect. What
+//! that loses is lost before the recording begins: what was recorded must come out unchanged.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ use crate::support::program;
 
 const RELAY: &str = env!("CARGO_BIN_EXE_acp-relay");
 
-/// Plays the client of `file` to the agent that `command` starts, behind a relay that records into
-/// `into`; the recording, and whether all went as it did.
+/// Plays the client of `file` to `agent`, behind a relay that records into `into`; returns the
+/// recording, and whether the conversation was the same.
 async fn record(file: &Path, into: &Path, dialect: &str, agent: &[&str]) -> (PathBuf, bool) {
     let mut args = vec!["replay", "client", file.to_str().unwrap()];
     args.extend(["--edge", "client", "--settle", "200ms", "--"]);
@@ -33,7 +33,7 @@ async fn record(file: &Path, into: &Path, dialect: &str, agent: &[&str]) -> (Pat
     (recording, outcome.code == Some(0))
 }
 
-/// That two recordings hold the same at an edge.
+/// Asserts that two recordings hold the same conversation at an edge.
 fn assert_same(one: &Path, two: &Path, edge: Side, what: &str) {
     let open = |path: &Path| Script::open(path, edge).unwrap();
     let compared = compare(&open(one), &open(two), &IgnoreRules::default());
@@ -42,7 +42,7 @@ fn assert_same(one: &Path, two: &Path, edge: Side, what: &str) {
 }
 
 #[test]
-fn what_was_translated_is_played_at_either_edge_as_it_went() {
+fn translated_recordings_are_played_unchanged_at_either_edge() {
     let mut all = Vec::new();
     for capture in captures("transcripts") {
         for dialect in ["elephant", "goref"] {
@@ -58,7 +58,8 @@ fn what_was_translated_is_played_at_either_edge_as_it_went() {
     });
 }
 
-/// Whether anything was translated.
+/// Records and replays `capture` with its agent in `dialect`; returns whether anything was
+/// translated.
 async fn play(capture: PathBuf, dialect: &'static str) -> bool {
     let dir = tempfile::tempdir().unwrap();
     let what = format!("{} in {dialect}", capture.display());
@@ -86,20 +87,20 @@ async fn play(capture: PathBuf, dialect: &'static str) -> bool {
         }
     }
 
-    // What the client heard, said again.
+    // What the client received, sent again.
     let file = first.to_str().unwrap();
     let agent = ["--", RELAY, "replay", "agent", file];
     let (again, same) = record(&first, &dir.path().join("2"), "canonical", &agent).await;
-    assert!(same, "{what}, as the client heard it");
+    assert!(same, "{what}, at the client's edge");
     assert_same(&first, &again, Side::Client, &what);
     let two = again.to_str().unwrap();
     let diff = program::run(&["inspect", "diff", "--at", "client", file, two], "").await;
     assert_eq!(diff.code, Some(0), "{what}: {diff:?}");
 
-    // What the agent said, translated once more.
+    // What the agent sent, translated again.
     let played = format!("replay:{file}?edge=agent");
     let (again, same) = record(&first, &dir.path().join("3"), dialect, &[&played]).await;
-    assert!(same, "{what}, as the agent said it");
+    assert!(same, "{what}, at the agent's edge");
     assert_same(&first, &again, Side::Client, &what);
     assert_same(&first, &again, Side::Agent, &what);
     translated

@@ -1,4 +1,4 @@
-//! `replay:` as an endpoint: its grammar, and a link with a recording at its end.
+//! `replay:` as an endpoint: its grammar, and a link to a recording.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use acp_relay::transport::{CloseReason, Endpoint, Setup, registry};
 use tokio::time::Instant;
 
-use super::stage::TALK;
+use super::stage::CONVERSATION;
 use crate::support::bridge::within;
 use crate::support::link::{PATIENCE, close, next, received, send, setup};
 
-/// The conversation as a capture, a second a line.
+/// The conversation as a capture, one second per line.
 pub(super) fn capture(dir: &tempfile::TempDir) -> PathBuf {
-    let lines = TALK.lines().filter(|line| !line.is_empty());
+    let lines = CONVERSATION.lines().filter(|line| !line.is_empty());
     let text: String = (1..)
         .zip(lines)
         .map(|(n, line)| {
-            let (way, words) = line.split_once(' ').unwrap();
-            let way = if way == ">" { "c2a" } else { "a2c" };
-            format!("{{\"dir\":\"{way}\",\"ts\":{n}.0,\"msg\":{words}}}\n")
+            let (arrow, message) = line.split_once(' ').unwrap();
+            let dir = if arrow == ">" { "c2a" } else { "a2c" };
+            format!("{{\"dir\":\"{dir}\",\"ts\":{n}.0,\"msg\":{message}}}\n")
         })
         .collect();
     let path = dir.path().join("talk.jsonl");
@@ -27,7 +27,7 @@ pub(super) fn capture(dir: &tempfile::TempDir) -> PathBuf {
 }
 
 #[test]
-fn an_endpoint_prints_as_it_is_read() {
+fn a_replay_endpoint_is_printed_as_it_was_written() {
     for text in [
         "replay:talk.acpr",
         "replay:/a b/talk.acpr.zst?match=order",
@@ -53,7 +53,7 @@ fn an_endpoint_prints_as_it_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_link_keeps_the_recordings_time() {
+async fn a_replay_link_keeps_the_recorded_times() {
     let dir = tempfile::tempdir().unwrap();
     let path = capture(&dir);
     let to = format!("replay:{}?speed=1", path.display())
@@ -80,7 +80,7 @@ async fn a_link_keeps_the_recordings_time() {
 }
 
 #[tokio::test]
-async fn another_recording_can_stand_behind_it() {
+async fn unmatched_requests_can_be_forwarded_to_another_recording() {
     let dir = tempfile::tempdir().unwrap();
     let path = capture(&dir);
     let path = path.display();
@@ -90,7 +90,7 @@ async fn another_recording_can_stand_behind_it() {
     let mut link = registry::connect(&to, &setup()).await.unwrap();
     let initialize =
         r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
-    // The first is answered by the one, the second by the other.
+    // The first request is answered by one recording, the second by the other.
     for _ in 0..2 {
         within(send(&mut *link.tx, initialize)).await.unwrap();
         let answer = within(received(&mut *link.rx)).await;
@@ -102,7 +102,7 @@ async fn another_recording_can_stand_behind_it() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_played_is_reported_before_a_client_comes() {
+async fn what_cannot_be_played_is_reported_before_a_client_connects() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
     let check = |text: String| {
@@ -119,19 +119,19 @@ async fn what_cannot_be_played_is_reported_before_a_client_comes() {
     assert!(check(fault).contains("is no fault; expected `after EVENT`"));
     let to = there(&capture(&dir)).parse().unwrap();
     let Err(error) = registry::listen(&to, &setup()).await else {
-        panic!("nobody can connect from a recording");
+        panic!("a recording cannot be listened at");
     };
     assert!(error.to_string().contains("replay client"), "{error}");
 }
 
-/// Whether the live agent has answered, is gone, or still owes something and ends when it is left.
+/// Whether the live agent has answered, has ended, or has a request open.
 #[tokio::test]
-async fn the_link_ends_with_the_client_whatever_the_live_agent_owes() {
+async fn the_link_ends_with_the_client_even_if_the_live_agent_has_not_answered() {
     let dir = tempfile::tempdir().unwrap();
     let path = capture(&dir);
     let path = path.display();
     let fork = r#"{"jsonrpc":"2.0","id":9,"method":"session/fork","params":{}}"#;
-    for (behind, reports) in [
+    for (behind, expected) in [
         (format!("replay:{path}"), "not recorded"),
         ("exec:true".to_owned(), "is gone"),
         ("exec:cat".to_owned(), "session/fork"),
@@ -141,7 +141,7 @@ async fn the_link_ends_with_the_client_whatever_the_live_agent_owes() {
         within(send(&mut *link.tx, fork)).await.unwrap();
         let answer = within(received(&mut *link.rx)).await;
         assert!(
-            format!("{answer:?}").contains(reports),
+            format!("{answer:?}").contains(expected),
             "{behind}: {answer:?}"
         );
         within(close(&mut *link.tx, CloseReason::Done))
@@ -149,6 +149,6 @@ async fn the_link_ends_with_the_client_whatever_the_live_agent_owes() {
             .unwrap();
         let rest = async { while next(&mut *link.rx).await.is_some() {} };
         let ended = tokio::time::timeout(PATIENCE, rest).await;
-        assert!(ended.is_ok(), "{behind}: it does not end");
+        assert!(ended.is_ok(), "{behind}: the link does not end");
     }
 }

@@ -1,4 +1,4 @@
-//! Recordings played again: as the agent, as the client, and through the whole program.
+//! Recordings that are replayed: as the agent, as the client, and through the whole program.
 
 mod agent;
 mod captures;

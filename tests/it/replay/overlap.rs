@@ -1,12 +1,12 @@
-//! What a client says while a turn is open: the played agent answers it as recorded, then, and not
-//! when the turn is over.
+//! What a client sends during a turn: the played agent answers it as recorded, during the turn and
+//! not after it.
 
 use acp_relay::recording::replay::{MatchRule, ReplayRules};
 
-use super::stage::House;
+use super::stage::PlayedAgent;
 
-/// A turn of `a` in which the client sets a mode, asks for another session and has a turn in it,
-/// and cancels; the answers come in another order than the requests.
+/// A turn of the session `a` in which the client sets a mode, creates another session, has a turn
+/// there, and cancels; the answers come in another order than the requests.
 const BUSY: &str = r#"
 > {"jsonrpc":"2.0","id":0,"method":"session/new","params":{"cwd":"/ws","mcpServers":[]}}
 < {"jsonrpc":"2.0","id":0,"result":{"sessionId":"a"}}
@@ -35,44 +35,44 @@ const TWO: &str = r#"{"jsonrpc":"2.0","id":"two","method":"session/prompt","para
 const CANCEL: &str = r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"a"}}"#;
 const NO: &str = r#"{"jsonrpc":"2.0","id":9,"result":{"outcome":{"outcome":"cancelled"}}}"#;
 
-fn house(matching: MatchRule) -> House {
+fn played(matching: MatchRule) -> PlayedAgent {
     let rules = ReplayRules {
         matching,
         ..ReplayRules::default()
     };
-    House::of(BUSY, rules)
+    PlayedAgent::of(BUSY, rules)
 }
 
-/// Whether each line holds its word, in this order.
-fn holds(received: &[String], words: &[&str]) {
+/// Asserts that each line contains its text, in this order.
+fn assert_contains(received: &[String], texts: &[&str]) {
     assert_eq!(
         received.len(),
-        words.len(),
-        "{received:#?} instead of {words:?}"
+        texts.len(),
+        "{received:#?} instead of {texts:?}"
     );
-    for (line, word) in received.iter().zip(words) {
-        assert!(line.contains(word), "{received:#?} instead of {words:?}");
+    for (line, text) in received.iter().zip(texts) {
+        assert!(line.contains(text), "{received:#?} instead of {texts:?}");
     }
 }
 
 #[test]
-fn what_is_asked_during_a_turn_is_answered_during_it() {
+fn a_request_during_a_turn_is_answered_during_it() {
     for matching in [MatchRule::Strict, MatchRule::Shape, MatchRule::Order] {
-        let mut house = house(matching);
-        holds(&house.ask(NEW), &[r#""sessionId":"a""#]);
-        holds(&house.ask(ONE), &["a1", "request_permission"]);
-        holds(
-            &house.ask(MODE),
+        let mut agent = played(matching);
+        assert_contains(&agent.ask(NEW), &[r#""sessionId":"a""#]);
+        assert_contains(&agent.ask(ONE), &["a1", "request_permission"]);
+        assert_contains(
+            &agent.ask(MODE),
             &["current_mode_update", r#""id":"mode","result":{}"#],
         );
-        holds(&house.ask(NEW), &[r#""sessionId":"b""#]);
-        holds(
-            &house.ask(TWO),
+        assert_contains(&agent.ask(NEW), &[r#""sessionId":"b""#]);
+        assert_contains(
+            &agent.ask(TWO),
             &["b1", r#""id":"two","result":{"stopReason":"end_turn"}"#],
         );
-        holds(&house.ask(CANCEL), &[]);
-        holds(
-            &house.ask(NO),
+        assert_contains(&agent.ask(CANCEL), &[]);
+        assert_contains(
+            &agent.ask(NO),
             &["a2", r#""id":"one","result":{"stopReason":"cancelled"}"#],
         );
     }
@@ -80,15 +80,15 @@ fn what_is_asked_during_a_turn_is_answered_during_it() {
 
 /// A client that is faster or slower than the recorded one.
 #[test]
-fn it_may_come_in_another_order() {
-    // All at once, before the agent has said anything.
-    let mut eager = house(MatchRule::Strict);
+fn requests_during_a_turn_may_come_in_another_order() {
+    // All requests at once, before the agent has sent anything.
+    let mut eager = played(MatchRule::Strict);
     eager.ask(NEW);
-    holds(&eager.ask(NEW), &[r#""sessionId":"b""#]);
+    assert_contains(&eager.ask(NEW), &[r#""sessionId":"b""#]);
     for text in [ONE, TWO, MODE] {
         eager.receive(text);
     }
-    let received = eager.listen();
+    let received = eager.output();
     assert_eq!(received.len(), 6, "{received:#?}");
     for (id, count) in [
         (r#""id":"one""#, 0),
@@ -102,20 +102,20 @@ fn it_may_come_in_another_order() {
         );
     }
     // The answer before the cancel, which the turn waits for.
-    holds(&eager.ask(NO), &[]);
-    holds(&eager.ask(CANCEL), &["a2", r#""id":"one""#]);
+    assert_contains(&eager.ask(NO), &[]);
+    assert_contains(&eager.ask(CANCEL), &["a2", r#""id":"one""#]);
 
     // The mode once the turn is over.
-    let mut late = house(MatchRule::Strict);
+    let mut late = played(MatchRule::Strict);
     late.ask(NEW);
     late.ask(ONE);
     late.receive(CANCEL);
-    // It is waited for a moment, and then no more.
-    holds(
+    // The agent waits for the mode for a moment only.
+    assert_contains(
         &late.ask(NO),
         &["after 1s", "a2", r#""stopReason":"cancelled""#],
     );
-    holds(&late.ask(MODE), &["current_mode_update", r#""id":"mode""#]);
+    assert_contains(&late.ask(MODE), &["current_mode_update", r#""id":"mode""#]);
 }
 
 /// Two turns are open in two sessions, and one is cancelled.
@@ -129,14 +129,14 @@ fn a_cancel_ends_the_turn_of_its_session_alone() {
         + r#"> {"jsonrpc":"2.0","id":10,"result":{"outcome":{"outcome":"cancelled"}}}
 < {"jsonrpc":"2.0","id":4,"result":{"stopReason":"end_turn"}}
 "#;
-    let mut house = House::of(&two_open, ReplayRules::default());
-    house.ask(NEW);
-    house.ask(ONE);
-    house.ask(NEW);
-    holds(&house.ask(TWO), &["b1", r#""id":10"#]);
-    house.receive(CANCEL);
-    holds(
-        &house.ask(NO),
+    let mut agent = PlayedAgent::of(&two_open, ReplayRules::default());
+    agent.ask(NEW);
+    agent.ask(ONE);
+    agent.ask(NEW);
+    assert_contains(&agent.ask(TWO), &["b1", r#""id":10"#]);
+    agent.receive(CANCEL);
+    assert_contains(
+        &agent.ask(NO),
         &[
             "after 1s",
             "a2",
@@ -144,14 +144,14 @@ fn a_cancel_ends_the_turn_of_its_session_alone() {
         ],
     );
     let allowed = NO.replace("\"id\":9", "\"id\":10");
-    holds(
-        &house.ask(&allowed),
+    assert_contains(
+        &agent.ask(&allowed),
         &[r#""id":"two","result":{"stopReason":"end_turn"}"#],
     );
 }
 
-/// Two requests are answered in the other order, and the first one's answer waits for the second
-/// to be asked, but not for ever.
+/// Two requests are answered in reverse order: the first answer waits for the second request, but
+/// not for ever.
 #[test]
 fn answers_come_in_the_recorded_order() {
     let crossed = r#"
@@ -162,10 +162,10 @@ fn answers_come_in_the_recorded_order() {
 "#;
     let one = r#"{"jsonrpc":"2.0","id":"a","method":"_x/one"}"#;
     let two = r#"{"jsonrpc":"2.0","id":"b","method":"_x/two"}"#;
-    let mut house = House::of(crossed, ReplayRules::default());
-    house.receive(one);
-    house.receive(two);
-    holds(&house.listen(), &["\"two\"", "\"one\""]);
-    let mut alone = House::of(crossed, ReplayRules::default());
-    holds(&alone.ask(one), &["after 1s", "\"one\""]);
+    let mut agent = PlayedAgent::of(crossed, ReplayRules::default());
+    agent.receive(one);
+    agent.receive(two);
+    assert_contains(&agent.output(), &["\"two\"", "\"one\""]);
+    let mut alone = PlayedAgent::of(crossed, ReplayRules::default());
+    assert_contains(&alone.ask(one), &["after 1s", "\"one\""]);
 }

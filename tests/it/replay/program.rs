@@ -1,4 +1,4 @@
-//! `replay` and `bisect` as a person and a CI job run them.
+//! `replay` and `bisect` as users and CI jobs run them.
 
 use std::path::Path;
 
@@ -74,7 +74,7 @@ fn a_difference_is_reported_to_people_programs_and_ci() {
         (&false.into(), &6.into())
     );
 
-    // Half of an emoji is shown as it is spelled, and as text that all readers of JSON take.
+    // Half of an emoji is shown as its escape, in text that every JSON reader accepts.
     let half = changed(&file, "in /old/ws/a", "half \\ud83d of it");
     for (more, spelled) in [
         (
@@ -83,9 +83,9 @@ fn a_difference_is_reported_to_people_programs_and_ci() {
         ),
         (&["--json"], r"half \\ud83d of it"),
     ] {
-        let stated = against(&["replay", "client"], &file, &half, more).stdout;
-        assert!(stated.contains(spelled), "{stated}");
-        assert!(!stated.contains('\u{10f03d}'), "{stated}");
+        let printed = against(&["replay", "client"], &file, &half, more).stdout;
+        assert!(printed.contains(spelled), "{printed}");
+        assert!(!printed.contains('\u{10f03d}'), "{printed}");
     }
     let xml = std::fs::read_to_string(&junit).unwrap();
     assert!(xml.contains(r"half \ud83d of it"), "{xml}");
@@ -123,16 +123,10 @@ fn several_recordings_are_played_one_after_the_other() {
         .map(|value| value["same"].as_bool().unwrap())
         .collect();
     assert_eq!(same, [true, false]);
-    let stated = suites();
-    assert!(
-        stated[0].contains("tests=\"3\" failures=\"0\""),
-        "{stated:?}"
-    );
-    assert!(
-        stated[1].contains("tests=\"3\" failures=\"1\""),
-        "{stated:?}"
-    );
-    // A file twice is one; one that is not there leaves the others.
+    let found = suites();
+    assert!(found[0].contains("tests=\"3\" failures=\"0\""), "{found:?}");
+    assert!(found[1].contains("tests=\"3\" failures=\"1\""), "{found:?}");
+    // A file named twice is played once; the others are played when one is missing.
     assert_eq!(played(&[one, one], &[]).stdout.lines().count(), 1);
     let outcome = played(&["/none.acpr", one], &[]);
     assert_eq!(outcome.code, Some(66), "{outcome:?}");
@@ -158,7 +152,7 @@ fn bisect_finds_the_first_turn_that_differs() {
         assert_eq!(outcome.code, Some(1), "{outcome:?}");
         let verdict = format!("smallest failing prefix: {turns}, to event {last}\n");
         assert!(outcome.stdout.contains(&verdict), "{outcome:?}");
-        // What was saved shows the same.
+        // The saved prefix fails as well.
         let again = against(&["replay", "client"], &saved, &other, &[]);
         assert_eq!(again.code, Some(1), "{again:?}");
         let lines = std::fs::read_to_string(&saved).unwrap().lines().count();
@@ -175,7 +169,7 @@ fn bisect_finds_the_first_turn_that_differs() {
 }
 
 #[test]
-fn bisect_finds_the_first_turn_in_which_something_is_met() {
+fn bisect_finds_the_first_turn_that_matches_a_filter() {
     let dir = tempfile::tempdir().unwrap();
     let file = capture(&dir);
     let not = against(
@@ -195,22 +189,22 @@ fn bisect_finds_the_first_turn_in_which_something_is_met() {
         assert!(outcome.stdout.contains(&verdict), "{outcome:?}");
         outcome.stdout
     };
-    // A difference that is not asked for is none.
+    // A difference that the filter does not match does not count.
     let other = changed(&file, "\"hm\"", "\"zebra\"");
     assert!(met("from:agent zebra", &other, "2 turns").contains("agent: session/update"));
     let other = changed(&file, "\"end_turn\"", "\"bored\"");
-    let reported = met("kind:result lint:schema-*", &other, "1 turn");
-    assert!(reported.contains("bored"), "{reported}");
+    let printed = met("kind:result lint:schema-*", &other, "1 turn");
+    assert!(printed.contains("bored"), "{printed}");
     let refused = against(&["bisect"], &file, &file, &["--until", "lint"]);
     assert_eq!(refused.code, Some(64), "{refused:?}");
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_a_way_out() {
+fn a_wrong_command_line_is_refused_with_a_hint() {
     let dir = tempfile::tempdir().unwrap();
     let file = capture(&dir);
     let file = file.to_str().unwrap();
-    let serve_it = format!("replay:{file}");
+    let endpoint = format!("replay:{file}");
     for (args, code, why) in [
         (
             vec!["replay", "client", file],
@@ -249,7 +243,7 @@ fn what_makes_no_sense_is_refused_with_a_way_out() {
             "--forward ENDPOINT",
         ),
         (
-            vec!["serve", "--listen", &serve_it, "--", "true"],
+            vec!["serve", "--listen", &endpoint, "--", "true"],
             64,
             "replay client",
         ),
@@ -311,17 +305,17 @@ fn a_translated_conversation_is_played_at_either_edge() {
     played(&capture, "client", &[&record[..], &[&agent]].concat());
     let recording = std::fs::read_dir(&folder).unwrap().next().unwrap();
     let recording = recording.unwrap().path();
-    let words = |edge| {
+    let frames = |edge| {
         let script = Script::open(&recording, edge).unwrap();
         let steps = script.steps.into_iter();
         steps.map(|step| step.frame).collect::<Vec<_>>()
     };
     assert_ne!(
-        words(Side::Client),
-        words(Side::Agent),
+        frames(Side::Client),
+        frames(Side::Agent),
         "nothing was translated"
     );
-    // What the agent said, translated once more, is what the client had heard.
+    // What the agent sent, translated again, is what the client had received.
     let agent = format!("replay:{}?edge=agent", recording.display());
     played(&recording, "client", &[&agent]);
 }
@@ -344,6 +338,6 @@ fn a_line_that_is_no_message_reaches_the_client() {
     let lines: Vec<&str> = client.lines().collect();
     assert!(lines[0].contains("\"result\""), "{client}");
     assert_eq!(lines[1..], ["not { json", "{\"garbage\":"]);
-    // At the agent's edge a relay stands in between, and lets nothing of the kind through.
+    // At the agent's edge a relay is in between, which does not forward such lines.
     assert_eq!(received("agent").lines().count(), 1);
 }

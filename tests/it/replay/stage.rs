@@ -1,4 +1,4 @@
-//! Small conversations, and the two players in them, without links and clocks.
+//! A small conversation, and the played agent and client, without links and clocks.
 
 #![expect(
     clippy::unwrap_used,
@@ -13,8 +13,8 @@ use acp_relay::recording::replay::{
     Actor, ActorAction, Driver, DriverAction, ReplayRules, Script, Timeouts,
 };
 
-/// A whole conversation, one second a line: `>` the client, `<` the agent.
-pub(super) const TALK: &str = r#"
+/// A whole conversation, one second per line: `>` from the client, `<` from the agent.
+pub(super) const CONVERSATION: &str = r#"
 > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"a"}}}
 < {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}
 > {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/old/ws","mcpServers":[]}}
@@ -32,29 +32,29 @@ pub(super) const TALK: &str = r#"
 < {"jsonrpc":"2.0","id":3,"result":{"stopReason":"cancelled"}}
 "#;
 
-/// The script of such a text.
+/// The script of a text like [`CONVERSATION`].
 pub(super) fn script(text: &str) -> Arc<Script> {
     let mut script = Script::default();
     let lines = text.lines().filter(|line| !line.is_empty());
     for (n, line) in (1..).zip(lines) {
-        let (sender, words) = line.split_once(' ').unwrap();
+        let (sender, message) = line.split_once(' ').unwrap();
         let from = match sender {
             ">" => Side::Client,
             "<" => Side::Agent,
-            other => panic!("{other} is nobody"),
+            other => panic!("{other} is no side"),
         };
-        script.push(n, n * 1_000_000, from, Frame::from(words.to_owned()));
+        script.push(n, n * 1_000_000, from, Frame::from(message.to_owned()));
     }
     Arc::new(script)
 }
 
-/// A client that talks to the played agent.
-pub(super) struct House {
+/// The played agent, at a time that moves when it waits.
+pub(super) struct PlayedAgent {
     pub(super) actor: Actor,
     pub(super) now: Duration,
 }
 
-impl House {
+impl PlayedAgent {
     pub(super) fn of(text: &str, rules: ReplayRules) -> Self {
         Self {
             actor: Actor::new(script(text), rules),
@@ -62,19 +62,19 @@ impl House {
         }
     }
 
-    /// Says something; what the agent says until it waits.
+    /// Sends a message to the agent; returns what the agent sends until it waits.
     pub(super) fn ask(&mut self, text: &str) -> Vec<String> {
         self.receive(text);
-        self.listen()
+        self.output()
     }
 
-    /// Says something, and does not listen yet.
+    /// Sends a message to the agent, without reading the answer yet.
     pub(super) fn receive(&mut self, text: &str) {
         self.actor.receive(&Frame::from(text.to_owned()), self.now);
     }
 
-    /// What the agent says until it waits for us.
-    pub(super) fn listen(&mut self) -> Vec<String> {
+    /// What the agent sends until it waits for the client.
+    pub(super) fn output(&mut self) -> Vec<String> {
         let mut received = Vec::new();
         loop {
             match self.actor.next(self.now) {
@@ -83,7 +83,7 @@ impl House {
                 }
                 ActorAction::Forward(frame) => received.push(format!("forwarded {frame:?}")),
                 ActorAction::Wait(Some(until)) => {
-                    assert!(until > self.now, "it waits for the past");
+                    assert!(until > self.now, "the wait is already over");
                     received.push(format!("after {:?}", until - self.now));
                     self.now = until;
                 }
@@ -97,41 +97,42 @@ impl House {
     }
 }
 
-/// The played client, and an agent that answers it.
-pub(super) struct Guest {
+/// The played client.
+pub(super) struct PlayedClient {
     pub(super) driver: Driver,
     pub(super) now: Duration,
 }
 
-impl Guest {
+impl PlayedClient {
     pub(super) fn of(text: &str) -> Self {
-        let pace = Timeouts {
+        let timeouts = Timeouts {
             settle: Duration::from_secs(1),
             response: Duration::from_secs(60),
         };
         Self {
-            driver: Driver::new(script(text), pace),
+            driver: Driver::new(script(text), timeouts),
             now: Duration::ZERO,
         }
     }
 
-    /// The agent says these; what the client says until it waits, and how long it would.
+    /// Sends the lines to the client; returns what the client sends until it waits, and how long it
+    /// would wait.
     pub(super) fn receive(&mut self, lines: &[&str]) -> (Vec<String>, Option<Duration>) {
         for line in lines {
             let frame = Frame::from((*line).to_owned());
             self.driver.receive(&frame, self.now);
         }
-        let mut reported = Vec::new();
+        let mut sent = Vec::new();
         loop {
             match self.driver.next(self.now) {
                 DriverAction::Send(frame) => {
-                    reported.push(String::from_utf8(frame.as_bytes().to_vec()).unwrap());
+                    sent.push(String::from_utf8(frame.as_bytes().to_vec()).unwrap());
                 }
                 DriverAction::Wait(until) => {
-                    assert!(until > self.now, "it waits for the past");
-                    return (reported, Some(until - self.now));
+                    assert!(until > self.now, "the wait is already over");
+                    return (sent, Some(until - self.now));
                 }
-                DriverAction::Done => return (reported, None),
+                DriverAction::Done => return (sent, None),
             }
         }
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A module's path, without the crate: `["jsonrpc", "frame"]`.
 type Module = Vec<String>;
 
-/// What one file says about others.
+/// The imports of one file.
 struct File {
     module: Module,
     /// Paths that its code names, `use` trees expanded.

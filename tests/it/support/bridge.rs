@@ -1,7 +1,7 @@
-//! A relay between two peers that a test speaks for.
+//! A relay between two scripted peers.
 //!
-//! The links are in memory, so with tokio's paused clock a conversation that hangs ends its test
-//! at once, and one that waits an hour takes no time.
+//! The links are in memory, so with tokio's paused clock a conversation that hangs ends its test at
+//! once, and one that waits an hour takes no time.
 
 #![expect(
     clippy::unwrap_used,
@@ -32,7 +32,7 @@ pub(crate) const AGES: Duration = Duration::from_secs(3600);
 /// In virtual time: long enough for all that does not wait for a clock.
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// What the two links are like.
+/// The properties of the two links.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) limits: Limits,
@@ -54,16 +54,16 @@ pub(crate) struct Bridge {
     pub(crate) run: JoinHandle<End>,
 }
 
-/// One of the peers: the far end of its link.
+/// One of the peers: the other end of its link.
 pub(crate) struct TestPeer(pub(crate) Link);
 
-/// The agent's process, as far as the relay can see it.
+/// The agent's process, as the relay sees it.
 pub(crate) struct Process {
     exit: Option<oneshot::Sender<Exit>>,
     signals: Arc<Mutex<Vec<StopStep>>>,
 }
 
-/// What a tap has seen, in order.
+/// The events of an observer, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notebook(Arc<Mutex<Vec<Seen>>>);
 
@@ -92,7 +92,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// With room for `frames` messages for each side.
+    /// With a queue of `frames` messages for each side.
     pub(crate) fn narrow(frames: usize) -> Self {
         let mut plan = Self::default();
         plan.limits.queue_frames = frames;
@@ -128,8 +128,8 @@ impl Bridge {
         let stop = StopSignals::default();
         let notebook = Notebook::default();
         let limits = Arc::new(plan.limits.clone());
-        let taps = Observers::default().with(notebook.clone());
-        let stated = stop.clone();
+        let observers = Observers::default().with(notebook.clone());
+        let signals_of_test = stop.clone();
         let run = tokio::spawn(async move {
             proxy::run(
                 near_client,
@@ -137,8 +137,8 @@ impl Bridge {
                 limits,
                 DialectOptions::canonical(),
                 None,
-                taps,
-                &stated,
+                observers,
+                &signals_of_test,
             )
             .await
         });
@@ -167,17 +167,17 @@ impl Bridge {
 }
 
 impl TestPeer {
-    /// Says one message; fails when nobody takes it.
+    /// Sends one message; fails when it is not accepted.
     pub(crate) async fn send(&mut self, text: &str) {
         within(link::send(&mut *self.0.tx, text.to_owned()))
             .await
             .unwrap();
     }
 
-    /// Says one message if it is taken without waiting for anybody.
+    /// Sends one message if it is accepted at once.
     pub(crate) async fn try_send(&mut self, text: &str) -> bool {
-        let reported = timeout(MOMENT, link::send(&mut *self.0.tx, text.to_owned())).await;
-        matches!(reported, Ok(Ok(())))
+        let sent = timeout(MOMENT, link::send(&mut *self.0.tx, text.to_owned())).await;
+        matches!(sent, Ok(Ok(())))
     }
 
     /// The next message; `None` when there are no more.
@@ -191,11 +191,11 @@ impl TestPeer {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// The next message if it comes without waiting for anybody.
+    /// The next message if it is there already.
     pub(crate) async fn try_receive(&mut self) -> Option<String> {
         timeout(MOMENT, self.next()).await.ok().flatten()
     }
-    /// All that is still to come.
+    /// All remaining messages.
     pub(crate) async fn receive_all(&mut self) -> Vec<String> {
         let mut all = Vec::new();
         while let Some(text) = self.receive().await {
@@ -204,9 +204,9 @@ impl TestPeer {
         all
     }
 
-    /// Ends the stream and goes on listening.
+    /// Ends the stream and continues to read.
     pub(crate) async fn end(&mut self) {
-        // A relay that is gone already hears no end, and needs none.
+        // A finished relay does not read the end.
         let _ = within(link::close(&mut *self.0.tx, CloseReason::Done)).await;
     }
 
@@ -216,7 +216,7 @@ impl TestPeer {
                 Some(String::from_utf8(frame.as_bytes().to_vec()).unwrap())
             }
             None => None,
-            other => panic!("expected a message, heard {other:?}"),
+            other => panic!("expected a message, received {other:?}"),
         }
     }
 }
@@ -225,12 +225,12 @@ impl Process {
     /// Exits.
     pub(crate) fn exit(&mut self, exit: Exit) {
         if let Some(sender) = self.exit.take() {
-            // A relay that is gone watches nobody.
+            // A finished relay does not watch it.
             let _ = sender.send(exit);
         }
     }
 
-    /// The signals it has had.
+    /// The signals it received.
     pub(crate) fn signals(&self) -> Vec<StopStep> {
         self.signals.lock().unwrap().clone()
     }
@@ -243,8 +243,8 @@ impl Notebook {
 }
 
 impl Observer for Notebook {
-    fn on_event(&mut self, sight: &Event<'_>) {
-        let seen = match sight {
+    fn on_event(&mut self, event: &Event<'_>) {
+        let seen = match event {
             Event::Received(from, frame) => Seen::Received(*from, (*frame).clone()),
             Event::Sent(to, frame) => Seen::Sent(*to, (*frame).clone()),
             Event::Note(note) => Seen::Note((*note).clone()),
@@ -261,7 +261,7 @@ impl LinkGuard for Watched {
         };
         match Pin::new(exit).poll(cx) {
             Poll::Ready(Ok(exit)) => Poll::Ready(exit),
-            // The test has dropped its process without an exit: it runs for ever.
+            // The test dropped its process without an exit: it runs for ever.
             Poll::Ready(Err(_)) => {
                 self.exit = None;
                 Poll::Pending
@@ -279,7 +279,7 @@ impl LinkGuard for Watched {
     }
 }
 
-/// Waits for what has to happen.
+/// Waits for an expected event.
 pub(crate) async fn within<T>(what: impl Future<Output = T>) -> T {
     timeout(AGES, what).await.expect("the conversation hangs")
 }

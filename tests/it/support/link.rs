@@ -1,4 +1,4 @@
-//! Links, spoken to in sentences instead of polls.
+//! Links with async functions instead of polls.
 
 #![expect(
     clippy::unwrap_used,
@@ -51,7 +51,7 @@ pub(crate) async fn next(rx: &mut dyn FrameStream) -> Option<Result<Decoded, Lin
 pub(crate) async fn received(rx: &mut dyn FrameStream) -> Frame {
     match next(rx).await {
         Some(Ok(Decoded::Frame(frame))) => frame,
-        other => panic!("expected a message, heard {other:?}"),
+        other => panic!("expected a message, received {other:?}"),
     }
 }
 
@@ -59,7 +59,7 @@ pub(crate) async fn ready(tx: &mut dyn FrameSink) -> Result<(), LinkError> {
     poll_fn(|cx| tx.poll_ready(cx)).await
 }
 
-/// Gives a frame without flushing.
+/// Sends a frame without flushing.
 pub(crate) async fn feed(tx: &mut dyn FrameSink, frame: impl Into<Frame>) -> Result<(), LinkError> {
     ready(tx).await?;
     tx.start_send(frame.into())

@@ -1,4 +1,4 @@
-//! What several modules of the suite share.
+//! Helpers of several test modules.
 
 pub(crate) mod bridge;
 pub(crate) mod link;

@@ -1,6 +1,6 @@
 //! The built program, run to its end by a test that needs no runtime.
 //!
-//! Not here: programs that are talked to (see `program`).
+//! Not here: programs with a dialogue (see `program`).
 
 #![expect(
     clippy::unwrap_used,
@@ -12,7 +12,7 @@ use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
-/// The program with these arguments, and nothing of what the tester's environment says to it.
+/// The program with these arguments, without the relay's variables of the tester's environment.
 pub(crate) fn relay(args: &[impl AsRef<OsStr>]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_acp-relay"));
     command
@@ -30,13 +30,13 @@ pub(crate) fn run_on(args: &[impl AsRef<OsStr>], input: &[u8]) -> Output {
     let mut child = relay(args).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     thread::scope(|threads| {
-        // One that fails at once does not read it.
+        // A program that fails at once does not read it.
         threads.spawn(move || drop(stdin.write_all(input)));
         child.wait_with_output().unwrap()
     })
 }
 
-/// Runs it on that text again and again, with a reader of its output that has left.
+/// Runs it on that text again and again, with its stdout closed.
 pub(crate) fn run_unread(args: &[impl AsRef<OsStr>], input: &[u8]) -> Output {
     let mut child = relay(args).stdin(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::link::PATIENCE;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) code: Option<i32>,
@@ -25,7 +25,7 @@ pub(crate) struct Outcome {
     pub(crate) stderr: String,
 }
 
-/// A running program that a test talks to. Dropping it kills it.
+/// A running program with a dialogue. Dropping it kills it.
 pub(crate) struct Program {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -33,7 +33,7 @@ pub(crate) struct Program {
     stderr: Lines<BufReader<ChildStderr>>,
 }
 
-/// The state directory of all programs that are given no other.
+/// The state directory of all programs without one of their own.
 const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
 
 pub(crate) fn command(args: &[impl AsRef<OsStr>]) -> Command {
@@ -108,10 +108,10 @@ impl Program {
     /// The next line on stderr.
     pub(crate) async fn complaint(&mut self) -> Option<String> {
         let line = timeout(PATIENCE, self.stderr.next_line());
-        line.await.expect("the program says nothing").unwrap()
+        line.await.expect("the program prints nothing").unwrap()
     }
 
-    /// Where it listens, as it says.
+    /// The address that it logs.
     pub(crate) async fn address(&mut self) -> String {
         let line = self.complaint().await.unwrap_or_default();
         let address = line.strip_prefix("acp-relay: listening on ");
@@ -134,7 +134,7 @@ impl Program {
     pub(crate) async fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         let read = timeout(PATIENCE, self.stdout.read_line(&mut line));
-        let read = read.await.expect("the program says nothing").unwrap();
+        let read = read.await.expect("the program prints nothing").unwrap();
         (read > 0).then(|| line.trim_end().to_owned())
     }
 
@@ -148,7 +148,7 @@ impl Program {
     pub(crate) async fn bytes(&mut self, count: usize) -> String {
         let mut bytes = vec![0; count];
         let read = timeout(PATIENCE, self.stdout.read_exact(&mut bytes));
-        read.await.expect("the program says nothing").unwrap();
+        read.await.expect("the program prints nothing").unwrap();
         String::from_utf8(bytes).unwrap()
     }
 

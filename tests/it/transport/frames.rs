@@ -1,5 +1,5 @@
-//! WebSocket frames into messages: however they are cut, by the peer and by the network, the same
-//! is heard.
+//! WebSocket frames to messages: the same messages are received however the peer fragments them and
+//! the network splits the bytes.
 
 #![expect(
     clippy::unwrap_used,
@@ -21,12 +21,12 @@ use crate::support::link::run;
 /// Longest message of these tests, in bytes.
 const MAX: usize = 40_000;
 
-/// A message, how its peer cuts it, and the pings it puts in between.
+/// A message, how the peer fragments it, and its pings in between.
 #[derive(Clone, Debug)]
 struct Expected {
     kind: Data,
     payload: Vec<u8>,
-    /// Lengths of its frames; the last takes what is left.
+    /// Lengths of its frames; the last has the rest.
     frames: Vec<usize>,
     ping: Option<Vec<u8>>,
     key: [u8; 4],
@@ -35,7 +35,7 @@ struct Expected {
 /// A message as it is received.
 type Received = (Data, Vec<u8>);
 
-/// Gives what it has in chunks of these sizes, over and over, and takes whatever is written.
+/// A reader that returns its bytes in chunks of these sizes, cyclically.
 struct Chunks {
     bytes: Vec<u8>,
     at: usize,
@@ -43,7 +43,8 @@ struct Chunks {
     turn: usize,
 }
 
-struct Nowhere(Vec<u8>);
+/// A writer that keeps what is written.
+struct Written(Vec<u8>);
 
 impl AsyncRead for Chunks {
     fn poll_read(
@@ -60,7 +61,7 @@ impl AsyncRead for Chunks {
     }
 }
 
-impl AsyncWrite for Nowhere {
+impl AsyncWrite for Written {
     fn poll_write(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -98,7 +99,7 @@ fn frame(first: u8, payload: &[u8], key: [u8; 4], into: &mut Vec<u8>) {
 }
 
 impl Expected {
-    fn lay(&self, into: &mut Vec<u8>) {
+    fn encode(&self, into: &mut Vec<u8>) {
         let mut rest = &self.payload[..];
         let mut opcode = match self.kind {
             Data::Text => 1,
@@ -120,7 +121,7 @@ impl Expected {
     }
 }
 
-/// All that is heard of `stream`, and the bytes that are answered.
+/// The messages received from `bytes`, and whether the stream ended with an error.
 fn receive(bytes: Vec<u8>, sizes: Vec<usize>) -> (Vec<Received>, bool) {
     run(async {
         let reader = Chunks {
@@ -133,7 +134,7 @@ fn receive(bytes: Vec<u8>, sizes: Vec<usize>) -> (Vec<Received>, bool) {
             frame_from_network: MAX,
             ..Limits::default()
         };
-        let writer = Nowhere(Vec::new());
+        let writer = Written(Vec::new());
         let [mut receiver, _sender] = halves(join(reader, writer), &[], Role::Server, &limits);
         let mut received = Vec::new();
         loop {
@@ -146,7 +147,7 @@ fn receive(bytes: Vec<u8>, sizes: Vec<usize>) -> (Vec<Received>, bool) {
     })
 }
 
-fn stated() -> impl Strategy<Value = Expected> {
+fn message() -> impl Strategy<Value = Expected> {
     let length = prop_oneof![
         4 => 0_usize..300,
         2 => 16_000_usize..17_000,
@@ -159,7 +160,7 @@ fn stated() -> impl Strategy<Value = Expected> {
     (kind, length, any::<u8>(), frames, ping, any::<[u8; 4]>()).prop_map(
         |(kind, length, seed, frames, ping, key)| {
             let payload = match kind {
-                // Characters of one to four bytes, so that every cut falls into one sometimes.
+                // Characters of one to four bytes, so that some of them are split.
                 Data::Text => "aé€😀b"
                     .chars()
                     .cycle()
@@ -189,12 +190,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn what_was_reported_is_received_however_it_is_cut(
-        messages in prop::collection::vec(stated(), 0..8),
+    fn messages_are_received_however_their_bytes_are_split(
+        messages in prop::collection::vec(message(), 0..8),
         sizes in sizes(),
     ) {
         let mut stream = Vec::new();
-        messages.iter().for_each(|message| message.lay(&mut stream));
+        messages.iter().for_each(|message| message.encode(&mut stream));
         // An over-long message ends the connection.
         let over = messages.iter().position(|message| message.payload.len() > MAX);
         let whole = &messages[..over.unwrap_or(messages.len())];
@@ -204,20 +205,20 @@ proptest! {
         prop_assert!(right, "{} of {}", received.len(), expected.len());
     }
 
-    /// Nonsense, too, means the same however it is cut.
+    /// An invalid stream gives the same result, too.
     #[test]
-    fn a_spoilt_stream_is_spoilt_however_it_is_cut(
-        messages in prop::collection::vec(stated(), 1..4),
+    fn a_damaged_stream_gives_the_same_result_however_it_is_split(
+        messages in prop::collection::vec(message(), 1..4),
         place: prop::sample::Index,
         byte: u8,
         sizes in sizes(),
     ) {
         let mut stream = Vec::new();
-        messages.iter().for_each(|message| message.lay(&mut stream));
+        messages.iter().for_each(|message| message.encode(&mut stream));
         let place = place.index(stream.len());
         stream[place] = byte;
         let whole = receive(stream.clone(), vec![usize::MAX]);
-        let cut = receive(stream, sizes);
-        prop_assert!(whole == cut, "{} and {}", whole.0.len(), cut.0.len());
+        let split = receive(stream, sizes);
+        prop_assert!(whole == split, "{} and {}", whole.0.len(), split.0.len());
     }
 }

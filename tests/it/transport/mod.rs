@@ -1,9 +1,9 @@
-//! Transports: what every one of them promises, and what each of them does besides.
+//! Transports: the conformance suite that all of them pass, and the tests of each one.
 
 mod frames;
 pub(crate) mod http;
 mod http_client;
-mod place;
+mod pairs;
 mod sockets;
 mod streams;
 mod suite;

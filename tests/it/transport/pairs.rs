@@ -1,8 +1,8 @@
-//! Where each transport of the registry can be tried out.
+//! A pair of connected links for each transport of the registry.
 //!
 //! A child process and our own stdin cannot be reached within one process, so this binary is
-//! started once more: the near end is the child, which reads its stdin and writes its stdout and
-//! passes everything on to the far end over a Unix socket.
+//! started a second time: the near end is the child, which reads stdin, writes stdout and forwards
+//! everything to the far end over a Unix socket.
 
 #![expect(
     clippy::unwrap_used,
@@ -31,19 +31,19 @@ pub(super) struct Pair {
     _kept: Kept,
 }
 
-/// What has to outlive a link.
+/// What must outlive a link.
 type Kept = Box<dyn std::any::Any>;
 
-/// Tells the second process where the far end listens.
+/// The environment variable of the second process with the far end's endpoint.
 const FAR_END: &str = "ACP_RELAY_TEST_FAR_END";
 
-/// The schemes that are tried: all there are. `exec` tries `stdio` with it; a recording passes
-/// nothing on (see `replay`).
+/// The schemes under test: all of them. `exec` tests `stdio` as well; a recording forwards nothing
+/// (see `replay`).
 pub(super) fn schemes() -> Vec<&'static str> {
     let all = Endpoint::FORMS
         .iter()
         .filter_map(|(form, _)| Some(form.split_once(':')?.0));
-    // Those with TLS and elephant.ai's are `http` again, and have tests of their own.
+    // `https` and elephant.ai's schemes are variants of `http` and have tests of their own.
     let elsewhere = |scheme: &str| {
         ["stdio", "replay"].contains(&scheme) || scheme.contains("http") && scheme != "http"
     };
@@ -52,7 +52,7 @@ pub(super) fn schemes() -> Vec<&'static str> {
     here
 }
 
-/// The schemes that can be listened at by any number of clients.
+/// The schemes whose listeners accept any number of clients.
 pub(super) fn listening() -> Vec<&'static str> {
     schemes()
         .into_iter()
@@ -60,7 +60,7 @@ pub(super) fn listening() -> Vec<&'static str> {
         .collect()
 }
 
-/// An endpoint to listen at, and what it needs.
+/// An endpoint to listen at, and its setup.
 pub(super) fn place(scheme: &str, limits: &Limits, dir: &TempDir) -> (Endpoint, Setup) {
     let mut setup = setup_with(limits.clone());
     let endpoint = match scheme {
@@ -76,7 +76,7 @@ pub(super) fn place(scheme: &str, limits: &Limits, dir: &TempDir) -> (Endpoint, 
     (endpoint.parse().unwrap(), setup)
 }
 
-/// A certificate for `localhost` that is trusted because it is named.
+/// A certificate for `localhost`, which the setup names as trusted.
 pub(super) fn certificate(dir: &TempDir) -> Tls {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let (cert, key) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
@@ -106,7 +106,7 @@ pub(super) async fn pair(scheme: &'static str, limits: &Limits) -> Pair {
     let (client, server) = tokio::join!(connecting, accept(&mut *listener));
     let mut client = client.unwrap_or_else(|fault| panic!("{fault}"));
     if child {
-        // The test harness of the second process says a few words of its own first.
+        // The test harness of the second process prints lines of its own first.
         while received(&mut *client.rx).await != Frame::from("ready") {}
     }
     Pair {
@@ -135,17 +135,17 @@ async fn over_http(limits: &Limits) -> Pair {
 fn second_process(far_end: &Endpoint) -> Endpoint {
     set_watchdog(env!("CARGO_BIN_EXE_acp-relay").into());
     let program = std::env::current_exe().unwrap();
-    let words = [
+    let options = [
         "--exact",
-        "transport::place::in_the_second_process",
+        "transport::pairs::in_the_second_process",
         "--nocapture",
     ];
-    let stated = format!("{FAR_END}={far_end}");
-    let head = ["env".into(), stated.into(), program.into_os_string()];
-    Endpoint::Exec(head.into_iter().chain(words.map(Into::into)).collect())
+    let variable = format!("{FAR_END}={far_end}");
+    let command = ["env".into(), variable.into(), program.into_os_string()];
+    Endpoint::Exec(command.into_iter().chain(options.map(Into::into)).collect())
 }
 
-/// Not a test but a role: passes everything on between stdio and the far end.
+/// Not a test: what the second process runs. It forwards everything between stdio and the far end.
 #[test]
 fn in_the_second_process() {
     let Ok(far_end) = std::env::var(FAR_END) else {
@@ -157,13 +157,13 @@ fn in_the_second_process() {
         let near = registry::connect(&Endpoint::Stdio, &setup).await;
         let (far, mut near) = (far.unwrap(), near.unwrap());
         send(&mut *near.tx, "ready").await.unwrap();
-        tokio::join!(pass(near.rx, far.tx), pass(far.rx, near.tx));
+        tokio::join!(forward(near.rx, far.tx), forward(far.rx, near.tx));
     });
-    // Before the harness says more.
+    // Before the harness prints more.
     std::process::exit(0);
 }
 
-async fn pass(mut from: Box<dyn FrameStream>, mut to: Box<dyn FrameSink>) {
+async fn forward(mut from: Box<dyn FrameStream>, mut to: Box<dyn FrameSink>) {
     while let Some(Ok(Decoded::Frame(frame))) = next(&mut *from).await {
         if send(&mut *to, frame).await.is_err() {
             break;

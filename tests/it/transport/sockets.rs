@@ -1,4 +1,4 @@
-//! TCP and Unix sockets: the socket file's manners, and faults that explain themselves.
+//! TCP and Unix sockets: how a socket file is created and removed, and what errors state.
 
 #![expect(
     clippy::unwrap_used,
@@ -37,7 +37,7 @@ async fn refused_to_connect(to: &str) -> OpenError {
 }
 
 #[test]
-fn a_socket_file_is_for_its_owner_and_goes_with_us() {
+fn a_socket_file_is_for_its_owner_and_is_removed_with_its_listener() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
@@ -82,19 +82,19 @@ fn a_socket_in_use_is_left_alone() {
 }
 
 #[test]
-fn of_two_that_replace_a_stale_socket_file_one_wins() {
+fn one_of_two_listeners_that_replace_a_stale_socket_file_succeeds() {
     const ROUNDS: usize = 100;
     let dir = tempfile::tempdir().unwrap();
     for round in 0..ROUNDS {
         let path = dir.path().join(format!("s{round}"));
         drop(UnixListener::bind(&path).unwrap());
         let ready = AtomicUsize::new(0);
-        // Nobody leaves before both have tried.
+        // Neither listener is dropped before both have tried.
         let finish = std::sync::Barrier::new(2);
         let contend = || {
             run(async {
                 ready.fetch_add(1, Ordering::SeqCst);
-                // Closer together than a barrier would let them go.
+                // This starts them closer together than a barrier does.
                 while ready.load(Ordering::SeqCst) < 2 {
                     std::thread::yield_now();
                 }
@@ -103,7 +103,7 @@ fn of_two_that_replace_a_stale_socket_file_one_wins() {
                 let Ok(mut listener) = outcome else {
                     return outcome.err();
                 };
-                // It is the one that is found there.
+                // A client reaches this listener.
                 let (at, setup) = (listener.address(), setup());
                 let connecting = registry::connect(&at, &setup);
                 tokio::join!(connecting, accept(&mut *listener)).0.unwrap();
@@ -118,12 +118,12 @@ fn of_two_that_replace_a_stale_socket_file_one_wins() {
         });
         assert_eq!(faults.len(), 1, "{faults:?}");
         assert!(faults[0].to_string().contains("in use"), "{faults:?}");
-        assert!(!path.exists(), "the winner has left its file behind");
+        assert!(!path.exists(), "the winner has not removed its file");
     }
 }
 
 #[test]
-fn a_directory_that_cannot_be_locked_is_waited_for_and_explained() {
+fn a_directory_that_stays_locked_is_an_error_that_states_so() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
@@ -153,12 +153,12 @@ fn a_file_that_is_no_socket_is_never_deleted() {
 }
 
 #[test]
-fn somebody_elses_socket_file_is_not_removed() {
+fn another_listeners_socket_file_is_not_removed() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
         let ours = listen(&unix(&path), &setup()).await;
-        // Another inode, whatever the file system does with freed ones.
+        // Another inode, even if the file system reuses freed ones.
         fs::rename(&path, dir.path().join("moved")).unwrap();
         let theirs = UnixListener::bind(&path).unwrap();
         drop(ours);
@@ -168,7 +168,7 @@ fn somebody_elses_socket_file_is_not_removed() {
 }
 
 #[test]
-fn faults_report_what_where_and_what_to_do() {
+fn errors_state_the_cause_the_address_and_a_remedy() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| unix(&dir.path().join(name));
@@ -184,13 +184,13 @@ fn faults_report_what_where_and_what_to_do() {
         let address = taken.address();
         let fault = refused_to_listen(&address).await;
         assert_eq!(fault.kind, OpenErrorKind::Unavailable);
-        let reported = fault.to_string();
+        let text = fault.to_string();
         assert!(
-            reported.starts_with(&format!("{address}: the port is in use. ")),
-            "{reported}"
+            text.starts_with(&format!("{address}: the port is in use. ")),
+            "{text}"
         );
 
-        // Nobody listens where somebody has just stopped to.
+        // The listener at this address was just dropped.
         drop(taken);
         let fault = refused_to_connect(&address.to_string()).await;
         assert_eq!(fault.kind, OpenErrorKind::Unavailable);
@@ -212,7 +212,7 @@ fn faults_report_what_where_and_what_to_do() {
 }
 
 #[test]
-fn a_plain_program_can_speak_to_us_byte_by_byte() {
+fn a_client_may_write_single_bytes() {
     run(async {
         let tcp: Endpoint = "tcp://127.0.0.1:0".parse().unwrap();
         let mut listener = listen(&tcp, &setup()).await;
@@ -222,18 +222,18 @@ fn a_plain_program_can_speak_to_us_byte_by_byte() {
         let mut client = TcpStream::connect((host, port)).await.unwrap();
         client.set_nodelay(true).unwrap();
         let mut server = accept(&mut *listener).await;
-        let speak = async {
+        let sending = async {
             for byte in b"hello?\n{\"id\":1}\r\n{\"id\":2" {
                 client.write_all(&[*byte]).await.unwrap();
             }
             client.shutdown().await.unwrap();
         };
-        let listen = async {
+        let receiving = async {
             for line in ["hello?", r#"{"id":1}"#, r#"{"id":2"#] {
                 assert_eq!(received(&mut *server.rx).await, Frame::from(line));
             }
             assert!(next(&mut *server.rx).await.is_none());
         };
-        tokio::join!(speak, listen);
+        tokio::join!(sending, receiving);
     });
 }

@@ -1,4 +1,4 @@
-//! Byte streams: torn reads and writes, framings, and the memory a quiet link keeps.
+//! Byte streams: partial reads and writes, framings, and limits of memory.
 
 use std::io;
 use std::pin::Pin;
@@ -13,14 +13,14 @@ use crate::support::link::{close, feed, flush, next, ready, received, run, send,
 
 const MAX: usize = 16 << 20;
 
-/// Takes one byte of each write, and stops after it every third time.
-struct Torn {
+/// Writes one byte of each buffer, and is pending at every third call.
+struct PartialWriter {
     written: Vec<u8>,
     calls: usize,
     vectored: bool,
 }
 
-impl AsyncWrite for Torn {
+impl AsyncWrite for PartialWriter {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -31,9 +31,9 @@ impl AsyncWrite for Torn {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let taken = bytes.len().min(1);
-        self.written.extend_from_slice(&bytes[..taken]);
-        Poll::Ready(Ok(taken))
+        let count = bytes.len().min(1);
+        self.written.extend_from_slice(&bytes[..count]);
+        Poll::Ready(Ok(count))
     }
 
     fn poll_write_vectored(
@@ -71,7 +71,7 @@ fn with(framing: Framing) -> Setup {
     }
 }
 
-/// A reader of ours and the other end of its pipe.
+/// A read half and the other end of its pipe.
 fn reading(pipe: usize, limits: Limits) -> (impl FrameStream, DuplexStream) {
     let (near, far) = duplex(pipe);
     let setup = crate::support::link::setup_with(limits);
@@ -80,7 +80,7 @@ fn reading(pipe: usize, limits: Limits) -> (impl FrameStream, DuplexStream) {
 }
 
 #[test]
-fn torn_writes_leave_whole_messages() {
+fn partial_writes_leave_whole_messages() {
     let frames: Vec<Frame> = [3, 100, 20_000, 5, 40_000, 16_384, 16_383, 1]
         .into_iter()
         .map(|size| Frame::from("y".repeat(size)))
@@ -91,20 +91,20 @@ fn torn_writes_leave_whole_messages() {
             framing.encode(frame, &mut expected);
         }
         for vectored in [false, true] {
-            let mut torn = Torn {
+            let mut partial = PartialWriter {
                 written: Vec::new(),
                 calls: 0,
                 vectored,
             };
             run(async {
                 let empty = tokio::io::empty();
-                let (_, mut writer) = stream::halves(empty, &mut torn, MAX, &with(framing));
+                let (_, mut writer) = stream::halves(empty, &mut partial, MAX, &with(framing));
                 for frame in &frames {
                     feed(&mut writer, frame.clone()).await.unwrap();
                 }
                 close(&mut writer, CloseReason::Done).await.unwrap();
             });
-            assert!(torn.written == expected, "{framing:?} {vectored}");
+            assert!(partial.written == expected, "{framing:?} {vectored}");
         }
     }
 }
@@ -121,16 +121,16 @@ fn a_writer_holds_a_bounded_amount() {
             ready.unwrap();
             acp_relay::transport::FrameSink::start_send(&mut writer, line.clone().into()).unwrap();
             given += 1000;
-            assert!(given <= 67_000, "it takes without end");
+            assert!(given <= 67_000, "the writer has no limit");
         }
-        assert!(given >= 64_000, "it pauses too early: {given}");
+        assert!(given >= 64_000, "the writer pauses too early: {given}");
         drop(far);
         flush(&mut writer).await.unwrap_err();
     });
 }
 
 #[test]
-fn messages_are_cut_wherever_the_bytes_are_torn() {
+fn messages_are_the_same_however_the_bytes_are_split() {
     let text = "{\"id\":1,\"method\":\"ü\"}\nstray line\r\n\n{\"id\":2}\n{\"last\":3}";
     let expected = [
         r#"{"id":1,"method":"ü"}"#,
@@ -141,17 +141,17 @@ fn messages_are_cut_wherever_the_bytes_are_torn() {
     for pipe in [1, 2, 3, 7, 64, 4096] {
         run(async {
             let (mut reader, mut far) = reading(pipe, Limits::default());
-            let speak = async {
+            let sending = async {
                 far.write_all(text.as_bytes()).await.unwrap();
                 far.shutdown().await.unwrap();
             };
-            let listen = async {
+            let receiving = async {
                 for line in expected {
                     assert_eq!(received(&mut reader).await, Frame::from(line), "{pipe}");
                 }
                 assert!(next(&mut reader).await.is_none());
             };
-            tokio::join!(speak, listen);
+            tokio::join!(sending, receiving);
         });
     }
 }
@@ -163,7 +163,7 @@ fn we_answer_in_the_framing_the_peer_uses() {
         let (reading, writing) = tokio::io::split(near);
         let (mut reader, mut writer) = stream::halves(reading, writing, MAX, &setup());
         let mut buffer = vec![0; 4096];
-        // It has not spoken yet.
+        // The peer has sent nothing yet.
         send(&mut writer, r#"{"id":0}"#).await.unwrap();
         let count = far.read(&mut buffer).await.unwrap();
         assert_eq!(&buffer[..count], b"{\"id\":0}\n");
@@ -179,7 +179,7 @@ fn we_answer_in_the_framing_the_peer_uses() {
 }
 
 #[test]
-fn a_stream_that_cannot_be_followed_ends() {
+fn a_stream_with_an_invalid_header_ends() {
     run(async {
         let (mut reader, mut far) = reading(4096, Limits::default());
         far.write_all(b"Content-Length: nine\r\n\r\n{}{}{}")
@@ -187,28 +187,28 @@ fn a_stream_that_cannot_be_followed_ends() {
             .unwrap();
         next(&mut reader).await.unwrap().unwrap_err();
         assert!(next(&mut reader).await.is_none());
-        // The peer's stream is still open; nothing more is taken from it.
+        // The peer's stream is still open; nothing more is read from it.
         far.write_all(b"{\"id\":1}\n").await.unwrap();
         assert!(next(&mut reader).await.is_none());
     });
 }
 
 #[test]
-fn an_over_long_line_is_passed_over_in_pieces() {
+fn an_over_long_line_is_skipped_in_pieces() {
     run(async {
         let (near, mut far) = duplex(1 << 16);
         let (mut reader, _) = stream::halves(near, tokio::io::sink(), 1000, &setup());
-        let speak = async {
+        let sending = async {
             for _ in 0..100 {
                 far.write_all(&[b'x'; 10_000]).await.unwrap();
             }
             far.write_all(b"\n{\"id\":1}\n").await.unwrap();
         };
-        let listen = async {
+        let receiving = async {
             let first = next(&mut reader).await;
             assert!(matches!(first, Some(Ok(Decoded::Error(_)))), "{first:?}");
             assert_eq!(received(&mut reader).await, Frame::from(r#"{"id":1}"#));
         };
-        tokio::join!(speak, listen);
+        tokio::join!(sending, receiving);
     });
 }

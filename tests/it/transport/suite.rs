@@ -1,4 +1,4 @@
-//! What every transport promises. The registry decides who is asked.
+//! The conformance suite of the transports. It runs on each one in the registry.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use acp_relay::jsonrpc::{Frame, FrameFault, Id, Limits};
 use acp_relay::transport::{CloseReason, Endpoint, HttpEndpoint, registry};
 use tokio::time::timeout;
 
-use super::place::{Pair, listening, pair, place, schemes};
+use super::pairs::{Pair, listening, pair, place, schemes};
 use crate::support::link::{accept, close, feed, flush, listen, next, ready, received, run, send};
 
 /// Runs `test` over a fresh pair of each transport.
@@ -34,9 +34,9 @@ fn large(bytes: usize) -> Frame {
 fn messages_go_both_ways_at_once_and_in_order() {
     each(async |mut pair| {
         let count = 2000;
-        let talk = async |link: &mut acp_relay::transport::Link| {
+        let exchange = async |link: &mut acp_relay::transport::Link| {
             let (rx, tx) = (&mut link.rx, &mut link.tx);
-            let speak = async {
+            let sending = async {
                 for number in 0..count {
                     feed(&mut **tx, numbered(number)).await.unwrap();
                     if number % 7 == 0 {
@@ -45,19 +45,19 @@ fn messages_go_both_ways_at_once_and_in_order() {
                 }
                 flush(&mut **tx).await.unwrap();
             };
-            let listen = async {
+            let receiving = async {
                 for number in 0..count {
                     assert_eq!(received(&mut **rx).await, Frame::from(numbered(number)));
                 }
             };
-            tokio::join!(speak, listen);
+            tokio::join!(sending, receiving);
         };
-        tokio::join!(talk(&mut pair.client), talk(&mut pair.server));
+        tokio::join!(exchange(&mut pair.client), exchange(&mut pair.server));
     });
 }
 
 #[test]
-fn eight_mebibytes_cross_as_one_message() {
+fn eight_mebibytes_arrive_as_one_message() {
     each(async |mut pair| {
         let message = large(8 << 20);
         let (client, server) = (&mut pair.client, &mut pair.server);
@@ -67,7 +67,7 @@ fn eight_mebibytes_cross_as_one_message() {
         );
         sent.unwrap();
         assert!(got == message, "{}: {got:?}", pair.scheme);
-        // Straight back, in the memory it came in.
+        // Back again, in the memory it came in.
         let (sent, got) = tokio::join!(send(&mut *server.tx, got), received(&mut *client.rx));
         sent.unwrap();
         assert!(got == message, "{}: {got:?}", pair.scheme);
@@ -90,18 +90,18 @@ fn small_and_large_messages_keep_their_order() {
             50,
         ];
         let (tx, rx) = (&mut pair.client.tx, &mut pair.server.rx);
-        let speak = async {
+        let sending = async {
             for size in sizes {
                 feed(&mut **tx, large(size)).await.unwrap();
             }
             flush(&mut **tx).await.unwrap();
         };
-        let listen = async {
+        let receiving = async {
             for size in sizes {
                 assert!(received(&mut **rx).await == large(size), "{size}");
             }
         };
-        tokio::join!(speak, listen);
+        tokio::join!(sending, receiving);
     });
 }
 
@@ -120,23 +120,23 @@ fn a_message_beyond_the_limit_has_a_defined_outcome() {
         let (client, server) = (&mut pair.client, &mut pair.server);
         send(&mut *client.tx, numbered(1)).await.unwrap();
         assert_eq!(received(&mut *server.rx).await, Frame::from(numbered(1)));
-        let speak = async {
+        let sending = async {
             let request = format!(r#"{{"id":1,"params":"{}"}}"#, "x".repeat(400_000));
             send(&mut *client.tx, request).await.unwrap();
             send(&mut *client.tx, numbered(2)).await.unwrap();
         };
-        let listen = async {
+        let receiving = async {
             match next(&mut *server.rx).await {
-                Some(Ok(Decoded::Error(flaw))) => {
-                    assert_eq!(flaw.fault, FrameFault::TooLong { limit });
-                    assert_eq!(flaw.id, Id::Number(b"1").to_owned());
+                Some(Ok(Decoded::Error(error))) => {
+                    assert_eq!(error.fault, FrameFault::TooLong { limit });
+                    assert_eq!(error.id, Id::Number(b"1").to_owned());
                 }
                 other => panic!("{}: {other:?}", pair.scheme),
             }
-            // The stream goes on behind it.
+            // The next message is read.
             assert_eq!(received(&mut *server.rx).await, Frame::from(numbered(2)));
         };
-        tokio::join!(speak, listen);
+        tokio::join!(sending, receiving);
     });
 }
 
@@ -150,7 +150,7 @@ fn a_reader_that_stalls_pauses_its_writer_and_misses_nothing() {
         };
         let (tx, rx) = (&mut pair.client.tx, &mut pair.server.rx);
         let mut given = 0;
-        // Until nothing moves any more. A wait that is cut short makes the test weaker, not wrong.
+        // Until the writer pauses. A wait that is too short makes the test weaker, not wrong.
         while given < COUNT {
             match timeout(Duration::from_millis(200), ready(&mut **tx)).await {
                 Ok(ready) => ready.unwrap(),
@@ -160,24 +160,24 @@ fn a_reader_that_stalls_pauses_its_writer_and_misses_nothing() {
             given += 1;
         }
         assert!(given < COUNT / 2, "{}: it never paused", pair.scheme);
-        let speak = async {
+        let sending = async {
             for number in given..COUNT {
                 feed(&mut **tx, message(number)).await.unwrap();
             }
             flush(&mut **tx).await.unwrap();
         };
-        let listen = async {
+        let receiving = async {
             for number in 0..COUNT {
                 let got = received(&mut **rx).await;
                 assert!(got == message(number), "{number}: {got:?}");
             }
         };
-        tokio::join!(speak, listen);
+        tokio::join!(sending, receiving);
     });
 }
 
 #[test]
-fn one_way_may_end_before_the_other() {
+fn one_direction_may_end_before_the_other() {
     each(async |pair| {
         let (mut client, mut server) = (pair.client, pair.server);
         assert_eq!(client.peer.half_close, server.peer.half_close);
@@ -204,17 +204,17 @@ fn one_way_may_end_before_the_other() {
 }
 
 #[test]
-fn what_was_reported_before_the_end_arrives() {
+fn messages_that_were_sent_before_the_close_arrive() {
     each(async |mut pair| {
         let (client, server) = (&mut pair.client, &mut pair.server);
-        let speak = async {
+        let sending = async {
             for number in 0..500 {
                 feed(&mut *client.tx, numbered(number)).await.unwrap();
             }
             // Closing flushes.
             close(&mut *client.tx, CloseReason::Done).await.unwrap();
         };
-        let listen = async {
+        let receiving = async {
             for number in 0..500 {
                 assert_eq!(
                     received(&mut *server.rx).await,
@@ -223,7 +223,7 @@ fn what_was_reported_before_the_end_arrives() {
             }
             assert!(next(&mut *server.rx).await.is_none());
         };
-        tokio::join!(speak, listen);
+        tokio::join!(sending, receiving);
     });
 }
 
@@ -232,7 +232,7 @@ fn a_peer_that_vanishes_ends_the_stream() {
     each(async |mut pair| {
         send(&mut *pair.client.tx, numbered(1)).await.unwrap();
         if pair.scheme == "exec" {
-            // A child that is dropped is killed, with what it was about to pass on.
+            // A child that is dropped is killed before it forwards what it has read.
             assert_eq!(
                 received(&mut *pair.server.rx).await,
                 Frame::from(numbered(1))
@@ -247,27 +247,27 @@ fn a_peer_that_vanishes_ends_the_stream() {
         }
         assert!(!matches!(next(&mut *pair.server.rx).await, Some(Ok(_))));
         assert!(next(&mut *pair.server.rx).await.is_none());
-        // Writing to nobody fails, sooner or later, and does not hang.
-        let speak = async { while send(&mut *pair.server.tx, large(100_000)).await.is_ok() {} };
-        speak.await;
+        // Writing to a closed peer fails, sooner or later, and does not hang.
+        let sending = async { while send(&mut *pair.server.tx, large(100_000)).await.is_ok() {} };
+        sending.await;
         let _ = close(&mut *pair.server.tx, CloseReason::PeerFailed).await;
     });
 }
 
 #[test]
-fn a_wait_that_is_given_up_loses_nothing() {
+fn a_cancelled_read_loses_nothing() {
     each(async |mut pair| {
         let message = large(3 << 20);
         let (tx, rx) = (&mut pair.client.tx, &mut pair.server.rx);
-        let speak = async {
+        let sending = async {
             for _ in 0..4 {
                 send(&mut **tx, message.clone()).await.unwrap();
             }
         };
-        let listen = async {
+        let receiving = async {
             let mut got = 0;
             while got < 4 {
-                // Given up after one poll, again and again in mid-message.
+                // Cancelled after one poll, repeatedly and in the middle of a message.
                 let once = timeout(Duration::ZERO, next(&mut **rx)).await;
                 match once {
                     Ok(Some(Ok(Decoded::Frame(frame)))) => {
@@ -279,7 +279,7 @@ fn a_wait_that_is_given_up_loses_nothing() {
                 }
             }
         };
-        tokio::join!(speak, listen);
+        tokio::join!(sending, receiving);
     });
 }
 
@@ -296,7 +296,7 @@ fn every_byte_arrives_as_it_was_written() {
     ];
     each(async |mut pair| {
         for text in texts {
-            // HTTP takes nothing but messages.
+            // HTTP accepts only messages.
             if pair.scheme != "http" || text.starts_with('{') {
                 send(&mut *pair.client.tx, text).await.unwrap();
                 let got = received(&mut *pair.server.rx).await;
@@ -326,7 +326,7 @@ fn a_pretty_printed_message_stays_one_message() {
 }
 
 #[test]
-fn a_port_that_was_left_open_is_reported() {
+fn a_listener_at_port_0_reports_its_port() {
     for scheme in listening() {
         run(async {
             let dir = tempfile::tempdir().unwrap();
@@ -339,14 +339,14 @@ fn a_port_that_was_left_open_is_reported() {
                 }
                 _ => assert_eq!(address, at),
             }
-            // What is printed can be connected to as it stands.
+            // The printed address can be connected to.
             assert_eq!(address.to_string().parse::<Endpoint>(), Ok(address));
         });
     }
 }
 
 #[test]
-fn a_client_that_dawdles_holds_up_nobody() {
+fn a_client_with_a_slow_handshake_does_not_delay_others() {
     for scheme in listening() {
         run(async {
             let dir = tempfile::tempdir().unwrap();
@@ -358,11 +358,11 @@ fn a_client_that_dawdles_holds_up_nobody() {
                 let (address, setup) = (address.clone(), setup.clone());
                 async move { registry::connect(&address, &setup).await.map(drop) }
             });
-            let dawdling = listener.accept().await.unwrap().unwrap();
+            let unfinished = listener.accept().await.unwrap().unwrap();
             let connecting = registry::connect(&address, &setup);
             let (client, _server) = tokio::join!(connecting, accept(&mut *listener));
             client.unwrap();
-            drop(dawdling);
+            drop(unfinished);
             let _ = first.await.unwrap();
         });
     }

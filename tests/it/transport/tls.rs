@@ -1,4 +1,4 @@
-//! `wss://`: whose certificate is taken, and what is said about files that will not do.
+//! `wss://`: which certificates are trusted, and the errors of unusable files.
 
 use std::fs;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use acp_relay::transport::{
 };
 use tokio::net::TcpStream;
 
-use super::place::certificate;
+use super::pairs::certificate;
 use crate::support::link::{listen, run, setup, setup_with};
 
 fn with(tls: Tls) -> Setup {
@@ -28,7 +28,7 @@ async fn refused(tls: Tls) -> OpenError {
 }
 
 #[test]
-fn a_file_that_will_not_do_is_named() {
+fn an_unusable_file_is_named_in_the_error() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
         let good = certificate(&dir);
@@ -77,7 +77,7 @@ fn a_file_that_will_not_do_is_named() {
 }
 
 #[test]
-fn only_a_trusted_certificate_of_that_name_is_taken() {
+fn only_a_trusted_certificate_of_that_name_is_accepted() {
     run(async {
         let (dir, other_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (ours, other) = (certificate(&dir), certificate(&other_dir));
@@ -101,7 +101,7 @@ fn only_a_trusted_certificate_of_that_name_is_taken() {
 }
 
 #[test]
-fn a_client_that_reports_nothing_is_given_up() {
+fn a_client_that_sends_nothing_is_disconnected() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
         let limits = Limits {

@@ -1,4 +1,4 @@
-//! Who is let in, and for how long.
+//! Admission, and how long it lasts.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -17,7 +17,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn a_request_that_came_through_a_proxy_is_not_one_of_the_users_own_programs() {
+fn a_request_through_a_proxy_is_not_from_the_users_own_programs() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
         let options = [
@@ -49,7 +49,7 @@ fn a_request_that_came_through_a_proxy_is_not_one_of_the_users_own_programs() {
 }
 
 #[test]
-fn the_store_and_the_admin_socket_are_their_owners_alone() {
+fn only_the_owner_may_open_the_store_and_the_admin_socket() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
         let [store, admin] = ["store.db", "admin"].map(|name| state.path().join(name));
@@ -89,7 +89,7 @@ fn the_store_and_the_admin_socket_are_their_owners_alone() {
 }
 
 #[test]
-fn who_came_with_the_users_own_token_is_closed_when_that_is_replaced() {
+fn a_client_with_the_users_token_is_closed_when_the_token_is_replaced() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
         let options = ["--require-token", "--limit", "credential-check=100ms"];

@@ -17,7 +17,7 @@ use crate::support::program::{Program, command, run_command};
 const HTTP: [&str; 2] = ["--listen", "http://127.0.0.1:0"];
 
 #[test]
-fn a_request_names_one_host_or_is_a_bad_request() {
+fn a_request_without_exactly_one_host_is_a_bad_request() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
         let mut program = serve(state.path(), &HTTP, "");
@@ -43,7 +43,7 @@ fn a_request_names_one_host_or_is_a_bad_request() {
 }
 
 #[test]
-fn a_client_refused_in_the_middle_of_what_it_sends_receives_the_answer() {
+fn a_client_refused_while_it_sends_receives_the_answer() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
         let options = [&HTTP[..], &["--limit", "frame-from-network=64KiB"]].concat();
@@ -78,7 +78,7 @@ fn a_client_refused_in_the_middle_of_what_it_sends_receives_the_answer() {
 const HISTORY: &str = r#"LOAD='
 number=0
 while [ $number -lt 300 ]; do update "part $number"; number=$((number + 1)); done
-say "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"loaded\":true}}"'
+send "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"loaded\":true}}"'
 "#;
 
 #[test]
@@ -86,7 +86,7 @@ fn the_answer_to_session_load_follows_the_history_on_one_stream() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
         let script = format!("{HISTORY}{AGENT}");
-        // A client that does not open the session's stream must not wait until that is given up.
+        // A client that does not open the session's stream must not wait for that timeout.
         let options = [&HTTP[..], &["--limit", "http-stream-open=90s"]].concat();
         let mut program = serve_script(state.path(), &options, &script);
         let address = program.address().await;
@@ -94,7 +94,7 @@ fn the_answer_to_session_load_follows_the_history_on_one_stream() {
         for session_stream in [true, false] {
             let client = Http::initialize(&address).await;
             let mut of_connection = client.events("").await;
-            // The server knows the session, so that its messages have a stream of their own.
+            // The session is known to the server, so its messages have a stream of their own.
             assert_eq!(client.post(NEW_SESSION).await.status, 202);
             of_connection.until("\"sessionId\"").await;
             let mut of_session = match session_stream {
@@ -145,7 +145,7 @@ fn connect_over_http_ends_as_over_a_websocket_when_the_server_is_stopped() {
                 while let Some(block) = events.block().await {
                     last = block;
                 }
-                assert!(last.starts_with(':'), "no comment tells why: {last}");
+                assert!(last.starts_with(':'), "no comment with the reason: {last}");
             }
         }
         let mut codes = Vec::new();
@@ -158,7 +158,7 @@ fn connect_over_http_ends_as_over_a_websocket_when_the_server_is_stopped() {
 }
 
 #[test]
-fn a_message_posted_while_the_last_ones_wait_is_refused_as_busy_and_they_are_delivered() {
+fn a_message_posted_during_the_close_is_refused_and_queued_ones_are_delivered() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
         let limits = [
@@ -219,7 +219,7 @@ fn a_wrong_token_ends_connect_with_77_over_every_transport() {
     });
 }
 
-/// A server that opens a connection and answers `session/new` so.
+/// A server that opens a connection and answers `session/new` with `answer`.
 async fn server(answer: String) -> String {
     let (host, _) = server_with(move |Asked { verb, body }| {
         if verb == "GET" {
@@ -238,12 +238,12 @@ async fn server(answer: String) -> String {
 }
 
 #[test]
-fn connect_reads_what_an_http_server_answers_in_the_post_itself() {
+fn connect_reads_an_answer_in_the_response_to_the_post() {
     block_on(async {
         let result = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#;
         let cases = [
             (answered("200 OK", JSON, result), "yes"),
-            // A stream there is one that the client does not read.
+            // The client does not read a stream there.
             (
                 answered(
                     "200 OK",
@@ -253,7 +253,7 @@ fn connect_reads_what_an_http_server_answers_in_the_post_itself() {
                 "no",
             ),
         ];
-        for (answer, taken) in cases {
+        for (answer, accepted) in cases {
             let mut connect = Program::start(&["connect", &server(answer).await]);
             connect
                 .write(&format!("{INITIALIZE}\n{NEW_SESSION}\n"))
@@ -261,7 +261,7 @@ fn connect_reads_what_an_http_server_answers_in_the_post_itself() {
             connect.json().await;
             let answer = connect.json().await;
             assert_eq!(answer["id"], 1, "{answer}");
-            if taken == "yes" {
+            if accepted == "yes" {
                 assert_eq!(answer["result"]["sessionId"], "s", "{answer}");
             } else {
                 let relay = &answer["error"]["data"]["relay"];
@@ -274,7 +274,7 @@ fn connect_reads_what_an_http_server_answers_in_the_post_itself() {
 }
 
 #[test]
-fn a_request_that_an_http_server_refuses_was_not_delivered() {
+fn a_request_refused_by_an_http_server_is_reported_as_not_delivered() {
     block_on(async {
         for (status, code) in [
             ("401 Unauthorized", 77),
@@ -302,7 +302,7 @@ fn a_request_that_an_http_server_refuses_was_not_delivered() {
     });
 }
 
-/// A frame of HTTP/2: its kind, flags and stream, and what it carries.
+/// A frame of HTTP/2: its kind, flags and stream, and its payload.
 fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     let length = u8::try_from(payload.len()).unwrap();
     [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
@@ -323,7 +323,7 @@ fn a_client_refused_over_http_2_loses_its_socket() {
             let mut program = serve(state.path(), &options, "");
             let host = super::support::place(&program.address().await).to_owned();
             let mut stream = TcpStream::connect(&host).await.unwrap();
-            // GET http /acp, as HPACK has it.
+            // GET http /acp, in HPACK.
             let mut head = vec![0x82, 0x86, 0x04, 4];
             head.extend(b"/acp");
             head.extend([0x41, u8::try_from(host.len()).unwrap()]);
@@ -332,7 +332,7 @@ fn a_client_refused_over_http_2_loses_its_socket() {
             opening.extend(frame(4, 0, 0, &[]));
             opening.extend(frame(1, 5, 1, &head));
             stream.write_all(&opening).await.unwrap();
-            // It answers every ping, and the socket is closed all the same.
+            // It answers every ping; the socket is closed nevertheless.
             let mut answered = false;
             let mut frame_head = [0; 9];
             while stream.read_exact(&mut frame_head).await.is_ok() {

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 
 /// Each row is an area, the effect, its tests (functions by their path below `tests/it`, or files;
-/// `-` for none) and a remark, which says why when there is no test.
+/// `-` for none) and a remark, which gives the reason when there is no test.
 #[test]
 fn every_listed_test_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

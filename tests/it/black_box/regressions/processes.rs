@@ -1,4 +1,4 @@
-//! Agents as processes: how they are stopped, what is said of it, and what they leave behind.
+//! Agents as processes: how they are stopped, how it is reported, and what they leave behind.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -44,10 +44,10 @@ async fn stopped(agent: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_prompt_that_a_stop_ends_is_answered_as_stopped_and_not_as_a_crash() {
+fn a_prompt_ended_by_a_stop_is_answered_as_stopped_and_not_as_a_crash() {
     block_on(async {
         let quiet = r#"read x; echo '{"method":"begun"}'; while read x; do :; done; sleep 1000"#;
-        // It ends with an error of its own when it is asked to.
+        // It ends with an error of its own on SIGTERM.
         let failing = r#"trap 'exit 3' TERM; read x; echo '{"method":"begun"}'; while :; do sleep 0.05; done"#;
         for agent in [quiet, failing] {
             let received = stopped(agent).await;
@@ -62,7 +62,7 @@ fn a_prompt_that_a_stop_ends_is_answered_as_stopped_and_not_as_a_crash() {
 }
 
 #[test]
-fn an_agent_that_keeps_talking_does_not_keep_a_relay_that_was_reported_to_stop() {
+fn an_agent_that_keeps_sending_does_not_delay_a_stopping_relay() {
     block_on(async {
         let agent = r#"trap '' TERM; read x; echo '{"method":"begun"}'
             while :; do echo '{"method":"noise"}'; done"#;
@@ -86,7 +86,7 @@ fn an_answer_reaches_its_request_however_its_id_is_spelled() {
             );
             let request = format!("{{\"jsonrpc\":\"2.0\",\"id\":{asked},\"method\":\"a\"}}\n");
             let outcome = run(&["connect", "--", "sh", "-c", &script], &request).await;
-            // As the one who asked has spelled it.
+            // With the spelling of the request.
             let expected = format!("{{\"jsonrpc\":\"2.0\",\"id\":{asked},\"result\":7}}");
             assert_eq!(outcome.stdout.trim_end(), expected, "{outcome:?}");
         }
@@ -94,7 +94,7 @@ fn an_answer_reaches_its_request_however_its_id_is_spelled() {
 }
 
 #[test]
-fn an_answer_that_is_nothing_but_its_id_is_an_error_for_its_client() {
+fn an_answer_with_only_an_id_is_an_error_for_its_client() {
     block_on(async {
         let script = r#"read x; echo '{"jsonrpc":"2.0","id":1}'; exec cat >/dev/null"#;
         let mut connect = Program::start(&["connect", "--", "sh", "-c", script]);
@@ -107,7 +107,7 @@ fn an_answer_that_is_nothing_but_its_id_is_an_error_for_its_client() {
 }
 
 #[test]
-fn an_agent_that_the_relay_stopped_is_reported_to_have_been_stopped_and_why() {
+fn an_agent_stopped_by_the_relay_is_reported_as_stopped_with_the_reason() {
     block_on(async {
         let request = r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#;
         let run_on = "while :; do sleep 0.05; done";
@@ -138,8 +138,7 @@ fn an_agent_that_the_relay_stopped_is_reported_to_have_been_stopped_and_why() {
     });
 }
 
-/// How many processes have this variable in their environment, which all have that the agent
-/// starts.
+/// How many processes have this variable in their environment, as all have that the agent starts.
 fn marked(mark: &str) -> usize {
     let processes = fs::read_dir("/proc").unwrap();
     let environments = processes.filter_map(|process| {
@@ -154,15 +153,15 @@ fn marked(mark: &str) -> usize {
         .count()
 }
 
-/// Six chains, each of which forks on in sessions of their own, also while it is killed.
+/// Six chains, each of which keeps forking in new sessions, also while it is killed.
 const FORKING: &str = r#"
 for i in 1 2 3 4 5 6; do
     setsid sh -c 'while i=${i}x; [ ${#i} -lt 60 ]; do setsid sleep 1000 & done; wait' &
 done
 wait; wait"#;
 
-/// Forty groups of processes that note it when they wake, as a stopped one does when its parent
-/// ends before it.
+/// Forty groups of processes that record a wakeup, as a stopped one gets when its parent ends
+/// first.
 const SLEEPING: &str = r#"
 exec bash -mc '
     for i in $(seq 40); do
@@ -171,7 +170,7 @@ exec bash -mc '
     wait; wait'"#;
 
 #[test]
-fn a_tree_of_processes_ends_whole_and_none_of_it_wakes() {
+fn a_whole_process_tree_ends_and_no_process_of_it_wakes() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let notes = folder.path().join("woken");

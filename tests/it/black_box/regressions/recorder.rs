@@ -1,4 +1,4 @@
-//! What is written of a conversation, and what is not.
+//! What is recorded of a conversation, and what is not.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -12,7 +12,7 @@ use crate::support::link::run as block_on;
 use crate::support::once::run_on;
 use crate::support::program::{Program, run};
 
-/// Records a conversation of this client with this agent, a script; the one file of it.
+/// Records a conversation of this client with this agent, a script; returns its one file.
 async fn record(folder: &Path, agent: &str, client: &str) -> PathBuf {
     let args = [
         "connect",
@@ -55,7 +55,7 @@ async fn inspect(args: &[&str]) -> String {
 }
 
 #[test]
-fn a_recording_whose_name_ends_in_a_number_is_no_segment_of_another() {
+fn a_recording_name_ending_in_a_number_is_not_a_segment() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let [tapes, copies] = ["tapes", "copies"].map(|name| folder.path().join(name));
@@ -85,13 +85,13 @@ fn a_recording_whose_name_ends_in_a_number_is_no_segment_of_another() {
 
 /// Answers without an id, with null and twice, and to the first of two requests with one id.
 const ODD_ANSWERS: &str = r#"
-say() { printf '{"jsonrpc":"2.0",%s}\n' "$1"; }
-read x; say '"id":1,"result":"first"'; say '"id":1,"result":"again"'
-read x; say '"id":null,"result":"null"'; say '"error":{"code":1,"message":"none"}'; say '"id":2,"result":"second"'
-read x; read x; say '"id":3,"result":"third"'"#;
+send() { printf '{"jsonrpc":"2.0",%s}\n' "$1"; }
+read x; send '"id":1,"result":"first"'; send '"id":1,"result":"again"'
+read x; send '"id":null,"result":"null"'; send '"error":{"code":1,"message":"none"}'; send '"id":2,"result":"second"'
+read x; read x; send '"id":3,"result":"third"'"#;
 
 #[test]
-fn an_answer_is_recorded_for_the_request_that_it_answers_and_for_no_other() {
+fn each_answer_is_recorded_with_its_request_only() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         // The fourth has the id of the third, which is open: the relay refuses it.
@@ -126,7 +126,7 @@ fn an_answer_is_recorded_for_the_request_that_it_answers_and_for_no_other() {
 }
 
 #[test]
-fn bytes_that_are_no_message_come_back_from_captures_and_players() {
+fn invalid_bytes_survive_captures_and_replays() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let odd = b"n\xff\xfe o\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1}\n";
@@ -138,7 +138,7 @@ fn bytes_that_are_no_message_come_back_from_captures_and_players() {
         fs::write(&capture_file, capture).unwrap();
         let args = ["replay", "agent", capture_file.to_str().unwrap()];
         assert_eq!(run_on(&args, request.as_bytes()).stdout, odd);
-        // Half of a surrogate pair makes no message of a line that was none.
+        // A line with half of a surrogate pair is no message.
         let raw =
             r#"{"dir":"a2c","ts":0,"raw":"{\"id\":1,\"method\":\"x\",\"params\":\"\ud800\"}"}"#;
         fs::write(&capture_file, format!("{raw}\n")).unwrap();
@@ -156,8 +156,8 @@ fn bytes_that_are_no_message_come_back_from_captures_and_players() {
 
 const KEY: &str = "abcdefgh0123456789abcdefgh";
 
-/// What the words in capitals of the vectors stand for.
-const MEANT: [(&str, &str); 2] = [("K3Y", KEY), ("WEAK", "hunter2swordfish")];
+/// The values of the placeholders in the vectors.
+const VALUES: [(&str, &str); 2] = [("K3Y", KEY), ("WEAK", "hunter2swordfish")];
 
 /// Each vector of `tests/vectors/secrets`: the row, and what its agent prints.
 fn vectors() -> Vec<(Value, String)> {
@@ -173,7 +173,7 @@ fn vectors() -> Vec<(Value, String)> {
                 .as_str()
                 .or_else(|| row["text"].as_str())
                 .unwrap();
-            let text = MEANT
+            let text = VALUES
                 .iter()
                 .fold(text.replace('\n', "\\n"), |text, (word, meant)| {
                     text.replace(word, meant)
@@ -185,7 +185,7 @@ fn vectors() -> Vec<(Value, String)> {
 }
 
 #[test]
-fn a_recording_has_no_secret_of_the_vectors_and_all_else_as_it_was() {
+fn a_recording_lacks_the_secrets_of_the_vectors_and_keeps_the_rest() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let tapes = folder.path().join("tapes");
@@ -219,7 +219,7 @@ fn a_recording_has_no_secret_of_the_vectors_and_all_else_as_it_was() {
                 assert_eq!(kept, text, "{name}");
                 continue;
             }
-            let meant = MEANT.iter().map(|(_, meant)| *meant);
+            let meant = VALUES.iter().map(|(_, meant)| *meant);
             let secrets = meant.filter(|meant| text.contains(meant));
             for secret in secrets.chain(row["secret"].as_str()) {
                 assert!(!kept.contains(secret), "{name}: {secret} is in {kept}");
@@ -245,7 +245,7 @@ fn a_mark_has_no_secret_and_does_not_reopen_a_recording() {
         let text = fs::read_to_string(&file).unwrap();
         assert!(text.contains("look here") && !text.contains(KEY), "{text}");
 
-        // Of one that is being written, no file beside it has the secret either.
+        // While it is being written, no other file has the secret either.
         let tapes = folder.path().join("open");
         let agent = "echo '{\"method\":\"x\"}'; cat >/dev/null";
         let args = [
@@ -261,9 +261,9 @@ fn a_mark_has_no_secret_and_does_not_reopen_a_recording() {
         connect.line().await.unwrap();
         let file = recording(&tapes);
         inspect(&["mark", file.to_str().unwrap(), &mark]).await;
-        for beside in fs::read_dir(&tapes).unwrap() {
-            // The writer may have taken it up by now.
-            let text = fs::read_to_string(beside.unwrap().path()).unwrap_or_default();
+        for sibling in fs::read_dir(&tapes).unwrap() {
+            // The writer may have consumed the file by now.
+            let text = fs::read_to_string(sibling.unwrap().path()).unwrap_or_default();
             assert!(!text.contains(KEY), "{text}");
         }
         connect.end();

@@ -1,5 +1,5 @@
 //! Peers for the tests beside this file: a scripted agent, raw HTTP and WebSocket clients, and an
-//! HTTP server that answers as a test says.
+//! HTTP server with scripted answers.
 //!
 //! All of them write their bytes themselves, so that no library hides what the program sends.
 
@@ -30,17 +30,17 @@ pub(super) const PROMPT: &str = r#"{"jsonrpc":"2.0","id":2,"method":"session/pro
 /// Answers `initialize` and `session/new` (session `s`; its process id is in `_meta`), and runs
 /// `$PROMPT` when it reads a prompt.
 pub(super) const AGENT: &str = r#"
-say() { printf '%s\n' "$1"; }
-update() { say '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"'"$1"'"}}}}'; }
+send() { printf '%s\n' "$1"; }
+update() { send '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"'"$1"'"}}}}'; }
 while IFS= read -r line; do case "$line" in
-*'"initialize"'*) say '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}';;
-*'"session/new"'*) say '{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s","_meta":{"pid":'$$'}}}';;
+*'"initialize"'*) send '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}';;
+*'"session/new"'*) send '{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s","_meta":{"pid":'$$'}}}';;
 *'"session/load"'*) eval "$LOAD";;
 *'"session/prompt"'*) eval "$PROMPT";;
 esac; done
 "#;
 
-/// Starts `serve` with these options and the scripted agent, which does this when it is prompted.
+/// Starts `serve` with these options and the scripted agent, which runs `on_prompt` at a prompt.
 pub(super) fn serve(state: &Path, options: &[&str], on_prompt: &str) -> Program {
     let on_prompt = format!("PROMPT={}", quoted(on_prompt));
     serve_script(state, options, &format!("{on_prompt}\n{AGENT}"))
@@ -52,7 +52,7 @@ pub(super) fn serve_script(state: &Path, options: &[&str], script: &str) -> Prog
     Program::start_in(state, &[&["serve"], options, &agent].concat())
 }
 
-/// The header line of a token that is made for this name.
+/// The header line with a new token of this name.
 pub(super) async fn bearer(state: &Path, name: &str) -> String {
     let made = run_in(state, &["token", "new", name]).await;
     format!("Authorization: Bearer {}\r\n", made.stdout.trim())
@@ -355,7 +355,7 @@ impl WebSocket {
             .unwrap()
     }
 
-    /// The close code and reason; what comes before them is passed over.
+    /// The close code and reason; earlier frames are skipped.
     pub(super) async fn closed(&mut self) -> (u16, String) {
         loop {
             if let (8, payload) = self.next().await.expect("a close frame") {
@@ -373,8 +373,8 @@ pub(super) struct Asked {
     pub(super) body: String,
 }
 
-/// An HTTP server: it answers each request with the bytes that `answer` makes. The connection of a
-/// GET stays open until the client closes it. Returns `HOST:PORT` and what was asked so far.
+/// An HTTP server: it answers each request with the bytes that `answer` returns. The connection of
+/// a GET stays open until the client closes it. Returns `HOST:PORT` and the requests so far.
 pub(super) async fn server_with(
     answer: impl Fn(&Asked) -> String + Send + Sync + 'static,
 ) -> (String, Arc<Mutex<Vec<Asked>>>) {

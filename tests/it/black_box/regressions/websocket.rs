@@ -33,11 +33,11 @@ fn a_websocket_server_that_is_busy_ends_connect_with_69() {
 }
 
 #[test]
-fn a_client_with_a_token_whose_websocket_breaks_finds_its_agent_again() {
+fn a_client_with_a_token_resumes_after_its_websocket_breaks() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
         let script = format!(
-            "LOAD='say \"{{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":3,\\\"result\\\":{{}}}}\"'\n{AGENT}"
+            "LOAD='send \"{{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":3,\\\"result\\\":{{}}}}\"'\n{AGENT}"
         );
         let options = ["--on-disconnect", "detach", "--require-token"];
         let mut program = serve_script(state.path(), &options, &script);
@@ -57,7 +57,7 @@ fn a_client_with_a_token_whose_websocket_breaks_finds_its_agent_again() {
 }
 
 #[test]
-fn a_client_that_is_held_back_is_closed_when_its_token_is_revoked() {
+fn a_paused_client_is_closed_when_its_token_is_revoked() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
         let options = ["--require-token", "--limit", "credential-check=100ms"];
@@ -74,20 +74,20 @@ fn a_client_that_is_held_back_is_closed_when_its_token_is_revoked() {
 }
 
 /// Sends an update before it answers a prompt, and refuses the first `session/load` that it reads;
-/// the second it answers with the history.
+/// it answers the second with the history.
 const FORGETFUL: &str = r#"
-PROMPT='update one; say "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"stopReason\":\"end_turn\"}}"'
+PROMPT='update one; send "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"stopReason\":\"end_turn\"}}"'
 loads=0
 LOAD='
 id=${line#*\"id\":}; id=${id%%,*}; loads=$((loads + 1))
 case $loads in
-1) say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32603,\"message\":\"no\"}}";;
-*) update one; update two; say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{}}";;
+1) send "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32603,\"message\":\"no\"}}";;
+*) update one; update two; send "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{}}";;
 esac'
 "#;
 
 #[test]
-fn a_history_is_whole_after_the_agent_has_refused_to_send_it() {
+fn a_history_is_complete_after_the_agent_refused_to_send_it() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
         let script = format!("{FORGETFUL}{AGENT}");
@@ -116,12 +116,12 @@ fn a_history_is_whole_after_the_agent_has_refused_to_send_it() {
             let text = &message["params"]["update"]["content"]["text"];
             texts.push(text.as_str().unwrap().to_owned());
         }
-        assert_eq!(texts, ["one", "two"], "what the agent was asked for again");
+        assert_eq!(texts, ["one", "two"], "the agent replays the history");
     });
 }
 
 #[test]
-fn a_conversation_that_cannot_be_recorded_is_closed_with_1011_and_reports_so() {
+fn an_unrecordable_conversation_gets_an_error_and_is_closed_with_1011() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().to_str().unwrap().to_owned();
@@ -148,7 +148,7 @@ fn a_conversation_that_cannot_be_recorded_is_closed_with_1011_and_reports_so() {
         let mut program = Program::of(shell);
         let mut client = WebSocket::open(&program.address().await, "").await;
         client.begin().await;
-        // Never answered by its agent, and then by the relay.
+        // Not answered by its agent, so it is answered by the relay.
         client.send(PROMPT).await;
         client.notify_100_kib().await;
         let answer = client.answer(2).await;

@@ -1,4 +1,5 @@
-//! What clients send at the same time is bounded in sum, and heard in the order it began in.
+//! Bodies that clients send at the same time have a common bound, and are read in the order in
+//! which their requests began.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,7 +18,7 @@ use tokio::net::TcpStream;
 use super::caller::{How, Site};
 use crate::support::link::{received, run};
 
-/// A message of that many bytes.
+/// A message of `size` bytes.
 fn message(size: usize) -> String {
     let (head, tail) = (r#"{"method":"m","params":{"p":""#, r#""}}"#);
     format!("{head}{}{tail}", "p".repeat(size - head.len() - tail.len()))
@@ -44,7 +45,7 @@ impl Slow {
         Self { stream, rest }
     }
 
-    /// Whether the server has answered before all was sent: it was refused.
+    /// Whether the server has answered before the rest was sent: the POST was refused.
     fn is_refused(&self) -> bool {
         self.stream.try_read(&mut [0; 16]).is_ok()
     }
@@ -58,28 +59,28 @@ impl Slow {
 }
 
 #[test]
-fn large_bodies_share_a_bound_and_leave_room_for_small_ones() {
+fn large_bodies_share_a_limit_and_leave_room_for_small_ones() {
     run(async {
         let limits = Limits {
             frame_from_network: 256 << 10,
             http_bodies: 1,
             ..Limits::default()
         };
-        // Two of the longest fit, and large ones may have three quarters of that.
+        // The limit holds two of the longest bodies; large ones may use three quarters of it.
         let mut site = Site::open(How::H1, limits).await;
         let mut open = site.initialize().await;
         let large = message(250 << 10);
         let mut other = site.initialize().await;
         let mut slow = Slow::begin(&site, &other.id, &large, 249 << 10).await;
         let name = [("acp-connection-id", &*open.id)];
-        // How much of the first has been read is not for us to see: until there is no room.
+        // How much of the slow body has been read is unknown here: post until there is no room.
         let refused = loop {
             let reply = site.caller.post(&name, &large).await;
             if reply.status.as_u16() != 202 {
                 break reply;
             }
             received(&mut *open.link.rx).await;
-            // Read only when the other one was under way, it is the slow one that found no room.
+            // The slow body may be the one without room, when it was read after the other.
             if slow.is_refused() {
                 slow = Slow::begin(&site, &other.id, &large, 249 << 10).await;
             }
@@ -96,14 +97,14 @@ fn large_bodies_share_a_bound_and_leave_room_for_small_ones() {
         assert_eq!(slow.finish().await, "HTTP/1.1 202");
         let frame = received(&mut *other.link.rx).await;
         assert_eq!(frame.as_bytes(), large.as_bytes());
-        // What has found its place makes room for the next.
+        // A body that was passed on leaves room for the next.
         let reply = site.caller.post(&name, &message(250 << 10)).await;
         assert_eq!(reply.status.as_u16(), 202);
     });
 }
 
 #[test]
-fn a_body_that_does_not_come_holds_up_the_next_message_for_a_moment_only() {
+fn a_body_that_does_not_arrive_delays_the_next_message_only_briefly() {
     run(async {
         let mut site = Site::open(How::H1, Limits::default()).await;
         let mut open = site.initialize().await;
@@ -120,7 +121,7 @@ fn a_body_that_does_not_come_holds_up_the_next_message_for_a_moment_only() {
 }
 
 #[test]
-fn what_is_sent_side_by_side_is_received_in_the_order_of_the_heads() {
+fn concurrent_posts_are_received_in_the_order_of_their_heads() {
     run(async {
         let mut site = Site::open(How::H2, Limits::default()).await;
         let mut open = site.initialize().await;
@@ -131,7 +132,7 @@ fn what_is_sent_side_by_side_is_received_in_the_order_of_the_heads() {
         let (mut sender, connection) = opened.unwrap();
         tokio::spawn(connection);
         let text = |number: u32| {
-            // The larger they are, the more there is to overtake.
+            // A later small message could overtake a large one.
             let pad = "p".repeat(if number.is_multiple_of(4) { 40_000 } else { 0 });
             format!(r#"{{"method":"m","params":{{"number":{number},"pad":"{pad}"}}}}"#)
         };

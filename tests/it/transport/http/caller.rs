@@ -1,4 +1,4 @@
-//! A client that does nothing by itself: each call is one request on a socket of its own.
+//! A client without state: each call is one request on a socket of its own.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,30 +24,30 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::super::place::certificate;
+use super::super::pairs::certificate;
 use crate::support::link::{accept, listen, received, send, setup_with};
 
-/// The ways to a listener.
+/// How a listener is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     H1,
     /// HTTP/2 in clear, by prior knowledge.
     H2,
-    /// HTTP/2 over TLS, as ALPN has it.
+    /// HTTP/2 over TLS, negotiated by ALPN.
     Tls,
 }
 
 /// All of them.
 pub(crate) const EVERY_WAY: [How; 3] = [How::H1, How::H2, How::Tls];
 
-/// A listener, and how it is called.
+/// A listener, and a client of it.
 pub(crate) struct Site {
     pub(crate) listener: Box<dyn Listener>,
     pub(crate) caller: Caller,
     _dir: TempDir,
 }
 
-/// Where and how to call.
+/// Where and how requests are sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) how: How,
@@ -80,7 +80,7 @@ pub(crate) struct Event {
     pub(crate) comment: Option<String>,
 }
 
-/// An open connection: the client's name for it, and the relay's link.
+/// An open connection: its id, and the relay's link.
 pub(crate) struct Open {
     pub(crate) id: String,
     pub(crate) link: Link,
@@ -138,7 +138,7 @@ impl Site {
 }
 
 impl Caller {
-    /// Over HTTP/1.1, to whoever listens there.
+    /// Over HTTP/1.1, to the listener at `endpoint`.
     pub(crate) fn to(endpoint: &str) -> Self {
         let Ok(Endpoint::Http(HttpEndpoint { port, .. })) = endpoint.parse() else {
             panic!("{endpoint}");
@@ -156,7 +156,7 @@ impl Caller {
         self.ask("POST", "/acp", &fields, body).await
     }
 
-    /// Opens a stream, which has to be open.
+    /// Opens a stream, which must succeed.
     pub(crate) async fn events(&self, fields: &[(&str, &str)]) -> Events {
         self.events_at("/acp", fields).await
     }
@@ -169,14 +169,14 @@ impl Caller {
         Events::of(answer)
     }
 
-    /// Asks for a stream that is refused.
+    /// Requests a stream that is refused.
     pub(crate) async fn no_events(&self, fields: &[(&str, &str)]) -> Reply {
         let accept = [("accept", "text/event-stream")];
         self.ask("GET", "/acp", &[&accept[..], fields].concat(), "")
             .await
     }
 
-    /// Opens a stream; `None` while somebody else has it.
+    /// Opens a stream; `None` while another request has it.
     pub(crate) async fn try_events(&self, fields: &[(&str, &str)]) -> Option<Events> {
         let answer = self.call("GET", "/acp", fields, "").await;
         (answer.status() != StatusCode::CONFLICT).then(|| Events::of(answer))
@@ -326,7 +326,7 @@ impl Events {
         self.event().await.data
     }
 
-    /// Whether nothing more comes until the end of the stream.
+    /// Whether no data comes until the end of the stream.
     pub(crate) async fn ends(&mut self) -> bool {
         while let Some(event) = self.next().await {
             if !event.data.is_empty() {

@@ -1,5 +1,5 @@
-//! What is answered to a request that is wrong, and to one that is right: status by status, the
-//! same over HTTP/1.1, HTTP/2 in clear and HTTP/2 over TLS.
+//! The statuses of wrong and right requests, the same over HTTP/1.1, HTTP/2 in clear and HTTP/2
+//! over TLS.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ type Case = (
 
 #[rustfmt::skip]
 const CASES: &[Case] = &[
-    // Who is there at all.
+    // Paths, methods, hosts and origins.
     ("GET", "/", &[], "", 404, "only /acp is served here"),
     ("GET", "/acp/", &[], "", 404, "only /acp is served here"),
     ("POST", "/acp/other", &[JSON], INITIALIZE, 404, "only /acp is served here"),
@@ -81,7 +81,7 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn every_wrong_request_has_its_status_and_a_word_of_help() {
+fn every_wrong_request_gets_its_status_and_a_hint() {
     for how in EVERY_WAY {
         run(async {
             let mut site = Site::open(how, Limits::default()).await;
@@ -100,7 +100,7 @@ fn every_wrong_request_has_its_status_and_a_word_of_help() {
                     assert_eq!(reply.fields["allow"], "GET, POST, DELETE");
                 }
             }
-            // None of it was heard.
+            // None of them reached the link.
             let name = [("acp-connection-id", &*open.id)];
             let last = r#"{"jsonrpc":"2.0","method":"last"}"#;
             let reply = site.caller.post(&name, last).await;
@@ -170,7 +170,7 @@ fn a_body_is_bounded_in_size_and_in_time() {
         assert!(reply.body.contains("2000 bytes"), "{}", reply.body);
         let reply = site.caller.post(&name, &padded(1000)).await;
         assert_eq!(reply.status.as_u16(), 202);
-        // Without a length, and never ending.
+        // Without a length, and without an end.
         for (head, status) in [
             ("Transfer-Encoding: chunked\r\n\r\n1000\r\n", "413"),
             ("Content-Length: 20\r\n\r\n{", "408"),
@@ -195,7 +195,7 @@ fn a_body_is_bounded_in_size_and_in_time() {
     });
 }
 
-/// What is answered to these bytes, of which all are sent before anything is read.
+/// The answer to `bytes`, which are all sent before anything is read.
 async fn answer_to(site: &Site, bytes: &[u8]) -> String {
     let at = ("127.0.0.1", site.caller.port);
     let mut stream = TcpStream::connect(at).await.unwrap();
@@ -206,7 +206,7 @@ async fn answer_to(site: &Site, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_head_names_one_host() {
+fn a_request_head_must_name_one_host() {
     run(async {
         let site = Site::open(How::H1, Limits::default()).await;
         let ours = format!("Host: localhost:{}\r\n", site.caller.port);
@@ -221,7 +221,7 @@ fn a_head_names_one_host() {
             ("/acp", "1.0", &twice, 400),
             ("/acp", "1.1", socket, 400),
             (&absolute, "1.1", "", 400),
-            // Before HTTP/1.1 there was no such header; but then it is not ours that is named.
+            // HTTP/1.0 needs no Host, but then the request names no allowed host.
             ("/acp", "1.0", "", 421),
             ("/acp", "1.1", "Host: evil.example\r\n", 421),
             ("/acp", "1.1", "Host:\r\n", 421),
@@ -235,7 +235,7 @@ fn a_head_names_one_host() {
 }
 
 #[test]
-fn who_is_refused_in_the_middle_receives_why_at_the_end() {
+fn a_client_refused_in_the_middle_of_its_request_receives_the_answer() {
     run(async {
         let limits = Limits {
             frame_from_network: 2000,
@@ -269,7 +269,7 @@ fn who_is_refused_in_the_middle_receives_why_at_the_end() {
 }
 
 #[test]
-fn pages_of_a_listed_origin_may_ask_and_read() {
+fn pages_of_a_listed_origin_may_send_requests_and_read_answers() {
     run(async {
         let front = HttpOptions {
             origins: vec!["https://editor.example".to_owned()],

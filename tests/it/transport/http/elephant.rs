@@ -1,4 +1,4 @@
-//! elephant.ai's routes, as its real clients find them at its real server.
+//! elephant.ai's routes, which answer as elephant.ai's own server does.
 
 use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::HttpOptions;
@@ -28,7 +28,7 @@ const CASES: &[(&str, &str, &str, u16, &str)] = &[
 ];
 
 #[test]
-fn a_client_names_itself_and_has_one_stream() {
+fn an_elephant_client_names_itself_and_has_one_stream() {
     for scheme in ["http", "elephant+http"] {
         run(async {
             let front = HttpOptions::default();
@@ -47,11 +47,11 @@ fn a_client_names_itself_and_has_one_stream() {
             let official = if scheme == "http" { 400 } else { 404 };
             assert_eq!(other.status.as_u16(), official);
             if official == 404 {
-                // That is reported.
+                // The listener reports the refusal.
                 let refused = site.listener.accept().await.unwrap().unwrap();
                 assert!(refused.finish.await.is_err());
             }
-            // A message comes before there is a stream: what is said then waits for it.
+            // A message comes before there is a stream: its answer waits for the stream.
             let caller = site.caller.clone();
             let path = "/acp/rpc?x=y&client_id=a";
             let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#;

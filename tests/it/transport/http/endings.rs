@@ -1,4 +1,4 @@
-//! How a connection over HTTP ends: by the client, by time, and by the relay.
+//! How a connection over HTTP ends: by the client, by a timeout, and by the relay.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn a_client_that_vanishes_is_lost_after_its_grace() {
             let mut open = site.initialize().await;
             let name = [("acp-connection-id", &*open.id)];
             let events = site.caller.events(&name).await;
-            // As long as a stream is open it is there.
+            // While a stream is open the client is not lost.
             let quiet = timeout(Duration::from_millis(1500), next(&mut *open.link.rx)).await;
             assert!(quiet.is_err(), "{quiet:?}");
             drop(events);
@@ -41,7 +41,7 @@ fn a_client_that_vanishes_is_lost_after_its_grace() {
 }
 
 #[test]
-fn a_client_that_does_not_wait_for_its_initialize_has_left() {
+fn a_client_that_disconnects_before_initialize_is_answered_ends_its_link() {
     run(async {
         let mut site = Site::open(How::H1, Limits::default()).await;
         let mut stream = TcpStream::connect(("127.0.0.1", site.caller.port))
@@ -62,7 +62,7 @@ fn a_client_that_does_not_wait_for_its_initialize_has_left() {
 }
 
 #[test]
-fn an_initialize_that_fails_is_answered_and_leaves_nothing() {
+fn an_initialize_that_fails_is_answered_and_leaves_no_connection() {
     run(async {
         let mut site = Site::open(How::H1, Limits::default()).await;
         let caller = site.caller.clone();
@@ -72,7 +72,7 @@ fn an_initialize_that_fails_is_answered_and_leaves_nothing() {
             received(&mut *link.rx).await;
             send(&mut *link.tx, refusal).await.unwrap();
             assert!(next(&mut *link.rx).await.is_none());
-            // What would have to wait for a client does not.
+            // Closing does not wait for a client.
             close(&mut *link.tx, CloseReason::Done).await.unwrap();
         };
         let (reply, ()) = tokio::join!(caller.post(&[], INITIALIZE), answering);
@@ -82,7 +82,7 @@ fn an_initialize_that_fails_is_answered_and_leaves_nothing() {
             .ask("DELETE", "/acp", &[("acp-connection-id", id)], "")
             .await;
         assert_eq!(reply.status.as_u16(), 404);
-        // An agent that is gone before it answered.
+        // An agent that ends before it answers.
         let answering = async { drop(accept(&mut *site.listener).await) };
         let (reply, ()) = tokio::join!(caller.post(&[], INITIALIZE), answering);
         assert_eq!(reply.status.as_u16(), 502);
@@ -91,7 +91,7 @@ fn an_initialize_that_fails_is_answered_and_leaves_nothing() {
 }
 
 #[test]
-fn what_is_reported_before_the_initialize_is_answered_waits() {
+fn messages_that_precede_the_answer_to_initialize_wait_for_a_stream() {
     run(async {
         let mut site = Site::open(How::H1, Limits::default()).await;
         let caller = site.caller.clone();
@@ -100,7 +100,7 @@ fn what_is_reported_before_the_initialize_is_answered_waits() {
             let mut link = accept(&mut *site.listener).await;
             received(&mut *link.rx).await;
             send(&mut *link.tx, r#"{"method":"early"}"#).await.unwrap();
-            // A request of the agent's with the same id is no answer.
+            // A request of the agent with the same id is no answer.
             send(&mut *link.tx, r#"{"id":0,"method":"early"}"#)
                 .await
                 .unwrap();
@@ -117,7 +117,7 @@ fn what_is_reported_before_the_initialize_is_answered_waits() {
 }
 
 #[test]
-fn the_last_words_reach_the_streams_before_they_end() {
+fn the_last_messages_reach_the_streams_before_they_end() {
     for how in EVERY_WAY {
         run(async {
             let mut site = Site::open(how, Limits::default()).await;
@@ -126,20 +126,20 @@ fn the_last_words_reach_the_streams_before_they_end() {
             let mut own = site.caller.events(&name).await;
             let mut link = open.link;
             let text = |number: u32| format!(r#"{{"method":"n","params":{number}}}"#);
-            let speaking = async {
+            let sending = async {
                 for number in 0..500 {
                     feed(&mut *link.tx, text(number)).await.unwrap();
                 }
                 close(&mut *link.tx, CloseReason::Done).await.unwrap();
                 drop(link);
             };
-            let listening = async {
+            let receiving = async {
                 for number in 0..500 {
                     assert_eq!(own.data().await, text(number));
                 }
                 assert!(own.ends().await);
             };
-            tokio::join!(speaking, listening);
+            tokio::join!(sending, receiving);
             let reply = site.caller.post(&name, "{\"method\":\"x\"}").await;
             assert_eq!(reply.status.as_u16(), 404);
         });
@@ -147,7 +147,7 @@ fn the_last_words_reach_the_streams_before_they_end() {
 }
 
 #[test]
-fn a_conversation_that_is_over_reports_so_on_each_stream() {
+fn each_stream_ends_with_a_comment_that_gives_the_close_reason() {
     let reasons = [
         (CloseReason::Done, "1000 "),
         (CloseReason::Shutdown, "1001 the relay is shutting down"),
@@ -166,7 +166,7 @@ fn a_conversation_that_is_over_reports_so_on_each_stream() {
             let prompt = r#"{"id":1,"method":"session/prompt","params":{"sessionId":"a"}}"#;
             assert_eq!(site.caller.post(&[name], prompt).await.status, 202);
             received(&mut *link.rx).await;
-            // Another stream takes it over; the server did not close it.
+            // Another stream takes over; the first ends without a close comment.
             let mut first = site.caller.events(&[name]).await;
             let opening = first.next().await.unwrap();
             let back = ("last-event-id", &*opening.id);
@@ -178,30 +178,30 @@ fn a_conversation_that_is_over_reports_so_on_each_stream() {
                 close(&mut *link.tx, why).await.unwrap();
                 drop(link);
             };
-            let listening = async {
-                let reported = format!(" acp-relay close {words}");
-                assert_eq!(last_comment(&mut own).await, Some(reported.clone()));
-                // What waits can be read, but nothing more is taken.
+            let receiving = async {
+                let comment = format!(" acp-relay close {words}");
+                assert_eq!(last_comment(&mut own).await, Some(comment.clone()));
+                // What waits can be read, but nothing more is accepted.
                 let reply = site.caller.post(&[name], r#"{"method":"x"}"#).await;
                 assert_eq!(reply.status, 503);
                 assert_eq!(reply.fields["retry-after"], "1");
                 let session = ("acp-session-id", "a");
                 let mut a = site.caller.events(&[name, session]).await;
                 assert_eq!(a.data().await, answer);
-                assert_eq!(last_comment(&mut a).await, Some(reported));
+                assert_eq!(last_comment(&mut a).await, Some(comment));
             };
-            tokio::join!(closing, listening);
+            tokio::join!(closing, receiving);
         });
     }
 }
 
-/// The last comment before the stream's end, with more to it than a sign of life.
+/// The last comment before the stream's end, unless it is an empty keepalive.
 async fn last_comment(events: &mut Events) -> Option<String> {
     let mut last = None;
     while let Some(event) = events.next().await {
         last = event.comment;
     }
-    last.filter(|reported| !reported.is_empty())
+    last.filter(|comment| !comment.is_empty())
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_listener_that_is_dropped_leaves_connections_alone() {
         let reply = caller.post(&[], INITIALIZE).await;
         assert_eq!(reply.status.as_u16(), 503);
         drop(open.link);
-        // The port is given back once the last connection is over.
+        // The port is released once the last connection has ended.
         while TcpStream::connect(("127.0.0.1", caller.port)).await.is_ok() {
             tokio::task::yield_now().await;
         }
@@ -229,7 +229,7 @@ fn a_listener_that_is_dropped_leaves_connections_alone() {
 }
 
 #[test]
-fn a_reader_that_takes_nothing_loses_its_socket_and_not_its_messages() {
+fn a_reader_that_stops_reading_loses_its_socket_and_not_its_messages() {
     run(async {
         let limits = Limits {
             http_write_timeout: Duration::from_millis(500),
@@ -256,7 +256,7 @@ fn a_reader_that_takes_nothing_loses_its_socket_and_not_its_messages() {
         for number in 0..64 {
             send(&mut *link.tx, text(number)).await.unwrap();
         }
-        // It comes back on another socket when this one has been taken from it.
+        // It reconnects when the relay has closed this socket.
         let name = ("acp-connection-id", &*open.id);
         let mut own = loop {
             let fields = [name, ("accept", "text/event-stream")];
@@ -266,7 +266,7 @@ fn a_reader_that_takes_nothing_loses_its_socket_and_not_its_messages() {
                 None => tokio::time::sleep(Duration::from_millis(20)).await,
             }
         };
-        // Some were on their way when the socket went; the rest is there, in order.
+        // Some were in transit when the socket was closed; the rest comes in order.
         let first = own.event().await.data;
         let number = |data: &str| {
             data[11..]

@@ -1,5 +1,5 @@
-//! A client's end of a connection as a link, for the suite that every transport passes: messages
-//! are posted one after the other, and what comes on the connection's stream is heard.
+//! A client's end of a connection as a link, for the conformance suite: messages are posted one
+//! after the other, and read from the connection's stream.
 
 #![expect(
     clippy::unwrap_used,
@@ -26,9 +26,9 @@ use super::caller::{Events, Open, Site};
 type Sender = SendRequest<Full<Bytes>>;
 type Posting = Pin<Box<dyn Future<Output = Result<Sender, LinkError>> + Send>>;
 
-/// Hears the connection's stream.
+/// Reads the connection's stream.
 struct EventReceiver {
-    listening: Pin<Box<dyn Future<Output = (Events, Option<String>)> + Send>>,
+    reading: Pin<Box<dyn Future<Output = (Events, Option<String>)> + Send>>,
     ended: bool,
 }
 
@@ -59,7 +59,7 @@ pub(in super::super) async fn pair(site: &mut Site) -> (Link, Link) {
             wanted_agent: None,
         },
         rx: Box::new(EventReceiver {
-            listening: Box::pin(listen(events)),
+            reading: Box::pin(read(events)),
             ended: false,
         }),
         tx: Box::new(PostSender {
@@ -74,7 +74,7 @@ pub(in super::super) async fn pair(site: &mut Site) -> (Link, Link) {
     (client, link)
 }
 
-async fn listen(mut events: Events) -> (Events, Option<String>) {
+async fn read(mut events: Events) -> (Events, Option<String>) {
     loop {
         match events.next().await {
             Some(event) if event.data.is_empty() => {}
@@ -89,8 +89,8 @@ impl FrameStream for EventReceiver {
         if self.ended {
             return Poll::Ready(None);
         }
-        let (events, data) = ready!(self.listening.as_mut().poll(cx));
-        self.listening = Box::pin(listen(events));
+        let (events, data) = ready!(self.reading.as_mut().poll(cx));
+        self.reading = Box::pin(read(events));
         self.ended = data.is_none();
         Poll::Ready(data.map(|text| Ok(Decoded::Frame(Frame::from(text)))))
     }

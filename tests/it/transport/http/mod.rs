@@ -1,5 +1,5 @@
-//! ACP over HTTP, as seen from the network: what is answered, what comes on which stream, and what
-//! becomes of clients that vanish.
+//! ACP over HTTP, as seen from the network: what is answered, which messages come on which stream,
+//! and what happens when clients vanish.
 
 mod bodies;
 pub(crate) mod caller;

@@ -1,4 +1,4 @@
-//! Which stream a message comes on, what waits there, and what a client that comes back is sent.
+//! Which stream a message comes on, what waits there, and what a client that reconnects is sent.
 
 #![expect(
     clippy::unwrap_used,
@@ -14,15 +14,15 @@ use tokio::time::timeout;
 use super::caller::{Caller, How, Open, Site};
 use crate::support::link::{ready, received, run, send};
 
-/// A client with an open connection, and the relay's end of it.
-struct Talk {
+/// An open connection: its client, and the relay's link.
+struct Connection {
     caller: Caller,
     id: String,
     link: Link,
     _site: Site,
 }
 
-impl Talk {
+impl Connection {
     async fn new(limits: Limits) -> Self {
         let mut site = Site::open(How::H1, limits).await;
         let Open { id, link } = site.initialize().await;
@@ -48,7 +48,7 @@ impl Talk {
         }
     }
 
-    /// The client says something, which is taken and heard.
+    /// The client posts a message, which is accepted and received.
     async fn ask(&mut self, session: Option<&str>, text: &str) {
         assert_eq!(self.post(session, text).await, 202, "{text}");
         assert_eq!(
@@ -63,7 +63,7 @@ impl Talk {
         self.caller.post(&fields, text).await.status.as_u16()
     }
 
-    /// The agent says something.
+    /// The agent sends a message.
     async fn send(&mut self, text: &str) {
         send(&mut *self.link.tx, text.to_owned()).await.unwrap();
     }
@@ -84,151 +84,163 @@ fn answer(id: u32) -> String {
 #[test]
 fn every_message_comes_on_its_stream() {
     run(async {
-        let mut talk = Talk::new(Limits::default()).await;
-        let mut own = talk.events(None).await;
-        // Before anybody was told of a session it speaks on the connection's stream.
-        talk.ask(None, r#"{"id":1,"method":"session/new","params":{}}"#)
+        let mut connection = Connection::new(Limits::default()).await;
+        let mut own = connection.events(None).await;
+        // Before the client knows a session, its messages come on the connection's stream.
+        connection
+            .ask(None, r#"{"id":1,"method":"session/new","params":{}}"#)
             .await;
-        talk.send(&update("a", "early")).await;
+        connection.send(&update("a", "early")).await;
         assert_eq!(own.data().await, update("a", "early"));
         let new = r#"{"id":1,"result":{"sessionId":"a"}}"#;
-        talk.send(new).await;
+        connection.send(new).await;
         assert_eq!(own.data().await, new);
-        // From then on its stream has it, opened or not.
-        talk.send(&update("a", "late")).await;
-        let mut a = talk.events(Some("a")).await;
+        // From then on they come on the session's stream, open or not.
+        connection.send(&update("a", "late")).await;
+        let mut a = connection.events(Some("a")).await;
         assert_eq!(a.fields["acp-session-id"], "a");
         assert_eq!(a.data().await, update("a", "late"));
-        // Opened before anybody knows of it; the client names it then.
-        let mut b = talk.events(Some("b")).await;
-        talk.ask(Some("b"), &request(2, "session/load", "b")).await;
-        talk.send(&update("b", "history")).await;
+        // A stream opened before its session is known; the client names it then.
+        let mut b = connection.events(Some("b")).await;
+        connection
+            .ask(Some("b"), &request(2, "session/load", "b"))
+            .await;
+        connection.send(&update("b", "history")).await;
         assert_eq!(b.data().await, update("b", "history"));
-        talk.send(&answer(2)).await;
+        connection.send(&answer(2)).await;
         assert_eq!(b.data().await, answer(2));
-        talk.ask(Some("a"), &request(3, "session/prompt", "a"))
+        connection
+            .ask(Some("a"), &request(3, "session/prompt", "a"))
             .await;
-        talk.ask(Some("b"), &request(4, "session/prompt", "b"))
+        connection
+            .ask(Some("b"), &request(4, "session/prompt", "b"))
             .await;
-        talk.ask(Some("a"), &request(5, "session/fork", "a")).await;
+        connection
+            .ask(Some("a"), &request(5, "session/fork", "a"))
+            .await;
         // Answers in another order.
         for id in [5, 4, 3] {
-            talk.send(&answer(id)).await;
+            connection.send(&answer(id)).await;
         }
         assert_eq!(own.data().await, answer(5));
         assert_eq!(b.data().await, answer(4));
         assert_eq!(a.data().await, answer(3));
-        // What names no session, and what is not understood at all.
+        // Messages that name no session, and text that is no message.
         for text in [
             r#"{"method":"$/cancel","params":{"sessionId":"a"}}"#,
             "{}",
             "nonsense",
         ] {
-            talk.send(text).await;
+            connection.send(text).await;
             assert_eq!(own.data().await, text);
         }
     });
 }
 
 #[test]
-fn the_answer_that_lets_into_a_session_comes_behind_its_history() {
+fn the_answer_to_a_load_or_resume_follows_the_history() {
     let methods = ["session/load", "session/resume"];
     for method in methods {
         run(async {
-            let mut talk = Talk::new(Limits::default()).await;
-            let mut own = talk.events(None).await;
-            // Nobody has its stream open: all on one stream, even if it is opened meanwhile.
-            talk.ask(None, &request(1, method, "a")).await;
-            talk.send(&update("a", "one")).await;
+            let mut connection = Connection::new(Limits::default()).await;
+            let mut own = connection.events(None).await;
+            // The session's stream is not open: all comes on one stream, even if it opens later.
+            connection.ask(None, &request(1, method, "a")).await;
+            connection.send(&update("a", "one")).await;
             assert_eq!(own.data().await, update("a", "one"));
-            let mut a = talk.events(Some("a")).await;
-            talk.send(&update("a", "two")).await;
-            talk.send(&answer(1)).await;
+            let mut a = connection.events(Some("a")).await;
+            connection.send(&update("a", "two")).await;
+            connection.send(&answer(1)).await;
             assert_eq!(own.data().await, update("a", "two"));
             assert_eq!(own.data().await, answer(1));
-            talk.send(&update("a", "three")).await;
+            connection.send(&update("a", "three")).await;
             assert_eq!(a.data().await, update("a", "three"));
-            // It is open, as the official clients of TypeScript and Rust have it.
-            talk.ask(Some("a"), &request(2, method, "a")).await;
-            talk.send(&update("a", "four")).await;
-            talk.send(&answer(2)).await;
-            talk.send(&update("a", "five")).await;
+            // The stream is open, as with the official clients of TypeScript and Rust.
+            connection.ask(Some("a"), &request(2, method, "a")).await;
+            connection.send(&update("a", "four")).await;
+            connection.send(&answer(2)).await;
+            connection.send(&update("a", "five")).await;
             assert_eq!(a.data().await, update("a", "four"));
             assert_eq!(a.data().await, answer(2));
             assert_eq!(a.data().await, update("a", "five"));
-            // Without a history as well: what comes after the answer must not come before it.
-            talk.ask(None, &request(3, method, "b")).await;
-            talk.send(&answer(3)).await;
+            // Without a history as well: later messages must not overtake the answer.
+            connection.ask(None, &request(3, method, "b")).await;
+            connection.send(&answer(3)).await;
             assert_eq!(own.data().await, answer(3));
         });
     }
 }
 
 #[test]
-fn a_history_whose_stream_broke_is_still_before_the_answer() {
+fn a_history_whose_stream_broke_still_precedes_the_answer() {
     run(async {
-        let mut talk = Talk::new(Limits::default()).await;
-        let mut own = talk.events(None).await;
-        let mut a = talk.events(Some("a")).await;
+        let mut connection = Connection::new(Limits::default()).await;
+        let mut own = connection.events(None).await;
+        let mut a = connection.events(Some("a")).await;
         let opening = a.next().await.unwrap();
-        talk.ask(Some("a"), &request(1, "session/load", "a")).await;
-        talk.send(&update("a", "one")).await;
+        connection
+            .ask(Some("a"), &request(1, "session/load", "a"))
+            .await;
+        connection.send(&update("a", "one")).await;
         assert_eq!(a.data().await, update("a", "one"));
-        // It broke before the client had read that.
+        // The stream breaks before the client has read the update.
         drop(a);
         let fresh = [
-            talk.name(),
+            connection.name(),
             ("acp-session-id", "a"),
             ("accept", "text/event-stream"),
         ];
-        while talk.caller.try_events(&fresh).await.is_none() {}
-        talk.send(&answer(1)).await;
+        while connection.caller.try_events(&fresh).await.is_none() {}
+        connection.send(&answer(1)).await;
         let back = [
-            talk.name(),
+            connection.name(),
             ("acp-session-id", "a"),
             ("last-event-id", &opening.id),
         ];
-        let mut a = talk.caller.events(&back).await;
+        let mut a = connection.caller.events(&back).await;
         assert_eq!(a.data().await, update("a", "one"));
         assert_eq!(a.data().await, answer(1));
-        talk.send("{}").await;
+        connection.send("{}").await;
         assert_eq!(own.data().await, "{}");
     });
 }
 
 #[test]
-fn an_answer_is_held_against_the_session_of_its_request() {
+fn an_answer_must_name_the_session_of_its_request() {
     run(async {
-        let mut talk = Talk::new(Limits::default()).await;
-        let mut a = talk.events(Some("a")).await;
-        talk.ask(Some("a"), &request(1, "session/prompt", "a"))
+        let mut connection = Connection::new(Limits::default()).await;
+        let mut a = connection.events(Some("a")).await;
+        connection
+            .ask(Some("a"), &request(1, "session/prompt", "a"))
             .await;
         let permission = request(0, "session/request_permission", "a");
-        talk.send(&permission).await;
+        connection.send(&permission).await;
         assert_eq!(a.data().await, permission);
-        assert_eq!(talk.post(Some("b"), &answer(0)).await, 400);
+        assert_eq!(connection.post(Some("b"), &answer(0)).await, 400);
         // The official Rust client names no session here.
-        talk.ask(None, &answer(0)).await;
-        talk.send(&permission).await;
+        connection.ask(None, &answer(0)).await;
+        connection.send(&permission).await;
         assert_eq!(a.data().await, permission);
-        talk.ask(Some("a"), &answer(0)).await;
-        // One that nobody asked for is the core's to judge.
-        talk.ask(Some("b"), &answer(99)).await;
+        connection.ask(Some("a"), &answer(0)).await;
+        // The core decides about an answer to no request.
+        connection.ask(Some("b"), &answer(99)).await;
     });
 }
 
 #[test]
 fn the_header_alone_chooses_the_stream_of_the_answer() {
     run(async {
-        let mut talk = Talk::new(Limits::default()).await;
-        let mut a = talk.events(Some("a")).await;
+        let mut connection = Connection::new(Limits::default()).await;
+        let mut a = connection.events(Some("a")).await;
         let text = r#"{"id":1,"method":"session/prompt","params":{}}"#;
-        talk.ask(Some("a"), text).await;
-        talk.send(&answer(1)).await;
+        connection.ask(Some("a"), text).await;
+        connection.send(&answer(1)).await;
         assert_eq!(a.data().await, answer(1));
-        // The session in the message alone will do as well.
-        talk.ask(None, &request(2, "session/prompt", "a")).await;
-        talk.send(&answer(2)).await;
+        // The session in the message alone is enough as well.
+        connection
+            .ask(None, &request(2, "session/prompt", "a"))
+            .await;
+        connection.send(&answer(2)).await;
         assert_eq!(a.data().await, answer(2));
     });
 }
@@ -236,59 +248,64 @@ fn the_header_alone_chooses_the_stream_of_the_answer() {
 #[test]
 fn a_repeated_message_is_received_once() {
     run(async {
-        let mut talk = Talk::new(Limits::default()).await;
-        let mut a = talk.events(Some("a")).await;
+        let mut connection = Connection::new(Limits::default()).await;
+        let mut a = connection.events(Some("a")).await;
         let prompt = request(1, "session/prompt", "a");
-        talk.ask(Some("a"), &prompt).await;
-        assert_eq!(talk.post(Some("a"), &prompt).await, 202, "while it is open");
+        connection.ask(Some("a"), &prompt).await;
+        assert_eq!(
+            connection.post(Some("a"), &prompt).await,
+            202,
+            "while it is open"
+        );
         let other = request(1, "session/set_mode", "a");
-        assert_eq!(talk.post(Some("a"), &other).await, 409);
-        talk.send(&answer(1)).await;
+        assert_eq!(connection.post(Some("a"), &other).await, 409);
+        connection.send(&answer(1)).await;
         assert_eq!(a.data().await, answer(1));
         assert_eq!(
-            talk.post(Some("a"), &prompt).await,
+            connection.post(Some("a"), &prompt).await,
             202,
             "once it is answered"
         );
         let permission = request(1, "session/request_permission", "a");
-        talk.send(&permission).await;
-        talk.ask(Some("a"), &answer(1)).await;
-        assert_eq!(talk.post(Some("a"), &answer(1)).await, 202);
-        // Ids may be used again for something else; and for a new question the same answer is new.
-        talk.ask(Some("a"), &other).await;
-        talk.send(&permission).await;
-        talk.ask(Some("a"), &answer(1)).await;
-        // Notifications have no id and are what they are.
+        connection.send(&permission).await;
+        connection.ask(Some("a"), &answer(1)).await;
+        assert_eq!(connection.post(Some("a"), &answer(1)).await, 202);
+        // An id may be reused for another request, and the same answer for a new request is new.
+        connection.ask(Some("a"), &other).await;
+        connection.send(&permission).await;
+        connection.ask(Some("a"), &answer(1)).await;
+        // Notifications have no id and are never repetitions.
         let notice = r#"{"method":"x"}"#;
-        talk.ask(None, notice).await;
-        talk.ask(None, notice).await;
+        connection.ask(None, notice).await;
+        connection.ask(None, notice).await;
     });
 }
 
 #[test]
-fn a_client_that_comes_back_is_sent_all_it_missed_or_refused() {
+fn a_client_that_reconnects_is_sent_all_it_missed_or_refused() {
     run(async {
         let limits = Limits {
             http_replay: 2000,
             ..Limits::default()
         };
-        let mut talk = Talk::new(limits).await;
-        let mut own = talk.events(None).await;
+        let mut connection = Connection::new(limits).await;
+        let mut own = connection.events(None).await;
         let text = |number: u32| format!(r#"{{"method":"n","params":{{"number":{number}}}}}"#);
         let mut ids = Vec::new();
         for number in 0..10 {
-            talk.send(&text(number)).await;
+            connection.send(&text(number)).await;
             let event = own.event().await;
             assert_eq!(event.data, text(number));
             ids.push(event.id);
         }
-        let back = async |talk: &Talk, id: &str| {
-            talk.caller
-                .events(&[talk.name(), ("last-event-id", id)])
+        let back = async |connection: &Connection, id: &str| {
+            connection
+                .caller
+                .events(&[connection.name(), ("last-event-id", id)])
                 .await
         };
-        // It takes over while the first is open, and has all since then, once more.
-        let mut again = back(&talk, &ids[6]).await;
+        // It takes over while the first is open, and repeats everything since then.
+        let mut again = back(&connection, &ids[6]).await;
         assert!(own.ends().await);
         for number in 7..10 {
             let event = again.event().await;
@@ -297,49 +314,51 @@ fn a_client_that_comes_back_is_sent_all_it_missed_or_refused() {
                 (text(number), &ids[number as usize])
             );
         }
-        talk.send(&text(10)).await;
+        connection.send(&text(10)).await;
         assert_eq!(again.data().await, text(10));
-        // From the last one on there is nothing yet.
-        let last = back(&talk, &ids[9]).await;
+        // There is nothing after the last one yet.
+        let last = back(&connection, &ids[9]).await;
         drop((again, last));
-        // Some 20 of these are kept; what was before is gone, and a part would look like all.
-        let mut own = back(&talk, &ids[9]).await;
+        // Some 20 of these are kept; a stream without the earlier ones would have an unseen gap.
+        let mut own = back(&connection, &ids[9]).await;
         for number in 10..60 {
             if number > 10 {
-                talk.send(&text(number)).await;
+                connection.send(&text(number)).await;
             }
             assert_eq!(own.data().await, text(number));
         }
         let other = ids[9].replacen("-0-", "-1-", 1);
         for id in [&ids[9], &ids[0], &other] {
-            let fields = [talk.name(), ("last-event-id", id)];
-            let reply = talk.caller.no_events(&fields).await;
+            let fields = [connection.name(), ("last-event-id", id)];
+            let reply = connection.caller.no_events(&fields).await;
             assert_eq!(reply.status.as_u16(), 410, "{id}");
             assert_eq!(reply.fields["content-type"], "application/json");
         }
-        // A refusal takes nothing from whoever has the stream.
-        talk.send(&text(60)).await;
+        // A refused request does not affect the open stream.
+        connection.send(&text(60)).await;
         assert_eq!(own.data().await, text(60));
     });
 }
 
 #[test]
-fn a_stream_that_broke_before_its_first_message_is_taken_up() {
+fn a_stream_that_broke_before_its_first_message_is_resumed() {
     run(async {
-        let mut talk = Talk::new(Limits::default()).await;
+        let mut connection = Connection::new(Limits::default()).await;
         for session in [None, Some("a")] {
-            let opening = talk.events(session).await.next().await.unwrap();
+            let opening = connection.events(session).await.next().await.unwrap();
             assert_eq!(opening.data, "");
-            // The server may not have seen yet that nobody is there any more.
-            let mut fields = vec![talk.name(), ("last-event-id", &opening.id)];
+            // The server may not have noticed yet that the client is gone.
+            let mut fields = vec![connection.name(), ("last-event-id", &opening.id)];
             fields.extend(session.map(|session| ("acp-session-id", session)));
-            let mut again = talk.caller.events(&fields).await;
+            let mut again = connection.caller.events(&fields).await;
             assert_eq!(again.next().await.unwrap(), opening);
             match session {
-                None => talk.send(r#"{"method":"first"}"#).await,
+                None => connection.send(r#"{"method":"first"}"#).await,
                 Some(_) => {
-                    talk.ask(session, &request(1, "session/prompt", "a")).await;
-                    talk.send(&update("a", "first")).await;
+                    connection
+                        .ask(session, &request(1, "session/prompt", "a"))
+                        .await;
+                    connection.send(&update("a", "first")).await;
                 }
             }
             let first = again.event().await;
@@ -350,47 +369,54 @@ fn a_stream_that_broke_before_its_first_message_is_taken_up() {
 }
 
 #[test]
-fn what_waits_pauses_the_agent_and_is_not_lost() {
+fn waiting_messages_pause_the_agent_and_are_not_lost() {
     run(async {
         let limits = Limits {
             http_waiting: 100_000,
             ..Limits::default()
         };
-        let mut talk = Talk::new(limits).await;
-        talk.ask(Some("a"), &request(1, "session/prompt", "a"))
+        let mut connection = Connection::new(limits).await;
+        connection
+            .ask(Some("a"), &request(1, "session/prompt", "a"))
             .await;
         let text = |number: usize| update("a", &format!("{number} {}", "x".repeat(1000)));
         let mut given = 0;
-        while let Ok(ready) = timeout(Duration::from_millis(200), ready(&mut *talk.link.tx)).await {
+        while let Ok(ready) =
+            timeout(Duration::from_millis(200), ready(&mut *connection.link.tx)).await
+        {
             ready.unwrap();
-            talk.link.tx.start_send(text(given).into()).unwrap();
+            connection.link.tx.start_send(text(given).into()).unwrap();
             given += 1;
             assert!(given < 200, "it never paused");
         }
-        let mut a = talk.events(Some("a")).await;
+        let mut a = connection.events(Some("a")).await;
         for number in 0..given {
             assert_eq!(a.data().await, text(number));
         }
-        ready(&mut *talk.link.tx).await.unwrap();
+        ready(&mut *connection.link.tx).await.unwrap();
     });
 }
 
 #[test]
-fn a_session_whose_stream_nobody_opens_is_carried_by_the_connection() {
+fn messages_of_a_session_without_a_stream_come_on_the_connections_stream() {
     run(async {
         let limits = Limits {
             http_stream_open: Duration::from_millis(50),
             ..Limits::default()
         };
-        let mut talk = Talk::new(limits).await;
-        let mut own = talk.events(None).await;
-        talk.ask(None, &request(1, "session/prompt", "a")).await;
-        talk.ask(None, &request(2, "session/prompt", "b")).await;
+        let mut connection = Connection::new(limits).await;
+        let mut own = connection.events(None).await;
+        connection
+            .ask(None, &request(1, "session/prompt", "a"))
+            .await;
+        connection
+            .ask(None, &request(2, "session/prompt", "b"))
+            .await;
         for text in ["one", "two"] {
-            talk.send(&update("a", text)).await;
-            talk.send(&update("b", text)).await;
+            connection.send(&update("a", text)).await;
+            connection.send(&update("b", text)).await;
         }
-        talk.send(&answer(1)).await;
+        connection.send(&answer(1)).await;
         // In the order they came in, and without waiting again.
         for text in ["one", "two"] {
             for session in ["a", "b"] {
@@ -398,54 +424,58 @@ fn a_session_whose_stream_nobody_opens_is_carried_by_the_connection() {
             }
         }
         assert_eq!(own.data().await, answer(1));
-        talk.send(&update("a", "three")).await;
+        connection.send(&update("a", "three")).await;
         assert_eq!(own.data().await, update("a", "three"));
-        // Until somebody opens it.
-        let mut a = talk.events(Some("a")).await;
-        talk.send(&update("a", "four")).await;
+        // Until the client opens it.
+        let mut a = connection.events(Some("a")).await;
+        connection.send(&update("a", "four")).await;
         assert_eq!(a.data().await, update("a", "four"));
     });
 }
 
 #[test]
-fn streams_for_sessions_nobody_has_named_are_few() {
+fn streams_of_unknown_sessions_are_limited() {
     run(async {
         let limits = Limits {
             http_unknown_sessions: 3,
             ..Limits::default()
         };
-        let mut talk = Talk::new(limits).await;
+        let mut connection = Connection::new(limits).await;
         let mut open = Vec::new();
         for session in ["a", "b", "c"] {
-            open.push(talk.events(Some(session)).await);
+            open.push(connection.events(Some(session)).await);
         }
-        let d = [talk.name(), ("acp-session-id", "d")];
-        assert_eq!(talk.caller.no_events(&d).await.status.as_u16(), 404);
-        talk.ask(Some("d"), &request(1, "session/load", "d")).await;
-        let _d = talk.events(Some("d")).await;
-        talk.ask(Some("a"), &request(2, "session/load", "a")).await;
-        let _e = talk.events(Some("e")).await;
+        let d = [connection.name(), ("acp-session-id", "d")];
+        assert_eq!(connection.caller.no_events(&d).await.status.as_u16(), 404);
+        connection
+            .ask(Some("d"), &request(1, "session/load", "d"))
+            .await;
+        let _d = connection.events(Some("d")).await;
+        connection
+            .ask(Some("a"), &request(2, "session/load", "a"))
+            .await;
+        let _e = connection.events(Some("e")).await;
     });
 }
 
 #[test]
-fn a_large_message_comes_whole_and_silence_is_broken() {
+fn a_large_message_arrives_whole_and_keepalives_are_sent() {
     run(async {
         let limits = Limits {
             http_keepalive: Duration::from_millis(50),
             ..Limits::default()
         };
-        let mut talk = Talk::new(limits).await;
-        let mut own = talk.events(None).await;
+        let mut connection = Connection::new(limits).await;
+        let mut own = connection.events(None).await;
         let first = own.next().await.unwrap();
         assert_eq!(first.retry, "1000");
-        let sign = own.next().await.unwrap();
-        assert_eq!(sign.comment.as_deref(), Some(""));
+        let keepalive = own.next().await.unwrap();
+        assert_eq!(keepalive.comment.as_deref(), Some(""));
         let large = format!(r#"{{"id":1,"result":"{}"}}"#, "é".repeat(500_000));
         for text in [&large, "{}", &large] {
-            let tx = &mut talk.link.tx;
-            let (reported, event) = tokio::join!(send(&mut **tx, text.to_owned()), own.event());
-            reported.unwrap();
+            let tx = &mut connection.link.tx;
+            let (sent, event) = tokio::join!(send(&mut **tx, text.to_owned()), own.event());
+            sent.unwrap();
             assert!(event.data == *text);
         }
     });

@@ -1,4 +1,4 @@
-//! elephant.ai's routes, as its real code answers them.
+//! elephant.ai's routes, answered as its own server does.
 
 use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::{CloseReason, Link, LinkError, OpenErrorKind, registry};
@@ -10,7 +10,7 @@ use crate::support::link::{close, next, received, run, send, setup};
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
 
-/// An open link, its stream, and the client's name.
+/// An open link, its stream of events, and the client's id.
 async fn open(server: &mut Server) -> (Link, Events, String) {
     let endpoint = server.at("elephant+http");
     let setup = setup();
@@ -30,7 +30,7 @@ async fn open(server: &mut Server) -> (Link, Events, String) {
 }
 
 #[test]
-fn a_conversation() {
+fn an_elephant_conversation_posts_messages_and_reads_one_stream() {
     run(async {
         let mut server = Server::start().await;
         let (mut link, events, client) = open(&mut server).await;
@@ -74,7 +74,7 @@ fn a_conversation() {
 }
 
 #[test]
-fn its_stream_cannot_be_taken_up_again() {
+fn the_end_of_an_elephant_stream_ends_the_link() {
     run(async {
         let mut server = Server::start().await;
         let (mut link, events, _) = open(&mut server).await;
@@ -89,7 +89,7 @@ fn its_stream_cannot_be_taken_up_again() {
 }
 
 #[test]
-fn what_is_not_elephant_is_found_out_at_once() {
+fn a_server_without_elephants_routes_is_an_error_at_once() {
     for (status, words) in [(404, "404 Not Found: no"), (200, "instead of a stream")] {
         run(async {
             let mut server = Server::start().await;

@@ -1,4 +1,4 @@
-//! Server-sent events: what the WHATWG's rules make of a stream, however it is cut.
+//! Server-sent events: streams are read by the WHATWG's rules, however they are split.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn whole(texts: &[&'static str]) -> Vec<SseEvent> {
 }
 
 #[test]
-fn streams_are_read_as_the_standard_has_it() {
+fn streams_are_read_by_the_standard() {
     // stream, data of its events, last id
     let cases: [(&str, &[&str], &str); 16] = [
         ("data: {}\n\n", &["{}"], ""),
@@ -64,7 +64,7 @@ fn an_event_has_its_own_name_or_none() {
 }
 
 #[test]
-fn the_wait_a_server_asks_for_is_a_number() {
+fn the_retry_field_must_be_a_number() {
     for (stream, wait) in [
         ("retry: 250\n", Some(250)),
         ("retry: 1\nretry: x\nretry:\nretry: -1\n", Some(1)),
@@ -77,7 +77,7 @@ fn the_wait_a_server_asks_for_is_a_number() {
 }
 
 #[test]
-fn what_was_begun_before_a_break_is_not_taken_for_what_comes_after_it() {
+fn a_partial_event_is_discarded_when_the_stream_is_reopened() {
     let mut sse = SseReader::new(100);
     sse.feed(Bytes::from_static(
         b"retry: 5\nid: 1\ndata: 1\n\nid: 2\ndata: lost\ndat",
@@ -93,7 +93,7 @@ fn what_was_begun_before_a_break_is_not_taken_for_what_comes_after_it() {
 }
 
 #[test]
-fn an_id_that_fits_no_header_is_none() {
+fn an_id_that_is_too_long_for_a_header_is_ignored() {
     let stream = format!("id: 1\ndata: 1\n\nid: {}\ndata: 2\n\n", "x".repeat(1025));
     let (events, sse) = read(100, &[stream.as_bytes()]);
     assert_eq!(events, whole(&["1", "2"]));
@@ -128,7 +128,7 @@ fn a_million_small_lines_of_one_event_take_no_longer_than_their_bytes() {
     assert!(matches!(&events[..], [SseEvent::Whole(data)] if data.len() == (1 << 20) - 1));
 }
 
-/// Lines that mean something, in an order that may not.
+/// Valid lines, in any order.
 fn streams() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         "data: ?[a-z:\u{e9} ]{0,12}",
@@ -147,7 +147,7 @@ fn streams() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn where_the_network_cuts_makes_no_difference(
+    fn events_are_the_same_however_the_stream_is_split(
         stream in streams(),
         max in 0_usize..24,
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
@@ -157,10 +157,10 @@ proptest! {
         cuts.extend([0, bytes.len()]);
         cuts.sort_unstable();
         let chunks: Vec<&[u8]> = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
-        let (events, torn) = read(max, &chunks);
+        let (events, split) = read(max, &chunks);
         let (at_once, sse) = read(max, &[bytes]);
         prop_assert_eq!(events, at_once);
-        prop_assert_eq!(torn.last_id(), sse.last_id());
-        prop_assert_eq!(torn.retry(), sse.retry());
+        prop_assert_eq!(split.last_id(), sse.last_id());
+        prop_assert_eq!(split.retry(), sse.retry());
     }
 }

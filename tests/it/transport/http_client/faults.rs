@@ -1,4 +1,4 @@
-//! Servers that refuse, break off or are something else: one clear error for each request.
+//! Servers that refuse, disconnect or are no ACP servers: one clear error for each request.
 
 use acp_relay::jsonrpc::Limits;
 use acp_relay::jsonrpc::framing::Decoded;
@@ -38,7 +38,7 @@ async fn ended(link: &mut Link) -> LinkError {
 }
 
 #[test]
-fn a_refusal_is_that_of_one_request() {
+fn a_refused_request_gets_an_error_and_the_next_is_sent() {
     // status, headers, code, delivered, words
     let cases: [(u16, Headers, i64, &str, &str); 7] = [
         (400, &[], -32600, "no", "400 Bad Request: because"),
@@ -80,7 +80,7 @@ fn a_refusal_is_that_of_one_request() {
             assert_eq!(relay["retryable"], status == 503, "{error}");
             let after = relay["retryAfterMs"].as_u64();
             assert_eq!(after, (status == 503).then_some(3_600_000), "{error}");
-            // The next is none the worse for it.
+            // The next message is not affected.
             send(&mut *link.tx, NOTICE).await.unwrap();
             server.of(Method::POST).await.accept();
         });
@@ -99,7 +99,7 @@ fn the_servers_own_error_is_passed_on() {
 }
 
 #[test]
-fn what_is_answered_in_the_post_itself_is_received() {
+fn an_answer_in_the_response_to_its_post_is_received() {
     run(async {
         let json = [("content-type", "application/json; charset=utf-8")];
         let (mut server, mut link, _events) = begun().await;
@@ -107,11 +107,11 @@ fn what_is_answered_in_the_post_itself_is_received() {
         send(&mut *link.tx, NEW).await.unwrap();
         server.of(Method::POST).await.answer(200, &json, answer);
         assert_eq!(received(&mut *link.rx).await, answer.into());
-        // Its session has a stream from now on, if the server has one.
+        // The stream of its session is requested from now on.
         let asked = server.of(Method::GET).await;
         assert_eq!(asked.header("acp-session-id"), Some("s"));
         asked.answer(405, &[], "");
-        // What is no answer to it says no more than that it was taken.
+        // A body that is no answer to it means only that it was accepted.
         for odd in [
             r#"{"ok":true}"#,
             r#"{"jsonrpc":"2.0","id":"x","result":1}"#,
@@ -121,7 +121,7 @@ fn what_is_answered_in_the_post_itself_is_received() {
             send(&mut *link.tx, NEW).await.unwrap();
             server.of(Method::POST).await.answer(200, &json, odd);
         }
-        // A stream there is none that anybody listens to, and the client is told at once.
+        // A stream as the answer to a POST is not read: the client gets an error at once.
         send(&mut *link.tx, NEW).await.unwrap();
         let stream = [("content-type", "text/event-stream")];
         let posted = server.of(Method::POST).await;
@@ -133,7 +133,7 @@ fn what_is_answered_in_the_post_itself_is_received() {
 }
 
 #[test]
-fn some_refusals_end_the_link() {
+fn the_statuses_401_403_404_and_410_end_the_link() {
     for (status, words) in [
         (401, "401 Unauthorized: because"),
         (403, "403 Forbidden: because"),
@@ -144,7 +144,7 @@ fn some_refusals_end_the_link() {
             let (mut server, mut link, events) = begun().await;
             send(&mut *link.tx, NEW).await.unwrap();
             server.of(Method::POST).await.answer(status, &[], "because");
-            // What was refused has not been delivered; of all else nothing is known.
+            // The refused request was not delivered.
             let error = error(&mut link, "n").await;
             assert_eq!(error["code"], -32050, "{error}");
             assert_eq!(error["data"]["relay"]["delivered"], "no", "{error}");
@@ -165,8 +165,8 @@ fn some_refusals_end_the_link() {
 }
 
 #[test]
-fn a_session_that_is_not_known_is_not_a_connection_that_is_not_known() {
-    // What the server says to the same without the session, and what comes of it.
+fn an_unknown_session_is_distinguished_from_an_unknown_connection() {
+    // The server's status for the same POST without the session, and words of the error.
     for (status, words) in [(202, ""), (400, "unknown session"), (404, "no connection")] {
         run(async {
             let (mut server, mut link, _events) = begun().await;
@@ -206,7 +206,7 @@ fn a_session_that_is_not_known_is_not_a_connection_that_is_not_known() {
 }
 
 #[test]
-fn a_busy_server_is_asked_again() {
+fn a_request_is_repeated_to_a_busy_server() {
     run(async {
         let (mut server, mut link, _events) = begun().await;
         send(&mut *link.tx, NEW).await.unwrap();
@@ -224,7 +224,7 @@ fn a_busy_server_is_asked_again() {
 }
 
 #[test]
-fn a_server_that_stays_busy_is_not_asked_for_ever() {
+fn a_request_to_a_server_that_stays_busy_fails_after_four_attempts() {
     run(async {
         let (mut server, mut link, _events) = begun().await;
         send(&mut *link.tx, NEW).await.unwrap();
@@ -284,7 +284,7 @@ fn a_notification_that_may_be_lost_ends_the_link() {
 }
 
 #[test]
-fn what_does_not_speak_acp_is_found_out() {
+fn a_server_that_is_no_acp_server_ends_the_link_with_the_reason() {
     const JSON: (&str, &str) = ("content-type", "application/json");
     const ID: (&str, &str) = ("acp-connection-id", "c1");
     // status, headers, body, words
@@ -315,8 +315,8 @@ fn what_does_not_speak_acp_is_found_out() {
             if status == 404 {
                 let answer = received(&mut *link.rx).await;
                 let answer: Value = serde_json::from_slice(answer.as_bytes()).unwrap();
-                let stated = &answer["error"]["data"]["relay"]["delivered"];
-                assert_eq!(stated, "no", "{answer}");
+                let delivered = &answer["error"]["data"]["relay"]["delivered"];
+                assert_eq!(delivered, "no", "{answer}");
             }
             let fault = ended(&mut link).await;
             assert!(fault.to_string().contains(words), "{fault}");
@@ -382,23 +382,23 @@ fn initialize_is_tried_again_over_another_connection() {
 }
 
 #[test]
-fn who_is_not_there_is_missed_at_once() {
+fn a_port_without_a_listener_is_an_error_at_once() {
     run(async {
         let server = Server::start().await;
-        let mut gone = server.at("http").to_string();
-        gone.truncate(gone.rfind(':').unwrap());
+        let mut host = server.at("http").to_string();
+        host.truncate(host.rfind(':').unwrap());
         // A port that was free a moment ago.
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
-        let endpoint = format!("{gone}:{port}/acp").parse().unwrap();
+        let endpoint = format!("{host}:{port}/acp").parse().unwrap();
         let fault = registry::connect(&endpoint, &setup()).await.unwrap_err();
         assert_eq!(fault.kind, OpenErrorKind::Unavailable, "{fault}");
     });
 }
 
 #[test]
-fn an_over_long_message_is_one_flaw() {
+fn an_over_long_message_is_one_frame_error() {
     run(async {
         let limits = Limits {
             frame_from_network: 2000,
@@ -413,10 +413,10 @@ fn an_over_long_message_is_one_flaw() {
         );
         events.send(&long).await;
         events.send(NOTICE).await;
-        let Some(Ok(Decoded::Error(flaw))) = next(&mut *link.rx).await else {
-            panic!("it was taken");
+        let Some(Ok(Decoded::Error(error))) = next(&mut *link.rx).await else {
+            panic!("it was accepted");
         };
-        assert_eq!(flaw.id.as_id().json(), b"9", "{flaw}");
+        assert_eq!(error.id.as_id().json(), b"9", "{error}");
         assert_eq!(received(&mut *link.rx).await, NOTICE.into());
     });
 }

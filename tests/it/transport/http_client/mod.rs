@@ -1,4 +1,4 @@
-//! Agents behind HTTP: what our client's half says, hears, and makes of servers that fail.
+//! Agents behind HTTP: what our client sends and receives, and what it does when servers fail.
 
 mod elephant;
 mod events;

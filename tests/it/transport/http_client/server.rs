@@ -1,7 +1,6 @@
-//! A server that does what a test tells it, request by request.
+//! A server whose answers the test gives, request by request.
 //!
-//! It speaks HTTP through hyper and knows nothing else. Streams are fed in pieces as the test cuts
-//! them, and broken where it says so.
+//! It only speaks HTTP, through hyper. The test sends its streams in pieces and breaks them.
 
 use std::io;
 use std::pin::Pin;
@@ -93,12 +92,12 @@ impl Server {
         text.parse().expect("it is an endpoint")
     }
 
-    /// The next request, which has to come.
+    /// The next request. One must come.
     pub(super) async fn next(&mut self) -> Asked {
         self.asked.recv().await.expect("the server lives")
     }
 
-    /// The next request, which has to be of that method.
+    /// The next request, which must have that method.
     pub(super) async fn of(&mut self, method: Method) -> Asked {
         let asked = self.next().await;
         assert_eq!(asked.method, method, "{asked:?}");
@@ -108,14 +107,14 @@ impl Server {
     /// Fails when a request comes within a moment.
     pub(super) async fn quiet(&mut self) {
         if let Ok(asked) = timeout(Duration::from_millis(150), self.next()).await {
-            panic!("nobody was to ask: {asked:?}");
+            panic!("an unexpected request: {asked:?}");
         }
     }
 
-    /// A link whose `initialize` is answered, and the connection's stream.
+    /// A link whose `initialize` is answered, and the connection's stream of events.
     pub(super) async fn begun(&mut self, setup: &Setup) -> (Link, Events) {
         let mut link = self.link(setup).await;
-        send(&mut *link.tx, INITIALIZE).await.expect("it is said");
+        send(&mut *link.tx, INITIALIZE).await.expect("it is sent");
         let asked = self.of(Method::POST).await;
         assert_eq!(asked.body, INITIALIZE);
         assert!(asked.header("acp-connection-id").is_none(), "{asked:?}");
@@ -143,7 +142,7 @@ impl Asked {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         let mut all = self.headers.get_all(name).iter();
         let only = all.next()?;
-        assert!(all.next().is_none(), "{name} stands twice: {self:?}");
+        assert!(all.next().is_none(), "{name} occurs twice: {self:?}");
         Some(only.to_str().expect("it is text"))
     }
 
@@ -167,9 +166,9 @@ impl Asked {
         Events(tx)
     }
 
-    /// Hangs up without an answer.
+    /// Closes the connection without an answer.
     pub(super) fn hang_up(self) {
-        self.answer.send(None).expect("somebody waits");
+        self.answer.send(None).expect("the service waits");
     }
 
     fn respond(self, status: u16, headers: &[(&str, &str)], body: Pieces) {
@@ -178,7 +177,7 @@ impl Asked {
             response = response.header(*name, *value);
         }
         let response = response.body(body).expect("a response");
-        // Whoever asked may have given up.
+        // The client may have cancelled the request.
         let _ = self.answer.send(Some(response));
     }
 }
@@ -187,7 +186,7 @@ impl Events {
     /// Sends a piece as it is.
     pub(super) async fn piece(&self, piece: impl Into<Bytes>) {
         let sent = self.0.send(Ok(piece.into())).await;
-        sent.expect("somebody reads");
+        sent.expect("the client reads");
     }
 
     /// Sends one event, without an id.
@@ -195,18 +194,18 @@ impl Events {
         self.piece(format!("data: {data}\n\n")).await;
     }
 
-    /// The connection breaks off.
+    /// Breaks the connection.
     pub(super) async fn break_off(self) {
         let fault = Err(io::Error::other("broken on purpose"));
-        self.0.send(fault).await.expect("somebody reads");
+        self.0.send(fault).await.expect("the client reads");
     }
 
-    /// Waits until nobody reads any more.
+    /// Waits until the client has closed the stream.
     pub(super) async fn unread(self) {
         self.0.closed().await;
     }
 
-    /// Whether a piece could be sent; not within the time when nobody reads on.
+    /// Whether a piece could be sent within the time; not when the client has stopped reading.
     pub(super) async fn sends(&self, piece: Bytes, within: Duration) -> bool {
         timeout(within, self.0.send(Ok(piece))).await.is_ok()
     }
@@ -237,7 +236,7 @@ async fn serve(
         }
     });
     let builder = Builder::new(TokioExecutor::new());
-    // It ends with an error whenever a test breaks it.
+    // It ends with an error when a test breaks it.
     let _ = builder
         .serve_connection(TokioIo::new(stream), service)
         .await;

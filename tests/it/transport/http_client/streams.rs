@@ -1,4 +1,4 @@
-//! Streams of events that are torn, broken, ended or not read.
+//! Streams of events that are split, broken, ended or not read.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn begun() -> (Server, Link, Events) {
     (server, link, events)
 }
 
-/// A session with a prompt that was posted, and its stream.
+/// Posts a prompt; returns the stream of its session.
 async fn prompted(server: &mut Server, link: &mut Link, id: u8, session: &str) -> Events {
     send(&mut *link.tx, prompt(id, session)).await.unwrap();
     let asked = server.of(Method::GET).await;
@@ -37,7 +37,7 @@ async fn prompted(server: &mut Server, link: &mut Link, id: u8, session: &str) -
 }
 
 #[test]
-fn events_come_whole_however_they_are_cut() {
+fn events_arrive_whole_however_they_are_split() {
     run(async {
         let (_server, mut link, events) = begun().await;
         let long = format!(
@@ -48,19 +48,19 @@ fn events_come_whole_however_they_are_cut() {
             "retry: 10\r\nid: 1\r\ndata: {long}\r\n\r\n:\r\n\r\nid: 2\r\ndata: {}\r\n\r\n",
             update(1)
         );
-        let feed = async {
+        let sending = async {
             for (number, piece) in stream.as_bytes().chunks(7919).enumerate() {
-                let torn = if number == 0 { 1 } else { 3000 };
-                for piece in piece.chunks(torn) {
+                let size = if number == 0 { 1 } else { 3000 };
+                for piece in piece.chunks(size) {
                     events.piece(Bytes::copy_from_slice(piece)).await;
                 }
             }
         };
-        let listen = async {
+        let receiving = async {
             assert_eq!(received(&mut *link.rx).await, Frame::from(long.clone()));
             assert_eq!(received(&mut *link.rx).await, Frame::from(update(1)));
         };
-        tokio::join!(feed, listen);
+        tokio::join!(sending, receiving);
     });
 }
 
@@ -73,7 +73,7 @@ fn a_stream_with_ids_that_breaks_200_times_loses_nothing() {
             let half = format!("id: e-x\ndata: {}\n\n", update(number + 1));
             events.piece(whole).await;
             assert_eq!(received(&mut *link.rx).await, Frame::from(update(number)));
-            // What was begun does not count: it is said again.
+            // A partial event is discarded: the server sends it again.
             events.piece(half[..number % half.len()].to_owned()).await;
             if number % 3 == 0 {
                 drop(events);
@@ -92,7 +92,7 @@ fn a_stream_with_ids_that_breaks_200_times_loses_nothing() {
 }
 
 #[test]
-fn a_server_that_is_busy_or_gone_for_a_moment_is_waited_for() {
+fn a_stream_is_reopened_when_the_server_is_busy_or_gone_for_a_moment() {
     run(async {
         let (mut server, mut link, events) = begun().await;
         events
@@ -114,7 +114,7 @@ fn a_server_that_is_busy_or_gone_for_a_moment_is_waited_for() {
 
 #[test]
 fn a_gap_that_cannot_be_closed_ends_the_link_with_one_error() {
-    // Whether events have ids, and what the server says when it is asked for those after the last.
+    // Whether events have ids, and the server's answer to the request for those after the last.
     for (ids, status) in [(false, 0), (true, 410), (true, 404), (true, 401)] {
         run(async {
             let (mut server, mut link, events) = begun().await;
@@ -137,8 +137,8 @@ fn a_gap_that_cannot_be_closed_ends_the_link_with_one_error() {
                 "may have been lost"
             };
             assert!(fault.to_string().contains(words), "{fault}");
-            let ours = matches!(fault, LinkError::Refused(_) | LinkError::Forbidden(_));
-            assert_eq!(ours, ids, "{fault}");
+            let is_refusal = matches!(fault, LinkError::Refused(_) | LinkError::Forbidden(_));
+            assert_eq!(is_refusal, ids, "{fault}");
             assert!(next(&mut *link.rx).await.is_none());
             assert!(send(&mut *link.tx, update(0)).await.is_err());
             server.of(Method::DELETE).await.accept();
@@ -147,7 +147,7 @@ fn a_gap_that_cannot_be_closed_ends_the_link_with_one_error() {
 }
 
 #[test]
-fn the_end_of_a_sessions_stream_is_that_of_its_requests() {
+fn the_end_of_a_sessions_stream_fails_its_open_requests() {
     run(async {
         let (mut server, mut link, _events) = begun().await;
         let first = prompted(&mut server, &mut link, 1, "s1").await;
@@ -169,8 +169,8 @@ fn the_end_of_a_sessions_stream_is_that_of_its_requests() {
 }
 
 #[test]
-fn a_server_that_reports_farewell_is_received_out_and_not_asked_again() {
-    // What it says, and what is wrong with it.
+fn after_a_close_comment_the_streams_are_read_to_their_ends_and_not_reopened() {
+    // The close comment, and the error it makes.
     let reported = [
         ("1000 ", None),
         ("1001 the relay is shutting down", None),
@@ -188,7 +188,7 @@ fn a_server_that_reports_farewell_is_received_out_and_not_asked_again() {
             let piece = format!("retry: 1\nid: 1\ndata: {}\n\n{close_comment}", update(1));
             events.piece(piece).await;
             assert_eq!(received(&mut *link.rx).await, Frame::from(update(1)));
-            // The last words of a session come on another socket.
+            // The last messages of a session come on another socket.
             let done = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
             session.send(done).await;
             assert_eq!(received(&mut *link.rx).await, Frame::from(done));
@@ -225,7 +225,7 @@ fn a_sessions_stream_that_broke_without_ids_is_a_gap() {
 }
 
 #[test]
-fn eight_mebibytes_cross_both_ways() {
+fn eight_mebibytes_pass_in_both_directions() {
     run(async {
         let (mut server, mut link, events) = begun().await;
         let long = format!(
@@ -242,7 +242,7 @@ fn eight_mebibytes_cross_both_ways() {
 }
 
 #[test]
-fn a_slow_reader_holds_up_the_server() {
+fn a_slow_reader_pauses_the_server() {
     run(async {
         let (_server, mut link, events) = begun().await;
         let event = Bytes::from(format!("data: \"{}\"\n\n", "x".repeat(64 << 10)));
@@ -252,15 +252,15 @@ fn a_slow_reader_holds_up_the_server() {
             .await
         {
             sent += 1;
-            // What sockets hold on both sides, and the queue: far less than this.
-            assert!(sent < 1000, "{sent} events are kept somewhere");
+            // The sockets of both sides and the queue hold far less than this.
+            assert!(sent < 1000, "{sent} events are buffered");
         }
-        let feed = async {
+        let sending = async {
             for number in 0..4 {
                 events.send(&update(number)).await;
             }
         };
-        let listen = async {
+        let receiving = async {
             for _ in 0..sent {
                 assert_eq!(received(&mut *link.rx).await.len(), (64 << 10) + 2);
             }
@@ -268,12 +268,12 @@ fn a_slow_reader_holds_up_the_server() {
                 assert_eq!(received(&mut *link.rx).await, Frame::from(update(number)));
             }
         };
-        tokio::join!(feed, listen);
+        tokio::join!(sending, receiving);
     });
 }
 
 #[test]
-fn a_writer_is_held_up_by_a_server_that_takes_nothing() {
+fn a_server_that_answers_no_post_pauses_the_writer() {
     run(async {
         let (mut server, mut link, _events) = begun().await;
         let mut given = 0;
@@ -281,14 +281,14 @@ fn a_writer_is_held_up_by_a_server_that_takes_nothing() {
             r#"{{"jsonrpc":"2.0","method":"m","params":"{}"}}"#,
             "x".repeat(9000)
         );
-        let giving = async {
+        let sending = async {
             loop {
                 send(&mut *link.tx, notice.clone()).await.unwrap();
                 given += 1;
-                assert!(given < 100, "{given} messages are kept");
+                assert!(given < 100, "{given} messages are buffered");
             }
         };
-        let late = tokio::time::timeout(Duration::from_millis(300), giving).await;
+        let late = tokio::time::timeout(Duration::from_millis(300), sending).await;
         assert!(late.is_err());
         for _ in 0..given {
             server.of(Method::POST).await.accept();
@@ -297,7 +297,7 @@ fn a_writer_is_held_up_by_a_server_that_takes_nothing() {
 }
 
 #[test]
-fn dropping_the_link_leaves_nothing_behind() {
+fn dropping_the_link_closes_its_streams_and_its_connection() {
     run(async {
         let (mut server, mut link, events) = begun().await;
         let session = prompted(&mut server, &mut link, 1, "s1").await;

@@ -1,4 +1,4 @@
-//! HTTP over TLS: which version is agreed on, and whom we trust.
+//! HTTP over TLS: which version is negotiated, and which servers are trusted.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn pinned(pin: &str) -> Setup {
 }
 
 #[test]
-fn the_version_is_agreed_on() {
+fn the_http_version_is_negotiated_by_alpn() {
     let cases: [(&[&str], Version); 3] = [
         (&["h2", "http/1.1"], Version::HTTP_2),
         (&["http/1.1"], Version::HTTP_11),
@@ -82,7 +82,7 @@ fn the_version_is_agreed_on() {
 }
 
 #[test]
-fn a_pinned_server_is_trusted_whoever_it_reports_it_is() {
+fn a_pinned_server_is_trusted_whatever_name_its_certificate_has() {
     run(async {
         let (tls, [certificate, key], _) = acceptor(&["elsewhere.example"], &["h2"]);
         let mut server = Server::start_with(Some(tls)).await;
@@ -107,7 +107,7 @@ fn a_pinned_server_is_trusted_whoever_it_reports_it_is() {
 }
 
 #[test]
-fn another_server_is_not_trusted() {
+fn a_server_that_is_neither_pinned_nor_certified_is_not_trusted() {
     run(async {
         let (tls, [certificate, _], _) = acceptor(&["localhost"], &[]);
         let server = Server::start_with(Some(tls)).await;
@@ -127,15 +127,15 @@ fn another_server_is_not_trusted() {
 }
 
 #[test]
-fn what_is_no_hash_is_no_pin() {
+fn a_pin_must_be_a_hash() {
     for text in ["", "00", "sha256:xyz", &"0".repeat(63), &"zz".repeat(32)] {
         assert!(text.parse::<Pin>().is_err(), "{text:?}");
     }
 }
 
 #[test]
-fn headers_that_are_not_ours_to_report_are_refused() {
-    let mut greeting = RequestHeaders::default();
+fn headers_that_users_may_not_set_are_refused() {
+    let mut headers = RequestHeaders::default();
     for (line, words) in [
         ("nothing", "no colon"),
         ("a b: c", "cannot be the name"),
@@ -143,17 +143,17 @@ fn headers_that_are_not_ours_to_report_are_refused() {
         ("Sec-WebSocket-Protocol: x", "set by the transport"),
         ("X-A: \u{7}secret", "X-A holds a character"),
     ] {
-        let fault = greeting.add(line).unwrap_err();
+        let fault = headers.add(line).unwrap_err();
         assert!(
             fault.contains(words) && !fault.contains("secret"),
             "{fault}"
         );
     }
     for token in ["", " \n", "two words", "tab\tbed"] {
-        assert!(greeting.set_bearer(token).is_err(), "{token:?}");
+        assert!(headers.set_bearer(token).is_err(), "{token:?}");
     }
-    greeting.add("Authorization: Basic x").unwrap();
-    assert!(greeting.set_bearer("token").is_err());
+    headers.add("Authorization: Basic x").unwrap();
+    assert!(headers.set_bearer("token").is_err());
 }
 
 #[test]
@@ -161,11 +161,11 @@ fn a_websocket_is_opened_with_the_same_headers() {
     run(async {
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = socket.local_addr().unwrap().port();
-        let mut greeting = RequestHeaders::default();
-        greeting.add("Cookie: route=a").unwrap();
-        greeting.set_bearer("token").unwrap();
+        let mut headers = RequestHeaders::default();
+        headers.add("Cookie: route=a").unwrap();
+        headers.set_bearer("token").unwrap();
         let setup = Setup {
-            request_headers: greeting,
+            request_headers: headers,
             ..setup()
         };
         let endpoint = format!("ws://127.0.0.1:{port}/acp").parse().unwrap();

@@ -1,4 +1,4 @@
-//! A conversation that goes well: what is posted where, which streams are opened, how it is closed.
+//! A conversation without faults: what is posted where, which streams are opened, how it is closed.
 
 use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::{CloseReason, RequestHeaders, Setup};
@@ -16,7 +16,7 @@ const CANCEL: &str = r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"se
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"content":""}}"#;
 
 #[test]
-fn a_whole_turn() {
+fn a_turn_uses_the_streams_of_its_connection_and_its_session() {
     run(async {
         let mut server = Server::start().await;
         let (mut link, events) = server.begun(&setup()).await;
@@ -32,7 +32,7 @@ fn a_whole_turn() {
         events.send(created).await;
         assert_eq!(received(&mut *link.rx).await, Frame::from(created));
 
-        // The stream is there before anything is posted that it answers.
+        // The stream is opened before the request is posted whose answer comes on it.
         let asked = server.of(Method::GET).await;
         assert_eq!(asked.header("acp-connection-id"), Some("c1"));
         assert_eq!(asked.header("acp-session-id"), Some("s1"));
@@ -59,12 +59,12 @@ fn a_whole_turn() {
         session.send(over).await;
         assert_eq!(received(&mut *link.rx).await, Frame::from(over));
 
-        let leave = async {
+        let deleting = async {
             let asked = server.of(Method::DELETE).await;
             assert_eq!(asked.header("acp-connection-id"), Some("c1"));
             asked.accept();
         };
-        let (closed, ()) = tokio::join!(close(&mut *link.tx, CloseReason::Done), leave);
+        let (closed, ()) = tokio::join!(close(&mut *link.tx, CloseReason::Done), deleting);
         closed.unwrap();
         assert!(next(&mut *link.rx).await.is_none());
         events.unread().await;
@@ -74,7 +74,7 @@ fn a_whole_turn() {
 }
 
 #[test]
-fn calls_keep_their_order_and_answers_do_not_wait_for_them() {
+fn requests_and_notifications_keep_their_order_and_answers_do_not_wait_for_them() {
     run(async {
         let mut server = Server::start().await;
         let (mut link, events) = server.begun(&setup()).await;
@@ -87,7 +87,7 @@ fn calls_keep_their_order_and_answers_do_not_wait_for_them() {
         let held = server.of(Method::POST).await;
         assert_eq!(held.body, notices[0]);
         server.quiet().await;
-        // An answer that the held call may wait for.
+        // An answer that the held request may depend on.
         let asks = r#"{"jsonrpc":"2.0","id":"a","method":"fs/read_text_file"}"#;
         events.send(asks).await;
         received(&mut *link.rx).await;
@@ -107,7 +107,7 @@ fn calls_keep_their_order_and_answers_do_not_wait_for_them() {
 }
 
 #[test]
-fn a_session_that_is_loaded_has_its_stream_first() {
+fn the_stream_of_a_session_is_opened_before_it_is_loaded() {
     run(async {
         let mut server = Server::start().await;
         let (mut link, _events) = server.begun(&setup()).await;
@@ -126,7 +126,7 @@ fn a_session_that_is_loaded_has_its_stream_first() {
 }
 
 #[test]
-fn without_streams_for_sessions_all_comes_on_the_connections() {
+fn without_session_streams_all_messages_come_on_the_connections_stream() {
     for status in [400, 404, 405, 409, 501] {
         run(async {
             let mut server = Server::start().await;
@@ -142,7 +142,7 @@ fn without_streams_for_sessions_all_comes_on_the_connections() {
             events.send(ASKS).await;
             assert_eq!(received(&mut *link.rx).await, Frame::from(ASKS));
             send(&mut *link.tx, ANSWER).await.unwrap();
-            // It is asked for again, for the session may be known by now.
+            // The stream is requested again, for the server may know the session by now.
             let mut asked = server.next().await;
             if asked.method == Method::GET {
                 asked.answer(status, &[], "no such thing");
@@ -171,14 +171,14 @@ fn an_answer_may_come_before_its_202() {
 }
 
 #[test]
-fn cookies_and_headers_go_along() {
+fn cookies_and_headers_are_sent_with_each_request() {
     run(async {
-        let mut greeting = RequestHeaders::default();
-        greeting.add("X-Team: blue").unwrap();
-        greeting.add("Cookie: mine=1").unwrap();
-        greeting.set_bearer(" secret\n").unwrap();
+        let mut headers = RequestHeaders::default();
+        headers.add("X-Team: blue").unwrap();
+        headers.add("Cookie: mine=1").unwrap();
+        headers.set_bearer(" secret\n").unwrap();
         let setup = Setup {
-            request_headers: greeting,
+            request_headers: headers,
             ..setup()
         };
         let mut server = Server::start().await;
@@ -209,14 +209,14 @@ fn cookies_and_headers_go_along() {
 }
 
 #[test]
-fn http2_is_spoken_when_it_is_known_to_be() {
+fn http_2_is_used_without_tls_when_it_is_set() {
     run(async {
-        let greeting = RequestHeaders {
+        let headers = RequestHeaders {
             http2: true,
             ..RequestHeaders::default()
         };
         let setup = Setup {
-            request_headers: greeting,
+            request_headers: headers,
             ..setup()
         };
         let mut server = Server::start().await;
@@ -229,18 +229,18 @@ fn http2_is_spoken_when_it_is_known_to_be() {
 }
 
 #[test]
-fn leave_is_taken_in_bounded_time() {
+fn closing_takes_bounded_time_without_answers() {
     run(async {
         let mut server = Server::start().await;
         let (mut link, _events) = server.begun(&setup()).await;
         send(&mut *link.tx, NEW).await.unwrap();
         let held = server.of(Method::POST).await;
-        let leave = async {
+        let deleting = async {
             let asked = server.of(Method::DELETE).await;
-            // Neither is ever answered.
+            // Neither request is ever answered.
             std::mem::forget(asked);
         };
-        let (closed, ()) = tokio::join!(close(&mut *link.tx, CloseReason::Done), leave);
+        let (closed, ()) = tokio::join!(close(&mut *link.tx, CloseReason::Done), deleting);
         closed.unwrap();
         assert!(next(&mut *link.rx).await.is_none());
         drop(held);
@@ -248,7 +248,7 @@ fn leave_is_taken_in_bounded_time() {
 }
 
 #[test]
-fn what_was_reported_before_the_end_is_posted_before_leave_is_taken() {
+fn messages_are_posted_before_the_connection_is_deleted() {
     run(async {
         let mut server = Server::start().await;
         let (mut link, _events) = server.begun(&setup()).await;

@@ -1,4 +1,4 @@
-//! What a WebSocket keeps in memory, and how it sends what is larger than its buffers.
+//! How much memory a WebSocket keeps, and how it sends messages that are larger than its buffers.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use tokio::time::timeout;
 const LARGE: usize = 256 << 10;
 /// Bytes of each frame that it is sent in, with a head of ten bytes.
 const FRAME: usize = (80 << 10) + 10;
-/// Bytes of all of them: three, and a rest with a head of four.
+/// Bytes of all of them: three, and the rest with a head of four.
 const FRAMES: usize = LARGE + 3 * 10 + 4;
-/// What a connection may keep after a silence, in bytes.
+/// How much memory a connection may keep when it is idle, in bytes.
 const KEPT: i64 = 24 << 10;
 
 /// A client's text message, masked with zeros.
@@ -41,7 +41,7 @@ async fn echo([receiver, sender]: &mut [Half<DuplexStream>; 2]) {
     poll_fn(|cx| sender.poll_flush(cx)).await.unwrap();
 }
 
-async fn be_silent([receiver, _]: &mut [Half<DuplexStream>; 2]) {
+async fn stay_idle([receiver, _]: &mut [Half<DuplexStream>; 2]) {
     let silence = poll_fn(|cx| receiver.poll_message(cx));
     let received = timeout(Duration::from_secs(5), silence).await;
     assert!(received.is_err(), "{received:?}");
@@ -61,19 +61,19 @@ fn run<T>(test: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn the_memory_of_a_large_message_is_given_back() {
+fn the_memory_of_a_large_message_is_released() {
     let bytes = message(LARGE);
     let mut answer = vec![0; FRAMES];
     let mut kept = None;
     let used = measure(|| {
         kept = Some(run(async {
             let (mut server, mut far) = server();
-            let talk = async {
+            let client = async {
                 far.write_all(&bytes).await.unwrap();
                 far.read_exact(&mut answer).await.unwrap();
             };
-            tokio::join!(talk, echo(&mut server));
-            be_silent(&mut server).await;
+            tokio::join!(client, echo(&mut server));
+            stay_idle(&mut server).await;
             (server, far)
         }));
     });
@@ -83,20 +83,20 @@ fn the_memory_of_a_large_message_is_given_back() {
 }
 
 #[test]
-fn a_head_that_is_cut_by_a_silence_is_followed() {
+fn a_frame_head_may_arrive_in_two_parts_with_a_pause_between() {
     run(async {
         let (mut server, mut far) = server();
         let bytes = message(LARGE);
         let mut answer = vec![0; FRAMES];
         // The buffers have grown, and the head of the next message has begun.
         for cut in 0..14 {
-            let talk = async {
+            let client = async {
                 far.write_all(&bytes[cut..]).await.unwrap();
                 far.read_exact(&mut answer).await.unwrap();
                 far.write_all(&bytes[..cut + 1]).await.unwrap();
             };
-            tokio::join!(talk, echo(&mut server));
-            be_silent(&mut server).await;
+            tokio::join!(client, echo(&mut server));
+            stay_idle(&mut server).await;
         }
     });
 }
@@ -105,26 +105,26 @@ fn a_head_that_is_cut_by_a_silence_is_followed() {
 fn a_long_message_is_sent_in_fragments() {
     run(async {
         let (mut server, mut far) = server();
-        let talk = async {
+        let client = async {
             far.write_all(&message(LARGE)).await.unwrap();
             let mut answer = vec![0; FRAMES];
             far.read_exact(&mut answer).await.unwrap();
             let heads = answer.chunks(FRAME);
             heads.map(|frame| frame[0]).collect::<Vec<_>>()
         };
-        let (firsts, ()) = tokio::join!(talk, echo(&mut server));
+        let (firsts, ()) = tokio::join!(client, echo(&mut server));
         assert_eq!(firsts, [0x01, 0x00, 0x00, 0x80]);
     });
 }
 
 #[test]
-fn a_flood_of_pings_is_owed_a_bounded_answer() {
+fn pongs_that_wait_take_bounded_memory() {
     let ping = [&[0x89, 0xfd, 0, 0, 0, 0][..], &[b'p'; 125]].concat();
     let pings = ping.repeat(1000);
     let used = measure(|| {
         run(async {
             let ([mut receiver, _sender], mut far) = server();
-            // Of the pongs, 2.6 MB, nothing is read.
+            // The 2.6 MB of pongs are not read.
             let flood = async {
                 for _ in 0..20 {
                     far.write_all(&pings).await.unwrap();

@@ -1,4 +1,4 @@
-//! How a WebSocket ends, and what the close codes say.
+//! How a WebSocket is closed, and with which close codes.
 
 use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::registry;
@@ -14,7 +14,7 @@ use super::{close_frame, open, text};
 use crate::support::link::{close, next, received, run, send, setup};
 
 #[test]
-fn the_close_code_reports_why() {
+fn each_close_reason_has_its_close_code() {
     for (why, code) in [
         (CloseReason::Done, CloseCode::Normal),
         (CloseReason::PeerFailed, CloseCode::Error),
@@ -24,17 +24,17 @@ fn the_close_code_reports_why() {
     ] {
         run(async {
             let (mut client, mut server) = open(&setup()).await;
-            // What was said before arrives before.
+            // A message sent before the close arrives before it.
             server.tx.start_send("{}".into()).unwrap();
-            let leaving = close(&mut *server.tx, why);
-            let hearing = async {
+            let closing = close(&mut *server.tx, why);
+            let receiving = async {
                 assert_eq!(client.next().await.unwrap().unwrap(), text("{}"));
                 let frame = close_frame(&mut client).await;
                 assert!(client.next().await.is_none());
                 frame
             };
-            let (left, frame) = tokio::join!(leaving, hearing);
-            left.unwrap();
+            let (closed, frame) = tokio::join!(closing, receiving);
+            closed.unwrap();
             assert_eq!(frame.code, code);
             assert!(next(&mut *server.rx).await.is_none());
         });
@@ -42,7 +42,7 @@ fn the_close_code_reports_why() {
 }
 
 #[test]
-fn a_peer_that_closes_is_answered() {
+fn a_close_frame_of_the_peer_is_answered() {
     run(async {
         let (mut client, mut server) = open(&setup()).await;
         let frame = CloseFrame {
@@ -54,14 +54,14 @@ fn a_peer_that_closes_is_answered() {
         assert_eq!(received(&mut *server.rx).await, Frame::from("{}"));
         assert!(next(&mut *server.rx).await.is_none());
         assert_eq!(close_frame(&mut client).await.code, CloseCode::Away);
-        // There is nobody to write to, and nothing to wait for.
+        // Nothing can be sent, and nothing is waited for.
         send(&mut *server.tx, "{}").await.unwrap_err();
         close(&mut *server.tx, CloseReason::Done).await.unwrap();
     });
 }
 
 #[test]
-fn a_close_without_a_code_or_with_1000_is_on_purpose() {
+fn a_close_without_a_code_or_with_1000_is_clean() {
     run(async {
         let closes = [
             (None, true),
@@ -69,19 +69,19 @@ fn a_close_without_a_code_or_with_1000_is_on_purpose() {
             (Some(CloseCode::Away), false),
             (Some(CloseCode::Error), false),
         ];
-        for (code, wanted) in closes {
+        for (code, clean) in closes {
             let (mut client, mut server) = open(&setup()).await;
             let reason = Utf8Bytes::from_static("bye");
             let frame = code.map(|code| CloseFrame { code, reason });
             client.close(frame).await.unwrap();
             assert!(next(&mut *server.rx).await.is_none());
-            assert_eq!(server.rx.ended_cleanly(), wanted, "{code:?}");
+            assert_eq!(server.rx.ended_cleanly(), clean, "{code:?}");
         }
     });
 }
 
 #[test]
-fn a_server_that_goes_is_reported_of_by_what_it_reported() {
+fn the_close_code_of_a_server_decides_the_error() {
     let closed = |code, why: &'static str| {
         Some(Some(CloseFrame {
             code: CloseCode::from(code),
@@ -98,10 +98,10 @@ fn a_server_that_goes_is_reported_of_by_what_it_reported() {
             closed(4401, "no longer"),
             "4401: no longer. Check the token",
         ),
-        // It goes without a word.
+        // It disconnects without a close frame.
         (None, "reading from the peer"),
     ];
-    for (close, stated) in cases {
+    for (close, expected) in cases {
         run(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let to = format!("ws://{}/acp", listener.local_addr().unwrap());
@@ -118,24 +118,24 @@ fn a_server_that_goes_is_reported_of_by_what_it_reported() {
                 None => drop(server),
             }
             match next(&mut *link.rx).await {
-                None => assert_eq!(stated, ""),
+                None => assert_eq!(expected, ""),
                 Some(Err(fault)) => {
-                    let reported = fault.to_string();
+                    let text = fault.to_string();
                     assert!(
-                        !stated.is_empty() && reported.contains(stated),
-                        "{stated}: {reported}"
+                        !expected.is_empty() && text.contains(expected),
+                        "{expected}: {text}"
                     );
                     let forbidden = matches!(fault, LinkError::Forbidden(_));
-                    assert_eq!(forbidden, stated.starts_with("4401"), "{reported}");
+                    assert_eq!(forbidden, expected.starts_with("4401"), "{text}");
                 }
-                Some(Ok(cut)) => panic!("{cut:?}"),
+                Some(Ok(decoded)) => panic!("{decoded:?}"),
             }
         });
     }
 }
 
 #[test]
-fn a_peer_that_never_answers_our_close_is_left() {
+fn a_peer_that_never_answers_our_close_frame_is_disconnected() {
     // Virtual time: the two seconds pass at once when nothing else can happen.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -153,7 +153,7 @@ fn a_peer_that_never_answers_our_close_is_left() {
 }
 
 #[test]
-fn a_peer_that_goes_without_a_word_just_ends_the_stream() {
+fn a_peer_that_disconnects_without_a_close_frame_ends_the_stream() {
     run(async {
         let (mut client, mut server) = open(&setup()).await;
         client.send(text("{}")).await.unwrap();

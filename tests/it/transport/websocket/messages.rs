@@ -1,4 +1,4 @@
-//! What goes over an open WebSocket: texts, and what is taken for none.
+//! Messages over an open WebSocket: which frames are accepted, ignored and rejected.
 
 use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::{CloseReason, LinkError};
@@ -27,7 +27,7 @@ fn a_message_is_a_text_frame() {
         send(&mut *server.tx, long.clone()).await.unwrap();
         let got = client.next().await.unwrap().unwrap();
         assert!(got == text(&long));
-        // Fragments of a peer are put together, with a ping in between.
+        // Fragments from the peer are joined, with a ping in between.
         for (data, kind, last) in [
             ("{\"id\"", Data::Text, false),
             (":3", Data::Continue, false),
@@ -44,7 +44,7 @@ fn a_message_is_a_text_frame() {
 }
 
 #[test]
-fn binary_messages_are_passed_over_until_there_are_ten() {
+fn binary_messages_are_ignored_until_there_are_ten() {
     run(async {
         let (mut client, mut server) = open(&setup()).await;
         for _ in 0..9 {
@@ -61,12 +61,12 @@ fn binary_messages_are_passed_over_until_there_are_ten() {
 }
 
 #[test]
-fn what_breaks_the_protocol_is_reported_its_code() {
+fn a_protocol_violation_is_answered_with_its_close_code() {
     let cases: [(&[u8], CloseCode); _] = [
         (b"\x81\x82\0\0\0\0\xc3\x28", CloseCode::Invalid),
         // In a fragment; the rest of the message has not come.
         (b"\x01\x82\0\0\0\0\xc3\x28", CloseCode::Invalid),
-        // It ends within a character.
+        // The message ends within a character.
         (b"\x81\x81\0\0\0\0\xc3", CloseCode::Invalid),
         (b"\x83\x80\0\0\0\0", CloseCode::Protocol),
         (b"\xc1\x80\0\0\0\0", CloseCode::Protocol),
@@ -82,12 +82,12 @@ fn what_breaks_the_protocol_is_reported_its_code() {
         (b"\x88\x81\0\0\0\0\x03", CloseCode::Protocol),
         (b"\x88\x82\0\0\0\0\x03\xed", CloseCode::Protocol),
         (b"\x88\x83\0\0\0\0\x03\xe8\xff", CloseCode::Invalid),
-        // The first fault counts, whatever comes with it.
+        // The first fault counts, whatever follows it.
         (
             b"\x88\x81\0\0\0\0\x03\x82\xff\x40\0\0\0\0\0\0\0\0\0\0\0",
             CloseCode::Protocol,
         ),
-        // Longer than a message may be, as the header shows; alone, and with what came before.
+        // Longer than a message may be, by its header; alone, and with the fragment before.
         (b"\x82\xff\x40\0\0\0\0\0\0\0\0\0\0\0", CloseCode::Size),
         (
             b"\x01\x81\0\0\0\0x\x80\xff\0\0\0\0\x01\0\0\0\0\0\0\0",
@@ -102,20 +102,20 @@ fn what_breaks_the_protocol_is_reported_its_code() {
             let fault = next(&mut *server.rx).await.unwrap().unwrap_err();
             assert!(matches!(fault, LinkError::Protocol { .. }), "{fault}");
             let mut client = WebSocketStream::from_raw_socket(stream, Role::Client, None).await;
-            let leaving = async {
+            let closing = async {
                 close(&mut *server.tx, CloseReason::Violation)
                     .await
                     .unwrap();
                 drop(server);
             };
-            let hearing = async {
-                // It has not noticed yet and goes on; a reset would cost it our close frame.
+            let receiving = async {
+                // The client goes on sending; a reset would lose our close frame.
                 let more = vec![0; 8 << 20];
                 client.get_mut().write_all(&more).await.unwrap();
                 assert_eq!(close_frame(&mut client).await.code, code);
                 drop(client);
             };
-            tokio::join!(leaving, hearing);
+            tokio::join!(closing, receiving);
         });
     }
 }
@@ -142,22 +142,22 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_flood_of_pings_holds_up_nothing() {
+fn a_flood_of_pings_delays_no_message() {
     run(async {
         let (client, mut server) = open(&setup()).await;
         let mut stream = client.into_inner();
-        // Some 13 MB of pongs that nobody reads: more than the sockets hold.
+        // Some 13 MB of pongs that the client does not read: more than the sockets hold.
         let ping = [&b"\x89\xfd\0\0\0\0"[..], &[b'p'; 125]].concat();
         let flood = ping.repeat(1000);
-        let speak = async {
+        let sending = async {
             for _ in 0..100 {
                 stream.write_all(&flood).await.unwrap();
             }
             stream.write_all(&frame(0x81, b"{}")).await.unwrap();
         };
-        let (received, ()) = tokio::join!(received(&mut *server.rx), speak);
+        let (received, ()) = tokio::join!(received(&mut *server.rx), sending);
         assert_eq!(received, Frame::from("{}"));
-        // Once the pongs are read, whole frames come, and what we say is among them.
+        // Once the pongs are read, whole frames come, and our message is among them.
         let mut client = WebSocketStream::from_raw_socket(stream, Role::Client, None).await;
         let receive = async {
             loop {
@@ -167,8 +167,8 @@ fn a_flood_of_pings_holds_up_nothing() {
                 }
             }
         };
-        let (reported, ()) = tokio::join!(send(&mut *server.tx, "[]"), receive);
-        reported.unwrap();
+        let (sent, ()) = tokio::join!(send(&mut *server.tx, "[]"), receive);
+        sent.unwrap();
     });
 }
 
@@ -180,14 +180,14 @@ fn a_flood_of_fragments_is_one_message() {
         // 300,000 fragments of one byte, and as many of none.
         let pair = [&frame(0x00, b"x")[..], &frame(0x00, b"")].concat();
         let flood = pair.repeat(1000);
-        let speak = async {
+        let sending = async {
             stream.write_all(&frame(0x01, b"")).await.unwrap();
             for _ in 0..300 {
                 stream.write_all(&flood).await.unwrap();
             }
             stream.write_all(&frame(0x80, b"")).await.unwrap();
         };
-        let (received, ()) = tokio::join!(received(&mut *server.rx), speak);
+        let (received, ()) = tokio::join!(received(&mut *server.rx), sending);
         assert!(received.as_bytes() == "x".repeat(300_000).as_bytes());
     });
 }

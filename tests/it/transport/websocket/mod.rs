@@ -1,4 +1,5 @@
-//! WebSockets: who comes in, what is not taken, and how a conversation is closed.
+//! WebSockets: which requests are upgraded, which frames are rejected, and how a connection is
+//! closed.
 
 #![expect(
     clippy::unwrap_used,
@@ -28,7 +29,7 @@ pub(super) async fn dial(address: &Endpoint) -> TcpStream {
     TcpStream::connect((host.as_str(), *port)).await.unwrap()
 }
 
-/// A client of the library's own making, and our end.
+/// A client made with `tungstenite`, and our end.
 pub(super) async fn open(setup: &Setup) -> (Client, Link) {
     let mut listener = listen(&"ws://127.0.0.1:0".parse().unwrap(), setup).await;
     let address = listener.address();
@@ -38,7 +39,7 @@ pub(super) async fn open(setup: &Setup) -> (Client, Link) {
     (client.unwrap().0, server)
 }
 
-/// The close frame our end sends, after which it hangs up.
+/// The close frame that our end sends.
 pub(super) async fn close_frame(client: &mut Client) -> CloseFrame {
     loop {
         match client.next().await {

@@ -1,4 +1,4 @@
-//! How a WebSocket is opened: who comes in, and who is told why not.
+//! How a WebSocket is opened: which requests are upgraded, and what the others are answered.
 
 use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::registry;
@@ -73,7 +73,7 @@ fn another_path_or_a_web_page_is_refused() {
 }
 
 #[test]
-fn a_connector_reports_why_it_was_refused() {
+fn a_client_states_why_its_request_was_refused() {
     run(async {
         let mut listener = listen(&"ws://127.0.0.1:0/here".parse().unwrap(), &setup()).await;
         let there = listener.address().to_string().replace("/here", "/there");
@@ -83,16 +83,16 @@ fn a_connector_reports_why_it_was_refused() {
         let (client, server) = tokio::join!(connecting, accepting);
         let fault = client.unwrap_err();
         assert_eq!(fault.kind, OpenErrorKind::Protocol);
-        let reported = fault.to_string();
+        let text = fault.to_string();
         assert!(
-            reported.contains("404") && reported.contains("only /here is served"),
-            "{reported}"
+            text.contains("404") && text.contains("only /here is served"),
+            "{text}"
         );
         assert!(server.unwrap_err().to_string().contains("404"));
     });
 }
 
-/// A request that upgrades to a WebSocket, but for what `headers` say.
+/// A request for `/acp` with these headers.
 fn request(method: &str, headers: &[(&str, &str)]) -> String {
     let mut request = format!("{method} /acp HTTP/1.1\r\n");
     for (name, value) in headers {
@@ -102,7 +102,7 @@ fn request(method: &str, headers: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn who_asks_for_something_else_gets_http() {
+fn other_requests_are_answered_with_an_http_error() {
     const KEY: (&str, &str) = ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
     const VERSION: (&str, &str) = ("Sec-WebSocket-Version", "13");
     const UPGRADE: (&str, &str) = ("upgrade", "h2c, WebSocket");
@@ -117,7 +117,7 @@ fn who_asks_for_something_else_gets_http() {
         let host = format!("127.0.0.1:{port}");
         let host = ("Host", host.as_str());
         let wrong_key = ("Sec-WebSocket-Key", "short");
-        // request, status, a word of the answer
+        // request, status, text of the answer
         let cases = [
             (
                 request("GET", &[host, UPGRADE, CONNECTION, VERSION, KEY]),
@@ -204,7 +204,7 @@ fn who_asks_for_something_else_gets_http() {
 }
 
 #[test]
-fn a_server_that_reports_no_is_explained() {
+fn a_refusal_by_the_server_is_explained_with_a_remedy() {
     run(async {
         for (status, kind, remedy) in [
             ("401 Unauthorized", OpenErrorKind::Forbidden, "token"),
@@ -233,19 +233,16 @@ fn a_server_that_reports_no_is_explained() {
             let (endpoint, setup) = (endpoint.parse().unwrap(), setup());
             let (opened, _socket) = tokio::join!(registry::connect(&endpoint, &setup), answering);
             let error = opened.map(drop).unwrap_err();
-            let stated = error.to_string();
-            assert_eq!(error.kind, kind, "{stated}");
-            assert!(
-                stated.contains(status) && stated.contains("why"),
-                "{stated}"
-            );
-            assert!(stated.contains(remedy), "{stated}");
+            let text = error.to_string();
+            assert_eq!(error.kind, kind, "{text}");
+            assert!(text.contains(status) && text.contains("why"), "{text}");
+            assert!(text.contains(remedy), "{text}");
         }
     });
 }
 
 #[test]
-fn what_follows_the_head_is_received() {
+fn a_frame_that_follows_the_request_head_is_received() {
     run(async {
         let mut listener = listen(&"ws://127.0.0.1:0".parse().unwrap(), &setup()).await;
         let address = listener.address();
@@ -273,7 +270,7 @@ fn what_follows_the_head_is_received() {
 }
 
 #[test]
-fn a_server_that_answers_wrong_is_not_spoken_to() {
+fn a_wrong_answer_to_the_upgrade_is_an_error() {
     let cases = [
         ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "200 OK"),
         (
@@ -309,7 +306,7 @@ fn a_server_that_answers_wrong_is_not_spoken_to() {
 }
 
 #[test]
-fn a_server_may_list_what_it_upgrades() {
+fn a_server_may_list_several_connection_options() {
     run(async {
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = socket.local_addr().unwrap().port();
@@ -328,7 +325,7 @@ fn a_server_may_list_what_it_upgrades() {
                 "HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\n\
                  Connection: keep-alive, Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
             );
-            // A message comes with the head.
+            // A frame comes with the head.
             let bytes = [answer.as_bytes(), b"\x81\x02{}"].concat();
             stream.write_all(&bytes).await.unwrap();
             stream
