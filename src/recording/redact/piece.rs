@@ -62,10 +62,10 @@ impl TextStream {
     pub(super) fn find(&mut self, piece: &[u8]) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         let mut from = 0;
-        // A secret may also begin with the piece, whatever was before it, because a reader may see
-        // the piece alone.
-        let alone = shapes::find_in_part(piece, self.inside.is_some());
+        let was_outside = self.inside.is_none();
+        let mut alone = Vec::new();
         if let Some(inside) = self.inside {
+            alone = shapes::find_in_part(piece, true, shapes::words_in(piece));
             let end = inside.end(&self.tail, piece);
             from = end.unwrap_or(piece.len());
             if from > 0 {
@@ -85,8 +85,16 @@ impl TextStream {
         let known = self.tail.len();
         self.tail.extend_from_slice(&piece[from..]);
         let end = self.tail.len();
+        let words = shapes::words_in(&self.tail);
+        if was_outside {
+            // A secret may also begin with the piece, whatever was before it, because a reader may
+            // see the piece alone.
+            let own = words.iter().filter(|(at, _)| at.start >= known);
+            let own = own.map(|(at, word)| (at.start - known..at.end - known, *word));
+            alone = shapes::find_in_part(piece, false, own);
+        }
         let mut oldest = end.saturating_sub(MAX_TAIL);
-        for (secret, inside) in shapes::find_in_part(&self.tail, true) {
+        for (secret, inside) in shapes::find_in_part(&self.tail, true, words.iter().cloned()) {
             if secret.end == end {
                 self.inside = inside;
             }
@@ -108,7 +116,9 @@ impl TextStream {
         self.tail.drain(..oldest);
         // Release the memory of a large piece.
         self.tail.shrink_to(2 * MAX_TAIL);
-        self.announced = shapes::has_keyword(&self.tail) || open_host(&self.tail).is_some();
+        let mut remaining = words.iter().filter(|(at, _)| at.start >= oldest);
+        self.announced =
+            remaining.any(|(_, word)| word.announces_text()) || open_host(&self.tail).is_some();
         found
     }
 

@@ -319,23 +319,35 @@ pub(super) fn prefilter(text: &[u8]) -> Option<usize> {
 
 /// Whether a text contains a word that announces a secret.
 pub(super) fn has_keyword(text: &[u8]) -> bool {
-    let places = [Word::Place, Word::Ending, Word::Argument, Word::User];
-    let announces = |_, word| !places.contains(&word);
-    WORDS.each(text, announces)
+    WORDS.each(text, |_, word| word.announces_text())
+}
+
+/// The words in a text.
+pub(super) fn words_in(text: &[u8]) -> Vec<(Range<usize>, Word)> {
+    let mut words = Vec::new();
+    WORDS.each(text, |at, word| {
+        words.push((at, word));
+        false
+    });
+    words
 }
 
 /// The secrets in a text, in order and without overlaps.
 pub(super) fn find(text: &[u8]) -> Vec<Range<usize>> {
-    let found = find_in_part(text, false);
+    let found = find_in_part(text, false, words_in(text));
     found.into_iter().map(|(secret, _)| secret).collect()
 }
 
 /// The same of a text that continues elsewhere if `partial`, with the kind of each secret;
-/// includes incomplete secrets at the end.
-pub(super) fn find_in_part(text: &[u8], partial: bool) -> Vec<(Range<usize>, Option<Inside>)> {
+/// includes incomplete secrets at the end. `words` are those in the text.
+pub(super) fn find_in_part(
+    text: &[u8],
+    partial: bool,
+    words: impl IntoIterator<Item = (Range<usize>, Word)>,
+) -> Vec<(Range<usize>, Option<Inside>)> {
     let mut scan = Scan::at(text, partial);
     let mut found: Vec<(Range<usize>, Option<Inside>)> = Vec::new();
-    WORDS.each(text, |at, word| {
+    for (at, word) in words {
         if let Some(secret) = scan.secret(at, word) {
             let inside = match word {
                 Word::Pem | Word::Lines => scan.in_pem.then_some(IN_PEM),
@@ -345,8 +357,7 @@ pub(super) fn find_in_part(text: &[u8], partial: bool) -> Vec<(Range<usize>, Opt
             };
             found.push((secret, inside));
         }
-        false
-    });
+    }
     if partial
         && let Some(start) = open_host(text)
         && is_partial_user(&text[start..])
