@@ -349,7 +349,7 @@ fn places(length: usize, picks: &[prop::sample::Index]) -> Vec<usize> {
 proptest! {
     #[test]
     fn encoded_messages_are_decoded_unchanged(
-        messages in proptest::collection::vec("(\\{|\\[\\{)([a-z \u{e9}\r\n]{0,20}|[x]{0,300})[}\\]]", 1..8),
+        messages in proptest::collection::vec("[{\\[]([a-z \u{e9}\r\n]{0,20}|[x]{0,300})[}\\]]", 1..8),
         framing in prop::sample::select(vec![Framing::Ndjson, Framing::ContentLength]),
         sniffed in any::<bool>(),
         picks in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),
@@ -360,7 +360,9 @@ proptest! {
         }
         let given = (!sniffed).then_some(framing);
         let received = receive(given, MAX, &stream, &places(stream.len(), &picks));
-        prop_assert_eq!(received.framing, Some(framing));
+        // An array shows no framing.
+        let shows_none = framing == Framing::Ndjson && received.framing.is_none();
+        prop_assert!(shows_none || received.framing == Some(framing));
         prop_assert_eq!(&received.fatal, &None);
         let expected: Vec<_> = messages
             .iter()

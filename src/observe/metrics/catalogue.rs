@@ -120,7 +120,7 @@ catalogue! {
         sessions: Counter "acp_relay_sessions_total" [agent, how: SessionStart::NAMES] "Sessions that were opened.";
         tool_calls: Counter "acp_relay_tool_calls_total" [agent, kind: ToolKind::NAMES] "Tool calls that agents announced.";
         tool_results: Counter "acp_relay_tool_call_results_total" [agent, status: RESULTS] "Tool calls that were completed or failed.";
-        tokens: Counter "acp_relay_tokens_total" [agent, type: TOKENS] "Tokens that agents reported at the end of a turn. Reports count as totals of their session, until one is less than the one before it; from then on they are added.";
+        tokens: Counter "acp_relay_tokens_total" [agent, type: TOKENS] "Tokens that agents reported at the end of a turn. Reports count as totals of their session, until one is less than the one before it; from then on the reports of that conversation are added.";
         start: Histogram "acp_relay_agent_start_seconds" [agent] "From starting or connecting to an agent to its answer to initialize."
             [0.01, 0.05, 0.1, 0.25, 0.5, 1., 2.5, 5., 10., 30., 60.];
         first_update: Histogram "acp_relay_time_to_first_update_seconds" [agent] "From session/prompt to the first session/update of that session."

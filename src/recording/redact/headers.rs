@@ -63,6 +63,9 @@ pub(super) fn protocol(runs: &mut Runs<'_>, from: usize) -> Option<Range<usize>>
         if is_random(own.head) && !own.reads_as_words() {
             return Some(own.at);
         }
+        if own.at.len() > MAX_JUDGED {
+            return None;
+        }
         let more = text[own.at.end..].strip_prefix(b",")?;
         at = own.at.end + 1 + usize::from(more.starts_with(b" "));
     }

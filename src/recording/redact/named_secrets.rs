@@ -10,7 +10,7 @@ use super::commands::{is_null, value};
 use super::escapes::quote_count;
 use super::names::{begins_part, is_secret_member, normalize};
 use super::random::{is_random, reads_as_words};
-use super::runs::{self, Run, is_code};
+use super::runs::{self, MAX_JUDGED, Run, is_code};
 use super::table::{List, has, rows, words};
 
 /// Minimum length of a password chosen by a person.
@@ -174,7 +174,7 @@ pub(super) fn variable_value(
         return None;
     }
     let own = value(text, name.end + 1, last)?;
-    let word = &text[own.clone()];
+    let word = &text[own.start..own.end.min(own.start + MAX_JUDGED)];
     let open = partial && own.end == text.len();
     let code = is_code(text, own.end)
         || word.iter().any(|byte| b"./:@".contains(byte))

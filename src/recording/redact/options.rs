@@ -12,7 +12,7 @@ use super::escapes::{begins_word, skip_gap};
 use super::named_secrets::{may_be_password, name_end, name_start};
 use super::piped;
 use super::random::reads_as_words;
-use super::runs::{self, is_code};
+use super::runs::{MAX_JUDGED, Runs, is_code};
 use super::table::{List, has, rows, words};
 
 /// Programs and their options (the head of the file describes the format).
@@ -73,10 +73,15 @@ pub(super) fn after_option(text: &[u8], at: Range<usize>, partial: bool) -> Opti
 
 /// The password in a variable whose short name, with the equals sign, ends at `at.end`; or in one
 /// in lower case, whose sign is not included in `at`.
-pub(super) fn short_variable(text: &[u8], at: Range<usize>, partial: bool) -> Option<Range<usize>> {
-    if [&b"_pass"[..], b"_auth"].contains(&&text[at.clone()]) {
-        return assigned_value(text, at);
+pub(super) fn short_variable(
+    runs: &mut Runs<'_>,
+    at: Range<usize>,
+    last: &mut Range<usize>,
+) -> Option<Range<usize>> {
+    if [&b"_pass"[..], b"_auth"].contains(&&runs.text[at.clone()]) {
+        return assigned_value(runs, at);
     }
+    let (text, partial) = (runs.text, runs.partial);
     let name = &text[name_start(text, at.start)..at.start];
     let own = name.strip_suffix(b"_").unwrap_or(name);
     let owner = own
@@ -92,8 +97,8 @@ pub(super) fn short_variable(text: &[u8], at: Range<usize>, partial: bool) -> Op
     if !known && !apart {
         return None;
     }
-    let own = value(text, at.end, &mut (0..0))?;
-    let word = &text[own.clone()];
+    let own = value(text, at.end, last)?;
+    let word = &text[own.start..own.end.min(own.start + MAX_JUDGED)];
     let open = partial && own.end == text.len();
     // A path, a call, an element or a member is not a password.
     let code = is_code(text, own.end) || word.contains(&b'.');
@@ -103,14 +108,15 @@ pub(super) fn short_variable(text: &[u8], at: Range<usize>, partial: bool) -> Op
 }
 
 /// The value of `db_pass: …` and, in npm's settings, `_auth=…`, if it is not made of words.
-fn assigned_value(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
+fn assigned_value(runs: &mut Runs<'_>, at: Range<usize>) -> Option<Range<usize>> {
+    let text = runs.text;
     let start = skip_gap(text, at.end);
     let gap = &text[at.end..start];
     memchr::memchr2(b':', b'=', gap)?;
-    let own = start..runs::end(text, start);
-    let word = &text[own.clone()];
-    let code = is_code(text, own.end) || memchr::memchr2(b'.', b'/', word).is_some();
-    (may_be_password(word) && !reads_as_words(word) && !code).then_some(own)
+    let own = runs.rest_from(start);
+    let word = own.head;
+    let code = own.is_code || memchr::memchr2(b'.', b'/', word).is_some();
+    (may_be_password(word) && !reads_as_words(word) && !code).then_some(own.at)
 }
 
 /// Whether a line contains the program as a word or, with a star, as the beginning of one.

@@ -65,7 +65,7 @@ impl TextStream {
         let was_outside = self.inside.is_none();
         let mut alone = Vec::new();
         if let Some(inside) = self.inside {
-            alone = shapes::find_in_part(piece, true, shapes::words_in(piece));
+            alone = shapes::find_in_part(piece, true);
             let end = inside.end(&self.tail, piece);
             from = end.unwrap_or(piece.len());
             if from > 0 {
@@ -85,16 +85,14 @@ impl TextStream {
         let known = self.tail.len();
         self.tail.extend_from_slice(&piece[from..]);
         let end = self.tail.len();
-        let words = shapes::words_in(&self.tail);
+        let both = shapes::find_in_both(&self.tail, known, &piece[from..]);
         if was_outside {
             // A secret may also begin with the piece, whatever was before it, because a reader may
             // see the piece alone.
-            let own = words.iter().filter(|(at, _)| at.start >= known);
-            let own = own.map(|(at, word)| (at.start - known..at.end - known, *word));
-            alone = shapes::find_in_part(piece, false, own);
+            alone = both.own;
         }
         let mut oldest = end.saturating_sub(MAX_TAIL);
-        for (secret, inside) in shapes::find_in_part(&self.tail, true, words.iter().cloned()) {
+        for (secret, inside) in both.whole {
             if secret.end == end {
                 self.inside = inside;
             }
@@ -116,9 +114,7 @@ impl TextStream {
         self.tail.drain(..oldest);
         // Release the memory of a large piece.
         self.tail.shrink_to(2 * MAX_TAIL);
-        let mut remaining = words.iter().filter(|(at, _)| at.start >= oldest);
-        self.announced =
-            remaining.any(|(_, word)| word.announces_text()) || open_host(&self.tail).is_some();
+        self.announced = both.last_word >= Some(oldest) || open_host(&self.tail).is_some();
         found
     }
 

@@ -19,7 +19,7 @@ use super::piped;
 use super::random::{is_key_so_far, is_random, is_random_so_far, reads_as_words};
 use super::runs::{MAX_JUDGED, Runs};
 use super::urls::{is_partial_user, open_host, signature, user, webhook};
-use super::words::{Word, Words};
+use super::words::{Word, Words, each_marked};
 
 const PEM: &[u8] = b"-----BEGIN";
 
@@ -80,7 +80,7 @@ impl<'a> Scan<'a> {
             Word::Signature => signature(&mut self.runs, at),
             Word::Command => commands::program_password(self.text, at),
             Word::Option => options::after_option(self.text, at, self.runs.partial),
-            Word::Variable => options::short_variable(self.text, at, self.runs.partial),
+            Word::Variable => options::short_variable(&mut self.runs, at, &mut self.last_value),
             Word::Telling => self.after_name(at, false),
             Word::Password => self.after_name(at, true),
             Word::Pem => self.pem(at.end),
@@ -322,58 +322,109 @@ pub(super) fn has_keyword(text: &[u8]) -> bool {
     WORDS.each(text, |_, word| word.announces_text())
 }
 
-/// The words in a text.
-pub(super) fn words_in(text: &[u8]) -> Vec<(Range<usize>, Word)> {
-    let mut words = Vec::new();
-    WORDS.each(text, |at, word| {
-        words.push((at, word));
-        false
-    });
-    words
-}
-
 /// The secrets in a text, in order and without overlaps.
 pub(super) fn find(text: &[u8]) -> Vec<Range<usize>> {
-    let found = find_in_part(text, false, words_in(text));
+    let found = find_in_part(text, false);
     found.into_iter().map(|(secret, _)| secret).collect()
 }
 
 /// The same of a text that continues elsewhere if `partial`, with the kind of each secret;
-/// includes incomplete secrets at the end. `words` are those in the text.
-pub(super) fn find_in_part(
-    text: &[u8],
-    partial: bool,
-    words: impl IntoIterator<Item = (Range<usize>, Word)>,
-) -> Vec<(Range<usize>, Option<Inside>)> {
-    let mut scan = Scan::at(text, partial);
-    let mut found: Vec<(Range<usize>, Option<Inside>)> = Vec::new();
-    for (at, word) in words {
-        if let Some(secret) = scan.secret(at, word) {
+/// includes incomplete secrets at the end.
+pub(super) fn find_in_part(text: &[u8], partial: bool) -> Vec<(Range<usize>, Option<Inside>)> {
+    let mut search = Search::at(text, partial);
+    WORDS.each(text, |at, word| {
+        search.judge(at, word);
+        false
+    });
+    search.finish()
+}
+
+/// The secrets in `tail`, which a piece continues from `known` on, as [`find_in_part`] has them; those
+/// in `piece` when it is read alone; and where the last word of both begins that announces a secret.
+/// The words of the tables are searched once for both.
+pub(super) fn find_in_both(tail: &[u8], known: usize, piece: &[u8]) -> FoundInBoth {
+    let (mut whole, mut own) = (Search::at(tail, true), Search::at(piece, false));
+    let mut last_word = None;
+    let mut judge = |at: Range<usize>, word: Word| {
+        if word.announces_text() {
+            last_word = last_word.max(Some(at.start));
+        }
+        whole.judge(at, word);
+        false
+    };
+    WORDS.each_listed(tail, &mut |at, word| {
+        if at.start >= known {
+            own.judge(at.start - known..at.end - known, word);
+        }
+        judge(at, word)
+    });
+    each_marked(tail, &mut judge);
+    each_marked(piece, &mut |at, word| {
+        own.judge(at, word);
+        false
+    });
+    FoundInBoth {
+        whole: whole.finish(),
+        own: own.finish(),
+        last_word,
+    }
+}
+
+/// The result of [`find_in_both`].
+pub(super) struct FoundInBoth {
+    pub(super) whole: Vec<(Range<usize>, Option<Inside>)>,
+    pub(super) own: Vec<(Range<usize>, Option<Inside>)>,
+    pub(super) last_word: Option<usize>,
+}
+
+/// A search for secrets in one text, word by word.
+struct Search<'a> {
+    scan: Scan<'a>,
+    found: Vec<(Range<usize>, Option<Inside>)>,
+}
+
+impl<'a> Search<'a> {
+    fn at(text: &'a [u8], partial: bool) -> Self {
+        Self {
+            scan: Scan::at(text, partial),
+            found: Vec::new(),
+        }
+    }
+
+    /// Judges what a word announces.
+    fn judge(&mut self, at: Range<usize>, word: Word) {
+        if let Some(secret) = self.scan.secret(at, word) {
             let inside = match word {
-                Word::Pem | Word::Lines => scan.in_pem.then_some(IN_PEM),
+                Word::Pem | Word::Lines => self.scan.in_pem.then_some(IN_PEM),
                 Word::Cookie => Some(Inside::Cookies),
                 Word::User => Some(Inside::User),
                 _ => Some(Inside::Token),
             };
-            found.push((secret, inside));
+            self.found.push((secret, inside));
         }
     }
-    if partial
-        && let Some(start) = open_host(text)
-        && is_partial_user(&text[start..])
-    {
-        found.push((start..text.len(), Some(Inside::User)));
-    }
-    found.sort_by_key(|(secret, _)| secret.start);
-    found.dedup_by(|(next, inside), (last, outside)| {
-        let overlaps = next.start < last.end;
-        if overlaps && next.end > last.end {
-            last.end = next.end;
-            *outside = *inside;
+
+    /// The secrets, in order and without overlaps.
+    fn finish(self) -> Vec<(Range<usize>, Option<Inside>)> {
+        let (text, partial) = (self.scan.text, self.scan.runs.partial);
+        let mut found = self.found;
+        if partial
+            && let Some(start) = open_host(text)
+            && is_partial_user(&text[start..])
+        {
+            found.push((start..text.len(), Some(Inside::User)));
         }
-        overlaps
-    });
-    found
+        found.sort_by_key(|(secret, _)| secret.start);
+        found.dedup_by(|(next, inside), (last, outside)| {
+            let overlaps = next.start < last.end;
+            if overlaps && next.end > last.end {
+                last.end = next.end;
+                *outside = *inside;
+            }
+            overlaps
+        });
+        found
+    }
 }
 
 /// Decodes a run of characters, or its beginning, as base64.

@@ -153,22 +153,24 @@ impl Words {
         text: &[u8],
         mut is_match: impl FnMut(Range<usize>, Word) -> bool,
     ) -> bool {
+        self.each_listed(text, &mut is_match) || each_marked(text, &mut is_match)
+    }
+
+    /// The same for the words of the tables.
+    pub(super) fn each_listed(
+        &self,
+        text: &[u8],
+        is_match: &mut impl FnMut(Range<usize>, Word) -> bool,
+    ) -> bool {
         let mut beginning = 0;
         for (at, byte) in text.iter().enumerate() {
             beginning = beginning >> 8 | u32::from(*byte) << 16;
-            if self.has_beginning(beginning)
-                && at >= 2
-                && self.has_match(text, at - 2, &mut is_match)
-            {
+            if self.has_beginning(beginning) && at >= 2 && self.has_match(text, at - 2, is_match) {
                 return true;
             }
         }
         // A word of two bytes may be the last.
-        text.len() >= 2 && self.has_match(text, text.len() - 2, &mut is_match)
-            || memchr::memchr2_iter(b'-', b'.', text).any(|at| match text[at] {
-                b'-' => is_mailer_key(text, at) && is_match(at..at + 1, Word::Within(36)),
-                _ => bot_token(text, at).is_some_and(|at| is_match(at, Word::Beginning(58, 20))),
-            })
+        text.len() >= 2 && self.has_match(text, text.len() - 2, is_match)
     }
 
     /// Whether a word may begin with these three bytes, of which the last is the highest.
@@ -197,6 +199,18 @@ impl Words {
                 && is_match(at..at + entry.word.len(), entry.kind)
         })
     }
+}
+
+/// Calls `is_match` for the words of a text that no table lists, until it returns true: they are
+/// known by what is before and after a dash or a dot.
+pub(super) fn each_marked(
+    text: &[u8],
+    is_match: &mut impl FnMut(Range<usize>, Word) -> bool,
+) -> bool {
+    memchr::memchr2_iter(b'-', b'.', text).any(|at| match text[at] {
+        b'-' => is_mailer_key(text, at) && is_match(at..at + 1, Word::Within(36)),
+        _ => bot_token(text, at).is_some_and(|at| is_match(at, Word::Beginning(58, 20))),
+    })
 }
 
 /// The first two bytes of a text, which has as many.

@@ -400,6 +400,10 @@ fn a_piece_of_many_secret_prefixes_takes_linear_time() {
         "PASSWORD=",
         "--password=x",
         "PASSWORD=a.",
+        "PASS=",
+        "_auth=",
+        "API_KEY=",
+        "t-protocol",
         "\"-----BEGIN ",
     ] {
         let message = FORMS[0].message(&unit.repeat(500_000 / unit.len()));
