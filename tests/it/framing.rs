@@ -400,3 +400,32 @@ proptest! {
         prop_assert_eq!(receive(given, max, &stream, &places(stream.len(), &picks)), whole);
     }
 }
+
+#[test]
+fn framing_is_detected_from_the_first_line() {
+    use Framing::{ContentLength, Ndjson};
+    let cases: &[(&str, Option<Framing>)] = &[
+        ("", None),
+        ("{", Some(Ndjson)),
+        ("[", None),
+        ("[ {", Some(Ndjson)),
+        ("[info] starting", None),
+        (" \t{\"id\":1}", Some(Ndjson)),
+        ("Content-Length: 5", Some(ContentLength)),
+        ("content-length:5", Some(ContentLength)),
+        ("CONTENT-TYPE \t: x", Some(ContentLength)),
+        ("Content-Length", None),
+        ("Content-Length\n: 5", None),
+        ("\n{", Some(Ndjson)),
+        ("Content-Lengthy: 5", None),
+        (" Content-Length: 5", None),
+        ("Content-Encoding: x", None),
+        ("starting {", None),
+        ("\"{\"", None),
+    ];
+    for (line, framing) in cases {
+        let mut decoder = Decoder::new(None, MAX, &Limits::default());
+        decoder.decode(&mut BytesMut::from(*line)).unwrap();
+        assert_eq!(decoder.framing(), *framing, "{line:?}");
+    }
+}

@@ -33,35 +33,3 @@ fn is_header(line: &[u8]) -> bool {
                 })
         })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn framing_is_detected_from_the_first_line() {
-        use Framing::{ContentLength, Ndjson};
-        let cases: &[(&str, Option<Framing>)] = &[
-            ("", None),
-            ("{", Some(Ndjson)),
-            ("[", None),
-            ("[ {", Some(Ndjson)),
-            ("[info] starting", None),
-            (" \t{\"id\":1}", Some(Ndjson)),
-            ("Content-Length: 5", Some(ContentLength)),
-            ("content-length:5", Some(ContentLength)),
-            ("CONTENT-TYPE \t: x", Some(ContentLength)),
-            ("Content-Length", None),
-            ("Content-Length\n: 5", None),
-            ("\n{", None),
-            ("Content-Lengthy: 5", None),
-            (" Content-Length: 5", None),
-            ("Content-Encoding: x", None),
-            ("starting {", None),
-            ("\"{\"", None),
-        ];
-        for (line, framing) in cases {
-            assert_eq!(sniff(line.as_bytes()), *framing, "{line:?}");
-        }
-    }
-}

@@ -44,5 +44,5 @@ pub mod watchdog;
 pub use child::{Child, Process, spawn};
 pub use children::{adopt_orphans, forbid_agents, set_watchdog, settle};
 pub(super) use exec::{check, connect};
-pub use launch::Launch;
+pub use launch::{ALLOCATOR_VARS, Launch};
 pub use program::find_program;
