@@ -367,6 +367,8 @@ check("an answer that arrives after the filter was removed changes nothing", con
   let release;
   const held = new Promise((done) => (release = done));
   const late = page.waitForResponse(/rows\?q=/);
+  // When the check fails before, that is reported, and not the wait that it leaves.
+  late.catch(() => {});
   await page.route(/rows\?q=/, async (route) => {
     const answer = await route.fetch();
     await held;
