@@ -24,8 +24,8 @@
 //!
 //! A [`Translation`] contains what is forwarded ([`Forward::Unchanged`] is the same bytes), what is
 //! sent back to the sender, the rules that changed something, and notes to count. The checks of
-//! [`permission`] apply whatever a table contains. The module has no clock and no I/O, and imports only
-//! `jsonrpc`.
+//! [`permission`] apply whatever a table contains. The module has no clock and no I/O, and imports
+//! only `jsonrpc`.
 //!
 //! From the file to the bytes: [`table`] reads it into types, `validate` checks them, `program`
 //! compiles a stack of tables, `translate` passes a message through the stack, `step` applies one

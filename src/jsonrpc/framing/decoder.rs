@@ -77,7 +77,8 @@ impl Decoder {
         }
     }
 
-    /// Takes an unfinished last message when the stream has ended, after [`Decoder::decode`] has returned `None`.
+    /// Takes an unfinished last message when the stream has ended, after [`Decoder::decode`] has
+    /// returned `None`.
     pub fn finish(&mut self, buffer: &mut BytesMut) -> Option<Decoded> {
         match self.framing {
             Some(Framing::ContentLength) => self.content_length.finish(buffer, &self.limits),

@@ -174,10 +174,12 @@ pub(super) fn variable_value(
         return None;
     }
     let own = value(text, name.end + 1, last)?;
-    let word = &text[own.start..own.end.min(own.start + MAX_JUDGED)];
+    let word = &text[own.clone()];
     let open = partial && own.end == text.len();
+    // Names in a row share one value, which is searched for each of them.
+    let mut head = word.iter().take(MAX_JUDGED);
     let code = is_code(text, own.end)
-        || word.iter().any(|byte| b"./:@".contains(byte))
+        || head.any(|byte| b"./:@".contains(byte))
         || word.ends_with(b"_")
         // The name of another variable.
         || word.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_');

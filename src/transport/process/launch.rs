@@ -30,8 +30,8 @@ const SYSTEMD: [&str; 9] = [
     "WATCHDOG_USEC",
 ];
 
-/// What `serve` sets for itself (see `cli::memory`): the first shows that the
-/// relay set the second, which is the C library's.
+/// What `serve` sets for itself (see `cli::memory`): the first shows that the relay set the second,
+/// which is the C library's.
 pub const ALLOCATOR_VARS: [&str; 2] = ["ACP_RELAY_ALLOCATOR", "MALLOC_MMAP_THRESHOLD_"];
 
 /// How the relay's own variables begin.

@@ -1,4 +1,4 @@
-//! `config show`: the values in force, their sources, and no secrets.
+//! `config show`: the effective values, their sources, and no secrets.
 
 use super::stage::Stage;
 use crate::support::link::run as block_on;

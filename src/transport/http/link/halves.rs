@@ -104,9 +104,9 @@ impl FrameStream for Receiver {
 impl FrameSink for Sender {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         // Which lane the next message takes is not known yet.
-        let requests = std::task::ready!(self.lanes.ordered.poll_room(cx));
+        let ordered = std::task::ready!(self.lanes.ordered.poll_room(cx));
         let answers = std::task::ready!(self.lanes.answers.poll_room(cx));
-        Poll::Ready(if requests && answers {
+        Poll::Ready(if ordered && answers {
             Ok(())
         } else {
             Err(LinkError::broken_pipe(POSTING))
