@@ -3,11 +3,12 @@
 use serde_json::Value;
 
 use super::methods::Method;
-use super::requests::{Key, OpenRequest, OpenRequests};
 use super::validate::Validator;
 use super::violation::truncate;
 use super::{Violation, ViolationKind};
-use crate::jsonrpc::{self, Envelope, Frame, FrameFault, Kind, Limits, Scanned, Side};
+use crate::jsonrpc::{
+    self, Envelope, Frame, FrameFault, Id, Kind, Limits, PendingRequests, Scanned, Side,
+};
 
 /// The result of checking one message.
 #[derive(Clone, Debug)]
@@ -25,10 +26,20 @@ pub struct CheckedMessage {
     pub checked: bool,
 }
 
+/// A request that was not answered yet.
+#[derive(Clone, Debug, Default)]
+struct OpenRequest {
+    method: String,
+    /// How many requests came before it.
+    order: u64,
+}
+
 /// Checks one conversation.
 #[derive(Debug)]
 pub struct Checker {
-    requests: OpenRequests,
+    /// The open requests of the client, of the agent, and of a side that is not known.
+    open: [PendingRequests<OpenRequest>; 3],
+    requests: u64,
     limits: Limits,
     /// Whether only one side's messages are seen.
     one_sided: bool,
@@ -40,7 +51,8 @@ impl Checker {
     #[must_use]
     pub fn new(one_sided: bool) -> Self {
         Self {
-            requests: OpenRequests::default(),
+            open: std::array::from_fn(|_| PendingRequests::new(usize::MAX)),
+            requests: 0,
             limits: Limits::default(),
             one_sided,
         }
@@ -126,16 +138,22 @@ impl Checker {
         if to.from.is_none() {
             to.from = method.and_then(|method| method.handler).map(Side::other);
         }
-        if request
-            && let Some(key) = Key::of(envelope.id(message))
-            && !self.requests.insert(to.from, key, name.clone())
-        {
-            to.refuse(
-                ViolationKind::ReusedId,
-                "/id",
-                value.get("id"),
-                "the id of no open request",
-            );
+        let id = envelope.id(message);
+        if request && id.is_value() {
+            let open = &mut self.open[table_of(to.from)];
+            if open.remove(id).is_some() {
+                to.refuse(
+                    ViolationKind::ReusedId,
+                    "/id",
+                    value.get("id"),
+                    "the id of no open request",
+                );
+            }
+            self.requests += 1;
+            let order = self.requests;
+            let method = name.clone();
+            // The id is free now, and there is no limit.
+            let _ = open.insert(id, OpenRequest { method, order });
         }
         match method {
             Some(method) => to.params(method, request, value),
@@ -159,7 +177,8 @@ impl Checker {
         request_method: Option<&str>,
     ) {
         let kind = envelope.kind;
-        let Some(key) = Key::of(envelope.id(message)) else {
+        let id = envelope.id(message);
+        if !id.is_value() {
             // An error without an id reports an unreadable message (JSON-RPC 2.0, §5).
             if kind == Kind::Error {
                 to.checked = true;
@@ -174,9 +193,9 @@ impl Checker {
                 );
             }
             return;
-        };
+        }
         // Without known sides two requests can share the id; the one whose type fits best is taken.
-        let mut candidates = self.requests.candidates(to.from, &key);
+        let mut candidates = self.candidates(to.from, id);
         if let Some(method) = request_method {
             if candidates.is_empty() {
                 candidates.push((to.from.map(Side::other), OpenRequest::default()));
@@ -211,12 +230,32 @@ impl Checker {
             }
             return;
         };
-        self.requests.remove(requester, key);
+        self.open[table_of(requester)].remove(id);
         to.from = to.from.or_else(|| requester.map(Side::other));
         to.checked = kind == Kind::Error || Method::named(&request.method).is_some();
         to.violations.extend(found);
         to.method = Some(request.method);
     }
+
+    /// The requests that an answer of `from` with this id can match, the latest first.
+    fn candidates(&self, from: Option<Side>, id: Id<'_>) -> Vec<(Option<Side>, OpenRequest)> {
+        let requesters = [Some(Side::Client), Some(Side::Agent), None];
+        let mut found: Vec<_> = requesters
+            .into_iter()
+            .filter(|requester| from.is_none() || *requester != from)
+            .filter_map(|requester| {
+                let open = self.open[table_of(requester)].get(id)?;
+                Some((requester, open.clone()))
+            })
+            .collect();
+        found.sort_by_key(|(_, open)| std::cmp::Reverse(open.order));
+        found
+    }
+}
+
+/// The place of a side's requests in [`Checker::open`].
+fn table_of(requester: Option<Side>) -> usize {
+    requester.map_or(2, |side| side as usize)
 }
 
 /// The violations in the result or the error of an answer.

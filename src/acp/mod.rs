@@ -13,7 +13,6 @@ mod checker;
 mod methods;
 mod phrase;
 mod remedies;
-mod requests;
 mod schema;
 mod union;
 mod validate;

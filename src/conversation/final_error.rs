@@ -60,8 +60,9 @@ impl Conversation {
 
     /// Answers the agent's open requests.
     pub(super) fn answer_agent(&mut self, reason: &Reason, out: &mut Outbox) {
-        for (id, method) in self.pending[Side::Agent as usize].take_all() {
-            self.answer_for_peer(Side::Agent, &id, &method, reason, out);
+        let open: Vec<_> = self.pending[Side::Agent as usize].drain().collect();
+        for (id, request) in open {
+            self.answer_for_peer(Side::Agent, &id, &request.method, reason, out);
         }
     }
 
@@ -75,18 +76,17 @@ impl Conversation {
         self.shutdown.deadline = None;
         self.shutdown.unreachable[Side::Agent as usize] = true;
         self.take_unsent(Side::Agent, out);
-        let open = self.pending[Side::Client as usize].take_all();
-        for (at, (id, method)) in open.into_iter().enumerate() {
-            let unsent = self.shutdown.unsent.contains(&id);
-            let delivered = if unsent {
+        let open: Vec<_> = self.pending[Side::Client as usize].drain().collect();
+        for (at, (id, request)) in open.into_iter().enumerate() {
+            let delivered = if request.is_unsent {
                 Delivered::No
             } else {
                 Delivered::Unknown
             };
             let reason = self.agent_gone(delivered, at < WITH_OUTPUT);
-            self.answer_for_peer(Side::Client, &id, &method, &reason, out);
+            self.answer_for_peer(Side::Client, &id, &request.method, &reason, out);
         }
-        self.pending[Side::Agent as usize].take_all();
+        drop(self.pending[Side::Agent as usize].drain());
         if let Some(exit) = self.shutdown.exit
             && exit != Exit::Code(0)
             && self.links.announce_exit
@@ -108,7 +108,10 @@ impl Conversation {
                 Scanned::Message(envelope)
                     if to == Side::Agent && envelope.kind == Kind::Request =>
                 {
-                    self.shutdown.unsent.insert(envelope.id(&frame).to_owned());
+                    let asked = &mut self.pending[Side::Client as usize];
+                    if let Some(request) = asked.get_mut(envelope.id(&frame)) {
+                        request.is_unsent = true;
+                    }
                 }
                 _ => out.note(Note::Undeliverable { to }),
             }

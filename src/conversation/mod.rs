@@ -7,7 +7,7 @@
 //! # The path of a message
 //! [`Conversation::handle_frame`] scans it, and `translation` makes it canonical if its sender uses
 //! a dialect, with the translator in `dialect_options`. Then `state` stores a request, or finds the
-//! request of an answer in `pending`; `policy` checks it; and it goes into the `outbox`, through
+//! request of an answer; `policy` checks it; and it goes into the `outbox`, through
 //! `translation` again when the other side uses a dialect.
 //!
 //! `shutdown` decides how a conversation ends, and `final_error` which requests are answered then,
@@ -49,7 +49,6 @@ mod known_values;
 mod non_json;
 mod note;
 mod outbox;
-mod pending;
 mod policy;
 mod rejected;
 mod shutdown;

@@ -53,7 +53,7 @@ impl Conversation {
         out.note(Note::Denied { from, method, why });
         if at.kind == Kind::Request {
             let id = at.id(frame);
-            self.pending[from as usize].answer(id);
+            self.pending[from as usize].remove(id);
             self.answer_for_peer(from, &id.to_owned(), at.raw_method(frame), &reason, out);
         }
     }

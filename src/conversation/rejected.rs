@@ -20,13 +20,12 @@ impl Conversation {
     ) {
         let requester = from.other();
         let awaited = match error.role {
-            Some(Role::Answer) => self.pending[requester as usize].answer(error.id.as_id()),
+            Some(Role::Answer) => self.pending[requester as usize].remove(error.id.as_id()),
             _ => None,
         };
         match awaited {
             // The requester would wait for ever; the sender of an answer gets no error.
-            Some((answered, original_id)) => {
-                let id = original_id.unwrap_or_else(|| error.id.clone());
+            Some((id, answered)) => {
                 self.answer_for_peer(
                     requester,
                     &id,
@@ -36,7 +35,7 @@ impl Conversation {
                 );
             }
             // Under an id that is in flight, the sender would take it for another answer.
-            None if self.pending[from as usize].contains(&error.id) => {
+            None if self.pending[from as usize].get(error.id.as_id()).is_some() => {
                 let without_id = FrameError {
                     id: IdBuf::Absent,
                     ..error.clone()

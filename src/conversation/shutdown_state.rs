@@ -1,9 +1,8 @@
 //! How far the end of a conversation has come, and why it ends.
 
-use std::collections::HashSet;
 use std::time::Instant;
 
-use crate::jsonrpc::{CloseReason, Exit, IdBuf, Side};
+use crate::jsonrpc::{CloseReason, Exit, Side};
 
 /// Why a conversation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,8 +44,6 @@ pub(super) struct Shutdown {
     pub(super) signalled: bool,
     pub(super) exit: Option<Exit>,
     pub(super) stderr_tail: String,
-    /// Requests that were never sent to the agent.
-    pub(super) unsent: HashSet<IdBuf>,
 }
 
 /// How far the shutdown has come.

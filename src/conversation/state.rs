@@ -1,21 +1,24 @@
 //! The state of a conversation, and the handling of each message.
 //!
-//! `shutdown` decides how a conversation ends, `pending` remembers requests, and `rejected` handles
-//! what is not a message.
+//! `shutdown` decides how a conversation ends, and `rejected` handles what is not a message.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use smallvec::SmallVec;
+
 use super::dialect_options::DialectOptions;
 use super::non_json::{LogRedaction, NonJsonOutput, is_stray};
-use super::pending::{Pending, Rejection};
 use super::shutdown_state::Shutdown;
 use super::summary::{Topic, TraceAssigner};
 use super::trace_context;
 use super::{MessageSummary, Note, Outbox, error_detail};
 use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{Envelope, Frame, Id, IdBuf, Kind, Limits, Scanned, Scanner, Side, scan};
+use crate::jsonrpc::{
+    Envelope, Frame, Id, IdBuf, Kind, Limits, PendingRequests, Rejected, Scanned, Scanner, Side,
+    scan,
+};
 use crate::policy::MessagePolicy;
 
 /// One conversation: what each side may still do, and which requests are open.
@@ -26,7 +29,7 @@ pub struct Conversation {
     /// The scanner of each side's messages.
     scanners: [Scanner; 2],
     /// Open requests, by the side that sent them.
-    pub(super) pending: [Pending; 2],
+    pub(super) pending: [PendingRequests<OpenRequest>; 2],
     pub(super) shutdown: Shutdown,
     pub(super) dialects: DialectOptions,
     /// Checks and changes the messages between the two; `None` when all pass unchanged.
@@ -47,6 +50,18 @@ pub struct Conversation {
     unmatched: [usize; 2],
     /// The agent has answered a request.
     pub(super) agent_answered: bool,
+}
+
+/// A request in flight. Its answer carries no method.
+#[derive(Debug)]
+pub(super) struct OpenRequest {
+    /// As spelled between its quotes.
+    pub(super) method: SmallVec<[u8; 32]>,
+    /// What it is about, for observers.
+    topic: Topic,
+    requested_at: Instant,
+    /// It was never sent to the other side.
+    pub(super) is_unsent: bool,
 }
 
 /// The properties of the two links. By default they are network connections, both of whose
@@ -72,8 +87,8 @@ impl Conversation {
     pub fn new(limits: Arc<Limits>, links: LinkTraits, dialects: DialectOptions) -> Self {
         Self {
             pending: [
-                Pending::new(limits.in_flight),
-                Pending::new(limits.in_flight),
+                PendingRequests::new(limits.in_flight),
+                PendingRequests::new(limits.in_flight),
             ],
             scanners: [
                 Scanner::new(Arc::clone(&limits)),
@@ -257,9 +272,15 @@ impl Conversation {
         let topic = summary
             .as_ref()
             .map_or_else(Topic::default, |summary| summary.topic);
-        match self.pending[from as usize].insert(id, method, topic, now) {
-            Ok(()) if from == Side::Client && self.awaits_exit() => {
-                self.shutdown.unsent.insert(id.to_owned());
+        let is_held = from == Side::Client && self.awaits_exit();
+        let open = OpenRequest {
+            method: SmallVec::from_slice(method),
+            topic,
+            requested_at: now,
+            is_unsent: is_held,
+        };
+        match self.pending[from as usize].insert(id, open) {
+            Ok(()) if is_held => {
                 if let Some(summary) = summary {
                     out.summarise(|| summary);
                 }
@@ -274,7 +295,7 @@ impl Conversation {
                     Some((frame, envelope)) => self.apply_policy(to, frame, &envelope, None, out),
                 }
             }
-            Err(Rejection::Reused) => {
+            Err(Rejected::Reused) => {
                 out.note(Note::ReusedId {
                     from,
                     id: id.to_owned(),
@@ -285,7 +306,7 @@ impl Conversation {
                 );
                 self.send(from, reply::error(id, &reason), out);
             }
-            Err(Rejection::Full) => {
+            Err(Rejected::Full) => {
                 out.note(Note::Overloaded { from });
                 self.send(
                     from,
@@ -323,7 +344,7 @@ impl Conversation {
     ) {
         let to = from.other();
         let id = envelope.id(&frame);
-        if let Some((answered, original_id)) = self.pending[to as usize].answer(id) {
+        if let Some((original_id, answered)) = self.pending[to as usize].remove(id) {
             self.unmatched[from as usize] = 0;
             self.agent_answered |= from == Side::Agent;
             let wants_trace = out.wants_traces();
@@ -336,15 +357,15 @@ impl Conversation {
                     wants_trace,
                 )
             });
-            match original_id {
-                Some(original) => {
-                    out.note(Note::RestoredId { from });
-                    let frame = envelope.with_id(&frame, original.as_id());
-                    if let Scanned::Message(envelope) = scan(&frame, &self.limits) {
-                        self.apply_policy(to, frame, &envelope, Some(&answered.method), out);
-                    }
-                }
-                None => self.apply_policy(to, frame, envelope, Some(&answered.method), out),
+            let method = Some(&answered.method[..]);
+            if original_id.as_id().json() == id.json() {
+                self.apply_policy(to, frame, envelope, method, out);
+                return;
+            }
+            out.note(Note::RestoredId { from });
+            let frame = envelope.with_id(&frame, original_id.as_id());
+            if let Scanned::Message(envelope) = scan(&frame, &self.limits) {
+                self.apply_policy(to, frame, &envelope, method, out);
             }
         } else if envelope.kind == Kind::Error && matches!(id, Id::Absent | Id::Null) {
             out.note(Note::ErrorWithoutId { from });

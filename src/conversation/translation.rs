@@ -44,8 +44,11 @@ impl Conversation {
 
     /// Checks whether a message shows the dialect of its sender.
     fn detect(&mut self, from: Side, frame: &Frame, at: &Envelope, out: &mut Outbox) {
+        let asked = &self.pending[from.other() as usize];
         let request_method = match at.kind {
-            Kind::Result | Kind::Error => self.pending[from.other() as usize].method(at.id(frame)),
+            Kind::Result | Kind::Error => {
+                asked.get(at.id(frame)).map(|request| &request.method[..])
+            }
             Kind::Request | Kind::Notification => None,
         };
         if let Some(found) = self.dialects.detect(from, frame, at, request_method) {

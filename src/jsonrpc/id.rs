@@ -52,6 +52,12 @@ impl<'a> Id<'a> {
 }
 
 impl Id<'_> {
+    /// Whether it is a number or a string, which an answer can be matched by.
+    #[must_use]
+    pub const fn is_value(&self) -> bool {
+        matches!(self, Self::Number(_) | Self::String(_))
+    }
+
     /// Keeps the id beyond its frame.
     #[must_use]
     pub fn to_owned(self) -> IdBuf {

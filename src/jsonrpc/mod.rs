@@ -9,6 +9,7 @@
 //! - `frame_error` says what can be wrong with a text, [`reply`] makes every message of our own,
 //!   `close_reason` and `exit` say how links and processes end, and `limits` are all bounds.
 //! - [`framing`] cuts messages out of a byte stream and writes them into one.
+//! - `pending_requests` is the table of open requests by id.
 //! - `member` finds one member of an object, `printable` makes untrusted text safe to show, and
 //!   `duration` reads durations.
 
@@ -28,6 +29,7 @@ pub mod limits;
 mod member;
 mod member_index;
 mod names;
+mod pending_requests;
 mod printable;
 mod read_error;
 pub mod reply;
@@ -49,6 +51,7 @@ pub(crate) use key::unescaped;
 pub use limits::Limits;
 pub use member::{member, member_range, member_text, named_session};
 pub use member_index::{IndexedMember, MemberIndex, SlotId};
+pub use pending_requests::{PendingRequests, Rejected};
 pub use printable::printable;
 pub use scan::{Scanned, scan, scan_head, scan_text};
 pub use scanner::Scanner;

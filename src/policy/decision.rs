@@ -135,7 +135,7 @@ impl MessagePolicy {
                 };
                 let count = capabilities::strip_logins(body, logins);
                 let session = body.strings(&["sessionId"]).pop();
-                self.roots.answer_pending(&at.id(frame).to_owned(), session);
+                self.roots.answer_pending(at.id(frame), session);
                 let what = "logins that run a program of the agent's choice removed";
                 (count > 0).then(|| format!("{count} {what}"))
             }
@@ -173,7 +173,7 @@ impl MessagePolicy {
                 self.roots.set(session, folders);
             }
         } else {
-            self.roots.add_pending(at.id(frame).to_owned(), folders);
+            self.roots.add_pending(at.id(frame), folders);
         }
     }
 

@@ -1,12 +1,11 @@
 //! The folders of each session, and the check whether a path is inside of them.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 use hashlink::LinkedHashMap;
 
-use crate::jsonrpc::IdBuf;
+use crate::jsonrpc::{Id, PendingRequests};
 
 /// Most sessions, and requests for new ones, that are remembered. Beyond it the oldest is dropped
 /// and has no access to files any more.
@@ -29,7 +28,7 @@ pub(super) struct SessionRoots {
     /// By id, the newest last.
     sessions: LinkedHashMap<String, Vec<String>>,
     /// Session requests that were not answered yet.
-    pending: HashMap<IdBuf, Vec<String>>,
+    pending: PendingRequests<Vec<String>>,
 }
 
 impl SessionRoots {
@@ -38,20 +37,19 @@ impl SessionRoots {
             disk,
             common,
             sessions: LinkedHashMap::new(),
-            pending: HashMap::new(),
+            pending: PendingRequests::new(SESSIONS),
         }
     }
 
     /// Records a request for a session.
-    pub(super) fn add_pending(&mut self, id: IdBuf, folders: Vec<String>) {
-        if self.pending.len() < SESSIONS {
-            self.pending.insert(id, folders);
-        }
+    pub(super) fn add_pending(&mut self, id: Id<'_>, folders: Vec<String>) {
+        // Without a place it is forgotten, and its session has no folders.
+        let _ = self.pending.insert(id, folders);
     }
 
     /// Records the answer to such a request, with the session if it has one.
-    pub(super) fn answer_pending(&mut self, id: &IdBuf, session: Option<String>) {
-        if let (Some(folders), Some(session)) = (self.pending.remove(id), session) {
+    pub(super) fn answer_pending(&mut self, id: Id<'_>, session: Option<String>) {
+        if let (Some((_, folders)), Some(session)) = (self.pending.remove(id), session) {
             self.set(session, folders);
         }
     }

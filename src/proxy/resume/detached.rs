@@ -11,13 +11,12 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use super::super::timer::Timer;
-use super::agent_requests::AgentRequests;
 use super::history::History;
 use super::ids::RequestIds;
 use super::initialize::InitializeExchange;
 use crate::auth::Principal;
 use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{CloseReason, Frame, Limits, Scanner};
+use crate::jsonrpc::{CloseReason, Frame, Limits, PendingRequests, Scanner};
 use crate::transport::{Link, LinkError, Peer, Presence, PresenceCallback};
 
 /// Time for closing the link of a client that reconnected over another one.
@@ -42,7 +41,8 @@ pub(super) struct DetachedConversation {
     /// The client's `initialize`, and the agent's answer.
     pub(super) initialize: InitializeExchange,
     pub(super) ids: RequestIds,
-    pub(super) agent_requests: AgentRequests,
+    /// The agent's open requests to the client.
+    pub(super) agent_requests: PendingRequests<AgentRequest>,
     pub(super) history: History,
     /// Messages to the client that belong to no session, kept while it is disconnected.
     missed: VecDeque<Frame>,
@@ -56,10 +56,21 @@ pub(super) struct DetachedConversation {
     watch: Option<PresenceCallback>,
 }
 
+/// A request of the agent to the client. One from a connection that broke is sent again on the
+/// next, with the same id: as far as is known no user has seen it.
+#[derive(Debug)]
+pub(super) struct AgentRequest {
+    pub(super) session: Option<String>,
+    pub(super) frame: Frame,
+    /// It was sent on this connection.
+    pub(super) is_sent: bool,
+}
+
 impl DetachedConversation {
     pub(super) fn new(client: Link, limits: Arc<Limits>) -> Self {
         Self {
             scanner: Scanner::new(Arc::clone(&limits)),
+            agent_requests: PendingRequests::new(limits.in_flight),
             limits,
             owner: client.peer.principal.clone(),
             client: Some(client),
@@ -69,7 +80,6 @@ impl DetachedConversation {
             over: false,
             initialize: InitializeExchange::default(),
             ids: RequestIds::default(),
-            agent_requests: AgentRequests::default(),
             history: History::default(),
             missed: VecDeque::new(),
             missed_bytes: 0,
@@ -125,11 +135,13 @@ impl DetachedConversation {
         self.away_since = None;
         self.timer.set(None);
         self.history.reset_connection();
-        self.agent_requests.reset_connection();
+        for request in self.agent_requests.values_mut() {
+            request.is_sent = false;
+        }
         self.urgent.clear();
         self.received.clear();
         self.received.push_back(request);
-        self.urgent.extend(self.agent_requests.take_unsent(None));
+        self.queue_agent_requests(None);
         self.urgent.append(&mut self.missed);
         self.missed_bytes = 0;
         self.wake();
@@ -347,8 +359,20 @@ impl DetachedConversation {
         Poll::Ready(None)
     }
 
+    /// Queues the agent's requests of a session that are still to be sent on this connection.
+    pub(super) fn queue_agent_requests(&mut self, session: Option<&str>) {
+        for request in self.agent_requests.values_mut() {
+            if !request.is_sent && request.session.as_deref() == session {
+                request.is_sent = true;
+                self.urgent.push_back(request.frame.clone());
+            }
+        }
+    }
+
     fn kept_bytes(&self) -> usize {
-        self.history.bytes() + self.agent_requests.bytes() + self.missed_bytes
+        let requests = self.agent_requests.iter();
+        let requests: usize = requests.map(|(_, request)| request.frame.len()).sum();
+        self.history.bytes() + requests + self.missed_bytes
     }
 }
 

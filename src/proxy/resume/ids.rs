@@ -4,18 +4,16 @@
 //! of the connection before. So from the second connection on, requests go to the agent under ids
 //! of the relay, and their answers to the client under its own.
 
-use std::collections::HashMap;
-
-use crate::jsonrpc::{Id, IdBuf};
+use crate::jsonrpc::{Id, IdBuf, PendingRequests};
 
 /// The relay's first id: far from what clients count to, and a 32-bit number, which is all that
 /// some agents support.
 const FIRST_ID: u32 = 1 << 30;
 
 /// The client's requests that the agent has not answered.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RequestIds {
-    open: HashMap<IdBuf, OpenRequest>,
+    open: PendingRequests<OpenRequest>,
     count: u32,
 }
 
@@ -44,6 +42,16 @@ pub(super) enum RequestKind {
     Other,
 }
 
+impl Default for RequestIds {
+    /// The conversation limits the open requests: it answers what is too much.
+    fn default() -> Self {
+        Self {
+            open: PendingRequests::new(usize::MAX),
+            count: 0,
+        }
+    }
+}
+
 impl RequestIds {
     /// Stores a request and returns the id for the agent.
     pub(super) fn add(&mut self, connection: u32, id: Id<'_>, what: RequestKind) -> IdBuf {
@@ -58,26 +66,26 @@ impl RequestIds {
             self.count = (self.count + 1) % FIRST_ID;
             IdBuf::Number((FIRST_ID + self.count).to_string().as_bytes().into())
         };
-        self.open.insert(ours.clone(), request);
+        // The conversation answers a request whose id is in use.
+        let _ = self.open.insert(ours.as_id(), request);
         ours
     }
 
     /// Removes the request that the agent answers under `id`.
     pub(super) fn remove(&mut self, id: Id<'_>) -> Option<OpenRequest> {
-        self.open.remove(&id.to_owned())
+        self.open.remove(id).map(|(_, request)| request)
     }
 
     /// The agent's id for an open request of `connection`.
     pub(super) fn agent_id(&self, connection: u32, id: &IdBuf) -> Option<&IdBuf> {
-        let matches = |open: &&OpenRequest| open.connection == connection && open.id == *id;
+        let matches = |open: &OpenRequest| open.connection == connection && open.id == *id;
         let mut all = self.open.iter();
         all.find(|(_, open)| matches(open)).map(|(ours, _)| ours)
     }
 
     /// Whether the agent is working on a prompt.
     pub(super) fn in_turn(&self) -> bool {
-        self.open
-            .values()
-            .any(|open| open.kind == RequestKind::Prompt)
+        let mut all = self.open.iter();
+        all.any(|(_, open)| open.kind == RequestKind::Prompt)
     }
 }

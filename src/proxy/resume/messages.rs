@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::detached::DetachedConversation;
+use super::detached::{AgentRequest, DetachedConversation};
 use super::ids::RequestKind;
 use crate::jsonrpc::{
     Envelope, Frame, Id, IdBuf, Kind, Scanned, member_range, named_session, reply, scan,
@@ -26,7 +26,13 @@ impl DetachedConversation {
                         .as_deref()
                         .is_none_or(|session| self.history.is_opened(session));
                 let id = at.id(&frame);
-                self.agent_requests.add(id, session, frame.clone(), now);
+                let request = AgentRequest {
+                    session,
+                    frame: frame.clone(),
+                    is_sent: now,
+                };
+                // The conversation limits the agent's requests in the same way.
+                let _ = self.agent_requests.insert(id, request);
                 if now {
                     self.deliver(frame);
                 }
@@ -90,8 +96,7 @@ impl DetachedConversation {
                         "result",
                         load_result.as_bytes(),
                     ));
-                    self.urgent
-                        .extend(self.agent_requests.take_unsent(Some(&session)));
+                    self.queue_agent_requests(Some(&session));
                     return None;
                 }
                 self.history.reload(&session);
@@ -130,12 +135,14 @@ impl DetachedConversation {
                 }
                 RequestKind::OldSession(session) => {
                     self.history.open(session, &frame, at);
-                    self.urgent
-                        .extend(self.agent_requests.take_unsent(Some(session)));
+                    self.queue_agent_requests(Some(session));
                 }
                 RequestKind::EndOfSession(session) => {
                     self.history.remove(session);
-                    self.agent_requests.remove_session(session);
+                    // No client can reconnect to it.
+                    let ended = Some(session.as_str());
+                    self.agent_requests
+                        .retain(|_, request| request.session.as_deref() != ended);
                 }
                 RequestKind::Prompt | RequestKind::Other => {}
             }

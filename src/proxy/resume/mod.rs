@@ -4,8 +4,8 @@
 //! conversation a link of its own (`link`). When the client's link behind it breaks, the
 //! conversation and its agent wait for the client to reconnect (`detached`). `attach` tells new
 //! clients from reconnecting ones by their `initialize`, and puts messages read for that back in
-//! front of the link (`wrappers`). `messages` interprets the messages that pass, and `ids`,
-//! `agent_requests` and `history` store what has to be known of them.
+//! front of the link (`wrappers`). `messages` interprets the messages that pass, and `ids` and
+//! `history` store what has to be known of them.
 //!
 //! # Why
 //! *A link, not a state of the conversation.* For the conversation and the dialects a client that
@@ -25,7 +25,6 @@
 //! history is kept from its beginning, bounded; `session/load` is answered from it. When it had to
 //! be dropped, the request goes to the agent like any other.
 
-mod agent_requests;
 mod attach;
 mod detached;
 mod history;
