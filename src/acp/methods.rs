@@ -40,11 +40,6 @@ static METHODS: LazyLock<HashMap<&'static str, Method>> = LazyLock::new(|| {
     methods
 });
 
-/// The names of all methods, each with the side that handles it; `None` when either may.
-pub fn methods() -> impl Iterator<Item = (&'static str, Option<Side>)> {
-    METHODS.iter().map(|(name, method)| (*name, method.handler))
-}
-
 impl Method {
     /// The method of that name.
     pub(super) fn named(name: &str) -> Option<&'static Self> {

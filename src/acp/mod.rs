@@ -19,6 +19,5 @@ mod validate;
 mod violation;
 
 pub use checker::{CheckedMessage, Checker};
-pub use methods::methods;
 pub use remedies::{Remedies, Remedy};
 pub use violation::{Consequence, Violation, ViolationKind, escape_controls};

@@ -1,21 +1,32 @@
-//! The recordings that a viewer shows: one, or those of a folder.
+//! The recordings that a viewer shows: one or those of a folder, and those that are dropped onto
+//! its page.
 //!
-//! The page names them by their index in a list, so no path comes from a client.
+//! The page names them by their index in a list, so no path comes from a client. Dropped files are
+//! kept in a folder for temporary files, which is deleted with the library.
 
 use std::collections::HashMap;
-use std::fs;
-use std::io;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::open_recording::OpenRecording;
-use crate::recording::{Parsed, Recording, open, recordings};
+use crate::recording::{PACKED, PLAIN, Parsed, Recording, open, recordings};
 
 /// Maximum number of recordings kept open.
 const MAX_OPEN: usize = 4;
+
+/// Maximum bytes of dropped files that are kept.
+const MAX_DROPPED: u64 = 512 << 20;
+
+/// What a dropped file counts at least.
+const MIN_DROPPED: u64 = 4 << 10;
 
 /// The recordings of a viewer.
 #[derive(Debug)]
@@ -32,6 +43,29 @@ struct State {
     agents: HashMap<usize, String>,
     /// The most recently used is last.
     open: Vec<(usize, Arc<OpenRecording>)>,
+    /// The folders of dropped files.
+    dropped: Vec<TempDir>,
+    /// Bytes of dropped files, those that are being received included.
+    dropped_bytes: u64,
+}
+
+/// Why dropped files are not shown.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DropError {
+    /// The query does not describe the body.
+    #[error("the files are not {0}")]
+    Malformed(&'static str),
+    #[error(
+        "a viewer keeps at most {} MiB of dropped files; `acp-relay inspect open FILE` opens \
+         larger ones",
+        MAX_DROPPED >> 20
+    )]
+    TooLarge,
+    /// A file is no recording.
+    #[error("{0}")]
+    NotRecording(String),
+    #[error("the files cannot be kept: {0}")]
+    Io(#[from] io::Error),
 }
 
 impl RecordingLibrary {
@@ -44,10 +78,9 @@ impl RecordingLibrary {
         let recordings = if is_folder {
             recordings(path)?
         } else {
-            let recording = Recording::of(path)?;
             // A faulty file is reported now and not on the page.
             open(path)?;
-            vec![recording]
+            vec![Recording::of(path)?]
         };
         Ok(Self {
             folder: is_folder.then(|| path.to_owned()),
@@ -66,7 +99,9 @@ impl RecordingLibrary {
         let mut state = self.state.lock();
         if let Some(folder) = &self.folder {
             for recording in recordings(folder)? {
-                let same = |known: &Recording| known.name == recording.name;
+                let same = |known: &Recording| {
+                    known.name == recording.name && known.segments[0].starts_with(folder)
+                };
                 if !state.recordings.iter().any(same) {
                     state.recordings.push(recording);
                 }
@@ -79,9 +114,10 @@ impl RecordingLibrary {
             let size = |path: &PathBuf| fs::metadata(path).map_or(0, |data| data.len());
             let bytes: u64 = recording.segments.iter().map(size).sum();
             if !agents.contains_key(&at)
-                && let Some(agent) = agent(recording)
+                && let Some(Ok((_, first))) = recording.entries().next()
+                && let Parsed::Header(header) = first.parsed
             {
-                agents.insert(at, agent);
+                agents.insert(at, header.agent.name);
             }
             json!({"name": recording.name, "bytes": bytes, "agent": agents.get(&at)})
         });
@@ -98,7 +134,14 @@ impl RecordingLibrary {
         let recording = recording.ok_or(io::ErrorKind::NotFound)?;
         let opened = match state.open.iter().position(|(known, _)| *known == at) {
             Some(at) => state.open.remove(at).1,
-            None => OpenRecording::open(recording)?,
+            None => {
+                let first = recording.segments.first().ok_or(io::ErrorKind::NotFound)?;
+                let mut path = fs::canonicalize(first)?;
+                if state.dropped.iter().any(|folder| first.starts_with(folder)) {
+                    path = path.file_name().unwrap_or_default().into();
+                }
+                OpenRecording::open(recording, path)?
+            }
         };
         if state.open.len() >= MAX_OPEN {
             state.open.remove(0);
@@ -106,13 +149,74 @@ impl RecordingLibrary {
         state.open.push((at, Arc::clone(&opened)));
         Ok(opened)
     }
+
+    /// Adds the recordings in dropped files, of which the names and lengths are given; `next`
+    /// returns their content, one after the other, until it is complete. Returns the indices of the
+    /// recordings.
+    ///
+    /// # Errors
+    /// They are too large, or one is no recording; then none is kept.
+    pub(super) fn add_dropped(
+        &self,
+        files: &[(String, u64)],
+        next: impl FnMut() -> io::Result<Option<Bytes>>,
+    ) -> Result<Vec<usize>, DropError> {
+        let lengths = files.iter().map(|(_, length)| (*length).max(MIN_DROPPED));
+        let bytes = lengths.fold(0, u64::saturating_add);
+        {
+            let mut state = self.state.lock();
+            if bytes > MAX_DROPPED - state.dropped_bytes {
+                return Err(DropError::TooLarge);
+            }
+            state.dropped_bytes += bytes;
+        }
+        let received = receive(files, next);
+        let mut state = self.state.lock();
+        let (folder, found) = received.inspect_err(|_| state.dropped_bytes -= bytes)?;
+        let first = state.recordings.len();
+        state.dropped.push(folder);
+        state.recordings.extend(found);
+        Ok((first..state.recordings.len()).collect())
+    }
 }
 
-/// The agent that a recording's header names.
-fn agent(recording: &Recording) -> Option<String> {
-    let mut reader = open(recording.segments.first()?).ok()?;
-    match reader.next()?.ok()?.parsed {
-        Parsed::Header(header) => Some(header.agent.name),
-        _ => None,
+/// Writes dropped files into a folder of their own. Returns it and the recordings in it.
+fn receive(
+    files: &[(String, u64)],
+    mut next: impl FnMut() -> io::Result<Option<Bytes>>,
+) -> Result<(TempDir, Vec<Recording>), DropError> {
+    let private = Permissions::from_mode(0o700);
+    let folder = tempfile::Builder::new()
+        .prefix("acp-relay-")
+        .permissions(private)
+        .tempdir()?;
+    let mut rest = Bytes::new();
+    for (name, length) in files {
+        if Path::new(name).file_name() != Some(name.as_ref()) {
+            return Err(DropError::Malformed("named"));
+        }
+        let is_segment = name.ends_with(PLAIN) || name.ends_with(PACKED);
+        let ending = if is_segment { "" } else { PLAIN };
+        let path = folder.path().join(format!("{name}{ending}"));
+        let mut file = File::create_new(path)?;
+        let mut left = *length;
+        while left > 0 {
+            if rest.is_empty() {
+                rest = next()?.ok_or(DropError::Malformed("complete"))?;
+            }
+            let part = rest.split_to(rest.len().min(usize::try_from(left).unwrap_or(usize::MAX)));
+            file.write_all(&part)?;
+            left -= part.len() as u64;
+        }
     }
+    if !rest.is_empty() || next()?.is_some() {
+        return Err(DropError::Malformed("as long as they are said to be"));
+    }
+    let found = recordings(folder.path())?;
+    for recording in &found {
+        let name = &recording.name;
+        let refused = |misfit| DropError::NotRecording(format!("{name}: {misfit}"));
+        recording.check().map_err(refused)?;
+    }
+    Ok((folder, found))
 }

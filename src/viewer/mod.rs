@@ -14,15 +14,12 @@
 //! run programs; so the page shows the command line, and the user runs it. For the same reason an
 //! address is valid for one run: one in a browser's history is worthless later.
 //!
-//! **The page has its own filter, linter and decompressor**, for files that are dropped onto it
-//! where no program runs. Compiling the program's would take WebAssembly, a second build target and
-//! a policy that lets pages compile code. The same vectors test the page and the program.
+//! **Dropped files go to the server that served the page**, which unpacks and lints them. It is
+//! reached by its address alone, keeps a bounded number of bytes in a temporary folder, and deletes
+//! them at its end; nothing is written beside the recordings.
 //!
-//! **No server checks files that are dropped onto the page.** The viewer that served the page has
-//! the schema. But the page promises that dropped files are sent nowhere; an address on loopback may
-//! be a tunnel to another machine, which a page cannot detect; and a viewer on an admin port would
-//! process input of any client, where now it only reads. So the page names the command that checks
-//! everything.
+//! **The page has its own filter and index**, for plain files where no program runs (`--page`). The
+//! same vectors test the filter of the page and of the program.
 
 mod access;
 mod content;

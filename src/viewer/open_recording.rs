@@ -1,6 +1,5 @@
 //! One open recording: its content, the searches in it, and the thread that reads and lints it.
 
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,13 +10,13 @@ use parking_lot::{Mutex, MutexGuard};
 use super::content::Content;
 use super::reader_thread;
 use super::search::Searches;
-use crate::recording::{Recording, open};
+use crate::recording::Recording;
 
 /// One recording.
 #[derive(Debug)]
 pub(super) struct OpenRecording {
     pub(super) name: String,
-    /// The path of its first file.
+    /// The path of its first file, as a command line names it.
     pub(super) path: PathBuf,
     /// The thread ends when it is dropped.
     pub(super) content: Arc<Content>,
@@ -25,16 +24,14 @@ pub(super) struct OpenRecording {
 }
 
 impl OpenRecording {
-    /// Opens a recording, and starts to read it.
+    /// Opens a recording, of which `path` is shown, and starts to read it.
     ///
     /// # Errors
-    /// Its first file cannot be opened, or the thread cannot be started.
-    pub(super) fn open(recording: Recording) -> io::Result<Arc<Self>> {
-        let first = recording.segments.first().ok_or(io::ErrorKind::NotFound)?;
-        open(first)?;
+    /// The thread cannot be started.
+    pub(super) fn open(recording: Recording, path: PathBuf) -> io::Result<Arc<Self>> {
         let opened = Arc::new(Self {
             name: recording.name.clone(),
-            path: fs::canonicalize(first)?,
+            path,
             content: Arc::default(),
             searches: Mutex::default(),
         });

@@ -1,20 +1,19 @@
 //! The page: its files as the server sends them, or as one file.
 //!
 //! It is plain HTML, CSS and JavaScript, without a build step and without requests to other
-//! servers. As one file it has no server, and shows recordings that are dropped onto it.
+//! servers. As one file it has no server, and shows plain recordings that are dropped onto it,
+//! without findings.
 
 use ring::digest::{SHA256, digest};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::acp;
-use crate::jsonrpc::Side;
 use crate::recording::lint::RULES;
 
 /// The content security policy of the page.
 pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The page's HTML; it names the two other parts, and has a placeholder for [`embedded`] data.
+/// The page's HTML; it names the two other parts, and has a place for the ids of the linter's rules.
 const HTML: &str = include_str!("page/index.html");
 
 /// The page's style.
@@ -31,10 +30,7 @@ pub(super) const SCRIPT: &str = concat!(
     include_str!("page/json.js"),
     include_str!("page/facts.js"),
     include_str!("page/filter.js"),
-    include_str!("page/lint.js"),
-    include_str!("page/zstd.js"),
     include_str!("page/server.js"),
-    include_str!("page/content.js"),
     include_str!("page/file.js"),
     include_str!("page/list.js"),
     include_str!("page/sequence.js"),
@@ -51,17 +47,9 @@ pub(super) const SCRIPT: &str = concat!(
 
 /// The page, for a browser that is connected to a viewer.
 pub(super) fn html() -> String {
-    HTML.replace("{}</script>", &format!("{}</script>", embedded()))
-}
-
-/// The program's rules and methods, for the page's own linter of dropped files. It is data, which a
-/// browser does not run.
-fn embedded() -> Value {
-    let rules = RULES.iter().map(
-        |rule| json!({"id": rule.id, "severity": rule.severity.name(), "message": rule.description}),
-    );
-    let methods = acp::methods().map(|(name, side)| json!([name, side.map(Side::name)]));
-    json!({"rules": rules.collect::<Vec<_>>(), "methods": methods.collect::<Vec<_>>()})
+    let rules: Value = RULES.iter().map(|rule| rule.id).collect();
+    // It is data, which a browser does not run.
+    HTML.replace("[]</script>", &format!("{rules}</script>"))
 }
 
 /// The page in one file. Its policy allows the two parts by their digests, and no server.
@@ -74,8 +62,7 @@ pub fn single_file() -> String {
         hash(STYLE),
     );
     let style = format!("{policy}\n<style>{STYLE}</style>");
-    html()
-        .replace("<link rel=\"stylesheet\" href=\"page.css\">", &style)
+    HTML.replace("<link rel=\"stylesheet\" href=\"page.css\">", &style)
         .replace(
             "<script src=\"page.js\" defer></script>",
             // A deferred script cannot be inline; this one is at the end of the body.

@@ -1,7 +1,7 @@
 //! The HTTP routes of the viewer's page.
 //!
-//! Everything is read, nothing is written. With `after` (the revision that the page
-//! has), `state` waits for a newer one, so that the page follows a recording that grows.
+//! With `after` (the revision that the page has), `state` waits for a newer one, so that the page
+//! follows a recording that grows. The only thing that a page can send are dropped files.
 
 use std::io;
 use std::path::Path;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::{
@@ -18,13 +19,16 @@ use axum::http::header::{
 use axum::http::request::Parts;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use serde_json::Value;
+use axum::routing::{get, post};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use super::access::ViewerAccess;
-use super::library::RecordingLibrary;
+use super::library::{DropError, RecordingLibrary};
 use super::open_recording::OpenRecording;
 use super::query::Query;
 use super::{page, rows};
@@ -32,6 +36,9 @@ use crate::recording::filter::{Filter, FilterError};
 
 /// How long a page that waits for news is kept waiting.
 const LONG_POLL: Duration = Duration::from_secs(20);
+
+/// How long a page may send nothing of the files that were dropped onto it.
+const UPLOAD_PAUSE: Duration = Duration::from_secs(30);
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -99,6 +106,18 @@ impl FromRequestParts<Viewer> for Opened {
     }
 }
 
+impl From<DropError> for ErrorResponse {
+    fn from(error: DropError) -> Self {
+        let status = match error {
+            DropError::Malformed(_) => StatusCode::BAD_REQUEST,
+            DropError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            DropError::NotRecording(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            DropError::Io(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self(status, error.to_string())
+    }
+}
+
 impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
         let Self(status, why) = self;
@@ -142,6 +161,7 @@ pub fn router(
             file("text/javascript; charset=utf-8", page::SCRIPT),
         )
         .route(&below("api/recordings"), get(recordings))
+        .route(&below("api/dropped"), post(dropped))
         .route(&below("api/rule"), get(rule))
         .route(&below("api/{recording}/state"), get(state))
         .route(&below("api/{recording}/rows"), get(rows))
@@ -172,6 +192,28 @@ fn path_part<'p>(path: &'p RawPathParams, name: &str) -> &'p str {
 
 async fn recordings(State(viewer): State<Viewer>) -> Answer {
     json(move || Ok(viewer.library.list()?.to_string())).await
+}
+
+/// Adds the recordings in dropped files: each has a member of the query with its name and its length
+/// in bytes, and the body has their content. The answer has the indices of the recordings.
+async fn dropped(State(viewer): State<Viewer>, request: Request) -> Answer {
+    let query = request.uri().query().unwrap_or_default();
+    let files = form_urlencoded::parse(query.as_bytes());
+    let files = files.map(|(name, length)| Ok((name.into_owned(), length.parse()?)));
+    let files: Result<Vec<_>, std::num::ParseIntError> = files.collect();
+    let files = files.map_err(|_| DropError::Malformed("described by the query"))?;
+    let mut body: Body = request.into_body();
+    let work = move || {
+        let next = || {
+            let frame = Handle::current().block_on(timeout(UPLOAD_PAUSE, body.frame()))?;
+            let frame = frame.transpose().map_err(io::Error::other)?;
+            Ok(frame.map(|frame| frame.into_data().unwrap_or_default()))
+        };
+        viewer.library.add_dropped(&files, next)
+    };
+    let added = spawn_blocking(work).await;
+    let added = added.map_err(|error| DropError::Io(io::Error::other(error)))??;
+    Ok(respond(JSON, json!(added).to_string()))
 }
 
 async fn rows(Opened(recording): Opened, query: Query) -> Answer {
@@ -207,7 +249,7 @@ async fn state(Opened(recording): Opened, query: Query) -> Answer {
         let mut progress = recording.content.progress.subscribe();
         let change = progress.wait_for(|now| now.revision != known);
         // Without a change the page gets the same state, and asks again.
-        let _ = tokio::time::timeout(LONG_POLL, change).await;
+        let _ = timeout(LONG_POLL, change).await;
     }
     json(move || Ok(rows::state(&recording).to_string())).await
 }
@@ -254,6 +296,6 @@ fn not_found() -> ErrorResponse {
     ErrorResponse(StatusCode::NOT_FOUND, "there is nothing here".to_owned())
 }
 
-fn respond(kind: &'static str, body: impl Into<axum::body::Body>) -> Response {
+fn respond(kind: &'static str, body: impl Into<Body>) -> Response {
     ([(CONTENT_TYPE, kind)], body.into()).into_response()
 }

@@ -13,14 +13,14 @@
 // In every check: the page sends requests to the viewer only, opens no dialog and logs no error. Two
 // checks run at a time.
 import { spawn } from "node:child_process";
-import { closeSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { closeSync, openSync, readFileSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { createRequire } from "node:module";
-import { chunk, conversation, hostile, newRecording, root, translated, turn, zstdFrames } from "./viewer_book.mjs";
+import { chunk, conversation, hostile, newRecording, root, translated, turn } from "./viewer_book.mjs";
 import { lowContrast, unnamed } from "./viewer_eyes.mjs";
-import { usability } from "./viewer_use.mjs";
+import { folder, usability } from "./viewer_use.mjs";
 
 const { values: options } = parseArgs({
   options: {
@@ -212,12 +212,14 @@ async function checkTranslated(page) {
   expect((await card.locator(".part.prompt").count()) === 1, "one prompt");
   expect((await card.locator(".part.stop").textContent()) === "end_turn", "one stop reason");
   expect((await card.textContent()).includes("no end") === false, "the turn has an end");
+}
+check("a translated turn is shown as the client received it, in its order, and its repairs as hints", old, async (page) => {
+  await checkTranslated(page);
   await page.locator("#tab-findings").click();
   const group = page.locator(".group", { hasText: "schema-repaired" });
   await group.locator(".place", { hasText: "repaired by acme/names: " }).first().waitFor();
   expect((await page.locator(".group", { hasText: "unknown-method" }).count()) === 0, "a repaired message is no warning");
-}
-check("a translated turn is shown as the client received it, in its order", old, checkTranslated);
+});
 
 check("a time range can be selected with the mouse", plain, async (page) => {
   await row(page, "question 1").waitFor();
@@ -492,6 +494,7 @@ check("the keys replace the mouse", plain, async (page) => {
 
 // The page in one file, without a server, which opens a given recording.
 const standalone = join(root, "standalone.html");
+const packed = new URL("../vectors/recordings/v1-packed.000.acpr.zst", import.meta.url).pathname;
 await new Promise((done) => spawn(options.relay, ["inspect", "open", "--page", standalone]).once("exit", done));
 check("the page without a server shows a file", pathToFileURL(standalone), async (page) => {
   await page.locator("#welcome").waitFor();
@@ -502,9 +505,7 @@ check("the page without a server shows a file", pathToFileURL(standalone), async
   await page.locator("#filter").fill("method:session/prompt question");
   await counted(page, "3 of 29 events");
   await page.locator("#filter").fill("lint:not-initialized");
-  await counted(page, "3 of 29 events");
-  await row(page, "question 2").click();
-  await page.locator("#detail .finding.error", { hasText: "not-initialized" }).waitFor();
+  await page.locator("#fault", { hasText: "this page has no findings" }).waitFor();
   await page.locator("#filter").fill("");
   await row(page, "mode-update").click();
   await page.locator(".after .differs", { hasText: "currentModeId" }).waitFor();
@@ -542,122 +543,74 @@ check("the page without a server stays responsive while it reads and searches", 
   expect(most > 0 && most < 12000, `${most} lines without a pause`);
 });
 
-check("the page without a server reports a file that is not a recording, and names the command that checks the schema", pathToFileURL(standalone), async (page) => {
-  await page.locator("#welcome").waitFor();
+check("the page without a server reports what it does not show, and names the commands that help", pathToFileURL(standalone), async (page) => {
+  await page.locator("#welcome code", { hasText: "acp-relay inspect open FILE" }).waitFor();
   expect((await page.locator("[role=tab]:visible, #filter:visible").count()) === 0, "no view before a file is opened");
   const capture = { name: "my capture.jsonl", mimeType: "", buffer: Buffer.from('{"dir":"c2a","ts":1,"msg":{}}\n'.repeat(9)) };
-  for (const file of [capture, { ...capture, buffer: Buffer.from("no line") }]) {
+  const convert = "acp-relay inspect import 'my capture.jsonl' 'my capture'.acpr";
+  for (const [file, command] of [[capture, convert], [{ ...capture, buffer: Buffer.from("no line") }, convert], [packed, "acp-relay inspect open v1-packed.000.acpr.zst"]]) {
     await page.locator("#pick").setInputFiles(plain);
     await row(page, "question 1").waitFor();
     await page.locator("#pick").setInputFiles(file);
-    await page.locator("#welcome code", { hasText: "acp-relay inspect import 'my capture.jsonl' 'my capture'.acpr" }).waitFor();
+    await page.locator("#welcome code", { hasText: command }).waitFor();
     expect((await page.locator("#about").textContent()) === "", "the previous recording is cleared");
   }
-  await page.locator("#pick").setInputFiles(plain);
+  await page.locator("#pick").setInputFiles([packed.replace("-packed", "").replace(".zst", ""), plain]);
   await row(page, "question 1").waitFor();
-  expect((await page.locator("#welcome").count()) === 0, "the recording is shown again");
-  await page.locator("#tab-findings").click();
-  await page.locator("#lint .command code", { hasText: "acp-relay inspect open plain.acpr" }).waitFor();
-});
-
-check("the page without a server decompresses files and joins segments", pathToFileURL(standalone), async (page) => {
-  const packed = new URL("../vectors/recordings/v1-packed.000.acpr.zst", import.meta.url).pathname;
-  await page.locator("#pick").setInputFiles([packed, plain]);
-  const names = await page.locator("#recordings option").allTextContents();
-  expect(names.length === 2 && names[1].startsWith("plain"), `both are listed: ${names}`);
+  expect((await page.locator("#welcome").count()) === 0, "a recording is shown again");
+  expect((await page.locator("#recordings option").count()) === 2, "both are listed");
   await page.locator("#recordings").selectOption({ index: 0 });
-  await counted(page, "16 events");
-  await row(page, "Ready.").waitFor();
-  expect((await page.locator(".remark.damaged").count()) === 0, "the decompressed recording is intact");
-  await page.locator("#pick").setInputFiles(packed.replace("-packed", "").replace(".zst", ""));
   await page.waitForFunction(() => document.title.startsWith("v1 "));
   await counted(page, "16 events");
-  // A larger one, which uses more features of Zstandard; every line has a checksum.
-  await page.locator("#pick").setInputFiles(new URL("../vectors/inspect/opencode-1.18.33.acpr.zst", import.meta.url).pathname);
-  await counted(page, "310 events");
+  await page.locator("#tab-findings").click();
+  await page.locator("#empty", { hasText: "This page has no findings." }).waitFor();
+  await page.locator("#empty code", { hasText: "acp-relay inspect open v1.000.acpr" }).waitFor();
+});
+
+check("files that are dropped onto a served page are unpacked and linted by its viewer", folder(), async (page) => {
+  await page.locator("#about", { hasText: "stdio:" }).waitFor();
+  await page.locator("#pick").setInputFiles([packed, plain]);
+  await page.waitForFunction(() => document.title.startsWith("plain "));
+  await page.locator(".row .badge.error").first().waitFor();
+  await page.locator("#filter").fill("lint:not-initialized");
+  await counted(page, "3 of 29 events");
+  const names = await page.locator("#recordings option").allTextContents();
+  expect(names.length === 4 && names[0].startsWith("v1-packed"), `they are listed with the others: ${names}`);
+  await page.locator("#filter").fill("");
+  await page.locator("#recordings").selectOption({ index: 0 });
+  await row(page, "Ready.").waitFor();
+  await counted(page, "16 events");
   expect((await page.evaluate(() => view.state.damaged)) === 0, "every line is intact");
-  // A file with only the first bytes of Zstandard is reported.
+  // The commands name the file, and not where the viewer keeps it.
+  await page.locator("#list").focus();
+  await page.keyboard.press("x");
+  await page.locator("dialog code", { hasText: "acp-relay replay agent v1-packed.000.acpr.zst" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.reload();
+  await counted(page, "16 events");
+  await page.locator("#pick").setInputFiles({ name: "my capture.jsonl", mimeType: "", buffer: Buffer.from("no line") });
+  await page.locator("#gone", { hasText: "my capture.jsonl: this is no recording" }).waitFor();
   await page.locator("#pick").setInputFiles({ name: "broken.acpr.zst", mimeType: "", buffer: Buffer.concat([Buffer.from("28b52ffd", "hex"), Buffer.alloc(99, 7)]) });
-  await page.locator("#gone", { hasText: "cannot be unpacked" }).waitFor();
-});
-
-check("a compressed file is shown before it is fully decompressed", pathToFileURL(standalone), async (page) => {
-  await page.locator("#welcome").waitFor();
+  await page.locator("#gone", { hasText: "broken: it is packed" }).waitFor();
+  // A dropped file, and what the page says while it is dragged.
   await page.evaluate(() => {
-    window.did = 0;
-    const { unpack } = PackedFrame.prototype;
-    PackedFrame.prototype.unpack = function () {
-      window.did++;
-      return unpack.call(this);
-    };
-    const { rows } = Dropped.prototype;
-    Dropped.prototype.rows = async function (query) {
-      const answer = await rows.call(this, query);
-      if (answer.total) window.first ??= window.did;
-      return answer;
-    };
+    const dataTransfer = new DataTransfer();
+    dataTransfer.items.add(new File(["no line"], "x.txt"));
+    dispatchEvent(new DragEvent("dragenter", { dataTransfer }));
   });
-  await page.locator("#pick").setInputFiles({ name: "many.acpr.zst", mimeType: "", buffer: zstdFrames(readFileSync(join(root, "many.acpr"))) });
-  await counted(page, "32005 events");
-  await page.locator("#state", { hasText: "not ended" }).waitFor();
-  const [first, did, damaged] = await page.evaluate(() => [window.first, window.did, view.state.damaged]);
-  expect(first < did && did > 5, `rows after ${first} of ${did} frames`);
-  expect(damaged === 0, "every line is intact");
-});
-
-// The page's linter with the test cases of the program's linter; it does not check the schema.
-check("the page and the program have the same findings, except those of the schema", pathToFileURL(standalone), async (page) => {
-  const text = readFileSync(new URL("../vectors/inspect/lint.txt", import.meta.url), "utf8");
-  const cases = text.split(/^## /m).slice(1).map((one) => {
-    const [head, ...messages] = one.trim().split("\n");
-    const [name, ids] = head.split(/: (?=[a-z -]+$)/);
-    return { name, ids: ids.split(" ").filter((id) => !/^(?:schema-|none$)/.test(id)), messages };
+  await page.locator("#drop", { hasText: "sent to the acp-relay of this page only" }).waitFor();
+  await page.evaluate(() => {
+    const dataTransfer = new DataTransfer();
+    dataTransfer.items.add(new File(["no line"], "x.txt"));
+    dispatchEvent(new DragEvent("drop", { dataTransfer }));
   });
-  await page.locator("#welcome").waitFor();
-  const wrong = await page.evaluate((cases) => cases.flatMap(({ name, ids, messages }) => {
-    const asked = new Map();
-    const lines = messages.map((words, at) => {
-      const [d, from] = [words[0], words[0] === ">" ? "client" : "agent"];
-      const line = { n: at + 1, t: at, k: "msg", h: from, d };
-      try {
-        line.m = JSON.parse(words.slice(2));
-      } catch {
-        line.b = words.slice(2);
-      }
-      const { id, method, result, error } = line.m ?? {};
-      if (line.m && !Array.isArray(line.m)) {
-        line.is = method !== undefined ? (id === undefined ? "notification" : "request") : error ? "error" : "result";
-        if (id !== undefined) line.id = id;
-        const key = (from) => from + JSON.stringify(id);
-        if (line.is === "request") asked.set(key(from), method);
-        line.me = method ?? asked.get(key(from === "client" ? "agent" : "client"));
-      }
-      return line;
-    });
-    const lint = (lines) => {
-      const linter = new Linter();
-      linter.begin({ seg: 0, first: lines[0].n });
-      const found = lines.flatMap((line) => linter.add(line, { n: line.n, t: line.n }));
-      return [...found, ...linter.unanswered()].sort((a, b) => a.n - b.n);
-    };
-    const whole = lint(lines);
-    const all = whole.map((one) => one.id);
-    if (JSON.stringify(all) !== JSON.stringify(ids)) return [`${name}: ${all} instead of ${ids}`];
-    // A part of a recording has no findings about the missing rest.
-    const known = new Set(whole.map((one) => `${one.n} ${one.id}`));
-    return lines.flatMap((_, at) => {
-      const parts = at ? [lint(lines.slice(at)), lint([...lines.slice(0, at), { n: at + 1, k: "rotate" }])] : [];
-      const made = parts.flat().map((one) => `${one.n} ${one.id}`).filter((one) => !known.has(one));
-      return made.map((one) => `${name}, cut at ${at}: ${one}`);
-    });
-  }), cases);
-  expect(cases.length > 5 && wrong.length === 0, wrong.join("\n"));
-});
+  await page.locator("#gone", { hasText: "x.txt: this is no recording" }).waitFor();
+  expect(readdirSync(join(root, "two")).length === 2, "nothing is written beside the recordings");
+}, { fails: /415/ });
 
 // The page's filter with the test cases of the program's filter.
 const vectors = JSON.parse(readFileSync(new URL("../vectors/inspect/filter.json", import.meta.url)));
-check("a filter has the same results on the page and in the program", pathToFileURL(standalone), async (page) => {
-  await page.locator("#welcome").waitFor();
+check("a filter has the same results on the page and in the program", plain, async (page) => {
   const wrong = await page.evaluate((vectors) => {
     const wrong = [];
     const known = (n) => ({ duration: vectors.facts[n]?.took ?? null, lint: vectors.facts[n]?.lint ?? [] });

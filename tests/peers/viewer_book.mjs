@@ -124,22 +124,3 @@ export function hostile() {
   recording.add({ k: "end", why: HOSTILE, b3: "" });
   return recording.path;
 }
-
-/** Bytes as Zstandard frames of 1 MiB, in raw blocks (RFC 8878, 3.1.1). */
-export function zstdFrames(bytes) {
-  const parts = [];
-  for (let at = 0; at < bytes.length; at += 1 << 20) {
-    const frame = bytes.subarray(at, at + (1 << 20));
-    const head = Buffer.from("28b52ffda000000000", "hex");
-    head.writeUInt32LE(frame.length, 5);
-    parts.push(head);
-    for (let from = 0; from < frame.length; from += 1 << 17) {
-      const block = frame.subarray(from, from + (1 << 17));
-      const last = from + block.length === frame.length ? 1 : 0;
-      const size = Buffer.alloc(3);
-      size.writeUIntLE(last | (block.length << 3), 0, 3);
-      parts.push(size, block);
-    }
-  }
-  return Buffer.concat(parts);
-}

@@ -154,8 +154,8 @@ export function usability({ check, row, expect, plain }) {
 }
 
 /** Two recordings in a folder. */
-function folder() {
-  mkdirSync(join(root, "two"));
+export function folder() {
+  mkdirSync(join(root, "two"), { recursive: true });
   const first = conversation("two/a-1.acpr", 30);
   first.frame("client", ">", "request", "session/prompt", { id: 99, params: { sessionId: "s1", prompt: [] } });
   first.add({ k: "gap", events: 12, why: "slow" });

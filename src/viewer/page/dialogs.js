@@ -39,6 +39,12 @@ const quoted = (word) => (/^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replac
 /** A path on a command line; one with control characters could do harm there. */
 const fileOf = (path) => (UNSEEN.test(path) ? "FILE" : quoted(path));
 
+/** A command for the terminal, and a button that copies it. */
+const commandLine = (command) => el("div", "command", el("code", "", ...shown(command, false)), copyButton("copy", () => command, `Copy: ${command}`));
+
+/** The command that shows a recording in a viewer, which unpacks and lints it. */
+const openCommand = (path) => commandLine(`acp-relay inspect open ${fileOf(path)}`);
+
 /** The command that shows the events of `filter` in a terminal. */
 const commandFor = (path, filter) => `acp-relay inspect show --bodies ${fileOf(path ?? "FILE")} ${quoted(filter)}`;
 

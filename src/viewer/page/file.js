@@ -1,5 +1,13 @@
-// Recordings that were dropped onto the page: an index first, windows of it later.
-// A recording answers as the server does.
+// Plain recordings that were dropped onto a page without a server: an index first, windows of it
+// later. A recording answers as the server does; it has no findings.
+
+/** Bytes that are read at a time; fewer of the beginning, which is shown at once. */
+const READ = 4 << 20;
+const BEGIN = 256 << 10;
+
+/** Milliseconds that the page may be busy before it handles input. */
+const BUSY = 16;
+const yieldToBrowser = () => new Promise((done) => setTimeout(done));
 
 /** Bytes that are searched at a time. */
 const BLOCK = 1 << 20;
@@ -35,12 +43,17 @@ function droppedOf(files) {
 /** A file without a line of a recording. */
 class NoRecording extends Error {}
 
+/** A file that is packed with Zstandard (RFC 8878), which this page does not unpack. */
+class PackedRecording extends Error {}
+const isPacked = async (file) => new DataView(await file.slice(0, 4).arrayBuffer()).getUint32(0, true) === 0xfd2fb528;
+
 class Dropped {
   live = false;
 
   constructor({ name, files }) {
     Object.assign(this, { name, files });
-    this.content = new FileContent(files);
+    this.file = new Blob(files);
+    this.bytes = 0;
     this.items = [];
     this.order = [];
     this.folded = [];
@@ -53,20 +66,22 @@ class Dropped {
     this.counts = { errors: 0, damaged: 0 };
     this.revision = 0;
     this.searches = new Map();
-    this.linter = new Linter();
-    this.found = new Map();
-    this.rules = new Map();
   }
 
   /** Reads all of it, and calls `progress` now and then. */
   async read(progress) {
+    for (const file of this.files) if (file.size >= 4 && (await isPacked(file))) throw new PackedRecording();
     let rest = new Uint8Array(0);
     // The first block is shown at once.
     let again = 0;
     let busy = performance.now();
-    let at = 0;
     const none = () => !this.header && this.counts.damaged === this.items.length;
-    for await (const block of this.content.blocks()) {
+    const blockAt = (at) => this.file.slice(at, at + (at ? READ : BEGIN)).arrayBuffer();
+    // The next block is read while this one is processed.
+    let next = blockAt(0);
+    for (let at = 0; at < this.file.size; ) {
+      const block = new Uint8Array(await next);
+      next = blockAt(at + block.length);
       if (this.closed) return;
       const bytes = new Uint8Array(rest.length + block.length);
       bytes.set(rest);
@@ -79,7 +94,7 @@ class Dropped {
         busy = performance.now();
       }
       rest = bytes.slice(from);
-      at += block.length;
+      this.bytes = at += block.length;
       // The beginning of a recording may be damaged, but not so much of it.
       if (none() && at > 2 * READ) throw new NoRecording();
       if (performance.now() > again && !none()) {
@@ -91,7 +106,6 @@ class Dropped {
       }
     }
     if (none()) throw new NoRecording();
-    this.linter.unanswered().forEach((finding) => this.addFinding(finding));
     this.whole = true;
     this.revision++;
     progress();
@@ -100,7 +114,6 @@ class Dropped {
   addLine(at, bytes) {
     const line = parseLine(bytes);
     if (line?.acpr) {
-      this.linter.begin(line);
       this.header ??= line;
       return;
     }
@@ -115,11 +128,9 @@ class Dropped {
     if (!line) {
       item.kind = "damaged";
       this.counts.damaged++;
-      this.linter.gaps = true;
     } else {
       item.t = Math.max(item.t, Math.round(line.t * 1e6));
       this.indexLine(i, item, line);
-      this.linter.add(line, { n: item.n, t: item.t }).forEach((finding) => this.addFinding(finding));
     }
     if (item.kind !== "passed" && item.run > 0) this.put(this.folded, i);
   }
@@ -139,19 +150,6 @@ class Dropped {
   /** The first item with number `n` or a later one. */
   itemOf(n) {
     return partitionPoint(this.items.length, (at) => this.items[at].n < n);
-  }
-
-  addFinding(finding) {
-    const { id, severity, message, was } = finding;
-    if (was) {
-      const own = this.found.get(finding.n) ?? [];
-      const at = own.findIndex((one) => one.id === was);
-      if (at >= 0) own.splice(at, 1);
-      if (--this.rules.get(was).count === 0) this.rules.delete(was);
-    }
-    if (!this.rules.has(id)) this.rules.set(id, { id, severity, message, count: 0 });
-    this.rules.get(id).count++;
-    this.found.set(finding.n, [...(this.found.get(finding.n) ?? []), finding]);
   }
 
   indexLine(i, item, line) {
@@ -231,9 +229,6 @@ class Dropped {
       await yieldToBrowser();
       busy = performance.now();
     }
-    const severities = ["error", "warning", "hint"];
-    const bySeverity = Array.from(this.rules.values()).sort((a, b) => severities.indexOf(a.severity) - severities.indexOf(b.severity));
-    const total = bySeverity.reduce((sum, rule) => sum + rule.count, 0);
     const header = this.header && {
       began: new Date(this.header.began * 1000).toISOString().slice(0, 19) + "Z",
       by: this.header.by,
@@ -242,9 +237,8 @@ class Dropped {
       redaction: object(this.header.redact).mode,
     };
     return {
-      name: this.name, path: this.files[0].name, header, buckets, duration, revision: this.revision, bytes: this.content.read, total: this.content.total,
+      name: this.name, path: this.files[0].name, header, buckets, duration, revision: this.revision, bytes: this.bytes, total: this.file.size,
       events: this.items.length, turns: this.turnList.length, ended: this.ended === true, rotated: this.rotated === true, writing: false, ...this.counts,
-      lint: { checked: this.items.length, total, rules: bySeverity.map((rule) => ({ ...rule })) },
       spans: this.turnList.length > SPANS ? [] : this.turnList.map((turn) => [turn.t, turn.end?.t ?? null]),
     };
   }
@@ -270,7 +264,7 @@ class Dropped {
     const { items } = this;
     const [first, last] = [items[window[0]], items[Math.min(items.length - 1, window[window.length - 1] + 4 * CHUNKS)]];
     const near = first && last.at + last.length - first.at < READ;
-    const span = near && { at: first.at, bytes: new Uint8Array(await this.content.file.slice(first.at, last.at + last.length).arrayBuffer()) };
+    const span = near && { at: first.at, bytes: new Uint8Array(await this.file.slice(first.at, last.at + last.length).arrayBuffer()) };
     return await Promise.all(window.map((i) => this.row(i, folded, span)));
   }
 
@@ -284,7 +278,6 @@ class Dropped {
       row.duration = (request.n === item.n ? request.answer?.t : item.t) - request.t;
       if (Number.isNaN(row.duration)) row.duration = null;
     }
-    row.lint = item.kind === "damaged" ? [] : this.found.get(item.n);
     if (row.run > 1) row.text = await this.runText(i, item, span);
     const line = item.kind === "damaged" ? null : parseLine(await this.within(item, span), true);
     return line ? { ...row, line } : { ...row, fault: "this line was changed or damaged after it was written" };
@@ -302,8 +295,8 @@ class Dropped {
   async search(q, all) {
     const key = `${q} ${all}`;
     let search = this.searches.get(key);
-    // Durations and findings may be known only now.
-    if (!search || (this.whole && !search.whole && /\b(?:dur|lint)\b/.test(q))) {
+    // Durations may be known only now.
+    if (!search || (this.whole && !search.whole && /\bdur\b/.test(q))) {
       search = { filter: new Filter(q), found: [], searched: 0, whole: this.whole, running: Promise.resolve() };
       this.searches.set(key, search);
       if (this.searches.size > SEARCHES) this.searches.delete(this.searches.keys().next().value);
@@ -321,7 +314,7 @@ class Dropped {
       let end = search.searched + 1;
       while (end < this.items.length && this.items[end].at + this.items[end].length - first.at <= BLOCK) end++;
       const last = this.items[end - 1];
-      const block = new Uint8Array(await this.content.file.slice(first.at, last.at + last.length).arrayBuffer());
+      const block = new Uint8Array(await this.file.slice(first.at, last.at + last.length).arrayBuffer());
       while (search.searched < end) {
         const i = search.searched++;
         if (this.accepts(search.filter, this.items[i], all, block, first.at)) this.put(search.found, i);
@@ -336,19 +329,13 @@ class Dropped {
     if (item.kind === "damaged" || (item.kind === "passed" && !all)) return false;
     const bytes = block.subarray(item.at - from, item.at - from + item.length);
     const line = parseLine(bytes, true);
-    const found = () => (this.found.get(item.n) ?? []).map((one) => one.id);
-    return line && filter.matches(line, decoder.decode(bytes), { duration: this.durationOf(item), lint: found() });
+    return line && filter.matches(line, decoder.decode(bytes), { duration: this.durationOf(item) });
   }
 
   /** From a request to its answer; both have it. */
   durationOf(item) {
     const request = this.answers.get(item.n) ?? this.requests.get(item.n);
     return request?.answer && (item.n === request.n || item.n === request.answer.n) ? request.answer.t - request.t : null;
-  }
-
-  async findings(id, from, count) {
-    const all = Array.from(this.found.values()).flat().sort((a, b) => a.n - b.n);
-    return { findings: all.filter((one) => one.id === id).slice(from, from + count) };
   }
 
   async turns(from) {
@@ -372,7 +359,7 @@ class Dropped {
   }
 
   bytesOf(item) {
-    return this.content.file.slice(item.at, item.at + item.length);
+    return this.file.slice(item.at, item.at + item.length);
   }
 
   close() {

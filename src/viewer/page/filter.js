@@ -178,8 +178,9 @@ class Filter {
   matchText(name, value) {
     this.fields.add(name);
     const glob = new Glob(value);
-    if (name === "lint" && !JSON.parse($("known").textContent).rules.some((rule) => glob.is(rule.id))) {
-      this.fail("no such rule; `acp-relay inspect lint --list` lists them");
+    const rules = name === "lint" && JSON.parse($("known").textContent);
+    if (rules && !rules.some((id) => glob.is(id))) {
+      this.fail(rules.length ? "no such rule; `acp-relay inspect lint --list` lists them" : "this page has no findings; `acp-relay inspect open` shows them");
     }
     return (one) => TEXT_MATCHES[name](one, glob);
   }

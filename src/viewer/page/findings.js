@@ -3,13 +3,6 @@
 /** Findings of a rule that are listed at first. */
 const LISTED = 8;
 
-/** The command that also checks the schema, which this page does not know. */
-function schemaHint(path) {
-  const command = `acp-relay inspect open ${fileOf(path)}`;
-  const words = el("p", "", "This page does not check against the schema. This command does:");
-  return el("div", "rest", words, el("div", "command", el("code", "", command), copyButton("copy", () => command, `Copy: ${command}`)));
-}
-
 class Findings {
   /** `jump(n)` goes to an event, `narrow(term)` filters the sequence. */
   constructor(box, source, jump, narrow) {
@@ -40,7 +33,6 @@ class Findings {
     }
     // The most severe stands first, also when it came last.
     this.box.replaceChildren(...list(lint?.rules).map((rule) => this.groups.get(rule.id).box));
-    if (lint?.total && !this.source.live) this.box.append(schemaHint(this.source.path));
   }
 
   head(rule) {

@@ -233,9 +233,10 @@ async function showTurns() {
 
 async function showFindings() {
   const { lint, events } = view.state;
+  if (!lint) return view.tab === "findings" && empty("This page has no findings. This command shows them:", openCommand(view.state.path));
   await view.findings.update(lint);
   if (view.tab !== "findings") return;
-  empty(lint.total ? null : lint.checked < events ? "No findings so far." : "The linter has no findings.", view.source.live ? null : schemaHint(view.state.path));
+  empty(lint.total ? null : lint.checked < events ? "No findings so far." : "The linter has no findings.");
 }
 
 /** Shows an error; null removes it. */
@@ -247,7 +248,7 @@ function showError(error) {
   $("top").classList.toggle("gone", Boolean(error));
   if (!error) return gone.remove();
   $("top").classList.remove("live");
-  const why = !view.source?.live ? error.message
+  const why = !view.source?.live || error.isOwn ? error.message
     : !error.status ? "acp-relay does not answer. This page tries again."
     : /cannot be read/.test(error.message) ? error.message
     : "The acp-relay process of this address has ended. A new one prints a new address when it starts.";

@@ -1,7 +1,10 @@
-// The available recordings: those of the viewer's server, or local files, which are sent nowhere.
+// The available recordings: those of the viewer's server, which also takes files that are dropped
+// onto the page; without a server local files, which are sent nowhere.
 
 /** Milliseconds between two requests for new recordings. */
 const POLL_INTERVAL = 4000;
+
+const SERVED = location.protocol.startsWith("http");
 
 /** The recordings to choose from; each has a name, bytes, perhaps an agent, and can be opened. */
 const offered = [];
@@ -31,12 +34,28 @@ function neighbour(by) {
 
 /** Shows files. */
 async function showFiles(files) {
+  if (!files.length) return;
+  if (SERVED) return await sendFiles(Array.from(files));
   const held = droppedOf(files);
-  if (!held.length) return;
   offered.length = 0;
   $("recordings").replaceChildren();
   offer(held.map((one) => ({ ...one, open: () => new Dropped(one) })));
   await read(0);
+}
+
+/** Has the server unpack and lint files, and shows them. */
+async function sendFiles(files) {
+  $("drop").hidden = false;
+  $("drop").firstChild.textContent = "The files are sent to acp-relay.";
+  try {
+    const places = await Server.send(files);
+    await served();
+    await choose(places[0]);
+  } catch (error) {
+    throw error.status ? Object.assign(error, { isOwn: true }) : error;
+  } finally {
+    $("drop").hidden = true;
+  }
 }
 
 /** Reads a file, and shows it while it is read. */
@@ -46,8 +65,11 @@ async function read(place) {
   try {
     await source.read(async () => view.source === source && showAll(await source.state()).catch(showError));
   } catch (error) {
-    if (error instanceof NoRecording && view.source === source) return noRecording(source.files[0].name);
-    showError(error instanceof Damaged ? new Error(`${source.name} cannot be unpacked: ${error.message}`) : error);
+    if (view.source !== source) return;
+    const { name } = source.files[0];
+    if (error instanceof NoRecording) instead("This is not a recording", "This converts a capture, a trace or a HAR file:", importCommand(name));
+    else if (error instanceof PackedRecording) instead("This recording is packed", "This page does not unpack. This command shows it:", openCommand(name));
+    else showError(error);
   }
 }
 
@@ -59,13 +81,14 @@ function welcome(title, words, ...more) {
   $("left").append(box);
 }
 
-/** Reports that a file is not a recording, and shows how to convert it. */
-function noRecording(name) {
-  const command = `acp-relay inspect import ${fileOf(name)} ${fileOf(name.replace(/\.\w+$/, "").replace(/^-/, "") || "recording")}.acpr`;
+/** Shows why there is no recording, and the command that helps. */
+function instead(title, words, command) {
   view.source.close();
   for (const id of ["about", "count", "state"]) $(id).replaceChildren();
-  welcome("This is not a recording", "This converts a capture, a trace or a HAR file:", el("div", "command", el("code", "", command), copyButton("copy", () => command, `Copy: ${command}`)), button("tool", "choose another file", () => $("pick").click()));
+  welcome(title, words, command, button("tool", "choose another file", () => $("pick").click()));
 }
+
+const importCommand = (name) => commandLine(`acp-relay inspect import ${fileOf(name)} ${fileOf(name.replace(/\.\w+$/, "").replace(/^-/, "") || "recording")}.acpr`);
 
 /** Adds the new recordings of the server. Returns their number. */
 async function served() {
@@ -88,8 +111,9 @@ async function pollRecordings() {
 }
 
 async function start() {
-  if (!location.protocol.startsWith("http")) {
-    return welcome("Drop a recording here", "An .acpr or .acpr.zst file, or all segments of a recording. It is read by this page only and sent nowhere.", button("tool", "or choose a file", () => $("pick").click()));
+  if (!SERVED) {
+    const words = "An .acpr file, or all segments of a recording. It is read by this page only and sent nowhere. For packed recordings (.acpr.zst) and for findings there is this command:";
+    return welcome("Drop a recording here", words, openCommand("FILE"), button("tool", "or choose a file", () => $("pick").click()));
   }
   while (!(await served())) {
     if (!$("welcome")) welcome("No recording yet", "The first recording is shown as soon as it begins.");
@@ -115,7 +139,10 @@ async function addressed() {
 timeOfDay(ofDay);
 if (["dark", "light"].includes(setting("theme"))) document.documentElement.dataset.theme = setting("theme");
 let depth = 0;
-addEventListener("dragenter", () => ($("drop").hidden = ++depth === 0));
+addEventListener("dragenter", () => {
+  $("drop").hidden = ++depth === 0;
+  $("drop").firstChild.textContent = SERVED ? "Drop a recording to open it. It is sent to the acp-relay of this page only." : "Drop a recording to open it";
+});
 addEventListener("dragleave", () => ($("drop").hidden = --depth <= 0));
 addEventListener("dragover", (event) => event.preventDefault());
 addEventListener("drop", (event) => {

@@ -15,6 +15,12 @@ class Server {
     return await (await request("api/recordings")).json();
   }
 
+  /** Sends dropped files to the server, which keeps them until it ends. Returns the places of their recordings. */
+  static async send(files) {
+    const lengths = new URLSearchParams(files.map((file) => [file.name, file.size]));
+    return await (await request(`api/dropped?${lengths}`, { method: "POST", body: new Blob(files) })).json();
+  }
+
   async state(after) {
     const known = after === undefined ? "" : `?after=${after}`;
     return await (await request(this.base + "state" + known, { signal: this.closing.signal })).json();
