@@ -9,8 +9,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
+use std::io::{self, BufRead, BufReader, Cursor, Read as _};
 use std::ops::Range;
 use std::path::Path;
 
@@ -18,9 +17,9 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::expand::{expand, needs_expanding, one_line};
-use super::files::ZSTD;
+use super::files::open_source;
 use super::surrogates::{decode_bytes, encode_bytes};
-use super::{EventKind, PackedReader, Parsed, Payload, members};
+use super::{EventKind, Parsed, Payload, SegmentSource, members};
 use crate::jsonrpc::{Frame, Kind, Side};
 
 /// Limit of a line in bytes: the default limit of a message, and a little for the members of a
@@ -106,18 +105,10 @@ const DIRECTIONS: [[&str; 2]; 3] = [
 /// # Errors
 /// When it cannot be read, is packed otherwise than segments are, or is not in an encoding of JSON.
 pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
-    let mut file = File::open(path)?;
-    let mut head = Vec::new();
-    // Files that cannot be rewound, such as pipes, are read directly.
-    if !file.metadata()?.is_file() {
-        return expanded(BufReader::new(file));
+    match open_source(path)? {
+        SegmentSource::Plain(file) => expanded(BufReader::new(file)),
+        packed => Ok(Box::new(BufReader::new(packed))),
     }
-    (&mut file).take(4).read_to_end(&mut head)?;
-    file.rewind()?;
-    if head == ZSTD {
-        return Ok(Box::new(BufReader::new(PackedReader::new(file)?)));
-    }
-    expanded(BufReader::new(file))
 }
 
 /// The same input with one message a line. Input that needs expanding is read to its end first;

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::{Entry, Header, PackedReader, Parsed, RecordedEvent, SegmentReader};
+use super::{Entry, Header, LineError, PackedReader, Parsed, RecordedEvent, SegmentReader};
 
 /// The file name extension of a segment.
 pub const PLAIN: &str = ".acpr";
@@ -16,7 +16,40 @@ pub const PLAIN: &str = ".acpr";
 pub const PACKED: &str = ".acpr.zst";
 
 /// The magic number of zstd files (RFC 8878, 3.1.1).
-pub(super) const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+
+/// How a header line begins.
+const HEAD: &[u8] = b"{\"acpr\":";
+
+/// The number of lines that are searched for a readable one.
+const MAX_LINES: usize = 64;
+
+/// Why a file cannot be read as a recording.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotRecording {
+    /// It cannot be read.
+    #[error("{0}")]
+    Unreadable(#[from] io::Error),
+    /// It is a folder.
+    #[error("it is a folder; `acp-relay inspect ls` lists the recordings in one")]
+    Folder,
+    /// It is a pipe or a device. A recording is read several times, which these do not allow.
+    #[error("it is a pipe or a device, and is read more than once: write it into a file first")]
+    Pipe,
+    /// It is empty.
+    #[error("it is empty: nothing was recorded, or it was cut off before anything was")]
+    Empty,
+    /// It was written by a later version of the format.
+    #[error("{0}")]
+    Newer(LineError),
+    /// It has another format.
+    #[error(
+        "this is no recording; of a capture, a trace or a HAR file, `acp-relay inspect import` \
+         makes one"
+    )]
+    OtherFormat,
+}
 
 /// An open segment file.
 #[derive(Debug)]
@@ -36,31 +69,41 @@ pub struct Recording {
     pub segments: Vec<PathBuf>,
 }
 
+impl NotRecording {
+    /// What is wrong with the file type at `path`, before it is opened; `None` for a regular file
+    /// and when there is none.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        let kind = fs::metadata(path).ok()?.file_type();
+        match () {
+            () if kind.is_dir() => Some(Self::Folder),
+            () if !kind.is_file() => Some(Self::Pipe),
+            () => None,
+        }
+    }
+}
+
 /// Opens one segment, packed or not.
 ///
 /// # Errors
 /// When it cannot be read.
 pub fn open(path: &Path) -> io::Result<SegmentReader<SegmentSource>> {
-    let mut file = File::open(path)?;
-    Ok(SegmentReader::new(
-        if ends_with(path, PACKED) || is_packed(&mut file)? {
-            SegmentSource::Packed(Box::new(PackedReader::new(file)?))
-        } else {
-            SegmentSource::Plain(file)
-        },
-    ))
+    Ok(SegmentReader::new(open_source(path)?))
 }
 
-/// Whether a file is packed, whatever its name. The file is rewound afterwards; a file that cannot
-/// be rewound counts as not packed.
-fn is_packed(file: &mut File) -> io::Result<bool> {
-    if !file.metadata()?.is_file() {
-        return Ok(false);
-    }
+/// Opens a file, which is unpacked if it is packed, whatever its name. One that cannot be rewound,
+/// such as a pipe, counts as not packed.
+pub(super) fn open_source(path: &Path) -> io::Result<SegmentSource> {
+    let mut file = File::open(path)?;
     let mut head = Vec::new();
-    file.take(ZSTD.len() as u64).read_to_end(&mut head)?;
-    file.rewind()?;
-    Ok(head == ZSTD)
+    if file.metadata()?.is_file() {
+        (&file).take(ZSTD.len() as u64).read_to_end(&mut head)?;
+        file.rewind()?;
+    }
+    Ok(match head == ZSTD || ends_with(path, PACKED) {
+        true => SegmentSource::Packed(Box::new(PackedReader::new(file)?)),
+        false => SegmentSource::Plain(file),
+    })
 }
 
 /// The recordings in a folder, by name. If a segment exists both packed and plain, the plain file
@@ -97,6 +140,38 @@ impl Recording {
         Ok(found.into_iter().find(same).unwrap_or(alone))
     }
 
+    /// Checks how it begins.
+    ///
+    /// # Errors
+    /// When it cannot be read as a recording.
+    pub fn check(&self) -> Result<(), NotRecording> {
+        if let Some(error) = self.segments.iter().find_map(|path| NotRecording::of(path)) {
+            return Err(error);
+        }
+        let mut is_empty = true;
+        for entry in self.entries().take(MAX_LINES) {
+            let (_, entry) = entry?;
+            match entry.parsed {
+                Parsed::Header(_) | Parsed::Event(_) => return Ok(()),
+                Parsed::Invalid(fault @ LineError::Newer(_)) => {
+                    return Err(NotRecording::Newer(fault));
+                }
+                // A recording whose only line is damaged.
+                Parsed::Invalid(_) if entry.line.starts_with(HEAD) => return Ok(()),
+                Parsed::Invalid(_) => is_empty = false,
+            }
+        }
+        let length = |path| fs::metadata(path).map_or(0, |data| data.len());
+        let bytes: u64 = self.segments.iter().map(length).sum();
+        // An incomplete line is not returned by the reader.
+        let is_torn = || self.segments.iter().any(|path| begins_header(path));
+        match (is_empty, bytes) {
+            (true, 0) => Err(NotRecording::Empty),
+            (true, _) if is_torn() => Err(NotRecording::Empty),
+            _ => Err(NotRecording::OtherFormat),
+        }
+    }
+
     /// The first header that can be read.
     #[must_use]
     pub fn header(&self) -> Option<Header> {
@@ -131,6 +206,14 @@ impl Recording {
                 .transpose()
         })
     }
+}
+
+/// Whether a file holds the beginning of a header line.
+fn begins_header(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let file = File::open(path);
+    let read = file.and_then(|file| file.take(HEAD.len() as u64).read_to_end(&mut head));
+    read.is_ok() && head == HEAD
 }
 
 /// The recordings in a folder that have segments among the files that `filter` accepts.

@@ -25,7 +25,6 @@
 mod annotations;
 pub mod canonical;
 pub mod capture;
-mod encode;
 mod event;
 mod exchanges;
 mod expand;
@@ -36,7 +35,6 @@ pub mod lint;
 mod packed;
 mod parse;
 pub mod patch;
-mod probe;
 mod read;
 pub mod redact;
 pub mod replay;
@@ -44,7 +42,6 @@ mod seconds;
 mod surrogates;
 mod tail;
 mod timestamp;
-mod tokens;
 mod translation_check;
 mod verify;
 mod view;
@@ -56,17 +53,16 @@ pub use event::{
 };
 pub use exchanges::{Exchange, ExchangeAnswer, Exchanges};
 pub use expand::{expand, one_line};
-pub use files::{PACKED, PLAIN, Recording, SegmentSource, open, recordings};
+pub use files::{NotRecording, PACKED, PLAIN, Recording, SegmentSource, open, recordings};
 pub use leaves::find_leaf;
 pub use packed::{PackedReader, pack};
 pub use parse::{LineError, Parsed, parse_line};
-pub use probe::NotRecording;
 pub use read::{Entry, SegmentReader};
+pub use redact::members;
 pub use surrogates::{
     decode_bytes, encode_bytes, find_lone, join_halves, parse_json, show_halves, show_halves_json,
 };
 pub use tail::Tail;
 pub use timestamp::rfc3339;
-pub use tokens::members;
 pub use verify::{Defect, VerifyReport, verify, verify_segment};
 pub use view::{Reorder, View, ViewFilter};

@@ -4,10 +4,11 @@
 //! program can be read.
 
 use bytes::Bytes;
+use serde::Deserialize;
 
 use super::event::{EventKind, Header, Message, Payload, RecordedEvent, VERSION};
+use super::members;
 use super::seconds;
-use super::tokens::members;
 use super::write::{TAIL, checksum};
 use crate::jsonrpc::{Kind, Side};
 
@@ -76,11 +77,8 @@ pub enum LineError {
     },
 }
 
-/// The members of a line or of an object in it.
-#[derive(Default)]
-struct Members<'a> {
-    list: Vec<(&'a [u8], &'a [u8])>,
-}
+/// The members of a line.
+struct Members<'a>(Vec<(&'a [u8], &'a [u8])>);
 
 /// Parses a line, with or without its line break.
 #[must_use]
@@ -97,10 +95,8 @@ fn read(line: &Bytes) -> Result<Parsed, LineError> {
         _ => line,
     };
     check(line)?;
-    let members = Members {
-        list: members(line).map(|(name, at)| (name, &line[at])).collect(),
-    };
-    if let Some(version) = members.number("acpr") {
+    let members = Members(members(line).map(|(name, at)| (name, &line[at])).collect());
+    if let Some(version) = members.read("acpr") {
         return match version {
             0 => Err(LineError::Malformed("version 0 never was")),
             1..=VERSION => match serde_json::from_slice(line) {
@@ -112,38 +108,30 @@ fn read(line: &Bytes) -> Result<Parsed, LineError> {
             newer => Err(LineError::Newer(newer)),
         };
     }
-    let event = RecordedEvent {
-        n: members
-            .number("n")
-            .ok_or(LineError::Malformed("it has no number `n`"))?,
-        t: members
-            .micros("t")
-            .ok_or(LineError::Malformed("it has no time `t`"))?,
-        w: members
-            .micros("w")
-            .ok_or(LineError::Malformed("it has no time `w`"))?,
-        kind: members.kind(line)?,
+    let (n, t, w) = (members.read("n"), members.micros("t"), members.micros("w"));
+    let (Some(n), Some(t), Some(w)) = (n, t, w) else {
+        let what = "it has no number `n`, or no time `t` or `w`";
+        return Err(LineError::Malformed(what));
     };
-    Ok(Parsed::Event(Box::new(event)))
+    let kind = members.kind(line)?;
+    Ok(Parsed::Event(Box::new(RecordedEvent { n, t, w, kind })))
 }
 
 /// Compares a line with its checksum.
 fn check(line: &[u8]) -> Result<(), LineError> {
-    let content = line
-        .len()
-        .checked_sub(TAIL)
-        .ok_or(LineError::Malformed("it is too short for a checksum"))?;
+    let Some(content) = line.len().checked_sub(TAIL) else {
+        return Err(LineError::Malformed("it is too short for a checksum"));
+    };
     let (content, tail) = line.split_at(content);
-    let found = tail
-        .strip_prefix(b",\"crc\":\"")
-        .and_then(|rest| rest.strip_suffix(b"\"}"))
-        .ok_or_else(|| {
-            LineError::Malformed(if line.ends_with(b"\r") {
+    let found = tail.strip_prefix(b",\"crc\":\"");
+    let Some(found) = found.and_then(|rest| rest.strip_suffix(b"\"}")) else {
+        return Err(LineError::Malformed(match line.last() {
+            Some(b'\r') => {
                 "it ends with CR LF: line breaks were changed on the way, as git's autocrlf does"
-            } else {
-                "it does not end with its checksum"
-            })
-        })?;
+            }
+            _ => "it does not end with its checksum",
+        }));
+    };
     let expected = checksum(content);
     if found == expected {
         return Ok(());
@@ -157,12 +145,13 @@ fn check(line: &[u8]) -> Result<(), LineError> {
 
 impl<'a> Members<'a> {
     fn get(&self, name: &str) -> Option<&'a [u8]> {
-        let named = |(known, _): &&(&[u8], &'a [u8])| *known == name.as_bytes();
-        self.list.iter().find(named).map(|(_, value)| *value)
+        let mut list = self.0.iter();
+        Some(list.find(|(known, _)| *known == name.as_bytes())?.1)
     }
 
-    fn number(&self, name: &str) -> Option<u64> {
-        std::str::from_utf8(self.get(name)?).ok()?.parse().ok()
+    /// A value of that type, if the member has one.
+    fn read<T: Deserialize<'a>>(&self, name: &str) -> Option<T> {
+        serde_json::from_slice(self.get(name)?).ok()
     }
 
     fn micros(&self, name: &str) -> Option<u64> {
@@ -176,22 +165,6 @@ impl<'a> Members<'a> {
             serde_json::from_slice(value)
                 .unwrap_or_else(|_| String::from_utf8_lossy(value).trim_matches('"').to_owned())
         })
-    }
-
-    fn texts(&self, name: &str) -> Vec<String> {
-        self.get(name)
-            .and_then(|value| serde_json::from_slice(value).ok())
-            .unwrap_or_default()
-    }
-
-    fn side(&self) -> Result<Side, LineError> {
-        match self.get("h") {
-            Some(b"\"client\"") => Ok(Side::Client),
-            Some(b"\"agent\"") => Ok(Side::Agent),
-            _ => Err(LineError::Malformed(
-                "its edge `h` is neither client nor agent",
-            )),
-        }
     }
 
     fn kind(&self, line: &Bytes) -> Result<EventKind, LineError> {
@@ -222,9 +195,10 @@ impl<'a> Members<'a> {
 
     fn message(&self, line: &Bytes) -> Result<Message, LineError> {
         let id = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
-        let kind = self.get("is").map(<[u8]>::trim_ascii);
         Ok(Message {
-            edge: self.side()?,
+            edge: self.read("h").ok_or(LineError::Malformed(
+                "its edge `h` is neither client nor agent",
+            ))?,
             to: match self.get("d") {
                 Some(b"\"<\"") => Side::Client,
                 Some(b"\">\"") => Side::Agent,
@@ -233,15 +207,14 @@ impl<'a> Members<'a> {
             id: self.get("id").map(id),
             method: self.text("me"),
             session: self.text("s"),
-            kind: kind
-                .and_then(|name| Kind::from_name(name.strip_prefix(b"\"")?.strip_suffix(b"\"")?)),
-            answers: self.number("re"),
-            source: self.number("of"),
-            rules: self.texts("rules"),
-            patch: self
-                .get("p")
-                .and_then(|patch| serde_json::from_slice(patch).ok()),
-            redacted: self.texts("rd"),
+            kind: self
+                .read("is")
+                .and_then(|name: &str| Kind::from_name(name.as_bytes())),
+            answers: self.read("re"),
+            source: self.read("of"),
+            rules: self.read("rules").unwrap_or_default(),
+            patch: self.read("p"),
+            redacted: self.read("rd").unwrap_or_default(),
             body: self.body(line)?,
         })
     }
@@ -250,7 +223,7 @@ impl<'a> Members<'a> {
         if let Some(json) = self.get("m") {
             return Ok(Payload::Json(line.slice_ref(json)));
         }
-        if let Some(length) = self.number("z") {
+        if let Some(length) = self.read("z") {
             return Ok(Payload::Omitted(length));
         }
         if let Some(text) = self.get("b") {

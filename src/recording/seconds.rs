@@ -3,7 +3,7 @@
 use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer, de, ser};
 use serde_json::value::RawValue;
 
-use super::encode;
+use super::write;
 
 /// Converts seconds with up to six decimals to microseconds.
 pub(super) fn parse(seconds: &[u8]) -> Option<u64> {
@@ -29,7 +29,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::
 
 fn raw(sign: &str, micros: u64) -> serde_json::Result<Box<RawValue>> {
     let mut text = Vec::new();
-    encode::seconds(&mut text, sign.as_bytes(), micros);
+    write::seconds(&mut text, sign.as_bytes(), micros);
     RawValue::from_string(String::from_utf8_lossy(&text).into_owned())
 }
 

@@ -4,7 +4,6 @@
 //! bytes can be restored. Everything is appended to a buffer of the caller. See `parse` for the
 //! inverse.
 
-use super::encode::{escaped, list, number, quoted, seconds, text};
 use super::event::{EventKind, Header, Message, Payload, VERSION};
 pub use super::event::{Stamp, fits_line};
 use crate::jsonrpc::{Kind, Side};
@@ -137,7 +136,11 @@ pub fn event(out: &mut Vec<u8>, stamp: Stamp, kind: &EventKind) {
     let start = out.len();
     match kind {
         EventKind::Message(msg) => return message(out, stamp, msg),
-        EventKind::Other { kind, line } => return write_other(out, stamp, kind, line),
+        EventKind::Other { line, .. } => {
+            // What its members mean is not known, so it stays as it was.
+            out.extend_from_slice(line);
+            return out.push(b'\n');
+        }
         EventKind::Stderr(body) => {
             begin_line(out, stamp, b"stderr");
             write_payload(out, body);
@@ -186,21 +189,6 @@ fn message(out: &mut Vec<u8>, stamp: Stamp, message: &Message) {
     frame(out, stamp, &info, &message.body);
 }
 
-/// Appends an event of unknown kind with its original members, under a possibly different number.
-fn write_other(out: &mut Vec<u8>, stamp: Stamp, kind: &str, line: &[u8]) {
-    let start = out.len();
-    begin_line(out, stamp, &escaped(kind));
-    for (name, value) in super::tokens::members(line) {
-        if ![&b"n"[..], b"t", b"w", b"k", b"crc"].contains(&name) {
-            out.extend_from_slice(b",\"");
-            out.extend_from_slice(name);
-            out.extend_from_slice(b"\":");
-            out.extend_from_slice(&line[value]);
-        }
-    }
-    end_line(out, start);
-}
-
 fn begin_line(out: &mut Vec<u8>, stamp: Stamp, kind: &[u8]) {
     begin_stamp(out, stamp);
     quoted(out, b",\"k\":", kind);
@@ -245,4 +233,55 @@ fn write_payload(out: &mut Vec<u8>, body: &Payload<impl AsRef<[u8]>>) {
         }
         Payload::Omitted(length) => number(out, b",\"z\":", *length),
     }
+}
+
+/// An array of strings.
+fn list(out: &mut Vec<u8>, name: &[u8], texts: &[String]) {
+    out.extend_from_slice(name);
+    for (at, value) in texts.iter().enumerate() {
+        text(out, if at == 0 { b"[" } else { b"," }, value);
+    }
+    out.push(b']');
+}
+
+/// A string that needs no escapes.
+fn quoted(out: &mut Vec<u8>, name: &[u8], raw: &[u8]) {
+    out.extend_from_slice(name);
+    out.push(b'"');
+    out.extend_from_slice(raw);
+    out.push(b'"');
+}
+
+/// Any string.
+fn text(out: &mut Vec<u8>, name: &[u8], value: &str) {
+    out.extend_from_slice(name);
+    serde_json::to_writer(out, value).expect("a text can be written to memory");
+}
+
+/// The JSON form of a string without its quotes.
+fn escaped(value: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(value.len() + 2);
+    text(&mut out, b"", value);
+    out[1..out.len() - 1].to_vec()
+}
+
+/// A number.
+fn number(out: &mut Vec<u8>, name: &[u8], value: u64) {
+    out.extend_from_slice(name);
+    digits(out, value);
+}
+
+/// Microseconds, written as seconds.
+pub(super) fn seconds(out: &mut Vec<u8>, name: &[u8], micros: u64) {
+    out.extend_from_slice(name);
+    digits(out, micros / 1_000_000);
+    // With a one before it, the fraction keeps its zeros; the point takes the place of the one.
+    let point = out.len();
+    digits(out, 1_000_000 + micros % 1_000_000);
+    out[point] = b'.';
+}
+
+/// A number in decimal digits; `serde_json` writes them faster than `write!`.
+fn digits(out: &mut Vec<u8>, value: u64) {
+    serde_json::to_writer(out, &value).expect("a number can be written to memory");
 }

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use super::open::{recording, report_unreadable};
 use crate::cli::console::note;
 use crate::jsonrpc::Side;
-use crate::recording::filter::{FIELDS, Filter};
+use crate::recording::filter::{Field, Filter};
 use crate::recording::{
     Annotations, Entry, EventKind, Header, Parsed, RecordedEvent, Recording, View, ViewFilter,
 };
@@ -51,7 +51,8 @@ pub(super) enum Part<'a> {
 /// One line for each field of the language, for `--help`.
 pub(super) fn help() -> String {
     let mut text = String::from("Filters join terms with and, or, not and parentheses:\n");
-    for (_, _, example, what) in FIELDS {
+    for field in Field::all() {
+        let (example, what) = field.description();
         text += &format!("  {example:<20} {what}\n");
     }
     text.trim_end().to_owned()

@@ -5,11 +5,8 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use super::error::FilterError;
-use super::expr::{Expr, Term};
 use super::field::Field;
-use super::glob::Glob;
-use super::parse::parse;
+use super::parse::{Expr, FilterError, Glob, parse};
 use crate::jsonrpc::{Kind, Side};
 use crate::recording::{EventKind, Message, Payload, RecordedEvent, parse_json};
 
@@ -80,46 +77,43 @@ impl fmt::Display for Filter {
 impl Subject<'_> {
     fn satisfies(&self, expr: &Expr) -> bool {
         match expr {
-            Expr::All => true,
             Expr::Every(parts) => parts.iter().all(|part| self.satisfies(part)),
             Expr::Any(parts) => parts.iter().any(|part| self.satisfies(part)),
             Expr::Not(inner) => !self.satisfies(inner),
-            Expr::Term(Term::Text(field, glob)) => self.has_text(*field, glob),
-            Expr::Term(Term::Word(field, word)) => self.has_word(*field, word),
-            Expr::Term(Term::Number(field, bound)) => self
-                .number(*field)
-                .is_some_and(|value| bound.contains(value)),
+            Expr::Text(field, glob) => self.has_text(*field, glob),
+            Expr::Word(field, word) => self.has_word(*field, word),
+            Expr::Number(field, operator, bound) => {
+                let value = self.number(*field);
+                value.is_some_and(|value| operator.holds(value, *bound))
+            }
         }
     }
 
     fn has_text(&self, field: Field, glob: &Glob) -> bool {
         let message = self.message;
-        match field {
-            Field::Method => message
-                .and_then(|m| m.method.as_deref())
-                .is_some_and(|t| glob.matches(t)),
-            Field::Session => message
-                .and_then(|m| m.session.as_deref())
-                .is_some_and(|t| glob.matches_prefix(t)),
-            Field::Id => {
-                let id = message.and_then(|m| m.id.as_deref());
-                id.is_some_and(|id| glob.matches(id.trim_matches('"')))
+        let text = match field {
+            Field::Method => message.and_then(|message| message.method.as_deref()),
+            Field::Session => message.and_then(|message| message.session.as_deref()),
+            Field::Id => message.and_then(|message| Some(message.id.as_deref()?.trim_matches('"'))),
+            Field::Update => self.update("/sessionUpdate"),
+            Field::Tool => {
+                let tool = self.update("/toolCallId");
+                tool.or_else(|| self.at("/params/toolCall/toolCallId"))
             }
-            Field::Rule => message.is_some_and(|m| m.rules.iter().any(|rule| glob.matches(rule))),
-            Field::Note => {
-                matches!(&self.event.kind, EventKind::Note { name, .. } if glob.matches(name))
+            Field::Note => match &self.event.kind {
+                EventKind::Note { name, .. } => Some(name.as_str()),
+                _ => None,
+            },
+            Field::Rule => {
+                let mut rules = message.iter().flat_map(|message| &message.rules);
+                return rules.any(|rule| glob.matches(rule, true));
             }
-            Field::Lint => self.derived.lint.iter().any(|id| glob.matches(id)),
-            Field::Update => self
-                .update("/sessionUpdate")
-                .is_some_and(|t| glob.matches(t)),
-            Field::Tool => self
-                .update("/toolCallId")
-                .or_else(|| self.at("/params/toolCall/toolCallId"))
-                .is_some_and(|t| glob.matches_prefix(t)),
-            Field::Text => self.contains_text(glob),
-            _ => false,
-        }
+            Field::Lint => return self.derived.lint.iter().any(|id| glob.matches(id, true)),
+            _ => return field == Field::Text && self.contains_text(glob),
+        };
+        // Ids are usually abbreviated.
+        let whole = !matches!(field, Field::Session | Field::Tool);
+        text.is_some_and(|text| glob.matches(text, whole))
     }
 
     fn has_word(&self, field: Field, word: &str) -> bool {

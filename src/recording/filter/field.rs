@@ -1,132 +1,100 @@
 //! The fields of the filter language.
 
-/// A field of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "each is described by its row in FIELDS")]
+use clap::ValueEnum;
+
+/// A field of an event. The description of each begins with an example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Field {
+    /// `method:session/*`: the method; of an answer, that of its request
     Method,
+    /// `session:ab12`: the session's id, or its beginning
     Session,
+    /// `id:7`: the message's id
     Id,
+    /// `kind:error`: request, answer, error, note, stderr, mark, gap, …
     Kind,
+    /// `dir:<`: < towards the client, > towards the agent
     Dir,
+    /// `from:agent`: the side that sent it
     From,
+    /// `at:client`: the side of the relay where it was seen
     At,
+    /// `update:tool_call*`: the kind of a session/update
     Update,
+    /// `tool:call_1`: the tool call's id, or its beginning
     Tool,
+    /// `text:"foo bar"`: a text anywhere in it, ignoring case; the same as the word alone
     Text,
+    /// `rule:goose/*`: a rule that changed it
     Rule,
+    /// `note:answered_*`: the name of a note
     Note,
+    /// `lint:*`: the id of a finding about it
     Lint,
+    /// `n>=100`: the number of the event
     N,
+    /// `t<1m30s`: the time since the recording began
+    #[value(name = "t")]
     Time,
+    /// `dur>2s`: from a request to its answer; both have it
     Dur,
+    /// `size>10k`: the bytes of the message
     Size,
 }
 
 /// The type of a field's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ValueType {
     /// A text with `*`.
     Text,
     /// One of these words.
     Word(&'static str),
-    /// A number.
-    Count,
-    /// A number of bytes.
-    Bytes,
-    /// A number of seconds.
-    Seconds,
+    /// A number with one of these units and an example of it.
+    Number(&'static [(&'static str, f64)], &'static str),
 }
 
 const KINDS: &str = "request notification result error answer message noise passed stderr process \
                      link note gap clock mark resume end other";
 
-/// All fields: the name, an example, and the description.
-pub const FIELDS: [(Field, &str, &str, &str); 17] = [
-    (
-        Field::Method,
-        "method",
-        "method:session/*",
-        "the method; of an answer, that of its request",
-    ),
-    (
-        Field::Session,
-        "session",
-        "session:ab12",
-        "the session's id, or its beginning",
-    ),
-    (Field::Id, "id", "id:7", "the message's id"),
-    (
-        Field::Kind,
-        "kind",
-        "kind:error",
-        "request, answer, error, note, stderr, mark, gap, …",
-    ),
-    (
-        Field::Dir,
-        "dir",
-        "dir:<",
-        "< towards the client, > towards the agent",
-    ),
-    (Field::From, "from", "from:agent", "the side that sent it"),
-    (
-        Field::At,
-        "at",
-        "at:client",
-        "the side of the relay where it was seen",
-    ),
-    (
-        Field::Update,
-        "update",
-        "update:tool_call*",
-        "the kind of a session/update",
-    ),
-    (
-        Field::Tool,
-        "tool",
-        "tool:call_1",
-        "the tool call's id, or its beginning",
-    ),
-    (
-        Field::Text,
-        "text",
-        "text:\"foo bar\"",
-        "a text anywhere in it, ignoring case; the same as the word alone",
-    ),
-    (
-        Field::Rule,
-        "rule",
-        "rule:goose/*",
-        "a rule that changed it",
-    ),
-    (Field::Note, "note", "note:answered_*", "the name of a note"),
-    (
-        Field::Lint,
-        "lint",
-        "lint:*",
-        "the id of a finding about it",
-    ),
-    (Field::N, "n", "n>=100", "the number of the event"),
-    (
-        Field::Time,
-        "t",
-        "t<1m30s",
-        "the time since the recording began",
-    ),
-    (
-        Field::Dur,
-        "dur",
-        "dur>2s",
-        "from a request to its answer; both have it",
-    ),
-    (Field::Size, "size", "size>10k", "the bytes of the message"),
+const SIZES: &[(&str, f64)] = &[("", 1.0), ("b", 1.0), ("k", 1024.0), ("m", 1_048_576.0)];
+
+const TIMES: &[(&str, f64)] = &[
+    ("us", 1.0),
+    ("µs", 1.0),
+    ("ms", 1e3),
+    ("s", 1e6),
+    ("", 1e6),
+    ("m", 6e7),
+    ("h", 3.6e9),
 ];
 
 impl Field {
+    /// All fields.
+    #[must_use]
+    pub fn all() -> &'static [Self] {
+        Self::value_variants()
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// An example, and what the field is.
+    #[must_use]
+    pub fn description(self) -> (String, String) {
+        let value = self.to_possible_value();
+        let help = value.and_then(|value| Some(value.get_help()?.to_string()));
+        let help = help.unwrap_or_default();
+        let (example, what) = help.split_once("`: ").unwrap_or_default();
+        (example.trim_start_matches('`').to_owned(), what.to_owned())
+    }
+
     /// The field with that name.
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        let found = FIELDS.iter().find(|(_, known, ..)| *known == name)?;
-        Some(found.0)
+        Self::from_str(name, false).ok()
     }
 
     pub(super) const fn value_type(self) -> ValueType {
@@ -136,9 +104,9 @@ impl Field {
             Self::Kind => ValueType::Word(KINDS),
             Self::Dir => ValueType::Word("< >"),
             Self::From | Self::At => ValueType::Word("client agent"),
-            Self::N => ValueType::Count,
-            Self::Size => ValueType::Bytes,
-            Self::Time | Self::Dur => ValueType::Seconds,
+            Self::N => ValueType::Number(&[("", 1.0)], "42"),
+            Self::Size => ValueType::Number(SIZES, "10k"),
+            Self::Time | Self::Dur => ValueType::Number(TIMES, "2s, 150ms or 1m30s"),
         }
     }
 }

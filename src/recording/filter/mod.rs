@@ -8,18 +8,14 @@
 //! only a reader of the whole recording knows. Terms are `field:value` for texts, where `*` stands
 //! for anything, and `field>value`, `<`, `>=`, `<=`, `=` for quantities with a unit; they are
 //! joined by `and` (which may be omitted), `or`, `not` and parentheses. A single word, or a text in
-//! quotes, is short for `text:…`. [`FIELDS`] lists the fields. The viewer's page implements the
+//! quotes, is short for `text:…`. [`Field`] lists the fields. The viewer's page implements the
 //! same language, for files that no server reads (`viewer/page/filter.js`);
 //! `tests/vectors/inspect/filter.json` tests both.
 
-mod error;
 mod eval;
-mod expr;
 mod field;
-mod glob;
-mod lexer;
 mod parse;
 
-pub use error::FilterError;
 pub use eval::{DerivedFields, Filter};
-pub use field::{FIELDS, Field};
+pub use field::Field;
+pub use parse::FilterError;

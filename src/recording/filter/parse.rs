@@ -1,44 +1,80 @@
 //! Parses a filter; errors point at the position in the text.
 
-use super::error::FilterError;
-use super::expr::{Bound, Expr, Term};
-use super::field::{FIELDS, Field, ValueType};
-use super::glob::Glob;
-use super::lexer::{Operator, SpannedWord, Word, words};
+use std::fmt;
+use std::ops::Range;
+
+use super::field::{Field, ValueType};
 use crate::recording::lint::RULES;
 
 /// Maximum nesting of parentheses and `not`.
 const MAX_DEPTH: usize = 64;
 
+/// A filter as a tree.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Expr {
+    /// The empty one matches everything.
+    Every(Vec<Self>),
+    Any(Vec<Self>),
+    Not(Box<Self>),
+    Text(Field, Glob),
+    Word(Field, &'static str),
+    Number(Field, Operator, f64),
+}
+
+/// The operator between a field and its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Is,
+    Less,
+    AtMost,
+    More,
+    AtLeast,
+}
+
+/// A pattern with `*` for any text; letters match ignoring case. Holds the texts between the stars,
+/// in lower case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Glob(Vec<String>);
+
+/// An error in a filter, which points at the position in the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterError {
+    text: String,
+    /// The position, in bytes of the text.
+    pub at: Range<usize>,
+    /// What is wrong there, and what is expected.
+    pub reason: String,
+}
+
 struct Parser<'a> {
     text: &'a str,
-    words: Vec<SpannedWord>,
-    next: usize,
+    /// The end of what was read.
+    at: usize,
     depth: usize,
 }
 
+/// The whole filter.
 pub(super) fn parse(text: &str) -> Result<Expr, FilterError> {
     let mut parser = Parser {
         text,
-        words: words(text)?,
-        next: 0,
+        at: 0,
         depth: 0,
     };
-    if parser.words.is_empty() {
-        return Ok(Expr::All);
+    if text.trim().is_empty() {
+        return Ok(Expr::Every(Vec::new()));
     }
     let whole = parser.any()?;
-    match parser.peek() {
-        None => Ok(whole),
-        Some(_) => Err(parser.error("this parenthesis was never opened")),
+    match parser.next().is_empty() {
+        true => Ok(whole),
+        false => Err(parser.error("this parenthesis was never opened")),
     }
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     /// `a or b or …`
     fn any(&mut self) -> Result<Expr, FilterError> {
         let mut parts = vec![self.all()?];
-        while self.take(&Word::Or) {
+        while self.take("or") {
             parts.push(self.all()?);
         }
         Ok(single(parts, Expr::Any))
@@ -47,7 +83,7 @@ impl Parser<'_> {
     /// `a and b c …`
     fn all(&mut self) -> Result<Expr, FilterError> {
         let mut parts = vec![self.nested()?];
-        while self.take(&Word::And) || !matches!(self.peek(), None | Some(Word::Or | Word::Close)) {
+        while self.take("and") || !["", ")", "or"].contains(&self.word()) {
             parts.push(self.nested()?);
         }
         Ok(single(parts, Expr::Every))
@@ -64,146 +100,163 @@ impl Parser<'_> {
     }
 
     fn primary(&mut self) -> Result<Expr, FilterError> {
-        let open = self.next;
-        match self.peek().cloned() {
-            Some(Word::Not) => {
-                self.next += 1;
-                Ok(Expr::Not(Box::new(self.nested()?)))
-            }
-            Some(Word::Open) => {
-                self.next += 1;
+        let (open, word, place) = (self.at, self.word(), self.next());
+        self.at = place.end;
+        let reason = match word {
+            "not" => return Ok(Expr::Not(Box::new(self.nested()?))),
+            "(" => {
                 let inner = self.any()?;
-                if !self.take(&Word::Close) {
-                    self.next = open;
-                    return Err(self.error("this parenthesis is never closed"));
+                if self.take(")") {
+                    return Ok(inner);
                 }
-                Ok(inner)
+                "this parenthesis is never closed"
             }
-            Some(Word::Quoted(text)) => {
-                self.next += 1;
-                Ok(Expr::Term(Term::Text(Field::Text, Glob::new(&text))))
-            }
-            Some(Word::Bare(name)) => match self.words.get(self.next + 1) {
-                Some(SpannedWord {
-                    word: Word::Sign(sign),
-                    ..
-                }) => self.term(&name, *sign),
-                _ => self.word(&name),
+            "" => "something is missing at the end",
+            ")" | "and" | "or" => "something is missing before this",
+            _ if word.starts_with('"') => match quoted(word) {
+                Some((text, _)) => return Ok(Expr::Text(Field::Text, Glob::new(&text))),
+                None => "this quote is never closed",
             },
-            Some(Word::Sign(_)) => Err(self.error("a field is missing before this")),
-            None => Err(self.error("something is missing at the end")),
-            Some(Word::And | Word::Or | Word::Close) => {
-                Err(self.error("something is missing before this"))
+            _ if is_sign(word) => "a field is missing before this",
+            _ if is_sign(self.word()) => return self.term(place),
+            // The name of a field more likely lacks its value.
+            _ if Field::from_name(word).is_some() => {
+                &format!("write {word}:value, or text:{word} to look for the word")
             }
-        }
+            _ => return Ok(Expr::Text(Field::Text, Glob::new(word))),
+        };
+        self.at = open;
+        Err(self.error(reason))
     }
 
-    /// A single word is a text to search; the name of a field more likely lacks its value.
-    fn word(&mut self, word: &str) -> Result<Expr, FilterError> {
-        if Field::from_name(word).is_some() {
-            let hint = format!("write {word}:value, or text:{word} to look for the word");
-            return Err(self.error(&hint));
-        }
-        self.next += 1;
-        Ok(Expr::Term(Term::Text(Field::Text, Glob::new(word))))
-    }
-
-    /// `field:value`
-    fn term(&mut self, name: &str, operator: Operator) -> Result<Expr, FilterError> {
-        let Some(field) = Field::from_name(name) else {
-            let names: Vec<&str> = FIELDS.iter().map(|(_, name, ..)| *name).collect();
+    /// `field:value`, of which the name was read.
+    fn term(&mut self, name: Range<usize>) -> Result<Expr, FilterError> {
+        let own = &self.text[name.clone()];
+        let Some(field) = Field::from_name(own) else {
+            let names: Vec<String> = Field::all().iter().map(|field| field.name()).collect();
             let hint = format!("no such field; there are {}", names.join(", "));
-            return Err(self.error(&hint));
+            return Err(FilterError::new(self.text, name, hint));
         };
-        self.next += 1;
-        let is_text = matches!(field.value_type(), ValueType::Text | ValueType::Word(_));
+        let operator = match self.word() {
+            "<" => Operator::Less,
+            "<=" => Operator::AtMost,
+            ">" => Operator::More,
+            ">=" => Operator::AtLeast,
+            _ => Operator::Is,
+        };
+        let is_text = !matches!(field.value_type(), ValueType::Number(..));
         if is_text && operator != Operator::Is {
-            return Err(self.error(&format!("`{name}` is a text: write {name}:value")));
+            return Err(self.error(&format!("`{own}` is a text: write {own}:value")));
         }
-        let near = self.words[self.next].end;
-        self.next += 1;
-        let value = match self.words.get(self.next) {
-            Some(SpannedWord {
-                word: Word::Bare(value) | Word::Quoted(value),
-                start,
-                ..
-            }) if *start == near => value.clone(),
-            _ => {
-                self.next -= 1;
-                return Err(self.error("a value is missing right after this"));
+        // The value is right after the operator; it may begin with an operator: `dir:<`.
+        let start = self.next().end;
+        let rest = &self.text[start..];
+        let (value, length) = match rest.starts_with('"') {
+            true => quoted(rest).ok_or_else(|| {
+                FilterError::new(
+                    self.text,
+                    start..self.text.len(),
+                    "this quote is never closed",
+                )
+            })?,
+            false => {
+                let length = length_until(rest, "()\"");
+                (rest[..length].to_owned(), length)
             }
         };
-        let term = self.value(field, operator, &value)?;
-        self.next += 1;
-        Ok(Expr::Term(term))
-    }
-
-    fn value(&self, field: Field, operator: Operator, value: &str) -> Result<Term, FilterError> {
-        let number = |units: &[(&str, f64)], example: &str| {
-            quantity(value, units)
-                .ok_or_else(|| self.error(&format!("expected a number, such as {example}")))
-        };
-        let bound = |value: f64| Term::Number(field, Bound { operator, value });
-        match field.value_type() {
-            ValueType::Text => {
-                let glob = Glob::new(value);
-                // A misspelled rule would match nothing, and look like a clean recording.
-                if field == Field::Lint && !RULES.iter().any(|rule| glob.matches(rule.id)) {
-                    let reason = "no such rule; `acp-relay inspect lint --list` lists them";
-                    return Err(self.error(reason));
-                }
-                Ok(Term::Text(field, glob))
-            }
-            ValueType::Word(words) => match words.split(' ').find(|word| *word == value) {
-                Some(word) => Ok(Term::Word(field, word)),
-                None => Err(self.error(&format!("expected one of: {words}"))),
-            },
-            ValueType::Count => number(&[("", 1.0)], "42").map(bound),
-            ValueType::Bytes => {
-                let units = [("", 1.0), ("b", 1.0), ("k", 1024.0), ("m", 1_048_576.0)];
-                number(&units, "10k").map(bound)
-            }
-            ValueType::Seconds => {
-                let units = [
-                    ("us", 1.0),
-                    ("µs", 1.0),
-                    ("ms", 1e3),
-                    ("s", 1e6),
-                    ("", 1e6),
-                    ("m", 6e7),
-                    ("h", 3.6e9),
-                ];
-                number(&units, "2s, 150ms or 1m30s").map(bound)
-            }
+        if length == 0 {
+            return Err(self.error("a value is missing right after this"));
         }
+        self.at = start + length;
+        value_of(field, operator, &value)
+            .map_err(|reason| FilterError::new(self.text, start..self.at, reason))
     }
 
-    fn peek(&self) -> Option<&Word> {
-        self.words.get(self.next).map(|spot| &spot.word)
+    /// The place of the next word: a parenthesis, an operator, a text in quotes or a bare word;
+    /// empty at the end.
+    fn next(&self) -> Range<usize> {
+        let rest = self.text[self.at..].trim_start();
+        let start = self.text.len() - rest.len();
+        let length = match rest.chars().next() {
+            None => return self.text.trim_end().len()..self.text.trim_end().len(),
+            Some('(' | ')' | ':' | '=') => 1,
+            Some('<' | '>') => 1 + usize::from(rest[1..].starts_with('=')),
+            Some('"') => quoted(rest).map_or(rest.len(), |(_, length)| length),
+            Some(_) => length_until(rest, "()\":<>="),
+        };
+        start..start + length
     }
 
-    fn take(&mut self, word: &Word) -> bool {
-        let found = self.peek() == Some(word);
-        self.next += usize::from(found);
+    /// The next word.
+    fn word(&self) -> &'a str {
+        &self.text[self.next()]
+    }
+
+    fn take(&mut self, word: &str) -> bool {
+        let found = self.word() == word;
+        if found {
+            self.at = self.next().end;
+        }
         found
     }
 
     /// An error at the next word.
     fn error(&self, reason: &str) -> FilterError {
-        let end = self.text.trim_end().len();
-        let at = self.words.get(self.next);
-        let at = at.map_or(end..end, |spot| spot.start..spot.end);
-        FilterError::new(self.text, at, reason)
+        FilterError::new(self.text, self.next(), reason)
     }
 }
 
-fn single(mut parts: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
-    match (parts.len(), parts.pop()) {
-        (1, Some(only)) => only,
-        (_, last) => {
-            parts.extend(last);
-            join(parts)
+/// The term for a value, or what is wrong with the value.
+fn value_of(field: Field, operator: Operator, value: &str) -> Result<Expr, String> {
+    match field.value_type() {
+        ValueType::Text => {
+            let glob = Glob::new(value);
+            // A misspelled rule would match nothing, and look like a clean recording.
+            if field == Field::Lint && !RULES.iter().any(|rule| glob.matches(rule.id, true)) {
+                return Err("no such rule; `acp-relay inspect lint --list` lists them".to_owned());
+            }
+            Ok(Expr::Text(field, glob))
         }
+        ValueType::Word(words) => match words.split(' ').find(|word| *word == value) {
+            Some(word) => Ok(Expr::Word(field, word)),
+            None => Err(format!("expected one of: {words}")),
+        },
+        ValueType::Number(units, example) => match quantity(value, units) {
+            Some(number) => Ok(Expr::Number(field, operator, number)),
+            None => Err(format!("expected a number, such as {example}")),
+        },
+    }
+}
+
+fn is_sign(word: &str) -> bool {
+    word.starts_with([':', '<', '>', '='])
+}
+
+/// The bytes before white space or one of these characters.
+fn length_until(text: &str, ends: &str) -> usize {
+    let end = text.find(|c: char| c.is_whitespace() || ends.contains(c));
+    end.unwrap_or(text.len())
+}
+
+/// The contents of a quoted text, in which `\` escapes the next character, and its length as
+/// written.
+fn quoted(text: &str) -> Option<(String, usize)> {
+    let mut content = String::new();
+    let mut characters = text.char_indices().skip(1);
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return Some((content, at + 1)),
+            '\\' => content.push(characters.next()?.1),
+            _ => content.push(character),
+        }
+    }
+    None
+}
+
+fn single(mut parts: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
+    match parts.len() {
+        1 => parts.remove(0),
+        _ => join(parts),
     }
 }
 
@@ -224,3 +277,87 @@ fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     }
     (!text.is_empty()).then_some(sum)
 }
+
+impl Expr {
+    /// Whether a term of it is about that field.
+    pub(super) fn uses(&self, field: Field) -> bool {
+        match self {
+            Self::Every(parts) | Self::Any(parts) => parts.iter().any(|part| part.uses(field)),
+            Self::Not(inner) => inner.uses(field),
+            Self::Text(own, _) | Self::Word(own, _) | Self::Number(own, ..) => *own == field,
+        }
+    }
+}
+
+impl Operator {
+    pub(super) fn holds(self, value: f64, bound: f64) -> bool {
+        match self {
+            Self::Is => value == bound,
+            Self::Less => value < bound,
+            Self::AtMost => value <= bound,
+            Self::More => value > bound,
+            Self::AtLeast => value >= bound,
+        }
+    }
+}
+
+impl Glob {
+    fn new(pattern: &str) -> Self {
+        let pattern = pattern.to_lowercase();
+        Self(pattern.split('*').map(str::to_owned).collect())
+    }
+
+    /// Whether a text begins with the pattern, or is it as a whole.
+    pub(super) fn matches(&self, text: &str, whole: bool) -> bool {
+        let text = text.to_lowercase();
+        let first = self.0.first().map_or("", String::as_str);
+        let Some(rest) = text.strip_prefix(first) else {
+            return false;
+        };
+        match &self.0[1..] {
+            [] => !whole || rest.is_empty(),
+            [others @ .., last] if whole => {
+                let rest = after_all(rest, others);
+                rest.is_some_and(|rest| rest.ends_with(last.as_str()))
+            }
+            others => after_all(rest, others).is_some(),
+        }
+    }
+
+    /// Whether the pattern occurs anywhere in the text.
+    pub(super) fn matches_within(&self, text: &str) -> bool {
+        after_all(&text.to_lowercase(), &self.0).is_some()
+    }
+}
+
+/// The text after these parts, each of which stands somewhere behind the one before.
+fn after_all<'t>(text: &'t str, parts: &[String]) -> Option<&'t str> {
+    parts.iter().try_fold(text, |rest, part| {
+        rest.find(part.as_str()).map(|at| &rest[at + part.len()..])
+    })
+}
+
+impl FilterError {
+    fn new(text: &str, at: Range<usize>, reason: impl Into<String>) -> Self {
+        Self {
+            text: text.to_owned(),
+            at,
+            reason: reason.into(),
+        }
+    }
+}
+
+impl fmt::Display for FilterError {
+    /// Three lines: the problem, the text, and marks under the position.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Control characters would shift the marks.
+        let plain = |c: char| if c.is_control() { ' ' } else { c };
+        let text: String = self.text.chars().map(plain).collect();
+        let before = self.text[..self.at.start].chars().count();
+        let marked = self.text[self.at.clone()].chars().count().max(1);
+        let reason = &self.reason;
+        write!(f, "{reason}\n  {text}\n  {:before$}{:^<marked$}", "", "")
+    }
+}
+
+impl std::error::Error for FilterError {}

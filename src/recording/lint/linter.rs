@@ -7,22 +7,22 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::requests::Requests;
 use super::rules::*;
-use super::sessions::Sessions;
-use super::text_check;
+use super::sessions::{Problem, Sessions};
 use crate::acp::{self, Violation, ViolationKind};
 use crate::jsonrpc::{Frame, Kind};
 use crate::recording::{
-    EventKind, Header, Message, Payload, RecordedEvent, ViewFilter, parse_json,
+    EventKind, Header, Message, RecordedEvent, ViewFilter, find_leaf, find_lone, parse_json,
 };
+
+/// The largest integer up to which a double holds all integers: 2^53 - 1.
+const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
 
 /// Checks what both sides sent before translation, or the messages of a view.
 #[derive(Debug)]
 pub struct Linter {
     filter: ViewFilter,
     schema: acp::Checker,
-    requests: Requests,
     sessions: Sessions,
     /// Strings were replaced by their lengths, so that types cannot be checked.
     redacted: bool,
@@ -51,7 +51,6 @@ impl Linter {
         Self {
             filter,
             schema: acp::Checker::new(false),
-            requests: Requests::default(),
             sessions: Sessions::default(),
             redacted: false,
             gaps: false,
@@ -73,8 +72,6 @@ impl Linter {
         };
         if !follows {
             self.gaps = true;
-            // Open requests may have been answered there, and their ids reused.
-            self.requests = Requests::default();
             self.schema = acp::Checker::new(false);
             self.sessions.forget_past();
         }
@@ -132,14 +129,14 @@ impl Linter {
     /// The findings that would be added if the conversation ended now: the open requests, in order.
     #[must_use]
     pub fn unanswered(&self) -> Vec<Finding> {
-        let open = self.requests.unanswered().into_iter();
+        let open = self.sessions.unanswered().into_iter();
         // The next segment is missing and may contain the answers.
         let open = open.filter(|_| !self.rotated);
-        open.map(|request| Finding {
+        open.map(|(requester, request)| Finding {
             rule: &UNANSWERED,
             n: request.n,
             t: request.t,
-            side: Some(request.requester.other()),
+            side: Some(requester.other()),
             what: String::new(),
             repaired_from: None,
             method: Some(request.method.clone()),
@@ -148,20 +145,26 @@ impl Linter {
     }
 
     fn message(&mut self, event: &RecordedEvent, message: &Message) {
-        let twice = self.requests.add(event, message);
+        let (mut request, mut twice) = (None, false);
+        if message.kind.is_some_and(Kind::is_answer) {
+            match self.sessions.take_request(message) {
+                Ok(own) => request = Some(own),
+                Err(second) => twice = second,
+            }
+        }
         if twice {
             self.report(&ANSWERED_TWICE, event, Some(message), String::new());
         }
-        if matches!(message.body, Payload::Omitted(_)) {
-            return;
+        let mut tree = Value::Null;
+        if let Some(bytes) = message.body.bytes() {
+            let whole = parse_json(bytes);
+            for (rule, what) in text_problems(bytes, whole.as_ref()) {
+                self.report(rule, event, Some(message), what);
+            }
+            self.schema(event, message, &Frame::new(bytes.clone()), twice);
+            tree = whole.unwrap_or_default();
         }
-        let bytes = message.body.bytes().cloned().unwrap_or_default();
-        let whole = parse_json(&bytes);
-        for (rule, what) in text_check::check(&bytes, whole.as_ref()) {
-            self.report(rule, event, Some(message), what);
-        }
-        self.schema(event, message, &Frame::new(bytes), twice);
-        for (rule, what) in self.sessions.check(message, &whole.unwrap_or(Value::Null)) {
+        for (rule, what) in self.sessions.check(event, message, &tree, request) {
             self.report(rule, event, Some(message), what);
         }
     }
@@ -173,15 +176,14 @@ impl Linter {
         let verdict = self.schema.check_as(from, frame, request_method);
         for violation in verdict.violations {
             let known = match violation.kind {
-                ViolationKind::Unreadable => {
-                    crate::recording::find_lone(frame.as_bytes()).is_some()
-                }
+                ViolationKind::Unreadable => find_lone(frame.as_bytes()).is_some(),
                 ViolationKind::UnmatchedAnswer => twice || self.gaps,
                 ViolationKind::NotJson
                 | ViolationKind::NotJsonRpc
                 | ViolationKind::Batch
-                | ViolationKind::ReusedId => false,
-                ViolationKind::UnknownMethod | ViolationKind::WrongSide => false,
+                | ViolationKind::ReusedId
+                | ViolationKind::UnknownMethod
+                | ViolationKind::WrongSide => false,
                 _ => self.redacted,
             };
             if known {
@@ -261,4 +263,26 @@ impl Linter {
             repaired_from: None,
         });
     }
+}
+
+/// The problems of a text, whose tree is `tree`.
+fn text_problems(text: &[u8], tree: Option<&Value>) -> Vec<Problem> {
+    let mut found = Vec::new();
+    if let Some(at) = find_lone(text) {
+        let escape = String::from_utf8_lossy(&text[at..(at + 6).min(text.len())]);
+        found.push((&LONE_SURROGATE, format!("{escape} at byte {at}")));
+    }
+    if let Some(big) = tree.and_then(find_big) {
+        found.push((&BIG_NUMBER, big));
+    }
+    found
+}
+
+/// The first number that is too big, and its JSON Pointer.
+fn find_big(tree: &Value) -> Option<String> {
+    find_leaf(tree, |pointer, leaf| {
+        let value = leaf.as_f64()?;
+        let is_big = value.abs() > MAX_SAFE && value.fract() == 0.0;
+        is_big.then(|| format!("{leaf} at {pointer}"))
+    })
 }

@@ -5,10 +5,8 @@
 //! messages are checked here. See `verify` for damaged files.
 
 mod linter;
-mod requests;
 mod rules;
 mod sessions;
-mod text_check;
 
 pub use linter::Linter;
 pub use rules::{Finding, LintRule, RULES, Severity};

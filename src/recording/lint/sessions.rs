@@ -5,27 +5,47 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::rules::*;
-use crate::jsonrpc::{Kind, Side};
-use crate::recording::Message;
+use crate::jsonrpc::{Id, IdBuf, Kind, PendingRequests, Side};
+use crate::recording::{Message, RecordedEvent};
 
 /// A violated rule and the details, before the event is known.
 pub(super) type Problem = (&'static LintRule, String);
 
 /// The state of a conversation.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Sessions {
-    initialize: Option<String>,
+    /// The open requests of each side.
+    open: [PendingRequests<OpenRequest>; 2],
+    /// The ids of answered ones.
+    answered: HashSet<(Side, IdBuf)>,
+    initializing: bool,
     initialized: bool,
     client: Value,
     agent: Value,
     sessions: HashMap<String, Session>,
-    /// Open requests that create or load a session, by the id of the request.
-    opening: HashMap<String, Option<String>>,
-    /// Open prompts by id, with their session.
-    prompts: HashMap<String, String>,
-    permissions: HashMap<String, Permission>,
     /// Earlier messages are missing.
     incomplete: bool,
+}
+
+/// A request that waits for its answer.
+#[derive(Debug)]
+pub(super) struct OpenRequest {
+    pub(super) n: u64,
+    pub(super) t: u64,
+    pub(super) method: String,
+    purpose: Purpose,
+}
+
+/// What a request is for, as far as its answer is judged by it.
+#[derive(Debug)]
+enum Purpose {
+    Other,
+    Initialize,
+    /// Creates a session, or loads the one with this id.
+    Open(Option<String>),
+    /// A turn in this session.
+    Prompt(String),
+    Permission(Permission),
 }
 
 #[derive(Debug, Default)]
@@ -54,42 +74,124 @@ struct Permission {
     cancelled: bool,
 }
 
+impl Default for Sessions {
+    fn default() -> Self {
+        Self {
+            open: new_tables(),
+            answered: HashSet::new(),
+            initializing: false,
+            initialized: false,
+            client: Value::Null,
+            agent: Value::Null,
+            sessions: HashMap::new(),
+            incomplete: false,
+        }
+    }
+}
+
 impl Sessions {
-    /// Everything before now is unknown.
+    /// Everything before now is unknown: open requests may have been answered and their ids reused,
+    /// turns may have begun and ended.
     pub(super) fn forget_past(&mut self) {
-        self.incomplete = true;
+        (self.open, self.incomplete) = (new_tables(), true);
+        self.answered.clear();
         for session in self.sessions.values_mut() {
-            // Turns may have begun and ended meanwhile.
             (session.incomplete, session.turns, session.open) = (true, 0, 0);
         }
     }
 
-    /// The problems of a message, whose tree is `tree`.
-    pub(super) fn check(&mut self, message: &Message, tree: &Value) -> Vec<Problem> {
+    /// The requests without an answer, with the side that sent each, in order.
+    pub(super) fn unanswered(&self) -> Vec<(Side, &OpenRequest)> {
+        let of = |side: Side| {
+            self.open[side as usize]
+                .iter()
+                .map(move |(_, own)| (side, own))
+        };
+        let mut open: Vec<_> = of(Side::Client).chain(of(Side::Agent)).collect();
+        open.sort_by_key(|(_, request)| request.n);
+        open
+    }
+
+    /// Takes the request that an answer belongs to, or returns whether it is a second answer.
+    pub(super) fn take_request(&mut self, message: &Message) -> Result<OpenRequest, bool> {
+        let id = id_of(message);
+        match self.open[message.to as usize].remove(id) {
+            Some((spelled, request)) => {
+                self.answered.insert((message.to, spelled));
+                Ok(request)
+            }
+            None => Err(self.answered.contains(&(message.to, id.to_owned()))),
+        }
+    }
+
+    /// The problems of a message, whose tree is `tree` and which answers `request`. The tree is
+    /// null when the body was not recorded.
+    pub(super) fn check(
+        &mut self,
+        event: &RecordedEvent,
+        message: &Message,
+        tree: &Value,
+        request: Option<OpenRequest>,
+    ) -> Vec<Problem> {
         let mut found = Vec::new();
-        let id = message.id.clone().unwrap_or_default();
         let method = message.method.clone().unwrap_or_default();
         let from = message.to.other();
         match message.kind {
-            Some(Kind::Request) => self.request(from, &id, &method, &tree["params"], &mut found),
-            Some(Kind::Notification) => {
-                self.notification(from, &method, &tree["params"], &mut found)
+            Some(Kind::Request) => {
+                let purpose = match tree {
+                    Value::Null => Purpose::Other,
+                    tree => self.request(from, &method, &tree["params"], &mut found),
+                };
+                self.insert(event, from, id_of(message), method, purpose);
             }
-            Some(Kind::Result) => self.answer(from, &id, &tree["result"], true, &mut found),
-            Some(Kind::Error) => self.answer(from, &id, &tree["error"], false, &mut found),
+            _ if tree.is_null() => {}
+            Some(Kind::Notification) => {
+                self.notification(from, &method, &tree["params"], &mut found);
+            }
+            Some(kind) => {
+                let success = kind == Kind::Result;
+                let body = &tree[if success { "result" } else { "error" }];
+                if let Some(request) = request {
+                    self.answer(request.purpose, body, success, &mut found);
+                }
+            }
             None => {}
         }
         found
     }
 
+    fn insert(
+        &mut self,
+        event: &RecordedEvent,
+        from: Side,
+        id: Id<'_>,
+        method: String,
+        purpose: Purpose,
+    ) {
+        if !id.is_value() {
+            return;
+        }
+        let (n, t) = (event.n, event.t);
+        let request = OpenRequest {
+            n,
+            t,
+            method,
+            purpose,
+        };
+        self.answered.remove(&(from, id.to_owned()));
+        // The last request with an id counts.
+        self.open[from as usize].remove(id);
+        // There is no limit, and the id is free now.
+        let _ = self.open[from as usize].insert(id, request);
+    }
+
     fn request(
         &mut self,
         from: Side,
-        id: &str,
         method: &str,
         params: &Value,
         found: &mut Vec<Problem>,
-    ) {
+    ) -> Purpose {
         if !self.initialized
             && !self.incomplete
             && !["initialize", "authenticate"].contains(&method)
@@ -109,22 +211,21 @@ impl Sessions {
         let session = params["sessionId"].as_str().unwrap_or_default();
         match (from, method) {
             (Side::Client, "initialize") => {
-                if self.initialize.is_some() || self.initialized {
+                if self.initializing || self.initialized {
                     found.push((&INITIALIZED_TWICE, String::new()));
                 }
-                self.initialize = Some(id.to_owned());
+                self.initializing = true;
                 self.client = params["clientCapabilities"].clone();
+                Purpose::Initialize
             }
-            (Side::Client, "session/new" | "session/fork") => {
-                self.opening.insert(id.to_owned(), None);
-            }
+            (Side::Client, "session/new" | "session/fork") => Purpose::Open(None),
             (Side::Client, "session/load" | "session/resume") => {
                 if method == "session/load" && self.initialized && self.agent["loadSession"] != true
                 {
                     found.push((&NOT_CAPABLE, "the agent has no loadSession".to_owned()));
                 }
-                self.opening.insert(id.to_owned(), Some(session.to_owned()));
                 self.session(session).loading += 1;
+                Purpose::Open(Some(session.to_owned()))
             }
             (Side::Client, "session/prompt") => {
                 let known = self.session(session);
@@ -139,13 +240,14 @@ impl Sessions {
                 known.loaded = false;
                 known.stray_reported = false;
                 known.cancelled = false;
-                self.prompts.insert(id.to_owned(), session.to_owned());
+                Purpose::Prompt(session.to_owned())
             }
-            (Side::Agent, "session/request_permission") => {
-                self.permission(id, session, params, found)
+            (Side::Agent, "session/request_permission") => self.permission(session, params, found),
+            (Side::Agent, _) => {
+                self.check_capability(method, found);
+                Purpose::Other
             }
-            (Side::Agent, _) => self.check_capability(method, found),
-            _ => {}
+            _ => Purpose::Other,
         }
     }
 
@@ -163,7 +265,7 @@ impl Sessions {
         }
     }
 
-    fn permission(&mut self, id: &str, session: &str, params: &Value, found: &mut Vec<Problem>) {
+    fn permission(&mut self, session: &str, params: &Value, found: &mut Vec<Problem>) -> Purpose {
         let tool = params["toolCall"]["toolCallId"]
             .as_str()
             .unwrap_or_default();
@@ -174,12 +276,11 @@ impl Sessions {
         let cancelled = known.cancelled;
         let options = params["options"].as_array().into_iter().flatten();
         let options = options.filter_map(|option| Some(option["optionId"].as_str()?.to_owned()));
-        let permission = Permission {
+        Purpose::Permission(Permission {
             session: session.to_owned(),
             options: options.collect(),
             cancelled,
-        };
-        self.permissions.insert(id.to_owned(), permission);
+        })
     }
 
     fn notification(&mut self, from: Side, method: &str, params: &Value, found: &mut Vec<Problem>) {
@@ -187,12 +288,17 @@ impl Sessions {
         if from == Side::Client && method == "session/cancel" {
             let known = self.session(session);
             known.cancelled = known.open > 0;
-            for permission in self.permissions.values_mut() {
-                permission.cancelled |= permission.session == session;
+            for request in self.open[Side::Agent as usize].values_mut() {
+                if let Purpose::Permission(permission) = &mut request.purpose {
+                    permission.cancelled |= permission.session == session;
+                }
             }
         }
         if from == Side::Agent && method == "session/update" {
-            let opening = self.opening.values().any(Option::is_none);
+            let opens = |request: &OpenRequest| matches!(request.purpose, Purpose::Open(None));
+            let opening = self.open[Side::Client as usize]
+                .iter()
+                .any(|(_, request)| opens(request));
             self.update(session, &params["update"], opening, found);
         }
     }
@@ -248,20 +354,31 @@ impl Sessions {
         }
     }
 
-    fn answer(
-        &mut self,
-        from: Side,
-        id: &str,
-        body: &Value,
-        success: bool,
-        found: &mut Vec<Problem>,
-    ) {
-        match from {
-            Side::Agent => self.agent_answer(id, body, success, found),
-            Side::Client => {
-                let Some(permission) = self.permissions.remove(id) else {
-                    return;
-                };
+    fn answer(&mut self, purpose: Purpose, body: &Value, success: bool, found: &mut Vec<Problem>) {
+        match purpose {
+            Purpose::Other => {}
+            Purpose::Initialize => {
+                self.initializing = false;
+                self.initialized |= success;
+                self.agent = body["agentCapabilities"].clone();
+            }
+            Purpose::Open(loaded) => {
+                if let Some(session) = &loaded {
+                    let known = self.session(session);
+                    known.loading = known.loading.saturating_sub(1);
+                    known.loaded = true;
+                    known.stray_reported = false;
+                }
+                let is_new = loaded.is_none();
+                let session = body["sessionId"].as_str().map(str::to_owned).or(loaded);
+                if let Some(session) = session.filter(|_| success) {
+                    let known = self.session(&session);
+                    known.known = true;
+                    known.incomplete &= !is_new;
+                }
+            }
+            Purpose::Prompt(session) => self.end_turn(&session, body, found),
+            Purpose::Permission(permission) => {
                 let outcome = body["outcome"]["outcome"].as_str();
                 let option = body["outcome"]["optionId"].as_str().unwrap_or_default();
                 if permission.cancelled && success && outcome != Some("cancelled") {
@@ -275,31 +392,8 @@ impl Sessions {
         }
     }
 
-    fn agent_answer(&mut self, id: &str, body: &Value, success: bool, found: &mut Vec<Problem>) {
-        if self.initialize.as_deref() == Some(id) {
-            self.initialize = None;
-            self.initialized |= success;
-            self.agent = body["agentCapabilities"].clone();
-        }
-        if let Some(loaded) = self.opening.remove(id) {
-            if let Some(session) = &loaded {
-                let known = self.session(session);
-                known.loading = known.loading.saturating_sub(1);
-                known.loaded = true;
-                known.stray_reported = false;
-            }
-            let is_new = loaded.is_none();
-            let session = body["sessionId"].as_str().map(str::to_owned).or(loaded);
-            if let Some(session) = session.filter(|_| success) {
-                let known = self.session(&session);
-                known.known = true;
-                known.incomplete &= !is_new;
-            }
-        }
-        let Some(session) = self.prompts.remove(id) else {
-            return;
-        };
-        let known = self.session(&session);
+    fn end_turn(&mut self, session: &str, body: &Value, found: &mut Vec<Problem>) {
+        let known = self.session(session);
         known.open = known.open.saturating_sub(1);
         let reason = body["stopReason"].as_str().unwrap_or("an error");
         if known.cancelled && reason != "cancelled" {
@@ -329,6 +423,14 @@ impl Sessions {
                 ..Session::default()
             })
     }
+}
+
+fn new_tables() -> [PendingRequests<OpenRequest>; 2] {
+    std::array::from_fn(|_| PendingRequests::new(usize::MAX))
+}
+
+fn id_of(message: &Message) -> Id<'_> {
+    Id::of_json(message.id.as_deref().unwrap_or("null").as_bytes())
 }
 
 /// Whether a path is absolute on Unix or on Windows; the recording may come from either.

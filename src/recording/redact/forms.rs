@@ -6,8 +6,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use super::named_secrets::{is_secret_setting, may_hold_secret};
-use super::names::is_count;
+use super::names::{is_count, is_secret_setting, may_hold_secret};
 use super::table::{List, words};
 
 /// Limit of the fields that are remembered.

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::escapes::{begins_word, skip_gap};
 use super::random::{is_random, reads_as_words};
-use super::runs::{MAX_JUDGED, Run, Runs};
+use super::scan::{MAX_JUDGED, Run, Scan};
 
 /// Minimum length of a credential after a scheme, and of a cookie's value.
 const MIN_LEN: usize = 8;
@@ -17,59 +17,57 @@ const MAX_PROTOCOLS: usize = 4;
 /// Limit of the length of a scheme.
 const MAX_SCHEME: usize = 32;
 
-/// The credential after a scheme such as `Bearer`.
-pub(super) fn after_scheme(runs: &mut Runs<'_>, at: Range<usize>) -> Option<Range<usize>> {
-    let text = runs.text;
-    let own = runs.rest_from(skip_blanks(text, at.end));
-    // `a basic understanding` is no credential, but after the header's name everything is.
-    let header = memchr::memmem::find(
-        &text[at.start.saturating_sub(24)..at.start],
-        b"uthorization",
-    );
-    let is_one = header.is_some() || !own.reads_as_words();
-    let apart = own.at.start > at.end;
-    (apart && own.at.len() >= MIN_LEN && begins_word(text, at.start) && is_one).then_some(own.at)
-}
-
-/// The random credential after a header name in which `uthoriz` ends at `from`: with another scheme
-/// or without one.
-pub(super) fn authorization(runs: &mut Runs<'_>, from: usize) -> Option<Range<usize>> {
-    let text = runs.text;
-    let tail = text.get(from..from + 5)?;
-    let start = skip_gap(text, from + 5);
-    let first = runs.rest_from(start);
-    if !tail.eq_ignore_ascii_case(b"ation") || start == from + 5 || first.at.is_empty() {
-        return None;
+impl Scan<'_> {
+    /// The credential after a scheme such as `Bearer`.
+    pub(super) fn after_scheme(&mut self, at: Range<usize>) -> Option<Range<usize>> {
+        let text = self.text;
+        let own = self.run(skip_blanks(text, at.end));
+        // `a basic understanding` is no credential, but after the header's name everything is.
+        let before = &text[at.start.saturating_sub(24)..at.start];
+        let header = memchr::memmem::find(before, b"uthorization");
+        let is_one = header.is_some() || !own.reads_as_words();
+        let apart = own.at.start > at.end && begins_word(text, at.start);
+        (apart && own.at.len() >= MIN_LEN && is_one).then_some(own.at)
     }
-    let is_one = |own: &Run<'_>| own.is_random() && !own.reads_as_words();
-    let next = skip_blanks(text, first.at.end);
-    if first.at.len() <= MAX_SCHEME && next > first.at.end {
-        let second = runs.rest_from(next);
-        if is_one(&second) {
-            return Some(second.at);
-        }
-    }
-    let schemes = [&b"AWS4-"[..], b"SCRAM-"];
-    let is_scheme = schemes.iter().any(|scheme| first.head.starts_with(scheme));
-    (!is_scheme && is_one(&first)).then_some(first.at)
-}
 
-/// The token in a `Sec-WebSocket-Protocol` header whose name ends at `from`.
-pub(super) fn protocol(runs: &mut Runs<'_>, from: usize) -> Option<Range<usize>> {
-    let text = runs.text;
-    let mut at = skip_gap(text, from);
-    for _ in 0..MAX_PROTOCOLS {
-        let own = runs.rest_from(at);
-        if is_random(own.head) && !own.reads_as_words() {
-            return Some(own.at);
-        }
-        if own.at.len() > MAX_JUDGED {
+    /// The random credential after a header name in which `uthoriz` ends at `from`: with another
+    /// scheme or without one.
+    pub(super) fn authorization(&mut self, from: usize) -> Option<Range<usize>> {
+        let tail = self.text.get(from..from + 5)?;
+        let start = skip_gap(self.text, from + 5);
+        let first = self.run(start);
+        if !tail.eq_ignore_ascii_case(b"ation") || start == from + 5 || first.at.is_empty() {
             return None;
         }
-        let more = text[own.at.end..].strip_prefix(b",")?;
-        at = own.at.end + 1 + usize::from(more.starts_with(b" "));
+        let is_one = |own: &Run<'_>| own.is_random() && !own.reads_as_words();
+        let next = skip_blanks(self.text, first.at.end);
+        if first.at.len() <= MAX_SCHEME && next > first.at.end {
+            let second = self.run(next);
+            if is_one(&second) {
+                return Some(second.at);
+            }
+        }
+        let schemes = [&b"AWS4-"[..], b"SCRAM-"];
+        let is_scheme = schemes.iter().any(|scheme| first.head.starts_with(scheme));
+        (!is_scheme && is_one(&first)).then_some(first.at)
     }
-    None
+
+    /// The token in a `Sec-WebSocket-Protocol` header whose name ends at `from`.
+    pub(super) fn protocol(&mut self, from: usize) -> Option<Range<usize>> {
+        let mut at = skip_gap(self.text, from);
+        for _ in 0..MAX_PROTOCOLS {
+            let own = self.run(at);
+            if is_random(own.head) && !own.reads_as_words() {
+                return Some(own.at);
+            }
+            if own.at.len() > MAX_JUDGED {
+                return None;
+            }
+            let more = self.text[own.at.end..].strip_prefix(b",")?;
+            at = own.at.end + 1 + usize::from(more.starts_with(b" "));
+        }
+        None
+    }
 }
 
 /// The values of a cookie header whose name ends at `from`, and the end of the header.

@@ -6,7 +6,7 @@ use super::forms::Forms;
 use super::names::is_secret_method;
 use super::places::is_identifier;
 use super::redactor::{Mode, Redacted, Redactor};
-use super::shapes;
+use super::scan;
 use super::streams::Streams;
 use super::walk::walk;
 use crate::jsonrpc::{Kind, Side};
@@ -103,7 +103,7 @@ impl Redactor {
     /// has to be walked.
     fn prefilter(&self, text: &[u8]) -> Option<usize> {
         let known = self.patterns.is_empty();
-        known.then(|| shapes::prefilter(text))?
+        known.then(|| scan::prefilter(text))?
     }
 
     fn walk_if(
@@ -170,7 +170,7 @@ impl Redactor {
             })
         };
         let may_have =
-            |text: &[u8]| self.mode != Mode::Structure && shapes::prefilter(text).is_none();
+            |text: &[u8]| self.mode != Mode::Structure && scan::prefilter(text).is_none();
         let clean = |text: &[u8]| {
             let at = begins(text).filter(|at| may_have(&text[*at..]))?;
             // The first element of a batch.
@@ -192,7 +192,7 @@ impl Redactor {
         };
         let walked = Some(walked).filter(|walked| !walked.is_empty() && walked != text);
         let known = walked.as_deref().unwrap_or(text);
-        let found = shapes::find(known);
+        let found = scan::find(known);
         if found.is_empty() {
             return walked;
         }

@@ -1,4 +1,4 @@
-//! Names that suggest that their value is a secret.
+//! Names that suggest that their value is a secret, and the values that such names have.
 //!
 //! The word search has to find each of them in every common spelling (see `words`); a test checks
 //! all of them (`tests/it/recording/names.rs`).
@@ -6,7 +6,12 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::table::{List, words};
+use super::random::{is_random, reads_as_words};
+use super::scan::run_end;
+use super::table::{List, rows, words};
+
+/// Minimum length of a password chosen by a person.
+const MIN_PASSWORD: usize = 8;
 
 /// Headers that carry credentials. Capitals begin words; the spelling of the word separators is
 /// ignored.
@@ -18,7 +23,17 @@ static SECRET_MEMBERS: List = LazyLock::new(|| words(include_str!("tables/member
 /// Parts of names that suggest a secret, in lower case.
 static NAME_PARTS: List = LazyLock::new(|| words(include_str!("tables/parts.txt")));
 
-/// Those of them that other words begin with: `keyboard`, `tokenizer`, `secretary`.
+/// Name endings of members whose elements and members are secrets, in lower case.
+static GROUPS: List = LazyLock::new(|| words(include_str!("tables/groups.txt")));
+
+/// Name endings, without dashes and in lower case, that only secrets have.
+static CERTAIN: List = LazyLock::new(|| words(include_str!("tables/sure.txt")));
+
+/// Name endings of members that hold a secret if the value has the given form.
+static MEMBER_FORMS: LazyLock<Vec<[&str; 2]>> =
+    LazyLock::new(|| rows(include_str!("tables/held.txt"), " ").collect());
+
+/// Those of the name parts that other words begin with: `keyboard`, `tokenizer`, `secretary`.
 const WHOLE_WORDS: [&str; 3] = ["key", "token", "secret"];
 
 /// Words that end like a part, in lower case.
@@ -30,12 +45,9 @@ const OTHER_WORDS: [&str; 12] = [
 /// A password, or the current directory.
 const PWD: &str = "pwd";
 
-/// Name endings of members whose elements and members are secrets, in lower case.
-static GROUPS: List = LazyLock::new(|| words(include_str!("tables/groups.txt")));
-
 /// Whether a name suggests that its value is a secret.
 pub(super) fn suggests_secret(name: &str) -> bool {
-    if is_one_of(&SECRET_HEADERS, name) || same_name(PWD, name) {
+    if is_one_of(&SECRET_HEADERS, name) || is_one_of(&[PWD], name) {
         return true;
     }
     let lower = name.to_ascii_lowercase();
@@ -53,7 +65,7 @@ fn is_word(name: &str, at: Range<usize>) -> bool {
 }
 
 /// Whether a word of a name begins there.
-pub(super) fn begins_part(name: &str, at: usize) -> bool {
+fn begins_part(name: &str, at: usize) -> bool {
     let (before, own) = name.as_bytes().split_at(at);
     let small = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_lowercase);
     before.last().is_none_or(|byte| !byte.is_ascii_alphabetic())
@@ -101,17 +113,94 @@ pub(super) fn is_secret_method(method: &[u8]) -> bool {
     method == b"authenticate" || method.ends_with(b"/authenticate")
 }
 
-fn is_one_of(known: &[&str], name: &str) -> bool {
-    known.iter().any(|known| same_name(known, name))
+/// Whether a name, with all its parts, denotes only secrets.
+pub(super) fn is_certain(name: &[u8]) -> bool {
+    let plain = normalize(name);
+    CERTAIN.iter().any(|end| plain.ends_with(end.as_bytes())) || is_short_name(name)
 }
 
-/// Compares names, ignoring case, dashes and underscores.
-fn same_name(known: &str, name: &str) -> bool {
-    normalize(known.as_bytes()) == normalize(name.as_bytes())
+/// Whether a member has a short name for a secret, as in the settings of Docker and of mailers.
+pub(super) fn is_short_name(name: &[u8]) -> bool {
+    [&b"auth"[..], b"pass"].contains(&name)
+}
+
+/// Whether a session setting with that id is a secret.
+pub(super) fn is_secret_setting(id: &str) -> bool {
+    is_certain(id.as_bytes()) || is_secret_member(id)
+}
+
+/// Whether a name ends like those of members that may hold a secret.
+pub(super) fn may_hold_secret(name: &[u8]) -> bool {
+    expected_form(name).is_some()
+}
+
+/// The form that a secret has in a member with such a name.
+pub(super) fn expected_form(name: &[u8]) -> Option<&'static str> {
+    let own = std::str::from_utf8(name).ok()?;
+    let plain = normalize(name);
+    let forms = &mut MEMBER_FORMS.iter();
+    let [end, form] = forms.find(|[end, _]| plain.ends_with(end.as_bytes()))?;
+    let alone = plain == end.as_bytes() || begins_part(own, name.len().checked_sub(end.len())?);
+    // Other words end like the shortest endings, such as `compat`.
+    (alone || end.len() > 3 || *end == PWD).then_some(form)
+}
+
+/// Whether the value of a member with such a name, or a text after it, is a secret.
+pub(super) fn is_secret_value(name: &[u8], text: &[u8]) -> bool {
+    let digits = text.iter().any(u8::is_ascii_digit);
+    let code = text.iter().any(|byte| b" \t\n(){}<>".contains(byte))
+        || text.first().is_none_or(|byte| b"$%*/~.\\".contains(byte))
+        || text.get(1) == Some(&b':');
+    match expected_form(name) {
+        None => false,
+        Some("connection") => memchr::memchr2(b'=', b'@', text).is_some(),
+        Some(_) if code => false,
+        Some("code") => digits,
+        // The name alone also denotes the current directory.
+        Some("pwd") if name.len() > 3 => true,
+        Some("pwd" | "password") => digits || !reads_as_words(text),
+        Some(_) => run_end(text, 0) == text.len() && is_key_like(text),
+    }
+}
+
+/// Whether it may be a password chosen by a person.
+pub(super) fn may_be_password(text: &[u8]) -> bool {
+    let digits = text.iter().any(u8::is_ascii_digit);
+    text.len() >= MIN_PASSWORD && digits && text.iter().any(u8::is_ascii_alphabetic)
+}
+
+/// Whether it may be a password or is random, and is not made of words.
+pub(super) fn is_key_like(text: &[u8]) -> bool {
+    (is_random(text) || may_be_password(text)) && !reads_as_words(text)
+}
+
+/// The start of the name that contains the word at `at`.
+pub(super) fn name_start(text: &[u8], at: usize) -> usize {
+    let start = at - text[..at].iter().rev().take(24).take_while(is_part).count();
+    // The letter of an escaped line break does not belong to the name.
+    let escaped = start < at && text[..start].ends_with(b"\\");
+    start + usize::from(escaped && b"nrt".contains(&text[start]))
+}
+
+/// The end of the name that contains an announcing word, within 24 bytes.
+pub(super) fn name_end(text: &[u8], from: usize) -> usize {
+    from + text[from..].iter().take(24).take_while(is_part).count()
+}
+
+fn is_part(byte: &&u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_".contains(byte)
+}
+
+/// Whether a name is one of those known, ignoring case, dashes and underscores.
+fn is_one_of(known: &[&str], name: &str) -> bool {
+    let plain = normalize(name.as_bytes());
+    known
+        .iter()
+        .any(|known| known.as_bytes().eq_ignore_ascii_case(&plain))
 }
 
 /// A name without dashes and underscores and in lower case.
-pub(super) fn normalize(name: &[u8]) -> Vec<u8> {
+fn normalize(name: &[u8]) -> Vec<u8> {
     let letters = name.iter().filter(|byte| !b"-_".contains(byte));
     letters.map(u8::to_ascii_lowercase).collect()
 }

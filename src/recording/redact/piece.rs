@@ -7,9 +7,9 @@
 
 use std::ops::Range;
 
-use super::inside::{IN_PEM, Inside};
-use super::shapes;
-use super::urls::open_host;
+use super::headers::ends_cookies;
+use super::scan::{find_in_part, has_keyword, run_end};
+use super::urls::{ends_host, open_host};
 
 /// Bytes of a text that are remembered: a suggestive name, the separator, and as much of the secret
 /// as is needed to recognise it; or the line before a possible name.
@@ -20,6 +20,26 @@ const HOST_TAIL: usize = 64;
 
 /// Bytes on each side of the border of two pieces that can contain a word across it.
 const BORDER: usize = 24;
+
+/// What follows the private lines of a PuTTY key.
+pub(super) const PUTTY_END: &[u8] = b"Private-MAC";
+
+/// The state of a text that has ended in PEM. The bytes that may follow: an RSA key of 16 384 bits
+/// has some 13 000 characters.
+pub(super) const IN_PEM: Inside = Inside::Pem(16 << 10);
+
+/// The kind of secret in which a text has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inside {
+    /// In a token.
+    Token,
+    /// In the values of cookies.
+    Cookies,
+    /// In the user or the password of a URL.
+    User,
+    /// In PEM, with the maximum number of bytes that follow.
+    Pem(usize),
+}
 
 /// The state of a text at its current end.
 #[derive(Debug, Default)]
@@ -32,6 +52,38 @@ pub(super) struct TextStream {
     head: Vec<u8>,
 }
 
+impl Inside {
+    /// Where the secret ends in the next piece; `None` when it may continue after it.
+    fn end(self, tail: &[u8], piece: &[u8]) -> Option<usize> {
+        let position = |ends: fn(&u8) -> bool| piece.iter().position(ends).unwrap_or(piece.len());
+        let end = match self {
+            Self::Token => run_end(piece, 0),
+            Self::Cookies => position(ends_cookies),
+            Self::User => {
+                let end = position(ends_host);
+                memchr::memrchr(b'@', &piece[..end]).unwrap_or(end)
+            }
+            Self::Pem(left) => return pem_end(tail, piece).or_else(|| (left == 0).then_some(0)),
+        };
+        (end < piece.len()).then_some(end)
+    }
+}
+
+/// The end of a PEM block in a piece.
+fn pem_end(tail: &[u8], piece: &[u8]) -> Option<usize> {
+    if tail.ends_with(b"-----") && piece.starts_with(b"`") {
+        // Prose about the PEM header.
+        return Some(0);
+    }
+    let text = [tail, piece].concat();
+    if let Some(end) = memchr::memmem::find(&text, PUTTY_END) {
+        return Some(end.saturating_sub(tail.len()));
+    }
+    let end = memchr::memmem::find(&text, b"-----END")? + 8;
+    let close = memchr::memmem::find(&text[end..], b"-----")? + end + 5;
+    Some(close.saturating_sub(tail.len()))
+}
+
 impl TextStream {
     /// Handles the next piece if nothing in or before it announces a secret; returns whether it
     /// did. No word lies in the piece.
@@ -42,7 +94,7 @@ impl TextStream {
             && memchr::memchr(b':', end).is_none_or(|_| open_host(end).is_none())
             && !self.word_may_cross(piece);
         if passes {
-            self.append_tail(piece, MAX_TAIL);
+            self.append_tail(piece);
         }
         passes
     }
@@ -62,37 +114,30 @@ impl TextStream {
     pub(super) fn find(&mut self, piece: &[u8]) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         let mut from = 0;
-        let was_outside = self.inside.is_none();
-        let mut alone = Vec::new();
-        if let Some(inside) = self.inside {
-            alone = shapes::find_in_part(piece, true);
+        // A secret may also begin with the piece, whatever was before it, because a reader may see
+        // the piece alone.
+        let alone = find_in_part(piece, self.inside.is_some());
+        if let Some(inside) = self.inside.take() {
             let end = inside.end(&self.tail, piece);
             from = end.unwrap_or(piece.len());
             if from > 0 {
                 found.push(0..from);
             }
-            let pem = alone.iter().any(|(_, inside)| *inside == Some(IN_PEM));
-            if end.is_none() && !pem {
-                if let Inside::Pem(left) = inside {
-                    self.inside = Some(Inside::Pem(left.saturating_sub(piece.len())));
-                }
-                self.append_tail(piece, MAX_TAIL);
+            if end.is_none() && !alone.iter().any(|(_, inside)| *inside == Some(IN_PEM)) {
+                self.inside = Some(match inside {
+                    Inside::Pem(left) => Inside::Pem(left.saturating_sub(piece.len())),
+                    inside => inside,
+                });
+                self.append_tail(piece);
                 return found;
             }
-            self.inside = None;
             self.tail.clear();
         }
         let known = self.tail.len();
         self.tail.extend_from_slice(&piece[from..]);
         let end = self.tail.len();
-        let both = shapes::find_in_both(&self.tail, known, &piece[from..]);
-        if was_outside {
-            // A secret may also begin with the piece, whatever was before it, because a reader may
-            // see the piece alone.
-            alone = both.own;
-        }
         let mut oldest = end.saturating_sub(MAX_TAIL);
-        for (secret, inside) in both.whole {
+        for (secret, inside) in find_in_part(&self.tail, true) {
             if secret.end == end {
                 self.inside = inside;
             }
@@ -110,21 +155,26 @@ impl TextStream {
             }
             found.push(secret);
         }
-        merge_overlaps(&mut found);
+        found.sort_by_key(|secret| secret.start);
+        found.dedup_by(|next, last| {
+            let overlaps = next.start < last.end;
+            if overlaps {
+                last.end = last.end.max(next.end);
+            }
+            overlaps
+        });
         self.tail.drain(..oldest);
         // Release the memory of a large piece.
         self.tail.shrink_to(2 * MAX_TAIL);
-        self.announced = both.last_word >= Some(oldest) || open_host(&self.tail).is_some();
+        self.announced = has_keyword(&self.tail) || open_host(&self.tail).is_some();
         found
     }
 
     /// Appends the end of a piece to the tail.
-    fn append_tail(&mut self, piece: &[u8], bytes: usize) {
-        let end = &piece[piece.len().saturating_sub(bytes)..];
-        let old = self.tail.len().saturating_sub(bytes - end.len());
-        if old > 0 {
-            self.tail.drain(..old);
-        }
+    fn append_tail(&mut self, piece: &[u8]) {
+        let end = &piece[piece.len().saturating_sub(MAX_TAIL)..];
+        let old = self.tail.len().saturating_sub(MAX_TAIL - end.len());
+        self.tail.drain(..old);
         self.tail.extend_from_slice(end);
     }
 
@@ -136,28 +186,14 @@ impl TextStream {
         let joins = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.=~\":/".contains(byte);
         let option = *last == b' ' && *first == b'-';
         let escape = matches!(self.tail[..], [.., before, b'\\', _] if before != b'\\');
-        (option || joins(last) && !escape && joins(first)) && self.has_word_across(piece)
-    }
-
-    /// Whether one does, by a search of the border.
-    fn has_word_across(&self, piece: &[u8]) -> bool {
+        if !(option || joins(last) && !escape && joins(first)) {
+            return false;
+        }
         let before = &self.tail[self.tail.len().saturating_sub(BORDER)..];
         let behind = &piece[..piece.len().min(BORDER)];
         let mut border = [b' '; 2 * BORDER];
         border[BORDER - before.len()..BORDER].copy_from_slice(before);
         border[BORDER..BORDER + behind.len()].copy_from_slice(behind);
-        shapes::has_keyword(&border) || memchr::memmem::find(&border, b"//").is_some()
+        has_keyword(&border) || memchr::memmem::find(&border, b"//").is_some()
     }
-}
-
-/// Sorts secrets and merges those that overlap.
-fn merge_overlaps(secrets: &mut Vec<Range<usize>>) {
-    secrets.sort_by_key(|secret| secret.start);
-    secrets.dedup_by(|next, last| {
-        let overlaps = next.start < last.end;
-        if overlaps {
-            last.end = last.end.max(next.end);
-        }
-        overlaps
-    });
 }

@@ -7,17 +7,16 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::hits::HitKind;
-use super::level::Level;
-use super::named_secrets::{is_key_like, is_secret_value};
 use super::names::{
-    is_count, is_directory, is_group, is_secret_member, is_secret_method, suggests_secret,
+    is_certain, is_count, is_directory, is_group, is_key_like, is_secret_member, is_secret_method,
+    is_secret_value, is_short_name, may_be_password, may_hold_secret, suggests_secret,
 };
-use super::pattern::PointerPattern;
-use super::random::is_random;
+use super::random::{is_random, reads_as_words};
+use super::redactor::HitKind;
 use super::table::{List, words};
+use super::tokens::{Token, Tokens};
+use super::walk::{Level, Walk};
 use crate::recording::surrogates::parse_json;
-use crate::recording::tokens::{Token, Tokens};
 
 /// Members whose short, plain text belongs to the protocol: kept in mode `structure`.
 static PROTOCOL_MEMBERS: List = LazyLock::new(|| words(include_str!("tables/protocol.txt")));
@@ -30,21 +29,7 @@ const SCHEMA_TYPES: [&str; 7] = [
 /// Minimum digits of a number that a suggestive name beside it makes a secret.
 const MIN_DIGITS: usize = 6;
 
-/// The current place of a walk.
-pub(super) struct Place<'a> {
-    pub(super) text: &'a [u8],
-    pub(super) levels: Vec<Level>,
-    /// Places that the user made secret.
-    pub(super) patterns: &'a [PointerPattern],
-    /// The message is an authentication request, or answers one.
-    pub(super) authenticates: bool,
-    /// The depth of the members of a message: more than one in a batch.
-    pub(super) member_depth: usize,
-    /// Fields of an answer that were requested as secrets.
-    pub(super) fields: &'a [&'a str],
-}
-
-impl Place<'_> {
+impl Walk<'_> {
     /// Whether a method of the message, or of one of a batch, is a secret one. If a message has two
     /// methods, either counts.
     pub(super) fn is_authentication(&self) -> bool {
@@ -73,7 +58,7 @@ impl Place<'_> {
         let Some(level) = self.levels.last().filter(|level| level.is_object) else {
             return false;
         };
-        if self.matches_pattern() || self.levels.iter().any(|level| level.by_pointer) {
+        if self.rule_of_place() == HitKind::Pointer {
             return false;
         }
         match level.name.as_str() {
@@ -84,16 +69,18 @@ impl Place<'_> {
         }
     }
 
+    /// Whether a member with that name is secret.
+    fn is_secret_name(&self, name: &str) -> bool {
+        is_secret_member(name) || self.fields.contains(&name)
+    }
+
     /// Whether the current value is secret because of its place.
     pub(super) fn is_secret_place(&self) -> bool {
         let Some(level) = self.levels.last() else {
             return false;
         };
-        level.secret
-            || level.option
-            || (level.is_object
-                && (is_secret_member(&level.name) || self.fields.contains(&&*level.name)))
-            || self.matches_pattern()
+        let named = || level.is_object && self.is_secret_name(&level.name);
+        level.secret || level.option || named() || self.matches_pattern()
     }
 
     /// The rule that makes the current place secret.
@@ -109,48 +96,52 @@ impl Place<'_> {
         let Some(level) = self.levels.last() else {
             return Level::default();
         };
-        let name = if level.is_object {
-            level.name.as_str()
-        } else {
-            ""
-        };
+        let name = if level.is_object { &*level.name } else { "" };
         let place = match name {
             "env" | "headers" | "environment" => true,
             "params" | "result" => self.authenticates && self.levels.len() == self.member_depth,
             _ => false,
         };
-        let named = is_secret_member(name) || self.fields.contains(&name);
+        let named = self.is_secret_name(name);
         let pointed = self.matches_pattern();
+        let own = level.is_at_value().then(|| self.levels.len() - 1);
         Level {
             secret: level.secret || place || named || pointed,
             by_name: !place && !pointed && (named && !level.secret || level.by_name),
             by_pointer: pointed,
             group: level.group || is_group(name),
-            pair: match level.is_at_value() {
-                true => Some(self.levels.len() - 1),
-                false => level.pair,
-            },
+            pair: own.or(level.pair),
             ..Level::default()
         }
     }
 
-    pub(super) fn matches_pattern(&self) -> bool {
-        if self.patterns.is_empty() {
+    /// Whether the string at `at` is a secret by the name of the current member. Escapes look
+    /// random, so the decoded text is judged.
+    pub(super) fn is_secret_text(&self, at: &Range<usize>) -> bool {
+        let Some(level) = self.levels.last() else {
+            return false;
+        };
+        let name = level.name.as_bytes();
+        let is_telling = || suggests_secret(&level.name) || is_short_name(name);
+        let is_secret_name = level.group || (level.is_object && is_telling());
+        let may_hold = level.is_object && may_hold_secret(name);
+        if !is_secret_name && !may_hold {
             return false;
         }
-        let steps: Vec<String> = self.levels.iter().map(Level::step).collect();
-        self.patterns
-            .iter()
-            .any(|pattern| pattern.matches(steps.iter().map(String::as_str)))
+        let text = self.decode(at);
+        let text = text.as_bytes();
+        let looks_random = || is_random(text) || is_certain(name) && may_be_password(text);
+        let is_directory = is_directory(&level.name, text);
+        (is_secret_name && !is_directory && looks_random() && !reads_as_words(text))
+            || (may_hold && is_secret_value(name, text))
     }
 
     /// Whether a string belongs to the protocol or is needed to follow it.
     pub(super) fn is_protocol(&self, at: &Range<usize>) -> bool {
         let inner = &self.text[at.start + 1..at.end - 1];
         let known = self.levels.last().is_some_and(|level| {
-            level.is_object
-                && (PROTOCOL_MEMBERS.contains(&level.name.as_str())
-                    || (self.levels.len() == self.member_depth && level.name == "id"))
+            let is_id = self.levels.len() == self.member_depth && level.name == "id";
+            level.is_object && (is_id || PROTOCOL_MEMBERS.contains(&&*level.name))
         });
         known && is_identifier(inner)
     }

@@ -1,18 +1,18 @@
-//! The redaction of a recording: how much is kept, the hash key, the rules.
+//! The redaction of a recording: how much is kept, the hash key, the places of the user.
 //!
-//! `messages` applies it; see `walk` and `shapes` for how secrets are found.
+//! `messages` applies it; see `walk` and `scan` for how secrets are found.
 
 use std::fmt;
 use std::ops::Range;
+use std::str::FromStr;
 
 use clap::ValueEnum;
+use jsonptr::{Pointer, Token};
 
-use super::hits::{HitKind, Hits};
-use super::pattern::PointerPattern;
 use crate::recording::Redaction;
 
 /// The name and version of the built-in rules.
-pub const RULES: &str = "default@8";
+pub const RULES: &str = "default@9";
 
 /// What is redacted; later modes keep less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -28,6 +28,28 @@ pub enum Mode {
     Meta,
 }
 
+/// The kind of rule by which something was redacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HitKind {
+    /// Its place: variables and headers, authentication, a value after a suggestive name.
+    Place,
+    /// A place that the user named.
+    Pointer,
+    /// It has the shape of a secret.
+    Shape,
+    /// It is text, and the mode keeps none.
+    Text,
+}
+
+/// The number of redactions by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hits([u64; HitKind::ALL.len()]);
+
+/// A place in messages that the user made secret, with everything below it: a JSON Pointer (RFC
+/// 6901) such as `/params/_meta/acme/*`, in which `*` is any one step. Holds the decoded steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PointerPattern(Vec<String>);
+
 /// Replaces secrets.
 pub struct Redactor {
     pub(super) mode: Mode,
@@ -36,7 +58,7 @@ pub struct Redactor {
 }
 
 /// A body without its secrets.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Redacted {
     /// The body.
     pub text: Vec<u8>,
@@ -65,6 +87,84 @@ impl Mode {
     }
 }
 
+impl HitKind {
+    /// All kinds, in numeric order.
+    pub const ALL: [Self; 4] = [Self::Place, Self::Pointer, Self::Shape, Self::Text];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Place => "place",
+            Self::Pointer => "pointer",
+            Self::Shape => "shape",
+            Self::Text => "text",
+        }
+    }
+}
+
+impl Hits {
+    /// The number of redactions of that kind.
+    #[must_use]
+    pub const fn count(&self, rule: HitKind) -> u64 {
+        self.0[rule as usize]
+    }
+
+    /// Counts one more.
+    pub const fn add_one(&mut self, rule: HitKind) {
+        self.0[rule as usize] += 1;
+    }
+
+    /// Adds other counts.
+    pub fn add(&mut self, others: Self) {
+        for (own, other) in self.0.iter_mut().zip(others.0) {
+            *own += other;
+        }
+    }
+}
+
+impl From<HitKind> for Hits {
+    fn from(rule: HitKind) -> Self {
+        let mut hits = Self::default();
+        hits.add_one(rule);
+        hits
+    }
+}
+
+impl PointerPattern {
+    /// The steps of the path, decoded.
+    pub(in crate::recording) fn steps(&self) -> &[String] {
+        &self.0
+    }
+
+    /// Whether `path` leads to this place.
+    pub(super) fn matches(&self, path: &[&str]) -> bool {
+        let fits = |(own, step): (&String, &&str)| own == "*" || own == step;
+        path.len() == self.0.len() && self.0.iter().zip(path).all(fits)
+    }
+}
+
+impl FromStr for PointerPattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if !text.starts_with('/') {
+            return Err("a JSON Pointer begins with `/`, such as /params/_meta/*".to_owned());
+        }
+        let pointer = Pointer::parse(text)
+            .map_err(|_| "in a JSON Pointer `~` is allowed only in `~0` and `~1`".to_owned())?;
+        let steps = pointer.tokens().map(|step| step.decoded().into_owned());
+        Ok(Self(steps.collect()))
+    }
+}
+
+impl fmt::Display for PointerPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut steps = self.0.iter();
+        steps.try_for_each(|step| write!(f, "/{}", Token::new(step).encoded()))
+    }
+}
+
 impl Redactor {
     /// Replaces what `mode` requires, and values at one of `patterns` (except in mode `full`).
     /// `key` is the key of the hashes: with it, guesses of a secret can be verified.
@@ -87,12 +187,13 @@ impl Redactor {
     #[must_use]
     pub fn describe(&self) -> Redaction {
         let key = blake3::derive_key("acp-relay recording: the key's name", &self.key);
+        let rules = match self.mode {
+            Mode::Full => "none",
+            _ => RULES,
+        };
         Redaction {
             mode: self.mode.name().to_owned(),
-            rules: match self.mode {
-                Mode::Full => "none".to_owned(),
-                _ => RULES.to_owned(),
-            },
+            rules: rules.to_owned(),
             key: hex(&key[..4]),
         }
     }
@@ -133,10 +234,8 @@ impl Redactor {
 impl fmt::Debug for Redactor {
     /// Without the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Redactor")
-            .field("mode", &self.mode)
-            .field("patterns", &self.patterns)
-            .finish_non_exhaustive()
+        let (mode, patterns) = (&self.mode, &self.patterns);
+        write!(f, "Redactor({mode:?}, {patterns:?})")
     }
 }
 

@@ -4,15 +4,13 @@
 //! For each text, by session, kind and place, the state of its end is kept within a bound; other
 //! messages may come in between. See `piece` for secrets in pieces.
 
-use std::hash::{DefaultHasher, Hasher as _};
 use std::ops::Range;
 
 use super::escapes::after_escape;
-use super::hits::{HitKind, Hits};
 use super::piece::TextStream;
-use super::redactor::{Redacted, Redactor, splice};
+use super::redactor::{HitKind, Redacted, Redactor, splice};
+use super::tokens::{Token, Tokens};
 use crate::jsonrpc::{Kind, Limits, is_json};
-use crate::recording::tokens::{Token, Tokens};
 
 /// Limit of the texts that are tracked; the least recently used one is dropped.
 const MAX_STREAMS: usize = 64;
@@ -21,8 +19,8 @@ const MAX_STREAMS: usize = 64;
 /// all other texts.
 const MAX_PIECES: usize = 16;
 
-/// Bytes of each buffer that are kept for the next message.
-const KEPT: usize = 4096;
+/// Bytes of a part of a key that distinguish a text, and of the buffers that are kept.
+const MAX_KEY: usize = 4096;
 
 /// How the index of an element begins, among names: these have no control characters.
 const INDEX: char = '\0';
@@ -33,31 +31,29 @@ const TURNS: [&[u8]; 3] = [b"session/prompt", b"prompt", b"sendUserMessage"];
 /// The texts that one side sends in pieces.
 #[derive(Debug, Default)]
 pub struct Streams {
+    /// The last used one is the last.
     list: Vec<TrackedStream>,
-    /// The number of pieces so far.
-    count: u64,
-    /// The pieces of the message at hand.
+    /// The pieces of the message at hand; its buffers are reused, which saves four allocations a
+    /// message.
     pieces: Pieces,
 }
 
 /// A text that is tracked.
 #[derive(Debug)]
 struct TrackedStream {
-    key: u64,
-    session: u64,
-    /// The number of its last piece.
-    used: u64,
+    key: Vec<u8>,
+    session: Vec<u8>,
     text: TextStream,
 }
 
-/// The pieces in a message. All buffers are reused for the next one.
+/// The pieces in a message.
 #[derive(Debug, Default)]
 struct Pieces {
     list: Vec<Piece>,
     /// The members that distinguish its texts from those of other messages, as lines.
     key: Vec<u8>,
     /// The session, if it names one.
-    session: u64,
+    session: Range<usize>,
     /// The steps to each piece, as lines.
     steps: Vec<u8>,
     /// The containers around the value at hand.
@@ -80,6 +76,7 @@ struct Piece {
 }
 
 /// What a member is to the texts of its message.
+#[derive(PartialEq)]
 enum Role {
     /// It distinguishes texts from each other.
     Key,
@@ -93,12 +90,10 @@ impl Streams {
     /// Handles the answer to a request with that method: at the end of a turn, all texts of its
     /// session end, or all texts when the session is unknown.
     pub fn answered(&mut self, method: &[u8], session: Option<&[u8]>) {
-        if !TURNS.contains(&method) {
-            return;
+        if TURNS.contains(&method) {
+            let goes_on = |own: &TrackedStream| session.is_some_and(|over| own.session != over);
+            self.list.retain(goes_on);
         }
-        let session = session.map(hash);
-        let over = |stream: &TrackedStream| session.is_none_or(|session| stream.session == session);
-        self.list.retain(|stream| !over(stream));
     }
 
     /// A message without the secrets that span several messages; `None` when it has none. No
@@ -111,83 +106,90 @@ impl Streams {
         method: Option<&[u8]>,
         clean_len: usize,
     ) -> Option<Redacted> {
+        let polled = kind == Some(Kind::Result) && method == Some(b"terminal/output");
+        if kind != Some(Kind::Notification) && !polled {
+            return None;
+        }
         let mut pieces = std::mem::take(&mut self.pieces);
-        pieces.find(text, kind, method);
+        pieces.find(text, polled);
         let mut edits = Vec::new();
-        let (mut places, mut hits) = (Vec::new(), Hits::default());
-        for piece in &pieces.list {
-            let at = piece.at.clone();
-            let stream = self.stream_for(pieces.key_of(piece), pieces.session);
+        let mut redacted = Redacted::default();
+        for Piece {
+            at,
+            steps,
+            cumulative,
+        } in pieces.list.drain(..)
+        {
+            let steps = &pieces.steps[steps];
+            let session = &text[pieces.session.clone()];
+            let stream = self.stream_for([&pieces.key, steps], session);
             let plain = unescaped(&text[at.clone()]);
             let new = plain.as_deref().unwrap_or_else(|| &text[at.clone()]);
-            if piece.cumulative {
+            if cumulative {
                 stream.restart(new);
             }
             if plain.is_none() && clean_len >= at.end && stream.skip_clean(new) {
                 continue;
             }
-            let found = stream.find(new);
+            let found = stream.find(new).into_iter();
+            let found: Vec<_> = found.map(|secret| after_escape(new, secret)).collect();
             if found.is_empty() {
                 continue;
             }
             for _ in &found {
-                hits.add_one(HitKind::Shape);
+                redacted.hits.add_one(HitKind::Shape);
             }
-            let found: Vec<_> = found
-                .into_iter()
-                .map(|secret| after_escape(new, secret))
-                .collect();
             let mut clean = redactor.replace(new, &found);
             if !is_json(&[b"\"", &clean[..], b"\""].concat(), &Limits::default()) {
                 clean = redactor.mark(new).into_bytes();
             }
-            places.push(pointer_of(&pieces.steps[piece.steps.clone()]));
+            redacted.places.push(pointer_of(steps));
             edits.push((at, clean));
         }
-        pieces.release();
-        self.pieces = pieces;
-        (!edits.is_empty()).then(|| Redacted {
-            text: splice(text, edits),
-            places,
-            hits,
+        if pieces.key.len().max(pieces.steps.len()) <= MAX_KEY {
+            self.pieces = pieces;
+        }
+        (!edits.is_empty()).then(|| {
+            redacted.text = splice(text, edits);
+            redacted
         })
     }
 
-    /// The state of the text with that key.
-    fn stream_for(&mut self, key: u64, session: u64) -> &mut TextStream {
-        self.count += 1;
-        let known = self.list.iter().position(|stream| stream.key == key);
-        let at = known.unwrap_or_else(|| {
-            if self.list.len() >= MAX_STREAMS {
-                let oldest = (0..MAX_STREAMS).min_by_key(|at| self.list[*at].used);
-                self.list.swap_remove(oldest.unwrap_or_default());
+    /// The state of the text whose key has these two parts.
+    fn stream_for(&mut self, key: [&[u8]; 2], session: &[u8]) -> &mut TextStream {
+        let key = key.map(|part| &part[..part.len().min(MAX_KEY)]);
+        let is_own = |own: &TrackedStream| {
+            own.key.len() == key[0].len() + key[1].len()
+                && own.key.starts_with(key[0])
+                && own.key.ends_with(key[1])
+        };
+        let stream = match self.list.iter().rposition(is_own) {
+            Some(at) => self.list.remove(at),
+            None => {
+                if self.list.len() >= MAX_STREAMS {
+                    self.list.remove(0);
+                }
+                TrackedStream {
+                    key: key.concat(),
+                    session: session.to_vec(),
+                    text: TextStream::default(),
+                }
             }
-            self.list.push(TrackedStream {
-                key,
-                session,
-                used: 0,
-                text: TextStream::default(),
-            });
-            self.list.len() - 1
-        });
-        let stream = &mut self.list[at];
-        stream.used = self.count;
-        &mut stream.text
+        };
+        self.list.push(stream);
+        let last = self.list.len() - 1;
+        &mut self.list[last].text
     }
 }
 
 impl Pieces {
-    /// Finds the pieces of a message.
-    fn find(&mut self, text: &[u8], kind: Option<Kind>, method: Option<&[u8]>) {
+    /// Finds the pieces of a message; `polled` is the answer with the output of a terminal.
+    fn find(&mut self, text: &[u8], polled: bool) {
         self.list.clear();
-        let polled = kind == Some(Kind::Result) && method == Some(b"terminal/output");
-        if kind != Some(Kind::Notification) && !polled {
-            return;
-        }
         self.key.clear();
         self.steps.clear();
         self.path.clear();
-        self.session = 0;
+        self.session = 0..0;
         let mut chunks = false;
         for token in Tokens::new(text) {
             match token {
@@ -207,19 +209,19 @@ impl Pieces {
                     let name = name.map_or(&b""[..], |level| &text[level.1.clone()]);
                     match Role::of(name) {
                         Some(Role::Key) => {
-                            let value = &text[inner];
+                            let value = &text[inner.clone()];
                             // The id of an answer is unique to it.
                             if !(polled && name == b"id") {
                                 add_line(&mut self.key, name);
                                 add_line(&mut self.key, value);
                             }
                             if name == b"sessionId" || name == b"session_id" {
-                                self.session = hash(value);
+                                self.session = inner;
                             }
                             chunks |= value.ends_with(b"_chunk") || value.starts_with(b"stream");
                         }
                         Some(role) if self.list.len() < MAX_PIECES => {
-                            self.add(text, inner, matches!(role, Role::Text));
+                            self.add(text, inner, role == Role::Text);
                         }
                         _ => {}
                     }
@@ -243,26 +245,12 @@ impl Pieces {
                 false => add_line(&mut self.steps, format!("{INDEX}{index}").as_bytes()),
             }
         }
+        let steps = start..self.steps.len();
         self.list.push(Piece {
             at,
-            steps: start..self.steps.len(),
+            steps,
             cumulative,
         });
-    }
-
-    /// Releases the memory of a large message.
-    fn release(&mut self) {
-        self.key.shrink_to(KEPT);
-        self.steps.shrink_to(KEPT);
-        self.path.shrink_to(KEPT / size_of::<Level>());
-    }
-
-    /// The key of the text that a piece continues.
-    fn key_of(&self, piece: &Piece) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        hasher.write(&self.key);
-        hasher.write(&self.steps[piece.steps.clone()]);
-        hasher.finish()
     }
 }
 
@@ -293,12 +281,6 @@ fn pointer_of(steps: &[u8]) -> String {
         format!("/{}", jsonptr::Token::new(plain).encoded())
     });
     pointer.collect()
-}
-
-fn hash(text: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(text);
-    hasher.finish()
 }
 
 /// The same string without escapes for ASCII, such as `\u0073k-…`.

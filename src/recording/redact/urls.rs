@@ -1,12 +1,12 @@
 //! Finds secrets in URLs: user info, signatures, webhook paths.
 //!
-//! Tokens and keys in queries have a suggestive name and are found by `shapes`.
+//! Tokens and keys in queries have a suggestive name and are found by `named`.
 
 use std::ops::Range;
 
-use super::named_secrets::{may_be_password, name_start};
+use super::names::{may_be_password, name_start};
 use super::random::{is_random, is_random_so_far, reads_as_words};
-use super::runs::Runs;
+use super::scan::Scan;
 
 /// Minimum length of an authorization code: error and country codes are shorter.
 const MIN_CODE: usize = 10;
@@ -19,23 +19,68 @@ pub(super) fn ends_host(byte: &u8) -> bool {
     )
 }
 
-/// The user info of a URL whose scheme ends at `start`.
-pub(super) fn user(text: &[u8], start: usize) -> Option<Range<usize>> {
-    let rest = &text[start..];
-    let host = &rest[..rest.iter().position(ends_host).unwrap_or(rest.len())];
-    // A quote or a fragment also ends it, but both occur in passwords.
-    let quoted = host.iter().position(|byte| b"'#".contains(byte));
-    let within = |end: usize| memchr::memrchr(b'@', &host[..end]);
-    let user = match quoted.map(|quoted| (quoted, within(quoted))) {
-        None => within(host.len())?,
-        Some((_, Some(user))) => user,
-        Some((quoted, None)) if has_password(&host[..quoted]) => within(host.len())?,
-        Some(_) => return None,
-    };
-    // Not `git@host`; but a name alone may be a token.
-    let known = user < 16 && host[..user].iter().all(u8::is_ascii_lowercase);
-    let is_one = user > 0 && !known && !is_pattern(&host[..user]);
-    is_one.then_some(start..start + user)
+impl Scan<'_> {
+    /// The user info of a URL whose scheme ends at `start`.
+    pub(super) fn user(&self, start: usize) -> Option<Range<usize>> {
+        let rest = &self.text[start..];
+        let host = &rest[..rest.iter().position(ends_host).unwrap_or(rest.len())];
+        // A quote or a fragment also ends it, but both occur in passwords.
+        let quoted = host.iter().position(|byte| b"'#".contains(byte));
+        let within = |end: usize| memchr::memrchr(b'@', &host[..end]);
+        let user = match quoted.map(|quoted| (quoted, within(quoted))) {
+            None => within(host.len())?,
+            Some((_, Some(user))) => user,
+            Some((quoted, None)) if has_password(&host[..quoted]) => within(host.len())?,
+            Some(_) => return None,
+        };
+        // Not `git@host`; but a name alone may be a token.
+        let known = user < 16 && host[..user].iter().all(u8::is_ascii_lowercase);
+        let is_one = user > 0 && !known && !is_pattern(&host[..user]);
+        is_one.then_some(start..start + user)
+    }
+
+    /// The signature after `sig=` or a name that ends in `ature`, or the code after `code=`, in the
+    /// query of a URL.
+    pub(super) fn signature(&mut self, at: Range<usize>) -> Option<Range<usize>> {
+        let text = self.text;
+        let equals = at.end - usize::from(text[..at.end].ends_with(b"="));
+        if text.get(equals) != Some(&b'=') {
+            return None;
+        }
+        let (before, name) = text[..equals].split_at(name_start(text, equals));
+        // An escaped ampersand.
+        let (before, name) = match name.strip_prefix(b"u0026") {
+            Some(name) if before.ends_with(b"\\") => (&b"&"[..], name),
+            _ => (before, name),
+        };
+        let lower = name.to_ascii_lowercase();
+        let is_signature = lower == b"sig" || lower.ends_with(b"signature");
+        let queried = [&b"?"[..], b"&", b"&amp;"]
+            .iter()
+            .any(|sign| before.ends_with(sign));
+        let exchanged = name == b"code" || name.ends_with(b"_code");
+        if !(is_signature || exchanged) || !queried {
+            return None;
+        }
+        let own = self.run(equals + 1);
+        let code = exchanged && own.at.len() >= MIN_CODE && may_be_password(own.head);
+        ((own.is_random() || code) && !own.reads_as_words()).then_some(own.at)
+    }
+
+    /// The secret path of a webhook; the `hook` in its name or in that of its host ends at `from`.
+    pub(super) fn webhook(&mut self, from: usize) -> Option<Range<usize>> {
+        let host = self.run(from);
+        let slash = memchr::memchr(b'/', host.head)?;
+        let own = self.run(from + slash + 1);
+        let mut parts = own.head.split(|byte| b"/\\%".contains(byte));
+        let named = [&b"s.slack."[..], b"s.zapier.", b".office", b"b2/"];
+        let known = named.iter().any(|name| host.head.starts_with(name));
+        let is_one = parts.any(|part| {
+            !reads_as_words(part) && (is_random(part) || own.open && is_random_so_far(part))
+        });
+        let short = known && own.head.iter().filter(|byte| byte.is_ascii_digit()).count() >= 3;
+        (is_one || short).then_some(own.at)
+    }
 }
 
 /// Whether the text before the `@` is a regular expression for user info: no user begins with a
@@ -88,45 +133,4 @@ fn has_password(host: &[u8]) -> bool {
 
 fn is_port(text: &[u8]) -> bool {
     !text.is_empty() && text.len() <= 5 && text.iter().all(u8::is_ascii_digit)
-}
-
-/// The signature after `sig=` or a name that ends in `ature`, or the code after `code=`, in the
-/// query of a URL.
-pub(super) fn signature(runs: &mut Runs<'_>, at: Range<usize>) -> Option<Range<usize>> {
-    let text = runs.text;
-    let equals = at.end - usize::from(text[..at.end].ends_with(b"="));
-    if text.get(equals) != Some(&b'=') {
-        return None;
-    }
-    let (before, name) = text[..equals].split_at(name_start(text, equals));
-    // An escaped ampersand.
-    let (before, name) = match name.strip_prefix(b"u0026") {
-        Some(name) if before.ends_with(b"\\") => (&b"&"[..], name),
-        _ => (before, name),
-    };
-    let lower = name.to_ascii_lowercase();
-    let is_signature = lower == b"sig" || lower.ends_with(b"signature");
-    let queried = before.ends_with(b"?") || before.ends_with(b"&") || before.ends_with(b"&amp;");
-    let exchanged = name == b"code" || name.ends_with(b"_code");
-    if !(is_signature || exchanged) || !queried {
-        return None;
-    }
-    let own = runs.rest_from(equals + 1);
-    let code = exchanged && own.at.len() >= MIN_CODE && may_be_password(own.head);
-    ((own.is_random() || code) && !own.reads_as_words()).then_some(own.at)
-}
-
-/// The secret path of a webhook; the `hook` in its name or in that of its host ends at `from`.
-pub(super) fn webhook(runs: &mut Runs<'_>, from: usize) -> Option<Range<usize>> {
-    let host = runs.rest_from(from);
-    let slash = memchr::memchr(b'/', host.head)?;
-    let own = runs.rest_from(from + slash + 1);
-    let mut parts = own.head.split(|byte| b"/\\%".contains(byte));
-    let named = [&b"s.slack."[..], b"s.zapier.", b".office", b"b2/"];
-    let known = named.iter().any(|name| host.head.starts_with(name));
-    let is_one = parts.any(|part| {
-        !reads_as_words(part) && (is_random(part) || own.open && is_random_so_far(part))
-    });
-    let short = known && own.head.iter().filter(|byte| byte.is_ascii_digit()).count() >= 3;
-    (is_one || short).then_some(own.at)
 }

@@ -3,7 +3,7 @@
 //! Most frames have none of these words and need no further work, so this decides the speed of
 //! redaction: a bit for the first three bytes of each word shows where one may begin. At 100 bytes that
 //! takes half of the time of an automaton for all words, whose table is larger than the processor's
-//! cache. See `shapes` for the judgement of a place.
+//! cache. See `scan` for the judgement of a place.
 
 use std::ops::Range;
 
@@ -11,6 +11,9 @@ use serde::Deserialize;
 use serde::de::{IntoDeserializer as _, value};
 
 use super::table::rows;
+
+/// The rules (the head of the file describes them).
+const RULES: &str = include_str!("rules.txt");
 
 /// A kind of word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -31,6 +34,7 @@ pub(super) enum Word {
     Member,
     /// The beginning of a key or token in base64.
     Packed,
+    /// Precedes a credential in a header.
     Scheme,
     /// Part of the header name `Authorization`.
     Authorization,
@@ -45,16 +49,20 @@ pub(super) enum Word {
     Option,
     /// The end of a variable's name, with the equals sign.
     Variable,
+    /// Part of a name that suggests a secret.
     Telling,
     /// Part of the name of a password.
     Password,
     /// Part of the header name `Sec-WebSocket-Protocol`.
     Protocol,
+    /// What requires a walk through the places of a message: members, headers without dashes, an
+    /// escaped ASCII character.
     Place,
     /// The end of a member's name, with the byte that ends the string.
     Ending,
     /// An option by itself, as in a list of arguments.
     Argument,
+    /// Begins a block of PEM.
     Pem,
     /// Precedes the user info of a URL.
     User,
@@ -110,21 +118,16 @@ impl Words {
                 is_quoted,
             });
         };
-        for [word, kind] in rows(include_str!("tables/words.txt")) {
-            let (kind, is_quoted) = match kind.strip_suffix(" quoted") {
-                Some(kind) => (kind, true),
-                None => (kind, false),
+        for [_id, pattern, ..] in rows::<5>(RULES, " | ") {
+            let Some((kind, own)) = pattern.split_once(": ") else {
+                let (mark, kind) = key(pattern);
+                add(mark, kind, false);
+                continue;
             };
-            let kind = Word::deserialize(kind.into_deserializer())
+            let plain = kind.trim_end_matches(" quoted");
+            let word = Word::deserialize(plain.into_deserializer())
                 .unwrap_or_else(|fault: value::Error| unreachable!("{fault}"));
-            add(word, kind, is_quoted);
-        }
-        for [mark, min_len, row, _maker] in rows(include_str!("tables/makers.txt")) {
-            let kind = match row {
-                "within" => Word::Within(number(min_len)),
-                row => Word::Beginning(number(min_len), number(row)),
-            };
-            add(mark, kind, false);
+            own.split(' ').for_each(|own| add(own, word, plain != kind));
         }
         for letter in LETTERS.chars() {
             add(&format!(" -{letter}"), Word::Option, false);
@@ -153,30 +156,18 @@ impl Words {
         text: &[u8],
         mut is_match: impl FnMut(Range<usize>, Word) -> bool,
     ) -> bool {
-        self.each_listed(text, &mut is_match) || each_marked(text, &mut is_match)
-    }
-
-    /// The same for the words of the tables.
-    pub(super) fn each_listed(
-        &self,
-        text: &[u8],
-        is_match: &mut impl FnMut(Range<usize>, Word) -> bool,
-    ) -> bool {
         let mut beginning = 0;
         for (at, byte) in text.iter().enumerate() {
             beginning = beginning >> 8 | u32::from(*byte) << 16;
-            if self.has_beginning(beginning) && at >= 2 && self.has_match(text, at - 2, is_match) {
+            let bit = bit_of(beginning);
+            let may_begin = self.beginnings[bit / 64] >> (bit % 64) & 1 == 1;
+            if may_begin && at >= 2 && self.has_match(text, at - 2, &mut is_match) {
                 return true;
             }
         }
         // A word of two bytes may be the last.
-        text.len() >= 2 && self.has_match(text, text.len() - 2, is_match)
-    }
-
-    /// Whether a word may begin with these three bytes, of which the last is the highest.
-    fn has_beginning(&self, beginning: u32) -> bool {
-        let bit = bit_of(beginning);
-        self.beginnings[bit / 64] >> (bit % 64) & 1 == 1
+        (text.len() >= 2 && self.has_match(text, text.len() - 2, &mut is_match))
+            || each_marked(text, &mut is_match)
     }
 
     /// Calls `is_match` for the words that begin at `at`, where at least two bytes are.
@@ -189,24 +180,32 @@ impl Words {
         let rest = &text[at..];
         let head = head_of(rest);
         let from = self.heads.partition_point(|known| *known < head);
-        let count = self.heads[from..]
-            .iter()
-            .take_while(|known| **known == head);
-        self.words[from..].iter().take(count.count()).any(|entry| {
-            let ends = || matches!(rest.get(entry.word.len()), Some(b'"' | b'\\'));
-            rest.starts_with(&entry.word)
-                && (!entry.is_quoted || ends())
-                && is_match(at..at + entry.word.len(), entry.kind)
-        })
+        let own = self.heads[from..].iter().zip(&self.words[from..]);
+        own.take_while(|(known, _)| **known == head)
+            .any(|(_, entry)| {
+                let ends = || matches!(rest.get(entry.word.len()), Some(b'"' | b'\\'));
+                rest.starts_with(&entry.word)
+                    && (!entry.is_quoted || ends())
+                    && is_match(at..at + entry.word.len(), entry.kind)
+            })
+    }
+}
+
+/// The prefix or mark of a maker's key and its kind, from the pattern of a rule.
+fn key(pattern: &str) -> (&str, Word) {
+    let own = pattern.strip_suffix('}');
+    let (mark, bounds) = own.and_then(|own| own.rsplit_once('{')).expect("bounds");
+    let (least, row) = bounds.split_once(',').unwrap_or((bounds, "0"));
+    let number = |digits: &str| digits.parse().expect("a number");
+    match mark.strip_prefix('*') {
+        Some(mark) => (mark, Word::Within(number(least))),
+        None => (mark, Word::Beginning(number(least), number(row))),
     }
 }
 
 /// Calls `is_match` for the words of a text that no table lists, until it returns true: they are
 /// known by what is before and after a dash or a dot.
-pub(super) fn each_marked(
-    text: &[u8],
-    is_match: &mut impl FnMut(Range<usize>, Word) -> bool,
-) -> bool {
+fn each_marked(text: &[u8], is_match: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
     memchr::memchr2_iter(b'-', b'.', text).any(|at| match text[at] {
         b'-' => is_mailer_key(text, at) && is_match(at..at + 1, Word::Within(36)),
         _ => bot_token(text, at).is_some_and(|at| is_match(at, Word::Beginning(58, 20))),
@@ -237,7 +236,7 @@ fn is_mailer_key(text: &[u8], at: usize) -> bool {
     follows && before().is_some_and(|before| hex(before))
 }
 
-/// A bot's token up to its second dot, whose first dot is at `dot`.
+/// A bot's token up to its second dot, whose first dot is at `dot` (Discord).
 fn bot_token(text: &[u8], dot: usize) -> Option<Range<usize>> {
     let second_dot = dot + BOT_GAP + 1;
     if text.get(second_dot) != Some(&b'.') {
@@ -249,9 +248,4 @@ fn bot_token(text: &[u8], dot: usize) -> Option<Range<usize>> {
     let second = &text[dot + 1..second_dot];
     let is_one = (23..MAX_BOT_ID).contains(&first) && second.iter().all(|byte| part(&byte));
     is_one.then(|| dot - first..second_dot + 1)
-}
-
-/// The number in a column of a table.
-fn number(column: &str) -> usize {
-    column.parse().expect("the table has a number there")
 }

@@ -2,7 +2,7 @@
 //! filter or an error.
 
 use acp_relay::jsonrpc::{Kind, Side};
-use acp_relay::recording::filter::{DerivedFields, FIELDS, Filter};
+use acp_relay::recording::filter::{DerivedFields, Field, Filter};
 use acp_relay::recording::{EventKind, Message, Parsed, Payload, RecordedEvent, parse_line};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -96,8 +96,9 @@ fn each_filter_term_matches_its_events() {
 
 #[test]
 fn examples_of_the_help_are_valid_filters() {
-    for (_, name, example, _) in FIELDS {
-        assert!(example.starts_with(name));
+    for field in Field::all() {
+        let (example, what) = field.description();
+        assert!(example.starts_with(&field.name()) && !what.is_empty());
         assert!(example.parse::<Filter>().is_ok(), "{example}");
     }
 }

@@ -10,108 +10,13 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::planted::PlantedSecrets;
 use crate::support::program::{Outcome, run};
 
 /// The forms of `inspect export`.
 const FORMS: [&str; 8] = [
     "jsons", "har", "mermaid", "md", "pcapng", "ndjson", "capture", "devtools",
 ];
-
-/// Each kind of secret, with `@` for its random part.
-const SHAPES: [&str; 44] = [
-    "sk-@",
-    "sk-ant-api03-@",
-    "sk-proj-@",
-    "ghp_@",
-    "gho_@",
-    "ghs_@",
-    "ghu_@",
-    "ghr_@",
-    "github_pat_@",
-    "glpat-@",
-    "AIza@",
-    "ya29.@",
-    "xoxb-@",
-    "xoxp-@",
-    "npm_@",
-    "hf_@",
-    "sk_live_@",
-    "rk_test_@",
-    "AKIA@",
-    "gsk_@",
-    "xai-@",
-    "eyJ@.@.@",
-    "Bearer @",
-    "Basic @",
-    "api_key=@",
-    "token: @",
-    "password = @",
-    "https://user:@@example.com/x",
-    "https://example.com/?access_token=@&x=1",
-    "-----BEGIN OPENSSH PRIVATE KEY-----\n@\n@\n-----END OPENSSH PRIVATE KEY-----",
-    "密钥：sk-@",
-    "‘Bearer @’",
-    "SG.@.@",
-    "dop_v1_@@",
-    "hvs.@",
-    "glsa_@",
-    "sntrys_@",
-    "r8_@",
-    "tskey-auth-@",
-    "Cookie: session=@",
-    "Authorization: @",
-    "Bearer\t@",
-    "GPG_PASSPHRASE=@",
-    "https://example.com/x?X-Amz-Signature=@",
-];
-
-/// Makes secrets, and keeps them all.
-#[derive(Default)]
-struct PlantedSecrets(Vec<String>);
-
-impl PlantedSecrets {
-    fn plant(&mut self) -> String {
-        let mut state = (self.0.len() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut letter = || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            let alphabet = b"abcdefghjkmnpqrstuvwxyzABCDEFGHJKMNPQRSTUVWXYZ23456789";
-            char::from(alphabet[(state >> 20) as usize % alphabet.len()])
-        };
-        let secret: String = ['Q', '7', 'x']
-            .into_iter()
-            .chain((0..37).map(|_| letter()))
-            .collect();
-        self.0.push(secret.clone());
-        secret
-    }
-
-    /// A secret of each shape.
-    fn shaped(&mut self) -> Vec<String> {
-        let all = SHAPES.iter().map(|shape| {
-            let last = shape.strip_suffix("@example.com/x");
-            let mut text = last.unwrap_or(shape).to_owned();
-            while text.contains('@') {
-                text = text.replacen('@', &self.plant(), 1);
-            }
-            text + last.map_or("", |_| "@example.com/x")
-        });
-        all.collect()
-    }
-
-    /// Asserts that the output of `what` contains none of them.
-    fn assert_absent(&self, what: &str, output: &[u8]) {
-        let text = String::from_utf8_lossy(output);
-        for secret in &self.0 {
-            if let Some(at) = text.find(&secret[..12]) {
-                let line = text[..at].rfind('\n').map_or(0, |at| at + 1);
-                let line: String = text[line..].chars().take(600).collect();
-                panic!("{secret} in {what}: {line}");
-            }
-        }
-    }
-}
 
 /// What the client sends: secrets in each place.
 fn input(secrets: &mut PlantedSecrets) -> String {

@@ -8,6 +8,7 @@ mod names;
 mod pairs;
 mod parts;
 mod pieces;
+mod planted;
 mod prune;
 mod recorder;
 mod secrets;

@@ -4,6 +4,7 @@
 //! which must be removed, as must the text of `secret`; the text of `stays` must remain. In a line
 //! with `kept` nothing is found, and it keeps its bytes.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
@@ -100,4 +101,49 @@ fn a_line_that_is_cut_off_in_a_string_does_not_hide_a_secret_in_the_next_one() {
         clean.contains(r#""name":"API_TOKEN""#) && clean.contains(r#""stays":1"#),
         "{clean}"
     );
+}
+
+/// `src/recording/redact/rules.txt`: id, pattern, example, near text, source.
+#[test]
+fn the_example_of_each_rule_is_found_and_what_comes_near_is_kept() {
+    let table = include_str!("../../../src/recording/redact/rules.txt");
+    let redactor = Redactor::new(Mode::Default, Vec::new(), [1; 32]);
+    let (mut ids, mut faults) = (HashSet::new(), Vec::new());
+    for row in table.lines().filter(|line| !line.starts_with('#')) {
+        let columns: Vec<&str> = row.split(" | ").collect();
+        let [id, pattern, example, near, source] = columns[..] else {
+            panic!("{row}");
+        };
+        let filled = |text: &str| text.replace("K3Y", PLACEHOLDERS[0].1).replace("\\n", "\n");
+        let example = filled(example);
+        // The maker's mark and the shortest key with it; without a bound, the row has a near text.
+        let bounds = pattern
+            .strip_suffix('}')
+            .and_then(|own| own.split_once('{'));
+        let least = bounds.map(|(_, bounds)| bounds.split(',').next().unwrap().parse().unwrap());
+        let near = match (near, least) {
+            ("-", Some(least)) => short_of(&example, pattern, least),
+            (near, _) => filled(near),
+        };
+        let finds = |text: &str| redactor.text(text.as_bytes()).is_some();
+        let is_whole = source.starts_with("https://") && ids.insert(id);
+        if !is_whole || !finds(&example) || finds(&near) {
+            faults.push(format!("{id}: {example} and not {near}"));
+        }
+    }
+    assert!(ids.len() > 200, "{}", ids.len());
+    assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+/// The example of a maker's key, one character shorter than the pattern wants.
+fn short_of(example: &str, pattern: &str, least: usize) -> String {
+    match pattern.strip_prefix('*') {
+        Some(mark) => {
+            let mark = &mark[..mark.find('{').unwrap()];
+            let at = example.find(mark).unwrap();
+            let end = example.len().min(at + mark.len() + 3);
+            example[end.saturating_sub(least - 1)..end].to_owned()
+        }
+        None => example[..least - 1].to_owned(),
+    }
 }

@@ -147,18 +147,16 @@ fn a_packed_segment_reads_the_same_from_anywhere_and_hides_no_damage() {
         assert_eq!(next(plain.next()), next(same.next()), "from {offset}");
     }
     assert_eq!(zstd::decode_all(&packed[..]).unwrap(), text);
-    let intact =
-        |packed: &[u8]| PackedReader::new(Cursor::new(packed)).and_then(|mut it| it.is_intact());
-    assert!(intact(&packed).unwrap());
     let mut number = numbers(77);
     for _ in 0..200 {
         let (at, bit) = (number(packed.len()), number(8));
         let mut copy = packed.clone();
         copy[at] ^= 1 << bit;
-        let found = !matches!(intact(&copy), Ok(true));
+        let mut plain = Vec::new();
         let whole = PackedReader::new(Cursor::new(&copy[..]))
-            .and_then(|mut sealed| std::io::copy(&mut sealed, &mut std::io::sink()));
-        let found = found || whole.ok() != Some(text.len() as u64);
+            .and_then(|mut packed| std::io::copy(&mut packed, &mut plain));
+        // A bit that zstd does not use may change nothing.
+        let found = whole.is_err() || plain == text;
         assert!(found, "bit {bit} of byte {at} of {}", packed.len());
     }
 }
