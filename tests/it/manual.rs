@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use acp_relay::docs::TOPICS;
 use serde_json::Value;
 
-use crate::support::once::relay;
+use crate::support::program::relay;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

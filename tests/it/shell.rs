@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::process::{Command, Output};
 
-use crate::support::once::relay;
+use crate::support::program::relay;
 
 fn run<S: AsRef<OsStr>>(args: &[S]) -> Output {
     relay(args).output().unwrap()
@@ -106,42 +106,4 @@ fn one_page_of_the_manual_is_found_by_its_subcommand() {
         reported,
         "acp-relay: `acp-relay` has no subcommand `serv`\n"
     );
-}
-
-#[test]
-fn mistyped_arguments_are_reported_with_a_suggestion() {
-    for (args, reports) in [
-        (
-            &["serve", "--limit", "conections=3", "--", "cat"][..],
-            "did you mean `connections`?",
-        ),
-        (
-            &["serve", "--listen", "htp://127.0.0.1", "--", "cat"],
-            "is not known; did you mean \"http://127.0.0.1\"?\n",
-        ),
-        (
-            &["serve", "--listen", "127.0.0.1:9000", "--", "cat"],
-            "it has no scheme; did you mean \"ws://127.0.0.1:9000\"?\n",
-        ),
-        (&["serve", "--lisen", "ws://127.0.0.1:0"], "'--listen'"),
-        (&["serve", "goose", "acp"], "goes after `--`"),
-        (
-            &["serve", "--config", "/nowhere.toml"],
-            "acp-relay: /nowhere.toml: there is no such file\n",
-        ),
-        (
-            &["check", "/nowhere.jsonl"],
-            "acp-relay: /nowhere.jsonl: there is no such file\n",
-        ),
-        (&["serv"], "'serve'"),
-    ] {
-        let output = run(args);
-        let reported = String::from_utf8(output.stderr).unwrap();
-        assert!(reported.contains(reports), "{args:?}: {reported}");
-        assert!(!output.status.success(), "{args:?}");
-    }
-    // A word that is no agent's command gets no such hint.
-    let reported = run(&["status", "x"]).stderr;
-    let reported = String::from_utf8(reported).unwrap();
-    assert!(!reported.contains("agent's command"), "{reported}");
 }

@@ -13,7 +13,7 @@ use acp_relay::recording::write::{self, FrameInfo, Stamp};
 use acp_relay::recording::{EventKind, Header, Passed, Payload, PeerInfo, pack};
 use serde_json::{Value, json};
 
-use crate::support::once::relay;
+use crate::support::program::relay;
 
 /// Longest time that anything here may take.
 const PATIENCE: Duration = Duration::from_secs(30);

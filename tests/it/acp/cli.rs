@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::vectors;
-use crate::support::once::run_on;
+use crate::support::program::run_on;
 
 const GOOD: &str = r#"{"jsonrpc":"2.0","id":1,"method":"logout","params":{}}
 {"jsonrpc":"2.0","id":1,"result":{}}

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::cases;
 use super::cli::check;
-use crate::support::once::run_unread;
+use crate::support::program::run_unread;
 
 /// All findings, and the rules that repair them; the messages are read once as a capture, and once
 /// as lines without a direction.

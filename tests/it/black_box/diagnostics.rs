@@ -185,42 +185,6 @@ fn an_agent_that_ends_before_it_answers_a_request_makes_connect_fail() {
     });
 }
 
-#[test]
-fn an_agent_name_given_as_an_endpoint_is_answered_with_its_command() {
-    let cases: [(&[&str], &str); 6] = [
-        (
-            &["connect", "claude"],
-            "it is not an endpoint; did you mean the command of the well-known agent `claude`, which \
-             goes after `--`: -- claude-agent-acp\n",
-        ),
-        (
-            &["connect", "goose"],
-            "agent `goose`, which goes after `--`: -- goose acp\n",
-        ),
-        (
-            &["serve", "--agent", "gemini-cli"],
-            "after `--`: -- gemini --acp\n",
-        ),
-        (
-            &["connect", "clude"],
-            "if it is the agent's command, it goes after `--`: -- clude; or did you mean the \
-             command of the well-known agent `claude`, which goes after `--`: -- claude-agent-acp\n",
-        ),
-        (&["connect", "my-own"], "it goes after `--`: -- my-own\n"),
-        (
-            &["connect", "localhost"],
-            "it goes after `--`: -- localhost\n",
-        ),
-    ];
-    block_on(async {
-        for (args, reports) in cases {
-            let outcome = run(args, "").await;
-            assert_eq!(outcome.code, Some(64), "{outcome:?}");
-            assert!(outcome.stderr.contains(reports), "{args:?}: {outcome:?}");
-        }
-    });
-}
-
 /// The answer to a request on a connection of its own.
 async fn asked(address: &str, fields: &str) -> String {
     let host = address.strip_prefix("http://").unwrap();

@@ -7,9 +7,10 @@ use std::path::Path;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::link::run as block_on;
-use crate::support::program::Program;
+use crate::support::program::{Program, run};
 use crate::transport::http::caller::{Caller, Events, INITIALIZE};
 
 /// Answers `initialize` with its process id; on `flood`, sends 500 messages and fails.
@@ -166,5 +167,62 @@ fn an_affinity_cookie_is_set_and_any_cookie_is_accepted() {
         let reply = caller.post(&fields, r#"{"method":"x"}"#).await;
         assert_eq!(reply.status.as_u16(), 202);
         assert!(!reply.fields.contains_key("set-cookie"));
+    });
+}
+
+/// Answers every request with `answer`.
+async fn server(answer: String) -> String {
+    let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let to = format!("http://{}/acp", server.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = server.accept().await {
+            let answer = answer.clone();
+            tokio::spawn(async move {
+                let mut asked = [0; 4096];
+                while socket.read(&mut asked).await.is_ok_and(|read| read > 0) {
+                    let _ = socket.write_all(answer.as_bytes()).await;
+                }
+            });
+        }
+    });
+    to
+}
+
+#[test]
+fn an_http_server_that_refuses_initialize_sets_the_exit_code_of_connect() {
+    block_on(async {
+        let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
+        for (status, code) in [
+            ("500 Internal Server Error", 69),
+            ("503 Service Unavailable\r\nRetry-After: 3600", 69),
+            ("404 Not Found", 76),
+            ("405 Method Not Allowed", 76),
+            ("426 Upgrade Required", 76),
+            ("401 Unauthorized", 77),
+        ] {
+            let no = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+            let to = server(no).await;
+            let mut connect = Program::start(&["connect", to.as_str()]);
+            connect.write(&format!("{initialize}\n")).await;
+            let answer = connect.json().await;
+            assert!(answer["error"]["code"].is_i64(), "{status}: {answer}");
+            // Its stdin is still open.
+            assert_eq!(connect.exit().await.code(), Some(code), "{status}");
+            let outcome = run(&["connect", to.as_str()], &format!("{initialize}\n")).await;
+            let reports = format!("its server answered {}", &status[..3]);
+            assert!(outcome.stderr.contains(&reports), "{outcome:?}");
+        }
+        // An error from the agent itself is an answer, and the client may retry otherwise.
+        let error = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no version"}}"#;
+        let no = format!(
+            "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{error}",
+            error.len()
+        );
+        let to = server(no).await;
+        let outcome = run(&["connect", to.as_str()], &format!("{initialize}\n")).await;
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        assert_eq!(outcome.stdout.trim_end(), error);
+        assert!(outcome.stderr.contains("answered 400"), "{outcome:?}");
     });
 }

@@ -4,15 +4,19 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use tokio::io::AsyncReadExt;
-use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::process::Command;
+use tokio::time::{sleep, timeout};
 
 use crate::support::link::run as block_on;
-use crate::support::program::Program;
+use crate::support::program::{Program, command};
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":7,"method":"initialize"}"#;
 
 /// Longer than the tests wait: a shutdown that waits for any of these is too late.
 const SLOW: [&str; 4] = ["--limit", "stop-grace=600s", "--limit", "handshake=600s"];
@@ -110,4 +114,122 @@ async fn refused(client: &mut Program) {
             return;
         }
     }
+}
+
+#[test]
+fn connecting_can_be_interrupted() {
+    block_on(async {
+        // It accepts connections and sends nothing.
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("ws://{}", silent.local_addr().unwrap());
+        let args = ["connect", "--limit", "handshake=600", &address];
+        let mut program = Program::start(&args);
+        program.write(&format!("{INITIALIZE}\n")).await;
+        let _peer = silent.accept().await.unwrap();
+        program.signal(Signal::TERM);
+        let answer = program.line().await.unwrap();
+        assert!(
+            answer.contains(r#""id":7,"error":{"code":-32054"#),
+            "{answer}"
+        );
+        assert_eq!(program.exit().await.code(), Some(75));
+        let stated = program.complaint().await.unwrap();
+        assert_eq!(stated, "acp-relay: stopped before the agent was reached");
+    });
+}
+
+#[test]
+fn a_server_that_is_connecting_can_be_interrupted() {
+    block_on(async {
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let agent = format!("ws://{}", silent.local_addr().unwrap());
+        let listen = ["serve", "--listen", "tcp://127.0.0.1:0", "--agent", &agent];
+        let mut serve = Program::start(&[&listen[..], &SLOW].concat());
+        let address = serve.address().await;
+        let host = address.strip_prefix("tcp://").unwrap();
+        let mut client = BufReader::new(TcpStream::connect(host).await.unwrap());
+        client
+            .write_all(format!("{INITIALIZE}\n").as_bytes())
+            .await
+            .unwrap();
+        let _peer = silent.accept().await.unwrap();
+        serve.signal(Signal::TERM);
+        let mut answer = String::new();
+        client.read_line(&mut answer).await.unwrap();
+        assert!(
+            answer.contains(r#""id":7,"error":{"code":-32054"#),
+            "{answer}"
+        );
+        drop(client);
+        assert_eq!(serve.exit().await.code(), Some(0));
+    });
+}
+
+#[test]
+fn the_second_signal_ends_the_wait_and_sets_the_exit_code() {
+    block_on(async {
+        let script = "trap '' TERM; echo {}; exec tail -f /dev/null";
+        let mut program = Program::start(&["--log", "info", "connect", "--", "sh", "-c", script]);
+        for word in ["connected", "once more"] {
+            while !program.complaint().await.expect(word).contains(word) {}
+            program.signal(Signal::TERM);
+        }
+        assert_eq!(program.exit().await.code(), Some(75));
+    });
+}
+
+#[test]
+fn an_ignored_hangup_stays_ignored() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let script = format!(
+            "trap '' HUP; exec '{}' serve --listen 'unix:{}' -- cat",
+            env!("CARGO_BIN_EXE_acp-relay"),
+            socket.display()
+        );
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).stdin(Stdio::null());
+        shell
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        let mut serve = Program::of(shell);
+        serve.address().await;
+        let before = UnixStream::connect(&socket).await.unwrap();
+        serve.signal(Signal::HUP);
+        drop(before);
+        let mut client = BufReader::new(UnixStream::connect(&socket).await.unwrap());
+        let line = "{\"jsonrpc\":\"2.0\",\"method\":\"hello\"}\n";
+        client.write_all(line.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        client.read_line(&mut answer).await.unwrap();
+        assert_eq!(answer, line);
+        serve.signal(Signal::TERM);
+        assert_eq!(serve.exit().await.code(), Some(0), "the hangup was counted");
+    });
+}
+
+#[test]
+fn the_demo_leaves_nothing_when_it_is_interrupted() {
+    block_on(async {
+        for attempt in 0..100 {
+            let folder = tempfile::tempdir().unwrap();
+            let mut demo = command(&["demo"]);
+            demo.env("TMPDIR", folder.path());
+            let mut demo = Program::of(demo);
+            let files = || fs::read_dir(folder.path()).unwrap().count();
+            while files() == 0 {
+                sleep(Duration::from_millis(1)).await;
+            }
+            demo.signal(Signal::INT);
+            let code = demo.exit().await.code();
+            assert_eq!(files(), 0);
+            if code == Some(75) {
+                return;
+            }
+            assert_eq!(code, Some(0), "attempt {attempt}");
+        }
+        panic!("it was never interrupted in time");
+    });
 }

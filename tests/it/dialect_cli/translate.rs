@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::relay;
-use crate::support::once::run_unread;
+use crate::support::program::run_unread;
 
 const NEW: &str = r#"{"dir":"c2a","ts":1.50,"msg":{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}}"#;
 const NEW_RESULT: &str =

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{CAPTURES, answer, capture, import, inspect};
-use crate::support::once::run_on;
+use crate::support::program::run_on;
 
 /// The message of each subcommand for an unreadable file: one line with the file and the remedy.
 #[test]

@@ -14,7 +14,7 @@ mod several;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use crate::support::once::relay;
+use crate::support::program::relay;
 
 /// Captures of real agents.
 const CAPTURES: [&str; 5] = [

@@ -3,5 +3,4 @@
 pub(crate) mod bridge;
 pub(crate) mod link;
 pub(crate) mod memory;
-pub(crate) mod once;
 pub(crate) mod program;

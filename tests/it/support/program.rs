@@ -6,8 +6,10 @@
 )]
 
 use std::ffi::OsStr;
+use std::io::Write as _;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::{self, ExitStatus, Output, Stdio};
+use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -30,23 +32,53 @@ pub(crate) struct Program {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
-    stderr: Lines<BufReader<ChildStderr>>,
+    /// `None` when the test has given it another one.
+    stderr: Option<Lines<BufReader<ChildStderr>>>,
 }
 
 /// The state directory of all programs without one of their own.
-const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
+pub(crate) const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
 
-pub(crate) fn command(args: &[impl AsRef<OsStr>]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_acp-relay"));
+/// The program with these arguments, without the relay's variables of the tester's environment,
+/// for a test that needs no runtime.
+pub(crate) fn relay(args: &[impl AsRef<OsStr>]) -> process::Command {
+    let mut command = process::Command::new(env!("CARGO_BIN_EXE_acp-relay"));
     command
         .args(args)
         .env_remove("ACP_RELAY_LOG")
         .env("ACP_RELAY_STATE_DIR", STATE)
         .env_remove("ACP_RELAY_CONFIG")
-        .stdin(Stdio::piped())
+        .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Runs it with `input` on a pipe that is its stdin.
+pub(crate) fn run_on(args: &[impl AsRef<OsStr>], input: &[u8]) -> Output {
+    let mut child = relay(args).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    thread::scope(|threads| {
+        // A program that fails at once does not read it.
+        threads.spawn(move || drop(stdin.write_all(input)));
+        child.wait_with_output().unwrap()
+    })
+}
+
+/// Runs it on that text again and again, with its stdout closed.
+pub(crate) fn run_unread(args: &[impl AsRef<OsStr>], input: &[u8]) -> Output {
+    let mut child = relay(args).stdin(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().unwrap();
+    while stdin.write_all(input).is_ok() {}
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+/// The same for a test with a runtime.
+pub(crate) fn command(args: &[impl AsRef<OsStr>]) -> Command {
+    let mut command = Command::from(relay(args));
+    command.stdin(Stdio::piped()).kill_on_drop(true);
     command
 }
 
@@ -100,14 +132,17 @@ impl Program {
         Self {
             stdin: child.stdin.take(),
             stdout: BufReader::new(child.stdout.take().unwrap()),
-            stderr: BufReader::new(child.stderr.take().unwrap()).lines(),
+            stderr: child
+                .stderr
+                .take()
+                .map(|stderr| BufReader::new(stderr).lines()),
             child,
         }
     }
 
     /// The next line on stderr.
     pub(crate) async fn complaint(&mut self) -> Option<String> {
-        let line = timeout(PATIENCE, self.stderr.next_line());
+        let line = timeout(PATIENCE, self.stderr.as_mut()?.next_line());
         line.await.expect("the program prints nothing").unwrap()
     }
 

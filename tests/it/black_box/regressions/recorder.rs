@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::support::INITIALIZE;
 use crate::support::link::run as block_on;
-use crate::support::once::run_on;
+use crate::support::program::run_on;
 use crate::support::program::{Program, run};
 
 /// Records a conversation of this client with this agent, a script; returns its one file.
