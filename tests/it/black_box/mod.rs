@@ -4,7 +4,6 @@
 //! inside the program.
 
 mod diagnostics;
-mod dialects;
 mod guard;
 mod http;
 mod inspect;
