@@ -4,7 +4,6 @@
 //! inside the program.
 
 mod diagnostics;
-mod guard;
 mod http;
 mod inspect;
 mod liveness;

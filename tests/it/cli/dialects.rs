@@ -3,34 +3,42 @@
 
 use serde_json::{Value, json};
 
+use crate::support::agent::scripted;
 use crate::support::link::run as block_on;
 use crate::support::program::Program;
 
 /// GitHub Copilot CLI as Overseer describes it, for one turn: a plan of steps, a permission whose
 /// answer is `{selected: …}`, and a chunk with the answer it received.
-const COPILOT: &str = "
-import json, sys
-def send(message):
-    print(json.dumps(message), flush=True)
-def receive():
-    return json.loads(sys.stdin.readline())
-about = {'protocolVersion': 1, 'agentCapabilities': {'promptCapabilities': {'text': True, 'images': True}}}
-send({'jsonrpc': '2.0', 'id': receive()['id'], 'result': about})
-send({'id': receive()['id'], 'result': {'sessionId': 's'}})
-prompt = receive()
-plan = {'sessionUpdate': 'plan', 'steps': [{'description': 'Look', 'status': 'pending'}]}
-send({'method': 'session/update', 'params': {'sessionId': 's', 'update': plan}})
-options = [{'optionId': 'yes', 'name': 'Allow', 'kind': 'allow_once'},
-           {'optionId': 'no', 'name': 'Reject', 'kind': 'reject_once'}]
-call = {'toolCallId': 't', 'title': 'Edit'}
-send({'id': 0, 'method': 'session/request_permission',
-     'params': {'sessionId': 's', 'toolCall': call, 'options': options}})
-answer = receive()
-text = {'type': 'text', 'text': json.dumps(answer['result'])}
-send({'method': 'session/update',
-     'params': {'sessionId': 's', 'update': {'sessionUpdate': 'agent_message_chunk', 'content': text}}})
-send({'id': prompt['id'], 'result': {'stopReason': 'end_turn'}})
-";
+fn copilot() -> Vec<String> {
+    let update = |update: Value| json!({"send": {"method": "session/update", "params": {"sessionId": "s", "update": update}}});
+    let able = json!({"promptCapabilities": {"text": true, "images": true}});
+    let plan = json!({"sessionUpdate": "plan",
+        "steps": [{"description": "Look", "status": "pending"}]});
+    let question = json!({"send": {"id": 0, "method": "session/request_permission", "params": {
+        "sessionId": "s", "toolCall": {"toolCallId": "t", "title": "Edit"}, "options": [
+            {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+            {"optionId": "no", "name": "Reject", "kind": "reject_once"}]}}});
+    let chunk = json!({"sessionUpdate": "agent_message_chunk",
+        "content": {"type": "text", "text": "$text"}});
+    scripted(&[
+        (
+            "initialize",
+            json!([{"result": {"protocolVersion": 1, "agentCapabilities": able}}]),
+        ),
+        (
+            "session/new",
+            json!([{"send": {"id": "$id", "result": {"sessionId": "s"}}}]),
+        ),
+        (
+            "session/prompt",
+            json!([{"keep": true}, update(plan), question]),
+        ),
+        (
+            "answer",
+            json!([update(chunk), {"result": {"stopReason": "end_turn"}}]),
+        ),
+    ])
+}
 
 /// The editor's part of that turn: returns the plan's entries and the agent's text.
 async fn turn(editor: &mut Program) -> (Value, Value) {
@@ -80,15 +88,10 @@ async fn send_line(editor: &mut Program, message: &Value) {
 fn an_agent_with_a_dialect_works_with_a_canonical_editor() {
     block_on(async {
         for dialect in ["copilot-overseer", "auto"] {
-            let args = [
-                "connect",
-                "--agent-dialect",
-                dialect,
-                "--",
-                "python3",
-                "-uc",
-                COPILOT,
-            ];
+            let mut args = ["connect", "--agent-dialect", dialect, "--"]
+                .map(str::to_owned)
+                .to_vec();
+            args.extend(copilot());
             let mut editor = Program::start(&args);
             let (plan, received) = turn(&mut editor).await;
             let entry = json!({"content": "Look", "priority": "medium", "status": "pending"});

@@ -11,7 +11,7 @@ use std::thread;
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::forwarding::ECHO;
+use super::forwarding::echo;
 use crate::support::program::command;
 
 /// Requests, one of them larger than any pipe.
@@ -76,7 +76,11 @@ fn read_all(mut from: impl Read) -> String {
 fn carry(input: OwnedFd, output: OwnedFd, write: impl FnOnce() + Send + 'static) {
     let kept = [&input, &output].map(|file| file.try_clone().unwrap());
     let modes = kept.each_ref().map(mode);
-    let args = [&["connect", "--"], &ECHO[..]].concat();
+    let args: Vec<String> = ["connect", "--"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(echo())
+        .collect();
     let mut program = command(&args).into_std();
     let mut child = program.stdin(input).stdout(output).spawn().unwrap();
     drop(program);
@@ -135,7 +139,11 @@ fn a_closed_stdout_does_not_kill_the_program() {
         let (input, far) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         let (output, reader) = stdout(kind);
         drop(reader);
-        let args = [&["connect", "--"], &ECHO[..]].concat();
+        let args: Vec<String> = ["connect", "--"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(echo())
+            .collect();
         let mut program = command(&args).into_std();
         let mut child = program.stdin(input).stdout(output).spawn().unwrap();
         drop(program);

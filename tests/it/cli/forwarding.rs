@@ -2,32 +2,24 @@
 
 use serde_json::json;
 
+use crate::support::agent::scripted;
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, run};
 
-/// Answers each request with its method and its line.
-pub(super) const ECHO: [&str; 3] = [
-    "python3",
-    "-uc",
-    "
-import json, sys
-for line in sys.stdin:
-    try:
-        message = json.loads(line)
-    except ValueError:
-        continue
-    if 'method' in message and 'id' in message:
-        result = {'heard': message['method'], 'line': line}
-        print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], 'result': result}), flush=True)
-",
-];
+/// Answers each request with its line.
+pub(super) fn echo() -> Vec<String> {
+    scripted(&[("*", json!([{"result": {"line": "$line"}}]))])
+}
 
 fn ask(id: usize) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ask\"}}\n")
 }
 
-fn connect_to(agent: &[&'static str]) -> Vec<&'static str> {
-    [&["connect", "--"], agent].concat()
+fn connect_to<S: AsRef<str>>(agent: &[S]) -> Vec<String> {
+    let words = ["connect", "--"]
+        .into_iter()
+        .chain(agent.iter().map(AsRef::as_ref));
+    words.map(str::to_owned).collect()
 }
 
 #[test]
@@ -127,10 +119,12 @@ fn the_output_of_an_agent_without_answers_is_quoted_without_secrets() {
 #[test]
 fn input_that_has_already_ended_is_answered() {
     block_on(async {
-        let near = run(&connect_to(&ECHO), &ask(1)).await;
+        let near = run(&connect_to(&echo()), &ask(1)).await;
         assert_eq!(near.code, Some(0), "{near:?}");
         for listen in ["tcp://127.0.0.1:0", "ws://127.0.0.1:0"] {
-            let args = [&["serve", "--listen", listen, "--"][..], &ECHO].concat();
+            let echo = echo();
+            let echo: Vec<&str> = echo.iter().map(String::as_str).collect();
+            let args = [&["serve", "--listen", listen, "--"], &echo[..]].concat();
             let mut serve = Program::start(&args);
             let far = run(&["connect", &serve.address().await], &ask(1)).await;
             assert_eq!((far.code, far.stdout), (Some(0), near.stdout.clone()));
@@ -143,7 +137,7 @@ fn input_that_has_already_ended_is_answered() {
 #[test]
 fn broken_messages_are_answered_and_the_connection_stays_open() {
     block_on(async {
-        let mut connect = Program::start(&connect_to(&ECHO));
+        let mut connect = Program::start(&connect_to(&echo()));
         connect
             .write("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\n")
             .await;
@@ -166,8 +160,12 @@ fn broken_messages_are_answered_and_the_connection_stays_open() {
 #[test]
 fn the_third_oversized_line_ends_the_connection() {
     block_on(async {
-        let options = ["connect", "--limit", "frame-from-child=1KiB", "--"];
-        let mut connect = Program::start(&[&options[..], &ECHO].concat());
+        let mut args = connect_to(&echo());
+        args.splice(
+            1..1,
+            ["--limit", "frame-from-child=1KiB"].map(str::to_owned),
+        );
+        let mut connect = Program::start(&args);
         let pad = "x".repeat(2000);
         let line =
             format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"params\":\"{pad}\"}}\n");
@@ -188,7 +186,7 @@ fn the_third_oversized_line_ends_the_connection() {
 #[test]
 fn a_client_with_header_framing_works_with_an_agent_with_lines() {
     block_on(async {
-        let mut connect = Program::start(&connect_to(&ECHO));
+        let mut connect = Program::start(&connect_to(&echo()));
         let body = "{\n  \"jsonrpc\": \"2.0\",\n  \"id\": 1,\n  \"method\": \"ask\"\n}";
         let message = format!("Content-Length: {}\r\n\r\n{body}", body.len());
         connect.write(&message).await;

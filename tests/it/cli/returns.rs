@@ -5,27 +5,27 @@ use acp_relay::recording::{EventKind, recordings};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::support::agent::scripted;
 use crate::support::link::run as block_on;
 use crate::support::program::Program;
 
-/// An agent that returns its process id for each session, and asks for a permission in each prompt.
-const AGENT: &str = "
-import json, os, sys
-def send(message):
-    print(json.dumps({'jsonrpc': '2.0', **message}), flush=True)
-for line in sys.stdin:
-    request = json.loads(line)
-    if request.get('method') == 'initialize':
-        send({'id': request['id'], 'result': {'protocolVersion': 1}})
-    elif request.get('method') == 'session/new':
-        send({'id': request['id'], 'result': {'sessionId': 's', '_meta': {'pid': os.getpid()}}})
-    elif request.get('method') == 'session/prompt':
-        prompt = request['id']
-        send({'id': 'ask', 'method': 'session/request_permission', 'params': {'sessionId': 's',
-             'toolCall': {'toolCallId': 't'}, 'options': []}})
-    elif request.get('id') == 'ask':
-        send({'id': prompt, 'result': {'stopReason': 'end_turn'}})
-";
+/// The rules of an agent that returns its process id for each session, and asks for a permission in
+/// each prompt.
+fn agent() -> Vec<String> {
+    let question = json!({"jsonrpc": "2.0", "id": "ask", "method": "session/request_permission",
+        "params": {"sessionId": "s", "toolCall": {"toolCallId": "t"}, "options": []}});
+    scripted(&[
+        (
+            "session/new",
+            json!([{"result": {"sessionId": "s", "_meta": {"pid": "$pid"}}}]),
+        ),
+        (
+            "session/prompt",
+            json!([{"keep": true}, {"send": question}]),
+        ),
+        ("answer", json!([{"result": {"stopReason": "end_turn"}}])),
+    ])
+}
 
 async fn ask(client: &mut Program, id: u32, method: &str, params: Value) {
     let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
@@ -44,19 +44,12 @@ fn a_lost_client_resumes_with_detach_and_gets_a_new_agent_without() {
     block_on(async {
         for (how, kept) in [("detach", true), ("terminate", false)] {
             let folder = tempfile::tempdir().unwrap();
-            let mut serve = Program::start(&[
-                "serve",
-                "--listen",
-                "ws://127.0.0.1:0",
-                "--record",
-                folder.path().to_str().unwrap(),
-                "--on-disconnect",
-                how,
-                "--",
-                "python3",
-                "-uc",
-                AGENT,
-            ]);
+            let record = folder.path().to_str().unwrap();
+            let options = ["serve", "--listen", "ws://127.0.0.1:0", "--record", record];
+            let options = [&options[..], &["--on-disconnect", how, "--"]].concat();
+            let agent = agent();
+            let agent: Vec<&str> = agent.iter().map(String::as_str).collect();
+            let mut serve = Program::start(&[options, agent].concat());
             let address = serve.address().await;
             let mut first = Program::start(&["connect", &address]);
             let version = json!({"protocolVersion": 1});

@@ -1,5 +1,6 @@
 //! Helpers of several test modules.
 
+pub(crate) mod agent;
 pub(crate) mod bridge;
 pub(crate) mod link;
 pub(crate) mod memory;
