@@ -251,7 +251,7 @@ fn notifications_unknown_to_acp_pass_the_guard_and_are_counted() {
         let methods: Vec<_> = received[2..].iter().map(|one| &one["method"]).collect();
         assert_eq!(methods[1..], ["_only/news", "_only/News", "_done"]);
         let labels = [
-            ("direction", "to_client"),
+            ("dir", "to_client"),
             ("kind", "notification"),
             ("method", "_ext"),
         ];
