@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::config::{AgentPart, Config, Source};
+use super::config::{AgentPart, Source};
 use super::dialect_options::{DialectArgs, Dialects};
 use super::framing::FramingChoice;
 use super::record::{RecordArgs, RecorderFactory};
@@ -84,6 +84,42 @@ impl RelayContext {
     pub(super) fn sweep(&self) -> Option<Pruner> {
         self.recorders.as_ref()?.sweep()
     }
+
+    /// The context of one agent of `serve`.
+    ///
+    /// # Errors
+    /// What is wrong with its configuration, as text for the user.
+    pub(super) fn of_agent(&self, part: &AgentPart) -> Result<Self, String> {
+        let mut setup = match part.name {
+            // The options of remote agents are for that of the command line.
+            None => self.agent.clone(),
+            Some(_) => Setup {
+                draining: self.stop.requested.clone(),
+                ..endpoints::setup()
+            },
+        };
+        setup.limits = limits::apply(&self.limits, &part.limits);
+        match part.source() {
+            Source::Program(program) => setup.launch = program.launch,
+            Source::Endpoint(_, remote) if part.name.is_some() => remote.set_up(&mut setup)?,
+            Source::Endpoint(..) => {}
+        }
+        part.default_permission
+            .unwrap_or_default()
+            .apply(&mut setup);
+        let folder = setup.launch.dir.as_deref();
+        let dialects = self.dialects.over(None, part.dialect.as_ref(), folder);
+        let dialects = dialects.map_err(|unknown| unknown.to_string())?;
+        let framing = part.framing.and_then(FramingChoice::fixed);
+        setup.framing = framing.or_else(|| dialects.agent_framing());
+        Ok(Self {
+            limits: Arc::clone(&setup.limits),
+            agent: setup,
+            dialects,
+            recorders: self.recorders.clone().filter(|_| part.record),
+            ..self.clone()
+        })
+    }
 }
 
 impl Common {
@@ -97,9 +133,8 @@ impl Common {
     pub(super) fn context(&self) -> Result<RelayContext, ExitCode> {
         let stop = StopSignals::default();
         shutdown::watch(stop.clone(), None)?;
-        let file = Config::default();
         let traces = self.start_traces()?;
-        self.context_over(&file, stop, traces)
+        self.context_with(stop, traces)
     }
 
     /// Starts tracing if it is configured: once per process. Errors as in `context`.
@@ -114,14 +149,13 @@ impl Common {
         }
     }
 
-    /// Builds the context over a configuration file. Errors as in `context`.
-    pub(super) fn context_over(
+    /// Builds the context of a process that has these already. Errors as in `context`.
+    pub(super) fn context_with(
         &self,
-        file: &Config,
         stop: StopSignals,
         traces: Option<Traces>,
     ) -> Result<RelayContext, ExitCode> {
-        let limits = Arc::new(self.limits_over(&[&file.limits]));
+        let limits = limits::apply(&Limits::default(), &self.limits);
         let dialects = Dialects::new(self.dialects.clone())?;
         let recorders = self.record.clone().map(RecordArgs::open).transpose()?;
         let setup = |choice: Option<FramingChoice>, spoken| Setup {
@@ -144,46 +178,6 @@ impl Common {
         })
     }
 
-    /// The context of one agent of the file.
-    ///
-    /// # Errors
-    /// What is wrong with its configuration, as text for the user.
-    pub(super) fn agent_context(
-        &self,
-        context: &RelayContext,
-        file: &Config,
-        part: &AgentPart,
-    ) -> Result<RelayContext, String> {
-        let mut setup = Setup {
-            limits: Arc::new(self.limits_over(&[&file.limits, &part.limits])),
-            ..endpoints::setup()
-        };
-        match part.source() {
-            Source::Program(program) => setup.launch = program.launch,
-            Source::Endpoint(_, remote) => remote.set_up(&mut setup)?,
-        }
-        part.default_permission
-            .unwrap_or_default()
-            .apply(&mut setup);
-        let dialects =
-            context
-                .dialects
-                .over(None, part.dialect.as_ref(), setup.launch.dir.as_deref());
-        let dialects = dialects.map_err(|unknown| unknown.to_string())?;
-        setup.framing = self
-            .agent_framing
-            .or(part.framing)
-            .and_then(FramingChoice::fixed)
-            .or_else(|| dialects.agent_framing());
-        Ok(RelayContext {
-            limits: Arc::clone(&setup.limits),
-            agent: setup,
-            dialects,
-            recorders: context.recorders.clone().filter(|_| part.record),
-            ..context.clone()
-        })
-    }
-
     /// Rejects options that do not apply to this agent.
     pub(super) fn check_agent(&self, agent: &Endpoint) -> Result<(), String> {
         if self.agent_framing.is_some() {
@@ -191,21 +185,5 @@ impl Common {
         }
         let remote = self.remote.as_ref();
         remote.map_or(Ok(()), |remote| remote.check(agent))
-    }
-
-    /// Whether the command line sets this limit.
-    pub(super) fn sets(&self, limit: &str) -> bool {
-        self.limits
-            .iter()
-            .any(|setting| setting.limit.name == limit)
-    }
-
-    /// The limits, over those of files.
-    pub(super) fn limits_over(&self, under: &[&[limits::Setting]]) -> Limits {
-        let mut limits = Limits::default();
-        for setting in under.iter().copied().flatten().chain(&self.limits) {
-            setting.apply(&mut limits);
-        }
-        limits
     }
 }

@@ -1,5 +1,7 @@
 //! `--limit NAME=VALUE`: the limits of `jsonrpc::limits`, by name.
 
+use std::sync::Arc;
+
 use super::config::did_you_mean;
 use super::renamed;
 use crate::jsonrpc::Limits;
@@ -64,16 +66,13 @@ pub(super) fn parse(text: &str) -> Result<Setting, String> {
     Ok(Setting { limit, value })
 }
 
-impl Setting {
-    pub(super) fn apply(self, limits: &mut Limits) {
-        self.limit.set(limits, self.value);
+/// These limits with some set.
+pub(super) fn apply(limits: &Limits, settings: &[Setting]) -> Arc<Limits> {
+    let mut limits = limits.clone();
+    for Setting { limit, value } in settings {
+        limit.set(&mut limits, *value);
     }
-}
-
-impl PartialEq for Setting {
-    fn eq(&self, other: &Self) -> bool {
-        (&self.limit.name, self.value) == (&other.limit.name, other.value)
-    }
+    Arc::new(limits)
 }
 
 /// Parses a number of bytes.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
@@ -39,6 +39,14 @@ impl AdminAddress {
                 port: address.port(),
             },
             Self::Unix(path) => Endpoint::Unix(path.clone()),
+        }
+    }
+
+    /// The same address, its relative path resolved against `folder`.
+    pub(in crate::cli) fn relative_to(&self, folder: &Path) -> Self {
+        match self {
+            Self::Unix(path) => Self::Unix(folder.join(path)),
+            loopback => loopback.clone(),
         }
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::client_registry::{ClientRegistry, Permit};
-use super::{AdmissionArgs, exposure, guarded_link};
+use super::{AdmissionArgs, guarded_link, options};
 use crate::auth::{Agents, AuthRequirement, Gate, GateRules, KeySource, Keyring, Keys};
 use crate::cli::state::StateError;
 use crate::cli::token::{Stamp, Store};
@@ -26,14 +26,15 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// The admission of a serving relay.
 pub(in crate::cli) struct AdmissionControl {
+    args: AdmissionArgs,
+    listen: Vec<Endpoint>,
+    limits: Arc<Limits>,
     gate: Gate,
     /// The initial keys; `None` where no credentials are required.
     keys: Option<Keys>,
-    names: Names,
+    /// The token files, which may change.
     store: Option<Store>,
-    warnings: Vec<String>,
-    clients: Arc<ClientRegistry>,
-    limits: Arc<Limits>,
+    clients: ClientRegistry,
     /// Ends the background task when this value is replaced.
     over: CancellationToken,
     _over: DropGuard,
@@ -52,21 +53,27 @@ struct TokenFiles {
 }
 
 impl AdmissionControl {
-    /// Creates the gate for these listeners, replacing that of `before`. The user's own token is
-    /// created if it does not exist. The keys are not valid before [`Self::activate`].
+    /// Creates the gate for these listeners, replacing that of `before`, which stays if nothing has
+    /// changed. The user's own token is created if it does not exist. The keys are not valid before
+    /// [`Self::activate`].
     ///
     /// # Errors
     /// A listener is too exposed, or the token files cannot be used.
     pub(in crate::cli) fn open(
         args: &AdmissionArgs,
-        listen: &[Endpoint],
+        listen: Vec<Endpoint>,
         limits: &Arc<Limits>,
-        before: Option<&Self>,
-    ) -> Result<Self, OpenError> {
-        for endpoint in listen {
-            exposure::check(endpoint, args)?;
+        before: Option<&Arc<Self>>,
+    ) -> Result<Arc<Self>, OpenError> {
+        let same =
+            |same: &&Arc<Self>| (&same.args, &same.listen, &same.limits) == (args, &listen, limits);
+        if let Some(same) = before.filter(same) {
+            // It counts the connected clients.
+            return Ok(Arc::clone(same));
         }
-        let warnings = listen.iter().filter_map(|at| exposure::warning(at, args));
+        for endpoint in &listen {
+            options::check(endpoint, args)?;
+        }
         let rules = GateRules {
             loopback: if args.no_auth_loopback || args.dangerously_no_auth {
                 AuthRequirement::Nothing
@@ -75,10 +82,9 @@ impl AdmissionControl {
             } else {
                 AuthRequirement::User
             },
-            network: if args.dangerously_no_auth {
-                AuthRequirement::Nothing
-            } else {
-                AuthRequirement::Credential
+            network: match args.dangerously_no_auth {
+                true => AuthRequirement::Nothing,
+                false => AuthRequirement::Credential,
             },
             user: (geteuid().as_raw(), user_name().into()),
             failures: limits.failures,
@@ -88,33 +94,34 @@ impl AdmissionControl {
             None => Gate::new(rules),
         };
         let names: Names = args.certificates.clone().map(Arc::new);
-        let over = CancellationToken::new();
-        let mut control = Self {
-            _over: over.clone().drop_guard(),
-            over,
-            gate,
-            keys: None,
-            names,
-            // Clients admitted with a token may still be connected.
-            store: before.and_then(|before| before.store.clone()),
-            warnings: warnings.collect(),
-            clients: ClientRegistry::new(limits),
-            limits: Arc::clone(limits),
-        };
         let takes_tokens = |at: &&Endpoint| matches!(at, Endpoint::Http(_));
+        let (mut keys, mut store) = (None, None);
         if let Some(at) = listen.iter().find(takes_tokens) {
             let needed = args.require_token
                 || args.token_file.is_some()
                 || !args.dangerously_no_auth && listen.iter().any(|at| !at.is_loopback());
-            control.fetch_keys(args, at, needed)?;
+            let found = fetch_keys(args, at, needed, &names)?;
+            keys = Some(found.0);
+            store = found.1;
         }
-        if let Some(store) = control.store.clone() {
-            let (names, seen) = (control.names.clone(), Mutex::default());
-            control
-                .gate
-                .set_source(Arc::new(TokenFiles { store, names, seen }));
+        // Clients admitted with a token may still be connected.
+        let store = store.or_else(|| before?.store.clone());
+        if let Some(store) = store.clone() {
+            let seen = Mutex::default();
+            gate.set_source(Arc::new(TokenFiles { store, names, seen }));
         }
-        Ok(control)
+        let over = CancellationToken::new();
+        Ok(Arc::new(Self {
+            args: args.clone(),
+            listen,
+            limits: Arc::clone(limits),
+            gate,
+            keys,
+            store,
+            clients: ClientRegistry::default(),
+            _over: over.clone().drop_guard(),
+            over,
+        }))
     }
 
     /// The gate, which decides which clients are admitted.
@@ -122,19 +129,18 @@ impl AdmissionControl {
         self.gate.clone()
     }
 
-    /// Sets the keys of the gate, which also replaces those of `before`.
+    /// Sets the keys of the gate, which also replaces those of the one before. Until this value is
+    /// dropped, watches the files and repeats the warnings.
     pub(in crate::cli) fn activate(&self) {
         if let Some(keys) = &self.keys {
             self.gate.set_keys(keys.clone());
         }
-    }
-
-    /// Watches the files, and repeats the warnings, until this value is dropped.
-    pub(in crate::cli) fn watch(&self) {
-        if self.store.is_some() || !self.warnings.is_empty() {
-            let over = self.over.clone();
-            let watch = watch(self.gate(), self.warnings.clone());
-            tokio::spawn(over.run_until_cancelled_owned(watch));
+        let warnings = self.listen.iter();
+        let warnings = warnings.filter_map(|at| options::warning(at, &self.args));
+        let warnings: Vec<String> = warnings.collect();
+        if self.store.is_some() || !warnings.is_empty() {
+            let watch = watch(self.gate(), warnings);
+            tokio::spawn(self.over.clone().run_until_cancelled_owned(watch));
         }
     }
 
@@ -145,7 +151,10 @@ impl AdmissionControl {
     /// It exceeds a limit: the error it gets, and its link.
     #[expect(clippy::result_large_err, reason = "once for each client")]
     pub(in crate::cli) fn admit(&self, client: Link) -> Result<(Link, Permit), (Link, Reason)> {
-        match self.clients.admit(client.peer.principal.as_ref()) {
+        let admitted = self
+            .clients
+            .admit(client.peer.principal.as_ref(), &self.limits);
+        match admitted {
             Ok(permit) => Ok((
                 guarded_link::watch(client, &self.gate, &self.limits),
                 permit,
@@ -153,40 +162,31 @@ impl AdmissionControl {
             Err(reason) => Err((client, reason)),
         }
     }
+}
 
-    fn fetch_keys(
-        &mut self,
-        args: &AdmissionArgs,
-        at: &Endpoint,
-        needed: bool,
-    ) -> Result<(), OpenError> {
-        let fetched = Store::find(args.token_file.clone()).and_then(|store| {
-            let (own, others) = (store.own_or_new()?, store.keyring()?);
-            self.keys = Some(Keys::new(Some(&own), others, self.names.clone()));
-            Ok(store)
-        });
-        match fetched {
-            Ok(store) => self.store = Some(store),
+/// The keys in the token files, and the files.
+fn fetch_keys(
+    args: &AdmissionArgs,
+    at: &Endpoint,
+    needed: bool,
+    names: &Names,
+) -> Result<(Keys, Option<Store>), OpenError> {
+    let fetched = Store::find(args.token_file.clone()).and_then(|store| {
+        let (own, others) = (store.own_or_new()?, store.keyring()?);
+        Ok((Keys::new(Some(&own), others, names.clone()), Some(store)))
+    });
+    fetched.or_else(|fault| {
+        let kind = match fault {
             // A machine without a home directory still serves its own user.
-            Err(StateError::Unavailable(what)) if !needed => {
+            StateError::Unavailable(what) if !needed => {
                 tracing::warn!("no token will be accepted: {what}");
-                self.keys = Some(Keys::new(None, Keyring::default(), self.names.clone()));
+                return Ok((Keys::new(None, Keyring::default(), names.clone()), None));
             }
-            Err(fault) => {
-                let (kind, what) = match fault {
-                    StateError::Unavailable(what) => (OpenErrorKind::CannotCreate, what),
-                    StateError::Unsafe(what) => (OpenErrorKind::Forbidden, what),
-                };
-                return Err(OpenError {
-                    kind,
-                    endpoint: at.to_string(),
-                    what,
-                    remedy: None,
-                });
-            }
-        }
-        Ok(())
-    }
+            StateError::Unavailable(_) => OpenErrorKind::CannotCreate,
+            StateError::Unsafe(_) => OpenErrorKind::Forbidden,
+        };
+        Err(OpenError::new(kind, at, fault.to_string()))
+    })
 }
 
 impl KeySource for TokenFiles {

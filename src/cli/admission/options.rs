@@ -1,4 +1,4 @@
-//! The flags of admission.
+//! The flags of admission, and the listeners that are too exposed for them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::auth::Agents;
+use crate::transport::{Endpoint, HttpEndpoint, OpenError, OpenErrorKind};
 
 /// Options of admission.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -32,4 +33,56 @@ pub(in crate::cli) struct AdmissionArgs {
     /// Only a file sets it: without one there is one agent.
     #[arg(skip)]
     pub(in crate::cli) certificates: Option<BTreeMap<String, Agents>>,
+}
+
+/// Rejects a listener without authentication, and names the remedy.
+pub(in crate::cli) fn check(endpoint: &Endpoint, args: &AdmissionArgs) -> Result<(), OpenError> {
+    let refused = |what: &str, remedy: &str| {
+        Err(OpenError::new(OpenErrorKind::Forbidden, endpoint, what).with_remedy(remedy))
+    };
+    if endpoint.is_loopback() {
+        if args.require_token && matches!(endpoint, Endpoint::Tcp { .. }) {
+            return refused(
+                "a byte stream has no token, and --require-token requires one",
+                "Listen on ws:// or http:// instead",
+            );
+        }
+        return Ok(());
+    }
+    // Without authentication there is no token to protect in transit.
+    if args.dangerously_no_auth {
+        return Ok(());
+    }
+    match endpoint {
+        Endpoint::Http(HttpEndpoint { tls: true, .. }) => Ok(()),
+        Endpoint::Http(_) if args.dangerously_plaintext => Ok(()),
+        Endpoint::Http(_) => refused(
+            "this address can be reached from other machines, and without TLS others on the network \
+             can read the token and then run the agent",
+            "Listen on wss:// or https:// with --tls-cert and --tls-key, or on 127.0.0.1 and reach \
+             it through ssh; or accept the risk with --dangerously-plaintext, or disable \
+             authentication with --dangerously-no-auth",
+        ),
+        _ => refused(
+            "this address can be reached from other machines, and anyone who reaches it can run the \
+             agent, because a byte stream has no token",
+            "Listen on wss://, or on 127.0.0.1 or a Unix socket and reach it through ssh, or \
+             accept the risk with --dangerously-no-auth",
+        ),
+    }
+}
+
+/// The warning about a dangerous listener that was explicitly allowed.
+pub(super) fn warning(endpoint: &Endpoint, args: &AdmissionArgs) -> Option<String> {
+    let in_clear = !matches!(endpoint, Endpoint::Http(HttpEndpoint { tls: true, .. }));
+    let what = if endpoint.is_loopback() {
+        return None;
+    } else if args.dangerously_no_auth {
+        "anyone who reaches it can run the agent (--dangerously-no-auth)"
+    } else if in_clear {
+        "tokens can be read in transit (--dangerously-plaintext)"
+    } else {
+        return None;
+    };
+    Some(format!("{endpoint}: {what}"))
 }

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Args, Subcommand};
 
-use super::lines::lines;
 use super::merge::CommandLine;
 use super::read::read_with_notes;
 use super::{CheckLevel, Config, ConfigFile, describe, read, show};
@@ -93,20 +92,18 @@ fn check(named: Option<ConfigFile>, level: CheckLevel) -> Result<ExitCode, ExitC
 }
 
 fn show_effective(args: &Serve, line: &CommandLine) -> Result<ExitCode, ExitCode> {
-    let (mut file, mut text) = (Config::default(), String::new());
+    let mut file = Config::default();
     let mut heading = "# There is no configuration file.".to_owned();
     if let Some(place) = serve::config_file(args) {
-        text = place.text()?;
-        file = read(&place, &text, CheckLevel::Values).map_err(|faults| {
+        let read = read(&place, &place.text()?, CheckLevel::Values);
+        file = read.map_err(|faults| {
             console::note(&faults.report());
             ExitCode::from(exit::CONFIG)
         })?;
         heading = format!("# Line numbers refer to {}.", place.0.display());
     }
-    let report = show::show(line, &file, lines(&text));
+    let report = show::show(line, &file);
     let report = report.map_err(|fault| exit::fail(exit::USAGE, &fault))?;
-    Ok(console::print(
-        &format!("{heading}\n\n{report}"),
-        exit::SUCCESS,
-    ))
+    let text = format!("{heading}\n\n{report}");
+    Ok(console::print(&text, exit::SUCCESS))
 }

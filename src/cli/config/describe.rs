@@ -3,9 +3,10 @@
 use clap::Arg;
 use serde_json::{Map, Value, json};
 
-use super::declared::{Count, TABLES, Table, declared, tables_in};
-use super::keys::{self, Form};
-use super::report::{list, number, quote, toml};
+use super::declared::{
+    Count, Form, TABLES, Table, declared, default, form, tables_in, value_name, values,
+};
+use super::show::{list, number, quote, toml};
 use crate::cli::limits::wrap;
 
 /// Longest line of the example.
@@ -53,8 +54,8 @@ fn comment(text: &mut String, about: &str) {
 fn meaning(arg: &Arg) -> String {
     let about = arg.get_help().map(ToString::to_string).unwrap_or_default();
     let mut about = about.replace("; may be given several times", "");
-    let values = keys::values(arg);
-    if !values.is_empty() && keys::form(arg) == Form::Text {
+    let values = values(arg);
+    if !values.is_empty() && form(arg) == Form::Text {
         about.push_str(&format!(": {}", values.join(", ")));
     }
     about
@@ -62,8 +63,8 @@ fn meaning(arg: &Arg) -> String {
 
 /// The default of an option, or else what is expected, as TOML.
 fn sample(arg: &Arg) -> String {
-    let (usual, name) = (keys::default(arg), keys::value_name(arg));
-    match (keys::form(arg), keys::values(arg).first()) {
+    let (usual, name) = (default(arg), value_name(arg));
+    match (form(arg), values(arg).first()) {
         _ if !usual.is_empty() => toml(arg, &usual),
         (Form::Flag | Form::Bool, _) => "false".to_owned(),
         (Form::List, _) => list(&[name.to_owned()]),
@@ -105,7 +106,7 @@ fn schema_of(table: &Table) -> Value {
 }
 
 fn property(arg: &Arg) -> Value {
-    let (form, values) = (keys::form(arg), keys::values(arg));
+    let (form, values) = (form(arg), values(arg));
     let mut schema = match form {
         Form::Flag | Form::Bool => json!({"type": "boolean"}),
         Form::Number => json!({"type": ["string", "number"]}),
@@ -117,7 +118,7 @@ fn property(arg: &Arg) -> Value {
         Form::Text => json!({"type": "string", "enum": values}),
     };
     schema["description"] = Value::from(meaning(arg));
-    if let Some(usual) = keys::default(arg).first().and_then(|usual| usual.to_str()) {
+    if let Some(usual) = default(arg).first().and_then(|usual| usual.to_str()) {
         schema["default"] = match form {
             Form::Flag | Form::Bool => Value::from(usual == "true"),
             _ => Value::from(usual),

@@ -28,8 +28,8 @@ pub(in crate::cli) struct Fault {
     pub(super) at: Range<usize>,
     /// What is wrong, as a clause.
     pub(super) what: String,
-    /// The remedy, as a clause, if it is known.
-    pub(super) remedy: Option<String>,
+    /// The remedy, as a clause; empty if it is not known.
+    pub(super) remedy: String,
     /// Whether it is only a note: the state of the machine may be different at run time.
     pub(super) is_note: bool,
 }
@@ -43,27 +43,6 @@ pub(in crate::cli) struct Faults {
     text: String,
     /// Line and column of each, both from 1; the column in characters.
     pub(super) found: Vec<(usize, usize, Fault)>,
-}
-
-impl Fault {
-    pub(super) fn new(at: &Range<usize>, what: impl Into<String>) -> Self {
-        Self {
-            at: at.clone(),
-            what: what.into(),
-            remedy: None,
-            is_note: false,
-        }
-    }
-
-    pub(super) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = Some(remedy.into());
-        self
-    }
-
-    pub(super) const fn into_note(mut self) -> Self {
-        self.is_note = true;
-        self
-    }
 }
 
 impl Faults {
@@ -95,20 +74,14 @@ impl Faults {
             return self.to_string();
         }
         let plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        self.snippets(&match plain {
-            true => Renderer::plain(),
-            false => Renderer::styled(),
-        })
+        let styled = Renderer::styled();
+        self.snippets(&if plain { Renderer::plain() } else { styled })
     }
 
     fn snippets(&self, renderer: &Renderer) -> String {
         let mut text = String::new();
         for (_, _, fault) in &self.found {
-            let level = if fault.is_note {
-                Level::NOTE
-            } else {
-                Level::ERROR
-            };
+            let level = [Level::ERROR, Level::NOTE][usize::from(fault.is_note)].clone();
             // What is wrong with a whole table is shown at its first line.
             let rest = self.text.get(fault.at.start..).unwrap_or_default();
             let line = rest.lines().next().unwrap_or_default().len();
@@ -117,8 +90,8 @@ impl Faults {
             let snippet = Snippet::source(&*self.text).path(&*self.file);
             let title = level.primary_title(&*fault.what);
             let mut report = title.element(snippet.annotation(place));
-            if let Some(remedy) = &fault.remedy {
-                report = report.element(Level::HELP.message(&**remedy));
+            if !fault.remedy.is_empty() {
+                report = report.element(Level::HELP.message(&*fault.remedy));
             }
             text.push_str(&renderer.render(&[report]));
             text.push_str("\n\n");
@@ -135,14 +108,11 @@ impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (line, column, fault)) in self.found.iter().enumerate() {
             let end = if index > 0 { "\n" } else { "" };
+            let (file, what) = (&self.file, &fault.what);
             let note = if fault.is_note { "note: " } else { "" };
-            write!(
-                f,
-                "{end}{}:{line}:{column}: {note}{}",
-                self.file, fault.what
-            )?;
-            if let Some(remedy) = &fault.remedy {
-                write!(f, "; {remedy}")?;
+            write!(f, "{end}{file}:{line}:{column}: {note}{what}")?;
+            if !fault.remedy.is_empty() {
+                write!(f, "; {}", fault.remedy)?;
             }
         }
         Ok(())
@@ -156,9 +126,15 @@ mod tests {
     #[test]
     fn faults_are_shown_below_their_lines() {
         let text = "[agents.a]\ncomand = 1\n";
-        let unknown = Fault::new(&(11..17), "`agents.a.comand` is not known");
-        let whole = Fault::new(&(0..text.len()), "agents.a names no agent");
-        let unknown = unknown.with_remedy("did you mean `command`?");
+        let fault = |at, what: &str, remedy: &str| Fault {
+            at,
+            what: what.to_owned(),
+            remedy: remedy.to_owned(),
+            is_note: false,
+        };
+        let remedy = "did you mean `command`?";
+        let unknown = fault(11..17, "`agents.a.comand` is not known", remedy);
+        let whole = fault(0..text.len(), "agents.a names no agent", "");
         let faults = Faults::new("x.toml", text, vec![unknown, whole]);
         let shown = faults.snippets(&Renderer::plain());
         for part in [
@@ -172,7 +148,7 @@ mod tests {
         ] {
             assert!(shown.contains(part), "{part}\n{shown}");
         }
-        let nothing = Fault::new(&(0..0), "there is no agent");
+        let nothing = fault(0..0, "there is no agent", "");
         let shown = Faults::new("x.toml", "", vec![nothing]).snippets(&Renderer::plain());
         assert!(shown.contains("there is no agent"), "{shown}");
     }

@@ -3,7 +3,7 @@
 use super::fault::CheckLevel;
 use super::local_checks;
 use super::model::ListenerPart;
-use super::table_reader::TableReader;
+use super::reader::TableReader;
 use crate::cli::admission::{AdmissionArgs, check_exposure};
 use crate::cli::endpoints;
 use crate::cli::listeners::unsuited;
@@ -22,7 +22,7 @@ pub(super) fn listeners(
         };
         let others = all.iter().map(|one| &one.endpoint);
         if let Some(what) = endpoints::conflict(others, &part.endpoint) {
-            reader.fault(&reader.at("endpoint"), what);
+            reader.fault(reader.at("endpoint"), what, "");
         }
         all.push(part);
     }
@@ -34,44 +34,34 @@ fn listener(
     level: CheckLevel,
     auth: &AdmissionArgs,
 ) -> Option<ListenerPart> {
-    let keys = reader.keys();
     if reader.has("endpoint").is_none() {
         let remedy = "such as endpoint = \"http://127.0.0.1:9000\"";
-        reader.fault_with(&reader.at, "a listener has no `endpoint`", remedy);
+        reader.fault(reader.at.clone(), "a listener has no `endpoint`", remedy);
     }
-    let mut part: ListenerPart = keys.parse()?;
-    if let Err(what) = endpoints::check_listener(&part.endpoint) {
-        reader.fault_of("endpoint", &what);
+    let part = ListenerPart::of(reader.keys.clone()).ok()?;
+    let at = &part.endpoint;
+    if let Err(what) = endpoints::check_listener(at) {
+        reader.fault_of("endpoint", what);
         return None;
-    }
-    part.endpoint = reader.relative(part.endpoint);
-    part.keys = keys;
-    if reader.has("agents").is_some() {
-        // An empty list is none, not all.
-        part.agents.get_or_insert_default();
     }
     if let (Some(served), Some(name)) = (&part.agents, &part.default_agent)
         && !served.contains(name)
     {
         let what = format!("`{name}` is not among the `agents` of this listener");
-        reader.fault(&reader.at("default-agent"), what);
+        reader.fault(reader.at("default-agent"), what, "");
     }
-    let at = &part.endpoint;
     reader.check_suited(|key| unsuited(key, at));
     let missing = ["tls-cert", "tls-key"].into_iter();
     for key in missing.filter(|key| endpoints::is_tls(at) && reader.has(key).is_none()) {
         let what = format!("{at}: a listener with TLS needs `{key}`");
-        reader.fault(&reader.at("endpoint"), what);
+        reader.fault(reader.at("endpoint"), what, "");
     }
     if level >= CheckLevel::Complete {
         check_guarded(reader, at, auth);
     }
     if level == CheckLevel::Machine {
         local_checks::address(reader, "endpoint", at);
-        let tls = part.options.tls();
-        if endpoints::is_tls(at) && tls.cert.is_some() && tls.key.is_some() {
-            local_checks::certificate(reader, at, &tls);
-        }
+        local_checks::certificate(reader, at, &part.options.tls());
     }
     Some(part)
 }
@@ -92,5 +82,5 @@ fn check_guarded(reader: &TableReader<'_>, endpoint: &Endpoint, auth: &Admission
              `dangerously-no-auth` in [auth]"
         }
     };
-    reader.fault_with(&reader.at("endpoint"), error.what, remedy);
+    reader.fault(reader.at("endpoint"), error.what, remedy);
 }

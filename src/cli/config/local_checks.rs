@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{Access, access};
 
 use super::model::{AgentPart, Source};
-use super::table_reader::TableReader;
+use super::reader::TableReader;
 use crate::cli::dialect::Tables;
 use crate::cli::endpoints;
 use crate::cli::remote::RemoteArgs;
@@ -24,7 +24,7 @@ pub(super) fn tokens(reader: &TableReader<'_>, key: &'static str, file: Option<&
     let read = store.and_then(|store| store.own_token().and_then(|_| store.keyring()));
     match read {
         Err(StateError::Unavailable(_)) if file.is_none() => {}
-        Err(fault) => reader.fault_of(key, &fault.to_string()),
+        Err(fault) => reader.fault_of(key, fault),
         Ok(_) => {}
     }
 }
@@ -38,7 +38,7 @@ pub(super) fn tables(reader: &TableReader<'_>, tables: &Tables) {
             Err(_) => "folders",
             Ok(_) => "tables",
         };
-        reader.fault_of(key, &trouble.to_string());
+        reader.fault_of(key, trouble);
     }
 }
 
@@ -47,18 +47,19 @@ pub(super) fn address(reader: &TableReader<'_>, key: &'static str, at: &Endpoint
     match registry::is_free(at) {
         Ok(true) => {}
         Ok(false) => {
-            let what = format!("{}: the port is in use now", reader.path(key));
             let remedy = "unless the relay of this file uses it, `serve` will not start";
-            reader.note(&reader.at(key), what, remedy);
+            reader.note(key, "the port is in use now", remedy);
         }
         Err(error) => open_fault(reader, key, error),
     }
 }
 
-/// The certificate and key of a listener with TLS.
+/// The certificate and key of a listener with TLS, if it has both.
 pub(super) fn certificate(reader: &TableReader<'_>, at: &Endpoint, tls: &Tls) {
-    for (key, error) in check_certificates(at, tls) {
-        open_fault(reader, key, error);
+    if endpoints::is_tls(at) && tls.cert.is_some() && tls.key.is_some() {
+        for (key, error) in check_certificates(at, tls) {
+            open_fault(reader, key, error);
+        }
     }
 }
 
@@ -68,7 +69,7 @@ pub(super) fn agent(reader: &TableReader<'_>, part: &AgentPart) {
         Source::Program(program) => {
             let mut launch = program.launch;
             if let Some(dir) = launch.dir.take_if(|dir| !dir.is_dir()) {
-                reader.fault_of("cwd", &format!("there is no folder {}", dir.display()));
+                reader.fault_of("cwd", format!("there is no folder {}", dir.display()));
             }
             let setup = Setup {
                 launch,
@@ -106,19 +107,14 @@ fn secrets(reader: &TableReader<'_>, remote: &RemoteArgs) {
         ..RemoteArgs::default()
     };
     let fault = |key, args: &RemoteArgs| {
-        let what = args.set_up(&mut Setup::default()).err();
-        // The text begins with the flag, which has the same name as the key.
-        let what = what.map(|what| match what.split_once(": ") {
-            Some((_, what)) => what.to_owned(),
-            None => what,
-        });
-        what.inspect(|what| reader.fault_of(key, what)).is_some()
+        let fault = args.set_up(&mut Setup::default()).err();
+        if let Some(what) = &fault {
+            // The text begins with the flag, which has the same name as the key.
+            reader.fault_of(key, what.split_once(": ").map_or(&**what, |(_, what)| what));
+        }
+        fault.is_some()
     };
-    let alone = [
-        fault("header-file", &headers),
-        fault("bearer-file", &bearer),
-    ];
-    if alone == [false, false] {
+    if !(fault("header-file", &headers) | fault("bearer-file", &bearer)) {
         fault("bearer-file", remote);
     }
 }
@@ -128,11 +124,10 @@ pub(super) fn folder(reader: &TableReader<'_>, key: &'static str, folder: &Path)
     let there = folder.ancestors().find(|path| path.exists());
     let there = there.unwrap_or_else(|| Path::new("/"));
     if !there.is_dir() {
-        let what = format!("{} is not a folder", there.display());
-        reader.fault_of(key, &what);
+        reader.fault_of(key, format!("{} is not a folder", there.display()));
     } else if let Err(fault) = access(there, Access::WRITE_OK | Access::EXEC_OK) {
-        let what = format!("nothing can be written to {} ({fault})", there.display());
-        reader.fault_of(key, &what);
+        let there = there.display();
+        reader.fault_of(key, format!("nothing can be written to {there} ({fault})"));
     }
 }
 
@@ -142,22 +137,16 @@ pub(super) fn file(reader: &TableReader<'_>, key: &'static str, file: &Path) {
     if parent.is_dir() {
         folder(reader, key, parent);
     } else {
-        reader.fault_of(key, &format!("there is no folder {}", parent.display()));
+        reader.fault_of(key, format!("there is no folder {}", parent.display()));
     }
 }
 
 /// Reports that the value of a key cannot be used.
 fn open_fault(reader: &TableReader<'_>, key: &'static str, error: OpenError) {
-    let at = reader.at(key);
-    match error.remedy {
-        Some(remedy) => reader.fault_with(&at, error.what, clause(&remedy)),
-        None => reader.fault(&at, error.what),
+    // A sentence turned into a clause after a semicolon.
+    let mut remedy = error.remedy.unwrap_or_default();
+    if let Some(first) = remedy.get_mut(..1) {
+        first.make_ascii_lowercase();
     }
-}
-
-/// A sentence turned into a clause after a semicolon.
-fn clause(sentence: &str) -> String {
-    let mut letters = sentence.chars();
-    let first = letters.next().map(|letter| letter.to_ascii_lowercase());
-    first.into_iter().chain(letters).collect()
+    reader.fault(reader.at(key), error.what, &remedy);
 }

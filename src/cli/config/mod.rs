@@ -2,11 +2,11 @@
 //! that are also flags. Flags override the environment, which overrides the file.
 //!
 //! `file` finds the file. `model` has the keys besides the options of the command line, and
-//! `declared` the declarations of all keys, which `keys` reads values by. `table_reader` reads one
-//! table with positions, and `agents`, `listeners`, `options` and `read` make a [`Config`] of all, or
-//! report all faults; `local_checks` finds what is missing on this machine. `merge` puts the command
-//! line over the file. `command` is `acp-relay config`; `show` and `report` print the effective
-//! configuration, and `describe` the example and the JSON Schema.
+//! `declared` the declarations of all keys. `reader` reads one table into `keys`, and `agents`,
+//! `listeners`, `options` and `read` make a [`Config`] of all, or report all faults; `local_checks`
+//! finds what is missing on this machine. `merge` puts the command line over the file. `command` is
+//! `acp-relay config`; `show` prints the effective configuration, and `describe` the example and
+//! the JSON Schema.
 //!
 //! # Why
 //!
@@ -31,7 +31,6 @@ mod describe;
 mod fault;
 mod file;
 mod keys;
-mod lines;
 mod listeners;
 mod local_checks;
 mod merge;
@@ -39,15 +38,14 @@ mod model;
 mod nearest;
 mod options;
 mod read;
-mod report;
+mod reader;
 mod show;
-mod table_reader;
 
 pub(super) use command::{ConfigArgs, run};
 pub(super) use describe::example;
 pub(super) use fault::CheckLevel;
 pub(super) use file::ConfigFile;
-pub(super) use merge::CommandLine;
+pub(super) use merge::{CommandLine, Effective};
 pub(super) use model::{AgentPart, Config, ListenerPart, Source};
 pub(super) use nearest::{did_you_mean, nearest};
 pub use read::faults;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use super::keys::{self, Keys, Variable};
+use super::keys::Keys;
 use crate::auth::Agents;
 use crate::cli::admin::AdminArgs;
 use crate::cli::admission::AdmissionArgs;
@@ -26,20 +26,20 @@ use crate::cli::traces::TracesArgs;
 use crate::conversation::DialectChoice;
 use crate::transport::{Endpoint, Launch};
 
-/// A whole file.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// A whole file, or what it comes to under a command line.
+#[derive(Clone, Debug, Default)]
 pub(in crate::cli) struct Config {
-    /// The agent of clients that name none.
-    pub(in crate::cli) default_agent: Option<String>,
-    /// By name.
-    pub(in crate::cli) agents: BTreeMap<String, AgentPart>,
+    /// In the order of their names; that of a command line has none.
+    pub(in crate::cli) agents: Vec<AgentPart>,
     pub(in crate::cli) listeners: Vec<ListenerPart>,
-    pub(in crate::cli) limits: Vec<Setting>,
-    /// The names accepted in certificates, and their agents; all names if `None`.
-    pub(in crate::cli) certificates: Option<BTreeMap<String, Agents>>,
-    /// The options that are also flags.
+    /// The names accepted in certificates; all names if `None`.
+    pub(super) certificates: Option<BTreeMap<String, Keys>>,
+    /// The keys that are not those of one agent or one listener.
     pub(in crate::cli) keys: Keys,
 }
+
+/// The name and the value of a variable.
+pub(super) type Variable = (OsString, OsString);
 
 /// The options of a file that are not those of one agent or one listener. Most are also flags.
 #[derive(Clone, Debug, Args)]
@@ -66,8 +66,10 @@ pub(super) struct FileOptions {
 }
 
 /// One agent.
-#[derive(Clone, Debug, PartialEq, Args)]
+#[derive(Clone, Debug, Args)]
 pub(in crate::cli) struct AgentPart {
+    #[arg(skip)]
+    pub(in crate::cli) name: Option<String>,
     /// What it is, for clients of Agent Connect
     #[arg(long, id = "agents.description", value_name = "TEXT")]
     pub(in crate::cli) description: Option<String>,
@@ -117,7 +119,7 @@ pub(in crate::cli) struct AgentPart {
     #[arg(value_enum)]
     pub(in crate::cli) default_permission: Option<DefaultPermission>,
     /// Variables for it
-    #[arg(long, id = "agents.env", value_name = "NAME=VALUE", value_parser = keys::read_variable)]
+    #[arg(long, id = "agents.env", value_name = "NAME=VALUE", value_parser = read_variable)]
     pub(in crate::cli) env: Vec<Variable>,
     #[arg(skip)]
     pub(in crate::cli) limits: Vec<Setting>,
@@ -126,7 +128,7 @@ pub(in crate::cli) struct AgentPart {
 }
 
 /// One listener.
-#[derive(Clone, Debug, PartialEq, Args)]
+#[derive(Clone, Debug, Args)]
 pub(in crate::cli) struct ListenerPart {
     /// Where clients connect
     #[arg(long, id = "listeners.endpoint", value_name = "ENDPOINT")]
@@ -164,7 +166,38 @@ pub(in crate::cli) enum Source<'a> {
     Endpoint(&'a Endpoint, &'a RemoteArgs),
 }
 
+impl Config {
+    /// The agent of clients that name none.
+    pub(in crate::cli) fn default_agent(&self) -> Option<&str> {
+        self.keys.get("default-agent")?.values.first()?.to_str()
+    }
+
+    /// The names accepted in certificates, and the agents of each; all names if `None`.
+    pub(super) fn grants(&self) -> Option<BTreeMap<String, Agents>> {
+        let grant = |(name, keys): (&String, &Keys)| {
+            let agents = match keys.get("auth.certificates.agents") {
+                None => Agents::All,
+                Some(key) => {
+                    let names = key.values.iter();
+                    Agents::These(names.map(|name| name.to_string_lossy().into()).collect())
+                }
+            };
+            (name.clone(), agents)
+        };
+        Some(self.certificates.as_ref()?.iter().map(grant).collect())
+    }
+}
+
 impl AgentPart {
+    pub(super) fn of(name: Option<String>, keys: Keys) -> Result<Self, clap::Error> {
+        Ok(Self {
+            name,
+            limits: keys.settings("agents.limits"),
+            keys: keys.clone(),
+            ..keys.parse()?
+        })
+    }
+
     /// How it is reached.
     pub(in crate::cli) fn source(&self) -> Source<'_> {
         if let Some(endpoint) = &self.endpoint {
@@ -194,18 +227,14 @@ impl AgentPart {
 }
 
 impl ListenerPart {
-    /// A listener of the command line.
-    pub(in crate::cli) fn new(endpoint: Endpoint, options: ListenerArgs) -> Self {
-        Self {
-            endpoint,
-            options,
-            agents: None,
-            default_agent: None,
-            agent_connect: None,
-            dialect: None,
-            framing: None,
-            keys: Keys::default(),
+    pub(super) fn of(keys: Keys) -> Result<Self, clap::Error> {
+        let mut part: Self = keys.parse()?;
+        if keys.get("listeners.agents").is_some() {
+            // An empty list is none, not all.
+            part.agents.get_or_insert_default();
         }
+        part.keys = keys;
+        Ok(part)
     }
 
     /// Whether it serves Agent Connect, alone or beside ACP.
@@ -220,4 +249,10 @@ impl ListenerPart {
             .filter(|part| part.serves_agent_connect())
             .count()
     }
+}
+
+/// Parses `NAME=VALUE`, from a file that has both apart.
+fn read_variable(text: &str) -> Result<Variable, &'static str> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    Ok((name.into(), value.into()))
 }

@@ -12,8 +12,8 @@ use super::fault::{CheckLevel, Fault, Faults};
 use super::file::ConfigFile;
 use super::listeners::listeners;
 use super::model::{Config, FileOptions};
-use super::options::{self, certificates};
-use super::table_reader::{FileReader, TableReader};
+use super::options::{self, Sections, certificates};
+use super::reader::{FileReader, TableReader};
 
 /// Most syntax faults that are reported one by one. A file with more is mostly not TOML, and each
 /// of its lines is a fault.
@@ -41,29 +41,9 @@ pub(super) fn read_with_notes(
     text: &str,
     level: CheckLevel,
 ) -> (Config, Faults) {
-    let (tree, mut broken) = DeTable::parse_recoverable(text);
-    let mut found = Vec::new();
+    let (tree, broken) = DeTable::parse_recoverable(text);
     let file = place.0.display().to_string();
-    broken.sort_by_key(|error| error.span().map_or(0, |at| at.start));
-    // An unclosed value includes everything after it, and each following line is a fault.
-    let unclosed = |error: &Error| {
-        error.message().starts_with("unclosed array,")
-            || error.message().starts_with("unclosed inline table,")
-    };
-    if broken.iter().any(unclosed) {
-        broken.truncate(1);
-    }
-    let mut broken = broken.into_iter().map(|error| {
-        let at = error.span().unwrap_or(0..0);
-        Fault::new(&at, error.message().to_owned())
-    });
-    for fault in broken.by_ref().take(MAX_SYNTAX_FAULTS) {
-        found.push(fault);
-    }
-    if let Some(mut next) = broken.next() {
-        next.what = format!("{} more syntax faults from here on", 1 + broken.count());
-        found.push(next.with_remedy("is this a TOML file?"));
-    }
+    let found = syntax_faults(broken);
     // The readable parts of a file that is not TOML may mean something else than intended.
     if !found.is_empty() {
         return (Config::default(), Faults::new(&file, text, found));
@@ -73,19 +53,50 @@ pub(super) fn read_with_notes(
         let table = table.and_then(DeValue::as_table).into_iter().flatten();
         table.map(|(key, _)| &**key.get_ref()).collect()
     };
-    let own_dialects = ["tables", "folders"];
-    let own_dialects = names("dialects")
-        .iter()
-        .any(|key| own_dialects.contains(key));
+    let mut dialects = names("dialects").into_iter();
+    let has_tables = dialects.any(|key| ["tables", "folders"].contains(&key));
     let shared = FileReader {
+        text,
         folder: place.folder(),
         agents: names("agents").into_iter().map(str::to_owned).collect(),
-        dialects: (!own_dialects).then(OnceCell::new),
+        dialects: (!has_tables).then(OnceCell::new),
         found: RefCell::default(),
     };
-    let config = config(&TableReader::new(&tree, &shared), level);
-    let found = shared.found.into_inner();
-    (config, Faults::new(&file, text, found))
+    let config = config(&TableReader::root(&tree, &shared), level);
+    (config, Faults::new(&file, text, shared.found.take()))
+}
+
+/// The faults of a text that is not TOML, in its order.
+fn syntax_faults(mut broken: Vec<Error>) -> Vec<Fault> {
+    broken.sort_by_key(|error| error.span().map_or(0, |at| at.start));
+    // An unclosed value includes everything after it, and each following line is a fault.
+    let unclosed = |error: &Error| {
+        let unclosed = ["unclosed array,", "unclosed inline table,"];
+        unclosed
+            .iter()
+            .any(|text| error.message().starts_with(text))
+    };
+    if broken.iter().any(unclosed) {
+        broken.truncate(1);
+    }
+    let more = broken.len().saturating_sub(MAX_SYNTAX_FAULTS);
+    let faults = broken.into_iter().take(MAX_SYNTAX_FAULTS + 1);
+    let faults = faults.enumerate().map(|(index, error)| {
+        let (what, remedy) = match index {
+            MAX_SYNTAX_FAULTS => {
+                let what = format!("{more} more syntax faults from here on");
+                (what, "is this a TOML file?")
+            }
+            _ => (error.message().to_owned(), ""),
+        };
+        Fault {
+            at: error.span().unwrap_or_default(),
+            what,
+            remedy: remedy.to_owned(),
+            is_note: false,
+        }
+    });
+    faults.collect()
 }
 
 /// All faults in the text of a configuration file, a line each, as `config check --other-machine`
@@ -99,14 +110,16 @@ pub fn faults(text: &str) -> Option<String> {
 
 /// The content of the file.
 fn config(root: &TableReader<'_>, level: CheckLevel) -> Config {
-    let mut keys = root.keys();
-    for table in sections() {
-        if let Some(own) = root.table(table.path) {
-            keys.append(own.keys());
-        }
+    let names = sections().map(|table| table.path);
+    let own: Sections<'_> = names
+        .filter_map(|name| Some((name, root.table(name)?)))
+        .collect();
+    let mut keys = root.keys.clone();
+    for key in own.values().flat_map(|section| &section.keys.0) {
+        keys.set(key.clone());
     }
     // Values with faults are left out.
-    let Some(options) = keys.parse::<FileOptions>() else {
+    let Ok(options) = keys.parse::<FileOptions>() else {
         unreachable!("no option of a file is required");
     };
     let agents = agents(root, level);
@@ -114,16 +127,11 @@ fn config(root: &TableReader<'_>, level: CheckLevel) -> Config {
     if level >= CheckLevel::Complete {
         check_default_permission(&agents, &listeners);
     }
-    options::check(root, &options, &listeners, level);
-    let mut limits = keys.settings("limits");
-    limits.extend(keys.settings("drain"));
-    let agents = agents.into_iter();
+    options::check(root, &own, &options, &listeners, level);
     Config {
-        default_agent: options.default_agent,
-        agents: agents.map(|(name, _, part)| (name, part)).collect(),
+        agents: agents.into_iter().map(|(_, part)| part).collect(),
         listeners,
-        limits,
-        certificates: certificates(root),
+        certificates: certificates(&own),
         keys,
     }
 }

@@ -1,23 +1,22 @@
-//! The agents of `serve`, by name.
+//! The agents of `serve`, and what limits their clients.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::connection_limit::ConnectionLimit;
 use crate::agent_connect::ServedAgent;
 use crate::auth::ONLY_AGENT;
 use crate::cli::admission::AdmissionControl;
 use crate::cli::agent_connect::DefaultPermission;
 use crate::cli::common::RelayContext;
-use crate::cli::config::{Config, ListenerPart};
+use crate::cli::config::{AgentPart, ListenerPart};
 use crate::conversation::DialectChoice;
 use crate::proxy::ConversationStore;
 use crate::transport::{Endpoint, Setup};
 
 /// One agent.
 pub(super) struct Agent {
-    /// Its name; the agent on the command line has none.
-    pub(super) name: Option<String>,
+    /// Its configuration; the agent of the command line has no name.
+    pub(super) part: AgentPart,
     pub(super) endpoint: Endpoint,
     pub(super) context: RelayContext,
     /// Limits its clients.
@@ -29,7 +28,7 @@ pub(super) struct Agent {
 /// All agents.
 #[derive(Clone, Default)]
 pub(super) struct AgentPool {
-    pub(super) named: BTreeMap<String, Arc<Agent>>,
+    pub(super) all: Vec<Arc<Agent>>,
     /// The agent of clients that name none.
     pub(super) default: Option<Arc<Agent>>,
 }
@@ -46,72 +45,100 @@ pub(super) struct ListenerState {
     pub(super) admission: Arc<AdmissionControl>,
 }
 
+/// The number of connections. Their limit is an argument, because a reload can change it while
+/// clients are connected.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ConnectionLimit(Arc<AtomicUsize>);
+
+/// A counted connection, until it is dropped.
+#[derive(Debug)]
+pub(super) struct ConnectionSlot(Arc<AtomicUsize>);
+
 impl Agent {
     /// The name for metrics and messages.
     pub(super) fn display_name(&self) -> &str {
-        self.name.as_deref().unwrap_or(ONLY_AGENT)
+        self.part.name.as_deref().unwrap_or(ONLY_AGENT)
     }
 }
 
 impl AgentPool {
-    /// All agents; one that is also the default may occur twice.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Agent>> {
-        self.default.iter().chain(self.named.values())
+    /// The default is the agent of that name, or else the only one.
+    pub(super) fn new(all: Vec<Arc<Agent>>, default: Option<&str>) -> Self {
+        let mut pool = Self { all, default: None };
+        let named = default.and_then(|name| pool.find(Some(name)).cloned());
+        pool.default = named.or_else(|| pool.only());
+        pool
     }
 
     /// The agent of that name, or the default.
     pub(super) fn find(&self, name: Option<&str>) -> Option<&Arc<Agent>> {
         match name {
-            Some(name) => self.named.get(name),
             None => self.default.as_ref(),
+            name => self.all.iter().find(|one| one.part.name.as_deref() == name),
         }
     }
 
-    /// The agents for Agent Connect, with the file's options of each; `default_permission` is that
-    /// of the command line, for all.
-    pub(super) fn offers(
-        &self,
-        file: &Config,
-        default_permission: Option<DefaultPermission>,
-    ) -> Vec<ServedAgent> {
-        let named = self.named.keys().map(|name| {
-            let part = file.agents.get(name);
-            let default_permission = default_permission.or_else(|| part?.default_permission);
-            ServedAgent {
-                name: Some(name.clone()),
-                description: part.and_then(|part| part.description.clone()),
-                default_permission: default_permission.map(DefaultPermission::permissions),
-            }
-        });
-        let named: Vec<ServedAgent> = named.collect();
-        match named.is_empty() {
-            true => vec![ServedAgent::default()],
-            false => named,
-        }
+    /// The names of all.
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        self.all.iter().filter_map(|agent| agent.part.name.as_ref())
     }
 
-    /// The part of the pool that a listener serves.
+    /// The agents for Agent Connect.
+    pub(super) fn offers(&self) -> Vec<ServedAgent> {
+        let offer = |agent: &Arc<Agent>| ServedAgent {
+            name: agent.part.name.clone(),
+            description: agent.part.description.clone(),
+            default_permission: agent
+                .part
+                .default_permission
+                .map(DefaultPermission::permissions),
+        };
+        self.all.iter().map(offer).collect()
+    }
+
+    /// The part of the pool that a listener serves. The agent of the command line serves all.
     pub(super) fn for_listener(&self, part: &ListenerPart) -> Self {
         let mut own = self.clone();
-        if self.named.is_empty() {
-            // There is only the agent of the command line.
-            return own;
-        }
         if let Some(names) = &part.agents {
-            own.named.retain(|name, _| names.contains(name));
-            let has =
-                |agent: &Arc<Agent>| agent.name.as_ref().is_some_and(|name| names.contains(name));
-            own.default = own.default.filter(has).or_else(|| only(&own.named));
+            let is_own = |agent: &Arc<Agent>| {
+                let name = agent.part.name.as_ref();
+                name.is_none_or(|name| names.contains(name))
+            };
+            own.all.retain(is_own);
+            own.default = own.default.take().filter(is_own).or_else(|| own.only());
         }
-        if let Some(name) = &part.default_agent {
-            own.default = self.named.get(name).cloned();
+        if let Some(agent) = part
+            .default_agent
+            .as_deref()
+            .and_then(|name| self.find(Some(name)))
+        {
+            own.default = Some(Arc::clone(agent));
         }
         own
     }
+
+    /// The only agent, which need not be named.
+    fn only(&self) -> Option<Arc<Agent>> {
+        match &self.all[..] {
+            [only] => Some(Arc::clone(only)),
+            _ => None,
+        }
+    }
 }
 
-/// The only agent, which need not be named.
-pub(super) fn only(named: &BTreeMap<String, Arc<Agent>>) -> Option<Arc<Agent>> {
-    let mut all = named.values();
-    all.next().filter(|_| all.next().is_none()).cloned()
+impl ConnectionLimit {
+    /// Counts a connection unless there are `limit` already.
+    pub(super) fn acquire(&self, limit: usize) -> Option<ConnectionSlot> {
+        let more = |taken: usize| (taken < limit).then_some(taken + 1);
+        let taken = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        taken.is_ok().then(|| ConnectionSlot(Arc::clone(&self.0)))
+    }
+}
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }

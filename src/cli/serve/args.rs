@@ -3,12 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use super::on_disconnect::{DisconnectArgs, OnDisconnect};
 use crate::cli::admin::AdminArgs;
 use crate::cli::admission::AdmissionArgs;
-use crate::cli::agent_connect::{AgentConnectArgs, DefaultPermission};
+use crate::cli::agent_connect::AgentConnectArgs;
 use crate::cli::common::Common;
 use crate::cli::listeners::ListenerArgs;
 use crate::cli::{agents, endpoints};
@@ -51,13 +50,24 @@ pub(in crate::cli) struct Serve {
     /// The agent's command and its arguments
     #[arg(last = true, value_name = "COMMAND", help_heading = None::<&str>)]
     pub(in crate::cli) command: Vec<OsString>,
-    #[arg(skip)]
-    pub(in crate::cli) overrides: Overrides,
 }
 
-/// Flags that are given, and so override the keys of agents.
-#[derive(Debug, Default)]
-pub(in crate::cli) struct Overrides {
-    pub(in crate::cli) on_disconnect: Option<OnDisconnect>,
-    pub(in crate::cli) default_permission: Option<DefaultPermission>,
+/// `--on-disconnect`.
+#[derive(Clone, Debug, Default, Args)]
+pub(in crate::cli) struct DisconnectArgs {
+    /// What to do with an agent whose client's WebSocket or HTTP connection breaks
+    #[arg(id = "on-disconnect", long = "on-disconnect", value_name = "WHAT")]
+    #[arg(value_enum, default_value_t)]
+    pub(in crate::cli) action: OnDisconnect,
+}
+
+/// What to do with an agent whose client's connection broke.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum OnDisconnect {
+    /// Stop it
+    #[default]
+    Terminate,
+    /// Keep it for a while; a client that sends session/load or session/resume for one of its
+    /// sessions is connected to it again
+    Detach,
 }

@@ -12,13 +12,14 @@ use super::plan::{ActivePlan, plan};
 use super::server::Server;
 use super::systemd;
 use crate::cli::admin::Admin;
-use crate::cli::config::{self, CheckLevel, CommandLine, Config, ConfigFile};
+use crate::cli::config::{self, CheckLevel, CommandLine, Config, ConfigFile, Effective};
 use crate::cli::console::counted;
 use crate::cli::record::RecorderFactory;
-use crate::cli::telemetry::{self, LogArgs};
+use crate::cli::telemetry;
 use crate::cli::traces::Traces;
 use crate::cli::{exit, runtime, shutdown, stderr};
-use crate::observe::metrics::{Metrics, ReloadOutcome};
+use crate::observe::metrics::ReloadOutcome;
+use crate::observe::recorder::Pruner;
 use crate::proxy::StopSignals;
 use crate::transport::Inherited;
 
@@ -33,6 +34,8 @@ struct ServeLoop {
     admin: Option<Admin>,
     listening: OpenListeners,
     active: ActivePlan,
+    /// Deletes old recordings.
+    sweeper: Option<Pruner>,
 }
 
 /// The sockets passed by systemd. Errors are printed, and the exit code is returned.
@@ -48,22 +51,18 @@ pub(in crate::cli) fn sockets() -> Result<Inherited, ExitCode> {
 
 /// Runs the subcommand. `line` is the command line, and `args` the options of `serve` alone.
 pub(in crate::cli) fn run(args: &Serve, line: CommandLine, sockets: Inherited) -> ExitCode {
-    let start = || {
+    let run = || {
         let place = config_file(args);
         let file = place.as_ref().map_or_else(|| Ok(Config::default()), load)?;
-        let (args, log) = effective(&line, &file)?;
-        telemetry::start(&log).map_err(|error| exit::fail(exit::USAGE, &error))?;
-        Ok((place, file, args))
+        let effective = effective(&line, &file)?;
+        telemetry::start(&effective.log).map_err(|error| exit::fail(exit::USAGE, &error))?;
+        // Clients are served on separate worker threads.
+        Ok(runtime::drive(Builder::new_current_thread(), async {
+            let served = serve(line, &effective, place, file, sockets).await;
+            served.unwrap_or_else(|code| code)
+        }))
     };
-    let (place, file, args) = match start() {
-        Ok(started) => started,
-        Err(code) => return code,
-    };
-    // Clients are served on separate worker threads.
-    runtime::drive(Builder::new_current_thread(), async {
-        let served = serve(line, args, place, file, sockets).await;
-        served.unwrap_or_else(|code| code)
-    })
+    run().unwrap_or_else(|code: ExitCode| code)
 }
 
 /// The configuration file: the one given, or the default one if nothing to serve is given.
@@ -84,53 +83,54 @@ fn load(place: &ConfigFile) -> Result<Config, ExitCode> {
     read.map_err(|faults| exit::fail(exit::CONFIG, &faults.report()))
 }
 
-/// The options of the command line over those of the file. Errors are printed, and the exit code
-/// is returned.
-fn effective(line: &CommandLine, file: &Config) -> Result<(Serve, LogArgs), ExitCode> {
+/// The command line over the file. Errors are printed, and the exit code is returned.
+fn effective(line: &CommandLine, file: &Config) -> Result<Effective, ExitCode> {
     let effective = line.effective(file);
     effective.map_err(|error| exit::fail(exit::USAGE, &error))
 }
 
 async fn serve(
     line: CommandLine,
-    args: Serve,
+    effective: &Effective,
     place: Option<ConfigFile>,
     file: Config,
     sockets: Inherited,
 ) -> Result<ExitCode, ExitCode> {
+    let args = &effective.args;
     let stop = StopSignals::default();
     let again = Arc::new(Notify::new());
     shutdown::watch(stop.clone(), place.as_ref().map(|_| Arc::clone(&again)))?;
     let traces = args.common.start_traces()?;
-    let mut plan = plan(&args, &file, (&stop, traces.as_ref()), None)?;
-    for (_, listener) in &mut plan.listeners {
+    let (mut listeners, active) = plan(effective, (&stop, traces.as_ref()), None)?;
+    for (_, listener) in &mut listeners {
         listener.setup.inherited = sockets.clone();
     }
     let admin = Admin::start(
         args.admin.listen.as_ref(),
         stop.requested.clone(),
-        plan.active.recorders().map(RecorderFactory::folder),
-        plan.active.workers(),
+        active.recorders().map(RecorderFactory::folder),
+        active.workers.clone(),
         traces.as_ref(),
     );
     let admin = admin.await?;
     let metrics = admin.as_ref().map(|admin| Arc::clone(admin.metrics()));
     let server = Arc::new(Server::new(stop.clone(), metrics));
-    attach_metrics(admin.as_ref(), &plan.active);
     let (report, mut last) = mpsc::channel(1);
     let mut serve_loop = ServeLoop {
         listening: OpenListeners::new(Arc::clone(&server), report),
-        active: plan.active,
+        active,
         line,
         place,
         begun_with: file,
         stop,
         traces,
         admin,
+        sweeper: None,
     };
+    serve_loop.attach_metrics(&serve_loop.active);
     serve_loop.active.admission.activate();
     let listening = tokio::select! {
-        listening = serve_loop.listening.follow(plan.listeners) => listening,
+        listening = serve_loop.listening.follow(listeners) => listening,
         () = server.stop.requested.cancelled() => {
             let fault = "stopped before any listener was open";
             return Err(exit::fail(exit::STOPPED, &fault));
@@ -146,8 +146,7 @@ async fn serve(
         recorders.announce(false);
     }
     serve_loop.update_admin();
-    serve_loop.active.admission.watch();
-    serve_loop.active.sweep();
+    serve_loop.sweeper = serve_loop.active.context.sweep();
     serve_loop.run(&again).await;
     server.conversations.close();
     server.conversations.wait().await;
@@ -160,22 +159,6 @@ async fn serve(
         Some(code) => code,
         None => ExitCode::SUCCESS,
     })
-}
-
-/// Connects the metrics, if they are collected, to the admission and the agents of a plan.
-fn attach_metrics(admin: Option<&Admin>, plan: &ActivePlan) {
-    let Some(admin) = admin else {
-        return;
-    };
-    let events: Arc<Metrics> = Arc::clone(admin.metrics());
-    plan.admission.gate().set_events(events);
-    for agent in plan.agents.all() {
-        // Its series exist before its first client, so that a first failure is an increase.
-        let _ = admin.metrics().agent(agent.display_name());
-        if let Some(store) = &agent.detached {
-            store.set_metrics(admin.metrics());
-        }
-    }
 }
 
 impl ServeLoop {
@@ -194,6 +177,22 @@ impl ServeLoop {
         systemd::stopping();
         self.listening.ended().await;
         self.update_admin();
+    }
+
+    /// Connects the metrics, if they are collected, to the admission and the agents of a plan.
+    fn attach_metrics(&self, plan: &ActivePlan) {
+        let Some(admin) = &self.admin else {
+            return;
+        };
+        let metrics = admin.metrics();
+        plan.admission.gate().set_events(Arc::clone(metrics) as _);
+        for agent in &plan.agents.all {
+            // Its series exist before its first client, so that a first failure is an increase.
+            let _ = metrics.agent(agent.display_name());
+            if let Some(store) = &agent.detached {
+                store.set_metrics(metrics);
+            }
+        }
     }
 
     /// Reports the addresses of the listeners to the admin listener.
@@ -218,12 +217,12 @@ impl ServeLoop {
         }
         self.update_admin();
         let path = place.0.display();
-        match followed {
-            Ok(later) => stderr::print(&format!("acp-relay: {path} was reloaded{later}")),
-            Err(_) => stderr::print(&format!(
-                "acp-relay: {path} was read again and has faults; nothing was changed"
-            )),
-        }
+        stderr::print(&match followed {
+            Ok(later) => format!("acp-relay: {path} was reloaded{later}"),
+            Err(_) => {
+                format!("acp-relay: {path} was read again and has faults; nothing was changed")
+            }
+        });
         systemd::ready(&self.status());
     }
 
@@ -231,45 +230,34 @@ impl ServeLoop {
     /// which are printed, nothing changes.
     async fn follow(&mut self, place: &ConfigFile) -> Result<String, ExitCode> {
         let file = load(place)?;
-        let (args, _) = effective(&self.line, &file)?;
+        let effective = effective(&self.line, &file)?;
         let shared = (&self.stop, self.traces.as_ref());
-        let plan = plan(&args, &file, shared, Some(&self.active))?;
-        attach_metrics(self.admin.as_ref(), &plan.active);
-        let followed = self.listening.follow(plan.listeners).await;
+        let (listeners, active) = plan(&effective, shared, Some(&self.active))?;
+        self.attach_metrics(&active);
+        let followed = self.listening.follow(listeners).await;
         followed.map_err(|error| exit::open_failed(&error))?;
-        self.activate(plan.active);
-        Ok(self.needs_restart(&file))
-    }
-
-    /// The changed sections of a file that need a restart.
-    fn needs_restart(&self, file: &Config) -> String {
-        let before = &self.begun_with.keys;
-        let tables = ["log", "admin", "agent-connect", "traces"];
-        let changed = tables
-            .iter()
-            .filter(|table| !file.keys.has_same(table, before));
-        let names: Vec<String> = changed.map(|table| format!("[{table}]")).collect();
-        if names.is_empty() {
-            return String::new();
-        }
-        format!(
-            "; changes in {} take effect after a restart",
-            names.join(", ")
-        )
-    }
-
-    fn activate(&mut self, mut active: ActivePlan) {
         if !Arc::ptr_eq(&active.admission, &self.active.admission) {
             active.admission.activate();
-            active.admission.watch();
         }
-        active.sweep();
+        self.sweeper = active.context.sweep();
         self.active = active;
+        let changed = ["log", "admin", "agent-connect", "traces"]
+            .into_iter()
+            .filter(|table| !file.keys.has_same(table, &self.begun_with.keys))
+            .map(|table| format!("[{table}]"));
+        let changed: Vec<String> = changed.collect();
+        Ok(match changed.is_empty() {
+            true => String::new(),
+            false => format!(
+                "; changes in {} take effect after a restart",
+                changed.join(", ")
+            ),
+        })
     }
 
     fn status(&self) -> String {
         let listeners = counted(self.listening.count(), "listener");
-        let agents = counted(self.active.agents.named.len().max(1), "agent");
+        let agents = counted(self.active.agents.all.len(), "agent");
         format!("{listeners}, {agents}")
     }
 }

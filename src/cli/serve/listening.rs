@@ -1,18 +1,30 @@
-//! The open listeners, and how they change with a new plan.
+//! The open listeners: how they change with a new plan, and how they accept clients. `server` serves
+//! those.
 
+use std::mem::take;
+use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::Instrument as _;
 
-use super::accept_loop::{ExitSender, accept_clients};
 use super::agent_pool::ListenerState;
+use super::plan::Listeners;
 use super::server::Server;
 use crate::cli::admission::announce;
 use crate::cli::announcement::Announcement;
-use crate::cli::config::ListenerPart;
 use crate::cli::stderr;
+use crate::observe::metrics::Transport;
 use crate::transport::{Endpoint, Listener, OpenError, OpenErrorKind, registry};
+
+/// Time to wait before accepting again when the operating system refuses (no descriptors left).
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// Receives the result of the conversation on our own stdio, which is our exit code.
+type ExitSender = mpsc::Sender<ExitCode>;
 
 /// All open listeners.
 pub(super) struct OpenListeners {
@@ -32,9 +44,6 @@ struct OpenListener {
     _file: Option<Announcement>,
 }
 
-/// A bound listener that does not accept yet.
-type BoundListener = (Endpoint, Box<dyn Listener>, ListenerState);
-
 impl OpenListeners {
     pub(super) fn new(server: Arc<Server>, report: ExitSender) -> Self {
         Self {
@@ -50,55 +59,32 @@ impl OpenListeners {
     ///
     /// # Errors
     /// What cannot be opened, and why.
-    pub(super) async fn follow(
-        &mut self,
-        plan: Vec<(ListenerPart, ListenerState)>,
-    ) -> Result<(), OpenError> {
+    pub(super) async fn follow(&mut self, plan: Listeners) -> Result<(), OpenError> {
         // A listener whose task has ended is closed.
         self.open.retain(|open| !open.state.is_closed());
-        let mut bound: Vec<BoundListener> = Vec::new();
-        let mut unchanged: Vec<(OpenListener, Arc<ListenerState>)> = Vec::new();
-        let mut before: Vec<OpenListener> = std::mem::take(&mut self.open);
-        let mut failed = None;
-        for (part, state) in plan {
-            let same = before
-                .iter()
-                .position(|open| open.endpoint == part.endpoint);
-            if let Some(same) = same {
-                unchanged.push((before.remove(same), Arc::new(state)));
+        let mut kept: Vec<Option<ListenerState>> = self.open.iter().map(|_| None).collect();
+        let mut bound = Vec::new();
+        for (endpoint, state) in plan {
+            let mut same = self.open.iter().zip(&mut kept);
+            let same = same.find(|(open, kept)| kept.is_none() && open.endpoint == endpoint);
+            if let Some((_, kept)) = same {
+                *kept = Some(state);
                 continue;
             }
-            match registry::listen(&part.endpoint, &state.setup).await {
-                Ok(listener) => bound.push((part.endpoint, listener, state)),
-                Err(error) => {
-                    failed = Some((error, part.endpoint));
-                    break;
-                }
+            match registry::listen(&endpoint, &state.setup).await {
+                Ok(listener) => bound.push((endpoint, listener, state)),
+                Err(error) => return Err(self.or_occupied(error, &endpoint)),
             }
         }
-        if let Some((error, wanted)) = failed {
-            let in_use = error.kind == OpenErrorKind::Unavailable;
-            let shares = |open: &&OpenListener| in_use && open.address.shares_port(&wanted);
-            let ours = before.iter().find(shares);
-            let error = match ours {
-                Some(open) => occupied(&wanted, &open.address),
-                None => error,
-            };
-            self.open = before;
-            self.open
-                .extend(unchanged.into_iter().map(|(open, _)| open));
-            return Err(error);
-        }
-        for (open, state) in unchanged {
-            // Fails if the task has just ended.
-            let _ = open.state.send(state);
-            self.open.push(open);
-        }
-        for open in before {
-            stderr::print(&format!(
-                "acp-relay: no longer listening on {}",
-                open.address
-            ));
+        for (open, state) in take(&mut self.open).into_iter().zip(kept) {
+            if let Some(state) = state {
+                // Fails if the task has just ended.
+                let _ = open.state.send(Arc::new(state));
+                self.open.push(open);
+            } else {
+                let address = &open.address;
+                stderr::print(&format!("acp-relay: no longer listening on {address}"));
+            }
         }
         for (endpoint, listener, state) in bound {
             self.start(endpoint, listener, state);
@@ -139,14 +125,82 @@ impl OpenListeners {
             address,
         });
     }
+
+    /// A listener cannot be replaced by another one at its port: existing conversations still need
+    /// it, to answer requests.
+    fn or_occupied(&self, error: OpenError, wanted: &Endpoint) -> OpenError {
+        let mut open = self.open.iter().map(|open| &open.address);
+        match open.find(|address| address.shares_port(wanted)) {
+            Some(by) if error.kind == OpenErrorKind::Unavailable => {
+                let what = format!("this relay itself listens there, at {by}");
+                OpenError::new(OpenErrorKind::Unavailable, wanted, what).with_remedy(
+                    "Another path or scheme at the same port takes effect after a restart; \
+                     choose another port to use it now",
+                )
+            }
+            _ => error,
+        }
+    }
 }
 
-/// A listener cannot be replaced by another one at its port: existing conversations still need it,
-/// to answer requests.
-fn occupied(wanted: &Endpoint, by: &Endpoint) -> OpenError {
-    let what = format!("this relay itself listens there, at {by}");
-    OpenError::new(OpenErrorKind::Unavailable, wanted, what).with_remedy(
-        "Another path or scheme at the same port takes effect after a restart; \
-         choose another port to use it now",
-    )
+/// Accepts clients until there are no more, the listener is removed (`state` is closed), or the
+/// relay is forced to stop. After a stop request the listener stays open for `Limits::drain_min`.
+async fn accept_clients(
+    server: Arc<Server>,
+    mut listener: Box<dyn Listener>,
+    mut state: watch::Receiver<Arc<ListenerState>>,
+    report: ExitSender,
+) {
+    let address = listener.address();
+    let stdio = address == Endpoint::Stdio;
+    let transport = Transport::of_scheme(address.scheme());
+    let mut until: Option<Instant> = None;
+    loop {
+        let arrival = tokio::select! {
+            arrival = listener.accept() => arrival,
+            changed = state.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                let setup = state.borrow_and_update().setup.clone();
+                if let Err(error) = listener.update(&setup) {
+                    tracing::error!("{error}; the listener is unchanged");
+                }
+                continue;
+            }
+            () = server.stop.requested.cancelled(), if until.is_none() => {
+                let open = state.borrow().setup.limits.drain_min;
+                if stdio || open.is_zero() {
+                    return;
+                }
+                until = Some(Instant::now() + open);
+                continue;
+            }
+            () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => return,
+            () = server.stop.forced.cancelled() => return,
+        };
+        match arrival {
+            None => return,
+            Some(Err(error)) => {
+                server.accept_failed(transport, &listener.address(), &error);
+                sleep(ACCEPT_RETRY).await;
+            }
+            Some(Ok(arrival)) => {
+                let (conn, from) = (server.next_number(), &arrival.from);
+                let span = tracing::info_span!("client", conn, from);
+                let report = stdio.then(|| report.clone());
+                let (own, state) = (Arc::clone(&server), Arc::clone(&state.borrow()));
+                let worker = arrival.worker.clone();
+                let conversation = async move {
+                    let code = own.handle(arrival, &state, transport).await;
+                    if let Some(report) = report {
+                        // There is only one conversation on our stdio, so the channel has space.
+                        let _ = report.try_send(code);
+                    }
+                };
+                let conversation = conversation.instrument(span);
+                worker.spawn(server.conversations.track_future(conversation));
+            }
+        }
+    }
 }

@@ -1,10 +1,9 @@
 //! `acp-relay serve`: listens for clients and gives each an agent of its own.
 //!
-//! `args` is its command line; `command` starts and stops it. `plan` combines the command line and
-//! the configuration file into listeners and an `agent_pool`. `listening` keeps the listeners open
-//! and changes them on a reload; `accept_loop` accepts clients, and `server` finds each one its
-//! agent, or sends an error. `connection_limit` counts clients, and `systemd` notifies the service
-//! manager.
+//! `args` is its command line; `command` starts and stops it. `plan` makes listeners and an
+//! `agent_pool` of the effective configuration. `listening` keeps the listeners open, changes them
+//! on a reload and accepts clients; `server` finds each one its agent, or sends an error. `systemd`
+//! notifies the service manager.
 //!
 //! # Why
 //!
@@ -13,18 +12,13 @@
 //! change what can change (admission, certificates, agents); conversations continue, each with the
 //! plan that it began with.
 
-mod accept_loop;
 mod agent_pool;
 mod args;
 mod command;
-mod connection_limit;
 mod listening;
-mod on_disconnect;
 mod plan;
 mod server;
 mod systemd;
 
-pub(super) use args::{Overrides, Serve};
+pub(super) use args::{DisconnectArgs, OnDisconnect, Serve};
 pub(super) use command::{config_file, run, sockets};
-pub(super) use on_disconnect::{DisconnectArgs, OnDisconnect};
-pub(super) use plan::listener_parts;

@@ -1,6 +1,7 @@
 //! Serves clients: each gets a connection slot, the agent it asks for, and its conversation; or an
-//! error that says why not. `accept_loop` accepts them.
+//! error that says why not. `listening` accepts them.
 
+use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,8 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use super::agent_pool::{Agent, ListenerState};
-use super::connection_limit::{ConnectionLimit, ConnectionSlot};
+use super::agent_pool::{Agent, ConnectionLimit, ConnectionSlot, ListenerState};
 use crate::auth::RejectReason;
 use crate::cli::admin::PendingMetrics;
 use crate::cli::admission::Permit;
@@ -21,7 +21,7 @@ use crate::jsonrpc::Limits;
 use crate::jsonrpc::reply::{self, Reason};
 use crate::observe::metrics::{Metrics, Transport};
 use crate::proxy::{Attached, StopSignals};
-use crate::transport::{IncomingLink, Link, PeerKind};
+use crate::transport::{Endpoint, IncomingLink, Link, PeerKind};
 
 /// Most clients that are sent an error at a time. More are closed without one.
 const MAX_REJECTING: usize = 64;
@@ -30,7 +30,7 @@ const MAX_REJECTING: usize = 64;
 pub(super) struct Server {
     pub(super) stop: StopSignals,
     pub(super) conversations: TaskTracker,
-    pub(super) warnings: Warnings,
+    warnings: Warnings,
     clients: ConnectionLimit,
     rejecting: Semaphore,
     /// Counts clients, if metrics are collected.
@@ -40,8 +40,8 @@ pub(super) struct Server {
 
 /// Rate-limited warnings about what any peer can cause.
 #[derive(Default)]
-pub(super) struct Warnings {
-    pub(super) accept: LimitedWarning,
+struct Warnings {
+    accept: LimitedWarning,
     limit: LimitedWarning,
     handshake: LimitedWarning,
 }
@@ -75,32 +75,45 @@ impl Server {
         transport: Transport,
     ) -> ExitCode {
         let limits = &listener.setup.limits;
-        if self.stop.requested.is_cancelled() {
-            let reason = conversation::NoAgent::Stopped.reason();
-            return self.reject(arrival, &reason, transport, limits).await;
-        }
-        let Some(_slot) = self.clients.acquire(limits.connections) else {
+        let unavailable = ExitCode::from(exit::UNAVAILABLE);
+        let slot = self.clients.acquire(limits.connections);
+        let refusal = if self.stop.requested.is_cancelled() {
+            Some(conversation::NoAgent::Stopped.reason())
+        } else if slot.is_none() {
             let reason = limit_reached(limits.connections);
+            let message = &reason.message;
             let warning = &self.warnings.limit;
-            let hint = "(--limit connections=N)";
-            warning.warn(format_args!("refused: {} {hint}", reason.message));
-            return self.reject(arrival, &reason, transport, limits).await;
+            warning.warn(format_args!("refused: {message} (--limit connections=N)"));
+            Some(reason)
+        } else {
+            None
         };
+        // A client is counted once: one that fails its handshake or credentials is counted for that.
+        let why = refusal.as_ref().map(RejectReason::of);
+        let turn = refusal.as_ref().map(|_| self.rejecting.try_acquire());
+        if let (Some(why), Some(Err(_))) = (why, &turn) {
+            self.count_rejection(transport, why);
+            return unavailable;
+        }
         let client = match self.finish_handshake(arrival, limits).await {
             Ok(client) => client,
-            Err((code, why)) => {
-                if let Some(why) = why {
-                    self.count_rejection(transport, why);
+            Err((code, failed)) => {
+                if let Some(failed) = failed {
+                    self.count_rejection(transport, why.unwrap_or(failed));
                 }
                 return code;
             }
         };
-        let (client, agent, _counted) = match admit(client, listener) {
+        let admitted = match refusal {
+            Some(reason) => Err((client, reason)),
+            None => admit(client, listener),
+        };
+        let (client, agent, _counted) = match admitted {
             Ok(admitted) => admitted,
             Err((client, reason)) => {
                 self.count_rejection(transport, RejectReason::of(&reason));
                 reject(client, &reason, limits, &self.stop).await;
-                return ExitCode::from(exit::UNAVAILABLE);
+                return unavailable;
             }
         };
         match self.reattach(client, agent).await {
@@ -140,7 +153,7 @@ impl Server {
                 exit::of_end(&end, &context.stop, context.is_strict())
             }
             Err(why) => {
-                tracing::error!(agent = agent.name, "no agent: {why}");
+                tracing::error!(agent = agent.part.name, "no agent: {why}");
                 if let Some(metrics) = metrics {
                     metrics.fail();
                 }
@@ -166,37 +179,13 @@ impl Server {
         }
     }
 
-    /// Answers a client with the reason why it is not served, unless too many are being answered.
-    /// It is counted once: a client that fails its handshake or credentials is counted for that.
-    async fn reject(
-        &self,
-        arrival: IncomingLink,
-        reason: &Reason,
-        transport: Transport,
-        limits: &Limits,
-    ) -> ExitCode {
-        let why = RejectReason::of(reason);
-        let unavailable = ExitCode::from(exit::UNAVAILABLE);
-        let Ok(_turn) = self.rejecting.try_acquire() else {
-            self.count_rejection(transport, why);
-            return unavailable;
-        };
-        match self.finish_handshake(arrival, limits).await {
-            Ok(client) => {
-                self.count_rejection(transport, why);
-                reject(client, reason, limits, &self.stop).await;
-            }
-            Err((_, None)) => {}
-            Err((_, Some(_))) => self.count_rejection(transport, why),
-        }
-        unavailable
-    }
-
-    /// Counts a client that a listener could not accept.
-    pub(super) fn count_accept_error(&self, transport: Transport) {
+    /// Counts and logs a client that a listener could not accept.
+    pub(super) fn accept_failed(&self, transport: Transport, at: &Endpoint, error: &io::Error) {
         if let Some(metrics) = &self.metrics {
             metrics.accept_failed(transport);
         }
+        let warning = &self.warnings.accept;
+        warning.warn(format_args!("cannot accept on {at}: {error}"));
     }
 
     fn count_rejection(&self, transport: Transport, why: RejectReason) {
@@ -205,6 +194,7 @@ impl Server {
         }
     }
 
+    /// Why it fails is to be counted, if it is not counted where it was rejected.
     async fn finish_handshake(
         &self,
         arrival: IncomingLink,
@@ -227,16 +217,13 @@ impl Server {
             Ok(Ok(client)) => Ok(client),
             Ok(Err(error)) => {
                 warning.warn(format_args!("rejected: {error}"));
-                // Counted where it was rejected.
                 Err((ExitCode::from(exit::of_open_error(&error)), None))
             }
             Err(_) => {
                 let slow = "rejected: the handshake took longer than";
                 warning.warn(format_args!("{slow} {within:?}"));
-                Err((
-                    ExitCode::from(exit::UNAVAILABLE),
-                    Some(RejectReason::Timeout),
-                ))
+                let unavailable = ExitCode::from(exit::UNAVAILABLE);
+                Err((unavailable, Some(RejectReason::Timeout)))
             }
         }
     }
