@@ -3,7 +3,7 @@
 //! Each is in a folder of the state directory and is locked while the relay runs. An unlocked file
 //! was left by a relay that was killed.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -30,9 +30,9 @@ impl Announcement {
             .mode(0o700)
             .create(&folder)?;
         let path = folder.join(name);
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600);
-        let mut file = options.open(&path)?;
+        let mut open = File::options();
+        open.write(true).create(true).truncate(false).mode(0o600);
+        let mut file = open.open(&path)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         file.set_len(0)?;
         file.write_all(text.as_bytes())?;
@@ -77,9 +77,8 @@ impl Drop for Announcement {
 }
 
 fn is_locked(path: &Path) -> bool {
-    let Ok(file) = File::open(path) else {
-        return false;
-    };
-    let locked = flock(&file, FlockOperation::NonBlockingLockShared);
-    locked == Err(Errno::WOULDBLOCK)
+    File::open(path).is_ok_and(|file| {
+        let locked = flock(&file, FlockOperation::NonBlockingLockShared);
+        locked == Err(Errno::WOULDBLOCK)
+    })
 }

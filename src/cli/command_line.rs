@@ -155,21 +155,7 @@ fn execute() -> ExitCode {
     let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed.map_err(with_tip) {
         Ok(parsed) => parsed,
-        Err(error) => {
-            // The quoted argument may be an address with a password in it.
-            let text = error.to_string();
-            if let Cow::Owned(clean) = log_redaction::clean(&text) {
-                stderr::print(clean.trim_end());
-                return ExitCode::from(exit::USAGE);
-            }
-            let printed = error.print();
-            // Requested output (help, version) goes to stdout.
-            return if error.use_stderr() {
-                ExitCode::from(exit::USAGE)
-            } else {
-                console::printed(exit::SUCCESS, printed)
-            };
-        }
+        Err(error) => return report(&error),
     };
     if let Command::Serve(args) = cli.command {
         memory::limit_retention();
@@ -210,6 +196,21 @@ fn execute() -> ExitCode {
     }
 }
 
+/// Prints an error of the arguments, or the help or version that was asked for.
+fn report(error: &clap::Error) -> ExitCode {
+    // The quoted argument may be an address with a password in it.
+    let text = error.to_string();
+    if let Cow::Owned(clean) = log_redaction::clean(&text) {
+        stderr::print(clean.trim_end());
+        return ExitCode::from(exit::USAGE);
+    }
+    let printed = error.print();
+    match error.use_stderr() {
+        true => ExitCode::from(exit::USAGE),
+        false => console::printed(exit::SUCCESS, printed),
+    }
+}
+
 /// Prints a page of the manual, or the help of the program or of a subcommand.
 fn help(args: &manual::Help, mut command: clap::Command) -> ExitCode {
     if let Some(page) = manual::page(args) {
@@ -226,12 +227,10 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
     if renamed::explain(&mut error) {
         return error;
     }
-    let word = error.get(ContextKind::InvalidArg).map(ToString::to_string);
-    let usage = error.get(ContextKind::Usage).map(ToString::to_string);
-    let takes_a_command = usage.is_some_and(|usage| usage.contains("-- <COMMAND>"));
+    let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
     if error.kind() == ErrorKind::UnknownArgument
-        && takes_a_command
-        && word.is_some_and(|word| !word.starts_with('-'))
+        && text(ContextKind::Usage).contains("-- <COMMAND>")
+        && !text(ContextKind::InvalidArg).starts_with('-')
     {
         let hint = "the agent's command goes after `--`: -- COMMAND ARGS…".to_owned();
         let hints = ContextValue::StyledStrs(vec![hint.into()]);
@@ -265,31 +264,24 @@ mod tests {
         }
     }
 
-    fn helps(command: &clap::Command, found: &mut Vec<(String, String)>) {
-        let text = command.get_after_help().map(ToString::to_string);
-        found.push((command.get_name().to_owned(), text.unwrap_or_default()));
-        for below in command.get_subcommands() {
-            helps(below, found);
-        }
-    }
-
     #[test]
     fn every_subcommand_has_examples_that_parse() {
-        let mut found = Vec::new();
+        let help = |command: &clap::Command| {
+            command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default()
+        };
         let command = Cli::command();
-        helps(&command, &mut found);
+        let mut texts = vec![help(&command)];
         for below in command.get_subcommands() {
-            let (_, text) = found
-                .iter()
-                .find(|(name, _)| name == below.get_name())
-                .expect("it was walked");
-            assert!(text.contains("Examples"), "{}", below.get_name());
+            assert!(help(below).contains("Examples"), "{}", below.get_name());
+            texts.push(help(below));
+            texts.extend(below.get_subcommands().map(help));
         }
-        let lines = found
-            .iter()
-            .flat_map(|(_, text)| text.lines())
-            .filter_map(|line| line.strip_prefix("  "))
-            .filter(|line| line.starts_with("acp-relay "));
+        let lines = texts.iter().flat_map(|text| text.lines());
+        let lines = lines.filter_map(|line| line.strip_prefix("  "));
+        let lines = lines.filter(|line| line.starts_with("acp-relay "));
         assert!(lines.inspect(|line| check(line)).count() > 50);
     }
 

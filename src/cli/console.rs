@@ -37,13 +37,8 @@ impl Output {
 
     /// Prints the bytes and a line break.
     pub(super) fn line(&mut self, bytes: &[u8]) {
-        if self.failed.is_none() {
-            let done = self
-                .to
-                .write_all(bytes)
-                .and_then(|()| self.to.write_all(b"\n"));
-            self.failed = done.err();
-        }
+        self.bytes(bytes);
+        self.bytes(b"\n");
     }
 
     /// Prints the bytes.
@@ -73,14 +68,18 @@ impl Output {
     /// The exit code of a finished subcommand: `code`, unless printing failed.
     pub(super) fn done(mut self, code: u8) -> ExitCode {
         self.flush();
-        let printed = self.failed.map_or(Ok(()), Err);
-        print_result(code, printed)
+        printed(code, self.failed.map_or(Ok(()), Err))
     }
 }
 
 /// The exit code of a subcommand that has printed by other means than `Output`.
 pub(super) fn printed(code: u8, done: io::Result<()>) -> ExitCode {
-    print_result(code, done.and_then(|()| io::stdout().flush()))
+    match done.and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            exit::fail(exit::SYSTEM, &format!("cannot print: {error}"))
+        }
+        _ => ExitCode::from(code),
+    }
 }
 
 /// Prints a line for the person at the terminal. A closed stdout is not an error.
@@ -91,15 +90,6 @@ pub(super) fn show(line: &str) -> io::Result<()> {
     match writeln!(io::stdout(), "{line}") {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
         _ => Ok(()),
-    }
-}
-
-fn print_result(code: u8, printed: io::Result<()>) -> ExitCode {
-    match printed {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            exit::fail(exit::SYSTEM, &format!("cannot print: {error}"))
-        }
-        _ => ExitCode::from(code),
     }
 }
 
@@ -132,23 +122,17 @@ pub(super) fn input() -> impl BufRead {
     io::stdin().lock()
 }
 
-/// Whether stdout is a terminal.
-pub(super) fn is_terminal() -> bool {
-    io::stdout().is_terminal()
-}
-
 /// Columns and rows of the terminal that stdout is; `None` if it is not a terminal.
 pub(super) fn size() -> Option<[usize; 2]> {
     let stdout = io::stdout();
     stdout.is_terminal().then(|| {
-        let size = rustix::termios::tcgetwinsize(&stdout).ok();
-        let size = size.map_or([0; 2], |size| [size.ws_col, size.ws_row]);
-        let [columns, rows] = size.map(usize::from);
         // A terminal that does not report its size is assumed to have the smallest usual one.
-        [
-            if columns == 0 { 80 } else { columns },
-            if rows == 0 { 24 } else { rows },
-        ]
+        match rustix::termios::tcgetwinsize(&stdout) {
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+                [size.ws_col, size.ws_row].map(usize::from)
+            }
+            _ => [80, 24],
+        }
     })
 }
 

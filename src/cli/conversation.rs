@@ -1,10 +1,11 @@
 //! One conversation around the relay's loop: connects to the agent, records and traces the
 //! conversation, answers a client that gets no agent, and logs the result.
 
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+
+use tokio::time::timeout;
 
 use super::admin::PendingMetrics;
 use super::common::RelayContext;
@@ -19,7 +20,7 @@ use crate::observe::{NoteLogger, Observers, RuleCount, Stat};
 use crate::policy::MessagePolicy;
 use crate::proxy::{self, End, StopSignals};
 use crate::transport::registry;
-use crate::transport::{Endpoint, Exit, Link, LinkGuard, OpenError, Peer, Setup, StopStep};
+use crate::transport::{Endpoint, Exit, Link, LinkGuard, OpenError, Setup, StopStep};
 
 /// Time for answering a client that gets no agent, when the program is about to exit.
 const REJECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -28,11 +29,13 @@ const REJECT_TIMEOUT: Duration = Duration::from_secs(1);
 const LAST_LINES: usize = 3;
 
 /// Why there is no agent.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum NoAgent {
     /// It cannot be reached or started.
+    #[error("{0}")]
     Unreachable(OpenError),
     /// The relay was asked to stop first.
+    #[error("stopped before the agent was reached")]
     Stopped,
 }
 
@@ -70,18 +73,24 @@ pub(super) async fn run_conversation(
     let limits = &context.limits;
     let stop = &context.stop;
     let mut observers = Observers::default().with(NoteLogger::default());
-    let recordings = metrics.as_ref().map(PendingMetrics::recordings);
-    let agent_metrics = metrics.as_ref().map(PendingMetrics::agent);
-    let name = agent_metrics.as_ref().map(|agent| agent.name().to_owned());
-    let recorded = |how| {
-        if let Some(metrics) = &recordings {
-            metrics.recording(how);
-        }
-    };
+    let (recordings, agent_metrics) = metrics
+        .as_ref()
+        .map(|metrics| (Arc::clone(&metrics.metrics), Arc::clone(&metrics.agent)))
+        .unzip();
+    let recorded = |how| recordings.iter().for_each(|metrics| metrics.recording(how));
     if let Some(metrics) = metrics {
         observers = observers.with(metrics.begin(&client, limits.queue_bytes));
     }
-    let (mut observers, trace) = add_tracer(observers, context, &client.peer, name);
+    let mut trace = None;
+    let name = agent_metrics.as_ref().map(|agent| agent.name().to_owned());
+    let traces = context.traces.as_ref();
+    if let Some((tracer, insert)) = traces.and_then(|traces| traces.begin(&client.peer, name)) {
+        trace = Some(tracer.trace());
+        if insert {
+            observers = observers.with_marker(tracer.marker());
+        }
+        observers = observers.with(tracer);
+    }
     let (mut recording, mut unrecorded) = (None, None);
     if let Some(recorders) = &context.recorders {
         let tally = recordings.as_ref().map(|metrics| metrics.recorder());
@@ -129,7 +138,7 @@ pub(super) async fn run_conversation(
     });
     let dialect_options = context.dialects.for_client(&client.peer).options();
     let limits = Arc::clone(limits);
-    let mut end = proxy::run(
+    let run = proxy::run(
         client,
         agent,
         limits,
@@ -137,8 +146,8 @@ pub(super) async fn run_conversation(
         policy,
         observers,
         stop,
-    )
-    .await;
+    );
+    let mut end = run.await;
     if let Some(recording) = recording {
         unrecorded = recording.end().await;
         recorded(match unrecorded {
@@ -154,24 +163,6 @@ pub(super) async fn run_conversation(
     end
 }
 
-/// Adds the tracer of a conversation, if there is one; returns the trace id.
-fn add_tracer(
-    mut observers: Observers,
-    context: &RelayContext,
-    client: &Peer,
-    agent: Option<String>,
-) -> (Observers, Option<String>) {
-    let traces = context.traces.as_ref();
-    let Some((tracer, insert)) = traces.and_then(|traces| traces.begin(client, agent)) else {
-        return (observers, None);
-    };
-    let trace = tracer.trace();
-    if insert {
-        observers = observers.with_marker(tracer.marker());
-    }
-    (observers.with(tracer), Some(trace))
-}
-
 /// Rejects a client whose conversation must be recorded and cannot be.
 async fn reject_unrecorded(
     client: Link,
@@ -180,13 +171,8 @@ async fn reject_unrecorded(
     context: &RelayContext,
 ) -> End {
     tracing::error!("client rejected, because its conversation cannot be recorded: {why}");
-    reject(
-        client,
-        &Reason::unrecorded(),
-        &context.limits,
-        &context.stop,
-    )
-    .await;
+    let reason = Reason::unrecorded();
+    reject(client, &reason, &context.limits, &context.stop).await;
     let cause = Cause::Unrecorded;
     observers.on_stat(&Stat::Ended(&cause, Instant::now()));
     let mut counts = observers.counts().clone();
@@ -204,12 +190,8 @@ async fn reject_unrecorded(
 
 /// Logs the result of a conversation.
 fn log_summary(end: &End) {
-    let dialects: Vec<String> = end
-        .counts
-        .rules()
-        .iter()
-        .map(RuleCount::to_string)
-        .collect();
+    let rules = end.counts.rules();
+    let dialects: Vec<String> = rules.iter().map(RuleCount::to_string).collect();
     tracing::info!(
         cause = ?end.cause,
         notes = ?end.counts.notes().collect::<Vec<_>>(),
@@ -244,7 +226,7 @@ pub(super) async fn reject_quickly(
     stop: &StopSignals,
 ) {
     // After the timeout the client gets no answer.
-    let _ = tokio::time::timeout(REJECT_TIMEOUT, reject(client, reason, limits, stop)).await;
+    let _ = timeout(REJECT_TIMEOUT, reject(client, reason, limits, stop)).await;
 }
 
 impl NoAgent {
@@ -268,15 +250,6 @@ impl NoAgent {
     }
 }
 
-impl fmt::Display for NoAgent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreachable(error) => write!(f, "{error}"),
-            Self::Stopped => f.write_str("stopped before the agent was reached"),
-        }
-    }
-}
-
 /// Logs that the agent failed, unless the relay ended it.
 fn log_agent_failure(end: &End, tail: &str) {
     let silent = end.is_without_answer();
@@ -286,14 +259,15 @@ fn log_agent_failure(end: &End, tail: &str) {
     if matches!(end.cause, Cause::Stopped | Cause::Unrecorded) || end.counts.note("stopping") > 0 {
         return;
     }
-    let mut last: Vec<&str> = tail.lines().rev().take(LAST_LINES).collect();
-    last.reverse();
-    let when = match silent {
-        true => " before it answered a request",
-        false => "",
+    let lines: Vec<&str> = tail.lines().collect();
+    let last = lines[lines.len().saturating_sub(LAST_LINES)..].join(" / ");
+    let when = if silent {
+        " before it answered a request"
+    } else {
+        ""
     };
-    match last.join(" / ") {
-        last if last.is_empty() => tracing::warn!("the agent ended with {exit}{when}"),
+    match &*last {
+        "" => tracing::warn!("the agent ended with {exit}{when}"),
         last => tracing::warn!("the agent ended with {exit}{when}, its stderr with: {last}"),
     }
 }

@@ -80,21 +80,17 @@ pub(super) fn of_end(end: &End, stop: &StopSignals, strict: bool) -> ExitCode {
         });
     }
     if let Some(why) = &end.client_error {
-        return fail(
-            SYSTEM,
-            &format!("the agent's output cannot be forwarded: {why}"),
-        );
+        let fault = format!("the agent's output cannot be forwarded: {why}");
+        return fail(SYSTEM, &fault);
     }
-    match (end.exit, &end.cause) {
-        (Some(Exit::Code(0)), _) if end.is_without_answer() => ExitCode::from(PROTOCOL),
-        (Some(Exit::Code(code)), _) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(u8::MAX)),
-        (Some(Exit::Signal(signal)), _) => {
-            ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
-        }
-        (None, Cause::Violation(_)) => ExitCode::from(PROTOCOL),
+    ExitCode::from(match (end.exit, &end.cause) {
+        (Some(Exit::Code(0)), _) if end.is_without_answer() => PROTOCOL,
+        (Some(Exit::Code(code)), _) => u8::try_from(code & 0xff).unwrap_or(u8::MAX),
+        (Some(Exit::Signal(signal)), _) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+        (None, Cause::Violation(_)) => PROTOCOL,
         (None, Cause::AgentLeft) if end.lost || end.counts.note("answered_for_peer") > 0 => {
-            ExitCode::from(UNAVAILABLE)
+            UNAVAILABLE
         }
-        (None, _) => ExitCode::SUCCESS,
-    }
+        (None, _) => SUCCESS,
+    })
 }

@@ -1,6 +1,5 @@
 //! Test results as JUnit XML for CI: one suite for each file.
 
-use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -47,67 +46,59 @@ impl Suite {
         }
     }
 
-    fn write(&self, out: &mut String) {
+    fn xml(&self) -> String {
         let class = escaped(&self.name);
-        let count = |is: fn(&Verdict) -> bool| {
-            let all = self.cases.iter().filter(|case| is(&case.verdict));
-            all.count()
-        };
-        let failures = count(|verdict| matches!(verdict, Verdict::Failed(_)));
-        let errors = count(|verdict| matches!(verdict, Verdict::Broken(_)));
-        let tests = self.cases.len();
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            out,
-            "  <testsuite name=\"{class}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"0\" time=\"{:.3}\">",
-            self.took.as_secs_f64(),
-        );
+        let (mut failures, mut errors, mut cases) = (0, 0, String::new());
         for Case { name, verdict } in &self.cases {
-            let name = escaped(name);
             let (word, lines) = match verdict {
-                Verdict::Passed => {
-                    let _ = writeln!(out, "    <testcase classname=\"{class}\" name=\"{name}\"/>");
-                    continue;
-                }
+                Verdict::Passed => ("", &[][..]),
                 Verdict::Failed(lines) => ("failure", &lines[..]),
                 Verdict::Broken(why) => ("error", std::slice::from_ref(why)),
             };
+            failures += usize::from(word == "failure");
+            errors += usize::from(word == "error");
+            cases += &format!(
+                "    <testcase classname=\"{class}\" name=\"{}\"",
+                escaped(name)
+            );
+            if word.is_empty() {
+                cases += "/>\n";
+                continue;
+            }
             let summary = escaped(lines.first().map_or("", String::as_str));
             let text = escaped(&lines.join("\n"));
-            let _ = writeln!(
-                out,
-                "    <testcase classname=\"{class}\" name=\"{name}\">\n      <{word} message=\"{summary}\">{text}</{word}>\n    </testcase>"
+            cases += &format!(
+                ">\n      <{word} message=\"{summary}\">{text}</{word}>\n    </testcase>\n"
             );
         }
-        out.push_str("  </testsuite>\n");
+        format!(
+            "  <testsuite name=\"{class}\" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" \
+             skipped=\"0\" time=\"{:.3}\">\n{cases}  </testsuite>\n",
+            self.cases.len(),
+            self.took.as_secs_f64(),
+        )
     }
 }
 
 /// Writes the report. An error is printed, and the exit code is returned.
 pub(super) fn write(path: &Path, suites: &[Suite]) -> Result<(), ExitCode> {
-    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
-    for suite in suites {
-        suite.write(&mut text);
-    }
-    text.push_str("</testsuites>\n");
+    let suites: String = suites.iter().map(Suite::xml).collect();
+    let text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n{suites}</testsuites>\n"
+    );
     std::fs::write(path, &*clean(&text))
         .map_err(|error| exit::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display())))
 }
 
 /// Text escaped for XML 1.0; characters that XML does not allow become U+FFFD.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' | '\t' => out.push(character),
-            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            character if character.is_control() => out.push('\u{fffd}'),
-            character => out.push(character),
-        }
-    }
-    out
+    let replaced = |character: char| match character {
+        '\n' | '\t' => character,
+        '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
+        character if character.is_control() => '\u{fffd}',
+        character => character,
+    };
+    let text: String = text.chars().map(replaced).collect();
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    text.replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -59,20 +59,8 @@ impl ListenerArgs {
         }
     }
 
-    /// Rejects options that suit none of the listeners, and a TLS listener without a certificate.
-    pub(super) fn check(&self, listen: &[Endpoint]) -> Result<(), String> {
-        for (option, is_given) in [
-            ("tls-cert", self.tls_cert.is_some()),
-            ("tls-key", self.tls_key.is_some()),
-            ("allow-origin", !self.allow_origin.is_empty()),
-            ("allow-host", !self.allow_host.is_empty()),
-            ("affinity-cookie", self.affinity_cookie.is_some()),
-            ("no-elephant", self.no_elephant),
-        ] {
-            if is_given {
-                check_suits_one(option, listen)?;
-            }
-        }
+    /// Rejects a TLS listener without a certificate.
+    pub(super) fn check_tls(&self, listen: &[Endpoint]) -> Result<(), String> {
         match listen.iter().find(|at| is_tls(at)) {
             Some(at) if self.tls_cert.is_none() || self.tls_key.is_none() => Err(format!(
                 "{at}: a listener with TLS needs --tls-cert and --tls-key, in PEM"
@@ -109,13 +97,11 @@ pub(super) fn read_host(text: &str) -> Result<String, String> {
 /// Parses `--affinity-cookie`.
 fn read_cookie(text: &str) -> Result<String, String> {
     let expected = "expected NAME=VALUE, in letters, digits and -_.~";
-    let (name, value) = text.split_once('=').ok_or(expected)?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     let good = |text: &str| !text.is_empty() && text.bytes().all(plain);
-    if good(name) && good(value) {
-        Ok(text.to_owned())
-    } else {
-        Err(expected.to_owned())
+    match text.split_once('=') {
+        Some((name, value)) if good(name) && good(value) => Ok(text.to_owned()),
+        _ => Err(expected.to_owned()),
     }
 }
 
@@ -146,10 +132,10 @@ pub(super) fn unsuited(option: &str, at: &Endpoint) -> Option<&'static str> {
 /// Rejects an option of the command line that suits none of its listeners.
 pub(super) fn check_suits_one(option: &str, listen: &[Endpoint]) -> Result<(), String> {
     let mut reasons = listen.iter().map(|at| unsuited(option, at));
-    match reasons.try_fold("", |_, reason| reason) {
-        Some(is_for) if !listen.is_empty() => {
-            Err(format!("--{option} is for {is_for}, and there is none"))
-        }
-        _ => Ok(()),
-    }
+    let is_for = reasons
+        .try_fold(None, |_, reason| reason.map(Some))
+        .flatten();
+    is_for.map_or(Ok(()), |is_for| {
+        Err(format!("--{option} is for {is_for}, and there is none"))
+    })
 }

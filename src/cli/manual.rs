@@ -3,6 +3,7 @@
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Command};
+use regex_lite::{Captures, Regex};
 
 use super::config::did_you_mean;
 use crate::docs::TOPICS;
@@ -27,11 +28,12 @@ pub(super) struct Help {
 pub(super) fn topics() -> String {
     let width = TOPICS.iter().map(|topic| topic.name.len()).max();
     let width = width.unwrap_or(0);
-    let mut text = "Manual (acp-relay help TOPIC):".to_owned();
-    for topic in TOPICS {
-        text.push_str(&format!("\n  {:width$}  {}", topic.name, topic.about));
-    }
-    text
+    let topics = TOPICS.iter();
+    let topics = topics.map(|topic| format!("\n  {:width$}  {}", topic.name, topic.about));
+    format!(
+        "Manual (acp-relay help TOPIC):{}",
+        topics.collect::<String>()
+    )
 }
 
 /// Makes the names of topics and subcommands the values that shells complete after `help`.
@@ -67,13 +69,8 @@ pub(super) fn find<'c>(args: &Help, command: &'c mut Command) -> Result<&'c mut 
     command.build();
     let mut found = command;
     for name in &args.topic {
-        if found.find_subcommand(name).is_none() {
-            return Err(unknown(found, name));
-        }
-        found = match found.find_subcommand_mut(name) {
-            Some(below) => below,
-            None => unreachable!("it is there"),
-        };
+        let fault = unknown(found, name);
+        found = found.find_subcommand_mut(name).ok_or(fault)?;
     }
     Ok(found)
 }
@@ -90,38 +87,21 @@ fn unknown(command: &Command, name: &str) -> String {
 /// A page for a terminal: without comments, and with other pages named by their command instead of
 /// linked.
 fn plain(page: &str) -> String {
-    let mut text = String::with_capacity(page.len());
-    for line in page.lines().filter(|line| !line.starts_with("<!--")) {
-        let mut rest = line;
-        while let Some((before, label, target, after)) = link(rest) {
-            text.push_str(before);
-            text.push_str(label);
-            match target.split_once(".md") {
-                Some((topic, _)) if !topic.contains('/') => {
-                    text.push_str(&format!(" (acp-relay help {topic})"));
-                }
-                _ if target.starts_with("https://") => text.push_str(&format!(" ({target})")),
-                _ => {}
+    let link = Regex::new(r"\[([^\]]*)\]\(([^)]*)\)").expect("it is a pattern");
+    let replace = |found: &Captures<'_>| {
+        let (_, [label, target]) = found.extract();
+        match target.split_once(".md") {
+            Some((topic, _)) if !topic.contains('/') => {
+                format!("{label} (acp-relay help {topic})")
             }
-            rest = after;
+            _ if target.starts_with("https://") => format!("{label} ({target})"),
+            _ => label.to_owned(),
         }
-        text.push_str(rest);
-        text.push('\n');
-    }
-    text
-}
-
-/// The first link of a line: what is before it, its label, its target, and what is after it.
-fn link(line: &str) -> Option<(&str, &str, &str, &str)> {
-    let middle = line.find("](")?;
-    let start = line[..middle].rfind('[')?;
-    let end = middle + line[middle..].find(')')?;
-    Some((
-        &line[..start],
-        &line[start + 1..middle],
-        &line[middle + 2..end],
-        &line[end + 1..],
-    ))
+    };
+    let lines = page.lines().filter(|line| !line.starts_with("<!--"));
+    lines
+        .map(|line| link.replace_all(line, replace) + "\n")
+        .collect()
 }
 
 #[cfg(test)]

@@ -56,10 +56,7 @@ impl RemoteArgs {
         self.set_up(setup)?;
         let token = env::var_os(BEARER).filter(|token| !token.is_empty());
         if let Some(token) = token.filter(|_| self.bearer_file.is_none()) {
-            let token = token
-                .to_str()
-                .ok_or_else(|| format!("{BEARER} is not text"))?;
-            let is_set = setup.request_headers.set_bearer(token);
+            let is_set = setup.request_headers.set_bearer(&token.to_string_lossy());
             is_set.map_err(|fault| format!("{BEARER}: {fault}"))?;
         }
         Ok(())
@@ -68,19 +65,16 @@ impl RemoteArgs {
     /// Rejects options that do not apply to the agent. The token in the environment may be for
     /// another one.
     pub(super) fn check(&self, agent: &Endpoint) -> Result<(), String> {
-        for (option, is_given) in [
+        let options = [
             ("tls-ca", self.tls_ca.is_some()),
             ("pin-sha256", self.pin_sha256.is_some()),
             ("header", !self.headers.is_empty()),
             ("header-file", self.header_file.is_some()),
             ("bearer-file", self.bearer_file.is_some()),
             ("http2-prior-knowledge", self.http2_prior_knowledge),
-        ] {
-            if is_given {
-                check_suits(option, agent)?;
-            }
-        }
-        Ok(())
+        ];
+        let mut given = options.iter().filter(|(_, is_given)| *is_given);
+        given.try_for_each(|(option, _)| check_suits(option, agent))
     }
 
     /// The same as `apply`, without the environment: its token is only for the agent on the command
@@ -91,14 +85,14 @@ impl RemoteArgs {
         let headers = &mut setup.request_headers;
         headers.http2 = self.http2_prior_knowledge;
         for line in &self.headers {
-            let added = headers.add(line);
-            added.map_err(|fault| format!("--header: {fault}"))?;
+            headers
+                .add(line)
+                .map_err(|fault| format!("--header: {fault}"))?;
         }
         if let Some(path) = &self.header_file {
-            for line in read_secrets("--header-file", path)?.lines() {
-                let added = headers.add(line);
-                added.map_err(|fault| format!("--header-file: {}: {fault}", path.display()))?;
-            }
+            let lines = read_secrets("--header-file", path)?;
+            let added = lines.lines().try_for_each(|line| headers.add(line));
+            added.map_err(|fault| format!("--header-file: {}: {fault}", path.display()))?;
         }
         if let Some(path) = &self.bearer_file {
             let is_set = headers.set_bearer(&read_secrets("--bearer-file", path)?);
@@ -159,12 +153,12 @@ pub(super) fn unsuited(option: &str, at: &Endpoint) -> Option<&'static str> {
 
 /// Rejects an option of the command line that does not suit the agent.
 pub(super) fn check_suits(option: &str, agent: &Endpoint) -> Result<(), String> {
-    let is_for = unsuited(option, agent);
-    is_for.map_or(Ok(()), |is_for| {
-        Err(format!(
+    match unsuited(option, agent) {
+        Some(is_for) => Err(format!(
             "--{option} is for {is_for}, and the agent is {agent}"
-        ))
-    })
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Warns of a token that is sent unencrypted.

@@ -8,15 +8,12 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 /// An old name and the new one.
 type Names = &'static [(&'static str, &'static str)];
 
-/// Flags, with their dashes.
+/// Flags, without their dashes, and keys of the configuration file.
 const FLAGS: Names = &[
-    ("--elsewhere", "--other-machine"),
-    ("--patience", "--response-timeout"),
-    ("--unasked", "--default-permission"),
+    ("elsewhere", "other-machine"),
+    ("patience", "response-timeout"),
+    ("unasked", "default-permission"),
 ];
-
-/// Keys of the configuration file.
-const KEYS: Names = &[("unasked", "default-permission")];
 
 /// Limits, on the command line and in `[limits]`.
 const LIMITS: Names = &[
@@ -43,34 +40,41 @@ const VALUES: Names = &[("heard", "received")];
 
 /// Says what an old limit is called now.
 pub(super) fn limit(name: &str) -> Option<String> {
-    new_name(LIMITS, name).map(|new| hint(name, new))
+    Some(format!("`{name}` is now `{}`", new_name(LIMITS, name)?))
 }
 
 /// The new name of an old key of the configuration file.
 pub(super) fn key(name: &str) -> Option<&'static str> {
-    new_name(KEYS, name).or_else(|| new_name(LIMITS, name))
+    new_name(FLAGS, name).or_else(|| new_name(LIMITS, name))
 }
 
 /// Replaces the suggestions of an error about an old flag or value by the new name; `false` if the
 /// error is about something else.
 pub(super) fn explain(error: &mut clap::Error) -> bool {
-    let text = |kind| error.get(kind).map(ToString::to_string);
-    let arg = text(ContextKind::InvalidArg).unwrap_or_default();
-    let (names, old) = match error.kind() {
-        ErrorKind::UnknownArgument => (FLAGS, arg.split('=').next().unwrap_or_default().to_owned()),
+    let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    let arg = text(ContextKind::InvalidArg);
+    let (old, dashes) = match error.kind() {
+        ErrorKind::UnknownArgument => (arg.split('=').next().unwrap_or_default().to_owned(), "--"),
         ErrorKind::InvalidValue if arg.starts_with("--at ") => {
-            (VALUES, text(ContextKind::InvalidValue).unwrap_or_default())
+            (text(ContextKind::InvalidValue), "")
         }
         _ => return false,
     };
-    let Some(new) = new_name(names, &old) else {
+    let names = if dashes.is_empty() { VALUES } else { FLAGS };
+    let Some(new) = old
+        .strip_prefix(dashes)
+        .and_then(|old| new_name(names, old))
+    else {
         return false;
     };
     for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
         error.remove(kind);
     }
-    let hints = ContextValue::StyledStrs(vec![hint(&old, new).into()]);
-    error.insert(ContextKind::Suggested, hints);
+    let hint = format!("`{old}` is now `{dashes}{new}`");
+    error.insert(
+        ContextKind::Suggested,
+        ContextValue::StyledStrs(vec![hint.into()]),
+    );
     true
 }
 
@@ -79,28 +83,19 @@ fn new_name(names: Names, old: &str) -> Option<&'static str> {
     found.map(|(_, new)| *new)
 }
 
-fn hint(old: &str, new: &str) -> String {
-    format!("`{old}` is now `{new}`")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::{config, limits};
     use super::*;
-    use crate::jsonrpc::limits::Limit;
 
     #[test]
     fn old_names_are_replaced() {
         for (old, new) in LIMITS {
-            assert!(Limit::named(new).is_some(), "{new}");
-            let error = limits::parse(&format!("{old}=1")).expect_err(old);
-            let remedy = format!("`{old}` is now `{new}`");
-            assert!(error.ends_with(&remedy), "{error}");
-        }
-        for (old, new) in KEYS {
-            let example = config::example();
-            assert!(example.contains(&format!("\n#{new} = ")), "{new}");
-            assert!(!example.contains(&format!("\n#{old} = ")), "{old}");
+            assert!(crate::jsonrpc::limits::Limit::named(new).is_some(), "{new}");
+            let error = super::super::limits::parse(&format!("{old}=1")).expect_err(old);
+            assert!(
+                error.ends_with(&format!("`{old}` is now `{new}`")),
+                "{error}"
+            );
         }
     }
 }

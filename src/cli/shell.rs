@@ -80,26 +80,25 @@ pub(super) fn completions(args: &Completions, command: Command) -> ExitCode {
 pub(super) fn manual(args: &Manual, command: Command) -> ExitCode {
     let mut command = command.disable_help_subcommand(true);
     command.build();
-    let Some(dir) = &args.dir else {
-        let mut found = &command;
-        for name in &args.of {
-            let Some(below) = found.find_subcommand(name) else {
-                let what = format!("`{}` has no subcommand `{name}`", found.get_name());
-                return exit::fail(exit::USAGE, &what);
-            };
-            found = below;
-        }
-        return match page(&Man::new(found.clone())) {
-            Ok(text) => console::print(&text, exit::SUCCESS),
-            Err(error) => exit::fail(exit::SYSTEM, &error),
-        };
-    };
-    match fs::create_dir_all(dir).and_then(|()| write_pages(&command, dir)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
+    if let Some(dir) = &args.dir {
+        let written = fs::create_dir_all(dir).and_then(|()| write_pages(&command, dir));
+        let failed = |error| {
             let what = format!("cannot write the manual to {}: {error}", dir.display());
             exit::fail(exit::CANNOT_CREATE, &what)
-        }
+        };
+        return written.map_or_else(failed, |()| ExitCode::SUCCESS);
+    }
+    let mut found = &command;
+    for name in &args.of {
+        let Some(below) = found.find_subcommand(name) else {
+            let what = format!("`{}` has no subcommand `{name}`", found.get_name());
+            return exit::fail(exit::USAGE, &what);
+        };
+        found = below;
+    }
+    match page(&Man::new(found.clone())) {
+        Ok(text) => console::print(&text, exit::SUCCESS),
+        Err(error) => exit::fail(exit::SYSTEM, &error),
     }
 }
 

@@ -4,13 +4,14 @@
 //! already. The checks are those that ssh applies to keys.
 
 use std::env;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{DirBuilder, File, Metadata};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::geteuid;
+use tempfile::NamedTempFile;
 
 /// The variable that names the directory.
 const VARIABLE: &str = "ACP_RELAY_STATE_DIR";
@@ -48,16 +49,16 @@ impl StateDir {
                 .map(PathBuf::from)
                 .filter(|path| path.is_absolute())
         };
+        if let Some(path) = absolute(VARIABLE) {
+            return Ok(Self(path));
+        }
         if given(VARIABLE).is_some() {
-            return absolute(VARIABLE).map(Self).ok_or_else(|| {
-                StateError::Unsafe(format!("{VARIABLE} has to be an absolute path"))
-            });
+            let what = format!("{VARIABLE} has to be an absolute path");
+            return Err(StateError::Unsafe(what));
         }
-        if let Some(home) = absolute("XDG_STATE_HOME") {
-            return Ok(Self(home.join("acp-relay")));
-        }
-        match absolute("HOME") {
-            Some(home) => Ok(Self(home.join(".local/state/acp-relay"))),
+        let home = || Some(absolute("HOME")?.join(".local/state"));
+        match absolute("XDG_STATE_HOME").or_else(home) {
+            Some(folder) => Ok(Self(folder.join("acp-relay"))),
             None => Err(StateError::Unavailable(format!(
                 "there is no directory for the token: neither {VARIABLE} nor HOME is set"
             ))),
@@ -91,59 +92,46 @@ impl StateDir {
 /// Reads a file that only its owner may read; `None` if it does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<String>, StateError> {
     let shown = path.display();
-    let opened = fs::OpenOptions::new()
+    let refuse = |what: &str| Err(StateError::Unsafe(format!("{shown} {what}")));
+    let unavailable = |fault| StateError::Unavailable(format!("{shown} cannot be read ({fault})"));
+    // Do not follow links, and do not wait for a writer of a pipe.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut open = File::options();
+    let opened = open
         .read(true)
-        // Do not follow links, and do not wait for a writer of a pipe.
-        .custom_flags(
-            (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC)
-                .bits()
-                .cast_signed(),
-        )
+        .custom_flags(flags.bits().cast_signed())
         .open(path);
     let file = match opened {
         Ok(file) => file,
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(_) if fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink()) => {
-            let what = format!("{shown} is a symbolic link, whose target may change; use a file");
-            return Err(StateError::Unsafe(what));
+        Err(_) if path.is_symlink() => {
+            return refuse("is a symbolic link, whose target may change; use a file");
         }
-        Err(fault) => {
-            return Err(StateError::Unavailable(format!(
-                "{shown} cannot be read ({fault})"
-            )));
-        }
+        Err(fault) => return Err(unavailable(fault)),
     };
-    let unavailable = |fault| StateError::Unavailable(format!("{shown} cannot be read ({fault})"));
     let about = file.metadata().map_err(unavailable)?;
     if !about.is_file() {
-        return Err(StateError::Unsafe(format!("{shown} is not a regular file")));
+        return refuse("is not a regular file");
     }
     check_secret(path, &about)?;
     let mut text = String::new();
     let read = file.take(MAX_BYTES + 1).read_to_string(&mut text);
     if read.map_err(unavailable)? as u64 > MAX_BYTES {
-        return Err(StateError::Unsafe(format!("{shown} is too long")));
+        return refuse("is too long");
     }
     Ok(Some(text))
 }
 
 /// Writes such a file atomically.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), StateError> {
-    let new = path.with_extension("new");
     let write = || -> io::Result<()> {
-        // A leftover of a relay that was killed. The caller holds the lock.
-        match fs::remove_file(&new) {
-            Err(fault) if fault.kind() != io::ErrorKind::NotFound => return Err(fault),
-            _ => {}
-        }
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&new)?;
+        let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
+        // Only its owner may read it.
+        let mut file = NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new(".")))?;
         file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, path)
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        Ok(())
     };
     write().map_err(|fault| {
         StateError::Unavailable(format!("{} cannot be written ({fault})", path.display()))
@@ -151,30 +139,24 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), StateError> {
 }
 
 /// Rejects a file with a secret that other users could read.
-pub(super) fn check_secret(path: &Path, about: &fs::Metadata) -> Result<(), StateError> {
+pub(super) fn check_secret(path: &Path, about: &Metadata) -> Result<(), StateError> {
     check_mode(path, about, OTHERS, "go-rwx")
 }
 
 /// Rejects a file that other users could change.
-pub(super) fn check_writers(path: &Path, about: &fs::Metadata) -> Result<(), StateError> {
+pub(super) fn check_writers(path: &Path, about: &Metadata) -> Result<(), StateError> {
     check_mode(path, about, OTHERS_WRITE, "go-w")
 }
 
-fn check_mode(
-    path: &Path,
-    about: &fs::Metadata,
-    open: u32,
-    remedy: &str,
-) -> Result<(), StateError> {
+fn check_mode(path: &Path, about: &Metadata, open: u32, remedy: &str) -> Result<(), StateError> {
     let path = path.display();
     let (owner, mode) = (about.uid(), about.mode() & 0o777);
-    if owner != 0 && owner != geteuid().as_raw() {
-        let what = format!("{path} belongs to another user (user {owner})");
-        return Err(StateError::Unsafe(what));
-    }
-    if mode & open != 0 {
-        let what = format!("{path} is open to others (mode {mode:04o}); chmod {remedy} {path}");
-        return Err(StateError::Unsafe(what));
-    }
-    Ok(())
+    let what = if owner != 0 && owner != geteuid().as_raw() {
+        format!("{path} belongs to another user (user {owner})")
+    } else if mode & open != 0 {
+        format!("{path} is open to others (mode {mode:04o}); chmod {remedy} {path}")
+    } else {
+        return Ok(());
+    };
+    Err(StateError::Unsafe(what))
 }

@@ -1,22 +1,32 @@
 //! `acp-relay status` and `acp-relay health`: the state of a running relay.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
+use bytes::Bytes;
 use clap::Args;
-use hyper::StatusCode;
+use hyper::{Method, Response, StatusCode};
 use serde_json::Value;
 use tokio::runtime::Builder;
+use tokio::time::timeout;
 
-use super::admin::{self, AdminAddress};
-use super::status_text::{TextSize, render};
+use super::admin::AdminAddress;
+use super::status_text::render;
 use super::{console, exit, runtime};
+use crate::transport::{Endpoint, HttpClient, NoResponse, Setup};
+
+/// How long a response may take.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Largest response that is read, in bytes.
+const MAX_BODY: usize = 16 << 20;
 
 /// Selects the relay.
 #[derive(Debug, Args)]
 pub(super) struct RelayArgs {
     /// The relay's admin listener; found automatically if one relay of yours is running
     #[arg(long, value_name = "ADDRESS", env = "ACP_RELAY_ADMIN")]
-    pub(super) admin: Option<AdminAddress>,
+    admin: Option<AdminAddress>,
 }
 
 /// Arguments of `status`.
@@ -39,41 +49,58 @@ pub(super) struct Health {
     live: bool,
 }
 
+impl RelayArgs {
+    /// The relay's status.
+    pub(super) async fn status(&self) -> Result<Value, String> {
+        let (_, body) = self.fetch("/status").await?;
+        let read = serde_json::from_str(&body);
+        read.map_err(|_| "the program that answers there is not a relay".to_owned())
+    }
+
+    /// Requests `path`, and returns the status and the body.
+    ///
+    /// # Errors
+    /// Why there is no response, as text for the user.
+    async fn fetch(&self, path: &str) -> Result<(StatusCode, String), String> {
+        let place = AdminAddress::or_only(self.admin.as_ref())?;
+        let to = match &place {
+            AdminAddress::Loopback(_) => place.to_string().parse::<Endpoint>(),
+            AdminAddress::Unix(path) => Ok(Endpoint::Unix(path.clone())),
+        };
+        let to = to.map_err(|fault| fault.to_string())?;
+        let failed = |why: &str| format!("cannot query the admin listener at {place}: {why}");
+        let reply = timeout(TIMEOUT, get(&to, path)).await;
+        let reply = reply.map_err(|_| failed(&format!("no answer within {TIMEOUT:?}")))?;
+        let reply = reply.map_err(|fault| failed(fault.cause()))?;
+        let body = String::from_utf8_lossy(reply.body()).into_owned();
+        Ok((reply.status(), body))
+    }
+}
+
 /// Runs `status`.
 pub(super) fn status(args: &Status) -> ExitCode {
     runtime::drive(Builder::new_current_thread(), async {
-        match fetch(&args.relay, "/status").await {
-            Ok((_, body)) if args.json => console::print(body.trim_end(), exit::SUCCESS),
-            Ok((_, body)) => match read(&body) {
-                Ok(status) => print(&status),
-                Err(fault) => exit::fail(exit::PROTOCOL, &fault),
-            },
-            Err(fault) => exit::fail(exit::UNAVAILABLE, &fault),
+        match args.relay.status().await {
+            Ok(status) if args.json => console::print_json(&status, exit::SUCCESS),
+            status => print(status),
         }
     })
 }
 
 /// Prints a status once: unlimited lines, as wide as the terminal or 132 columns without one.
-pub(super) fn print(status: &Value) -> ExitCode {
-    let size = TextSize {
-        columns: console::size().map_or(132, |[columns, _]| columns),
-        rows: usize::MAX,
-    };
-    console::print(&render(status, size, None), exit::SUCCESS)
-}
-
-/// Reads the answer to `/status`.
-pub(super) fn read(body: &str) -> Result<Value, String> {
-    serde_json::from_str(body)
-        .map_err(|_| "the program that answers there is not a relay".to_owned())
+pub(super) fn print(status: Result<Value, String>) -> ExitCode {
+    let columns = console::size().map_or(132, |[columns, _]| columns);
+    match status {
+        Ok(status) => console::print(&render(&status, [columns, usize::MAX], None), exit::SUCCESS),
+        Err(fault) => exit::fail(exit::UNAVAILABLE, &fault),
+    }
 }
 
 /// Runs `health`: exit code 0 for a healthy relay, for the health checks of containers.
 pub(super) fn health(args: &Health) -> ExitCode {
     let path = if args.live { "/healthz" } else { "/readyz" };
-    let relay = &args.relay;
-    runtime::drive(Builder::new_current_thread(), async move {
-        match fetch(relay, path).await {
+    runtime::drive(Builder::new_current_thread(), async {
+        match args.relay.fetch(path).await {
             Ok((StatusCode::OK, body)) => console::print(body.trim_end(), exit::SUCCESS),
             Ok((_, body)) => exit::fail(1, &body.trim_end()),
             Err(fault) => exit::fail(1, &fault),
@@ -81,8 +108,8 @@ pub(super) fn health(args: &Health) -> ExitCode {
     })
 }
 
-/// Sends a request to the selected relay.
-pub(super) async fn fetch(relay: &RelayArgs, path: &str) -> Result<(StatusCode, String), String> {
-    let place = admin::find(relay.admin.as_ref())?;
-    admin::fetch(&place, path).await
+async fn get(to: &Endpoint, path: &str) -> Result<Response<Bytes>, NoResponse> {
+    let client = HttpClient::new(to, &Setup::default())?;
+    let request = client.request(Method::GET, path, "")?;
+    client.fetch(request, MAX_BODY).await
 }

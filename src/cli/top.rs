@@ -10,8 +10,8 @@ use clap::Args;
 use serde_json::Value;
 use tokio::runtime::Builder;
 
-use super::status::{self, RelayArgs, fetch};
-use super::status_text::{TextSize, render};
+use super::status::{self, RelayArgs};
+use super::status_text::render;
 use super::{console, exit, runtime};
 
 /// Time between two screens.
@@ -30,17 +30,13 @@ pub(super) struct Top {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Top) -> ExitCode {
-    let relay = &args.relay;
-    runtime::drive(Builder::new_current_thread(), async move {
-        if !console::is_terminal() {
-            return match fetch_status(relay).await {
-                Ok(status) => status::print(&status),
-                Err(fault) => exit::fail(exit::UNAVAILABLE, &fault),
-            };
+    runtime::drive(Builder::new_current_thread(), async {
+        if console::size().is_none() {
+            return status::print(args.relay.status().await);
         }
         let keys = console::Keys::listen();
         console::draw_screen(ENTER);
-        let end = watch(relay, keys).await;
+        let end = watch(&args.relay, keys).await;
         console::draw_screen(LEAVE);
         match end {
             Ok(()) => ExitCode::SUCCESS,
@@ -49,31 +45,20 @@ pub(super) fn run(args: &Top) -> ExitCode {
     })
 }
 
-async fn fetch_status(relay: &RelayArgs) -> Result<Value, String> {
-    let (_, body) = fetch(relay, "/status").await?;
-    status::read(&body)
-}
-
 /// Draws until the user quits or the relay is gone.
 async fn watch(relay: &RelayArgs, mut keys: console::Keys) -> Result<(), String> {
     let mut before: Option<(Value, Instant)> = None;
     loop {
-        let status = match fetch_status(relay).await {
-            Ok(status) => status,
-            Err(_) if before.is_some() => {
-                return Err("the watched relay is gone".to_owned());
-            }
-            Err(fault) => return Err(fault),
-        };
+        let status = relay.status().await.map_err(|fault| match before {
+            Some(_) => "the watched relay is gone".to_owned(),
+            None => fault,
+        })?;
         let now = Instant::now();
         let earlier = before.as_ref().map(|(status, at)| (status, now - *at));
         let [columns, rows] = console::size().unwrap_or([80, 24]);
-        let size = TextSize {
-            columns,
-            // One for the key hint, and one blank.
-            rows: rows.saturating_sub(2),
-        };
-        let screen = format!("{HOME}{}\nq quits", render(&status, size, earlier));
+        // One for the key hint, and one blank.
+        let text = render(&status, [columns, rows.saturating_sub(2)], earlier);
+        let screen = format!("{HOME}{text}\nq quits");
         console::draw_screen(&screen.replace('\n', "\r\n"));
         before = Some((status, now));
         tokio::select! {

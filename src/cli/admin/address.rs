@@ -1,13 +1,19 @@
-//! The address of the admin listener: a loopback port, or a Unix socket.
+//! The address of the admin listener: a loopback port, or a Unix socket. Other commands of the same
+//! user find that of a running relay in a file, which is named after the process.
 
 use std::fmt;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
 
+use crate::cli::announcement::Announcement;
 use crate::transport::Endpoint;
+
+/// The folder of the files with addresses.
+const FOLDER: &str = "admin";
 
 /// The option of the admin listener of `serve`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -31,6 +37,44 @@ pub(in crate::cli) enum AdminAddress {
 }
 
 impl AdminAddress {
+    /// The address that was given, or else the only one of a relay of this user.
+    ///
+    /// # Errors
+    /// There is none, or several.
+    pub(in crate::cli) fn or_only(given: Option<&Self>) -> Result<Self, String> {
+        if let Some(place) = given {
+            return Ok(place.clone());
+        }
+        let read = |(name, text): (String, String)| -> Option<(u32, Self)> {
+            Some((name.parse().ok()?, text.trim_end().parse().ok()?))
+        };
+        let mut found: Vec<_> = Announcement::all(FOLDER)
+            .into_iter()
+            .filter_map(read)
+            .collect();
+        found.sort_by_key(|(process, _)| *process);
+        match &found[..] {
+            [] => Err(
+                "no relay of yours with an admin listener is running here; start one with \
+                 `acp-relay serve --admin 127.0.0.1:0 …`, or give its address: --admin ADDRESS"
+                    .to_owned(),
+            ),
+            [(_, place)] => Ok(place.clone()),
+            several => {
+                let several = several.iter();
+                let list = several.map(|(process, at)| format!("--admin {at} (process {process})"));
+                let list = list.collect::<Vec<_>>().join(", ");
+                Err(format!("several relays are running; choose one: {list}"))
+            }
+        }
+    }
+
+    /// Announces the address of this process's listener.
+    pub(super) fn announce(&self) -> io::Result<Announcement> {
+        let name = std::process::id().to_string();
+        Announcement::create(FOLDER, &name, &format!("{self}\n"))
+    }
+
     /// The same address as a listener's endpoint.
     pub(in crate::cli) fn endpoint(&self) -> Endpoint {
         match self {
@@ -63,15 +107,15 @@ impl FromStr for AdminAddress {
         }
         let text = text.strip_prefix("http://").unwrap_or(text);
         let text = text.strip_suffix('/').unwrap_or(text);
-        let address = match text.rsplit_once(':') {
-            Some(("localhost", port)) => port
+        let address: Option<SocketAddr> = match text.strip_prefix("localhost:") {
+            Some(port) => port
                 .parse()
                 .ok()
                 .map(|port| (Ipv4Addr::LOCALHOST, port).into()),
-            _ => text.parse::<SocketAddr>().ok(),
+            None => text.parse().ok(),
         };
-        let address =
-            address.ok_or("expected 127.0.0.1:PORT, [::1]:PORT, localhost:PORT or unix:PATH")?;
+        let expected = "expected 127.0.0.1:PORT, [::1]:PORT, localhost:PORT or unix:PATH";
+        let address = address.ok_or(expected)?;
         if !address.ip().to_canonical().is_loopback() {
             return Err(
                 "it can be reached from other machines, and monitoring is not for everyone; listen \

@@ -1,10 +1,8 @@
 //! The admin listener, for monitoring systems, containers and people.
 //!
-//! Off by default (`serve --admin`), and only on this machine. `address` is where it listens,
-//! `address_file` how the user's other commands find it, `server` checks requests, `routes` answers
-//! them from the `shared` state and `report` is `/status`. `pending_metrics` counts
-//! conversations, `gauge_source` reads the metrics of the program itself, and `client` queries a
-//! listener. `observe::metrics` has the metrics.
+//! Off by default (`serve --admin`), and only on this machine. `address` is where it listens and how
+//! the user's other commands find it, `server` runs it, and `routes` answers requests.
+//! `pending_metrics` counts conversations. `observe::metrics` has the metrics.
 //!
 //! # Why
 //!
@@ -14,16 +12,10 @@
 //! below it is at an address that cannot be guessed.
 
 mod address;
-mod address_file;
-mod client;
 mod pending_metrics;
-mod gauge_source;
-mod report;
 mod routes;
 mod server;
-mod shared;
 
 pub(super) use address::{AdminAddress, AdminArgs};
-pub(super) use client::{fetch, find};
 pub(super) use pending_metrics::PendingMetrics;
 pub(super) use server::Admin;

@@ -9,9 +9,9 @@ use crate::transport::{Endpoint, Link};
 
 /// The metrics of a conversation that has not begun yet.
 pub(in crate::cli) struct PendingMetrics {
-    metrics: Arc<Metrics>,
+    pub(in crate::cli) metrics: Arc<Metrics>,
+    pub(in crate::cli) agent: Arc<AgentMetrics>,
     transports: [Transport; 2],
-    agent: Arc<AgentMetrics>,
     since: Instant,
 }
 
@@ -26,20 +26,10 @@ impl PendingMetrics {
     ) -> Self {
         Self {
             metrics: Arc::clone(metrics),
-            transports: [transport, Transport::of_scheme(to.scheme())],
             agent: metrics.agent(name),
+            transports: [transport, Transport::of_scheme(to.scheme())],
             since: Instant::now(),
         }
-    }
-
-    /// The metrics of the agent.
-    pub(in crate::cli) fn agent(&self) -> Arc<AgentMetrics> {
-        Arc::clone(&self.agent)
-    }
-
-    /// Counts the results of recordings.
-    pub(in crate::cli) fn recordings(&self) -> Arc<Metrics> {
-        Arc::clone(&self.metrics)
     }
 
     /// Counts a failure to reach the agent.

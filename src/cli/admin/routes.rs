@@ -10,12 +10,14 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYP
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use parking_lot::RwLock;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
 use tower_http::set_header::SetResponseHeaderLayer;
 
-use super::report;
-use super::shared::Shared;
-use crate::observe::metrics::AdminRefusal;
-use crate::viewer;
+use crate::auth::origin::OriginPolicy;
+use crate::observe::metrics::{AdminRefusal, ConversationStats, Metrics};
+use crate::viewer::{self, Viewer, ViewerAccess};
 
 /// Prometheus' text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4";
@@ -28,6 +30,19 @@ const INDEX: &str = "\
 /startupz  200 once its listeners are open
 /status    what goes on, as JSON
 ";
+
+/// The state of the relay, and what requests are checked with.
+pub(super) struct Shared {
+    pub(super) metrics: Arc<Metrics>,
+    /// The addresses of the listeners, once they are open.
+    pub(super) listeners: RwLock<Option<Vec<String>>>,
+    /// Cancelled when the relay is asked to stop.
+    pub(super) stop: CancellationToken,
+    /// The origins of web pages that are allowed; none on a Unix socket, which pages cannot reach.
+    pub(super) origins: Option<OriginPolicy>,
+    /// The viewer of recordings, and the secret in its address.
+    pub(super) viewer: Option<(ViewerAccess, Viewer)>,
+}
 
 /// All routes, those of the viewer of recordings included if there is one.
 pub(super) fn router(shared: Arc<Shared>) -> Router {
@@ -54,6 +69,26 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
     routes.layer(middleware::from_fn_with_state(shared, admit))
 }
 
+impl Shared {
+    /// `starting`, `serving` or `draining`.
+    fn state(&self) -> &'static str {
+        match (self.stop.is_cancelled(), &*self.listeners.read()) {
+            (true, _) => "draining",
+            (false, None) => "starting",
+            (false, Some(_)) => "serving",
+        }
+    }
+
+    /// The state, with status 200 if `good`.
+    fn answer(&self, good: bool) -> (StatusCode, String) {
+        let status = match good {
+            true => StatusCode::OK,
+            false => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        (status, format!("{}\n", self.state()))
+    }
+}
+
 /// Refuses pages of other origins.
 async fn admit(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let origins = shared.origins.as_ref();
@@ -73,26 +108,42 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
 }
 
 async fn ready(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
-    (when(shared.state() == "serving"), state_line(&shared))
+    shared.answer(shared.state() == "serving")
 }
 
 async fn started(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
-    (when(shared.listeners().is_some()), state_line(&shared))
+    shared.answer(shared.listeners.read().is_some())
 }
 
+/// The state of the relay, without bodies and secrets.
 async fn status(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
-    let page = format!("{}\n", report::status(&shared));
-    ([(CONTENT_TYPE, JSON)], page)
-}
-
-fn state_line(shared: &Shared) -> String {
-    format!("{}\n", shared.state())
-}
-
-const fn when(good: bool) -> StatusCode {
-    if good {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
-    }
+    let now = Instant::now();
+    let metrics = &shared.metrics;
+    let pair = |[client, agent]: [u64; 2]| json!({"client": client, "agent": agent});
+    let conversation = |one: &ConversationStats| {
+        json!({
+            "number": one.number,
+            "client": one.client,
+            "transport": one.transport,
+            "agent": one.agent,
+            "age_seconds": one.age.as_secs_f64(),
+            "messages_from": pair(one.messages),
+            "bytes_from": pair(one.bytes),
+            "requests_in_flight_of": pair(one.in_flight),
+            "turns": one.turns,
+            "sessions": one.sessions,
+            "notes": one.notes,
+        })
+    };
+    let connections: Vec<_> = metrics.open(now).iter().map(conversation).collect();
+    let status = json!({
+        "version": env!("VERSION"),
+        "pid": std::process::id(),
+        "uptime_seconds": metrics.age(now).as_secs_f64(),
+        "state": shared.state(),
+        "listeners": shared.listeners.read().as_deref().unwrap_or_default(),
+        "connections_total": metrics.conversations(),
+        "connections": connections,
+    });
+    ([(CONTENT_TYPE, JSON)], format!("{status}\n"))
 }

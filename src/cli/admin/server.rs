@@ -5,58 +5,87 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use tokio::runtime::Handle;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::address::AdminAddress;
-use super::address_file;
-use super::gauge_source::ProcessGauges;
-use super::routes;
-use super::shared::Shared;
+use super::routes::{self, Shared};
 use crate::auth::origin::OriginPolicy;
 use crate::cli::announcement::Announcement;
 use crate::cli::http::{self, Socket};
 use crate::cli::random::random;
 use crate::cli::traces::Traces;
 use crate::cli::{dialect, exit, stderr};
-use crate::observe::metrics::Metrics;
-use crate::transport::{Endpoint, SocketFile, Workers, bind_unix};
+use crate::observe::metrics::{GaugeSource, Metrics, RuntimeStats};
+use crate::transport::{SocketFile, Workers, bind_unix};
 use crate::viewer::{Viewer, ViewerAccess};
 
 /// A running admin listener. Drop ends it.
 pub(in crate::cli) struct Admin {
     shared: Arc<Shared>,
-    end: CancellationToken,
+    _end: DropGuard,
     _announcement: Option<Announcement>,
     _file: Option<SocketFile>,
 }
 
+/// The metrics of this program itself, read at each scrape: its runtimes, and its log.
+#[derive(Debug)]
+struct ProcessGauges {
+    /// The runtime of everything except the clients.
+    main: Handle,
+    workers: Workers,
+}
+
 impl Admin {
-    /// Listens at `place` and prints the address. `recordings` is the folder of the recordings.
+    /// Listens, if a place is configured, and prints the address. `recordings` is the folder of the
+    /// recordings. Errors are printed, and the exit code is returned.
+    pub(in crate::cli) async fn start(
+        place: Option<&AdminAddress>,
+        asked: CancellationToken,
+        recordings: Option<&Path>,
+        workers: Workers,
+        traces: Option<&Traces>,
+    ) -> Result<Option<Self>, ExitCode> {
+        let Some(place) = place else {
+            return Ok(None);
+        };
+        let admin = Self::open(place, asked, recordings).await;
+        let admin = admin.map_err(|error| {
+            let fault = format!("cannot listen at {place} (--admin): {error}");
+            exit::fail(exit::UNAVAILABLE, &fault)
+        })?;
+        let main = Handle::current();
+        let program = Arc::new(ProcessGauges { main, workers });
+        admin.metrics().set_program(program);
+        if let Some(traces) = traces {
+            admin.metrics().set_spans(traces.tally());
+        }
+        Ok(Some(admin))
+    }
+
     async fn open(
         place: &AdminAddress,
         asked: CancellationToken,
         recordings: Option<&Path>,
     ) -> io::Result<Self> {
-        let mut file = None;
-        let (socket, place, port) = match place {
+        let (mut place, mut port, mut file) = (place.clone(), None, None);
+        let socket = match &mut place {
             AdminAddress::Loopback(address) => {
-                let listener = TcpListener::bind(address).await?;
-                let at = listener.local_addr()?;
-                (
-                    Socket::Tcp(listener),
-                    AdminAddress::Loopback(at),
-                    Some(at.port()),
-                )
+                let listener = TcpListener::bind(*address).await?;
+                *address = listener.local_addr()?;
+                port = Some(address.port());
+                Socket::Tcp(listener)
             }
             AdminAddress::Unix(path) => {
-                let bound = bind_unix(&Endpoint::Unix(path.clone()), path).await;
+                let path = path.clone();
+                let bound = bind_unix(&place.endpoint(), &path).await;
                 let (own, listener) = bound.map_err(|error| io::Error::other(error.what))?;
                 file = Some(own);
-                (Socket::Unix(listener), place.clone(), None)
+                Socket::Unix(listener)
             }
         };
         let viewer = match (recordings, port) {
@@ -81,42 +110,23 @@ impl Admin {
             viewer,
         });
         let end = CancellationToken::new();
-        tokio::spawn(drain(Arc::clone(&shared), end.clone()));
+        let drained = Arc::clone(&shared);
+        let drain = async move {
+            drained.stop.cancelled().await;
+            drained.metrics.drain(Instant::now());
+        };
+        tokio::spawn(end.clone().run_until_cancelled_owned(drain));
         let router = routes::router(Arc::clone(&shared));
         tokio::spawn(http::serve(socket, router, end.clone()));
-        let announcement = address_file::create(&place)
+        let announcement = place
+            .announce()
             .inspect_err(|error| tracing::debug!(%error, "cannot announce the admin listener"));
         Ok(Self {
             shared,
-            end,
+            _end: end.drop_guard(),
             _announcement: announcement.ok(),
             _file: file,
         })
-    }
-
-    /// The same with the metrics of this program, if a place is configured. Errors are printed, and
-    /// the exit code is returned.
-    pub(in crate::cli) async fn start(
-        place: Option<&AdminAddress>,
-        asked: CancellationToken,
-        recordings: Option<&Path>,
-        workers: Workers,
-        traces: Option<&Traces>,
-    ) -> Result<Option<Self>, ExitCode> {
-        let Some(place) = place else {
-            return Ok(None);
-        };
-        let admin = Self::open(place, asked, recordings).await;
-        let admin = admin.map_err(|error| {
-            let fault = format!("cannot listen at {place} (--admin): {error}");
-            exit::fail(exit::UNAVAILABLE, &fault)
-        })?;
-        let program = ProcessGauges::new(workers);
-        admin.metrics().set_program(Arc::new(program));
-        if let Some(traces) = traces {
-            admin.metrics().set_spans(traces.tally());
-        }
-        Ok(Some(admin))
     }
 
     pub(in crate::cli) fn metrics(&self) -> &Arc<Metrics> {
@@ -129,16 +139,32 @@ impl Admin {
     }
 }
 
-/// Marks the start of draining in the metrics.
-async fn drain(shared: Arc<Shared>, end: CancellationToken) {
-    tokio::select! {
-        () = shared.stop.cancelled() => shared.metrics.drain(Instant::now()),
-        () = end.cancelled() => {}
+impl GaugeSource for ProcessGauges {
+    fn runtimes(&self) -> Vec<RuntimeStats> {
+        let main = std::slice::from_ref(&self.main);
+        vec![
+            stats("main", main),
+            stats("clients", &self.workers.runtimes()),
+        ]
+    }
+
+    fn lost_lines(&self) -> [u64; 2] {
+        stderr::dropped_lines()
     }
 }
 
-impl Drop for Admin {
-    fn drop(&mut self) {
-        self.end.cancel();
+/// The sum of several runtimes.
+fn stats(name: &'static str, runtimes: &[Handle]) -> RuntimeStats {
+    let mut all = RuntimeStats {
+        name,
+        ..RuntimeStats::default()
+    };
+    for metrics in runtimes.iter().map(Handle::metrics) {
+        all.workers += metrics.num_workers();
+        all.tasks += metrics.num_alive_tasks();
+        all.queued += metrics.global_queue_depth();
+        let busy = (0..metrics.num_workers()).map(|one| metrics.worker_total_busy_duration(one));
+        all.busy += busy.sum::<Duration>();
     }
+    all
 }

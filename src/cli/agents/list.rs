@@ -36,19 +36,18 @@ pub(in crate::cli) fn run(args: &AgentsArgs) -> ExitCode {
     let widest = |text: fn(&Profile) -> usize| all().iter().map(text).max().unwrap_or(0);
     let name = widest(|profile| profile.name.len());
     let command = widest(|profile| profile.command.join(" ").len());
-    let mut text = String::new();
-    for profile in all() {
+    let lines = all().iter().map(|profile| {
+        let Profile {
+            name: own, install, ..
+        } = profile;
+        let words = profile.command.join(" ");
         let state = match is_installed(profile) {
             true => "installed".to_owned(),
-            false => format!("not installed: {}", profile.install),
+            false => format!("not installed: {install}"),
         };
-        let words = profile.command.join(" ");
-        text.push_str(&format!(
-            "{:name$}  {words:command$}  {state}\n",
-            profile.name
-        ));
-    }
-    console::print(&text, exit::SUCCESS)
+        format!("{own:name$}  {words:command$}  {state}\n")
+    });
+    console::print(&lines.collect::<String>(), exit::SUCCESS)
 }
 
 fn is_installed(profile: &Profile) -> bool {

@@ -12,9 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::cli::config::did_you_mean;
 use crate::transport::Launch;
 
-/// All profiles.
-const DATA: &str = include_str!("profiles.json");
-
 /// How a well-known agent is started.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -45,9 +42,11 @@ pub(in crate::cli) struct Program {
 }
 
 /// All profiles.
-pub(in crate::cli) fn all() -> &'static [Profile] {
-    static ALL: LazyLock<Vec<Profile>> =
-        LazyLock::new(|| serde_json::from_str(DATA).expect("profiles.json is a list of profiles"));
+pub(super) fn all() -> &'static [Profile] {
+    static ALL: LazyLock<Vec<Profile>> = LazyLock::new(|| {
+        let all = serde_json::from_str(include_str!("profiles.json"));
+        all.expect("profiles.json is a list of profiles")
+    });
     &ALL
 }
 
@@ -59,11 +58,8 @@ pub(in crate::cli) fn profile(name: &str) -> Option<&'static Profile> {
 
 /// The names of all, for "did you mean".
 pub(in crate::cli) fn profile_names() -> impl Iterator<Item = &'static str> {
-    let names = |of: &'static Profile| {
-        let aliases = of.aliases.iter().map(String::as_str);
-        std::iter::once(of.name.as_str()).chain(aliases)
-    };
-    all().iter().flat_map(names)
+    let names = |of: &'static Profile| std::iter::once(&of.name).chain(&of.aliases);
+    all().iter().flat_map(names).map(String::as_str)
 }
 
 /// Parses `--profile`.
@@ -77,10 +73,8 @@ pub(in crate::cli) fn read_profile(name: &str) -> Result<&'static Profile, Strin
 impl Profile {
     /// The program to start.
     pub(in crate::cli) fn program(&self) -> Program {
-        let env = self
-            .env
-            .iter()
-            .map(|(name, value)| (name.into(), value.into()));
+        let env = self.env.iter();
+        let env = env.map(|(name, value)| (name.into(), value.into()));
         Program {
             argv: self.command.iter().map(OsString::from).collect(),
             launch: Launch {

@@ -3,9 +3,8 @@
 use clap::Arg;
 use serde_json::{Map, Value, json};
 
-use super::declared::{
-    Count, Form, TABLES, Table, declared, default, form, tables_in, value_name, values,
-};
+use super::declared::{Count, TABLES, Table, declared, tables_in};
+use super::option::{Form, default, form, value_name, values};
 use super::show::{list, number, quote, toml};
 use crate::cli::limits::wrap;
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Args, Command};
 
-use super::declared::{Form, command, form, path};
+use super::option::{Form, command, form, path};
 use crate::cli::limits::Setting;
 use crate::jsonrpc::limits::Limit;
 

@@ -6,11 +6,12 @@ use std::path::Path;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, FromArgMatches as _};
 
-use super::declared::{self, contradict, path};
 use super::keys::{Key, Keys};
 use super::model::{AgentPart, Config, ListenerPart};
+use super::option::{self, contradict, path};
 use crate::cli::endpoints;
 use crate::cli::limits;
+use crate::cli::listeners;
 use crate::cli::serve::Serve;
 use crate::cli::telemetry::LogArgs;
 use crate::transport::Endpoint;
@@ -105,8 +106,9 @@ impl CommandLine {
             _ => return None,
         };
         let read = |value: &OsStr| {
-            let read = declared::read(arg, value.to_str()?, Path::new(""));
-            read.ok()
+            // Those of limits have their names.
+            let text = value.to_str().filter(|_| id != "limits")?;
+            option::read(arg, text, Path::new("")).ok()
         };
         let values = self.matches.get_raw(id)?;
         Some(Key {
@@ -263,10 +265,11 @@ impl CommandLine {
                 return Err(format!("--listen {endpoint}: {what}"));
             }
         }
-        args.listeners
-            .clone()
-            .unwrap_or_default()
-            .check(&endpoints)?;
+        for key in keys.of("listeners") {
+            listeners::check_suits_one(path(&key.id).1, &endpoints)?;
+        }
+        let options = args.listeners.clone().unwrap_or_default();
+        options.check_tls(&endpoints)?;
         Ok(parts)
     }
 }

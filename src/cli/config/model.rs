@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 
 use super::keys::Keys;
+use super::option::Variable;
 use crate::auth::Agents;
 use crate::cli::admin::AdminArgs;
 use crate::cli::admission::AdmissionArgs;
@@ -37,9 +38,6 @@ pub(in crate::cli) struct Config {
     /// The keys that are not those of one agent or one listener.
     pub(in crate::cli) keys: Keys,
 }
-
-/// The name and the value of a variable.
-pub(super) type Variable = (OsString, OsString);
 
 /// The options of a file that are not those of one agent or one listener. Most are also flags.
 #[derive(Clone, Debug, Args)]

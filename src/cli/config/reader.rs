@@ -13,12 +13,11 @@ use clap::Arg;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::declared::{
-    self, DECLARED, DRAIN, Form, TABLES, Table, contradict, declared, form, tables_in, value_name,
-};
+use super::declared::{DECLARED, DRAIN, TABLES, Table, declared, tables_in};
 use super::fault::Fault;
 use super::keys::{Key, Keys};
 use super::nearest::did_you_mean;
+use super::option::{self, Form, contradict, form, value_name};
 use crate::cli::renamed;
 use crate::dialect::Library;
 use crate::jsonrpc::limits::Limit;
@@ -82,7 +81,7 @@ impl<'f> TableReader<'f> {
         };
         reader.check_known();
         let mut present: Vec<(&str, &Arg)> = Vec::new();
-        for (key, arg) in declared::declared(declared.path) {
+        for (key, arg) in super::declared::declared(declared.path) {
             let Some((own, value)) = table.get_key_value(key) else {
                 continue;
             };
@@ -101,7 +100,7 @@ impl<'f> TableReader<'f> {
             }
             let values = texts.into_iter().filter_map(|(at, text)| {
                 reader.check_name(&path, arg, &at, &text);
-                let read = declared::read(arg, &text, &file.folder);
+                let read = option::read(arg, &text, &file.folder);
                 let fault = |what| reader.fault(at, format!("{path}: {what}"), "");
                 read.map_err(fault).ok()
             });

@@ -7,10 +7,11 @@ use std::fmt::Write as _;
 
 use clap::Arg;
 
-use super::declared::{Form, declared, default, form, sections, value_name};
+use super::declared::{declared, sections};
 use super::keys::Keys;
 use super::merge::CommandLine;
 use super::model::Config;
+use super::option::{Form, default, form, value_name};
 use super::reader::is_bare;
 use crate::cli::log_redaction;
 
@@ -40,7 +41,7 @@ pub(super) fn show(line: &CommandLine, file: &Config) -> Result<String, String> 
             let (value, from) = match (set, form(arg)) {
                 (Some(set), _) => (toml(arg, &set.values), &*set.from),
                 (None, Form::Flag) if is_whole => ("false".to_owned(), "default"),
-                (None, form) if (is_whole || form == Form::Bool) && !usual.is_empty() => {
+                (None, _) if (is_whole || key == "record") && !usual.is_empty() => {
                     (toml(arg, &usual), "default")
                 }
                 _ => continue,

@@ -1,16 +1,22 @@
-//! A small client: starts the relays, runs one turn, and shows it as it happens.
+//! The command line of `acp-relay demo`, and its client: starts the relays, runs one turn, and shows
+//! it as it happens.
 
 use std::ffi::OsString;
 use std::fs;
 use std::future::poll_fn;
 use std::path::Path;
+use std::process::ExitCode;
 use std::task::Poll;
 use std::time::Duration;
 
+use clap::Args;
 use serde_json::{Value, json};
+use tokio::runtime::Builder;
 
 use super::rpc::{Failure, RpcLink};
-use crate::cli::console;
+use crate::cli::console::show;
+use crate::cli::{exit, processes, runtime, shutdown};
+use crate::proxy::StopSignals;
 use crate::transport::registry;
 use crate::transport::{Endpoint, Link, Setup, StopStep};
 
@@ -26,13 +32,40 @@ const TURN: &str = include_str!("turn.jsonl");
 const ALLOWED: &str = include_str!("allowed.jsonl");
 const REFUSED: &str = include_str!("refused.jsonl");
 
-/// The output cannot be printed.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot print: {0}")]
-pub(super) struct PrintError(std::io::Error);
+/// Arguments of `demo`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Demo {
+    /// Refuse the agent's edit instead of allowing it
+    #[arg(long)]
+    deny: bool,
+}
+
+/// Runs the subcommand.
+pub(in crate::cli) fn run(args: &Demo) -> ExitCode {
+    processes::run_and_reap(|| runtime::drive(Builder::new_current_thread(), run_client(args.deny)))
+}
+
+/// Runs the client until it is asked to stop; dropping the future removes everything it created.
+async fn run_client(deny: bool) -> ExitCode {
+    let stop = StopSignals::default();
+    if let Err(code) = shutdown::watch(stop.clone(), None) {
+        return code;
+    }
+    match stop.requested.run_until_cancelled(play(deny)).await {
+        None => exit::fail(exit::STOPPED, &"stopped before the demo was over"),
+        Some(Ok(())) => ExitCode::SUCCESS,
+        Some(Err(error)) => {
+            let code = match error.is::<std::io::Error>() {
+                true => exit::SYSTEM,
+                false => exit::UNAVAILABLE,
+            };
+            exit::fail(code, &format!("the demo failed: {error}"))
+        }
+    }
+}
 
 /// Runs the client, with everything it needs.
-pub(super) async fn play(deny: bool) -> Result<(), Failure> {
+async fn play(deny: bool) -> Result<(), Failure> {
     let program = std::env::current_exe()?.into_os_string();
     let folder = tempfile::Builder::new()
         .prefix("acp-relay-demo-")
@@ -107,7 +140,7 @@ async fn start_serve(program: &OsString, talk: &Path) -> Result<(Link, String), 
     }
 }
 
-async fn stop(mut serve: Link) -> Result<(), PrintError> {
+async fn stop(mut serve: Link) -> std::io::Result<()> {
     serve.guard.signal(StopStep::Terminate);
     let exit = poll_fn(|cx| serve.guard.poll_exit(cx)).await;
     show(&format!("the serving relay ended with {exit}"))
@@ -152,7 +185,7 @@ fn serve_agent(folder: &Path, deny: bool, method: &str, params: &Value) -> Resul
     }
 }
 
-fn show_update(update: &Value) -> Result<(), PrintError> {
+fn show_update(update: &Value) -> std::io::Result<()> {
     match update["sessionUpdate"].as_str() {
         Some("plan") => {
             for entry in update["entries"].as_array().into_iter().flatten() {
@@ -167,11 +200,6 @@ fn show_update(update: &Value) -> Result<(), PrintError> {
         None => {}
     }
     Ok(())
-}
-
-/// Shows a line to the person at the terminal; the demo continues if stdout is closed.
-fn show(line: &str) -> Result<(), PrintError> {
-    console::show(line).map_err(PrintError)
 }
 
 fn text(value: &Value) -> &str {

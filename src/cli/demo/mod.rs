@@ -2,10 +2,9 @@
 //!
 //! A recorded agent (`acp-relay replay agent`) runs behind `acp-relay serve`, a small client starts
 //! `acp-relay connect`, and one turn passes through both relays over a WebSocket: real processes,
-//! the real message path.
+//! the real message path. `client` plays the turn, and `rpc` is its end of the link.
 
 mod client;
-mod play;
 mod rpc;
 
-pub(super) use play::{Demo, run};
+pub(super) use client::{Demo, run};

@@ -1,13 +1,23 @@
-//! The command line of `acp-relay token`, with its small subcommands.
+//! The command line of `acp-relay token`, with its subcommands.
 
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
 
 use clap::{Args, Subcommand};
+use serde_json::json;
 
-use super::store::read_name;
-use super::{Store, add, list};
+use super::Store;
+use super::store::new_token;
+use crate::auth::{Agents, Grant, Key, KeyId, check_name, read_agents};
+use crate::cli::console::Output;
 use crate::cli::state::StateError;
 use crate::cli::{console, exit};
+use crate::jsonrpc::parse_duration;
+use crate::transport::current_time;
 
 /// For `--help`.
 pub(in crate::cli) const EXAMPLES: &str = "\
@@ -18,6 +28,10 @@ Examples:
       A token for another person, printed once and valid at once. Only its SHA-256 is kept.
   acp-relay token revoke alice
       A running relay notices within a second, and closes alice's connections within a minute.";
+
+/// Shortest and longest validity of a token.
+const MINUTE: Duration = Duration::from_secs(60);
+const CENTURY: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 /// Arguments of `token`.
 #[derive(Debug, Args)]
@@ -32,15 +46,39 @@ enum Command {
     /// Print your own token, which is created if there is none yet
     Show,
     /// Create a token for a person or program, and print it, or write it to a file, once
-    New(add::New),
+    New(New),
     /// List the tokens you have created
-    List(list::List),
+    List {
+        /// Print an array for a program instead: name, id, expires (seconds since 1970), expired,
+        /// agents (null for all), admin
+        #[arg(long)]
+        json: bool,
+    },
     /// Make a token invalid
     Revoke {
         /// Its name
         #[arg(value_parser = read_name)]
         name: String,
     },
+}
+
+#[derive(Debug, Args)]
+struct New {
+    /// The name of its bearer, for logs and recordings
+    #[arg(value_parser = read_name)]
+    name: String,
+    /// How long it is valid: 30d, 12h, 90m; without limit if omitted
+    #[arg(long, value_name = "TIME", value_parser = read_validity)]
+    expires: Option<Duration>,
+    /// The agents it is valid for, by name, separated by commas; all if omitted
+    #[arg(long, value_name = "NAMES", value_parser = read_agents)]
+    agents: Option<Agents>,
+    /// Its bearer may also see and change what belongs to others
+    #[arg(long)]
+    admin: bool,
+    /// Write it to this new file, which only you can read, instead of printing it
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 /// Runs the subcommand.
@@ -50,26 +88,154 @@ pub(in crate::cli) fn run(args: &TokenArgs) -> ExitCode {
             let token = store.own_or_new()?;
             Ok(console::print(token.reveal(), exit::SUCCESS))
         }
-        Command::New(args) => add::run(args, &store),
-        Command::List(args) => list::run(args, &store),
+        Command::New(args) => create(args, &store),
+        Command::List { json } => list(*json, &store),
         Command::Revoke { name } => revoke(name, &store),
     });
-    done.unwrap_or_else(|fault| exit::fail(code(&fault), &fault))
+    done.unwrap_or_else(|fault| {
+        let code = match fault {
+            StateError::Unavailable(_) => exit::CANNOT_CREATE,
+            StateError::Unsafe(_) => exit::FORBIDDEN,
+        };
+        exit::fail(code, &fault)
+    })
 }
 
-/// The exit code for an error of a file.
-pub(in crate::cli) const fn code(fault: &StateError) -> u8 {
-    match fault {
-        StateError::Unavailable(_) => exit::CANNOT_CREATE,
-        StateError::Unsafe(_) => exit::FORBIDDEN,
+fn create(args: &New, store: &Store) -> Result<ExitCode, StateError> {
+    let token = new_token()?;
+    let id = KeyId::of(token.reveal().as_bytes());
+    let key = Key {
+        id: id.expect("a new token has an id"),
+        digest: token.digest(),
+        name: args.name.clone(),
+        expires: args
+            .expires
+            .map(|good| current_time().unix + good.as_secs()),
+        grant: Grant {
+            agents: args.agents.clone().unwrap_or(Agents::All),
+            admin: args.admin,
+        },
+    };
+    let unwritable = |path: &Path, fault: &io::Error| {
+        let why = match fault.kind() {
+            io::ErrorKind::AlreadyExists => "it exists already, and is left unchanged".to_owned(),
+            _ => fault.to_string(),
+        };
+        StateError::Unavailable(format!("{} cannot be written ({why})", path.display()))
+    };
+    // A file that other users cannot read.
+    let open = |path: &PathBuf| {
+        let file = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path);
+        file.map_err(|fault| unwritable(path, &fault))
+    };
+    let file = args.out.as_ref().map(open).transpose()?;
+    let remove_file = || args.out.as_ref().map(fs::remove_file);
+    let added = store.change(|ring| ring.add(key));
+    if !matches!(added, Ok(Ok(()))) {
+        remove_file();
     }
+    if let Err(fault) = added? {
+        return Ok(exit::fail(exit::USAGE, &fault));
+    }
+    let (shown, code) = match (file, &args.out) {
+        (Some(mut file), Some(path)) => match writeln!(file, "{}", token.reveal()) {
+            Ok(()) => (true, ExitCode::SUCCESS),
+            Err(fault) => {
+                remove_file();
+                (
+                    false,
+                    exit::fail(exit::CANNOT_CREATE, &unwritable(path, &fault)),
+                )
+            }
+        },
+        _ => {
+            // A reader that has closed stdout has not seen the token.
+            let mut output = Output::new();
+            output.line(token.reveal().as_bytes());
+            output.flush();
+            (output.is_open(), output.done(exit::SUCCESS))
+        }
+    };
+    if !shown {
+        // Its name is free again.
+        let _ = store.change(|ring| Ok(ring.remove(&args.name)))?;
+    }
+    Ok(code)
+}
+
+fn list(json: bool, store: &Store) -> Result<ExitCode, StateError> {
+    let (ring, now) = (store.keyring()?, current_time().unix);
+    if json {
+        let all = ring.keys().map(|key| {
+            let agents = match &key.grant.agents {
+                Agents::All => None,
+                Agents::These(names) => Some(names.to_vec()),
+            };
+            json!({
+                "name": key.name,
+                "id": key.id.to_string(),
+                "expires": key.expires,
+                "expired": key.has_expired(now),
+                "agents": agents,
+                "admin": key.grant.admin,
+            })
+        });
+        return Ok(console::print_json(&all.collect(), exit::SUCCESS));
+    }
+    let mut text = String::new();
+    for key in ring.keys() {
+        let agents = match &key.grant.agents {
+            Agents::All => "all agents".to_owned(),
+            Agents::These(names) => names.join(","),
+        };
+        let admin = if key.grant.admin { ", admin" } else { "" };
+        let expires = match key.expires {
+            None => "for good".to_owned(),
+            Some(at) => {
+                let word = if key.has_expired(now) {
+                    "expired"
+                } else {
+                    "until"
+                };
+                let at = SystemTime::UNIX_EPOCH + Duration::from_secs(at);
+                format!("{word} {}", httpdate::fmt_http_date(at))
+            }
+        };
+        text.push_str(&format!(
+            "{}  {}  {agents}{admin}, {expires}\n",
+            key.id, key.name
+        ));
+    }
+    if text.is_empty() {
+        console::note("there are no tokens; `acp-relay token new NAME` creates one");
+        return Ok(ExitCode::SUCCESS);
+    }
+    Ok(console::print(&text, exit::SUCCESS))
 }
 
 fn revoke(name: &str, store: &Store) -> Result<ExitCode, StateError> {
     let none = || format!("there is no token called {name:?}; `acp-relay token list` lists them");
     let removed = store.change(|ring| ring.remove(name).ok_or_else(none))?;
     Ok(match removed {
-        Ok(_) => ExitCode::from(exit::SUCCESS),
+        Ok(_) => ExitCode::SUCCESS,
         Err(fault) => exit::fail(exit::USAGE, &fault),
     })
+}
+
+/// Parses the name of a token.
+fn read_name(text: &str) -> Result<String, &'static str> {
+    check_name(text).map(|()| text.to_owned())
+}
+
+/// Parses `30d`, `12h`, `90m`.
+fn read_validity(text: &str) -> Result<Duration, &'static str> {
+    match parse_duration(text) {
+        Err(_) => Err("expected a number of days, hours or minutes: 30d, 12h, 90m"),
+        Ok(valid) if (MINUTE..=CENTURY).contains(&valid) => Ok(valid),
+        Ok(_) => Err("a token is valid for at least a minute, and at most a hundred years"),
+    }
 }

@@ -1,7 +1,7 @@
 //! `acp-relay token`, and the store of tokens.
 //!
-//! `command` is the command line; `add` and `list` are subcommands; `store` has the files that they
-//! and the listeners read and write. `auth` says what a token allows, `state` which files are safe.
+//! `command` is the command line, and `store` has the files that it and the listeners read and write.
+//! `auth` says what a token allows, `state` which files are safe.
 //!
 //! # Why
 //!
@@ -10,11 +10,8 @@
 //! `token show` to print it. It gives no more access than being that user, who can read the memory
 //! of the relay as well.
 
-mod add;
 mod command;
-mod list;
 mod store;
-mod time;
 
 pub(super) use command::{TokenArgs, run};
 pub(super) use store::{Stamp, Store};

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::auth::{Keyring, Token, check_name};
+use crate::auth::{Keyring, Token};
 use crate::cli::random::random;
 use crate::cli::state::{self, StateDir, StateError};
 
@@ -40,17 +40,12 @@ impl Store {
     /// The user's own token, if there is one.
     pub(in crate::cli) fn own_token(&self) -> Result<Option<Token>, StateError> {
         let path = self.own_path();
-        let Some(text) = state::read(&path)? else {
-            return match &self.own {
-                Some(path) => Err(StateError::Unsafe(format!(
-                    "{} does not exist",
-                    path.display()
-                ))),
-                None => Ok(None),
-            };
-        };
         let invalid = |why| StateError::Unsafe(format!("{}: {why}", path.display()));
-        Token::read(&text).map(Some).map_err(invalid)
+        match state::read(&path)? {
+            Some(text) => Token::read(&text).map(Some).map_err(invalid),
+            None if self.own.is_some() => Err(invalid("it does not exist")),
+            None => Ok(None),
+        }
     }
 
     /// The user's own token, which is created if there is none.
@@ -73,10 +68,8 @@ impl Store {
         let path = self.state.file(OTHERS);
         let text = state::read(&path)?.unwrap_or_default();
         Keyring::read(&text).map_err(|fault| {
-            StateError::Unsafe(format!(
-                "{}, {fault}; fix or remove the line",
-                path.display()
-            ))
+            let path = path.display();
+            StateError::Unsafe(format!("{path}, {fault}; fix or remove the line"))
         })
     }
 
@@ -107,18 +100,12 @@ impl Store {
 
 /// A new token.
 pub(super) fn new_token() -> Result<Token, StateError> {
-    let random = || Ok((random()?, random()?));
-    let random = random().map_err(|error: io::Error| StateError::Unavailable(error.to_string()))?;
-    Ok(Token::new(random.0, random.1))
+    let token = || -> io::Result<Token> { Ok(Token::new(random()?, random()?)) };
+    token().map_err(|error| StateError::Unavailable(error.to_string()))
 }
 
 fn stamp(path: &Path) -> Option<FileStamp> {
     let about = fs::symlink_metadata(path).ok()?;
     let written = about.modified().ok()?;
     Some((written, about.len(), about.ino(), about.uid(), about.mode()))
-}
-
-/// Parses the name of a token.
-pub(super) fn read_name(text: &str) -> Result<String, &'static str> {
-    check_name(text).map(|()| text.to_owned())
 }
