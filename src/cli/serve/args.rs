@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
+use super::on_disconnect::DisconnectArgs;
 use crate::cli::admin::AdminArgs;
 use crate::cli::admission::AdmissionArgs;
 use crate::cli::agent_connect::AgentConnectArgs;
@@ -50,24 +51,4 @@ pub(in crate::cli) struct Serve {
     /// The agent's command and its arguments
     #[arg(last = true, value_name = "COMMAND", help_heading = None::<&str>)]
     pub(in crate::cli) command: Vec<OsString>,
-}
-
-/// `--on-disconnect`.
-#[derive(Clone, Debug, Default, Args)]
-pub(in crate::cli) struct DisconnectArgs {
-    /// What to do with an agent whose client's WebSocket or HTTP connection breaks
-    #[arg(id = "on-disconnect", long = "on-disconnect", value_name = "WHAT")]
-    #[arg(value_enum, default_value_t)]
-    pub(in crate::cli) action: OnDisconnect,
-}
-
-/// What to do with an agent whose client's connection broke.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum OnDisconnect {
-    /// Stop it
-    #[default]
-    Terminate,
-    /// Keep it for a while; a client that sends session/load or session/resume for one of its
-    /// sessions is connected to it again
-    Detach,
 }

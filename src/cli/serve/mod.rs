@@ -16,9 +16,11 @@ mod agent_pool;
 mod args;
 mod command;
 mod listening;
+mod on_disconnect;
 mod plan;
 mod server;
 mod systemd;
 
-pub(super) use args::{DisconnectArgs, OnDisconnect, Serve};
+pub(super) use args::Serve;
 pub(super) use command::{config_file, run, sockets};
+pub(super) use on_disconnect::{DisconnectArgs, OnDisconnect};
