@@ -188,12 +188,11 @@ impl Config {
 
 impl AgentPart {
     pub(super) fn of(name: Option<String>, keys: Keys) -> Result<Self, clap::Error> {
-        Ok(Self {
-            name,
-            limits: keys.settings("agents.limits"),
-            keys: keys.clone(),
-            ..keys.parse()?
-        })
+        let mut part: Self = keys.parse()?;
+        part.name = name;
+        part.limits = keys.settings("agents.limits");
+        part.keys = keys;
+        Ok(part)
     }
 
     /// How it is reached.

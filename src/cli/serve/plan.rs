@@ -144,7 +144,8 @@ fn agents(
             Err((failed, fault)) => {
                 let name = part.name.as_ref().map(|name| format!("agents.{name}: "));
                 let fault = format!("{}{fault}", name.unwrap_or_default());
-                code.get_or_insert(exit::fail(failed, &fault));
+                let failed = exit::fail(failed, &fault);
+                code = code.or(Some(failed));
             }
         }
     }
